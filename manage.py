@@ -1,0 +1,155 @@
+#!/usr/bin/env python3
+"""Every command of the site: `python3 manage.py up` runs it, `python3 manage.py check_all` tests it.
+
+Needs Python 3.11 with its venv module and nothing else. The first run makes `.venv` from the lock file and
+starts again inside it. So everything but `run_command` must do with the standard library, and must parse on
+older Pythons too, to be able to tell them that they are too old.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent
+VENV = Path(os.environ.get("FEEDSITE_VENV") or ROOT / ".venv").absolute()
+PYTHON = VENV / "bin" / "python"
+STAMP = VENV / "feedsite.json"
+
+RUNTIME_LOCK = ROOT / "requirements.lock"
+DEV_LOCK = ROOT / "requirements-dev.lock"  # holds everything that RUNTIME_LOCK holds
+DEV_COMMANDS = {"check_all"}
+
+# What asks no server anything, or, like `up`, starts the servers by rules of its own.
+SERVERLESS_COMMANDS = {
+    "check_all",
+    "collectstatic",
+    "compilemessages",
+    "diffsettings",
+    "findstatic",
+    "help",
+    "makemessages",
+    "spectacular",
+    "up",
+    "version",
+}
+
+
+def main() -> None:
+    if sys.version_info < (3, 11):
+        sys.exit("feedsite needs Python 3.11 or newer; this is {}.{}.".format(*sys.version_info))
+    lock = DEV_LOCK if DEV_COMMANDS.intersection(sys.argv[1:2]) else RUNTIME_LOCK
+    if is_installed(lock) and Path(sys.prefix).resolve() == VENV.resolve():
+        run_command(sys.argv)
+    else:
+        install(lock)
+        os.execv(PYTHON, [str(PYTHON), str(ROOT / "manage.py"), *sys.argv[1:]])  # noqa: S606 (no shell is meant)
+
+
+# --- The virtual environment -----------------------------------------------------------------------------
+def is_installed(lock: Path) -> bool:
+    return installed_locks().get(lock.name) == fingerprint(lock)
+
+
+def installed_locks() -> dict[str, str]:
+    """Lock name → fingerprint of what the environment holds; empty unless it is whole.
+
+    The stamp is written last and emptied before every change, so an interrupted installation counts as
+    nothing. So does a copied tree and an exchanged interpreter: an environment works in one place only.
+    """
+    try:
+        stamp = json.loads(STAMP.read_text())
+        return dict(stamp["locks"]) if stamp["place"] == place() else {}
+    except (OSError, ValueError, KeyError):
+        return {}
+
+
+def write_stamp(locks: dict[str, str]) -> None:
+    STAMP.write_text(json.dumps({"place": place(), "locks": locks}))
+
+
+def place() -> list[str]:
+    """Where the environment stands and which interpreter it leads to."""
+    return [str(VENV), str(PYTHON.resolve())]
+
+
+def fingerprint(lock: Path) -> str:
+    return hashlib.sha256(lock.read_bytes()).hexdigest()
+
+
+def install(lock: Path) -> None:
+    """Bring the environment to `lock`; one that is not whole is made anew. Exits with one line on failure."""
+    if importlib.util.find_spec("venv") is None or importlib.util.find_spec("ensurepip") is None:
+        sys.exit("feedsite needs Python's venv module (Debian: apt install python3-venv).")
+    try:
+        with one_at_a_time():
+            if is_installed(lock):
+                return
+            print(f"feedsite: installing {lock.name} into {VENV} ...", file=sys.stderr, flush=True)
+            if not installed_locks():
+                make_environment()
+            write_stamp({})
+            pip = [str(PYTHON), "-m", "pip", "install", "-qq", "--disable-pip-version-check", "--no-input"]
+            wheels_only = ["--require-hashes", "--only-binary=:all:", "-r", str(lock)]
+            subprocess.run([*pip, *wheels_only], check=True, stdin=subprocess.DEVNULL)
+            held = (DEV_LOCK, RUNTIME_LOCK) if lock == DEV_LOCK else (lock,)
+            write_stamp({each.name: fingerprint(each) for each in held})
+    except subprocess.CalledProcessError:
+        sys.exit(f"feedsite: {lock.name} could not be installed into {VENV}; the reason stands above.")
+    except OSError as error:
+        sys.exit(f"feedsite: {VENV} cannot be made: {error}")
+
+
+def make_environment() -> None:
+    import venv
+
+    ours = VENV == ROOT / ".venv" or STAMP.exists() or not VENV.exists() or not any(VENV.iterdir())
+    if not ours:
+        sys.exit(f"feedsite: {VENV} (FEEDSITE_VENV) is not an environment of this site; it is left alone.")
+    venv.create(VENV, clear=True, symlinks=True, with_pip=True)
+
+
+@contextlib.contextmanager
+def one_at_a_time() -> Iterator[None]:
+    """Two first commands at once make one environment."""
+    VENV.parent.mkdir(parents=True, exist_ok=True)
+    folder = os.open(VENV.parent, os.O_RDONLY)
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(folder)
+
+
+# --- Django, inside the environment ----------------------------------------------------------------------
+def run_command(argv: list[str]) -> None:
+    """Run a management command with the servers of the data folder at hand, for as long as it takes."""
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "feedsite.settings")
+    from django.conf import settings
+    from django.core.exceptions import ImproperlyConfigured
+    from django.core.management import execute_from_command_line
+
+    from feedsite.embedded import ServerError
+
+    needs_servers = bool(argv[1:]) and not {argv[1], *argv[2:]} & {"--help", "-h", "--version"}
+    try:
+        servers = settings.SERVERS
+        if needs_servers and argv[1] not in SERVERLESS_COMMANDS:
+            with servers.ensure():
+                execute_from_command_line(argv)
+        else:
+            execute_from_command_line(argv)
+    except (ServerError, ImproperlyConfigured) as error:
+        sys.exit(f"feedsite: {error}")
+
+
+if __name__ == "__main__":
+    main()
