@@ -1,0 +1,1 @@
+"""Who exists, who is big-V, who is active."""

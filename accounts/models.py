@@ -1,0 +1,133 @@
+"""The user: who they are, whether they are big-V, how active they are."""
+
+from typing import Any, ClassVar, Self
+
+from django.contrib.auth.models import AbstractBaseUser, PermissionsMixin, UserManager as DjangoUserManager
+from django.core.exceptions import ValidationError
+from django.core.validators import RegexValidator
+from django.db import models
+from django.db.models import F
+from django.db.models.functions import Lower, Now
+
+RESERVED_USERNAMES = frozenset(
+    {"me", "new", "admin", "api", "static", "login", "logout", "signup", "items", "settings"}
+)
+
+username_pattern = RegexValidator(
+    r"^[A-Za-z0-9_-]{1,30}\Z", "1 to 30 letters, digits, hyphens or underscores (ASCII).", code="invalid"
+)
+
+
+def not_reserved(username: str) -> None:
+    """Keep the names that stand for pages and API routes."""
+    if username.lower() in RESERVED_USERNAMES:
+        raise ValidationError("This name is reserved.", code="reserved")
+
+
+class Level(models.IntegerChoices):
+    """How recently a user was seen; it decides the length of the inbox (settings LEVEL_CAPS, LEVEL_AGES)."""
+
+    DORMANT = 0, "dormant"
+    MONTHLY = 1, "within a month"
+    WEEKLY = 2, "within a week"
+    DAILY = 3, "within a day"
+
+
+class UserQuerySet(models.QuerySet["User"]):
+    def active(self) -> Self:
+        """Users who may sign in and be seen."""
+        return self.filter(is_active=True)
+
+    def named(self, username: str) -> Self:
+        """The user of this name; names are unique without regard to case."""
+        return self.alias(lower_username=Lower("username")).filter(lower_username=username.lower())
+
+    def advance_epoch(self) -> int:
+        """Make every window that these users hold unusable: it may lack items that they can see from now on.
+
+        Called in the transaction of the change itself, so that no crash can come between the two.
+        """
+        return self.update(window_epoch=F("window_epoch") + 1)
+
+
+class UserManager(DjangoUserManager["User"]):
+    def get_queryset(self) -> UserQuerySet:
+        return UserQuerySet(self.model, using=self._db)
+
+    def active(self) -> UserQuerySet:
+        return self.get_queryset().active()
+
+    def named(self, username: str) -> UserQuerySet:
+        return self.get_queryset().named(username)
+
+    def get_by_natural_key(self, username: str | None) -> "User":
+        """Sign in without regard to the name's case, as names are unique without it."""
+        return self.get_queryset().named(username or "").get()
+
+    def create_superuser(self, username: str, password: str | None = None, **fields: Any) -> "User":  # type: ignore[override]
+        user = self.model(username=username, is_staff=True, is_superuser=True, level=Level.DAILY, **fields)
+        user.set_password(password)
+        user.save(using=self._db)
+        return user
+
+
+class User(AbstractBaseUser, PermissionsMixin):
+    """A person or program that publishes, follows and reads.
+
+    `window_epoch` counts the changes after which the user's cached windows may lack something they can see (a follow, an
+    unblock, an unmute, a raised level): a window that was built for another epoch is not used. `follower_count` is exact
+    together with the changes not yet folded into it (relations.FollowerCountChange), so that a big-V's row never gets hot.
+    """
+
+    username = models.CharField(
+        max_length=30,
+        unique=True,
+        validators=[username_pattern, not_reserved],
+        error_messages={"unique": "A user with that name exists."},
+    )
+    display_name = models.CharField(max_length=50, blank=True)
+    bio = models.CharField(max_length=500, blank=True)
+    email = models.EmailField(blank=True)
+    is_big_v = models.BooleanField("big-V", default=False)
+    level = models.SmallIntegerField(choices=Level.choices, default=Level.DORMANT)
+    last_seen_at = models.DateTimeField(null=True, blank=True)
+    window_epoch = models.BigIntegerField(default=1, editable=False)
+    following_count = models.IntegerField(default=0, editable=False)
+    follower_count = models.IntegerField(default=0, editable=False)
+    is_staff = models.BooleanField(default=False)
+    is_active = models.BooleanField(default=True)
+    date_joined = models.DateTimeField(db_default=Now())
+
+    USERNAME_FIELD = "username"
+    EMAIL_FIELD = "email"
+    REQUIRED_FIELDS: ClassVar[list[str]] = []
+
+    objects: ClassVar[UserManager] = UserManager()  # type: ignore[assignment]
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                Lower("username"),
+                name="user_lower_username",
+                violation_error_message="A user with that name exists.",
+            ),
+            models.CheckConstraint(condition=models.Q(level__range=(0, 3)), name="user_level"),
+        ]
+        indexes = [
+            models.Index(fields=["id"], condition=models.Q(is_big_v=True), name="user_big_v"),
+            models.Index(fields=["level", "last_seen_at"], name="user_level_seen"),
+        ]
+
+    def __str__(self) -> str:
+        return self.username
+
+    @property
+    def name(self) -> str:
+        """What people read: the display name, or the username where there is none."""
+        return self.display_name or self.username
+
+    def get_full_name(self) -> str:
+        return self.name
+
+    def get_short_name(self) -> str:
+        return self.username

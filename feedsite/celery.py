@@ -1,0 +1,11 @@
+"""The Celery application. The broker is a hint: the delivery table is the queue of record."""
+
+import os
+
+from celery import Celery
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "feedsite.settings")
+
+app = Celery("feedsite")
+app.config_from_object("django.conf:settings", namespace="CELERY")
+app.autodiscover_tasks()

@@ -1,0 +1,101 @@
+"""The clients of the servers: Redis for the feeds (with a short patience) and prepared SQL for the hot paths."""
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cache
+from typing import Any
+
+import psycopg
+import redis
+from django.conf import settings
+from django.db import connection
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+
+BREAKER_SECONDS = 1.0
+TASK_TIMEOUT = 5.0
+
+
+class FeedsUnavailableError(Exception):
+    """The feeds server did not answer in time; whatever was asked for must come from PostgreSQL."""
+
+
+class Breaker:
+    """Stops asking a server for a second after it failed to answer, so that an outage costs one wait, not one a request.
+
+    One a process and server; threads may share it (a lost race costs one extra wait).
+    """
+
+    def __init__(self) -> None:
+        self._closed_at = 0.0
+
+    @property
+    def is_open(self) -> bool:
+        return time.monotonic() < self._closed_at
+
+    def trip(self) -> None:
+        self._closed_at = time.monotonic() + BREAKER_SECONDS
+
+    def reset(self) -> None:
+        self._closed_at = 0.0
+
+
+feeds_breaker = Breaker()
+broker_breaker = Breaker()
+
+
+def _client(timeout: float) -> redis.Redis:
+    # RESP2 keeps scores as bytes, which the windows compare without parsing a double a delivery. A connection that the
+    # server closed (a restart) is replaced once; a time-out is never tried again.
+    return redis.Redis.from_url(
+        settings.REDIS_URL,
+        protocol=2,
+        socket_timeout=timeout,
+        socket_connect_timeout=timeout,
+        retry=Retry(NoBackoff(), 1, supported_errors=(redis.ConnectionError,)),
+        health_check_interval=0,
+    )
+
+
+@cache
+def feeds() -> redis.Redis:
+    """The feeds server for pages: every call answers within `REDIS_TIMEOUT` seconds or raises."""
+    return _client(settings.REDIS_TIMEOUT)
+
+
+@cache
+def feeds_for_tasks() -> redis.Redis:
+    """The feeds server for workers and commands, which may wait longer than a page."""
+    return _client(TASK_TIMEOUT)
+
+
+@contextmanager
+def feeds_errors() -> Iterator[None]:
+    """Turn every way in which the feeds server can fail a page into `FeedsUnavailableError`.
+
+    While the breaker is open the body is not run at all.
+    """
+    if feeds_breaker.is_open:
+        raise FeedsUnavailableError("the feeds server failed a moment ago")
+    try:
+        yield
+    except (redis.ConnectionError, redis.TimeoutError, OSError) as error:
+        feeds_breaker.trip()
+        raise FeedsUnavailableError(str(error)) from error
+    except (
+        redis.RedisError
+    ) as error:  # out of memory, loading, read-only: it answers, but not with what was asked
+        raise FeedsUnavailableError(str(error)) from error
+
+
+def fetch(query: str, params: Sequence[Any] | Mapping[str, Any] = ()) -> list[tuple[Any, ...]]:
+    """Rows of one prepared statement, as plain tuples, inside Django's connection and transaction.
+
+    The hot paths use it instead of the ORM: planning the verifying query costs more than running it, and a model
+    instance costs 25 times a tuple. Errors are Django's (`django.db.OperationalError`, ...).
+    """
+    connection.ensure_connection()
+    with connection.wrap_database_errors, psycopg.Cursor(connection.connection) as cursor:
+        cursor.execute(query, params, prepare=True)  # type: ignore[call-overload]
+        return cursor.fetchall()

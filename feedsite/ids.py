@@ -1,0 +1,44 @@
+"""Item ids: 53-bit integers that are sort key, ZSET score and cursor at once.
+
+41 bits of milliseconds since 2000-01-01 UTC (good until 2069) and 12 bits of a sequence. An id is exact as a double (a ZSET
+score) and as a JavaScript number. PostgreSQL makes the ids of published items (`feedsite_next_id()`); an import composes them
+from the original time. Uniqueness rests on the sequence and the primary key, not on the clock.
+"""
+
+from datetime import UTC, datetime, timedelta
+
+EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
+SEQUENCE_BITS = 12
+MAX_ID = 2**53 - 1
+MILLISECOND = timedelta(milliseconds=1)
+
+NEXT_ID_SQL = f"""
+CREATE SEQUENCE feedsite_item_sequence MINVALUE 0 MAXVALUE {2**SEQUENCE_BITS - 1} CYCLE CACHE 1;
+CREATE FUNCTION feedsite_next_id() RETURNS bigint LANGUAGE sql VOLATILE AS $$
+    SELECT (floor(extract(epoch FROM clock_timestamp() - '2000-01-01T00:00:00Z'::timestamptz) * 1000)::bigint
+            << {SEQUENCE_BITS}) | nextval('feedsite_item_sequence')
+$$;
+CREATE FUNCTION feedsite_id_time(id bigint) RETURNS timestamptz LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE AS $$
+    SELECT '2000-01-01T00:00:00Z'::timestamptz + (id >> {SEQUENCE_BITS}) * interval '1 millisecond'
+$$;
+"""
+DROP_NEXT_ID_SQL = """
+DROP FUNCTION feedsite_next_id();
+DROP FUNCTION feedsite_id_time(bigint);
+DROP SEQUENCE feedsite_item_sequence;
+"""
+
+
+def compose(moment: datetime, sequence: int) -> int:
+    """The id of something that happened at `moment` (aware; millisecond precision), `sequence` in 0..4095."""
+    if not 0 <= sequence < 2**SEQUENCE_BITS:
+        raise ValueError(f"sequence {sequence} does not fit {SEQUENCE_BITS} bits")
+    item_id = ((moment - EPOCH) // MILLISECOND << SEQUENCE_BITS) | sequence
+    if not 0 < item_id <= MAX_ID:
+        raise ValueError(f"{moment} lies outside 2000..2069")
+    return item_id
+
+
+def moment(item_id: int) -> datetime:
+    """The time an id was made at, to the millisecond."""
+    return EPOCH + (item_id >> SEQUENCE_BITS) * MILLISECOND

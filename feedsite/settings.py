@@ -1,0 +1,209 @@
+"""All settings, read from the environment; what is not given points at the embedded servers of the data folder.
+
+`.env.example` lists every variable. Anything with a `FEEDSITE_` name may also stand in a `.env` file beside manage.py.
+"""
+
+import os
+from datetime import timedelta
+from pathlib import Path
+
+import environ
+
+from feedsite import embedded
+
+BASE_DIR = Path(__file__).resolve().parent.parent
+env = environ.Env()
+env.smart_cast = False
+environ.Env.read_env(BASE_DIR / ".env")
+
+# --- Where things live -----------------------------------------------------------------------------------
+DATA_DIR = Path(env("FEEDSITE_DATA_DIR", default=str(BASE_DIR / "var"))).resolve()
+SERVERS = embedded.Servers(DATA_DIR)
+
+DEBUG = env.bool("FEEDSITE_DEBUG", default=False)
+SECRET_KEY = env("FEEDSITE_SECRET_KEY", default="") or embedded.secret_key(DATA_DIR)
+ALLOWED_HOSTS = env.list("FEEDSITE_ALLOWED_HOSTS", default=["localhost", "127.0.0.1", "[::1]"])
+CSRF_TRUSTED_ORIGINS = env.list("FEEDSITE_CSRF_TRUSTED_ORIGINS", default=[])
+# Behind a proxy that terminates TLS; the default site speaks plain HTTP on loopback.
+HTTPS = env.bool("FEEDSITE_HTTPS", default=False)
+
+# --- Apps ------------------------------------------------------------------------------------------------
+INSTALLED_APPS = [
+    "django.contrib.admin",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "whitenoise.runserver_nostatic",
+    "django.contrib.staticfiles",
+    "django.contrib.humanize",
+    "rest_framework",
+    "knox",
+    "drf_spectacular",
+    "drf_spectacular_sidecar",
+    "django_htmx",
+    "feedsite",
+    "accounts",
+    "relations",
+    "items",
+    "timeline",
+]
+
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "django_htmx.middleware.HtmxMiddleware",
+]
+
+ROOT_URLCONF = "feedsite.urls"
+WSGI_APPLICATION = "feedsite.wsgi.application"
+APPEND_SLASH = False
+
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ],
+        },
+    },
+]
+
+# --- PostgreSQL: the truth -------------------------------------------------------------------------------
+DATABASES = {"default": env.db_url("FEEDSITE_DATABASE_URL", default=SERVERS.database_url)}
+DATABASES["default"] |= {
+    "CONN_MAX_AGE": env.int("FEEDSITE_DATABASE_CONN_MAX_AGE", default=600),
+    "OPTIONS": DATABASES["default"].get("OPTIONS", {})
+    # Only statements that ask for it are prepared (feedsite.connections.fetch); psycopg never chooses by itself.
+    | {"connect_timeout": 3, "prepare_threshold": 2**31 - 1},
+}
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+# --- Redis: a hint. Feeds may be evicted, the cache may be lost, the broker should not be ------------------
+REDIS_URL = env("FEEDSITE_REDIS_URL", default=SERVERS.redis_url)
+CACHE_URL = env("FEEDSITE_CACHE_URL", default=REDIS_URL)
+# Who brings one Redis brings it for the broker too; the embedded broker is a server of its own.
+BROKER_URL = env("FEEDSITE_BROKER_URL", default=env("FEEDSITE_REDIS_URL", default=SERVERS.broker_url))
+# How long a page waits for the feeds server before PostgreSQL serves it, in seconds.
+REDIS_TIMEOUT = env.float("FEEDSITE_REDIS_TIMEOUT", default=0.2)
+
+CACHES = {
+    "default": {
+        "BACKEND": "django_redis.cache.RedisCache",
+        "LOCATION": CACHE_URL,
+        "KEY_PREFIX": "cache",
+        "OPTIONS": {
+            "CLIENT_CLASS": "django_redis.client.DefaultClient",
+            "SOCKET_CONNECT_TIMEOUT": REDIS_TIMEOUT,
+            "SOCKET_TIMEOUT": REDIS_TIMEOUT,
+            "IGNORE_EXCEPTIONS": True,
+        },
+    }
+}
+
+# --- Celery ----------------------------------------------------------------------------------------------
+CELERY_BROKER_URL = BROKER_URL
+CELERY_TASK_IGNORE_RESULT = True
+CELERY_TASK_ACKS_LATE = True
+CELERY_TASK_REJECT_ON_WORKER_LOST = (
+    False  # the delivery table re-enqueues; a redelivery loop would have no cap
+)
+CELERY_WORKER_PREFETCH_MULTIPLIER = 1
+CELERY_WORKER_HIJACK_ROOT_LOGGER = False
+CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
+CELERY_BROKER_CONNECTION_TIMEOUT = 0.5
+CELERY_TASK_PUBLISH_RETRY = False  # the sweeper is the retry: publishing never waits for the broker
+CELERY_BROKER_TRANSPORT_OPTIONS = {
+    "socket_timeout": 0.5,
+    "socket_connect_timeout": 0.5,
+    "visibility_timeout": 300,
+    "retry_on_timeout": False,
+}
+CELERY_TASK_SERIALIZER = "json"
+CELERY_ACCEPT_CONTENT = ["json"]
+CELERY_TIMEZONE = "UTC"
+
+# --- Accounts --------------------------------------------------------------------------------------------
+AUTH_USER_MODEL = "accounts.User"
+LOGIN_URL = "login"
+LOGIN_REDIRECT_URL = "home"
+LOGOUT_REDIRECT_URL = "login"
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
+    {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator"},
+    {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
+    {"NAME": "django.contrib.auth.password_validation.NumericPasswordValidator"},
+]
+
+# --- What the timelines promise --------------------------------------------------------------------------
+# Inbox length by level: 0 dormant (no inbox), 1 seen within a month, 2 within a week, 3 within a day.
+LEVEL_CAPS = {
+    1: env.int("FEEDSITE_LEVEL_1_CAP", default=100),
+    2: env.int("FEEDSITE_LEVEL_2_CAP", default=300),
+    3: env.int("FEEDSITE_LEVEL_3_CAP", default=1000),
+}
+LEVEL_AGES = {3: timedelta(days=1), 2: timedelta(days=7), 1: timedelta(days=30)}
+# A window may outgrow its cap by this many entries before it is trimmed back to it. Level caps 1 and 2 plus
+# the slack must stay under the server's zset-max-listpack-entries (512).
+WINDOW_SLACK = env.int("FEEDSITE_WINDOW_SLACK", default=50)
+WINDOW_TTL = timedelta(days=30)
+OUTBOX_CAP = env.int("FEEDSITE_OUTBOX_CAP", default=1000)
+FOLLOW_CAP = env.int("FEEDSITE_FOLLOW_CAP", default=2000)
+# A big-V's items are pushed to followers of at least this level; the others pull the outbox.
+BIG_V_PUSH_LEVEL = env.int("FEEDSITE_BIG_V_PUSH_LEVEL", default=3)
+# Followers from which a user becomes big-V by themself; 0 turns the automatic upgrade off.
+BIG_V_THRESHOLD = env.int("FEEDSITE_BIG_V_THRESHOLD", default=100_000)
+LAST_SEEN_INTERVAL = timedelta(minutes=10)
+# Deliveries a page merges before it takes the SQL path.
+PENDING_CAP = env.int("FEEDSITE_PENDING_CAP", default=300)
+FAN_OUT_RANGE = env.int("FEEDSITE_FAN_OUT_RANGE", default=20_000)
+FAN_OUT_ATTEMPTS = env.int("FEEDSITE_FAN_OUT_ATTEMPTS", default=5)
+FAN_OUT_RETRY_AFTER = timedelta(seconds=env.float("FEEDSITE_FAN_OUT_RETRY_AFTER", default=10))
+
+# --- REST ------------------------------------------------------------------------------------------------
+RATE_SCALE = env.float("FEEDSITE_RATE_SCALE", default=1.0)
+
+# --- Pages -----------------------------------------------------------------------------------------------
+LANGUAGE_CODE = "en"
+USE_I18N = True
+USE_TZ = True
+TIME_ZONE = "UTC"
+STATIC_URL = "/static/"
+STATIC_ROOT = DATA_DIR / "static"
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "staticfiles": {"BACKEND": "whitenoise.storage.CompressedManifestStaticFilesStorage"},
+}
+
+# --- Security --------------------------------------------------------------------------------------------
+SESSION_COOKIE_HTTPONLY = True
+SESSION_COOKIE_SECURE = HTTPS
+CSRF_COOKIE_SECURE = HTTPS
+SECURE_SSL_REDIRECT = HTTPS
+SECURE_HSTS_SECONDS = 31_536_000 if HTTPS else 0
+SECURE_HSTS_INCLUDE_SUBDOMAINS = HTTPS
+SECURE_HSTS_PRELOAD = HTTPS
+SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if HTTPS else None
+SECURE_CONTENT_TYPE_NOSNIFF = True
+SECURE_REFERRER_POLICY = "same-origin"
+X_FRAME_OPTIONS = "DENY"
+
+# --- Logging ---------------------------------------------------------------------------------------------
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {"plain": {"format": "%(asctime)s %(levelname)s %(name)s: %(message)s"}},
+    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "plain"}},
+    "root": {"handlers": ["console"], "level": os.environ.get("FEEDSITE_LOG_LEVEL", "INFO")},
+}

@@ -1,0 +1,1 @@
+"""What was said: the soft-deletable message table."""

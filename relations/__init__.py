@@ -1,0 +1,1 @@
+"""Who follows, blocks and mutes whom."""

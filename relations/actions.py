@@ -1,0 +1,126 @@
+"""The verbs that change relations. Each is idempotent, one transaction, and exact on the very next request.
+
+What makes a hidden item visible again (follow, unblock, unmute) advances the window epoch of whoever may see it, in the same
+transaction: their cached windows are not used again until they are rebuilt.
+"""
+
+from django.conf import settings
+from django.db import connection, transaction
+from django.db.models import F
+
+from accounts.models import User
+from relations.models import Block, Follow, FollowerCountChange, Mute
+
+
+class SelfRelationError(ValueError):
+    """Nobody follows, blocks or mutes themself."""
+
+
+class FollowCapError(Exception):
+    """The follower follows as many as one may (settings FOLLOW_CAP)."""
+
+
+def _pair(user: User, other: User) -> None:
+    if user.pk == other.pk:
+        raise SelfRelationError
+
+
+@transaction.atomic
+def follow(*, follower: User, followee: User) -> bool:
+    """Follow; True if it is new. Raises SelfRelationError, FollowCapError.
+
+    The follower's own row is the lock that keeps the cap under concurrent calls; the followee's row is not written, however
+    many follow at once.
+    """
+    _pair(follower, followee)
+    following = (
+        User.objects.select_for_update(no_key=True)
+        .values_list("following_count", flat=True)
+        .get(pk=follower.pk)
+    )
+    if Follow.objects.filter(follower=follower, followee=followee).exists():
+        return False
+    if following >= settings.FOLLOW_CAP:
+        raise FollowCapError
+    Follow.objects.create(follower=follower, followee=followee)
+    User.objects.filter(pk=follower.pk).update(
+        following_count=F("following_count") + 1, window_epoch=F("window_epoch") + 1
+    )
+    FollowerCountChange.objects.create(user=followee, change=1)
+    return True
+
+
+@transaction.atomic
+def unfollow(*, follower: User, followee: User) -> bool:
+    """Stop following; True if they did follow. The verifying query hides the items; windows forget them when read."""
+    User.objects.select_for_update(no_key=True).get(pk=follower.pk)
+    gone, _ = Follow.objects.filter(follower=follower, followee=followee).delete()
+    if gone:
+        User.objects.filter(pk=follower.pk).update(following_count=F("following_count") - 1)
+        FollowerCountChange.objects.create(user=followee, change=-1)
+    return bool(gone)
+
+
+def block(*, blocker: User, blocked: User) -> bool:
+    """Hide two users from each other; True if it is new. Follows stay, so that unblocking brings all back."""
+    _pair(blocker, blocked)
+    return Block.objects.get_or_create(blocker=blocker, blocked=blocked)[1]
+
+
+@transaction.atomic
+def unblock(*, blocker: User, blocked: User) -> bool:
+    """Take a block back; True if there was one. Both sides may see again what their windows have forgotten."""
+    gone, _ = Block.objects.filter(blocker=blocker, blocked=blocked).delete()
+    if gone:
+        # Locked in the order of ids, so that two who unblock each other at once do not deadlock.
+        both = User.objects.filter(pk__in=[blocker.pk, blocked.pk])
+        list(both.order_by("pk").select_for_update(no_key=True).values_list("pk"))
+        User.objects.get_queryset().filter(pk__in=[blocker.pk, blocked.pk]).advance_epoch()
+    return bool(gone)
+
+
+def mute(*, muter: User, muted: User) -> bool:
+    """Leave a sender out of the muter's home; True if it is new."""
+    _pair(muter, muted)
+    return Mute.objects.get_or_create(muter=muter, muted=muted)[1]
+
+
+@transaction.atomic
+def unmute(*, muter: User, muted: User) -> bool:
+    """Take a mute back; True if there was one."""
+    gone, _ = Mute.objects.filter(muter=muter, muted=muted).delete()
+    if gone:
+        User.objects.get_queryset().filter(pk=muter.pk).advance_epoch()
+    return bool(gone)
+
+
+def fold_follower_counts() -> list[int]:
+    """Add the staged changes to `User.follower_count`; the ids of the users whose count changed.
+
+    One statement: a change is counted either in the table or in the column, never in both or in neither. Two at once do not
+    count twice, because a row can be deleted only once.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute(
+            """
+            WITH folded AS (DELETE FROM relations_followercountchange RETURNING user_id, change),
+                 sums AS (SELECT user_id, sum(change) AS change FROM folded GROUP BY user_id ORDER BY user_id)
+            UPDATE accounts_user u SET follower_count = u.follower_count + s.change
+            FROM sums s WHERE u.id = s.user_id RETURNING u.id
+            """
+        )
+        return [row[0] for row in cursor.fetchall()]
+
+
+def follower_count(user: User) -> int:
+    """How many follow `user`, exact: the folded count and the changes staged since, in one snapshot."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            """
+            SELECT u.follower_count + coalesce((SELECT sum(change) FROM relations_followercountchange c WHERE c.user_id = u.id), 0)
+            FROM accounts_user u WHERE u.id = %s
+            """,
+            [user.pk],
+        )
+        row = cursor.fetchone()
+    return int(row[0]) if row else 0

@@ -1,0 +1,91 @@
+"""Follows, blocks and mutes: unique pairs, indexed in both directions."""
+
+from typing import ClassVar, Self
+
+from django.conf import settings
+from django.db import models
+from django.db.models import F, Q
+from django.db.models.functions import Now
+
+
+class Follow(models.Model):
+    """`follower` reads what `followee` publishes. A block hides it without removing it, so that unblocking brings all back."""
+
+    follower = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="follows", db_index=False
+    )
+    followee = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="followed_by", db_index=False
+    )
+    created_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["follower", "followee"], name="follow_pair"),
+            models.CheckConstraint(condition=~Q(follower=F("followee")), name="follow_not_self"),
+        ]
+        indexes = [
+            models.Index(fields=["followee", "follower"], name="follow_reverse"),
+            models.Index(fields=["follower", "-id"], name="follow_following_page"),
+            models.Index(fields=["followee", "-id"], name="follow_followers_page"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.follower_id} follows {self.followee_id}"
+
+
+class Block(models.Model):
+    """Neither side sees the other."""
+
+    blocker = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="blocks", db_index=False
+    )
+    blocked = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="blocked_by", db_index=False
+    )
+    created_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["blocker", "blocked"], name="block_pair"),
+            models.CheckConstraint(condition=~Q(blocker=F("blocked")), name="block_not_self"),
+        ]
+        indexes = [models.Index(fields=["blocked", "blocker"], name="block_reverse")]
+
+    def __str__(self) -> str:
+        return f"{self.blocker_id} blocks {self.blocked_id}"
+
+
+class Mute(models.Model):
+    """The muter's home leaves the muted sender out; nobody else notices."""
+
+    muter = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="mutes", db_index=False
+    )
+    muted = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="muted_by", db_index=False
+    )
+    created_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["muter", "muted"], name="mute_pair"),
+            models.CheckConstraint(condition=~Q(muter=F("muted")), name="mute_not_self"),
+        ]
+        indexes = [models.Index(fields=["muted", "muter"], name="mute_reverse")]
+
+    def __str__(self) -> str:
+        return f"{self.muter_id} mutes {self.muted_id}"
+
+
+class FollowerCountChange(models.Model):
+    """A follow (+1) or unfollow (-1) not yet folded into `User.follower_count`.
+
+    Insert-only between folds: thousands of followers a minute never wait for one row.
+    """
+
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    change = models.SmallIntegerField()
+
+    def __str__(self) -> str:
+        return f"{self.user_id}: {self.change:+}"

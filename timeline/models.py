@@ -1,0 +1,97 @@
+"""The queue of record: deliveries, their ranges, and the backfills of demotions."""
+
+from typing import ClassVar, Self
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+from django.db.models.functions import Now
+
+from items.models import Item
+
+
+class DeliveryQuerySet(models.QuerySet["Delivery"]):
+    def parked(self) -> Self:
+        """Given up after too many attempts; read all the same, until an admin retries."""
+        return self.filter(parked_at__isnull=False)
+
+    def pending(self) -> Self:
+        return self.filter(parked_at=None)
+
+
+class Delivery(models.Model):
+    """An item whose fan-out is not complete. Readers add these items to their pages, so nobody waits for a worker.
+
+    Inserted in the transaction that publishes the item, deleted when every follower's window has it. `revision` grows when
+    the item is published again (approved, restored, shown to more): a fan-out deletes only the revision it worked for.
+    """
+
+    item = models.OneToOneField(Item, on_delete=models.CASCADE, primary_key=True, related_name="delivery")
+    sender = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+", db_index=False
+    )
+    revision = models.IntegerField(default=1)
+    attempts = models.IntegerField(
+        default=0, help_text="Fan-outs begun; counted before the work, so that a kill counts."
+    )
+    enqueued = models.IntegerField(default=0, help_text="Times that the sweeper enqueued it.")
+    not_before = models.DateTimeField(db_default=Now(), help_text="No fan-out completes before this moment.")
+    sweep_at = models.DateTimeField(
+        db_default=Now(), db_index=True, help_text="When the sweeper enqueues it again."
+    )
+    parked_at = models.DateTimeField(null=True, blank=True)
+    last_error = models.TextField(blank=True)
+    created_at = models.DateTimeField(db_default=Now())
+
+    objects: ClassVar[models.Manager["Delivery"]] = DeliveryQuerySet.as_manager()
+
+    class Meta:
+        verbose_name_plural = "deliveries"
+
+    def __str__(self) -> str:
+        return f"delivery of {self.item_id}"
+
+
+class DeliveryRange(models.Model):
+    """A part of a large fan-out: the followers with `low` < id <= `high`. Deleted when done."""
+
+    delivery = models.ForeignKey(Delivery, on_delete=models.CASCADE, related_name="ranges")
+    revision = models.IntegerField()
+    low = models.BigIntegerField()
+    high = models.BigIntegerField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["delivery", "revision", "low"], name="delivery_range_low")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.delivery_id} to followers {self.low}..{self.high}"
+
+
+class Backfill(models.Model):
+    """A demotion under way: while it is unfinished its sender's new items go to all followers, and the flag still stands."""
+
+    sender = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    followers = models.IntegerField(help_text="Followers when it began.")
+    done = models.IntegerField(default=0, help_text="Followers whose inbox has been filled.")
+    position = models.BigIntegerField(
+        default=0, help_text="The last follower id that was filled; a restart goes on from it."
+    )
+    started_at = models.DateTimeField(db_default=Now())
+    sweep_at = models.DateTimeField(db_default=Now())
+    finished_at = models.DateTimeField(null=True, blank=True)
+    cancelled_at = models.DateTimeField(null=True, blank=True)
+    last_error = models.TextField(blank=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["sender"],
+                condition=Q(finished_at=None, cancelled_at=None),
+                name="backfill_one_running",
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"demotion of {self.sender_id}: {self.done} of {self.followers} followers"

@@ -1,0 +1,1 @@
+"""Receivers of the news from below."""
