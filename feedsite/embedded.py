@@ -60,9 +60,8 @@ class Home:
         self.mark = hashlib.sha256(os.fsencode(data_dir)).hexdigest()[:16]
         longest = self.run / ".s.PGSQL.5432.lock"
         fits = len(os.fsencode(longest)) <= SOCKET_PATH_BYTES
-        self.sockets = (
-            self.run if fits else Path(tempfile.gettempdir()) / f"feedsite-{os.geteuid()}-{self.mark}"
-        )
+        # Not the temporary folder of the environment: every process must come to the same place.
+        self.sockets = self.run if fits else Path(f"/tmp/feedsite-{os.geteuid()}-{self.mark}")  # noqa: S108 (checked)
 
     def make(self) -> None:
         """Make the folders, private to this user. Raises ServerError when that cannot be."""
@@ -188,7 +187,9 @@ class Server:
                 preexec_fn=die_with_parent(self.stop_signal),
                 **self.identity(),
             )
-        self.pid_file.write_text(str(self.process.pid))
+        draft = self.pid_file.with_suffix(".new")
+        draft.write_text(str(self.process.pid))
+        draft.replace(self.pid_file)
 
     def is_alive(self) -> bool:
         return self.process is not None and self.process.poll() is None
@@ -221,7 +222,6 @@ class Server:
                 if not wait_for(lambda: not mentions(pid, str(self.home.sockets)), STOP_SECONDS):
                     os.kill(pid, signal.SIGKILL)
                     wait_for(lambda: not mentions(pid, str(self.home.sockets)), STOP_SECONDS)
-        self.pid_file.unlink(missing_ok=True)
 
     def last_words(self) -> str:
         """The line of its log that best says why it did not start."""
@@ -412,7 +412,7 @@ class Postgres(Server):
         if result.returncode != 0:
             last = (result.stdout.strip().splitlines() or [f"exit code {result.returncode}"])[-1]
             raise ServerError(f"PostgreSQL's {program} failed: {last}")
-        return result.stdout
+        return str(result.stdout)
 
     def check_version(self) -> None:
         try:
@@ -516,8 +516,9 @@ class Keeper:
         """Keep the servers until SIGTERM or until nobody holds a lease; `report` hears when they answer."""
         signal.signal(signal.SIGTERM, lambda *_: self.leaving.set())
         with lock_file(self.home, "keeper") as lock, lock_file(self.home, "lease") as lease:
-            if not wait_for(lambda: try_lock(lock, fcntl.LOCK_EX), 2):
+            if not wait_for(lambda: try_lock(lock, fcntl.LOCK_EX), 0.3):
                 return  # another keeper is at it; the caller sees its servers answer
+            self.home.make()
             os.truncate(lock, 0)
             os.pwrite(lock, json.dumps({"pid": os.getpid(), "servers": list(self.failures)}).encode(), 0)
             try:
@@ -567,6 +568,9 @@ class Keeper:
                 server.process.send_signal(server.stop_signal)
         for server in self.servers:
             server.stop()
+        if self.home.sockets != self.home.run:
+            with contextlib.suppress(OSError):
+                self.home.sockets.rmdir()
 
 
 @contextlib.contextmanager
@@ -694,6 +698,11 @@ class Servers:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(keeper["pid"], signal.SIGTERM)
                 wait_for(lambda: self.keeper() is None, 2 * STOP_SECONDS)
+
+    def tend(self) -> None:
+        """Call a new keeper when the old one was killed; for those who hold a lease. Raises ServerError."""
+        if self._lease is not None and self.keeper() is None:
+            self.call_keeper()
 
     def keeper(self) -> dict[str, Any] | None:
         """The keeper's pid and servers; None while there is none."""

@@ -1,0 +1,98 @@
+"""Is the process alive (`/healthz`), and do its servers answer (`/readyz`)?"""
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import psycopg
+import redis
+from celery import current_app
+from django.conf import settings
+from django.db import connection
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_safe
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+
+PATIENCE = 0.5  # seconds for one server to take a connection, and again to answer
+DEADLINE = 0.9  # seconds for the whole page
+
+
+@never_cache
+@require_safe
+def healthz(request: HttpRequest) -> HttpResponse:
+    return HttpResponse("ok\n", content_type="text/plain")
+
+
+@never_cache
+@require_safe
+def readyz(request: HttpRequest) -> JsonResponse:
+    servers = server_states()
+    ready = all(state == "ok" for state in servers.values())
+    return JsonResponse({"ready": ready, "servers": servers}, status=200 if ready else 503)
+
+
+def server_states() -> dict[str, str]:
+    """`ok`, or what is wrong with it, for each server; takes `DEADLINE` at most.
+
+    Only the kind of an error is told: this page is public, and messages name hosts and users.
+    """
+    checks: dict[str, Callable[[], object]] = {
+        "postgresql": _postgresql_check(),
+        "feeds": lambda: _ping(settings.REDIS_URL),
+        "broker": _broker_check,
+    }
+    states: dict[str, str] = {}
+
+    def probe(name: str, check: Callable[[], object]) -> None:
+        try:
+            check()
+        except Exception as error:  # noqa: BLE001 (whatever a client library raises is the answer)
+            states[name] = f"does not answer ({type(error).__name__})"
+        else:
+            states[name] = "ok"
+
+    # Threads that nobody waits for to the end: a frozen server may hold its own for two seconds.
+    probes = [threading.Thread(target=probe, args=item, daemon=True) for item in checks.items()]
+    until = time.monotonic() + DEADLINE
+    for thread in probes:
+        thread.start()
+    for thread in probes:
+        thread.join(max(0.0, until - time.monotonic()))
+    return {name: states.get(name, "does not answer (in time)") for name in checks}
+
+
+def _postgresql_check() -> Callable[[], object]:
+    # A connection of its own, made by its parameters: this thread's may be in use, or broken by a restart.
+    parameters: dict[str, Any] = connection.get_connection_params()
+    parameters |= {
+        "connect_timeout": 2,
+        "tcp_user_timeout": int(DEADLINE * 1000),
+    }  # libpq knows no shorter one
+
+    def check() -> None:
+        with psycopg.connect(**parameters) as session:
+            session.execute("SELECT 1")
+
+    return check
+
+
+def _ping(url: str) -> None:
+    client = redis.Redis.from_url(
+        url, socket_timeout=PATIENCE, socket_connect_timeout=PATIENCE, retry=Retry(NoBackoff(), 0)
+    )
+    with client:
+        client.ping()
+
+
+def _broker_check() -> None:
+    url: str = settings.BROKER_URL
+    if url.startswith("redis+socket://"):
+        _ping(url.replace("redis+socket://", "unix://", 1).replace("virtual_host=", "db="))
+    elif url.startswith(("redis://", "rediss://")):
+        _ping(url)
+    else:
+        with current_app.connection_for_write(connect_timeout=PATIENCE) as broker:
+            broker.connect()

@@ -1,0 +1,180 @@
+"""`up`: the whole site, from an empty folder to the address in the browser."""
+
+import contextlib
+import errno
+import fcntl
+import http.client
+import os
+import signal
+import socket
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.core.management import call_command
+from django.core.management.base import BaseCommand, CommandError
+from django.db import connections
+
+from feedsite.embedded import ServerError, lock_file, try_lock
+from feedsite.health import server_states
+from feedsite.supervisor import TAG, Program, ProgramError, Supervisor, end_leftovers, say
+
+
+class Command(BaseCommand):
+    """Start the servers, bring the database up to date, and run web, worker and beat until Ctrl-C."""
+
+    help = "Run the site: servers, migrations, a demo community on the first run, web, worker and beat."
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        host, port = address()
+        # Until the supervisor takes over, SIGTERM ends what runs the way Ctrl-C does.
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
+        with contextlib.suppress(KeyboardInterrupt), only_one_site():
+            end_leftovers(str(settings.DATA_DIR))
+            check_port(host, port)
+            with settings.SERVERS.ensure():
+                check_servers()
+                prepare()
+                self.supervise(host, port)
+
+    def supervise(self, host: str, port: int) -> None:
+        supervisor = Supervisor(programs(host, port), tend=tend_servers)
+        try:
+            supervisor.run(is_up=lambda: answers(host, port), announce=lambda: announce(host, port))
+        except ProgramError as error:
+            raise CommandError(str(error)) from error
+
+
+# --- Before anything starts ------------------------------------------------------------------------------
+def address() -> tuple[str, int]:
+    host, port = os.environ.get("FEEDSITE_HOST") or "127.0.0.1", os.environ.get("PORT") or "8000"
+    if not port.isdecimal() or not 0 < int(port) < 65536:
+        raise CommandError(f"PORT is {port!r}; it must be a number from 1 to 65535.")
+    return host, int(port)
+
+
+@contextlib.contextmanager
+def only_one_site() -> Iterator[None]:
+    """Hold the data folder for this site. Raises CommandError when another `up` has it."""
+    home = settings.SERVERS.home
+    home.make()
+    with lock_file(home, "up") as lock:
+        if not try_lock(lock, fcntl.LOCK_EX):
+            raise CommandError(
+                f"The site of {home.data_dir} is running already (process {os.pread(lock, 20, 0).decode()})."
+            )
+        os.truncate(lock, 0)
+        os.pwrite(lock, str(os.getpid()).encode(), 0)
+        yield
+
+
+def check_port(host: str, port: int) -> None:
+    try:
+        family, kind, protocol, _, place = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        with socket.socket(family, kind, protocol) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(place)
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE:
+            raise CommandError(f"Port {port} of {host} is taken; set PORT to a free one.") from error
+        raise CommandError(f"The site cannot listen on {host}, port {port}: {error.strerror}.") from error
+
+
+def check_servers() -> None:
+    """Raises CommandError for the first server that does not answer."""
+    variables = {
+        "postgresql": "FEEDSITE_DATABASE_URL",
+        "feeds": "FEEDSITE_REDIS_URL",
+        "broker": "FEEDSITE_BROKER_URL or FEEDSITE_REDIS_URL",
+    }
+    for name, state in server_states().items():
+        if state != "ok":
+            raise CommandError(
+                f"The server {name} {state}; is {variables[name]} right, and does the server run?"
+            )
+
+
+def prepare() -> None:
+    """Bring database and static files up to date; on the first run, make the demo community."""
+    say("migrating the database ...")
+    call_command("migrate", interactive=False, verbosity=0)
+    call_command("collectstatic", interactive=False, verbosity=0)
+    call_command("demo", "--if-empty")
+    connections.close_all()  # the supervisor itself asks the database nothing
+
+
+# --- What runs -------------------------------------------------------------------------------------------
+def programs(host: str, port: int) -> list[Program]:
+    """In the order in which they are stopped: no new requests, no new tasks, and then the tasks at work."""
+    # Celery warns root of pickles, which this site does not accept.
+    quiet = "ignore:You're running the worker with superuser privileges"
+    warnings = ",".join(filter(None, (os.environ.get("PYTHONWARNINGS"), quiet)))
+    environ = os.environ | {TAG: str(settings.DATA_DIR), "PYTHONUNBUFFERED": "1", "PYTHONWARNINGS": warnings}
+    processors = len(os.sched_getaffinity(0))
+    web_processes = os.environ.get("FEEDSITE_WEB_PROCESSES") or str(processors)
+    web_threads = os.environ.get("FEEDSITE_WEB_THREADS") or "4"
+    worker_processes = os.environ.get("FEEDSITE_WORKER_PROCESSES") or str(processors)
+    level = os.environ.get("FEEDSITE_LOG_LEVEL", "INFO").lower()
+    web = ["granian", "--interface", "wsgi", "--no-ws", "--host", host, "--port", str(port)]
+    web += [
+        "--workers",
+        web_processes,
+        "--blocking-threads",
+        web_threads,
+        "--blocking-threads-idle-timeout",
+        "600",
+    ]
+    web += ["--respawn-failed-workers", "--respawn-interval", "0.5", "--workers-kill-timeout", "3"]
+    web += ["--log-level", level, "feedsite.wsgi:application"]
+    beat = ["celery", "-A", "feedsite", "--quiet", "beat", "--loglevel", level, "--pidfile", ""]
+    beat += ["--schedule", str(settings.SERVERS.home.run / "beat")]
+    worker = [
+        "celery",
+        "-A",
+        "feedsite",
+        "--quiet",
+        "worker",
+        "--loglevel",
+        level,
+        "--concurrency",
+        worker_processes,
+    ]
+    worker += ["--without-gossip", "--without-mingle"]
+    commands = {"web": web, "beat": beat, "worker": worker}
+    return [
+        Program(name, [sys.executable, "-m", *command], folder=settings.BASE_DIR, environ=environ)
+        for name, command in commands.items()
+    ]
+
+
+def tend_servers() -> None:
+    try:
+        settings.SERVERS.tend()
+    except ServerError as error:
+        say(str(error))
+
+
+def answers(host: str, port: int) -> bool:
+    connection = http.client.HTTPConnection(reachable(host), port, timeout=0.5)
+    try:
+        connection.request("GET", "/healthz", headers={"Host": "localhost"})
+        connection.getresponse()
+    except (OSError, http.client.HTTPException):
+        return False
+    finally:
+        connection.close()
+    return True
+
+
+def reachable(host: str) -> str:
+    return {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 (read, not bound)
+
+
+def announce(host: str, port: int) -> None:
+    shown = reachable(host)
+    say(f"the site is at http://{f'[{shown}]' if ':' in shown else shown}:{port}/  (Ctrl-C stops it)")
+    with contextlib.suppress(FileNotFoundError):
+        for line in Path(settings.DATA_DIR / "demo.txt").read_text().splitlines():
+            say(line)
