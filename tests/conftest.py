@@ -1,0 +1,41 @@
+"""Fixtures that every test may use; the servers behind them come from tests/servers.py."""
+
+from collections.abc import Iterator
+
+import pytest
+import redis
+from django.conf import settings
+
+from feedsite import connections
+from tests import servers
+
+
+def pytest_configure() -> None:
+    # Tests need no collected and hashed static files.
+    settings.STORAGES["staticfiles"] = {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"}
+
+
+@pytest.fixture
+def feeds() -> redis.Redis:
+    """A client of the feeds server, which is empty."""
+    return connections.feeds_for_tasks()
+
+
+@pytest.fixture
+def feeds_server() -> servers.Valkey:
+    """The feeds server itself, for tests that freeze, kill or restart it."""
+    return servers.servers.feeds
+
+
+@pytest.fixture
+def broker_server() -> servers.Valkey:
+    return servers.servers.broker
+
+
+@pytest.fixture(autouse=True)
+def _nothing_left_behind() -> Iterator[None]:
+    """Every test begins with empty feeds and cache, and with no server held to be down."""
+    yield
+    connections.feeds_breaker.reset()
+    connections.broker_breaker.reset()
+    connections.feeds_for_tasks().flushall()

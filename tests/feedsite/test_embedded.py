@@ -1,0 +1,235 @@
+"""The embedded servers, as real processes in folders of their own."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import psycopg
+import pytest
+import redis
+
+from feedsite import embedded
+from feedsite.embedded import ServerError, Servers, wait_for
+
+pytestmark = pytest.mark.xdist_group(
+    "embedded"
+)  # several PostgreSQLs at once are no kindness to a small machine
+
+
+@pytest.fixture
+def servers(tmp_path: Path) -> Iterator[Servers]:
+    servers = Servers(tmp_path / "var", {})
+    yield servers
+    servers.stop()
+    assert wait_for(lambda: not processes_of(servers), 5), processes_of(servers)
+
+
+def processes_of(servers: Servers) -> list[int]:
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        pid = int(folder.name)
+        if pid != os.getpid() and embedded.mentions(pid, str(servers.home.data_dir)):
+            found.append(pid)
+    return found
+
+
+def pid_of(servers: Servers, name: str) -> int:
+    return int((servers.home.run / f"{name}.pid").read_text())
+
+
+def count_users(servers: Servers) -> int:
+    with psycopg.connect(servers.database_url) as session:
+        row = session.execute("SELECT count(*) FROM pg_user").fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+HOLDER = """
+import sys, time
+from pathlib import Path
+from feedsite.embedded import Servers
+with Servers(Path(sys.argv[1]), {}).ensure():
+    print("held", flush=True)
+    time.sleep(60)
+"""
+
+
+def hold_elsewhere(servers: Servers) -> subprocess.Popen[str]:
+    """Another process that holds a lease."""
+    folder = str(servers.home.data_dir)
+    process = subprocess.Popen([sys.executable, "-c", HOLDER, folder], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "held\n"
+    return process
+
+
+def end(process: subprocess.Popen[str]) -> None:
+    process.kill()
+    process.communicate()
+
+
+def test_servers_start_answer_and_stop(servers: Servers) -> None:
+    with servers.ensure():
+        assert servers.running()
+        assert count_users(servers) == 1
+        with psycopg.connect(servers.database_url) as session:
+            row = session.execute(
+                "SELECT lower('ÄÖ'), 'Z' < 'a', current_setting('server_encoding')"
+            ).fetchone()
+        assert row == ("äö", True, "UTF8")
+        with redis.Redis.from_url(servers.redis_url) as feeds:
+            assert feeds.config_get("maxmemory-policy")["maxmemory-policy"] == "volatile-lru"
+            assert feeds.config_get("zset-max-listpack-entries")["zset-max-listpack-entries"] == "512"
+            assert feeds.config_get("save")["save"] == ""
+    assert not servers.running()
+
+
+def test_database_and_queue_last_and_feeds_do_not(servers: Servers) -> None:
+    queue = servers.broker_url.replace("redis+socket", "unix").replace("virtual_host", "db")
+    with servers.ensure():
+        with psycopg.connect(servers.database_url) as session:
+            session.execute("CREATE TABLE kept AS SELECT 7 AS seven")
+        with redis.Redis.from_url(servers.redis_url) as feeds, redis.Redis.from_url(queue) as broker:
+            feeds.set("hint", 1)
+            broker.lpush("celery", "task")
+    with servers.ensure():
+        with psycopg.connect(servers.database_url) as session:
+            assert session.execute("SELECT seven FROM kept").fetchone() == (7,)
+        with redis.Redis.from_url(servers.redis_url) as feeds, redis.Redis.from_url(queue) as broker:
+            assert feeds.get("hint") is None
+            assert broker.lrange("celery", 0, -1) == [b"task"]
+
+
+def test_commands_share_the_servers_and_the_last_one_stops_them(servers: Servers) -> None:
+    other = hold_elsewhere(servers)
+    with servers.ensure():
+        keeper = servers.keeper()
+    assert servers.running(), "the other still needs them"
+    with servers.ensure():
+        assert servers.keeper() == keeper
+        end(other)
+        assert servers.running()
+    assert servers.keeper() is None
+
+
+def test_many_at_the_same_moment_start_one_keeper(servers: Servers) -> None:
+    others = [Servers(servers.home.data_dir, {}) for _ in range(4)]
+    with ThreadPoolExecutor(len(others)) as pool:
+        list(pool.map(Servers.start, others))
+    assert len({str(other.keeper()) for other in others}) == 1
+    for other in others:
+        other.stop()
+    assert servers.keeper() is None
+
+
+def test_servers_go_when_their_only_user_is_killed(servers: Servers) -> None:
+    end(hold_elsewhere(servers))
+    assert wait_for(lambda: servers.keeper() is None, 5)
+    assert wait_for(lambda: not processes_of(servers), 5)
+
+
+def test_killed_server_is_restarted(servers: Servers) -> None:
+    with servers.ensure():
+        for name in servers.names:
+            before = pid_of(servers, name)
+            os.kill(before, signal.SIGKILL)
+            assert wait_for(lambda name=name, before=before: pid_of(servers, name) != before, 5)
+        assert wait_for(servers.running, 10)
+        assert count_users(servers) == 1
+
+
+def test_killed_keeper_takes_its_servers_along_and_is_replaced(servers: Servers) -> None:
+    with servers.ensure():
+        keeper = servers.keeper()
+        assert keeper is not None
+        os.kill(keeper["pid"], signal.SIGKILL)
+        assert wait_for(lambda: not servers.running(), 5)
+        servers.tend()
+        assert servers.running()
+        assert servers.keeper() != keeper
+
+
+def test_leftovers_of_a_crash_are_replaced(servers: Servers) -> None:
+    """A reboot: lock files that name a pid which now is another program, this one."""
+    with servers.ensure():
+        pass
+    (servers.home.data_dir / "postgres" / "postmaster.pid").write_text(f"{os.getpid()}\n/nowhere\n")
+    (servers.home.sockets).mkdir(exist_ok=True)
+    (servers.home.sockets / ".s.PGSQL.5432.lock").write_text(f"{os.getpid()}\n")
+    (servers.home.run / "feeds.pid").write_text(str(os.getpid()))
+    with servers.ensure():
+        assert count_users(servers) == 1
+
+
+def test_long_folder_names_have_their_sockets_elsewhere(tmp_path: Path) -> None:
+    servers = Servers(tmp_path / ("long name, " * 10) / "ünter", {})
+    with servers.ensure():
+        assert not servers.home.sockets.is_relative_to(tmp_path)
+        assert servers.home.sockets.stat().st_mode & 0o777 == 0o700
+        assert count_users(servers) == 1
+    assert not servers.home.sockets.exists()
+
+
+def test_given_servers_are_not_embedded(tmp_path: Path) -> None:
+    names = lambda environ: Servers(tmp_path, environ).names  # noqa: E731
+    assert names({}) == ("postgres", "feeds", "broker")
+    assert names({"FEEDSITE_DATABASE_URL": "postgresql://db/x"}) == ("feeds", "broker")
+    assert names({"FEEDSITE_REDIS_URL": "redis://r"}) == ("postgres",)
+    assert names({"FEEDSITE_BROKER_URL": "amqp://q"}) == ("postgres", "feeds")
+    with Servers(
+        tmp_path / "var", dict.fromkeys(("FEEDSITE_DATABASE_URL", "FEEDSITE_REDIS_URL"), "x")
+    ).ensure():
+        assert not (tmp_path / "var").exists()
+
+
+@pytest.mark.parametrize(
+    ("breakage", "message"),
+    [
+        (lambda data: data.write_text("a file"), "cannot be used: File exists"),
+        (lambda data: (data / "postgres").mkdir(parents=True), "not a PostgreSQL data folder"),
+        (lambda data: old_cluster(data), "was made by PostgreSQL 12"),
+        (lambda data: foreign_run_folder(data), "belongs to another user"),
+    ],
+)
+def test_broken_data_folder_is_one_line(tmp_path: Path, breakage, message: str) -> None:
+    breakage(tmp_path / "var")
+    with pytest.raises(ServerError, match=message) as caught, Servers(tmp_path / "var", {}).ensure():
+        pass
+    assert "\n" not in str(caught.value)
+    assert (
+        Servers(tmp_path / "var", {}).home.data_dir.is_file()
+        or Servers(tmp_path / "var", {}).keeper() is None
+    )
+
+
+def old_cluster(data: Path) -> None:
+    (data / "postgres").mkdir(parents=True)
+    (data / "postgres" / "PG_VERSION").write_text("12\n")
+
+
+def foreign_run_folder(data: Path) -> None:
+    (data / "run").mkdir(parents=True)
+    (data / "run").chmod(0o777)
+
+
+def test_secret_key_is_made_once_and_private(tmp_path: Path) -> None:
+    folder = tmp_path / "var"
+    with ThreadPoolExecutor(8) as pool:
+        keys = set(pool.map(lambda _: embedded.secret_key(folder), range(16)))
+    assert len(keys) == 1
+    assert len(keys.pop()) > 50
+    assert [path.name for path in folder.iterdir()] == ["secret_key"]
+    assert (folder / "secret_key").stat().st_mode & 0o777 == 0o600
+
+
+def test_secret_key_of_a_broken_folder(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ServerError, match="cannot be used"):
+        embedded.secret_key(tmp_path / "file")
+    (tmp_path / "secret_key").write_text("")
+    with pytest.raises(ServerError, match="is empty"):
+        embedded.secret_key(tmp_path)

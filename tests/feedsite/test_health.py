@@ -1,0 +1,43 @@
+"""/healthz and /readyz, with the real servers in trouble."""
+
+import time
+
+import pytest
+from django.test import Client
+
+from tests.servers import Valkey, dead, frozen
+
+pytestmark = pytest.mark.django_db
+
+
+def readiness(client: Client) -> tuple[int, dict[str, str], float]:
+    began = time.monotonic()
+    response = client.get("/readyz")
+    return response.status_code, response.json()["servers"], time.monotonic() - began
+
+
+def test_healthz_answers(client: Client) -> None:
+    response = client.get("/healthz")
+    assert (response.status_code, response.content) == (200, b"ok\n")
+    assert client.post("/healthz").status_code == 405
+
+
+def test_ready_when_all_servers_answer(client: Client) -> None:
+    status, servers, _ = readiness(client)
+    assert status == 200
+    assert servers == {"postgresql": "ok", "feeds": "ok", "broker": "ok"}
+
+
+@pytest.mark.parametrize("trouble", [frozen, dead])
+@pytest.mark.parametrize("name", ["feeds", "broker"])
+def test_not_ready_without_a_redis(
+    client: Client, name: str, trouble, request: pytest.FixtureRequest
+) -> None:
+    server: Valkey = request.getfixturevalue(f"{name}_server")
+    with trouble(server):
+        status, servers, seconds = readiness(client)
+    assert status == 503
+    assert servers.pop(name).startswith("does not answer")
+    assert set(servers.values()) == {"ok"}
+    assert seconds < 1.2
+    assert readiness(client)[0] == 200

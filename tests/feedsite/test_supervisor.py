@@ -1,0 +1,222 @@
+"""`up`, started as people start it, in a data folder of its own."""
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import urllib.error
+import urllib.request
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+from django.conf import settings
+
+from feedsite.embedded import wait_for
+from feedsite.management.commands.check_all import clean_environ
+from feedsite.supervisor import tagged
+
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("embedded")]
+
+
+class Site:
+    """An `up` process and what it prints."""
+
+    def __init__(self, folder: Path, port: int, more: Mapping[str, str] | None = None) -> None:
+        self.folder = folder
+        self.url = f"http://127.0.0.1:{port}"
+        self.output: list[str] = []
+        single = {"FEEDSITE_WEB_PROCESSES": "1", "FEEDSITE_WORKER_PROCESSES": "1"}
+        self.process = subprocess.Popen(
+            [sys.executable, "manage.py", "up"],
+            cwd=settings.BASE_DIR,
+            env=clean_environ(folder) | single | {"PORT": str(port)} | (more or {}),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        self.reader = threading.Thread(target=self._read)
+        self.reader.start()
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        self.output.extend(self.process.stdout)
+
+    @property
+    def printed(self) -> str:
+        return "".join(self.output)
+
+    def wait_until_up(self) -> None:
+        assert wait_for(lambda: "the site is at" in self.printed or self.process.poll() is not None, 90), (
+            self.printed
+        )
+        assert self.process.poll() is None, self.printed
+
+    def get(self, path: str) -> tuple[int, bytes]:
+        try:
+            with urllib.request.urlopen(self.url + path, timeout=10) as response:  # noqa: S310 (our own)
+                return response.status, response.read()
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code, error.read()
+        except OSError:
+            return 0, b""
+
+    def is_ready(self) -> bool:
+        return self.get("/readyz")[0] == 200
+
+    def children(self) -> dict[str, int]:
+        """Name → process of what the supervisor started."""
+        found = {}
+        for pid in Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split():
+            command = Path(f"/proc/{pid}/cmdline").read_bytes().decode().split("\0")
+            found[next(word for word in ("granian", "worker", "beat", "?") if word in [*command, "?"])] = int(
+                pid
+            )
+        return found
+
+    def end(self, number: signal.Signals) -> int:
+        self.process.send_signal(number)
+        code = self.process.wait(30)
+        self.reader.join()
+        assert self.process.stdout is not None
+        self.process.stdout.close()
+        return code
+
+    def leftovers(self) -> list[str]:
+        """What still runs of the site: programs by their tag, servers by their folder."""
+        found = [f"tagged {pid}" for pid in tagged(str(self.folder))]
+        for command in Path("/proc").glob("[0-9]*/cmdline"):
+            try:
+                words = command.read_bytes().decode(errors="replace")
+            except OSError:
+                continue
+            if str(self.folder) in words and int(command.parent.name) != os.getpid():
+                found.append(words.replace("\0", " "))
+        return found
+
+
+@pytest.fixture
+def port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "var"
+
+
+@pytest.fixture
+def site(folder: Path, port: int) -> Iterator[Site]:
+    site = Site(folder, port)
+    site.wait_until_up()
+    yield site
+    if site.process.poll() is None:
+        site.end(signal.SIGTERM)
+    assert wait_for(lambda: not site.leftovers(), 10), site.leftovers()
+
+
+def test_a_site_lives_survives_and_goes(site: Site, folder: Path, port: int) -> None:
+    assert site.get("/healthz") == (200, b"ok\n")
+    assert site.is_ready(), site.get("/readyz")
+
+    # What dies is started again: the programs, the keeper of the servers, a server.
+    before = site.children()
+    assert sorted(before) == ["beat", "granian", "worker"]
+    keeper = json.loads((folder / "run" / "keeper.lock").read_text())["pid"]
+    for pid in [*before.values(), keeper]:
+        os.kill(pid, signal.SIGKILL)
+    assert wait_for(
+        lambda: before.items().isdisjoint(site.children().items()) and len(site.children()) == 3, 20
+    )
+    assert wait_for(site.is_ready, 20), site.get("/readyz")
+    os.kill(int((folder / "run" / "postgres.pid").read_text()), signal.SIGKILL)
+    assert wait_for(lambda: not site.is_ready(), 5) or site.is_ready()
+    assert wait_for(site.is_ready, 20), site.get("/readyz")
+
+    # Another `up` on the same folder is refused; any other command shares the servers.
+    line = refused(folder, port, {})
+    assert re.fullmatch(r"CommandError: The site of .* is running already \(process \d+\)\.\n", line)
+    count = "from accounts.models import User; print(User.objects.count(), 'users')"
+    users = manage(folder, "shell", "-v", "0", "-c", count)
+    assert re.search(r"\d+ users", users)
+
+    # The supervisor killed: nothing stays, and the next one finds the same community.
+    site.end(signal.SIGKILL)
+    again = Site(folder, port)
+    again.wait_until_up()
+    assert wait_for(again.is_ready, 10)
+    assert manage(folder, "shell", "-v", "0", "-c", count) == users
+    assert again.end(signal.SIGINT) == 0
+    assert not again.leftovers()
+    assert manage(folder, "shell", "-v", "0", "-c", count) == users, "also without the site"
+
+
+def test_sigterm_stops_everything_in_time(site: Site) -> None:
+    os.kill(site.children()["worker"], signal.SIGSTOP)  # the worst case: one that does not listen
+    site.process.send_signal(signal.SIGTERM)
+    assert site.process.wait(12) == 0
+    assert not site.leftovers()
+    site.reader.join()
+    assert site.process.stdout is not None
+    site.process.stdout.close()
+
+
+def manage(folder: Path, *arguments: str) -> str:
+    command = [sys.executable, "manage.py", *arguments]
+    environ = clean_environ(folder)
+    return subprocess.run(
+        command, cwd=settings.BASE_DIR, env=environ, check=True, capture_output=True, text=True
+    ).stdout
+
+
+def refused(folder: Path, port: int | str, more: Mapping[str, str]) -> str:
+    """What `up` prints when it refuses to start: one line."""
+    command = [sys.executable, "manage.py", "up"]
+    environ = clean_environ(folder) | {"PORT": str(port)} | more
+    result = subprocess.run(
+        command, cwd=settings.BASE_DIR, env=environ, check=False, capture_output=True, text=True
+    )
+    assert result.returncode == 1
+    assert result.stdout == ""
+    assert result.stderr.count("\n") == 1, result.stderr
+    return result.stderr
+
+
+def test_taken_port(folder: Path) -> None:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = other.getsockname()[1]
+        assert f"Port {port} of 127.0.0.1 is taken" in refused(folder, port, {})
+
+
+@pytest.mark.parametrize("port", ["http", "0", "65536", "-1"])
+def test_impossible_port(folder: Path, port: str) -> None:
+    assert "must be a number from 1 to 65535" in refused(folder, port, {})
+
+
+def test_broken_data_folder(folder: Path, port: int) -> None:
+    folder.write_text("a file in its place")
+    assert f"The data folder {folder} cannot be used" in refused(folder, port, {})
+
+
+@pytest.mark.parametrize(
+    ("variable", "url", "name"),
+    [
+        ("FEEDSITE_DATABASE_URL", "postgresql://nobody@127.0.0.1:1/none", "postgresql"),
+        ("FEEDSITE_REDIS_URL", "redis://127.0.0.1:1/0", "feeds"),
+        ("FEEDSITE_BROKER_URL", "redis://127.0.0.1:1/0", "broker"),
+        ("FEEDSITE_BROKER_URL", "amqp://127.0.0.1:1//", "broker"),
+    ],
+)
+def test_missing_server(folder: Path, port: int, variable: str, url: str, name: str) -> None:
+    line = refused(folder, port, {variable: url})
+    assert f"The server {name} does not answer" in line
+    assert variable in line

@@ -1,0 +1,103 @@
+"""The tests' own servers: real PostgreSQL and Valkey in a temporary folder, gone with the process.
+
+Loaded by `-p tests.servers`, because Django's settings, which pytest-django reads very early, need their
+addresses. The first process starts PostgreSQL for all (each pytest-xdist worker has a database of its own in
+it); every process has a feeds server and a broker of its own, because tests flush, freeze and kill them.
+"""
+
+import os
+import shutil
+import signal
+import tempfile
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from feedsite.embedded import Home, Postgres, Server, Servers, Valkey, broker, feeds, wait_for
+
+
+class TestServers:
+    """What this process started. The kernel stops them too, should the process be killed."""
+
+    __test__ = False  # a name that pytest would take for tests
+
+    def __init__(self, folder: Path) -> None:
+        home = Home(folder)
+        home.make()
+        (folder / "static").mkdir()  # where `up` collects; WhiteNoise warns when it is missing
+        self.folder = folder
+        self.feeds: Valkey = feeds(home)
+        self.broker: Valkey = broker(home)
+        self.postgres: Postgres | None = None
+        environ = dict.fromkeys(("FEEDSITE_CACHE_URL", "FEEDSITE_BROKER_URL"), "")
+        addresses = Servers(folder, environ)
+        if "PYTEST_XDIST_WORKER" not in os.environ:
+            self.postgres = Postgres(home, durable=False)
+            os.environ["FEEDSITE_DATABASE_URL"] = addresses.database_url
+        os.environ["FEEDSITE_REDIS_URL"] = os.environ["FEEDSITE_CACHE_URL"] = addresses.redis_url
+        os.environ["FEEDSITE_BROKER_URL"] = addresses.broker_url
+        os.environ["FEEDSITE_DATA_DIR"] = str(folder)
+        os.environ["FEEDSITE_ENV_FILE"] = os.devnull
+
+    def all(self) -> list[Server]:
+        return [each for each in (self.postgres, self.feeds, self.broker) if each is not None]
+
+    def start(self) -> None:
+        for server in self.all():
+            server.start()
+        for server in self.all():
+            assert wait_for(server.answers, 30), f"{server.name}: {server.last_words()}"
+
+    def stop(self) -> None:
+        for server in reversed(self.all()):
+            server.stop()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+servers: TestServers
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_load_initial_conftests() -> Generator[None, None, None]:
+    global servers
+    servers = TestServers(Path(tempfile.mkdtemp(prefix="feedsite-test-")))
+    servers.start()
+    try:
+        return (yield)
+    except BaseException:
+        servers.stop()
+        raise
+
+
+def pytest_unconfigure() -> None:
+    servers.stop()
+
+
+@contextmanager
+def frozen(server: Server) -> Iterator[None]:
+    """The server takes connections and answers nothing, like one on a machine that swaps."""
+    assert server.process is not None
+    server.process.send_signal(signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        server.process.send_signal(signal.SIGCONT)
+
+
+@contextmanager
+def dead(server: Server) -> Iterator[None]:
+    """The server is killed, and comes back afterwards: feeds empty, the broker with its queue."""
+    server.kill()
+    try:
+        yield
+    finally:
+        restart(server)
+
+
+def restart(server: Server) -> None:
+    """Kill -9 and start: the feeds server comes back empty."""
+    server.kill()
+    server.start()
+    assert wait_for(server.answers, 30), server.last_words()
