@@ -95,3 +95,34 @@ class Backfill(models.Model):
 
     def __str__(self) -> str:
         return f"demotion of {self.sender_id}: {self.done} of {self.followers} followers"
+
+
+class Import(models.Model):
+    """A data set that `manage.py load` has brought in whole: a second run with the same files loads nothing."""
+
+    fingerprint = models.CharField(max_length=64, unique=True, help_text="SHA-256 of the files.")
+    users = models.IntegerField()
+    follows = models.IntegerField()
+    posts = models.IntegerField()
+    created_at = models.DateTimeField(db_default=Now())
+
+    def __str__(self) -> str:
+        return f"{self.users} users, {self.follows} follows, {self.posts} posts"
+
+
+class ImportedUser(models.Model):
+    """Which user came from which row of a data set."""
+
+    user = models.OneToOneField(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, primary_key=True, related_name="+"
+    )
+    source = models.ForeignKey(Import, on_delete=models.CASCADE, related_name="imported", db_index=False)
+    original_id = models.BigIntegerField(help_text="The id in the data set.")
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["source", "original_id"], name="imported_user_original")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.user_id} was {self.original_id}"
