@@ -1,0 +1,13 @@
+"""News of users, for the rooms above."""
+
+from django.dispatch import Signal
+
+# Sent inside the transaction that makes `user` (User) big-V, or takes back a demotion that was under way.
+big_v_made = Signal()
+
+# Sent inside the transaction that asks to demote `user` (User). The flag stands until the receiver has filled
+# the followers' inboxes; the receiver takes it away.
+big_v_demotion_requested = Signal()
+
+# Sent after the commit that lowered levels. `user_ids_by_level` (dict[int, list[int]]): by new level.
+levels_lowered = Signal()
