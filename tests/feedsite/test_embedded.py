@@ -1,9 +1,12 @@
 """The embedded servers, as real processes in folders of their own."""
 
 import os
+import pwd
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -15,9 +18,7 @@ import redis
 from feedsite import embedded
 from feedsite.embedded import ServerError, Servers, wait_for
 
-pytestmark = pytest.mark.xdist_group(
-    "embedded"
-)  # several PostgreSQLs at once are no kindness to a small machine
+pytestmark = pytest.mark.xdist_group("embedded")  # several PostgreSQLs at once are no kindness to a small machine
 
 
 @pytest.fixture
@@ -77,9 +78,7 @@ def test_servers_start_answer_and_stop(servers: Servers) -> None:
         assert servers.running()
         assert count_users(servers) == 1
         with psycopg.connect(servers.database_url) as session:
-            row = session.execute(
-                "SELECT lower('ÄÖ'), 'Z' < 'a', current_setting('server_encoding')"
-            ).fetchone()
+            row = session.execute("SELECT lower('ÄÖ'), 'Z' < 'a', current_setting('server_encoding')").fetchone()
         assert row == ("äö", True, "UTF8")
         with redis.Redis.from_url(servers.redis_url) as feeds:
             assert feeds.config_get("maxmemory-policy")["maxmemory-policy"] == "volatile-lru"
@@ -174,15 +173,37 @@ def test_long_folder_names_have_their_sockets_elsewhere(tmp_path: Path) -> None:
     assert not servers.home.sockets.exists()
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root has a user to give up for another")
+def test_root_without_namespaces_runs_postgres_as_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    reachable = Path(tempfile.mkdtemp(prefix="feedsite-nobody-"))
+    reachable.chmod(0o755)
+    monkeypatch.setattr(embedded, "NOBODY_HOME", reachable / "lib")
+    monkeypatch.setattr(embedded, "can_make_namespace", lambda: False)
+    servers = Servers(tmp_path / "var", {"FEEDSITE_REDIS_URL": "x"})
+    servers.home.make()
+    try:
+        for _ in "once", "again":
+            postgres = embedded.Postgres(servers.home, durable=False)
+            postgres.start()
+            assert postgres.process is not None
+            assert Path(f"/proc/{postgres.process.pid}").stat().st_uid == pwd.getpwnam("nobody").pw_uid
+            assert wait_for(postgres.answers, 20), postgres.last_words()
+            assert count_users(servers) == 1
+            postgres.stop()
+        shutil.rmtree(reachable / "lib" / servers.home.mark)
+        with pytest.raises(ServerError, match="which is gone"):
+            embedded.Postgres(servers.home).prepare()
+    finally:
+        shutil.rmtree(reachable)
+
+
 def test_given_servers_are_not_embedded(tmp_path: Path) -> None:
     names = lambda environ: Servers(tmp_path, environ).names  # noqa: E731
     assert names({}) == ("postgres", "feeds", "broker")
     assert names({"FEEDSITE_DATABASE_URL": "postgresql://db/x"}) == ("feeds", "broker")
     assert names({"FEEDSITE_REDIS_URL": "redis://r"}) == ("postgres",)
     assert names({"FEEDSITE_BROKER_URL": "amqp://q"}) == ("postgres", "feeds")
-    with Servers(
-        tmp_path / "var", dict.fromkeys(("FEEDSITE_DATABASE_URL", "FEEDSITE_REDIS_URL"), "x")
-    ).ensure():
+    with Servers(tmp_path / "var", dict.fromkeys(("FEEDSITE_DATABASE_URL", "FEEDSITE_REDIS_URL"), "x")).ensure():
         assert not (tmp_path / "var").exists()
 
 
@@ -200,10 +221,7 @@ def test_broken_data_folder_is_one_line(tmp_path: Path, breakage, message: str) 
     with pytest.raises(ServerError, match=message) as caught, Servers(tmp_path / "var", {}).ensure():
         pass
     assert "\n" not in str(caught.value)
-    assert (
-        Servers(tmp_path / "var", {}).home.data_dir.is_file()
-        or Servers(tmp_path / "var", {}).keeper() is None
-    )
+    assert Servers(tmp_path / "var", {}).home.data_dir.is_file() or Servers(tmp_path / "var", {}).keeper() is None
 
 
 def old_cluster(data: Path) -> None:

@@ -30,9 +30,7 @@ def test_ready_when_all_servers_answer(client: Client) -> None:
 
 @pytest.mark.parametrize("trouble", [frozen, dead])
 @pytest.mark.parametrize("name", ["feeds", "broker"])
-def test_not_ready_without_a_redis(
-    client: Client, name: str, trouble, request: pytest.FixtureRequest
-) -> None:
+def test_not_ready_without_a_redis(client: Client, name: str, trouble, request: pytest.FixtureRequest) -> None:
     server: Valkey = request.getfixturevalue(f"{name}_server")
     with trouble(server):
         status, servers, seconds = readiness(client)

@@ -26,9 +26,7 @@ def tree(tmp_path: Path) -> Path:
 
 
 def manage(tree: Path, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
-    environ = {
-        name: value for name, value in os.environ.items() if not name.startswith(("FEEDSITE_", "DJANGO_"))
-    }
+    environ = {name: value for name, value in os.environ.items() if not name.startswith(("FEEDSITE_", "DJANGO_"))}
     environ |= {"PIP_NO_INDEX": "1", "PIP_CONFIG_FILE": os.devnull} | more
     command = [BASE_PYTHON, str(tree / "manage.py"), *(arguments or ["version"])]
     return subprocess.run(command, env=environ, check=False, capture_output=True, text=True)
@@ -74,9 +72,7 @@ def test_failed_installation_is_one_line_after_pips_own(tree: Path) -> None:
     (tree / LOCKS[0]).write_text("no-such-thing==1.0 --hash=sha256:" + "0" * 64 + "\n")
     result = manage(tree)
     assert result.returncode == 1
-    assert result.stderr.splitlines()[-1].startswith(
-        "feedsite: requirements.lock could not be installed into"
-    )
+    assert result.stderr.splitlines()[-1].startswith("feedsite: requirements.lock could not be installed into")
     assert "Traceback" not in result.stderr
 
 

@@ -51,9 +51,7 @@ class Site:
         return "".join(self.output)
 
     def wait_until_up(self) -> None:
-        assert wait_for(lambda: "the site is at" in self.printed or self.process.poll() is not None, 90), (
-            self.printed
-        )
+        assert wait_for(lambda: "the site is at" in self.printed or self.process.poll() is not None, 90), self.printed
         assert self.process.poll() is None, self.printed
 
     def get(self, path: str) -> tuple[int, bytes]:
@@ -74,9 +72,7 @@ class Site:
         found = {}
         for pid in Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split():
             command = Path(f"/proc/{pid}/cmdline").read_bytes().decode().split("\0")
-            found[next(word for word in ("granian", "worker", "beat", "?") if word in [*command, "?"])] = int(
-                pid
-            )
+            found[next(word for word in ("granian", "worker", "beat", "?") if word in [*command, "?"])] = int(pid)
         return found
 
     def end(self, number: signal.Signals) -> int:
@@ -132,9 +128,7 @@ def test_a_site_lives_survives_and_goes(site: Site, folder: Path, port: int) -> 
     keeper = json.loads((folder / "run" / "keeper.lock").read_text())["pid"]
     for pid in [*before.values(), keeper]:
         os.kill(pid, signal.SIGKILL)
-    assert wait_for(
-        lambda: before.items().isdisjoint(site.children().items()) and len(site.children()) == 3, 20
-    )
+    assert wait_for(lambda: before.items().isdisjoint(site.children().items()) and len(site.children()) == 3, 20)
     assert wait_for(site.is_ready, 20), site.get("/readyz")
     os.kill(int((folder / "run" / "postgres.pid").read_text()), signal.SIGKILL)
     assert wait_for(lambda: not site.is_ready(), 5) or site.is_ready()
@@ -180,9 +174,7 @@ def refused(folder: Path, port: int | str, more: Mapping[str, str]) -> str:
     """What `up` prints when it refuses to start: one line."""
     command = [sys.executable, "manage.py", "up"]
     environ = clean_environ(folder) | {"PORT": str(port)} | more
-    result = subprocess.run(
-        command, cwd=settings.BASE_DIR, env=environ, check=False, capture_output=True, text=True
-    )
+    result = subprocess.run(command, cwd=settings.BASE_DIR, env=environ, check=False, capture_output=True, text=True)
     assert result.returncode == 1
     assert result.stdout == ""
     assert result.stderr.count("\n") == 1, result.stderr

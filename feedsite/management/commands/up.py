@@ -91,9 +91,7 @@ def check_servers() -> None:
     }
     for name, state in server_states().items():
         if state != "ok":
-            raise CommandError(
-                f"The server {name} {state}; is {variables[name]} right, and does the server run?"
-            )
+            raise CommandError(f"The server {name} {state}; is {variables[name]} right, and does the server run?")
 
 
 def prepare() -> None:
