@@ -1,0 +1,96 @@
+"""Levels: how recently a user was seen, which decides whether they get pushes and how long their inbox is.
+
+Seeing a user raises the level at once and to the top; only `lower_levels`, a periodic task, lowers it.
+"""
+
+from collections import defaultdict
+
+from django.conf import settings
+from django.db import connection, transaction
+
+from accounts.models import Level, User
+from accounts.signals import levels_lowered
+
+BATCH = 1_000
+
+TOUCH = """
+    UPDATE accounts_user u SET
+        last_seen_at = now(),
+        level = %(top)s,
+        window_epoch = u.window_epoch + (before.level < %(top)s)::int
+    FROM (
+        SELECT id, level FROM accounts_user
+        WHERE id = %(user)s
+            AND (last_seen_at IS NULL OR last_seen_at < now() - %(interval)s::interval OR level < %(top)s)
+        FOR NO KEY UPDATE
+    ) before
+    WHERE u.id = before.id RETURNING before.level < %(top)s
+"""
+# One level at a time, so that the index (level, last_seen_at) finds those who are due.
+LOWER = """
+    UPDATE accounts_user u SET level = CASE
+        WHEN due.seen_at > now() - %(weekly)s::interval THEN 2
+        WHEN due.seen_at > now() - %(monthly)s::interval THEN 1
+        ELSE 0 END
+    FROM (
+        SELECT id, coalesce(last_seen_at, date_joined) AS seen_at FROM accounts_user
+        WHERE level = %(level)s AND (
+            last_seen_at <= now() - %(age)s::interval
+            OR last_seen_at IS NULL AND date_joined <= now() - %(age)s::interval
+        )
+        ORDER BY id LIMIT %(batch)s FOR NO KEY UPDATE SKIP LOCKED
+    ) due
+    WHERE u.id = due.id RETURNING u.id, u.level
+"""
+
+
+def touch(user_id: int) -> bool:
+    """Note that a user is here; True if that raised their level, and so made their windows unusable.
+
+    Writes at most once in settings.LAST_SEEN_INTERVAL. Of two calls at once, one raises.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute(TOUCH, {"user": user_id, "top": Level.DAILY.value, "interval": settings.LAST_SEEN_INTERVAL})
+        row = cursor.fetchone()
+    return bool(row and row[0])
+
+
+def lower_levels(batch: int = BATCH) -> int:
+    """Lower everybody whom settings.LEVEL_AGES no longer allow their level; how many. Sends `levels_lowered`.
+
+    `batch` users a transaction. Who is being changed by others is left for the next time. Who was never seen counts as
+    seen when they joined.
+    """
+    lowered = 0
+    for level in sorted(settings.LEVEL_AGES, reverse=True):
+        while (count := _lower_batch(level, batch)) == batch:
+            lowered += count
+        lowered += count
+    return lowered
+
+
+@transaction.atomic
+def _lower_batch(level: int, batch: int) -> int:
+    ages = settings.LEVEL_AGES
+    with connection.cursor() as cursor:
+        cursor.execute(
+            LOWER,
+            {
+                "level": level,
+                "age": ages[level],
+                "weekly": ages[Level.WEEKLY],
+                "monthly": ages[Level.MONTHLY],
+                "batch": batch,
+            },
+        )
+        rows = cursor.fetchall()
+    by_level: defaultdict[int, list[int]] = defaultdict(list)
+    for user_id, new_level in rows:
+        by_level[new_level].append(user_id)
+    if rows:
+        transaction.on_commit(lambda: _announce(dict(by_level)))
+    return len(rows)
+
+
+def _announce(user_ids_by_level: dict[int, list[int]]) -> None:
+    levels_lowered.send(sender=User, user_ids_by_level=user_ids_by_level)
