@@ -6,10 +6,11 @@ Seeing a user raises the level at once and to the top; only `lower_levels`, a pe
 from collections import defaultdict
 
 from django.conf import settings
-from django.db import connection, transaction
+from django.db import transaction
 
 from accounts.models import Level, User
 from accounts.signals import levels_lowered
+from feedsite.connections import fetch
 
 BATCH = 1_000
 
@@ -49,10 +50,8 @@ def touch(user_id: int) -> bool:
 
     Writes at most once in settings.LAST_SEEN_INTERVAL. Of two calls at once, one raises.
     """
-    with connection.cursor() as cursor:
-        cursor.execute(TOUCH, {"user": user_id, "top": Level.DAILY.value, "interval": settings.LAST_SEEN_INTERVAL})
-        row = cursor.fetchone()
-    return bool(row and row[0])
+    rows = fetch(TOUCH, {"user": user_id, "top": Level.DAILY.value, "interval": settings.LAST_SEEN_INTERVAL})
+    return bool(rows and rows[0][0])
 
 
 def lower_levels(batch: int = BATCH) -> int:
@@ -72,18 +71,16 @@ def lower_levels(batch: int = BATCH) -> int:
 @transaction.atomic
 def _lower_batch(level: int, batch: int) -> int:
     ages = settings.LEVEL_AGES
-    with connection.cursor() as cursor:
-        cursor.execute(
-            LOWER,
-            {
-                "level": level,
-                "age": ages[level],
-                "weekly": ages[Level.WEEKLY],
-                "monthly": ages[Level.MONTHLY],
-                "batch": batch,
-            },
-        )
-        rows = cursor.fetchall()
+    rows = fetch(
+        LOWER,
+        {
+            "level": level,
+            "age": ages[level],
+            "weekly": ages[Level.WEEKLY],
+            "monthly": ages[Level.MONTHLY],
+            "batch": batch,
+        },
+    )
     by_level: defaultdict[int, list[int]] = defaultdict(list)
     for user_id, new_level in rows:
         by_level[new_level].append(user_id)
