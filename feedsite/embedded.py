@@ -42,7 +42,7 @@ START_SECONDS = 90  # crash recovery of a large database takes its time
 STOP_SECONDS = 8
 LOG_BYTES = 10_000_000
 SOCKET_PATH_BYTES = 107  # sun_path without its closing zero
-NAMESPACE = ("unshare", "--user", "--map-user=1000", "--map-group=1000", "--")
+NAMESPACE = ("unshare", "--user", "--map-user=1", "--map-group=1", "--")  # a user that every /etc/passwd knows
 NOBODY_HOME = Path("/var/lib/feedsite")
 
 
@@ -336,6 +336,8 @@ class Postgres(Server):
         self.binaries = postgres_binaries()
         if os.geteuid() == 0:
             self.give_up_root()
+        elif not has_name(os.geteuid()):  # as in a container with --user; initdb asks for the name
+            self.prefix = NAMESPACE
         if not self.data.exists():
             self.initialise()
         self.check_version()
@@ -449,6 +451,14 @@ def ask(path: Path, question: bytes, goodbye: bytes = b"") -> bytes:
             return answer
     except OSError:
         return b""
+
+
+def has_name(uid: int) -> bool:
+    try:
+        pwd.getpwuid(uid)
+    except KeyError:
+        return False
+    return True
 
 
 def can_make_namespace() -> bool:
