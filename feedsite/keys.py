@@ -6,7 +6,7 @@
 | `outbox:{uid}` | ZSET | `sender:item` -> item id, and a window's own members | 1000; 30 days | rebuilt from SQL |
 | `tail:{uid}` | ZSET | `sender:item` -> item id, and a window's own members | 100; 5 minutes | pulled from SQL again |
 | `fans:active:{uid}:{shard}` | SET | follower id, and `complete` | big-V only | rebuilt from SQL |
-| `rate:{scope}:{who}:{slot}` | STRING | count of calls in the slot | one slot | the slot starts anew |
+| `rate:{scope}:{who}` | STRING | calls in the slot that the first of them began | one slot | the slot starts anew |
 
 A window's own members (`floor`, `epoch`, `build:{token}`) are described in timeline/window.py.
 """
@@ -32,6 +32,6 @@ def active_fans(user_id: int, shard: int) -> str:
     return f"fans:active:{user_id}:{shard}"
 
 
-def rate(scope: str, who: str, slot: int) -> str:
-    """Counter of one caller's calls within one slot of a rate limit."""
-    return f"rate:{scope}:{who}:{slot}"
+def rate(scope: str, who: str) -> str:
+    """Counter of one caller's calls within the running slot of a rate limit."""
+    return f"rate:{scope}:{who}"

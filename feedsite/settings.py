@@ -14,7 +14,8 @@ from feedsite import embedded
 BASE_DIR = Path(__file__).resolve().parent.parent
 env = environ.Env()
 env.smart_cast = False
-environ.Env.read_env(BASE_DIR / ".env")
+# FEEDSITE_ENV_FILE: the tests read none.
+environ.Env.read_env(os.environ.get("FEEDSITE_ENV_FILE") or BASE_DIR / ".env")
 
 # --- Where things live -----------------------------------------------------------------------------------
 DATA_DIR = Path(env("FEEDSITE_DATA_DIR", default=str(BASE_DIR / "var"))).resolve()
@@ -59,6 +60,7 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
+    "feedsite.outage.OutageMiddleware",
 ]
 
 ROOT_URLCONF = "feedsite.urls"
@@ -162,6 +164,8 @@ OUTBOX_CAP = env.int("FEEDSITE_OUTBOX_CAP", default=1000)
 FOLLOW_CAP = env.int("FEEDSITE_FOLLOW_CAP", default=2000)
 # A big-V's items are pushed to followers of at least this level; the others pull the outbox.
 BIG_V_PUSH_LEVEL = env.int("FEEDSITE_BIG_V_PUSH_LEVEL", default=3)
+# Parts of a big-V's set of active followers; one part is one key.
+ACTIVE_FANS_SHARDS = env.int("FEEDSITE_ACTIVE_FANS_SHARDS", default=16)
 # Followers from which a user becomes big-V by themself; 0 turns the automatic upgrade off.
 BIG_V_THRESHOLD = env.int("FEEDSITE_BIG_V_THRESHOLD", default=100_000)
 LAST_SEEN_INTERVAL = timedelta(minutes=10)
@@ -172,7 +176,52 @@ FAN_OUT_ATTEMPTS = env.int("FEEDSITE_FAN_OUT_ATTEMPTS", default=5)
 FAN_OUT_RETRY_AFTER = timedelta(seconds=env.float("FEEDSITE_FAN_OUT_RETRY_AFTER", default=10))
 
 # --- REST ------------------------------------------------------------------------------------------------
+REST_FRAMEWORK = {
+    "DEFAULT_AUTHENTICATION_CLASSES": [
+        "accounts.tokens.TokenAuthentication",
+        "rest_framework.authentication.SessionAuthentication",
+    ],
+    "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
+    "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
+    "DEFAULT_SCHEMA_CLASS": "feedsite.openapi.Schema",
+    "EXCEPTION_HANDLER": "feedsite.rest.exception_handler",
+    "URL_FORMAT_OVERRIDE": None,
+    "TEST_REQUEST_DEFAULT_FORMAT": "json",
+    "TEST_REQUEST_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
+}
+CSRF_FAILURE_VIEW = "feedsite.outage.csrf_failure"
+TOKEN_DAYS = env.int("FEEDSITE_TOKEN_DAYS", default=90)
+REST_KNOX = {"TOKEN_TTL": timedelta(days=TOKEN_DAYS)}
+# Tokens that a user may hold at once; the oldest gives way.
+TOKEN_CAP = env.int("FEEDSITE_TOKEN_CAP", default=50)
+
+# Rates: sign-ups an address, logins an address and name, everything else a user or, without one, an address.
+RATES = {
+    "signup": env("FEEDSITE_RATE_SIGNUP", default="20/hour"),
+    "login": env("FEEDSITE_RATE_LOGIN", default="10/minute"),
+    "publish": env("FEEDSITE_RATE_PUBLISH", default="60/minute"),
+    "write": env("FEEDSITE_RATE_WRITE", default="300/minute"),
+    "read": env("FEEDSITE_RATE_READ", default="1200/minute"),
+}
 RATE_SCALE = env.float("FEEDSITE_RATE_SCALE", default=1.0)
+# Proxies of ours in front of the site: so many addresses at the end of X-Forwarded-For are believed.
+PROXIES = env.int("FEEDSITE_PROXIES", default=0)
+
+SPECTACULAR_SETTINGS = {
+    "TITLE": "feedsite",
+    "DESCRIPTION": "A social-timeline site: an exact home timeline of whom one follows.",
+    "VERSION": "1",
+    "OAS_VERSION": "3.1.1",
+    "SERVE_INCLUDE_SCHEMA": False,
+    "SCHEMA_PATH_PREFIX": "/api/v1",
+    "COMPONENT_SPLIT_REQUEST": True,
+    "SWAGGER_UI_DIST": "SIDECAR",
+    "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
+    "ENUM_NAME_OVERRIDES": {
+        "ItemTypeEnum": "items.models.ItemType",
+        "VisibilityEnum": "items.models.Visibility",
+    },
+}
 
 # --- Pages -----------------------------------------------------------------------------------------------
 LANGUAGE_CODE = "en"
@@ -191,6 +240,7 @@ SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SECURE = HTTPS
 CSRF_COOKIE_SECURE = HTTPS
 SECURE_SSL_REDIRECT = HTTPS
+SECURE_REDIRECT_EXEMPT = ["^healthz$", "^readyz$"]  # probes come past the proxy
 SECURE_HSTS_SECONDS = 31_536_000 if HTTPS else 0
 SECURE_HSTS_INCLUDE_SUBDOMAINS = HTTPS
 SECURE_HSTS_PRELOAD = HTTPS

@@ -1,0 +1,128 @@
+"""The OpenAPI schema and its page: what the API says of itself.
+
+Bodies that go out are msgspec structs and describe themselves; bodies that come in are DRF serializers.
+"""
+
+from functools import cache
+from typing import Any, Literal
+
+import msgspec
+from django.http import HttpRequest, HttpResponse
+from django.views.decorators.http import require_safe
+from drf_spectacular.extensions import OpenApiAuthenticationExtension, OpenApiSerializerExtension
+from drf_spectacular.generators import SchemaGenerator
+from drf_spectacular.openapi import AutoSchema
+from drf_spectacular.plumbing import ResolvedComponent
+from drf_spectacular.renderers import OpenApiJsonRenderer
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse
+
+from feedsite.rest import BODY_METHODS, MAX_ID, PAGE, PAGE_LIMIT, Problem
+
+REFERENCE = "#/components/schemas/{name}"
+FIELD_PROBLEMS = {
+    "anyOf": [
+        {"$ref": REFERENCE.format(name="Problem")},
+        {
+            "type": "object",
+            "description": "What is wrong with each field.",
+            "additionalProperties": {"type": "array", "items": {"type": "string"}},
+        },
+    ]
+}
+
+LAST_ID = OpenApiParameter(
+    "last_id",
+    {"type": "integer", "minimum": 1, "maximum": MAX_ID},
+    description="Go on after this id (exclusive). It is a position: nothing need be there any more.",
+)
+LIMIT = OpenApiParameter(
+    "limit",
+    {"type": "integer", "minimum": 1, "default": PAGE},
+    description=f"How many to list; more than {PAGE_LIMIT} count as {PAGE_LIMIT}.",
+)
+PAGED = [LAST_ID, LIMIT]
+
+
+class TokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
+    target_class = "accounts.tokens.TokenAuthentication"
+    name = "token"
+
+    def get_security_definition(self, auto_schema: AutoSchema) -> dict[str, Any]:
+        return {
+            "type": "apiKey",
+            "in": "header",
+            "name": "Authorization",
+            "description": "`Token …`, as POST /auth/token gives it.",
+        }
+
+
+class StructSchema(OpenApiSerializerExtension):  # type: ignore[no-untyped-call]
+    """Structs describe themselves, so that the schema says what is sent."""
+
+    target_class = "msgspec.Struct"
+    match_subclasses = True
+
+    def get_name(self, auto_schema: AutoSchema, direction: Any) -> str:
+        return str(self.target.__name__)
+
+    def get_identity(self, auto_schema: AutoSchema, direction: Any) -> str:
+        return str(self.target.__name__)
+
+    def map_serializer(self, auto_schema: AutoSchema, direction: Any) -> dict[str, Any]:
+        _, components = msgspec.json.schema_components([self.target], ref_template=REFERENCE)
+        own: dict[str, Any] = components.pop(self.target.__name__)
+        for name, schema in components.items():
+            component = ResolvedComponent(  # type: ignore[no-untyped-call]
+                name, ResolvedComponent.SCHEMA, schema=schema, object=name
+            )
+            auto_schema.registry.register_on_missing(component)
+        return own
+
+
+class Schema(AutoSchema):
+    """Adds to every operation the errors that it may answer with, by what it does."""
+
+    def get_tags(self) -> list[str]:
+        return [self.path.removeprefix("/api/v1/").partition("/")[0]]
+
+    def _get_response_bodies(self, direction: Literal["request", "response"] = "response") -> dict[str, Any]:
+        bodies: dict[str, Any] = super()._get_response_bodies(direction)
+        for status, (shape, description) in self._errors().items():
+            if str(status) not in bodies:
+                response = OpenApiResponse(shape, description)
+                bodies[str(status)] = self._get_response_for_code(  # type: ignore[no-untyped-call]
+                    response, str(status)
+                )
+        return bodies
+
+    def _errors(self) -> dict[int, tuple[Any, str]]:
+        errors: dict[int, tuple[Any, str]] = {
+            400: (FIELD_PROBLEMS, "Something in the request is wrong."),
+            405: (Problem, "Wrong method."),
+        }
+        writes = self.method not in ("GET", "HEAD")
+        if self.view.get_authenticators():
+            errors[401] = (Problem, "No token or session, or a bad one.")
+            if writes:
+                errors[403] = (Problem, "Not yours to change, or a session without its CSRF token.")
+        if "{" in self.path:
+            errors[404] = (Problem, "Not there, or not for you to see.")
+        if self.method in BODY_METHODS:
+            errors[415] = (Problem, "Not JSON.")
+        errors[413] = (Problem, "More than 64 KiB.")
+        errors[429] = (Problem, "Too many calls; Retry-After says how many seconds to wait.")
+        errors[503] = (Problem, "An outage; Retry-After says how many seconds to wait.")
+        return errors
+
+
+@cache
+def _document() -> bytes:
+    schema = SchemaGenerator().get_schema(request=None, public=True)  # type: ignore[no-untyped-call]
+    document: bytes = OpenApiJsonRenderer().render(schema, renderer_context={})
+    return document
+
+
+@require_safe
+def schema(request: HttpRequest) -> HttpResponse:
+    """The schema: made once a process, for it is the same for everybody."""
+    return HttpResponse(_document(), content_type="application/vnd.oai.openapi+json")
