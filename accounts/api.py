@@ -1,0 +1,138 @@
+"""Sign-up, tokens and one's own account, over HTTP."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+from django.contrib.auth import authenticate
+from django.contrib.auth.models import AnonymousUser
+from django.core.exceptions import ValidationError as DjangoValidationError
+from django.http import HttpResponse
+from drf_spectacular.utils import extend_schema
+from rest_framework import exceptions, serializers
+from rest_framework.permissions import IsAuthenticated
+from rest_framework.request import Request
+
+from accounts import actions
+from accounts.models import User
+from accounts.tokens import TokenAuthentication
+from feedsite import rates
+from feedsite.rest import ApiView, FeedResponse, StrictSerializer, TextField, Time, body, invalid, spend
+
+
+class Account(msgspec.Struct):
+    """A user as they see themself."""
+
+    id: str
+    username: str
+    display_name: str
+    bio: str
+    is_big_v: bool
+    created_at: Time
+
+    @classmethod
+    def of(cls, user: User) -> "Account":
+        return cls(str(user.pk), user.username, user.display_name, user.bio, user.is_big_v, user.date_joined)
+
+
+class UserCard(msgspec.Struct):
+    """A user as far as lists show them."""
+
+    id: str
+    username: str
+    display_name: str
+    is_big_v: bool
+
+
+class Token(msgspec.Struct):
+    """What stands after `Authorization: Token `; it is shown once."""
+
+    token: str
+
+
+def signed_in(request: Request) -> User:
+    """The caller, in views that need one."""
+    if not isinstance(request.user, User):
+        raise exceptions.NotAuthenticated
+    return request.user
+
+
+def reader_of(request: Request) -> User | AnonymousUser:
+    """The caller, in views that everybody may read."""
+    return request.user if isinstance(request.user, User) else AnonymousUser()
+
+
+class Credentials(StrictSerializer):
+    """Name and password."""
+
+    username = TextField(max_length=150, trim_whitespace=False)
+    password = TextField(max_length=4096, trim_whitespace=False)
+
+
+class ProfileEdit(StrictSerializer):
+    """How a user presents themself."""
+
+    display_name = TextField(max_length=50, allow_blank=True, required=False)
+    bio = TextField(max_length=500, allow_blank=True, required=False)
+
+
+class UsersView(ApiView):
+    authentication_classes: Sequence[Any] = []
+    permission_classes: Sequence[Any] = []
+
+    @extend_schema(operation_id="sign_up", request=Credentials, responses={201: Account}, auth=[])
+    def post(self, request: Request) -> HttpResponse:
+        """Sign up. Names are letters, digits, hyphens and underscores, unique without regard to case."""
+        fields = body(request, Credentials)
+        spend("signup", rates.address(request._request))
+        try:
+            user = actions.sign_up(**fields)
+        except DjangoValidationError as error:
+            raise invalid(error) from error
+        return FeedResponse(Account.of(user), status=201)
+
+
+class TokenView(ApiView):
+    """POST asks for a token, whatever token the caller still sends; DELETE is for who sends a good one."""
+
+    def _is_anonymous(self) -> bool:
+        return self.request is not None and self.request.method == "POST"
+
+    def get_authenticators(self) -> list[Any]:
+        return [] if self._is_anonymous() else [TokenAuthentication()]
+
+    def get_permissions(self) -> list[Any]:
+        return [] if self._is_anonymous() else [IsAuthenticated()]
+
+    @extend_schema(operation_id="log_in", request=Credentials, responses={200: Token}, auth=[])
+    def post(self, request: Request) -> HttpResponse:
+        """A new token for name and password."""
+        fields = body(request, Credentials)
+        spend("login", rates.login_key(request._request, fields["username"]))
+        user = authenticate(request._request, **fields)
+        if not isinstance(user, User):
+            raise serializers.ValidationError({"non_field_errors": ["Wrong username or password."]})
+        return FeedResponse(Token(actions.issue_token(user=user)))
+
+    @extend_schema(operation_id="log_out", responses={204: None})
+    def delete(self, request: Request) -> HttpResponse:
+        """Revoke the token that sends this."""
+        actions.revoke_token(digest=str(request.auth))
+        return HttpResponse(status=204)
+
+
+class MeView(ApiView):
+    @extend_schema(operation_id="read_me", responses={200: Account})
+    def get(self, request: Request) -> HttpResponse:
+        """The caller's own account."""
+        return FeedResponse(Account.of(signed_in(request)))
+
+    @extend_schema(operation_id="edit_me", request=ProfileEdit, responses={200: Account})
+    def patch(self, request: Request) -> HttpResponse:
+        """Change display name or bio; what is not sent stays."""
+        fields = body(request, ProfileEdit)
+        try:
+            user = actions.edit_profile(user=signed_in(request), **fields)
+        except DjangoValidationError as error:
+            raise invalid(error) from error
+        return FeedResponse(Account.of(user))

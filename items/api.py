@@ -1,0 +1,207 @@
+"""Items, replies and profiles over HTTP."""
+
+import re
+from collections.abc import Mapping
+
+import msgspec
+from django.contrib.auth.models import AnonymousUser
+from django.http import HttpResponse
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
+from rest_framework import exceptions, serializers
+from rest_framework.request import Request
+
+from accounts.api import reader_of, signed_in
+from accounts.models import User
+from feedsite.openapi import PAGED
+from feedsite.rest import (
+    ApiView,
+    ConflictError,
+    FeedResponse,
+    IdField,
+    ObjectField,
+    Problem,
+    PublicApiView,
+    StrictSerializer,
+    TextField,
+    Time,
+    body,
+    limit,
+    parse_id,
+    position,
+)
+from items import actions
+from items.hydrate import ItemBody, hydrate
+from items.models import Item, ItemType, Visibility
+from items.profile import ItemPage, item_count, profile_page, replies_page
+from items.text import TITLE_LENGTH, ContentError
+from relations.api import user_or_404
+from relations.visibility import standing
+
+KEY = re.compile(r"[\x21-\x7e]{1,255}", re.ASCII)
+IDEMPOTENCY_KEY = OpenApiParameter(
+    "Idempotency-Key",
+    {"type": "string", "maxLength": 255, "pattern": "^[!-~]+$"},
+    OpenApiParameter.HEADER,
+    description="The client's name for this call: repeated, it gets the item of the first.",
+)
+
+
+class ProfileCounts(msgspec.Struct):
+    """`items` are those that the caller may see."""
+
+    followers: int
+    following: int
+    items: int
+
+
+class Profile(msgspec.Struct):
+    """A user as the caller sees them."""
+
+    id: str
+    username: str
+    display_name: str
+    bio: str
+    is_big_v: bool
+    created_at: Time
+    counts: ProfileCounts
+    following: bool
+    followed_by: bool
+    blocking: bool
+    muting: bool
+
+
+class NewItem(StrictSerializer):
+    """An item to publish. `content` holds a `text` or a `url` (https), and whatever else its type needs."""
+
+    type = serializers.ChoiceField(ItemType.choices, default=ItemType.TEXT)
+    title = TextField(max_length=TITLE_LENGTH, allow_blank=True, default="")
+    content = ObjectField()
+    extra_info = ObjectField(default=dict)
+    visibility = serializers.ChoiceField(Visibility.choices, default=Visibility.PUBLIC)
+    reply_to = IdField(allow_null=True, default=None)
+
+
+class ItemEdit(StrictSerializer):
+    """What an item is to say from now on."""
+
+    title = TextField(max_length=TITLE_LENGTH, allow_blank=True, required=False)
+    content = ObjectField(required=False)
+    extra_info = ObjectField(required=False)
+
+
+def item_or_404(text: str, reader: User | AnonymousUser) -> Item:
+    """The item of this id as far as `reader` may see it. Raises NotFound, the same for every other id."""
+    number = parse_id(text)
+    item = Item.objects.visible_to(reader).filter(pk=number).first() if number else None
+    if item is None:
+        raise exceptions.NotFound
+    return item
+
+
+def _idempotency_key(request: Request) -> str:
+    key: str = request.META.get("HTTP_IDEMPOTENCY_KEY", "")
+    if key and not KEY.fullmatch(key):
+        raise serializers.ValidationError({"Idempotency-Key": ["At most 255 visible ASCII characters, no spaces."]})
+    return key
+
+
+class ItemsView(ApiView):
+    rates: Mapping[str, str] = {"POST": "publish"}
+
+    @extend_schema(
+        operation_id="publish",
+        parameters=[IDEMPOTENCY_KEY],
+        request=NewItem,
+        responses={201: ItemBody, 409: OpenApiResponse(Problem, "The key was used for something else.")},
+    )
+    def post(self, request: Request) -> HttpResponse:
+        """Publish; when this answers, the item is in every follower's home."""
+        sender = signed_in(request)
+        fields = body(request, NewItem)
+        key = _idempotency_key(request)
+        if fields["reply_to"] is not None:
+            fields["reply_to"] = Item.objects.visible_to(sender).filter(pk=fields["reply_to"]).first()
+            if fields["reply_to"] is None:
+                raise serializers.ValidationError({"reply_to": ["There is no such item."]})
+        try:
+            item = actions.publish(sender=sender, idempotency_key=key, **fields)
+        except ContentError as error:
+            raise serializers.ValidationError({"content": [str(error)]}) from error
+        except actions.IdempotencyConflictError as error:
+            raise ConflictError("The Idempotency-Key was used for something else.") from error
+        return FeedResponse(hydrate([item.pk], sender)[0], status=201)
+
+
+class ItemView(PublicApiView):
+    @extend_schema(operation_id="read_item", responses={200: ItemBody})
+    def get(self, request: Request, item_id: str) -> HttpResponse:
+        """One item."""
+        reader = reader_of(request)
+        return FeedResponse(hydrate([item_or_404(item_id, reader).pk], reader)[0])
+
+    @extend_schema(operation_id="edit_item", request=ItemEdit, responses={200: ItemBody})
+    def patch(self, request: Request, item_id: str) -> HttpResponse:
+        """Change what one's own item says; what is not sent stays."""
+        item = self._own(request, item_id)
+        fields = body(request, ItemEdit)
+        if fields:
+            try:
+                actions.edit(item=item, **fields)
+            except ContentError as error:
+                raise serializers.ValidationError({"content": [str(error)]}) from error
+        return FeedResponse(hydrate([item.pk], signed_in(request))[0])
+
+    @extend_schema(operation_id="delete_item", responses={204: None})
+    def delete(self, request: Request, item_id: str) -> HttpResponse:
+        """Delete one's own item."""
+        actions.delete(item=self._own(request, item_id))
+        return HttpResponse(status=204)
+
+    def _own(self, request: Request, item_id: str) -> Item:
+        user = signed_in(request)
+        item = item_or_404(item_id, user)
+        if item.sender_id != user.pk:
+            raise exceptions.PermissionDenied("That item is not yours.")
+        return item
+
+
+class RepliesView(PublicApiView):
+    @extend_schema(operation_id="list_replies", parameters=PAGED, responses={200: ItemPage})
+    def get(self, request: Request, item_id: str) -> HttpResponse:
+        """The replies to an item, oldest first."""
+        reader, last_id, count = reader_of(request), position(request), limit(request)
+        item = item_or_404(item_id, reader)
+        return FeedResponse(replies_page(item.pk, reader, last_id=last_id, limit=count))
+
+
+class ProfileView(PublicApiView):
+    @extend_schema(operation_id="read_user", responses={200: Profile})
+    def get(self, request: Request, username: str) -> HttpResponse:
+        """A user, and how the caller stands to them."""
+        reader = reader_of(request)
+        user = user_or_404(username, reader)
+        stands = standing(user, reader)
+        return FeedResponse(
+            Profile(
+                id=str(user.pk),
+                username=user.username,
+                display_name=user.display_name,
+                bio=user.bio,
+                is_big_v=user.is_big_v,
+                created_at=user.date_joined,
+                counts=ProfileCounts(stands.followers, stands.following_count, item_count(user, reader)),
+                following=stands.following,
+                followed_by=stands.followed_by,
+                blocking=stands.blocking,
+                muting=stands.muting,
+            )
+        )
+
+
+class ProfileItemsView(PublicApiView):
+    @extend_schema(operation_id="list_user_items", parameters=PAGED, responses={200: ItemPage})
+    def get(self, request: Request, username: str) -> HttpResponse:
+        """What a user published and reposted, newest first."""
+        reader, last_id, count = reader_of(request), position(request), limit(request)
+        user = user_or_404(username, reader)
+        return FeedResponse(profile_page(user, reader, last_id=last_id, limit=count))

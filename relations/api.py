@@ -1,0 +1,157 @@
+"""Follow, block and mute, and the lists of followers and followees, over HTTP."""
+
+from typing import Any
+
+import msgspec
+from django.contrib.auth.models import AnonymousUser
+from django.db.models import QuerySet
+from django.http import HttpResponse
+from drf_spectacular.utils import OpenApiResponse, extend_schema, extend_schema_view
+from rest_framework import exceptions
+from rest_framework.request import Request
+
+from accounts.api import UserCard, reader_of, signed_in
+from accounts.models import User
+from feedsite.openapi import PAGED
+from feedsite.rest import (
+    ApiView,
+    ConflictError,
+    FeedResponse,
+    Problem,
+    PublicApiView,
+    limit,
+    position,
+)
+from relations import actions
+from relations.models import Follow
+from relations.visibility import is_username, users_visible_to, visible_user
+
+
+class UserPage(msgspec.Struct):
+    """A part of a list of users. `last_id` is the id of the last relation, not of a user."""
+
+    items: list[UserCard]
+    last_id: str | None
+    has_more: bool
+
+
+def user_or_404(username: str, reader: User | AnonymousUser) -> User:
+    """The user of this name as far as `reader` may know of them. Raises NotFound, the same for every other name."""
+    user = visible_user(username, reader)
+    if user is None:
+        raise exceptions.NotFound
+    return user
+
+
+class RelationView(ApiView):
+    """PUT begins a relation to a user, DELETE ends it; doing it again changes nothing."""
+
+    def begin(self, user: User, other: User) -> bool:
+        raise NotImplementedError
+
+    def end(self, user: User, other: User) -> bool:
+        raise NotImplementedError
+
+    def put(self, request: Request, username: str) -> HttpResponse:
+        user = signed_in(request)
+        other = user_or_404(username, user)
+        try:
+            self.begin(user, other)
+        except actions.SelfRelationError as error:
+            raise exceptions.ParseError("That is you.") from error
+        except actions.FollowCapError as error:
+            raise ConflictError("You follow as many as one may.") from error
+        return HttpResponse(status=204)
+
+    def delete(self, request: Request, username: str) -> HttpResponse:
+        """One's own relation can be ended though the other may not be seen any more."""
+        user = signed_in(request)
+        other = User.objects.named(username).first() if is_username(username) else None
+        if other is None:
+            raise exceptions.NotFound
+        if other == user:
+            raise exceptions.ParseError("That is you.")
+        if not self.end(user, other) and not users_visible_to(user).filter(pk=other.pk).exists():
+            raise exceptions.NotFound
+        return HttpResponse(status=204)
+
+
+NO_CONTENT: dict[Any, Any] = {204: None}
+CAPPED: dict[Any, Any] = {204: None, 409: OpenApiResponse(Problem, "The caller follows as many as one may.")}
+
+
+@extend_schema_view(
+    put=extend_schema(operation_id="follow", request=None, responses=CAPPED),
+    delete=extend_schema(operation_id="unfollow", responses=NO_CONTENT),
+)
+class FollowView(RelationView):
+    """Read what a user publishes."""
+
+    def begin(self, user: User, other: User) -> bool:
+        return actions.follow(follower=user, followee=other)
+
+    def end(self, user: User, other: User) -> bool:
+        return actions.unfollow(follower=user, followee=other)
+
+
+@extend_schema_view(
+    put=extend_schema(operation_id="block", request=None, responses=NO_CONTENT),
+    delete=extend_schema(operation_id="unblock", responses=NO_CONTENT),
+)
+class BlockView(RelationView):
+    """Hide caller and user from each other."""
+
+    def begin(self, user: User, other: User) -> bool:
+        return actions.block(blocker=user, blocked=other)
+
+    def end(self, user: User, other: User) -> bool:
+        return actions.unblock(blocker=user, blocked=other)
+
+
+@extend_schema_view(
+    put=extend_schema(operation_id="mute", request=None, responses=NO_CONTENT),
+    delete=extend_schema(operation_id="unmute", responses=NO_CONTENT),
+)
+class MuteView(RelationView):
+    """Leave a user out of the caller's home."""
+
+    def begin(self, user: User, other: User) -> bool:
+        return actions.mute(muter=user, muted=other)
+
+    def end(self, user: User, other: User) -> bool:
+        return actions.unmute(muter=user, muted=other)
+
+
+class FollowersView(PublicApiView):
+    @extend_schema(operation_id="list_followers", parameters=PAGED, responses={200: UserPage})
+    def get(self, request: Request, username: str) -> HttpResponse:
+        """Who follows a user, newest relation first."""
+        reader, last_id, count = reader_of(request), position(request), limit(request)
+        user = user_or_404(username, reader)
+        return FeedResponse(user_page(Follow.objects.filter(followee=user), "follower", reader, last_id, count))
+
+
+class FollowingView(PublicApiView):
+    @extend_schema(operation_id="list_following", parameters=PAGED, responses={200: UserPage})
+    def get(self, request: Request, username: str) -> HttpResponse:
+        """Whom a user follows, newest relation first."""
+        reader, last_id, count = reader_of(request), position(request), limit(request)
+        user = user_or_404(username, reader)
+        return FeedResponse(user_page(Follow.objects.filter(follower=user), "followee", reader, last_id, count))
+
+
+def user_page(
+    follows: QuerySet[Follow], side: str, reader: User | AnonymousUser, last_id: int | None, count: int
+) -> UserPage:
+    """The users on one side of `follows` whom `reader` may know of, one query."""
+    if last_id is not None:
+        follows = follows.filter(pk__lt=last_id)
+    fields = (f"{side}__{field}" for field in ("pk", "username", "display_name", "is_big_v"))
+    shown = follows.filter(**{f"{side}__in": users_visible_to(reader)}).order_by("-pk")
+    rows = list(shown.values_list("pk", *fields)[: count + 1])
+    page = rows[:count]
+    return UserPage(
+        [UserCard(str(user_id), *card) for _, user_id, *card in page],
+        str(page[-1][0]) if page else None,
+        len(rows) > count,
+    )

@@ -1,0 +1,63 @@
+"""Which users one sees, and how one stands to them."""
+
+from typing import NamedTuple
+
+from django.contrib.auth.models import AnonymousUser
+from django.core.exceptions import ValidationError
+from django.db.models import Exists, OuterRef
+
+from accounts.models import User, UserQuerySet, username_pattern
+from feedsite.connections import fetch
+from relations.models import Block
+
+STANDING = """
+    SELECT u.follower_count + coalesce(
+            (SELECT sum(c.change) FROM relations_followercountchange c WHERE c.user_id = u.id), 0)::bigint,
+        u.following_count,
+        EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = %(reader)s AND f.followee_id = u.id),
+        EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = u.id AND f.followee_id = %(reader)s),
+        EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = %(reader)s AND b.blocked_id = u.id),
+        EXISTS (SELECT FROM relations_mute m WHERE m.muter_id = %(reader)s AND m.muted_id = u.id)
+    FROM accounts_user u WHERE u.id = %(user)s
+"""
+
+
+class Standing(NamedTuple):
+    """A user's exact counts, and how a reader stands to them."""
+
+    followers: int
+    following_count: int
+    following: bool
+    followed_by: bool
+    blocking: bool
+    muting: bool
+
+
+def is_username(text: str) -> bool:
+    """Whether a user may be named so; what is not may hold anything, and is not worth a query."""
+    try:
+        username_pattern(text)
+    except ValidationError:
+        return False
+    return True
+
+
+def users_visible_to(reader: User | AnonymousUser) -> UserQuerySet:
+    """The users that `reader` may know of: active, and not blocking the reader.
+
+    Whom the reader blocks stays visible.
+    """
+    users = User.objects.active()
+    if not isinstance(reader, User):
+        return users
+    return users.exclude(Exists(Block.objects.filter(blocker=OuterRef("pk"), blocked=reader)))
+
+
+def visible_user(username: str, reader: User | AnonymousUser) -> User | None:
+    """The user of this name, if `reader` may know of them; any string may be asked for."""
+    return users_visible_to(reader).named(username).first() if is_username(username) else None
+
+
+def standing(user: User, reader: User | AnonymousUser) -> Standing:
+    """Counts and relations in one query; who is not signed in stands in none."""
+    return Standing(*fetch(STANDING, {"user": user.pk, "reader": reader.pk or 0})[0])
