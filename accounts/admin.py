@@ -1,0 +1,142 @@
+"""Users in the admin: what may be edited there, and the verbs for what may not."""
+
+from typing import Any
+
+from django.contrib import admin, messages
+from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
+from django.contrib.auth.admin import UserAdmin as DjangoUserAdmin
+from django.contrib.auth.forms import AdminPasswordChangeForm, AdminUserCreationForm, UserChangeForm
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from django.template.response import TemplateResponse
+
+from accounts.big_v import demote, make_big_v
+from accounts.deactivation import deactivate, reactivate
+from accounts.models import User
+
+AT_ONCE = 1000
+"""Users that one action changes, one by one."""
+
+
+class CreationForm(AdminUserCreationForm):  # type: ignore[type-arg]  # not generic at run time
+    class Meta(AdminUserCreationForm.Meta):
+        model = User
+
+
+class ChangeForm(UserChangeForm):  # type: ignore[type-arg]  # not generic at run time
+    class Meta(UserChangeForm.Meta):
+        model = User
+
+
+class PasswordForm(AdminPasswordChangeForm):  # type: ignore[type-arg]  # not generic at run time
+    """Writes the password and nothing else: counts, level and epoch change while the form is open."""
+
+    def save(self, commit: bool = True) -> User:
+        user: User = super().save(commit=False)
+        if commit:
+            user.save(update_fields=["password"])
+        return user
+
+
+class UserAdmin(DjangoUserAdmin):  # type: ignore[type-arg]  # not generic at run time
+    """relations.admin registers it, with the exact number of followers, which it can count."""
+
+    form = ChangeForm
+    add_form = CreationForm
+    change_password_form = PasswordForm
+    list_display = (
+        "username",
+        "display_name",
+        "is_big_v",
+        "level",
+        "followers",
+        "following_count",
+        "last_seen_at",
+        "is_active",
+    )
+    list_filter = ("is_big_v", "level", "is_active", "is_staff", "last_seen_at")
+    search_fields = ("username", "display_name")
+    search_help_text = "Part of a username or display name."
+    date_hierarchy = "date_joined"
+    ordering = ("-id",)
+    show_full_result_count = False
+    actions = ("make_big_v", "demote", "deactivate", "reactivate")
+    fieldsets = (
+        (None, {"fields": ("username", "password")}),
+        ("Profile", {"fields": ("display_name", "bio", "email")}),
+        ("Timeline", {"fields": ("is_big_v", "level", "last_seen_at", "followers", "following_count")}),
+        ("Permissions", {"fields": ("is_active", "is_staff", "is_superuser", "groups", "user_permissions")}),
+        ("Dates", {"fields": ("last_login", "date_joined")}),
+    )
+    readonly_fields = (
+        "is_big_v",
+        "level",
+        "last_seen_at",
+        "followers",
+        "following_count",
+        "is_active",
+        "last_login",
+        "date_joined",
+    )
+
+    @admin.display(description="followers", ordering="follower_count")
+    def followers(self, user: User) -> int:
+        return user.follower_count
+
+    def has_delete_permission(self, request: HttpRequest, obj: User | None = None) -> bool:
+        """Never: others' counts and threads hang on users. Deactivating hides all they said."""
+        return False
+
+    def save_model(self, request: HttpRequest, obj: User, form: Any, change: bool) -> None:
+        """Write what was edited and nothing else: counts, level and epoch change while the form is open."""
+        if not change:
+            obj.save()
+            return
+        columns = {field.name for field in User._meta.concrete_fields}
+        if edited := columns.intersection(form.changed_data):
+            obj.save(update_fields=edited)
+
+    @admin.action(description="Make big-V", permissions=["change"])
+    def make_big_v(self, request: HttpRequest, queryset: QuerySet[User]) -> None:
+        self._each(request, queryset, make_big_v, "{} made big-V.")
+
+    @admin.action(description="Demote from big-V (backfills the followers' inboxes) …", permissions=["change"])
+    def demote(self, request: HttpRequest, queryset: QuerySet[User]) -> TemplateResponse | None:
+        """Asks first, and names how many inboxes are filled."""
+        users = list(queryset.filter(is_big_v=True).order_by("pk")[:AT_ONCE])
+        if not users:
+            self.message_user(request, "None of them is big-V.", messages.WARNING)
+            return None
+        if "confirmed" in request.POST:
+            self._each(
+                request,
+                User.objects.filter(pk__in=[user.pk for user in users]),
+                demote,
+                "{} being demoted: inboxes are being filled.",
+            )
+            return None
+        followers = [self.followers(user) for user in users]
+        context = self.admin_site.each_context(request) | {
+            "title": "Demote from big-V",
+            "opts": self.opts,
+            "users": list(zip(users, followers, strict=True)),
+            "total": sum(followers),
+            "checkbox": ACTION_CHECKBOX_NAME,
+        }
+        return TemplateResponse(request, "admin/accounts/user/demote.html", context)
+
+    @admin.action(description="Deactivate (hides them and all they said)", permissions=["change"])
+    def deactivate(self, request: HttpRequest, queryset: QuerySet[User]) -> None:
+        self._each(request, queryset.exclude(pk=request.user.pk or 0), deactivate, "{} deactivated.")
+
+    @admin.action(description="Reactivate", permissions=["change"])
+    def reactivate(self, request: HttpRequest, queryset: QuerySet[User]) -> None:
+        self._each(request, queryset, reactivate, "{} reactivated.")
+
+    def _each(self, request: HttpRequest, queryset: QuerySet[User], verb: Any, message: str) -> None:
+        changed = 0
+        for user in queryset.order_by("pk")[:AT_ONCE]:
+            if verb(user=user):
+                changed += 1
+                self.log_change(request, user, f"{verb.__name__} (action)")
+        self.message_user(request, message.format(f"{changed} user{'' if changed == 1 else 's'}"))
