@@ -1,7 +1,8 @@
 """The clients of the servers: Redis for the feeds (with a short patience) and prepared SQL for the hot paths."""
 
+import hashlib
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from typing import Any
@@ -83,9 +84,7 @@ def feeds_errors() -> Iterator[None]:
     except (redis.ConnectionError, redis.TimeoutError, OSError) as error:
         feeds_breaker.trip()
         raise FeedsUnavailableError(str(error)) from error
-    except (
-        redis.RedisError
-    ) as error:  # out of memory, loading, read-only: it answers, but not with what was asked
+    except redis.RedisError as error:  # out of memory, loading, read-only: it answers, but not with what was asked
         raise FeedsUnavailableError(str(error)) from error
 
 
@@ -99,3 +98,41 @@ def fetch(query: str, params: Sequence[Any] | Mapping[str, Any] = ()) -> list[tu
     with connection.wrap_database_errors, psycopg.Cursor(connection.connection) as cursor:
         cursor.execute(query, params, prepare=True)  # type: ignore[call-overload]
         return cursor.fetchall()
+
+
+Command = tuple[Any, ...]
+_scripts: dict[str, str] = {}
+
+
+def script(source: str) -> str:
+    """Register a Lua script of one key; its digest, for EVALSHA in `pipelined`."""
+    digest = hashlib.sha1(source.encode(), usedforsecurity=False).hexdigest()
+    _scripts[digest] = source
+    return digest
+
+
+def pipelined(client: redis.Redis, commands: Iterable[Command]) -> list[Any]:
+    """The replies to single-key commands, in one round trip; raises the first error among them.
+
+    Scripts that the server does not know (it was restarted) are loaded and everything is sent again, so the commands must
+    be idempotent.
+    """
+    commands = list(commands)
+    replies = _send(client, commands)
+    if any(isinstance(reply, redis.exceptions.NoScriptError) for reply in replies):
+        for source in _scripts.values():
+            client.script_load(source)
+        replies = _send(client, commands)
+    for reply in replies:
+        if isinstance(reply, Exception):
+            raise reply
+    return replies
+
+
+def _send(client: redis.Redis, commands: list[Command]) -> list[Any]:
+    if not commands:
+        return []
+    pipeline = client.pipeline(transaction=False)
+    for command in commands:
+        pipeline.execute_command(*command)
+    return pipeline.execute(raise_on_error=False)

@@ -27,18 +27,14 @@ class Delivery(models.Model):
     """
 
     item = models.OneToOneField(Item, on_delete=models.CASCADE, primary_key=True, related_name="delivery")
-    sender = models.ForeignKey(
-        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+", db_index=False
-    )
+    sender = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+", db_index=False)
     revision = models.IntegerField(default=1)
     attempts = models.IntegerField(
         default=0, help_text="Fan-outs begun; counted before the work, so that a kill counts."
     )
     enqueued = models.IntegerField(default=0, help_text="Times that the sweeper enqueued it.")
     not_before = models.DateTimeField(db_default=Now(), help_text="No fan-out completes before this moment.")
-    sweep_at = models.DateTimeField(
-        db_default=Now(), db_index=True, help_text="When the sweeper enqueues it again."
-    )
+    sweep_at = models.DateTimeField(db_default=Now(), db_index=True, help_text="When the sweeper enqueues it again.")
     parked_at = models.DateTimeField(null=True, blank=True)
     last_error = models.TextField(blank=True)
     created_at = models.DateTimeField(db_default=Now())
@@ -53,17 +49,17 @@ class Delivery(models.Model):
 
 
 class DeliveryRange(models.Model):
-    """A part of a large fan-out: the followers with `low` < id <= `high`. Deleted when done."""
+    """A part of a large fan-out: the followers with `low` < id <= `high`, or a shard of the active fans.
+
+    Deleted when done.
+    """
 
     delivery = models.ForeignKey(Delivery, on_delete=models.CASCADE, related_name="ranges")
     revision = models.IntegerField()
+    selective = models.BooleanField(default=False, help_text="To followers whose level takes pushes from big-Vs only.")
+    shard = models.SmallIntegerField(null=True)
     low = models.BigIntegerField()
     high = models.BigIntegerField()
-
-    class Meta:
-        constraints = [
-            models.UniqueConstraint(fields=["delivery", "revision", "low"], name="delivery_range_low")
-        ]
 
     def __str__(self) -> str:
         return f"{self.delivery_id} to followers {self.low}..{self.high}"
@@ -113,16 +109,12 @@ class Import(models.Model):
 class ImportedUser(models.Model):
     """Which user came from which row of a data set."""
 
-    user = models.OneToOneField(
-        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, primary_key=True, related_name="+"
-    )
+    user = models.OneToOneField(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, primary_key=True, related_name="+")
     source = models.ForeignKey(Import, on_delete=models.CASCADE, related_name="imported", db_index=False)
     original_id = models.BigIntegerField(help_text="The id in the data set.")
 
     class Meta:
-        constraints = [
-            models.UniqueConstraint(fields=["source", "original_id"], name="imported_user_original")
-        ]
+        constraints = [models.UniqueConstraint(fields=["source", "original_id"], name="imported_user_original")]
 
     def __str__(self) -> str:
         return f"{self.user_id} was {self.original_id}"

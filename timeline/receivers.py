@@ -1,1 +1,49 @@
-"""Receivers of the news from below."""
+"""What the timelines do at the news from below."""
+
+from typing import Any
+
+from django.dispatch import receiver
+
+from accounts.models import User
+from accounts.signals import big_v_demotion_requested, big_v_made, levels_lowered
+from feedsite.connections import FeedsUnavailableError, feeds_errors, feeds_for_tasks, pipelined
+from items.models import Item
+from items.signals import item_published
+from timeline import backfill, fanout
+from timeline.inbox import Inbox, cap_of
+from timeline.window import PIPELINE_LENGTH
+
+
+@receiver(item_published)
+def write_delivery(sender: type[Item], item: Item, again: bool, **kwargs: Any) -> None:
+    """Inside the transaction that publishes. Replies are listed under their root and in no timeline."""
+    if item.reply_to_id is None:
+        fanout.deliver_anew(item=item, again=again)
+
+
+@receiver(big_v_demotion_requested)
+def start_backfill(sender: type[User], user: User, **kwargs: Any) -> None:
+    """Inside the transaction that asks for it."""
+    backfill.start(sender=user)
+
+
+@receiver(big_v_made)
+def cancel_backfill(sender: type[User], user: User, **kwargs: Any) -> None:
+    """Inside the transaction that makes the user big-V, or leaves them so."""
+    backfill.cancel(sender=user)
+
+
+@receiver(levels_lowered)
+def shorten_inboxes(sender: type[User], user_ids_by_level: dict[int, list[int]], **kwargs: Any) -> None:
+    """Give back the memory. What is not trimmed now, for want of Redis, is trimmed by the next delivery or expires."""
+    commands = [
+        Inbox(user_id).settle(cap_of(level)) if cap_of(level) else Inbox(user_id).drop()
+        for level, user_ids in user_ids_by_level.items()
+        for user_id in user_ids
+    ]
+    try:
+        with feeds_errors():
+            for first in range(0, len(commands), PIPELINE_LENGTH):
+                pipelined(feeds_for_tasks(), commands[first : first + PIPELINE_LENGTH])
+    except FeedsUnavailableError:
+        return

@@ -1,0 +1,325 @@
+"""The test that matters most: whatever happens, in whatever order, every page of every home is what the SQL oracle says."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import hypothesis.strategies as st
+import pytest
+from django.conf import settings as django_settings
+from django.db import connection
+from django.db.models import F
+from django.db.models.functions import Now
+from hypothesis import HealthCheck, event, settings
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+
+from accounts import big_v, levels
+from accounts.models import User
+from feedsite import celery, connections, keys
+from items import actions as items
+from items.models import Item, Status, Visibility
+from relations import actions as relations
+from timeline import backfill, fanout, tasks
+from timeline.check import differences
+from timeline.home import home_page, new_count
+from timeline.inbox import Tail
+from timeline.models import Delivery
+from timeline.oracle import home_ids
+
+USERS = 5
+TABLES = (
+    "timeline_deliveryrange, timeline_delivery, timeline_backfill, items_idempotencykey, items_item, relations_follow, "
+    "relations_block, relations_mute, relations_followercountchange, accounts_user"
+)
+
+people = st.integers(0, USERS - 1)
+pairs = st.tuples(people, people).filter(lambda pair: pair[0] != pair[1])
+some = st.integers(0, 10_000)  # picks one of whatever there is
+
+
+class Home(RuleBasedStateMachine):
+    """Five people, tiny windows, and a broker that delays, doubles, reorders and loses what it is given."""
+
+    queue: list[tuple[str, tuple[Any, ...]]]
+
+    @initialize(
+        follows=st.sets(pairs, min_size=4, max_size=16),
+        big_vs=st.sets(people, max_size=2),
+        senders=st.lists(people, max_size=20),
+        at_levels=st.lists(st.integers(1, 3), min_size=USERS, max_size=USERS),
+        prompt=st.booleans(),
+    )
+    def found(
+        self,
+        follows: set[tuple[int, int]],
+        big_vs: set[int],
+        senders: list[int],
+        at_levels: list[int],
+        prompt: bool,
+    ) -> None:
+        """A community that has read its homes once; with `prompt` workers nothing ever waits in the queue."""
+        with connection.cursor() as cursor:
+            cursor.execute(f"TRUNCATE {TABLES} RESTART IDENTITY CASCADE")
+        connections.feeds_for_tasks().flushall()
+        self.queue = QUEUE
+        self.queue.clear()
+        self.users = [
+            User.objects.create(username=f"user{number}", level=level, last_seen_at=Now(), is_big_v=number in big_vs)
+            for number, level in enumerate(at_levels)
+        ]
+        self.cursors: dict[int, int | None] = {}
+        self.prompt = prompt
+        for one, other in sorted(follows):
+            relations.follow(follower=self.users[one], followee=self.users[other])
+        for number in range(USERS):
+            self._page(number, None, 3)
+        self.work_all()
+        for sender in senders:
+            items.publish(sender=self.users[sender], content={"text": "first words"})
+        self.work_all()
+
+    # --- People ------------------------------------------------------------------------------------------
+    @rule(sender=people, visibility=st.sampled_from(Visibility.values), count=st.integers(1, 4))
+    def publish(self, sender: int, visibility: str, count: int) -> None:
+        for _ in range(count):
+            items.publish(sender=self._fresh(sender), content={"text": "words"}, visibility=visibility)
+
+    @precondition(lambda self: Item.objects.exists())
+    @rule(sender=people, pick=some)
+    def reply(self, sender: int, pick: int) -> None:
+        items.publish(sender=self._fresh(sender), content={"text": "a reply"}, reply_to=self._item(pick))
+
+    @precondition(lambda self: Item.objects.exists())
+    @rule(pick=some)
+    def edit(self, pick: int) -> None:
+        items.edit(item=self._item(pick), content={"text": "other words"})
+
+    @precondition(lambda self: Item.objects.exists())
+    @rule(pick=some)
+    def delete(self, pick: int) -> None:
+        items.delete(item=self._item(pick))
+
+    @precondition(lambda self: Item.objects.filter(status=Status.DELETED).exists())
+    @rule(pick=some)
+    def restore(self, pick: int) -> None:
+        deleted = Item.objects.filter(status=Status.DELETED).order_by("id")
+        items.restore(item=deleted[pick % deleted.count()])
+
+    @precondition(lambda self: Item.objects.exists())
+    @rule(pick=some, visibility=st.sampled_from(Visibility.values))
+    def show_to(self, pick: int, visibility: str) -> None:
+        items.change_visibility(item=self._item(pick), visibility=visibility)
+
+    @rule(pair=pairs)
+    def follow(self, pair: tuple[int, int]) -> None:
+        relations.follow(follower=self.users[pair[0]], followee=self.users[pair[1]])
+
+    @rule(pair=pairs)
+    def unfollow(self, pair: tuple[int, int]) -> None:
+        relations.unfollow(follower=self.users[pair[0]], followee=self.users[pair[1]])
+
+    @rule(pair=pairs, undo=st.booleans())
+    def block(self, pair: tuple[int, int], undo: bool) -> None:
+        verb = relations.unblock if undo else relations.block
+        verb(blocker=self.users[pair[0]], blocked=self.users[pair[1]])
+
+    @rule(pair=pairs, undo=st.booleans())
+    def mute(self, pair: tuple[int, int], undo: bool) -> None:
+        verb = relations.unmute if undo else relations.mute
+        verb(muter=self.users[pair[0]], muted=self.users[pair[1]])
+
+    @rule(person=people, active=st.booleans())
+    def suspend(self, person: int, active: bool) -> None:
+        User.objects.filter(pk=self.users[person].pk).update(is_active=active)
+
+    # --- Levels and big-V --------------------------------------------------------------------------------
+    @rule(person=people, level=st.integers(0, 3))
+    def change_level(self, person: int, level: int) -> None:
+        """To a level that reading does not raise at once, as a reader has between two touches."""
+        user = User.objects.filter(pk=self.users[person].pk)
+        user.filter(level__lt=level).update(window_epoch=F("window_epoch") + 1)
+        user.update(level=level, last_seen_at=Now())
+
+    @rule(person=people, days=st.integers(2, 60))
+    def stay_away(self, person: int, days: int) -> None:
+        User.objects.filter(pk=self.users[person].pk).update(last_seen_at=Now() - timedelta(days=days))
+        levels.lower_levels()
+
+    @rule(person=people)
+    def make_big_v(self, person: int) -> None:
+        big_v.make_big_v(user=self._fresh(person))
+
+    @rule(person=people)
+    def demote(self, person: int) -> None:
+        big_v.demote(user=self._fresh(person))
+
+    # --- Workers and the broker --------------------------------------------------------------------------
+    @precondition(lambda self: self.queue)
+    @rule(pick=some, keep=st.booleans())
+    def work(self, pick: int, keep: bool) -> None:
+        """Run any message; a kept one will be run again."""
+        name, args = self.queue[pick % len(self.queue)]
+        if not keep:
+            self.queue.remove((name, args))
+        TASKS[name](*args)
+
+    @rule()
+    def work_all(self) -> None:
+        for _ in range(200):
+            if not self.queue:
+                break
+            name, args = self.queue.pop(0)
+            TASKS[name](*args)
+
+    @precondition(lambda self: self.queue)
+    @rule(pick=some)
+    def lose_message(self, pick: int) -> None:
+        self.queue.pop(pick % len(self.queue))
+
+    @rule()
+    def time_passes(self) -> None:
+        """What waits has waited, and the sweepers come by."""
+        past = Now() - timedelta(seconds=1)
+        Delivery.objects.update(not_before=past, sweep_at=past)
+        backfill.Backfill.objects.update(sweep_at=past)
+        fanout.sweep()
+        backfill.sweep()
+
+    # --- Redis -------------------------------------------------------------------------------------------
+    @rule(
+        person=people,
+        kind=st.sampled_from(["inbox", "outbox", "tail", "fans", "everything"]),
+        shard=st.integers(0, 1),
+    )
+    def lose(self, person: int, kind: str, shard: int) -> None:
+        user_id = self.users[person].pk
+        if kind == "everything":
+            connections.feeds_for_tasks().flushall()
+            return
+        key = {
+            "inbox": keys.inbox(user_id),
+            "outbox": keys.outbox(user_id),
+            "tail": keys.tail(user_id),
+            "fans": keys.active_fans(user_id, shard),
+        }[kind]
+        connections.feeds_for_tasks().delete(key)
+
+    # --- Readers: the oracle at every moment -------------------------------------------------------------
+    @rule(person=people, limit=st.integers(1, 7))
+    def read_top(self, person: int, limit: int) -> None:
+        self._page(person, None, limit)
+
+    @rule(person=people, limit=st.integers(1, 7))
+    def read_on(self, person: int, limit: int) -> None:
+        """Go on where this reader was, whatever happened since."""
+        self._page(person, self.cursors.get(person), limit)
+
+    @precondition(lambda self: Item.objects.exists())
+    @rule(person=people, pick=some, limit=st.integers(1, 7), offset=st.integers(-1, 1))
+    def read_anywhere(self, person: int, pick: int, limit: int, offset: int) -> None:
+        self._page(person, self._item(pick).pk + offset, limit)
+
+    @rule(person=people, limit=st.integers(1, 5))
+    def walk(self, person: int, limit: int) -> None:
+        """From the top to the first item ever."""
+        last_id: int | None = None
+        walked: list[int] = []
+        for _ in range(200):
+            page = self._page(person, last_id, limit)
+            walked += [int(item.id) for item in page.items]
+            if not page.has_more:
+                break
+            last_id = page.last_id
+        assert walked == home_ids(self.users[person].pk)
+
+    @rule(person=people, pick=some)
+    def count_new(self, person: int, pick: int) -> None:
+        ids = list(Item.objects.order_by("id").values_list("pk", flat=True))
+        since = ids[pick % len(ids)] if ids else 1
+        expected = len(home_ids(self.users[person].pk, above=since))
+        assert new_count(self._fresh(person), since_id=since) == (expected, False)
+
+    @invariant()
+    def workers_keep_up(self) -> None:
+        if getattr(self, "prompt", False):
+            self.work_all()
+
+    def teardown(self) -> None:
+        if not hasattr(self, "users"):
+            return
+        for person in range(USERS):
+            self.walk(person, 4)
+        self.time_passes()
+        self.work_all()
+        self.time_passes()
+        self.work_all()
+        assert not Delivery.objects.exists()
+        for user in self.users:
+            assert list(differences([user.pk])) == []
+        for person in range(USERS):
+            self.walk(person, 3)
+
+    # --- Behind the rules --------------------------------------------------------------------------------
+    def _fresh(self, person: int) -> User:
+        return User.objects.get(pk=self.users[person].pk)
+
+    def _item(self, pick: int) -> Item:
+        there = Item.objects.order_by("id")
+        return there[pick % there.count()]
+
+    def _page(self, person: int, last_id: int | None, limit: int) -> Any:
+        user = self._fresh(person)
+        page = home_page(user, last_id=last_id, limit=limit)
+        expected = [item_id for item_id in home_ids(user.pk) if last_id is None or item_id < last_id]
+        event(f"page from {'+'.join(page.sources)}")
+        assert [int(item.id) for item in page.items] == expected[:limit], page.sources
+        assert page.has_more == (len(expected) > limit), page.sources
+        if expected:
+            assert page.last_id is not None
+            assert page.last_id <= int(page.items[-1].id)
+        self.cursors[person] = page.last_id if page.has_more else None
+        return page
+
+
+QUEUE: list[tuple[str, tuple[Any, ...]]] = []
+TASKS: dict[str, Callable[..., None]] = {
+    task.name: task.run
+    for task in (
+        tasks.fan_out,
+        tasks.fan_out_range,
+        tasks.run_backfill,
+        tasks.materialise_inbox,
+        tasks.materialise_outbox,
+        tasks.build_active_fans,
+    )
+}
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.timeout(900)
+def test_every_page_is_what_the_oracle_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(django_settings, "LEVEL_CAPS", {1: 2, 2: 4, 3: 6})
+    monkeypatch.setattr(django_settings, "WINDOW_SLACK", 1)
+    monkeypatch.setattr(django_settings, "OUTBOX_CAP", 4)
+    monkeypatch.setattr(django_settings, "PENDING_CAP", 4)
+    monkeypatch.setattr(django_settings, "FAN_OUT_RANGE", 2)
+    monkeypatch.setattr(django_settings, "ACTIVE_FANS_SHARDS", 2)
+    monkeypatch.setattr(django_settings, "FAN_OUT_ATTEMPTS", 1_000)
+    monkeypatch.setattr(Tail, "LENGTH", 24)
+    monkeypatch.setattr(celery.app, "send_task", lambda name, args: QUEUE.append((name, tuple(args))))
+    run_state_machine_as_test(
+        Home,
+        settings=settings(
+            max_examples=300,
+            stateful_step_count=30,
+            deadline=None,
+            suppress_health_check=list(HealthCheck),
+        ),
+    )

@@ -1,0 +1,52 @@
+"""The home timeline over HTTP."""
+
+import msgspec
+from django.http import HttpResponse
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework.request import Request
+
+from accounts.api import signed_in
+from feedsite.openapi import PAGED
+from feedsite.rest import MAX_ID, ApiView, FeedResponse, limit, position
+from items.profile import ItemPage
+from timeline import home
+
+FEED_SOURCE = OpenApiParameter(
+    "X-Feed-Source",
+    str,
+    OpenApiParameter.HEADER,
+    response=[200],
+    description="What served the page: inbox, outbox, pending, sql.",
+)
+SINCE_ID = OpenApiParameter(
+    "since_id",
+    {"type": "integer", "minimum": 1, "maximum": MAX_ID},
+    description="Count above this id; without it, all.",
+)
+
+
+class NewCount(msgspec.Struct):
+    """`capped` says that there are more than `count`."""
+
+    count: int
+    capped: bool
+
+
+class HomeView(ApiView):
+    @extend_schema(operation_id="read_home", parameters=[*PAGED, FEED_SOURCE], responses={200: ItemPage})
+    def get(self, request: Request) -> HttpResponse:
+        """What the caller and whom they follow published, newest first."""
+        reader, last_id, count = signed_in(request), position(request), limit(request)
+        page = home.home_page(reader, last_id=last_id, limit=count)
+        scanned = None if page.last_id is None else str(page.last_id)
+        return FeedResponse(
+            ItemPage(page.items, scanned, page.has_more), headers={"X-Feed-Source": ",".join(page.sources)}
+        )
+
+
+class HomeNewView(ApiView):
+    @extend_schema(operation_id="count_new", parameters=[SINCE_ID], responses={200: NewCount})
+    def get(self, request: Request) -> HttpResponse:
+        """How many items the caller's home has got since."""
+        count, capped = home.new_count(signed_in(request), since_id=position(request, "since_id") or 0)
+        return FeedResponse(NewCount(count, capped))

@@ -1,0 +1,104 @@
+"""The demotion of a big-V: fill the inboxes of all followers, then flip the flag.
+
+While a `Backfill` is unfinished the sender's new items go to all followers (fanout.CLAIM), and readers still pull the outbox. So an item
+that was committed before a part of the followers is filled is in what is filled, and one committed after is pushed to them; when
+all are filled, nobody needs the outbox any more, and the flag falls in the same transaction that finishes the backfill.
+"""
+
+import logging
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import F
+from django.db.models.functions import Now
+
+from accounts.models import User
+from feedsite.celery import enqueue
+from feedsite.connections import FeedsUnavailableError, feeds_errors, feeds_for_tasks, fetch, pipelined
+from relations.actions import follower_count
+from timeline import active_fans
+from timeline.fanout import LAST_ID, OUTAGE_PAUSE, follower_parts
+from timeline.inbox import Inbox, cap_of
+from timeline.models import Backfill
+from timeline.outbox import pull
+
+logger = logging.getLogger(__name__)
+
+PART = 500
+"""Followers that are filled between two notes of progress."""
+LEASE = OUTAGE_PAUSE * 6
+"""A backfill that made no progress for so long has lost its worker; the sweeper starts it again."""
+
+
+def start(*, sender: User) -> Backfill:
+    """Begin the demotion, or find the one under way; the workers go on from here. Runs in the caller's transaction."""
+    backfill, _ = Backfill.objects.get_or_create(
+        sender=sender, finished_at=None, cancelled_at=None, defaults={"followers": follower_count(sender)}
+    )
+    transaction.on_commit(lambda: enqueue("timeline.backfill", backfill.pk))
+    return backfill
+
+
+def cancel(*, sender: User) -> None:
+    """Stop a demotion under way: the sender is to stay big-V. What was filled already does no harm."""
+    Backfill.objects.filter(sender=sender, finished_at=None, cancelled_at=None).update(cancelled_at=Now())
+
+
+def run(backfill_id: int) -> bool:
+    """Fill the followers that are not filled yet, and finish; True if the flag was flipped.
+
+    Killed at any point it goes on from its position when it is run again. Two at once fill twice, which changes nothing.
+    """
+    try:
+        with feeds_errors():
+            return _run(backfill_id)
+    except FeedsUnavailableError as error:
+        running = Backfill.objects.filter(pk=backfill_id)
+        running.update(last_error=str(error), sweep_at=Now() + OUTAGE_PAUSE)
+        return False
+
+
+def _run(backfill_id: int) -> bool:
+    running = Backfill.objects.filter(pk=backfill_id, finished_at=None, cancelled_at=None)
+    backfill = running.first()
+    if backfill is None:
+        return False
+    done = backfill.done
+    for followers in follower_parts(backfill.sender_id, backfill.position, LAST_ID, 1, PART):
+        # Pulled anew for every part: what is committed from now on is pushed to its followers by the fan-out.
+        entries, floor = pull(backfill.sender_id, settings.OUTBOX_CAP)
+        client = feeds_for_tasks()
+        pipelined(client, [Inbox(follower).merge(entries, floor) for follower, _ in followers])
+        pipelined(client, [Inbox(follower).settle(cap_of(level)) for follower, level in followers])
+        done += len(followers)
+        if not running.update(position=followers[-1][0], done=done, sweep_at=Now() + LEASE, last_error=""):
+            return False  # cancelled
+    return _finish(backfill)
+
+
+def _finish(backfill: Backfill) -> bool:
+    with transaction.atomic():
+        # The user's row first, as accounts.big_v locks it, so that the two never wait for each other.
+        User.objects.select_for_update(no_key=True).get(pk=backfill.sender_id)
+        flipped = Backfill.objects.filter(pk=backfill.pk, finished_at=None, cancelled_at=None).update(
+            finished_at=Now(), done=F("followers")
+        )
+        if flipped:
+            User.objects.filter(pk=backfill.sender_id).update(is_big_v=False)
+    if flipped:
+        active_fans.drop(backfill.sender_id)
+    return bool(flipped)
+
+
+def sweep() -> int:
+    """Enqueue backfills that lost their worker; how many."""
+    due = fetch(
+        """
+        UPDATE timeline_backfill SET sweep_at = now() + %s
+        WHERE finished_at IS NULL AND cancelled_at IS NULL AND sweep_at <= now() RETURNING id
+        """,
+        [LEASE],
+    )
+    for (backfill_id,) in due:
+        enqueue("timeline.backfill", backfill_id)
+    return len(due)

@@ -1,0 +1,140 @@
+"""Compares inboxes and outboxes with PostgreSQL, above their floors, and drops what differs.
+
+What waits for lazy deletion (deleted, unfollowed, blocked, muted) is no difference: every reading verifies. A missing entry is:
+nothing would ever show it until the window is built again.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from django.conf import settings
+
+from feedsite.connections import Command, feeds_for_tasks, fetch, pipelined
+from timeline.inbox import Inbox, cap_of
+from timeline.oracle import home_ids
+from timeline.outbox import Outbox
+from timeline.window import INFINITY, Window, to_score
+
+PART = 500
+READERS = """
+    SELECT u.id, u.level, u.window_epoch,
+        CASE WHEN u.level < %(push_level)s THEN ARRAY(
+            SELECT v.id FROM accounts_user v WHERE v.is_big_v AND EXISTS (
+                SELECT FROM relations_follow f WHERE f.follower_id = u.id AND f.followee_id = v.id)
+        ) ELSE ARRAY[]::bigint[] END
+    FROM accounts_user u WHERE u.id = ANY(%(ids)s) ORDER BY u.id
+"""
+PENDING = "SELECT item_id FROM timeline_delivery"
+OUTBOX_IDS = """
+    SELECT id FROM items_item WHERE sender_id = %s AND status = 'published' AND reply_to_id IS NULL AND id > %s
+"""
+SENDERS_OF = "SELECT id, sender_id FROM items_item WHERE id = ANY(%s) AND reply_to_id IS NULL"
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Where a window and PostgreSQL disagree.
+
+    Kinds: `missing` (PostgreSQL has it, neither the window nor a pending delivery nor a pulled outbox does), `extra` (no item of
+    that sender belongs into any timeline), `order` (the score is not the item's id), `floor` (no window, or longer than
+    trimming allows).
+    """
+
+    key: str
+    kind: str
+    ids: tuple[int, ...]
+
+    def __str__(self) -> str:
+        more = ", …" if len(self.ids) > 5 else ""
+        return f"{self.key}: {self.kind} ({len(self.ids)}): {', '.join(map(str, self.ids[:5]))}{more}"
+
+
+@dataclass(slots=True)
+class Content:
+    """All of a window."""
+
+    floor: int
+    epoch: int
+    building: bool
+    entries: dict[int, int]
+    """Item id to sender."""
+    misplaced: list[int]
+
+
+def differences(user_ids: Iterable[int]) -> Iterator[Difference]:
+    """What is wrong with the windows of these users. On a site at work a difference counts only if it is there twice."""
+    ids = list(user_ids)
+    for first in range(0, len(ids), PART):
+        part = ids[first : first + PART]
+        suspects = set(_differences(part))
+        if suspects:
+            yield from sorted(suspects.intersection(_differences(part)), key=str)
+
+
+def repair(found: Iterable[Difference]) -> int:
+    """Drop the windows that differ; readers take PostgreSQL until they are built again. How many."""
+    dropped = {difference.key for difference in found}
+    pipelined(feeds_for_tasks(), [Window(key).drop() for key in sorted(dropped)])
+    return len(dropped)
+
+
+def _differences(user_ids: list[int]) -> Iterator[Difference]:
+    # In the order in which a page reads: what left the table of deliveries before is in the windows after.
+    readers = fetch(READERS, {"ids": user_ids, "push_level": settings.BIG_V_PUSH_LEVEL})
+    pending = {row[0] for row in fetch(PENDING)}
+    commands: list[Command] = []
+    for user_id, *_ in readers:
+        commands += [_whole(Inbox(user_id).key), _whole(Outbox(user_id).key)]
+    replies = pipelined(feeds_for_tasks(), commands)
+    for place, (user_id, level, epoch, big_vs) in enumerate(readers):
+        inbox, outbox = _content(replies[2 * place]), _content(replies[2 * place + 1])
+        if outbox and not outbox.building:
+            published = {row[0] for row in fetch(OUTBOX_IDS, [user_id, outbox.floor])}
+            yield from _compare(Outbox(user_id).key, outbox, published - pending, settings.OUTBOX_CAP)
+        if inbox and not inbox.building and cap_of(level) and inbox.epoch == epoch:
+            shown = set(home_ids(user_id, above=inbox.floor)) - pending
+            if big_vs and shown:
+                pulled = fetch(
+                    "SELECT id FROM items_item WHERE id = ANY(%s) AND sender_id = ANY(%s)", [list(shown), big_vs]
+                )
+                shown.difference_update(row[0] for row in pulled)
+            yield from _compare(Inbox(user_id).key, inbox, shown, max(settings.LEVEL_CAPS.values()))
+
+
+def _compare(key: str, window: Content, expected: set[int], cap: int) -> Iterator[Difference]:
+    if window.floor == INFINITY or len(window.entries) > cap + settings.WINDOW_SLACK:
+        yield Difference(key, "floor", (window.floor,))
+    if window.misplaced:
+        yield Difference(key, "order", tuple(sorted(window.misplaced, reverse=True)))
+    if missing := expected - window.entries.keys():
+        yield Difference(key, "missing", tuple(sorted(missing, reverse=True)))
+    senders = dict(fetch(SENDERS_OF, [list(window.entries)])) if window.entries else {}
+    extra = [item_id for item_id, sender_id in window.entries.items() if senders.get(item_id) != sender_id]
+    if extra:
+        yield Difference(key, "extra", tuple(sorted(extra, reverse=True)))
+
+
+def _whole(key: str) -> Command:
+    return ("ZRANGE", key, 0, -1, "WITHSCORES")
+
+
+def _content(reply: list[Any]) -> Content | None:
+    """All of a window, from ZRANGE; None where there is no such key."""
+    flat = [part for pair in reply for part in pair] if reply and isinstance(reply[0], tuple | list) else reply
+    if not flat:
+        return None
+    content = Content(floor=INFINITY, epoch=0, building=False, entries={}, misplaced=[])
+    scores = {member: to_score(score) for member, score in zip(flat[0::2], flat[1::2], strict=True)}
+    content.floor = scores.pop(b"floor", INFINITY)
+    content.epoch = -scores.pop(b"epoch", 0)
+    for member, score in scores.items():
+        if member.startswith(b"build:"):
+            content.building = True
+            continue
+        sender_id, item_id = map(int, member.split(b":"))
+        if item_id != score:
+            content.misplaced.append(item_id)
+        if item_id > content.floor:
+            content.entries[item_id] = sender_id
+    return content

@@ -1,0 +1,352 @@
+"""Fan-out: from a published item to the windows of everyone who follows its sender.
+
+The delivery table is the queue of record. A row is inserted in the transaction that publishes (`deliver_anew`), and deleted when
+every window that should hold the item does. Celery only says when: a lost, doubled, late or reordered message changes nothing, and
+`sweep` repeats what was lost. Attempts are counted before the work, so that a worker that is killed by an item counts too.
+"""
+
+import logging
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+
+from django.conf import settings
+from django.db import connection, transaction
+from django.db.models import F
+from django.db.models.functions import Now
+
+from feedsite.celery import enqueue
+from feedsite.connections import (
+    FeedsUnavailableError,
+    feeds,
+    feeds_errors,
+    feeds_for_tasks,
+    fetch,
+    pipelined,
+)
+from items.models import Item, Status, Visibility
+from timeline import active_fans
+from timeline.inbox import Inbox, Tail, cap_of
+from timeline.models import Delivery, DeliveryRange
+from timeline.outbox import Outbox
+from timeline.window import Entry, deliver
+
+logger = logging.getLogger(__name__)
+
+AGAIN_AFTER = timedelta(seconds=5)
+"""What is published again waits so long: longer than any lazy delete of it may still be under way (window.FORGET_WITHIN)."""
+PART = 5_000
+"""Followers that one query reads and one pipeline serves."""
+SWEEP_LENGTH = 1_000
+OUTAGE_PAUSE = timedelta(seconds=5)
+
+INSERT = """
+    INSERT INTO timeline_delivery (item_id, sender_id, revision, attempts, enqueued, not_before, sweep_at, last_error)
+    VALUES (%(item)s, %(sender)s, 1, 0, 0, now() + %(wait)s, now() + %(wait)s + %(retry)s, '')
+    ON CONFLICT (item_id) DO UPDATE SET revision = timeline_delivery.revision + 1, attempts = 0, enqueued = 0,
+        not_before = now() + %(wait)s, sweep_at = now() + %(wait)s, parked_at = NULL, last_error = ''
+"""
+# Who publishes, and to whom: a big-V to those whose level takes pushes, unless a demotion is filling everybody's inbox.
+CLAIM = """
+    UPDATE timeline_delivery d SET attempts = d.attempts + 1,
+        sweep_at = now() + %(retry)s * 2 ^ least(d.attempts, 10)
+    FROM items_item i, accounts_user s
+    WHERE d.item_id = %(item)s AND d.parked_at IS NULL AND d.not_before <= now() AND i.id = d.item_id AND s.id = d.sender_id
+    RETURNING d.sender_id, d.revision, d.attempts, i.status, i.visibility, s.level,
+        s.is_big_v AND NOT EXISTS (
+            SELECT FROM timeline_backfill b WHERE b.sender_id = s.id AND b.finished_at IS NULL AND b.cancelled_at IS NULL)
+"""
+FOLLOWERS = """
+    SELECT f.follower_id, u.level FROM relations_follow f JOIN accounts_user u ON u.id = f.follower_id
+    WHERE f.followee_id = %s AND f.follower_id > %s AND f.follower_id <= %s AND u.level >= %s
+    ORDER BY f.follower_id LIMIT %s
+"""
+# The last follower of every full range, so that a range holds at most `size` followers; nothing for a small sender.
+BOUNDARIES = """
+    SELECT follower_id FROM (
+        SELECT follower_id, row_number() OVER (ORDER BY follower_id) AS place FROM relations_follow WHERE followee_id = %s
+    ) numbered WHERE place %% %s = 0 ORDER BY follower_id
+"""
+SWEEP = """
+    UPDATE timeline_delivery SET enqueued = enqueued + 1, sweep_at = now() + %(retry)s * 2 ^ least(enqueued, 10)
+    WHERE item_id IN (
+        SELECT item_id FROM timeline_delivery WHERE sweep_at <= now() AND parked_at IS NULL
+        ORDER BY sweep_at LIMIT %(count)s FOR UPDATE SKIP LOCKED)
+    RETURNING item_id
+"""
+LAST_ID = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """One attempt at a delivery. A `selective` one goes to followers whose level takes pushes from big-Vs only."""
+
+    entry: Entry
+    revision: int
+    attempts: int
+    status: str
+    visibility: str
+    level: int
+    selective: bool
+
+    @property
+    def to_followers(self) -> bool:
+        return self.status == Status.PUBLISHED and self.visibility != Visibility.SELF
+
+    @property
+    def minimum_level(self) -> int:
+        return max(1, settings.BIG_V_PUSH_LEVEL) if self.selective else 1
+
+
+# --- Publishing ------------------------------------------------------------------------------------------
+def deliver_anew(*, item: Item, again: bool) -> None:
+    """Write the delivery row, in the transaction of the publishing, and start the fan-out when that commits.
+
+    What is published again waits `AGAIN_AFTER` in the table, where readers find it.
+    """
+    wait = AGAIN_AFTER if again else timedelta(0)
+    with connection.cursor() as cursor:
+        cursor.execute(
+            INSERT,
+            {"item": item.pk, "sender": item.sender_id, "wait": wait, "retry": settings.FAN_OUT_RETRY_AFTER},
+        )
+    if not again:
+        entry, level = Entry(item.pk, item.sender_id), item.sender.level
+        transaction.on_commit(lambda: _start(entry, level))
+
+
+def _start(entry: Entry, level: int) -> None:
+    """Own windows at once, then the workers. Whatever fails here is done by the fan-out, now or by the sweeper."""
+    try:
+        with feeds_errors():
+            _deliver_to_self(entry, level, patient=False)
+    except FeedsUnavailableError as error:
+        logger.warning("item %s waits for its fan-out: %s", entry.item_id, error)
+    enqueue("timeline.fan_out", entry.item_id)
+
+
+def _deliver_to_self(entry: Entry, level: int, *, patient: bool = True) -> None:
+    windows, caps = [Outbox(entry.sender_id).key], [settings.OUTBOX_CAP]
+    if cap := cap_of(level):
+        windows.append(Inbox(entry.sender_id).key)
+        caps.append(cap)
+    client = feeds_for_tasks() if patient else feeds()
+    if Inbox(entry.sender_id).key in deliver(client, entry, windows, caps):
+        pipelined(client, [Tail(entry.sender_id).drop()])
+
+
+# --- Fan-out ---------------------------------------------------------------------------------------------
+def fan_out(item_id: int) -> bool:
+    """Deliver an item to its audience, or split the work into ranges; True if the delivery is complete.
+
+    A failure is recorded on the row and repeated by the sweeper; after FAN_OUT_ATTEMPTS the row is parked. An outage of the
+    feeds server is nobody's failure and is not counted.
+    """
+    claim = _claim(item_id)
+    if claim is None:
+        return False
+    if claim.attempts > settings.FAN_OUT_ATTEMPTS:
+        _park(claim, "")
+        return False
+    try:
+        with feeds_errors():
+            return _fan_out(claim)
+    except FeedsUnavailableError as error:
+        _postpone(claim, str(error))
+    except Exception as error:  # noqa: BLE001 (whatever is wrong with one item must not stop the others)
+        logger.exception("fan-out of item %s failed", item_id)
+        _failed(claim, f"{type(error).__name__}: {error}")
+    return False
+
+
+def _claim(item_id: int) -> Claim | None:
+    params = {"item": item_id, "retry": settings.FAN_OUT_RETRY_AFTER}
+    rows = fetch(CLAIM, params)
+    if not rows:
+        return None
+    sender_id, revision, attempts, status, visibility, level, selective = rows[0]
+    return Claim(Entry(item_id, sender_id), revision, attempts, status, visibility, level, selective)
+
+
+def _fan_out(claim: Claim) -> bool:
+    if claim.status == Status.PUBLISHED:
+        _deliver_to_self(claim.entry, claim.level)
+    if claim.to_followers and not _to_followers(claim):
+        return False
+    _finish(claim)
+    return True
+
+
+def _to_followers(claim: Claim) -> bool:
+    """Serve all followers, or leave ranges to tasks of their own; True if all are served."""
+    ranges = DeliveryRange.objects.filter(delivery_id=claim.entry.item_id, revision=claim.revision)
+    if left := list(ranges.values_list("pk", flat=True)):  # an earlier attempt split the work; these were lost
+        _enqueue_ranges(left)
+        return False
+    if claim.selective:
+        sizes = active_fans.sizes(claim.entry.sender_id)
+        if sizes is not None:
+            if sum(sizes) > settings.FAN_OUT_RANGE:
+                parts = [(shard, 0, 0) for shard in range(len(sizes))]
+                return _split(claim, parts)
+            fans = active_fans.members(claim.entry.sender_id, list(range(len(sizes))))
+            if fans is not None:
+                _deliver_to_fans(claim, fans)
+                return True
+        enqueue("timeline.build_active_fans", claim.entry.sender_id)
+    highs = [row[0] for row in fetch(BOUNDARIES, [claim.entry.sender_id, settings.FAN_OUT_RANGE])]
+    if highs:
+        lows = [0, *highs]
+        return _split(claim, [(None, low, high) for low, high in zip(lows, [*highs, LAST_ID], strict=True)])
+    _deliver_to_range(claim, 0, LAST_ID)
+    return True
+
+
+def _split(claim: Claim, parts: Iterable[tuple[int | None, int, int]]) -> bool:
+    with transaction.atomic():
+        # A second attempt at the same time waits here, and finds the ranges of the first.
+        if not Delivery.objects.select_for_update().filter(pk=claim.entry.item_id, revision=claim.revision).exists():
+            return False
+        rows = DeliveryRange.objects.filter(delivery_id=claim.entry.item_id, revision=claim.revision)
+        if not rows.exists():
+            DeliveryRange.objects.filter(delivery_id=claim.entry.item_id).delete()
+            DeliveryRange.objects.bulk_create(
+                DeliveryRange(
+                    delivery_id=claim.entry.item_id,
+                    revision=claim.revision,
+                    selective=claim.selective,
+                    shard=shard,
+                    low=low,
+                    high=high,
+                )
+                for shard, low, high in parts
+            )
+        pks = list(rows.values_list("pk", flat=True))
+    _enqueue_ranges(pks)
+    return False
+
+
+def _enqueue_ranges(pks: Iterable[int]) -> None:
+    for pk in pks:
+        enqueue("timeline.fan_out_range", pk)
+
+
+def fan_out_range(range_id: int) -> bool:
+    """Serve one range of a large fan-out; whoever finishes the last range completes the delivery. True if this one is done."""
+    part = DeliveryRange.objects.select_related("delivery__item", "delivery__sender").filter(pk=range_id).first()
+    if part is None:
+        return False
+    delivery = part.delivery
+    claim = Claim(
+        Entry(delivery.pk, delivery.sender_id),
+        part.revision,
+        delivery.attempts,
+        delivery.item.status,
+        delivery.item.visibility,
+        delivery.sender.level,
+        part.selective,
+    )
+    try:
+        with feeds_errors():
+            if claim.to_followers:
+                _deliver_part(claim, part)
+    except FeedsUnavailableError as error:
+        _postpone(claim, str(error))
+        return False
+    except Exception as error:  # noqa: BLE001 (as in fan_out)
+        logger.exception("fan-out of %s failed", part)
+        _failed(claim, f"{type(error).__name__}: {error}")
+        return False
+    with transaction.atomic():
+        held = Delivery.objects.select_for_update().filter(pk=delivery.pk)
+        held.update(sweep_at=Now() + settings.FAN_OUT_RETRY_AFTER)
+        part.delete()
+        if not DeliveryRange.objects.filter(delivery_id=delivery.pk, revision=claim.revision).exists():
+            _finish(claim)
+    return True
+
+
+def _deliver_part(claim: Claim, part: DeliveryRange) -> None:
+    if part.shard is None:
+        _deliver_to_range(claim, part.low, part.high)
+        return
+    fans = active_fans.members(claim.entry.sender_id, [part.shard])
+    if fans is not None:
+        _deliver_to_fans(claim, fans)
+    else:  # the shard was lost since the work was split
+        _deliver_to_range(claim, 0, LAST_ID)
+
+
+def _deliver_to_range(claim: Claim, low: int, high: int) -> None:
+    for followers in follower_parts(claim.entry.sender_id, low, high, claim.minimum_level):
+        _deliver_to(claim.entry, [row[0] for row in followers], [cap_of(row[1]) for row in followers])
+
+
+def _deliver_to_fans(claim: Claim, fans: Sequence[int]) -> None:
+    cap = cap_of(max(settings.LEVEL_CAPS))
+    for first in range(0, len(fans), PART):
+        part = fans[first : first + PART]
+        _deliver_to(claim.entry, part, [cap] * len(part))
+
+
+def _deliver_to(entry: Entry, follower_ids: Sequence[int], caps: Sequence[int]) -> None:
+    windows = {Inbox(follower_id).key: follower_id for follower_id in follower_ids}
+    refused = deliver(feeds_for_tasks(), entry, list(windows), caps)
+    pipelined(feeds_for_tasks(), [Tail(windows[key]).drop() for key in refused])
+
+
+def follower_parts(
+    sender_id: int, low: int, high: int, minimum_level: int, size: int = PART
+) -> Iterator[list[tuple[int, int]]]:
+    """The followers with low < id <= high of at least a level, as (id, level), `size` at a time, in the order of ids."""
+    while True:
+        rows = fetch(FOLLOWERS, [sender_id, low, high, minimum_level, size])
+        if rows:
+            yield [(row[0], row[1]) for row in rows]
+        if len(rows) < size:
+            return
+        low = rows[-1][0]
+
+
+# --- What becomes of an attempt --------------------------------------------------------------------------
+def _finish(claim: Claim) -> None:
+    """The delivery is complete; one that was published again in the meantime stays."""
+    Delivery.objects.filter(pk=claim.entry.item_id, revision=claim.revision).delete()
+
+
+def _postpone(claim: Claim, error: str) -> None:
+    Delivery.objects.filter(pk=claim.entry.item_id, revision=claim.revision).update(
+        attempts=F("attempts") - 1, sweep_at=Now() + OUTAGE_PAUSE, last_error=error
+    )
+
+
+def _failed(claim: Claim, error: str) -> None:
+    if claim.attempts >= settings.FAN_OUT_ATTEMPTS:
+        _park(claim, error)
+    else:
+        Delivery.objects.filter(pk=claim.entry.item_id, revision=claim.revision).update(last_error=error)
+
+
+def _park(claim: Claim, error: str) -> None:
+    logger.error("delivery of item %s is parked after %s attempts", claim.entry.item_id, settings.FAN_OUT_ATTEMPTS)
+    fields = {"last_error": error} if error else {}
+    Delivery.objects.filter(pk=claim.entry.item_id, revision=claim.revision).update(parked_at=Now(), **fields)
+
+
+def sweep() -> int:
+    """Enqueue again what is due: lost by the broker, a dead worker or an outage. How many."""
+    params = {"retry": settings.FAN_OUT_RETRY_AFTER, "count": SWEEP_LENGTH}
+    due = fetch(SWEEP, params)
+    for (item_id,) in due:
+        if not enqueue("timeline.fan_out", item_id):
+            break
+    return len(due)
+
+
+def retry(*, item_ids: Iterable[int]) -> int:
+    """Take deliveries out of the park and start them anew; how many."""
+    ids = list(Delivery.objects.filter(pk__in=list(item_ids)).values_list("pk", flat=True))
+    Delivery.objects.filter(pk__in=ids).update(attempts=0, enqueued=0, parked_at=None, sweep_at=Now())
+    for item_id in ids:
+        enqueue("timeline.fan_out", item_id)
+    return len(ids)

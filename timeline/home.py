@@ -1,0 +1,319 @@
+"""The home timeline: the page that merges inbox, pending deliveries and outboxes, verifies, and goes on in PostgreSQL.
+
+A page costs two SQL queries (context; verify and hydrate) and at most two round trips to Redis (read; forget, or ask for a window to
+be built), whatever the reader follows. Pending deliveries are read before the windows: an item that was committed is either
+still pending then, or in the windows by the time they are read.
+"""
+
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.conf import settings
+
+from accounts.levels import touch
+from accounts.models import User
+from feedsite.celery import enqueue
+from feedsite.connections import Command, FeedsUnavailableError, feeds, feeds_errors, fetch, pipelined
+from items.hydrate import ItemBody, body, embed
+from timeline import outbox
+from timeline.hydrate import verify_bodies, verify_count
+from timeline.inbox import Inbox, Tail, cap_of
+from timeline.outbox import Outbox
+from timeline.pull import count_above, pull_bodies
+from timeline.window import INFINITY, NO_SLICE, Entry, Slice, Window
+
+SLACK = 3
+"""Candidates that are verified beyond the page: so many may fail before the page needs a second round."""
+REFILLS = 3
+"""Rounds over the windows before the rest of the page comes from PostgreSQL."""
+NARROW = 16
+"""Up to so many outboxes are read a whole page deep at once; of more, only `GLANCE` entries first."""
+GLANCE = 3
+NEW_CAP = 100
+
+CONTEXT = """
+    WITH scanned AS MATERIALIZED (
+        SELECT d.item_id, d.sender_id FROM timeline_delivery d WHERE d.item_id < %(below)s
+        ORDER BY d.item_id DESC LIMIT %(pending)s
+    )
+    SELECT u.level, u.window_epoch, u.last_seen_at IS NULL OR u.last_seen_at < now() - %(touch)s::interval,
+        ARRAY(
+            SELECT scanned.item_id FROM scanned WHERE scanned.sender_id = u.id OR EXISTS (
+                SELECT FROM relations_follow f WHERE f.follower_id = u.id AND f.followee_id = scanned.sender_id)
+        ),
+        CASE WHEN (SELECT count(*) FROM scanned) = %(pending)s THEN (SELECT min(item_id) - 1 FROM scanned) ELSE 0 END,
+        CASE WHEN u.level < %(push_level)s THEN ARRAY(
+            SELECT v.id FROM accounts_user v WHERE v.is_big_v AND EXISTS (
+                SELECT FROM relations_follow f WHERE f.follower_id = u.id AND f.followee_id = v.id)
+        ) ELSE ARRAY[]::bigint[] END
+    FROM accounts_user u WHERE u.id = %(reader)s
+"""
+
+
+@dataclass(slots=True)
+class Page:
+    """A page of a feed. `last_id` is the last id scanned; `has_more` is true only if another item exists."""
+
+    items: list[ItemBody]
+    last_id: int | None
+    has_more: bool
+    sources: list[str]
+
+
+@dataclass(slots=True)
+class Context:
+    """What PostgreSQL knows of the reader before any window is read."""
+
+    reader: User
+    level: int
+    epoch: int
+    unseen: bool
+    pending: list[int]
+    """Items of followed senders whose fan-out is not complete, ..."""
+    pending_bound: int
+    """... complete above this id."""
+    big_vs: list[int]
+    """Followed big-Vs whose items are not pushed to this reader."""
+
+
+@dataclass(slots=True)
+class Walk:
+    """A page in the making: what is shown so far, how far down everything was looked at, and what Redis is to be told."""
+
+    limit: int
+    below: int
+    shown: list[ItemBody] = field(default_factory=list)
+    originals: dict[str, int] = field(default_factory=dict)
+    scanned: int | None = None
+    ended: bool = False
+    sources: set[str] = field(default_factory=set)
+    mark: str = ""
+    """The token under which the tail may be written, where reading it left a mark."""
+    news: list[Command] = field(default_factory=list)
+    """Lazy deletes and the tail, sent at the end in one round trip with ..."""
+    wishes: list[tuple[Inbox | Outbox, int]] = field(default_factory=list)
+    """... the windows that were missed, and the epochs that they are wanted for."""
+
+    @property
+    def is_done(self) -> bool:
+        return self.ended or len(self.shown) > self.limit
+
+    @property
+    def wanted(self) -> int:
+        """Candidates for the rest: one more than the page shows proves that there is more."""
+        return self.limit + 1 - len(self.shown) + SLACK
+
+    def scan(self, item_id: int, columns: Sequence[Any] | None, reader_id: int) -> None:
+        """Pass an id; `columns` make its body if the reader sees it."""
+        if len(self.shown) < self.limit:
+            self.scanned = item_id
+        self.below = item_id
+        if columns is None:
+            return
+        item = body(columns, reader_id, "own" if columns[11] == reader_id else "following")
+        self.shown.append(item)
+        if columns[10]:
+            self.originals[item.id] = columns[10]
+
+
+@dataclass(slots=True)
+class Reading:
+    """One round over the windows: candidates newest first, complete above `bound`."""
+
+    ids: list[int]
+    bound: int
+    inbox: Slice
+    outboxes: list[tuple[Outbox, Slice]]
+
+
+def home_page(reader: User, *, last_id: int | None = None, limit: int = 20) -> Page:
+    """The items below `last_id` (exclusive, need not exist) that the reader's home shows, newest first, at most `limit`.
+
+    Exact at every moment, whatever Redis holds or does not hold; without Redis it comes from PostgreSQL.
+    """
+    walk = Walk(limit, INFINITY if last_id is None else last_id)
+    context = _context(reader, walk.below)
+    try:
+        if context.unseen and touch(reader.pk):  # the level rose: no window yet is worth a look
+            walk.wishes.append((Inbox(reader.pk), context.epoch + 1))
+        elif cap_of(context.level):
+            for _ in range(REFILLS):
+                if not _from_windows(walk, context):
+                    break
+    except FeedsUnavailableError:
+        pass
+    if not walk.is_done:
+        _from_sql(walk, context)
+    _tell(walk)
+    items = walk.shown[:limit]
+    embed(items, walk.originals, reader)
+    return Page(items, walk.scanned, len(walk.shown) > limit, sorted(walk.sources))
+
+
+def new_count(reader: User, *, since_id: int) -> tuple[int, bool]:
+    """How many items the reader's home shows above `since_id`, at most `NEW_CAP`, and whether there are more."""
+    context = _context(reader, INFINITY)
+    walk = Walk(NEW_CAP, INFINITY)
+    reading = None
+    if cap_of(context.level):
+        try:
+            reading = _read(walk, context, NEW_CAP + 1)
+        except FeedsUnavailableError:
+            pass
+    _tell(walk)
+    ids = [item_id for item_id in reading.ids if item_id > since_id] if reading else []
+    if reading and (reading.bound <= since_id or len(ids) > NEW_CAP):
+        count = verify_count(reader.pk, ids)
+        if len(ids) <= NEW_CAP or count > NEW_CAP:
+            return min(count, NEW_CAP), count > NEW_CAP
+    count = count_above(reader.pk, since=since_id, count=NEW_CAP + 1)
+    return min(count, NEW_CAP), count > NEW_CAP
+
+
+def _context(reader: User, below: int) -> Context:
+    params = {
+        "reader": reader.pk,
+        "below": below,
+        "pending": settings.PENDING_CAP + 1,
+        "touch": settings.LAST_SEEN_INTERVAL,
+        "push_level": settings.BIG_V_PUSH_LEVEL,
+    }
+    return Context(reader, *fetch(CONTEXT, params)[0])
+
+
+def _from_windows(walk: Walk, context: Context) -> bool:
+    """Add a round of candidates from the windows, verified; whether the page wants another and the windows may have it."""
+    count = walk.wanted
+    reading = _read(walk, context, count)
+    if reading is None or (len(reading.ids) < count and reading.bound > 0):
+        return False  # a page that reaches below the floor comes from PostgreSQL as a whole: one query, not two
+    reader_id = context.reader.pk
+    rows = {row[3]: row for row in verify_bodies(reader_id, reading.ids)}
+    for item_id in reading.ids:
+        row = rows.get(item_id)
+        walk.scan(item_id, row[3:] if row and row[0] and row[1] else None, reader_id)
+        if walk.is_done:
+            break
+    walk.ended = len(reading.ids) < count and not walk.is_done
+    _forget(walk, context, reading, rows)
+    return not walk.is_done
+
+
+def _read(walk: Walk, context: Context, count: int) -> Reading | None:
+    """Candidates below `walk.below` from pending deliveries and windows, or None if a window cannot be used."""
+    inbox = Inbox(context.reader.pk)
+    outboxes = [Outbox(big_v) for big_v in context.big_vs]
+    depth = count if len(outboxes) <= NARROW else GLANCE
+    commands = [inbox.reading(walk.below, count), *(box.reading(walk.below, depth) for box in outboxes)]
+    token = ""
+    if walk.below < INFINITY and not outboxes and count <= Tail.LENGTH // 2:
+        token = secrets.token_hex(8)
+        commands.append(Tail(context.reader.pk).reading(walk.below, count, context.epoch, token))
+    with feeds_errors():
+        replies = pipelined(feeds(), commands)
+        read = Window.slice(replies[0], count)
+        usable = read.is_usable and read.epoch == context.epoch
+        if token:
+            tail = Tail.slice(replies.pop(), count)
+            if tail is None:
+                walk.mark = token
+            elif not usable or walk.below <= read.floor + 1:
+                if not usable:
+                    walk.wishes.append((inbox, context.epoch))
+                walk.sources.add("sql")
+                return _merged(walk, context, NO_SLICE, [], tail, count)
+        slices = [Window.slice(reply, depth) for reply in replies[1:]]
+        if not usable:
+            walk.wishes.append((inbox, context.epoch))
+        missed = [(box, outbox.EPOCH) for box, one in zip(outboxes, slices, strict=True) if not one.is_usable]
+        walk.wishes += missed
+        if missed or not usable:
+            return None
+        if depth < count:
+            _read_deeper(outboxes, slices, read, walk.below, count)
+    walk.sources.update(["inbox", "outbox"] if outboxes else ["inbox"])
+    return _merged(walk, context, read, list(zip(outboxes, slices, strict=True)), None, count)
+
+
+def _merged(
+    walk: Walk,
+    context: Context,
+    read: Slice,
+    outboxes: list[tuple[Outbox, Slice]],
+    tail: tuple[list[int], int] | None,
+    count: int,
+) -> Reading:
+    bound = max(context.pending_bound, tail[1] if tail else read.bound, *(one.bound for _, one in outboxes), 0)
+    candidates = set(context.pending)
+    candidates.update(tail[0] if tail else read.entries, *(one.entries for _, one in outboxes))
+    ids = sorted((item_id for item_id in candidates if bound < item_id < walk.below), reverse=True)[:count]
+    if ids and not set(context.pending).isdisjoint(ids):
+        walk.sources.add("pending")
+    return Reading(ids, bound, read, outboxes)
+
+
+def _read_deeper(outboxes: list[Outbox], slices: list[Slice], read: Slice, below: int, count: int) -> None:
+    """Of many outboxes, read a page deep only those whose glance ended above what the page can reach."""
+    newest = sorted((item_id for one in [read, *slices] for item_id in one.entries), reverse=True)
+    reach = newest[count - 1] if len(newest) >= count else 0
+    deeper = [place for place, one in enumerate(slices) if one.is_truncated and one.bound >= reach]
+    replies = pipelined(feeds(), [outboxes[place].reading(below, count) for place in deeper])
+    for place, reply in zip(deeper, replies, strict=True):
+        slices[place] = Window.slice(reply, count)
+
+
+def _forget(walk: Walk, context: Context, reading: Reading, rows: dict[int, Sequence[Any]]) -> None:
+    """Lazy delete: what does not belong leaves the inbox; what is not published leaves the outboxes too."""
+    refused = {item_id for item_id in reading.ids if item_id not in rows or not rows[item_id][0]}
+    if not refused:
+        return
+    unpublished = {item_id for item_id in refused if item_id not in rows or not rows[item_id][2]}
+    windows: list[tuple[Window, Slice, set[int]]] = [(Inbox(context.reader.pk), reading.inbox, refused)]
+    windows += [(box, one, unpublished) for box, one in reading.outboxes]
+    for window, one, gone in windows:
+        members = [
+            Entry(item_id, sender_id).member
+            for item_id, sender_id in zip(one.entries, one.senders, strict=True)
+            if item_id in gone
+        ]
+        if members:
+            walk.news.append(window.forget(members, one))
+
+
+def _from_sql(walk: Walk, context: Context) -> None:
+    """Fill the page from PostgreSQL, and keep what was pulled beyond it as the tail."""
+    walk.sources.add("sql")
+    reader_id = context.reader.pk
+    while not walk.is_done:
+        count = max(Tail.LENGTH, walk.wanted)
+        bodies = walk.wanted
+        rows = pull_bodies(reader_id, below=walk.below, count=count, bodies=bodies)
+        if walk.mark and rows:
+            floor = rows[-1][0] - 1 if len(rows) == count else 0
+            entries = [Entry(row[0], row[1]) for row in rows]
+            walk.news.append(Tail(reader_id).complete(walk.mark, context.epoch, floor, entries))
+            walk.mark = ""
+        for row in rows[:bodies]:
+            walk.scan(row[0], row[3:] if row[2] else None, reader_id)
+            if walk.is_done:
+                return
+        walk.ended = len(rows) <= bodies
+
+
+def _tell(walk: Walk) -> None:
+    """Tell Redis what the page found out. Nothing of it matters to the reader, so nothing of it can fail the page."""
+    wishes = [(window, epoch, secrets.token_hex(8)) for window, epoch in walk.wishes]
+    begins = [window.begin(token, epoch) for window, epoch, token in wishes]
+    if not (begins or walk.news):
+        return
+    try:
+        with feeds_errors():
+            replies = pipelined(feeds(), [*begins, *walk.news])
+    except FeedsUnavailableError:
+        return
+    # However many readers ask at once, one of them begins, and one task builds.
+    for (window, _, token), began in zip(wishes, replies, strict=False):
+        if began:
+            enqueue(window.builder, window.user_id, token)

@@ -1,0 +1,41 @@
+"""The verifying query: what Redis says becomes a page only through it."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from feedsite.connections import fetch
+from items.hydrate import COLUMNS
+from timeline.pull import IN_TIMELINE, SHOWN
+
+BELONGS = f"""
+    {IN_TIMELINE} AND (i.sender_id = %(reader)s OR (
+        EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = %(reader)s AND f.followee_id = i.sender_id)
+        AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = %(reader)s AND b.blocked_id = i.sender_id)
+        AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = i.sender_id AND b.blocked_id = %(reader)s)
+        AND NOT EXISTS (SELECT FROM relations_mute m WHERE m.muter_id = %(reader)s AND m.muted_id = i.sender_id)))
+"""
+VERIFY_BODIES = f"""
+    SELECT {BELONGS}, {SHOWN}, i.status = 'published', {COLUMNS} FROM unnest(%(ids)s::bigint[]) AS candidate (id)
+    JOIN items_item i ON i.id = candidate.id JOIN accounts_user s ON s.id = i.sender_id
+    ORDER BY i.id DESC
+"""  # noqa: S608 (constants)
+VERIFY_COUNT = f"""
+    SELECT count(*) FROM unnest(%(ids)s::bigint[]) AS candidate (id)
+    JOIN items_item i ON i.id = candidate.id JOIN accounts_user s ON s.id = i.sender_id
+    WHERE {BELONGS} AND {SHOWN}
+"""  # noqa: S608
+
+
+def verify_bodies(reader_id: int, ids: Sequence[int]) -> list[Sequence[Any]]:
+    """What PostgreSQL says of the candidates, newest first: rows of (belongs, shown, published, *COLUMNS).
+
+    What does not belong into the reader's home may be forgotten by their inbox, and what is not published by every window; what
+    belongs but is not shown (its sender does not follow back, or is suspended) stays, because nobody tells the windows when
+    that changes.
+    """
+    return list(fetch(VERIFY_BODIES, {"reader": reader_id, "ids": list(ids)})) if ids else []
+
+
+def verify_count(reader_id: int, ids: Sequence[int]) -> int:
+    """How many of the candidates the reader's home shows."""
+    return int(fetch(VERIFY_COUNT, {"reader": reader_id, "ids": list(ids)})[0][0]) if ids else 0

@@ -1,0 +1,118 @@
+"""The inbox: the newest items that a reader follows, pushed by fan-out; and its tail, pulled while scrolling below its floor."""
+
+from typing import ClassVar
+
+from django.conf import settings
+
+from feedsite import keys
+from feedsite.connections import Command, feeds_for_tasks, fetch, pipelined, script
+from timeline import active_fans
+from timeline.pull import pull_entries
+from timeline.window import BUILD_SECONDS, Entry, Window, scored
+
+EPOCH_TRIES = 3
+
+# KEYS[1]; ARGV: from (exclusive), count, epoch, token, seconds to build. An unusable tail is put under construction at once.
+READ_TAIL = script(
+    """
+    local key = KEYS[1]
+    local floor = redis.call('ZSCORE', key, 'floor')
+    local top = redis.call('ZSCORE', key, 'top')
+    local epoch = redis.call('ZSCORE', key, 'epoch')
+    if floor and top and epoch and tonumber(epoch) == -tonumber(ARGV[3])
+            and tonumber(ARGV[1]) <= tonumber(top) and tonumber(ARGV[1]) > tonumber(floor) then
+        local entries = redis.call('ZRANGE', key, '(' .. ARGV[1], '(' .. floor, 'BYSCORE', 'REV', 'LIMIT', 0, ARGV[2])
+        if #entries == tonumber(ARGV[2]) or tonumber(floor) == 0 then return {floor, entries} end
+    end
+    redis.call('DEL', key)
+    redis.call('ZADD', key, 'inf', 'build:' .. ARGV[4])
+    redis.call('EXPIRE', key, ARGV[5])
+    return false
+    """
+)
+# ARGV: token, epoch, floor, top, seconds to live, then score and member by turns
+COMPLETE_TAIL = script(
+    """
+    local key = KEYS[1]
+    if not redis.call('ZSCORE', key, 'build:' .. ARGV[1]) then return 0 end
+    redis.call('DEL', key)
+    redis.call('ZADD', key, -tonumber(ARGV[2]), 'epoch', ARGV[3], 'floor', ARGV[4], 'top', unpack(ARGV, 6))
+    redis.call('EXPIRE', key, ARGV[5])
+    return 1
+    """
+)
+
+
+class Inbox(Window):
+    """The window that a reader's home is read from. Its epoch is the reader's `window_epoch`."""
+
+    builder: ClassVar[str] = "timeline.materialise_inbox"
+    __slots__ = ("user_id",)
+
+    def __init__(self, user_id: int) -> None:
+        super().__init__(keys.inbox(user_id))
+        self.user_id = user_id
+
+
+class Tail:
+    """The last hundred entries that a reader pulled below the inbox's floor: complete between `floor` and `top`.
+
+    A delivery that the inbox refuses drops the tail, and a tail is written only where the mark that its reading left still
+    stands: so it never lacks what was delivered after its snapshot.
+    """
+
+    LENGTH: ClassVar[int] = 100
+    TTL: ClassVar[int] = 300
+    __slots__ = ("key",)
+
+    def __init__(self, user_id: int) -> None:
+        self.key = keys.tail(user_id)
+
+    def reading(self, last_id: int, count: int, epoch: int, token: str) -> Command:
+        """Read `count` entries below `last_id`; where the tail does not reach, mark that `token` is about to pull it."""
+        return ("EVALSHA", READ_TAIL, 1, self.key, last_id, count, epoch, token, BUILD_SECONDS)
+
+    @staticmethod
+    def slice(reply: list[bytes] | None, count: int) -> tuple[list[int], int] | None:
+        """What `reading` replied: ids newest first, and the bound above which they are complete."""
+        if reply is None:
+            return None
+        ids = [int(member.split(b":")[1]) for member in reply[1]]  # type: ignore[attr-defined]
+        return ids, ids[-1] - 1 if len(ids) == count else int(float(reply[0]))
+
+    def complete(self, token: str, epoch: int, floor: int, entries: list[Entry]) -> Command:
+        """Write what was pulled, if nothing was delivered below the inbox since `reading` marked it."""
+        top = entries[0].item_id + 1
+        return ("EVALSHA", COMPLETE_TAIL, 1, self.key, token, epoch, floor, top, self.TTL, *scored(entries))
+
+    def drop(self) -> Command:
+        return ("UNLINK", self.key)
+
+
+def cap_of(level: int) -> int:
+    """How many entries the inbox of a level holds; 0 for dormant readers, who have none."""
+    return int(settings.LEVEL_CAPS.get(level, 0))
+
+
+def materialise(user_id: int, token: str) -> bool:
+    """Fill the inbox whose construction `token` began; True if it is in use now.
+
+    The reader is made known to the big-Vs that push to them before the snapshot; a follow in between changes the epoch, and
+    the whole is done again.
+    """
+    for _ in range(EPOCH_TRIES):
+        level, epoch = fetch("SELECT level, window_epoch FROM accounts_user WHERE id = %s", [user_id])[0]
+        if not cap_of(level):
+            return False
+        if level >= settings.BIG_V_PUSH_LEVEL:
+            active_fans.add(user_id)
+        snapshot_epoch, entries, floor = pull_entries(user_id, cap_of(level))
+        if snapshot_epoch != epoch:
+            continue
+        commands = [
+            Tail(user_id).drop(),
+            Inbox(user_id).complete(token, epoch, floor, entries),
+        ]
+        # Two round trips would do the same: the keys live on different slots, the order within a connection holds.
+        return bool(pipelined(feeds_for_tasks(), commands)[1])
+    return False

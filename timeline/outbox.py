@@ -1,0 +1,39 @@
+"""The outbox: what a sender published, for readers who pull."""
+
+from typing import ClassVar
+
+from feedsite import keys
+from feedsite.connections import feeds_for_tasks, fetch, pipelined
+from timeline.window import Entry, Window
+
+EPOCH = 1
+"""Outboxes have one epoch: nothing but a delivery ever adds to what a sender published."""
+PULL = """
+    SELECT i.id FROM items_item i WHERE i.sender_id = %s AND i.status = 'published' AND i.reply_to_id IS NULL
+    ORDER BY i.id DESC LIMIT %s
+"""
+
+
+class Outbox(Window):
+    """Every published post and repost of a sender, whoever may see it: the reader's query decides that."""
+
+    builder: ClassVar[str] = "timeline.materialise_outbox"
+    __slots__ = ("user_id",)
+
+    def __init__(self, user_id: int) -> None:
+        super().__init__(keys.outbox(user_id))
+        self.user_id = user_id
+
+
+def pull(user_id: int, count: int) -> tuple[list[Entry], int]:
+    """The newest `count` entries of a sender from PostgreSQL, and the floor above which they are complete."""
+    ids = [row[0] for row in fetch(PULL, [user_id, count + 1])]
+    floor = ids[count] if len(ids) > count else 0
+    return [Entry(item_id, user_id) for item_id in ids[:count]], floor
+
+
+def materialise(user_id: int, token: str, cap: int) -> bool:
+    """Fill the outbox whose construction `token` began; True if it is in use now."""
+    entries, floor = pull(user_id, cap)
+    (done,) = pipelined(feeds_for_tasks(), [Outbox(user_id).complete(token, EPOCH, floor, entries)])
+    return bool(done)

@@ -1,0 +1,96 @@
+"""The pull: a reader's home timeline straight from PostgreSQL, for what no window holds.
+
+Bounded work: one index probe a followee finds the newest item of each; only followees whose newest can be among the wanted are
+read further (at most as many as items are wanted). At 1000 followees over a million posts the plain join takes 25 ms, because its
+plan flips; this takes what 1000 probes take.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from feedsite.connections import fetch
+from items.hydrate import COLUMNS
+from timeline.window import INFINITY, Entry
+
+# Whose items belong into the reader's home: the reader's own and the followees', neither blocked (by either) nor muted.
+SENDERS = """
+    SELECT f.followee_id AS id FROM relations_follow f WHERE f.follower_id = %(reader)s
+        AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = %(reader)s AND b.blocked_id = f.followee_id)
+        AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = f.followee_id AND b.blocked_id = %(reader)s)
+        AND NOT EXISTS (SELECT FROM relations_mute m WHERE m.muter_id = %(reader)s AND m.muted_id = f.followee_id)
+    UNION ALL SELECT %(reader)s::bigint
+"""
+# Whether a sender's item belongs into a home timeline at all. Mutuals' items do, whoever follows whom just now: `SHOWN` decides
+# at the reading, so that no window has to hear of a follow in the other direction.
+IN_TIMELINE = """
+    i.status = 'published' AND i.reply_to_id IS NULL AND (i.visibility <> 'self' OR i.sender_id = %(reader)s)
+"""
+# Whether the reader may see just now what belongs into their timeline.
+SHOWN = """
+    (i.sender_id = %(reader)s OR s.is_active AND (i.visibility <> 'mutuals' OR EXISTS (
+        SELECT FROM relations_follow f WHERE f.follower_id = i.sender_id AND f.followee_id = %(reader)s)))
+"""
+PULLED = f"""
+    senders AS MATERIALIZED ({SENDERS}),
+    heads AS MATERIALIZED (
+        SELECT senders.id, head.id AS head FROM senders CROSS JOIN LATERAL (
+            SELECT i.id FROM items_item i WHERE i.sender_id = senders.id AND i.id < %(below)s AND {IN_TIMELINE}
+            ORDER BY i.id DESC LIMIT 1
+        ) head
+    ),
+    cut AS MATERIALIZED (
+        SELECT coalesce((SELECT head FROM heads ORDER BY head DESC OFFSET %(count)s - 1 LIMIT 1), 0) AS id
+    ),
+    pulled AS MATERIALIZED (
+        SELECT item.id, item.sender_id FROM heads CROSS JOIN LATERAL (
+            SELECT i.id, i.sender_id FROM items_item i
+            WHERE i.sender_id = heads.id AND i.id < %(below)s AND i.id >= (SELECT id FROM cut) AND {IN_TIMELINE}
+            ORDER BY i.id DESC LIMIT %(count)s
+        ) item
+        WHERE heads.head >= (SELECT id FROM cut)
+        ORDER BY item.id DESC LIMIT %(count)s
+    )
+"""  # noqa: S608 (constants)
+PULL_ENTRIES = f"""
+    WITH {PULLED}
+    SELECT u.window_epoch, pulled.id, pulled.sender_id
+    FROM accounts_user u LEFT JOIN pulled ON true WHERE u.id = %(reader)s ORDER BY pulled.id DESC
+"""  # noqa: S608
+PULL_BODIES = f"""
+    WITH {PULLED},
+    placed AS (SELECT pulled.*, row_number() OVER (ORDER BY pulled.id DESC) AS place FROM pulled)
+    SELECT placed.id, placed.sender_id, {SHOWN}, {COLUMNS}
+    FROM placed LEFT JOIN items_item i ON i.id = placed.id AND placed.place <= %(bodies)s
+        LEFT JOIN accounts_user s ON s.id = i.sender_id
+    ORDER BY placed.place
+"""  # noqa: S608
+COUNT_ABOVE = f"""
+    WITH senders AS MATERIALIZED ({SENDERS})
+    SELECT count(*) FROM (
+        SELECT FROM senders JOIN accounts_user s ON s.id = senders.id CROSS JOIN LATERAL (
+            SELECT i.sender_id, i.visibility FROM items_item i
+            WHERE i.sender_id = senders.id AND i.id > %(since)s AND {IN_TIMELINE} LIMIT %(count)s
+        ) i WHERE {SHOWN} LIMIT %(count)s
+    ) counted
+"""  # noqa: S608
+
+
+def pull_entries(reader_id: int, count: int) -> tuple[int, list[Entry], int]:
+    """The newest `count` entries that belong into a reader's window, as (window epoch, entries, floor), in one snapshot."""
+    rows = fetch(PULL_ENTRIES, {"reader": reader_id, "below": INFINITY, "count": count + 1})
+    entries = [Entry(row[1], row[2]) for row in rows if row[1] is not None]
+    floor = entries[count].item_id if len(entries) > count else 0
+    return rows[0][0], entries[:count], floor
+
+
+def pull_bodies(reader_id: int, *, below: int, count: int, bodies: int) -> list[Sequence[Any]]:
+    """`count` entries below an id, newest first, the first `bodies` of them hydrated.
+
+    Rows are (id, sender id, shown, *COLUMNS); beyond the first `bodies` only the ids are meaningful.
+    """
+    return list(fetch(PULL_BODIES, {"reader": reader_id, "below": below, "count": count, "bodies": bodies}))
+
+
+def count_above(reader_id: int, *, since: int, count: int) -> int:
+    """How many items above an id the reader's home has, at most `count`."""
+    return int(fetch(COUNT_ABOVE, {"reader": reader_id, "since": since, "count": count})[0][0])

@@ -1,0 +1,42 @@
+"""What the workers do for the timelines: each task takes ids and calls one function."""
+
+from celery import shared_task
+from django.conf import settings
+
+from timeline import active_fans, backfill, fanout, inbox, outbox
+
+
+@shared_task(name="timeline.fan_out")
+def fan_out(item_id: int) -> None:
+    fanout.fan_out(item_id)
+
+
+@shared_task(name="timeline.fan_out_range")
+def fan_out_range(range_id: int) -> None:
+    fanout.fan_out_range(range_id)
+
+
+@shared_task(name="timeline.sweep")
+def sweep() -> None:
+    fanout.sweep()
+    backfill.sweep()
+
+
+@shared_task(name="timeline.backfill")
+def run_backfill(backfill_id: int) -> None:
+    backfill.run(backfill_id)
+
+
+@shared_task(name="timeline.materialise_inbox")
+def materialise_inbox(user_id: int, token: str) -> None:
+    inbox.materialise(user_id, token)
+
+
+@shared_task(name="timeline.materialise_outbox")
+def materialise_outbox(user_id: int, token: str) -> None:
+    outbox.materialise(user_id, token, settings.OUTBOX_CAP)
+
+
+@shared_task(name="timeline.build_active_fans")
+def build_active_fans(user_id: int) -> None:
+    active_fans.build(user_id)

@@ -1,0 +1,292 @@
+"""A window: a ZSET of the newest entries of a timeline that knows down to where it is complete.
+
+Members of a window:
+
+| member | score | what |
+|---|---|---|
+| `{sender}:{item}` | the item's id | an entry |
+| `floor` | an id | the window is complete above it; nothing at or below it counts |
+| `epoch` | minus the epoch | what the window was built for; readers of another epoch do not use it |
+| `build:{token}` | +infinity | somebody builds the window; `floor` stands at +infinity till they are done |
+
+A key without `floor` is no window. Ids are positive, so the score of `epoch` keeps it below every entry.
+
+How a window stays exact, whoever dies when:
+
+- `begin` comes before the builder's SQL snapshot, and a window under construction takes deliveries. So an item committed after
+  the snapshot is delivered into it, and one committed before is in the snapshot.
+- `complete` needs the token of `begin`: a window that was dropped, flushed or begun anew in between is not completed.
+- Trimming raises the floor in the step that removes the entries.
+- What a delivery put below the floor, or into a key that is no window, is taken out by `settle`; readers do not see it in
+  between, because they look above the floor only.
+- `forget` (lazy delete) is refused for another epoch, or later than `FORGET_WITHIN` after the reading that asks for it: a slow
+  reader cannot take out what has become visible, and been delivered again, in the meantime.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import redis
+from django.conf import settings
+
+from feedsite.connections import Command, pipelined, script
+
+INFINITY = 2**53
+"""Above every id: the floor of a window that holds nothing to rely on, and where a first page begins."""
+BUILD_SECONDS = 60
+FORGET_WITHIN = 2.0
+"""Seconds within which a reading may lead to a lazy delete. Delivering again waits longer (fanout.AGAIN_AFTER)."""
+PIPELINE_LENGTH = 500
+"""Deliveries in one chunk of a pipeline; two chunks are under way at once."""
+
+# KEYS[1]; ARGV: from (exclusive), count, seconds to live
+READ = script(
+    """
+    local floor = redis.call('ZSCORE', KEYS[1], 'floor')
+    if not floor then return false end
+    local time = redis.call('TIME')
+    local read_at = time[1] * 1000 + math.floor(time[2] / 1000)
+    local epoch = redis.call('ZSCORE', KEYS[1], 'epoch')
+    if floor == 'inf' then return {floor, epoch, read_at, {}} end
+    redis.call('EXPIRE', KEYS[1], ARGV[3])
+    local entries = redis.call('ZRANGE', KEYS[1], '(' .. ARGV[1], '(' .. floor, 'BYSCORE', 'REV', 'LIMIT', 0, ARGV[2])
+    return {floor, epoch, read_at, entries}
+    """
+)
+# ARGV: token, epoch
+BEGIN = script(
+    f"""
+    local epoch = redis.call('ZSCORE', KEYS[1], 'epoch')
+    if epoch and tonumber(epoch) <= -tonumber(ARGV[2]) then return 0 end
+    redis.call('DEL', KEYS[1])
+    redis.call('ZADD', KEYS[1], 'inf', 'floor', 'inf', 'build:' .. ARGV[1], -tonumber(ARGV[2]), 'epoch')
+    redis.call('EXPIRE', KEYS[1], {BUILD_SECONDS})
+    return 1
+    """
+)
+# ARGV: token, epoch, floor, seconds to live, then score and member by turns
+COMPLETE = script(
+    """
+    local key = KEYS[1]
+    if not redis.call('ZSCORE', key, 'build:' .. ARGV[1]) then return 0 end
+    redis.call('ZREM', key, 'build:' .. ARGV[1])
+    for first = 5, #ARGV, 1000 do
+        redis.call('ZADD', key, unpack(ARGV, first, math.min(first + 999, #ARGV)))
+    end
+    redis.call('ZREMRANGEBYSCORE', key, 0, ARGV[3])
+    redis.call('ZADD', key, ARGV[3], 'floor', -tonumber(ARGV[2]), 'epoch')
+    redis.call('EXPIRE', key, ARGV[4])
+    return 1
+    """
+)
+# ARGV: epoch, deadline in ms of the server's clock, members
+FORGET = script(
+    """
+    local time = redis.call('TIME')
+    if time[1] * 1000 + time[2] / 1000 > tonumber(ARGV[2]) then return 0 end
+    local epoch = redis.call('ZSCORE', KEYS[1], 'epoch')
+    if not epoch or tonumber(epoch) ~= -tonumber(ARGV[1]) then return 0 end
+    return redis.call('ZREM', KEYS[1], unpack(ARGV, 3))
+    """
+)
+# ARGV: cap. Ranks 0 and 1 are `epoch` and `floor`, so the last entry to go has rank over + 1.
+SETTLE = script(
+    """
+    local key = KEYS[1]
+    local floor = redis.call('ZSCORE', key, 'floor')
+    if not floor then return redis.call('DEL', key) end
+    if floor == 'inf' then return 0 end
+    redis.call('ZREMRANGEBYSCORE', key, 0, floor)
+    redis.call('ZADD', key, floor, 'floor')
+    local over = redis.call('ZCARD', key) - 2 - tonumber(ARGV[1])
+    if over <= 0 then return 0 end
+    local last = redis.call('ZRANGE', key, over + 1, over + 1, 'WITHSCORES')[2]
+    redis.call('ZREMRANGEBYSCORE', key, 0, last)
+    redis.call('ZADD', key, last, 'floor')
+    return over
+    """
+)
+# ARGV: floor of what is merged, then score and member by turns, newest first
+MERGE = script(
+    """
+    local key = KEYS[1]
+    local floor = redis.call('ZSCORE', key, 'floor')
+    if not floor then return 0 end
+    if floor == 'inf' and tonumber(ARGV[1]) > 0 then return redis.call('DEL', key) end
+    for first = 2, #ARGV, 1000 do
+        redis.call('ZADD', key, unpack(ARGV, first, math.min(first + 999, #ARGV)))
+    end
+    if floor == 'inf' then return 1 end
+    if tonumber(ARGV[1]) > tonumber(floor) then floor = ARGV[1] end
+    redis.call('ZREMRANGEBYSCORE', key, 0, floor)
+    redis.call('ZADD', key, floor, 'floor')
+    return 1
+    """
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """An item in a timeline, and who sent it."""
+
+    item_id: int
+    sender_id: int
+
+    @property
+    def member(self) -> str:
+        return f"{self.sender_id}:{self.item_id}"
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """What was read of a window: entries newest first, complete above `bound`.
+
+    `bound` is the window's floor, or just below the last entry where more entries follow. `read_at` is the server's clock in
+    ms. A slice of no window (lost, never built, under construction) has bound `INFINITY` and no entries.
+    """
+
+    entries: tuple[int, ...]
+    senders: tuple[int, ...]
+    bound: int
+    floor: int
+    epoch: int
+    read_at: int
+
+    @property
+    def is_usable(self) -> bool:
+        return self.floor < INFINITY
+
+    @property
+    def is_truncated(self) -> bool:
+        return self.bound > self.floor
+
+
+NO_SLICE = Slice((), (), INFINITY, INFINITY, 0, 0)
+
+
+def to_score(reply: bytes) -> int:
+    """An id from a score's text; infinity becomes `INFINITY`."""
+    return INFINITY if reply == b"inf" else int(float(reply))
+
+
+class Window:
+    """One window of one user, for entries and readers alike; the key is computed once.
+
+    Methods named after a command return it for `connections.pipelined`, so that a page costs one round trip whatever it
+    reads; `slice` understands the reply of `reading`.
+    """
+
+    ttl: ClassVar[int] = int(settings.WINDOW_TTL.total_seconds())
+    __slots__ = ("key",)
+
+    def __init__(self, key: str) -> None:
+        self.key = key
+
+    def reading(self, last_id: int, count: int) -> Command:
+        """Read `count` entries below `last_id`, and keep the window alive for another `ttl`."""
+        return ("EVALSHA", READ, 1, self.key, last_id, count, self.ttl)
+
+    @staticmethod
+    def slice(reply: list[bytes] | None, count: int) -> Slice:
+        """What `reading` replied."""
+        if reply is None:
+            return NO_SLICE
+        floor = to_score(reply[0])
+        pairs = [member.split(b":") for member in reply[3]]  # type: ignore[attr-defined]
+        ids = tuple(int(item) for _, item in pairs)
+        return Slice(
+            entries=ids,
+            senders=tuple(int(sender) for sender, _ in pairs),
+            bound=ids[-1] - 1 if len(ids) == count else floor,
+            floor=floor,
+            epoch=-int(float(reply[1])),
+            read_at=int(reply[2]),
+        )
+
+    def begin(self, token: str, epoch: int) -> Command:
+        """Put the window under construction; replies 1, or 0 where it is built, or being built, for this epoch."""
+        return ("EVALSHA", BEGIN, 1, self.key, token, epoch)
+
+    def complete(self, token: str, epoch: int, floor: int, entries: Iterable[Entry]) -> Command:
+        """Finish the construction that `token` began: the entries of a later snapshot, complete above `floor`.
+
+        Replies 1, or 0 where the construction is no longer `token`'s.
+        """
+        return ("EVALSHA", COMPLETE, 1, self.key, token, epoch, floor, self.ttl, *scored(entries))
+
+    def forget(self, members: Sequence[str], read: Slice) -> Command:
+        """Lazy delete of what `read` brought and the verifying query refused."""
+        deadline = read.read_at + int(FORGET_WITHIN * 1000)
+        return ("EVALSHA", FORGET, 1, self.key, read.epoch, deadline, *members)
+
+    def settle(self, cap: int) -> Command:
+        """Take out what does not count and trim to `cap` entries, raising the floor; deletes a key that is no window."""
+        return ("EVALSHA", SETTLE, 1, self.key, cap)
+
+    def merge(self, entries: Sequence[Entry], floor: int) -> Command:
+        """Add all entries of one sender above `floor` (0: all there are), raising the window's floor to it."""
+        return ("EVALSHA", MERGE, 1, self.key, floor, *scored(entries))
+
+    def drop(self) -> Command:
+        """Lose the window. Always safe: readers take PostgreSQL."""
+        return ("UNLINK", self.key)
+
+
+def scored(entries: Iterable[Entry]) -> list[str | int]:
+    """Score and member by turns, as ZADD takes them."""
+    return [part for entry in entries for part in (entry.item_id, entry.member)]
+
+
+def deliver(client: redis.Redis, entry: Entry, windows: Sequence[str], caps: Sequence[int]) -> list[str]:
+    """Deliver an entry into many windows; the keys of those that did not take it (no window, or below its floor) or that are
+    under construction.
+
+    ZSCORE, ZADD and ZCARD of one key each: this works on a cluster and costs two thirds of a script. What the replies show to
+    be no window, below the floor, or over its cap by the slack, is settled at the end, in one more round trip. Doing it twice,
+    late or out of order changes nothing.
+    """
+    replies = _delivery_replies(client, entry, windows)
+    score = entry.item_id
+    unsettled: list[Command] = []
+    refused: list[str] = []
+    slack = settings.WINDOW_SLACK
+    for position, key in enumerate(windows):
+        floor = replies[3 * position]
+        cap = caps[position]
+        taken = floor is not None and to_score(floor) < score
+        if not taken:
+            refused.append(key)
+        if floor != b"inf" and (not taken or replies[3 * position + 2] > cap + slack + 2):
+            unsettled.append(Window(key).settle(cap))
+    for first in range(0, len(unsettled), PIPELINE_LENGTH):
+        pipelined(client, unsettled[first : first + PIPELINE_LENGTH])
+    return refused
+
+
+def _delivery_replies(client: redis.Redis, entry: Entry, windows: Sequence[str]) -> list[bytes | int | None]:
+    # RESP by hand: packing these commands costs four times what the server needs to run them.
+    score, member = b"%d" % entry.item_id, entry.member.encode()
+    template = (
+        b"*3\r\n$6\r\nZSCORE\r\n$%%d\r\n%%b\r\n$5\r\nfloor\r\n"
+        b"*4\r\n$4\r\nZADD\r\n$%%d\r\n%%b\r\n$%d\r\n%b\r\n$%d\r\n%b\r\n"
+        b"*2\r\n$5\r\nZCARD\r\n$%%d\r\n%%b\r\n"
+    ) % (len(score), score, len(member), member)
+    keys = [key.encode() for key in windows]
+    replies: list[bytes | int | None] = []
+    connection = client.connection_pool.get_connection()
+    try:
+        waiting = 0
+        for first in range(0, len(keys), PIPELINE_LENGTH):
+            chunk = keys[first : first + PIPELINE_LENGTH]
+            connection.send_packed_command([b"".join([template % ((len(key), key) * 3) for key in chunk])])
+            if waiting:
+                replies += [connection.read_response() for _ in range(waiting)]
+            waiting = 3 * len(chunk)
+        replies += [connection.read_response() for _ in range(waiting)]
+    except BaseException:
+        connection.disconnect()  # replies may still be under way
+        raise
+    finally:
+        client.connection_pool.release(connection)
+    return replies
