@@ -6,12 +6,13 @@ import pytest
 import redis
 from django.conf import settings
 
-from feedsite import connections
+from feedsite import connections, rates
 from tests import servers
 
 
 def pytest_configure() -> None:
     # Tests need no collected and hashed static files.
+    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]  # slow by design otherwise
     settings.STORAGES["staticfiles"] = {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"}
 
 
@@ -38,4 +39,5 @@ def _nothing_left_behind() -> Iterator[None]:
     yield
     connections.feeds_breaker.reset()
     connections.broker_breaker.reset()
+    rates.breaker.reset()
     connections.feeds_for_tasks().flushall()

@@ -1,0 +1,32 @@
+"""People and items for tests. What commits and fans out as it does on the site is made by the verbs, not here."""
+
+from typing import Any
+
+import factory
+from django.contrib.auth.hashers import make_password
+
+from accounts.models import Level, User
+from items.models import Item
+
+PASSWORD = "correct horse battery staple"
+
+
+class UserFactory(factory.django.DjangoModelFactory[User]):
+    """Somebody who was just here, and signs in with `PASSWORD`."""
+
+    class Meta:
+        model = User
+
+    username = factory.Sequence(lambda number: f"user{number}")
+    password = factory.LazyFunction(lambda: make_password(PASSWORD))
+    level = Level.DAILY
+
+
+class ItemFactory(factory.django.DjangoModelFactory[Item]):
+    """A row of the message table, which nobody delivered: for reads that do not come from windows."""
+
+    class Meta:
+        model = Item
+
+    sender: Any = factory.SubFactory(UserFactory)
+    content = factory.Sequence(lambda number: {"text": f"words {number}"})

@@ -1,0 +1,336 @@
+"""Items, replies and profiles over HTTP."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from rest_framework.test import APIClient
+
+from accounts.actions import issue_token
+from accounts.models import User
+from feedsite import connections
+from items import actions as items
+from items.models import Item, Status, Visibility
+from relations import actions as relations
+from tests.factories import ItemFactory, UserFactory
+
+pytestmark = pytest.mark.django_db
+
+API = "/api/v1"
+
+
+def client_of(user: User) -> APIClient:
+    client = APIClient()
+    client.credentials(HTTP_AUTHORIZATION=f"Token {issue_token(user=user)}")
+    return client
+
+
+@pytest.fixture
+def ann() -> User:
+    return UserFactory(username="ann", display_name="Ann A.")
+
+
+@pytest.fixture
+def bob() -> User:
+    return UserFactory(username="bob")
+
+
+@pytest.fixture
+def api(ann: User) -> APIClient:
+    return client_of(ann)
+
+
+@pytest.fixture
+def anonymous() -> APIClient:
+    return APIClient()
+
+
+# --- Publishing ------------------------------------------------------------------------------------------
+def test_an_item(api: APIClient, anonymous: APIClient, ann: User) -> None:
+    response = api.post(f"{API}/items", {"content": {"text": "words"}})
+    assert response.status_code == 201
+    item = Item.objects.get()
+    moment = item.created_at.isoformat().replace("+00:00", "Z")
+    body = dict(response.json())
+    modified_at = body.pop("modified_at")
+    assert modified_at.endswith("Z")
+    assert body == {
+        "id": str(item.pk),
+        "type": "text",
+        "title": "",
+        "content": {"text": "words"},
+        "extra_info": {},
+        "visibility": "public",
+        "status": "published",
+        "sender": {"id": str(ann.pk), "username": "ann", "display_name": "Ann A.", "is_big_v": False},
+        "created_at": moment,
+        "reply_to": None,
+        "repost_of": None,
+        "counts": {"likes": 0, "replies": 0, "reposts": 0},
+        "liked": False,
+        "reposted": False,
+        "reason": None,
+    }
+    assert api.get(f"{API}/items/{item.pk}").json() == response.json()
+    read = anonymous.get(f"{API}/items/{item.pk}").json()
+    assert "status" not in read
+    assert read == {name: value for name, value in response.json().items() if name != "status"}
+
+
+def test_every_field_of_an_item(api: APIClient) -> None:
+    body = {
+        "type": "link",
+        "title": "A title",
+        "content": {"url": "https://example.org/", "note": [1, None, {"a": 1.5}]},
+        "extra_info": {"client": "test"},
+        "visibility": "mutuals",
+    }
+    shown = api.post(f"{API}/items", body).json()
+    assert {name: shown[name] for name in body} == body
+
+
+def test_a_reply(api: APIClient, bob: User) -> None:
+    first = ItemFactory(sender=bob)
+    shown = api.post(f"{API}/items", {"content": {"text": "so"}, "reply_to": str(first.pk)}).json()
+    assert shown["reply_to"] == str(first.pk)
+    assert api.get(f"{API}/items/{first.pk}").json()["counts"]["replies"] == 1
+
+
+def test_what_cannot_be_seen_cannot_be_replied_to(api: APIClient, ann: User, bob: User) -> None:
+    private = ItemFactory(sender=bob, visibility=Visibility.SELF)
+    deleted = ItemFactory(sender=bob, status=Status.DELETED)
+    own = ItemFactory(sender=ann, status=Status.DELETED)
+    answers = [
+        api.post(f"{API}/items", {"content": {"text": "so"}, "reply_to": str(pk)})
+        for pk in [private.pk, deleted.pk, own.pk, 12345]
+    ]
+    assert [one.status_code for one in answers] == [400] * 4
+    assert len({one.content for one in answers}) == 1
+
+
+def test_a_repeated_call_publishes_once(api: APIClient, bob: User) -> None:
+    body, key = {"content": {"text": "words"}}, {"Idempotency-Key": "a-key"}
+    first = api.post(f"{API}/items", body, headers=key)
+    again = api.post(f"{API}/items", body, headers=key)
+    assert (first.status_code, again.status_code) == (201, 201)
+    assert first.json() == again.json()
+    assert Item.objects.count() == 1
+    assert api.post(f"{API}/items", {"content": {"text": "other"}}, headers=key).status_code == 409
+    assert client_of(bob).post(f"{API}/items", body, headers=key).status_code == 201
+    assert api.post(f"{API}/items", body, headers={"Idempotency-Key": "b"}).json()["id"] != first.json()["id"]
+    for _ in range(2):
+        assert api.post(f"{API}/items", body, headers={"Idempotency-Key": ""}).status_code == 201
+    assert Item.objects.count() == 5
+
+
+@pytest.mark.parametrize("key", ["a" * 256, "a b", "ü", "a\x00", "a\x7f"])
+def test_keys_that_are_refused(api: APIClient, key: str) -> None:
+    response = api.post(f"{API}/items", {"content": {"text": "words"}}, headers={"Idempotency-Key": key})
+    assert response.status_code == 400
+    assert not Item.objects.exists()
+
+
+# --- Reading, editing, deleting --------------------------------------------------------------------------
+def test_editing(api: APIClient, ann: User) -> None:
+    item = ItemFactory(sender=ann, title="old", extra_info={"a": 1})
+    before = api.get(f"{API}/items/{item.pk}").json()
+    after = api.patch(f"{API}/items/{item.pk}", {"content": {"text": "new"}}).json()
+    assert after.pop("modified_at") >= before.pop("modified_at")
+    assert after == before | {"content": {"text": "new"}}
+    assert api.patch(f"{API}/items/{item.pk}", {"title": "", "extra_info": {}}).json()["title"] == ""
+    untouched = api.get(f"{API}/items/{item.pk}").json()
+    assert api.patch(f"{API}/items/{item.pk}", {}).json() == untouched
+
+
+def test_an_edit_keeps_to_the_type(api: APIClient, ann: User) -> None:
+    item = ItemFactory(sender=ann)
+    for content in [{}, {"text": ""}, {"url": "https://example.org/"}]:
+        response = api.patch(f"{API}/items/{item.pk}", {"content": content})
+        assert response.status_code == 400
+        assert list(response.json()) == ["content"]
+
+
+def test_deleting(api: APIClient, ann: User) -> None:
+    item = ItemFactory(sender=ann)
+    assert api.delete(f"{API}/items/{item.pk}").status_code == 204
+    assert Item.objects.get().status == Status.DELETED
+    never = api.get(f"{API}/items/12345")
+    for method in [api.get, api.delete, api.patch, APIClient().get]:
+        response = method(f"{API}/items/{item.pk}")
+        assert response.status_code == 404
+        assert response.content == never.content
+    assert api.get(f"{API}/items/{item.pk}/replies").content == never.content
+
+
+def test_anothers_item(api: APIClient, bob: User) -> None:
+    item = ItemFactory(sender=bob, title="old")
+    assert api.patch(f"{API}/items/{item.pk}", {"title": "new"}).status_code == 403
+    assert api.patch(f"{API}/items/{item.pk}", {"sender": "1"}).status_code == 403
+    assert api.delete(f"{API}/items/{item.pk}").status_code == 403
+    item.refresh_from_db()
+    assert (item.title, item.status) == ("old", Status.PUBLISHED)
+
+
+def test_who_sees_an_item(api: APIClient, anonymous: APIClient, ann: User, bob: User) -> None:
+    """Everything that is hidden from a reader answers with the bytes of what never existed, to every method."""
+
+    def sees(client: APIClient, item: Item) -> bool:
+        response = client.get(f"{API}/items/{item.pk}")
+        if response.status_code == 404:
+            never = client.get(f"{API}/items/12345")
+            assert (response.content, dict(response.items())) == (never.content, dict(never.items()))
+            if client is api:
+                assert client.patch(f"{API}/items/{item.pk}", {}).status_code == 404
+                assert client.delete(f"{API}/items/{item.pk}").status_code == 404
+        return bool(response.status_code == 200)
+
+    made = {visibility: ItemFactory(sender=bob, visibility=visibility) for visibility in Visibility.values}
+
+    def seen(client: APIClient) -> list[str]:
+        return [visibility for visibility, item in made.items() if sees(client, item)]
+
+    assert seen(api) == seen(anonymous) == ["public"]
+    relations.follow(follower=ann, followee=bob)
+    assert seen(api) == ["public", "followers"]
+    relations.follow(follower=bob, followee=ann)
+    assert seen(api) == ["public", "followers", "mutuals"]
+    assert seen(client_of(bob)) == Visibility.values
+    relations.mute(muter=ann, muted=bob)
+    assert seen(api) == ["public", "followers", "mutuals"]
+    for one, other in [(ann, bob), (bob, ann)]:
+        relations.block(blocker=one, blocked=other)
+        assert seen(api) == []
+        relations.unblock(blocker=one, blocked=other)
+    Item.objects.update(status=Status.IN_REVIEW)
+    assert seen(api) == seen(anonymous) == []
+    assert seen(client_of(bob)) == Visibility.values
+    Item.objects.update(status=Status.PUBLISHED)
+    User.objects.filter(pk=bob.pk).update(is_active=False)
+    assert seen(api) == seen(anonymous) == []
+
+
+# --- Lists -----------------------------------------------------------------------------------------------
+def walk(client: APIClient, path: str, limit: int) -> list[int]:
+    """The ids of a list, page by page; every page but the last is full and says so."""
+    found: list[int] = []
+    query = ""
+    while True:
+        body = client.get(f"{API}{path}?limit={limit}{query}").json()
+        found += [int(item["id"]) for item in body["items"]]
+        assert body["last_id"] == (body["items"][-1]["id"] if body["items"] else None)
+        if not body["has_more"]:
+            return found
+        assert len(body["items"]) == limit
+        query = f"&last_id={body['last_id']}"
+
+
+@pytest.mark.parametrize("limit", [1, 2, 4, 5, 100])
+def test_a_profile_is_walked_whole(api: APIClient, anonymous: APIClient, ann: User, bob: User, limit: int) -> None:
+    public = ItemFactory.create_batch(3, sender=bob)
+    inner = ItemFactory.create_batch(2, sender=bob, visibility=Visibility.FOLLOWERS)
+    hidden = ItemFactory(sender=bob, visibility=Visibility.SELF)
+    ItemFactory(sender=bob, status=Status.DELETED)
+    ItemFactory(sender=bob, reply_to=public[0])
+    ItemFactory(sender=ann)
+    assert walk(anonymous, "/users/bob/items", limit) == walk(api, "/users/BOB/items", limit)
+    assert walk(api, "/users/bob/items", limit) == [item.pk for item in reversed(public)]
+    relations.follow(follower=ann, followee=bob)
+    assert walk(api, "/users/bob/items", limit) == [item.pk for item in reversed(public + inner)]
+    own = [item.pk for item in reversed([*public, *inner, hidden])]
+    assert walk(client_of(bob), "/users/bob/items", limit) == own
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3, 100])
+def test_replies_are_walked_whole_oldest_first(api: APIClient, ann: User, bob: User, limit: int) -> None:
+    item = ItemFactory(sender=ann)
+    eve = UserFactory()
+    replies = [ItemFactory(sender=sender, reply_to=item) for sender in [bob, ann, bob, eve]]
+    ItemFactory(sender=bob, reply_to=item, status=Status.DELETED)
+    ItemFactory(sender=bob, reply_to=replies[0])
+    relations.block(blocker=eve, blocked=ann)
+    assert walk(api, f"/items/{item.pk}/replies", limit) == [reply.pk for reply in replies[:3]]
+    assert walk(client_of(eve), f"/items/{replies[0].pk}/replies", limit)
+
+
+def test_reposts_hold_their_originals(api: APIClient, ann: User, bob: User) -> None:
+    original = ItemFactory(sender=bob)
+    repost = ItemFactory(sender=ann, repost_of=original)
+    assert api.get(f"{API}/items/{repost.pk}").json()["repost_of"]["id"] == str(original.pk)
+    assert api.get(f"{API}/users/ann/items").json()["items"][0]["repost_of"]["id"] == str(original.pk)
+    items.delete(item=original)
+    assert api.get(f"{API}/items/{repost.pk}").json()["repost_of"] is None
+
+
+def test_a_profile(api: APIClient, anonymous: APIClient, ann: User, bob: User) -> None:
+    relations.follow(follower=ann, followee=bob)
+    relations.follow(follower=UserFactory(), followee=bob)
+    relations.fold_follower_counts()
+    relations.follow(follower=UserFactory(), followee=bob)
+    relations.follow(follower=bob, followee=ann)
+    relations.mute(muter=ann, muted=bob)
+    ItemFactory.create_batch(2, sender=bob)
+    ItemFactory(sender=bob, visibility=Visibility.SELF)
+    body = api.get(f"{API}/users/BOB").json()
+    assert body == {
+        "id": str(bob.pk),
+        "username": "bob",
+        "display_name": "",
+        "bio": "",
+        "is_big_v": False,
+        "created_at": body["created_at"],
+        "counts": {"followers": 3, "following": 1, "items": 2},
+        "following": True,
+        "followed_by": True,
+        "blocking": False,
+        "muting": True,
+    }
+    nobodys = {"following": False, "followed_by": False, "muting": False}
+    assert anonymous.get(f"{API}/users/bob").json() == body | nobodys
+    assert client_of(bob).get(f"{API}/users/bob").json() == body | nobodys | {"counts": body["counts"] | {"items": 3}}
+
+
+def test_a_block_seen_from_both_sides(api: APIClient, ann: User, bob: User) -> None:
+    ItemFactory(sender=bob)
+    relations.block(blocker=ann, blocked=bob)
+    body = api.get(f"{API}/users/bob").json()
+    assert body["blocking"]
+    assert body["counts"]["items"] == 0
+    assert api.get(f"{API}/users/bob/items").json() == {"items": [], "last_id": None, "has_more": False}
+    blocked = client_of(bob)
+    for path in ["", "/items", "/followers", "/following"]:
+        response = blocked.get(f"{API}/users/ann{path}")
+        never = blocked.get(f"{API}/users/nobody{path}")
+        assert response.status_code == 404
+        assert (response.content, dict(response.items())) == (never.content, dict(never.items()))
+
+
+def test_an_inactive_user_is_gone(api: APIClient, anonymous: APIClient, bob: User) -> None:
+    User.objects.filter(pk=bob.pk).update(is_active=False)
+    for client in [api, anonymous]:
+        assert client.get(f"{API}/users/bob").content == client.get(f"{API}/users/nobody").content
+
+
+@pytest.mark.parametrize("path", ["/users/bob/items", "/items/{item}/replies", "/items/{item}", "/users/bob"])
+def test_reading_costs_the_same_however_much(
+    api: APIClient, bob: User, path: str, monkeypatch: pytest.MonkeyPatch, django_assert_num_queries: Callable[..., Any]
+) -> None:
+    """By Django's queries and those that `fetch` prepares, which Django does not count."""
+    fetched: list[str] = []
+    for module in ["items.hydrate", "accounts.tokens", "relations.visibility"]:
+        monkeypatch.setattr(f"{module}.fetch", lambda *args: (fetched.append(args[0]), connections.fetch(*args))[1])
+    item = ItemFactory(sender=bob)
+    path = f"{API}{path.format(item=item.pk)}"
+
+    def cost() -> tuple[int, int]:
+        fetched.clear()
+        with django_assert_num_queries(4, exact=False) as captured:
+            assert api.get(path).status_code == 200
+        return len(captured), len(fetched)
+
+    ItemFactory(sender=bob, reply_to=item)
+    few = cost()
+    for sender in UserFactory.create_batch(10):
+        ItemFactory(sender=sender, reply_to=item)
+        ItemFactory(sender=bob)
+    assert cost() == few
+    assert sum(few) <= 4

@@ -1,0 +1,158 @@
+"""Follow, block, mute and their undoing; followers and following."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.conf import LazySettings
+from rest_framework.test import APIClient
+
+from accounts.actions import issue_token
+from accounts.models import User
+from relations import actions
+from relations.models import Block, Follow, Mute
+from tests.factories import UserFactory
+
+pytestmark = pytest.mark.django_db
+
+API = "/api/v1"
+RELATIONS = {"follow": Follow, "block": Block, "mute": Mute}
+
+
+@pytest.fixture
+def ann() -> User:
+    return UserFactory(username="ann")
+
+
+@pytest.fixture
+def bob() -> User:
+    return UserFactory(username="Bob", display_name="Bobby")
+
+
+@pytest.fixture
+def api(ann: User) -> APIClient:
+    client = APIClient()
+    client.credentials(HTTP_AUTHORIZATION=f"Token {issue_token(user=ann)}")
+    return client
+
+
+@pytest.mark.parametrize("name", RELATIONS)
+def test_beginning_and_ending_are_idempotent(api: APIClient, bob: User, name: str) -> None:
+    for method, count in [(api.delete, 0), (api.put, 1), (api.put, 1), (api.delete, 0), (api.delete, 0), (api.put, 1)]:
+        response = method(f"{API}/users/bob/{name}")
+        assert (response.status_code, response.content) == (204, b"")
+        assert RELATIONS[name].objects.count() == count
+
+
+@pytest.mark.parametrize("name", RELATIONS)
+def test_nobody_relates_to_themself(api: APIClient, name: str) -> None:
+    assert api.put(f"{API}/users/ANN/{name}").status_code == 400
+    assert api.delete(f"{API}/users/ann/{name}").status_code == 400
+
+
+@pytest.mark.parametrize("name", RELATIONS)
+def test_who_cannot_be_seen_does_not_exist(api: APIClient, ann: User, bob: User, name: str) -> None:
+    actions.block(blocker=bob, blocked=ann)
+    UserFactory(username="gone", is_active=False)
+    for method in [api.put, api.delete]:
+        answers = [method(f"{API}/users/{who}/{name}") for who in ["bob", "gone", "nobody"]]
+        assert [one.status_code for one in answers] == [404] * 3
+        assert len({(one.content, *one.items()) for one in answers}) == 1
+    assert RELATIONS[name].objects.count() == (1 if name == "block" else 0)
+
+
+@pytest.mark.parametrize("name", RELATIONS)
+def test_ones_own_relation_to_who_cannot_be_seen_can_be_ended(api: APIClient, ann: User, bob: User, name: str) -> None:
+    for hide in ["block", "leave"]:
+        api.put(f"{API}/users/bob/{name}")
+        if hide == "block":
+            actions.block(blocker=bob, blocked=ann)
+        else:
+            User.objects.filter(pk=bob.pk).update(is_active=False)
+        assert api.delete(f"{API}/users/bob/{name}").status_code == 204
+        assert api.delete(f"{API}/users/bob/{name}").status_code == 404
+        actions.unblock(blocker=bob, blocked=ann)
+
+
+def test_over_the_cap(api: APIClient, bob: User, settings: LazySettings) -> None:
+    settings.FOLLOW_CAP = 1
+    UserFactory(username="eve")
+    assert api.put(f"{API}/users/bob/follow").status_code == 204
+    assert api.put(f"{API}/users/eve/follow").status_code == 409
+    assert api.put(f"{API}/users/bob/follow").status_code == 204
+    api.delete(f"{API}/users/bob/follow")
+    assert api.put(f"{API}/users/eve/follow").status_code == 204
+
+
+def test_following_works_both_ways_with_whom_one_blocks(api: APIClient, bob: User) -> None:
+    for name in ["block", "follow"]:
+        assert api.put(f"{API}/users/bob/{name}").status_code == 204
+    body = api.get(f"{API}/users/bob").json()
+    assert (body["blocking"], body["following"], body["followed_by"], body["muting"]) == (True, True, False, False)
+
+
+def walk(api: APIClient, path: str, limit: int) -> list[str]:
+    """The usernames of a list, page by page; every page but the last is full and says so."""
+    names: list[str] = []
+    query = ""
+    while True:
+        body = api.get(f"{API}{path}?limit={limit}{query}").json()
+        names += [user["username"] for user in body["items"]]
+        if not body["has_more"]:
+            return names
+        assert len(body["items"]) == limit
+        query = f"&last_id={body['last_id']}"
+
+
+def test_lists_are_walked_whole(api: APIClient, bob: User) -> None:
+    fans = UserFactory.create_batch(7)
+    for fan in fans:
+        actions.follow(follower=fan, followee=bob)
+        actions.follow(follower=bob, followee=fan)
+    names = [fan.username for fan in reversed(fans)]
+    for limit in [1, 3, 6, 7, 8, 100]:
+        assert walk(api, "/users/bob/followers", limit) == names
+        assert walk(api, "/users/bob/following", limit) == names
+        assert walk(APIClient(), "/users/bob/following", limit) == names
+
+
+def test_a_position_outlives_its_relation(api: APIClient, bob: User) -> None:
+    fans = UserFactory.create_batch(4)
+    for fan in fans:
+        actions.follow(follower=fan, followee=bob)
+    last_id = api.get(f"{API}/users/bob/followers?limit=2").json()["last_id"]
+    actions.unfollow(follower=fans[2], followee=bob)
+    names = [user["username"] for user in api.get(f"{API}/users/bob/followers?last_id={last_id}").json()["items"]]
+    assert names == [fans[1].username, fans[0].username]
+
+
+def test_lists_leave_out_who_cannot_be_seen(api: APIClient, ann: User, bob: User) -> None:
+    blocks, gone, blocked, plain = UserFactory.create_batch(4)
+    for fan in [blocks, gone, blocked, plain]:
+        actions.follow(follower=fan, followee=bob)
+    actions.block(blocker=blocks, blocked=ann)
+    actions.block(blocker=ann, blocked=blocked)
+    User.objects.filter(pk=gone.pk).update(is_active=False)
+    assert walk(api, "/users/bob/followers", 1) == [plain.username, blocked.username]
+    assert walk(APIClient(), "/users/bob/followers", 1) == [plain.username, blocked.username, blocks.username]
+
+
+def test_an_empty_list(api: APIClient, bob: User) -> None:
+    assert api.get(f"{API}/users/bob/followers").json() == {"items": [], "last_id": None, "has_more": False}
+
+
+def test_users_are_listed_compactly(api: APIClient, ann: User, bob: User) -> None:
+    actions.follow(follower=ann, followee=bob)
+    assert api.get(f"{API}/users/ann/following").json()["items"] == [
+        {"id": str(bob.pk), "username": "Bob", "display_name": "Bobby", "is_big_v": False}
+    ]
+
+
+def test_lists_cost_the_same_however_long(
+    api: APIClient, bob: User, django_assert_num_queries: Callable[[int], Any]
+) -> None:
+    for fan in UserFactory.create_batch(30):
+        actions.follow(follower=fan, followee=bob)
+    for limit in [1, 30]:
+        with django_assert_num_queries(2):
+            assert len(api.get(f"{API}/users/bob/followers?limit={limit}").json()["items"]) == limit

@@ -1,0 +1,153 @@
+"""The OpenAPI schema: valid, whole, and what the API really answers."""
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import jsonschema
+import pytest
+from django.core.management import call_command
+from django.test import Client
+from rest_framework.test import APIClient
+
+from accounts.actions import issue_token
+from accounts.models import User
+from feedsite.urls import api as routes
+from items import actions as items
+from items.models import Item
+from tests.factories import PASSWORD, ItemFactory, UserFactory
+
+pytestmark = pytest.mark.django_db
+
+METHODS = {"get", "put", "post", "patch", "delete"}
+
+
+@pytest.fixture(scope="module")
+def schema() -> dict[str, Any]:
+    response = Client().get("/api/schema")
+    assert response.status_code == 200
+    assert response["Content-Type"] == "application/vnd.oai.openapi+json"
+    document: dict[str, Any] = json.loads(response.content)
+    return document
+
+
+def operations(schema: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    for path, methods in schema["paths"].items():
+        for method in METHODS & set(methods):
+            yield path, method, methods[method]
+
+
+def test_it_is_valid() -> None:
+    call_command("spectacular", "--validate", "--fail-on-warn", "--file", "/dev/null")
+
+
+def test_every_method_of_every_route_is_in_it(schema: dict[str, Any]) -> None:
+    described = {(path, method) for path, method, _ in operations(schema)}
+    real = {
+        (re.sub(r"<str:(\w+)>", r"{\1}", f"/api/v1/{route.pattern}"), method)
+        for route in routes
+        for method in METHODS
+        if hasattr(route.callback.cls, method)
+    }
+    assert described == real
+    names = [operation["operationId"] for _, _, operation in operations(schema)]
+    assert len(names) == len(set(names))
+
+
+def test_errors_are_described(schema: dict[str, Any]) -> None:
+    for path, method, operation in operations(schema):
+        statuses = set(operation["responses"])
+        assert {"400", "405", "413", "429", "503"} <= statuses, (path, method)
+        assert ("404" in statuses) == ("{" in path), (path, method)
+        assert ("415" in statuses) == ("requestBody" in operation), (path, method)
+        assert ("401" in statuses) == ("security" in operation), (path, method)
+
+
+def test_the_page(settings: Any) -> None:
+    page = Client().get("/api/docs")
+    assert page.status_code == 200
+    text = page.content.decode()
+    assert "/static/drf_spectacular_sidecar/swagger-ui-dist/swagger-ui-bundle.js" in text
+    assert not re.findall(r"""(?:src|href)=["'](?:https?:)?//""", text)
+    (script,) = re.findall(r'src="(/api/docs[^"]+)"', text)
+    answer = Client().get(script)
+    assert answer["Content-Type"].startswith("application/javascript")
+    assert "/api/schema" in answer.content.decode()
+
+
+def allowed(schema: dict[str, Any], path: str, method: str, response: Any) -> None:
+    """The response is one that the schema describes."""
+    described = schema["paths"][f"/api/v1{path}"][method]["responses"][str(response.status_code)]
+    if "content" not in described:
+        assert not response.content
+        return
+    document = {"components": schema["components"], **described["content"]["application/json"]["schema"]}
+    validator = jsonschema.Draft202012Validator(document)
+    validator.validate(json.loads(response.content))
+
+
+@pytest.fixture
+def ann() -> User:
+    return UserFactory(username="ann")
+
+
+@pytest.fixture
+def item(ann: User) -> Item:
+    item = items.publish(sender=ann, content={"text": "words"}, extra_info={"a": 1})
+    ItemFactory(sender=ann, reply_to=item)
+    ItemFactory(sender=ann, repost_of=item)
+    return item
+
+
+@pytest.fixture
+def api(ann: User) -> APIClient:
+    client = APIClient()
+    client.credentials(HTTP_AUTHORIZATION=f"Token {issue_token(user=ann)}")
+    return client
+
+
+CALLS: list[tuple[str, str, Any, int]] = [
+    ("get", "/users/me", None, 200),
+    ("patch", "/users/me", {"bio": "new"}, 200),
+    ("patch", "/users/me", {"bio": None}, 400),
+    ("patch", "/users/me", [], 400),
+    ("post", "/users", {"username": "bob", "password": PASSWORD}, 201),
+    ("post", "/users", {"username": "ann", "password": "x"}, 400),
+    ("post", "/auth/token", {"username": "ann", "password": PASSWORD}, 200),
+    ("post", "/auth/token", {"username": "ann", "password": "x"}, 400),
+    ("get", "/users/{username}", None, 200),
+    ("get", "/users/{username}/items", None, 200),
+    ("get", "/users/{username}/followers", None, 200),
+    ("get", "/users/{username}/following?limit=0", None, 400),
+    ("put", "/users/{username}/follow", None, 400),
+    ("delete", "/users/{username}/mute", None, 400),
+    ("post", "/items", {"content": {"text": "a", "n": [None, 1.5]}}, 201),
+    ("post", "/items", {"content": {"text": ""}}, 400),
+    ("post", "/items", {"content": {"text": "a", "more": "a" * 70_000}}, 413),
+    ("get", "/items/{item_id}", None, 200),
+    ("patch", "/items/{item_id}", {"title": "new"}, 200),
+    ("patch", "/items/{item_id}", {"id": "1"}, 400),
+    ("get", "/items/{item_id}/replies", None, 200),
+    ("delete", "/items/{item_id}", None, 204),
+    ("get", "/timeline/home", None, 200),
+    ("get", "/timeline/home/new?since_id=1", None, 200),
+    ("delete", "/auth/token", None, 204),
+]
+
+
+@pytest.mark.parametrize(("method", "path", "body", "status"), CALLS)
+def test_answers_are_as_described(
+    schema: dict[str, Any], api: APIClient, item: Item, method: str, path: str, body: Any, status: int
+) -> None:
+    address = f"/api/v1{path.format(username='ann', item_id=item.pk)}"
+    response = getattr(api, method)(address, body) if body is not None else getattr(api, method)(address)
+    assert response.status_code == status
+    allowed(schema, path.partition("?")[0], method, response)
+
+
+@pytest.mark.parametrize(("method", "path"), [("get", "/timeline/home"), ("post", "/items"), ("get", "/users/me")])
+def test_refusals_are_as_described(schema: dict[str, Any], method: str, path: str) -> None:
+    response = getattr(APIClient(), method)(f"/api/v1{path}")
+    assert response.status_code == 401
+    allowed(schema, path, method, response)
