@@ -1,0 +1,88 @@
+// What the pages add to htmx: said outcomes, counted characters, keys in feeds. Everything works without it.
+"use strict";
+
+const toast = document.getElementById("toast");
+let toastTimer;
+
+function say(text) {
+  if (!text) return;
+  toast.textContent = text;
+  toast.classList.add("shown");
+  clearTimeout(toastTimer);
+  toastTimer = setTimeout(() => toast.classList.remove("shown"), 5000);
+}
+
+// --- Outcomes
+document.body.addEventListener("published", () => say(toast.dataset.published));
+document.body.addEventListener("deleted", (event) => {
+  say(toast.dataset.deleted);
+  // The focus was on what is about to go: it moves on to a neighbour, not to the top of the page.
+  const item = event.target.closest("article");
+  const neighbour = item && (item.nextElementSibling || item.previousElementSibling);
+  if (neighbour) neighbour.focus({ preventScroll: true });
+});
+document.body.addEventListener("htmx:sendError", (event) => {
+  if (!isPoll(event.detail.elt)) say(toast.dataset.offline);
+});
+document.body.addEventListener("htmx:responseError", (event) => {
+  if (isPoll(event.detail.elt)) return;
+  const words = { 403: "refused", 404: "gone", 429: "often" };
+  say(toast.dataset[words[event.detail.xhr.status] || "failed"]);
+});
+
+// --- Feeds: a page that nobody looks at asks nothing
+function isPoll(element) {
+  return element.hasAttribute("data-poll");
+}
+
+document.body.addEventListener("htmx:beforeRequest", (event) => {
+  const element = event.detail.elt;
+  if (isPoll(element) && document.hidden) event.preventDefault();
+  else if (element.hasAttribute("data-more")) setBusy(true);
+});
+document.body.addEventListener("htmx:afterRequest", (event) => {
+  if (event.detail.elt.hasAttribute("data-more")) setBusy(false);
+});
+
+function setBusy(busy) {
+  const feed = document.getElementById("feed");
+  if (feed) feed.setAttribute("aria-busy", String(busy));
+}
+
+function number() {
+  document.querySelectorAll('[role="feed"] > article').forEach((item, place) => {
+    item.setAttribute("aria-posinset", place + 1);
+    item.setAttribute("aria-setsize", -1);
+  });
+}
+number();
+document.body.addEventListener("htmx:afterSettle", number);
+
+// The keys of the WAI-ARIA feed pattern.
+document.addEventListener("keydown", (event) => {
+  const item = event.target.closest('[role="feed"] > article');
+  if (item && !event.target.matches("textarea, input, select") && (event.key === "PageDown" || event.key === "PageUp")) {
+    const neighbour = event.key === "PageDown" ? item.nextElementSibling : item.previousElementSibling;
+    if (neighbour) {
+      event.preventDefault();
+      neighbour.focus();
+    }
+  }
+  if (event.key === "Enter" && (event.ctrlKey || event.metaKey) && event.target.matches("textarea")) {
+    event.preventDefault();
+    event.target.form.requestSubmit();
+  }
+});
+
+// --- Characters: counted as the server counts them, by code point, shown when the end is near
+function count(area) {
+  const output = area.form && area.form.querySelector(".count");
+  if (!output) return;
+  const left = Number(area.dataset.limit) - Array.from(area.value).length;
+  output.textContent = left < 500 ? String(left) : "";
+  output.classList.toggle("over", left < 0);
+}
+document.addEventListener("input", (event) => {
+  if (event.target.matches("textarea[data-limit]")) count(event.target);
+});
+document.querySelectorAll("textarea[data-limit]").forEach(count);
