@@ -1,0 +1,100 @@
+"""The pages of relations: follow, mute and block, and the lists of followers and followees."""
+
+from collections.abc import Callable
+
+from django.contrib import messages
+from django.contrib.auth.models import AnonymousUser
+from django.db.models import QuerySet
+from django.http import Http404, HttpResponse
+from django.shortcuts import redirect
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_POST, require_safe
+
+from accounts.access import signed_in
+from accounts.models import User
+from feedsite.pages import INVALID, PageRequest, limited, next_page, position, show, wants_part
+from feedsite.rest import PAGE
+from relations import actions
+from relations.models import Follow
+from relations.visibility import standing, users_visible_to, visible_user
+
+VERBS: dict[str, Callable[[User, User], bool]] = {
+    "follow": lambda reader, other: actions.follow(follower=reader, followee=other),
+    "unfollow": lambda reader, other: actions.unfollow(follower=reader, followee=other),
+    "block": lambda reader, other: actions.block(blocker=reader, blocked=other),
+    "unblock": lambda reader, other: actions.unblock(blocker=reader, blocked=other),
+    "mute": lambda reader, other: actions.mute(muter=reader, muted=other),
+    "unmute": lambda reader, other: actions.unmute(muter=reader, muted=other),
+}
+
+
+def user_or_404(username: str, reader: User | AnonymousUser) -> User:
+    """The user of this name as far as `reader` may know of them; else the same page as for every other name."""
+    user = visible_user(username, reader)
+    if user is None:
+        raise Http404
+    return user
+
+
+@require_POST
+@signed_in
+@limited("write")
+def relate(request: PageRequest, reader: User, username: str, verb: str) -> HttpResponse:
+    """Begin or end a relation; doing it again changes nothing."""
+    person = user_or_404(username, reader)
+    error = ""
+    try:
+        VERBS[verb](reader, person)
+    except actions.SelfRelationError:
+        error = _("That is you.")
+    except actions.FollowCapError:
+        error = _("You follow as many as one may.")
+    if not wants_part(request):
+        if error:
+            messages.error(request, error)
+        return redirect(next_page(request) or "profile", *([] if next_page(request) else [person.username]))
+    stands = standing(person, reader)
+    context = {"person": person, "stands": stands, "following": stands.following, "error": error}
+    # The profile has the element that shows everything; lists have a button each.
+    part = "relations/_standing.html" if request.htmx.target == "standing" else "relations/_follow.html"
+    return show(request, part, context, status=INVALID if error else 200)
+
+
+@require_safe
+def followers(request: PageRequest, username: str) -> HttpResponse:
+    """Who follows a user, newest first."""
+    person = user_or_404(username, request.user)
+    return _people(request, person, Follow.objects.filter(followee=person), "follower", _("Followers"))
+
+
+@require_safe
+def following(request: PageRequest, username: str) -> HttpResponse:
+    """Whom a user follows, newest first."""
+    person = user_or_404(username, request.user)
+    return _people(request, person, Follow.objects.filter(follower=person), "followee", _("Following"))
+
+
+def _people(request: PageRequest, person: User, follows: QuerySet[Follow], side: str, title: str) -> HttpResponse:
+    last_id = position(request)
+    if last_id is not None:
+        follows = follows.filter(pk__lt=last_id)
+    shown = follows.filter(**{f"{side}__in": users_visible_to(request.user)}).select_related(side).order_by("-pk")
+    rows = list(shown[: PAGE + 1])
+    people: list[User] = [getattr(row, side) for row in rows[:PAGE]]
+    followed = followed_among(request.user, people)
+    context = {
+        "person": person,
+        "title": title,
+        "people": [{"person": one, "following": one.pk in followed} for one in people],
+        "last_id": rows[PAGE - 1].pk if len(rows) > PAGE else None,
+        "is_first": last_id is None,
+    }
+    return show(request, "relations/people.html", context, part="relations/_more.html")
+
+
+def followed_among(reader: User | AnonymousUser, people: list[User]) -> set[int]:
+    """The ids of those among `people` whom the reader follows."""
+    if not isinstance(reader, User):
+        return set()
+    follows = Follow.objects.filter(follower=reader, followee__in=people)
+    return set(follows.values_list("followee_id", flat=True))
