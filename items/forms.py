@@ -1,0 +1,81 @@
+"""The forms of items: what people type into the composer and the editor."""
+
+import uuid
+from typing import Any
+
+from django import forms
+from django.utils.translation import gettext_lazy as _
+
+from items.models import Item, Visibility
+from items.text import TEXT_LENGTH, TITLE_LENGTH, ContentError, check_content
+
+AUDIENCES = [
+    (Visibility.PUBLIC, _("Everyone")),
+    (Visibility.FOLLOWERS, _("Followers")),
+    (Visibility.MUTUALS, _("Mutual follows")),
+    (Visibility.SELF, _("Only me")),
+]
+
+
+class TextField(forms.CharField):
+    """Text with the line breaks that were typed: browsers send each as CR LF. `check_content` bounds its length."""
+
+    def to_python(self, value: Any) -> str:
+        text = super().to_python(value)
+        return str(text or "").replace("\r\n", "\n").replace("\r", "\n")
+
+
+def text_area(rows: int) -> forms.Textarea:
+    return forms.Textarea(attrs={"rows": rows, "data-limit": TEXT_LENGTH})
+
+
+class ItemForm(forms.Form):
+    """The composer. Its `key` names one publication, so that sending the form twice publishes once."""
+
+    text = TextField(
+        label=_("What is new?"),
+        error_messages={"required": _("Write something first.")},
+        widget=text_area(3),
+    )
+    visibility = forms.ChoiceField(label=_("Who can see it"), choices=AUDIENCES, initial=Visibility.PUBLIC)
+    reply_to = forms.IntegerField(required=False, widget=forms.HiddenInput)
+    key = forms.RegexField(r"^[0-9a-f]{32}\Z", required=False, widget=forms.HiddenInput)
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        text = self.fields["text"]
+        if self["reply_to"].value():
+            text.label = _("Your reply")
+        text.widget.attrs["placeholder"] = text.label
+
+    @classmethod
+    def fresh(cls, reply_to: Item | None = None) -> "ItemForm":
+        """An empty composer; a reply begins with the audience of what it answers."""
+        initial: dict[str, Any] = {"key": uuid.uuid4().hex}
+        if reply_to:
+            initial |= {"reply_to": reply_to.pk, "visibility": reply_to.visibility}
+        return cls(initial=initial)
+
+
+class EditForm(forms.Form):
+    """The editor of an item: its text, and its title where it has one; everything else stays."""
+
+    title = forms.CharField(label=_("Title"), max_length=TITLE_LENGTH, required=False)
+    text = TextField(label=_("Text"), required=False, widget=text_area(5))
+
+    def __init__(self, item: Item, data: Any = None) -> None:
+        self.item = item
+        # Several editors may be open in one page.
+        super().__init__(data, auto_id=f"edit-{item.pk}-%s", initial={"title": item.title, "text": item.text})
+        if not item.title:
+            del self.fields["title"]
+
+    def clean(self) -> dict[str, Any]:
+        fields = super().clean() or {}
+        self.content = {**self.item.content, "text": fields.get("text", "")}
+        if not self.errors:
+            try:
+                check_content(self.item.type, self.content)
+            except ContentError as error:
+                self.add_error("text", str(error))
+        return fields

@@ -1,0 +1,150 @@
+"""The pages of items: profiles, one item with its replies, and publishing, editing and deleting."""
+
+import uuid
+from typing import Any
+
+from django.contrib import messages
+from django.contrib.auth.models import AnonymousUser
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpResponse
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_http_methods, require_safe
+from django_htmx.http import trigger_client_event
+
+from accounts.access import signed_in
+from accounts.models import User
+from feedsite.pages import INVALID, PageRequest, limited, next_page, position, show, wants_part
+from items import actions
+from items.forms import EditForm, ItemForm
+from items.hydrate import hydrate
+from items.models import Item
+from items.profile import profile_page, replies_page
+from items.text import ContentError
+from relations.views import user_or_404
+from relations.visibility import standing
+
+FORM_METHODS = ["GET", "HEAD", "POST"]
+
+
+def item_or_404(item_id: int, reader: User | AnonymousUser) -> Item:
+    """The item as far as `reader` may see it; else the same page as for an id that never was."""
+    item = Item.objects.visible_to(reader).filter(pk=item_id).first() if item_id < 2**63 else None
+    if item is None:
+        raise Http404
+    return item
+
+
+def own_item(item_id: int, reader: User) -> Item:
+    """The reader's own item. Raises Http404, and PermissionDenied for what they see and did not write."""
+    item = item_or_404(item_id, reader)
+    if item.sender_id != reader.pk:
+        raise PermissionDenied
+    return item
+
+
+@require_safe
+def profile(request: PageRequest, username: str) -> HttpResponse:
+    """Who a user is, how one stands to them, and what they published."""
+    person = user_or_404(username, request.user)
+    last_id = position(request)
+    page = profile_page(person, request.user, last_id=last_id)
+    context = {"person": person, "page": page, "is_first": last_id is None}
+    if wants_part(request):
+        return show(request, "items/_more.html", context)
+    context["stands"] = standing(person, request.user)
+    return show(request, "items/profile.html", context)
+
+
+@require_safe
+def show_item(request: PageRequest, item_id: int) -> HttpResponse:
+    """One item, whole, and its replies."""
+    shown = item_or_404(item_id, request.user)
+    body = hydrate([shown.pk], request.user)[0]
+    last_id = position(request)
+    if wants_part(request) and last_id is None:
+        return show(request, "items/_item.html", {"item": body})
+    page = replies_page(shown.pk, request.user, last_id=last_id)
+    context = {"item": body, "page": page, "is_first": last_id is None, "form": ItemForm.fresh(shown)}
+    return show(request, "items/item.html", context, part="items/_more.html")
+
+
+@signed_in
+@limited("publish")
+@require_http_methods(FORM_METHODS)
+def publish(request: PageRequest, reader: User) -> HttpResponse:
+    """Publish a post or a reply. The feeds of the page hear of it by the event `published`."""
+    if request.method != "POST":
+        return show(request, "items/publish.html", {"form": ItemForm.fresh()})
+    form = ItemForm(request.POST)
+    if form.is_valid():
+        fields: dict[str, Any] = form.cleaned_data
+        root = item_or_404(fields["reply_to"], reader) if fields["reply_to"] is not None else None
+        try:
+            new = _publish(reader, root, fields)
+        except ContentError:
+            form.add_error("text", _("This is too long."))
+        else:
+            if root:
+                return redirect(_place_of(new, root, reader))
+            if wants_part(request):
+                return trigger_client_event(
+                    show(request, "items/_composer.html", {"form": ItemForm.fresh()}), "published"
+                )
+            return redirect(next_page(request) or reverse("item", args=[new.pk]))
+    context = {"form": form, "next": next_page(request)}
+    return show(request, "items/publish.html", context, part="items/_composer.html", status=INVALID)
+
+
+def _publish(reader: User, root: Item | None, fields: dict[str, Any]) -> Item:
+    post: dict[str, Any] = {
+        "sender": reader,
+        "content": {"text": fields["text"]},
+        "visibility": fields["visibility"],
+        "reply_to": root,
+    }
+    try:
+        return actions.publish(**post, idempotency_key=fields["key"])
+    except actions.IdempotencyConflictError:
+        # Somebody went back to a form that was sent, and wrote something else: that is another item.
+        return actions.publish(**post, idempotency_key=uuid.uuid4().hex)
+
+
+def _place_of(reply: Item, root: Item, reader: User) -> str:
+    """The address of the root's page where it shows the reply."""
+    first = replies_page(root.pk, reader)
+    query = "" if str(reply.pk) in {one.id for one in first.items} else f"?last_id={reply.pk - 1}"
+    return f"{reverse('item', args=[root.pk])}{query}#item-{reply.pk}"
+
+
+@signed_in
+@limited("write")
+@require_http_methods(FORM_METHODS)
+def edit(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
+    """Change what one's own item says."""
+    own = own_item(item_id, reader)
+    form = EditForm(own, request.POST or None)
+    if form.is_valid():
+        own = actions.edit(item=own, title=form.cleaned_data.get("title"), content=form.content)
+        if wants_part(request):
+            return show(request, "items/_item.html", {"item": hydrate([own.pk], reader)[0]})
+        return redirect("item", own.pk)
+    context = {"item": hydrate([own.pk], reader)[0], "form": form}
+    status = INVALID if form.errors else 200
+    return show(request, "items/edit.html", context, part="items/_edit.html", status=status)
+
+
+@signed_in
+@limited("write")
+@require_http_methods(FORM_METHODS)
+def delete(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
+    """Delete one's own item; without JavaScript this page asks first."""
+    own = own_item(item_id, reader)
+    if request.method != "POST":
+        return show(request, "items/delete.html", {"item": hydrate([own.pk], reader)[0]})
+    actions.delete(item=own)
+    if wants_part(request):
+        return trigger_client_event(HttpResponse(), "deleted")
+    messages.success(request, _("Deleted."))
+    return redirect(next_page(request) or "home")
