@@ -1,16 +1,21 @@
 """Every address of the site."""
 
 from django.contrib import admin
+from django.contrib.auth.views import LogoutView
 from django.urls import include, path, re_path
 from drf_spectacular.views import SpectacularSwaggerSplitView
 from rest_framework.permissions import AllowAny
 
 from accounts import api as accounts_api
+from accounts import views as accounts_views
 from feedsite import health, openapi
 from feedsite.rest import NotFoundView
 from items import api as items_api
+from items import views as items_views
 from relations import api as relations_api
+from relations import views as relations_views
 from timeline import api as timeline_api
+from timeline import views as timeline_views
 
 handler400 = "feedsite.outage.bad_request"
 handler403 = "feedsite.outage.permission_denied"
@@ -38,7 +43,27 @@ api = [
 # Script and styles come from the site itself.
 docs = SpectacularSwaggerSplitView.as_view(url_name="schema", permission_classes=[AllowAny], authentication_classes=[])
 
+VERB = "|".join(relations_views.VERBS)
+
+pages = [
+    path("", timeline_views.home, name="home"),
+    path("new", timeline_views.news, name="news"),
+    path("signup", accounts_views.sign_up, name="signup"),
+    path("login", accounts_views.LoginView.as_view(), name="login"),
+    path("logout", LogoutView.as_view(), name="logout"),
+    path("settings", accounts_views.settings, name="settings"),
+    path("items/new", items_views.publish, name="publish"),
+    path("items/<int:item_id>", items_views.show_item, name="item"),
+    path("items/<int:item_id>/edit", items_views.edit, name="edit"),
+    path("items/<int:item_id>/delete", items_views.delete, name="delete"),
+    path("@<str:username>", items_views.profile, name="profile"),
+    path("@<str:username>/followers", relations_views.followers, name="followers"),
+    path("@<str:username>/following", relations_views.following, name="following"),
+    re_path(f"^@(?P<username>[^/]+)/(?P<verb>{VERB})$", relations_views.relate, name="relate"),
+]
+
 urlpatterns = [
+    *pages,
     path("admin/", admin.site.urls),
     path("healthz", health.healthz),
     path("readyz", health.readyz),
