@@ -228,6 +228,8 @@ LANGUAGE_CODE = "en"
 USE_I18N = True
 USE_TZ = True
 TIME_ZONE = "UTC"
+# How often an open home page asks for news.
+HOME_POLL_SECONDS = env.float("FEEDSITE_HOME_POLL_SECONDS", default=20)
 STATIC_URL = "/static/"
 STATIC_ROOT = DATA_DIR / "static"
 STORAGES = {
