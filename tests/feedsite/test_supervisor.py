@@ -15,9 +15,11 @@ from pathlib import Path
 
 import pytest
 from django.conf import settings
+from django.core.management.base import CommandError
 
 from feedsite.embedded import wait_for
 from feedsite.management.commands.check_all import clean_environ
+from feedsite.management.commands.up import reserved_port
 from feedsite.supervisor import tagged
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("embedded")]
@@ -187,6 +189,20 @@ def test_taken_port(folder: Path) -> None:
         other.listen()
         port = other.getsockname()[1]
         assert f"Port {port} of 127.0.0.1 is taken" in refused(folder, port, {})
+
+
+def test_reserved_port_is_for_this_sites_web_server_only(port: int) -> None:
+    with reserved_port("127.0.0.1", port):
+        with pytest.raises(CommandError, match="is taken"), reserved_port("127.0.0.1", port):
+            pass
+        with socket.socket() as web:  # as granian binds
+            web.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+            web.bind(("127.0.0.1", port))
+            web.listen()
+            with pytest.raises(CommandError, match="is taken"), reserved_port("127.0.0.1", port):
+                pass
+    with reserved_port("127.0.0.1", port):
+        pass
 
 
 @pytest.mark.parametrize("port", ["http", "0", "65536", "-1"])

@@ -33,8 +33,7 @@ class Command(BaseCommand):
         signal.signal(signal.SIGTERM, signal.default_int_handler)
         with contextlib.suppress(KeyboardInterrupt), only_one_site():
             end_leftovers(str(settings.DATA_DIR))
-            check_port(host, port)
-            with settings.SERVERS.ensure():
+            with reserved_port(host, port), settings.SERVERS.ensure():
                 check_servers()
                 prepare()
                 self.supervise(host, port)
@@ -70,16 +69,28 @@ def only_one_site() -> Iterator[None]:
         yield
 
 
-def check_port(host: str, port: int) -> None:
+@contextlib.contextmanager
+def reserved_port(host: str, port: int) -> Iterator[None]:
+    """Keep the port for this site's web server. Raises CommandError when it is taken.
+
+    granian binds with SO_REUSEPORT, so two sites that start at the same time would both succeed, and share the
+    visitors. A bound socket that does not listen lets granian in beside it, and shows the next site's probe, which
+    does not share, that the port is taken.
+    """
     try:
         family, kind, protocol, _, place = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         with socket.socket(family, kind, protocol) as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             probe.bind(place)
+        reservation = socket.socket(family, kind, protocol)
+        reservation.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        reservation.bind(place)
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
             raise CommandError(f"Port {port} of {host} is taken; set PORT to a free one.") from error
         raise CommandError(f"The site cannot listen on {host}, port {port}: {error.strerror}.") from error
+    with reservation:
+        yield
 
 
 def check_servers() -> None:
