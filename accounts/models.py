@@ -2,7 +2,8 @@
 
 from typing import Any, ClassVar, Self
 
-from django.contrib.auth.models import AbstractBaseUser, PermissionsMixin, UserManager as DjangoUserManager
+from django.contrib.auth.models import AbstractBaseUser, PermissionsMixin
+from django.contrib.auth.models import UserManager as DjangoUserManager
 from django.core.exceptions import ValidationError
 from django.core.validators import RegexValidator
 from django.db import models
@@ -74,9 +75,10 @@ class UserManager(DjangoUserManager["User"]):
 class User(AbstractBaseUser, PermissionsMixin):
     """A person or program that publishes, follows and reads.
 
-    `window_epoch` counts the changes after which the user's cached windows may lack something they can see (a follow, an
-    unblock, an unmute, a raised level): a window that was built for another epoch is not used. `follower_count` is exact
-    together with the changes not yet folded into it (relations.FollowerCountChange), so that a big-V's row never gets hot.
+    `window_epoch` counts the changes after which the user's cached windows may lack something they can see (a
+    follow, an unblock, an unmute, a raised level): a window that was built for another epoch is not used.
+    `follower_count` is exact together with the changes not yet folded into it (relations.FollowerCountChange), so
+    that a big-V's row never gets hot.
     """
 
     username = models.CharField(
@@ -102,7 +104,7 @@ class User(AbstractBaseUser, PermissionsMixin):
     EMAIL_FIELD = "email"
     REQUIRED_FIELDS: ClassVar[list[str]] = []
 
-    objects: ClassVar[UserManager] = UserManager()  # type: ignore[assignment]
+    objects: ClassVar[UserManager] = UserManager()
 
     class Meta:
         constraints = [

@@ -20,8 +20,8 @@ app.autodiscover_tasks()
 def enqueue(task: str, *args: Any) -> bool:
     """Send a task to the workers, by name; False if the broker did not take it.
 
-    Whoever calls has written what is to be done into PostgreSQL already, or can do without: so a dead broker is logged, costs
-    at most a second in a second, and never reaches a user.
+    Whoever calls has written what is to be done into PostgreSQL already, or can do without: so a dead broker is
+    logged, costs at most a second in a second, and never reaches a user.
     """
     from feedsite.connections import broker_breaker  # settings are not ready when Celery loads this module
 

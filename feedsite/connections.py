@@ -23,7 +23,8 @@ class FeedsUnavailableError(Exception):
 
 
 class Breaker:
-    """Stops asking a server for a second after it failed to answer, so that an outage costs one wait, not one a request.
+    """Stops asking a server for a second after it failed to answer, so that an outage costs one wait, not one a
+    request.
 
     One a process and server; threads may share it (a lost race costs one extra wait).
     """
@@ -47,8 +48,8 @@ broker_breaker = Breaker()
 
 
 def _client(timeout: float) -> redis.Redis:
-    # RESP2 keeps scores as bytes, which the windows compare without parsing a double a delivery. A connection that the
-    # server closed (a restart) is replaced once; a time-out is never tried again.
+    # RESP2 keeps scores as bytes, which the windows compare without parsing a double a delivery. A connection that
+    # the server closed (a restart) is replaced once; a time-out is never tried again.
     return redis.Redis.from_url(
         settings.REDIS_URL,
         protocol=2,
@@ -96,7 +97,7 @@ def fetch(query: str, params: Sequence[Any] | Mapping[str, Any] = ()) -> list[tu
     """
     connection.ensure_connection()
     with connection.wrap_database_errors, psycopg.Cursor(connection.connection) as cursor:
-        cursor.execute(query, params, prepare=True)  # type: ignore[call-overload]
+        cursor.execute(query, params, prepare=True)
         return cursor.fetchall()
 
 
@@ -114,8 +115,8 @@ def script(source: str) -> str:
 def pipelined(client: redis.Redis, commands: Iterable[Command]) -> list[Any]:
     """The replies to single-key commands, in one round trip; raises the first error among them.
 
-    Scripts that the server does not know (it was restarted) are loaded and everything is sent again, so the commands must
-    be idempotent.
+    Scripts that the server does not know (it was restarted) are loaded and everything is sent again, so the commands
+    must be idempotent.
     """
     commands = list(commands)
     replies = _send(client, commands)
@@ -134,5 +135,5 @@ def _send(client: redis.Redis, commands: list[Command]) -> list[Any]:
         return []
     pipeline = client.pipeline(transaction=False)
     for command in commands:
-        pipeline.execute_command(*command)
+        pipeline.execute_command(*command)  # type: ignore[no-untyped-call]
     return pipeline.execute(raise_on_error=False)

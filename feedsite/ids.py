@@ -1,8 +1,8 @@
 """Item ids: 53-bit integers that are sort key, ZSET score and cursor at once.
 
-41 bits of milliseconds since 2000-01-01 UTC (good until 2069) and 12 bits of a sequence. An id is exact as a double (a ZSET
-score) and as a JavaScript number. PostgreSQL makes the ids of published items (`feedsite_next_id()`); an import composes them
-from the original time. Uniqueness rests on the sequence and the primary key, not on the clock.
+41 bits of milliseconds since 2000-01-01 UTC (good until 2069) and 12 bits of a sequence. An id is exact as a double
+(a ZSET score) and as a JavaScript number. PostgreSQL makes the ids of published items (`feedsite_next_id()`); an
+import composes them from the original time. Uniqueness rests on the sequence and the primary key, not on the clock.
 """
 
 from datetime import UTC, datetime, timedelta
@@ -21,7 +21,7 @@ $$;
 CREATE FUNCTION feedsite_id_time(id bigint) RETURNS timestamptz LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE AS $$
     SELECT '2000-01-01T00:00:00Z'::timestamptz + (id >> {SEQUENCE_BITS}) * interval '1 millisecond'
 $$;
-"""
+"""  # noqa: S608 (constants)
 DROP_NEXT_ID_SQL = """
 DROP FUNCTION feedsite_next_id();
 DROP FUNCTION feedsite_id_time(bigint);

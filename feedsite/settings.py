@@ -118,9 +118,7 @@ CACHES = {
 CELERY_BROKER_URL = BROKER_URL
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_TASK_ACKS_LATE = True
-CELERY_TASK_REJECT_ON_WORKER_LOST = (
-    False  # the delivery table re-enqueues; a redelivery loop would have no cap
-)
+CELERY_TASK_REJECT_ON_WORKER_LOST = False  # the delivery table re-enqueues; a redelivery loop would have no cap
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
@@ -135,6 +133,16 @@ CELERY_BROKER_TRANSPORT_OPTIONS = {
 CELERY_TASK_SERIALIZER = "json"
 CELERY_ACCEPT_CONTENT = ["json"]
 CELERY_TIMEZONE = "UTC"
+# A message that nobody took within its period is not worth taking: the next one says the same.
+CELERY_BEAT_SCHEDULE = {
+    name: {"task": task, "schedule": seconds, "options": {"expires": seconds}}
+    for name, task, seconds in (
+        ("sweep deliveries", "timeline.sweep", 5.0),
+        ("fold follower counts", "relations.fold_follower_counts", 5.0),
+        ("lower levels", "accounts.lower_levels", 600.0),
+        ("forget idempotency keys", "items.forget_idempotency_keys", 3600.0),
+    )
+}
 
 # --- Accounts --------------------------------------------------------------------------------------------
 AUTH_USER_MODEL = "accounts.User"

@@ -1,7 +1,10 @@
-"""The verbs that change items. Each is one transaction; what must commit with it is done by receivers of the signal."""
+"""The verbs that change items. Each is one transaction; what must commit with it is done by receivers of the
+signal.
+"""
 
 import hashlib
 import json
+from datetime import timedelta
 from typing import Any
 
 from django.db import IntegrityError, connection, transaction
@@ -13,6 +16,7 @@ from items.signals import item_published
 from items.text import check_content
 
 ID_ATTEMPTS = 3
+IDEMPOTENCY_LIFE = timedelta(days=1)
 
 
 class IdempotencyConflictError(Exception):
@@ -31,9 +35,11 @@ def publish(
     reply_to: Item | None = None,
     idempotency_key: str = "",
 ) -> Item:
-    """Publish an item; it is in every follower's home when this returns. Raises ContentError, IdempotencyConflictError.
+    """Publish an item; it is in every follower's home when this returns. Raises ContentError,
+    IdempotencyConflictError.
 
-    With an `idempotency_key` that the sender used before for the same item, that item is returned and nothing is published.
+    With an `idempotency_key` that the sender used before for the same item, that item is returned and nothing is
+    published.
     """
     check_content(type, content)
     fields: dict[str, Any] = {
@@ -46,15 +52,9 @@ def publish(
     }
     fingerprint = hashlib.sha256(json.dumps(fields, sort_keys=True).encode()).hexdigest()
     if idempotency_key:
-        with (
-            connection.cursor() as cursor
-        ):  # the second of two concurrent calls waits for the first to commit
-            cursor.execute(
-                "SELECT pg_advisory_xact_lock(hashtextextended(%s, %s))", [idempotency_key, sender.pk]
-            )
-        used = (
-            IdempotencyKey.objects.select_related("item").filter(sender=sender, key=idempotency_key).first()
-        )
+        with connection.cursor() as cursor:  # the second of two concurrent calls waits for the first to commit
+            cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, %s))", [idempotency_key, sender.pk])
+        used = IdempotencyKey.objects.select_related("item").filter(sender=sender, key=idempotency_key).first()
         if used:
             if used.fingerprint != fingerprint:
                 raise IdempotencyConflictError
@@ -126,7 +126,9 @@ def restore(*, item: Item) -> bool:
 
 @transaction.atomic
 def change_visibility(*, item: Item, visibility: str) -> bool:
-    """Show an item to more or fewer; True if it changed. Who may see it now may have forgotten it: it is delivered anew."""
+    """Show an item to more or fewer; True if it changed. Who may see it now may have forgotten it: it is delivered
+    anew.
+    """
     item = Item.objects.select_for_update(no_key=True).get(pk=item.pk)
     if item.visibility == visibility:
         return False
@@ -135,3 +137,8 @@ def change_visibility(*, item: Item, visibility: str) -> bool:
     if item.status == Status.PUBLISHED:
         item_published.send(sender=Item, item=item, again=True)
     return True
+
+
+def forget_idempotency_keys() -> int:
+    """Drop the keys of calls that nobody will repeat any more; how many."""
+    return IdempotencyKey.objects.filter(created_at__lt=Now() - IDEMPOTENCY_LIFE).delete()[0]

@@ -119,7 +119,9 @@ def body(row: Sequence[Any], reader_id: int | None, reason: str | None = None) -
 
 
 def embed(bodies: Iterable[ItemBody], originals: dict[str, int], reader: User | AnonymousUser) -> None:
-    """Put the originals that `reader` may see into their reposts: `originals` maps a repost's id to its original's."""
+    """Put the originals that `reader` may see into their reposts: `originals` maps a repost's id to its
+    original's.
+    """
     if not originals:
         return
     visible = Item.objects.visible_to(reader).filter(pk__in=set(originals.values())).values_list("pk", flat=True)

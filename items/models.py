@@ -83,9 +83,7 @@ class Item(models.Model):
     """
 
     id = models.BigIntegerField(primary_key=True, db_default=ItemId(), editable=False)
-    sender = models.ForeignKey(
-        settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="items", db_index=False
-    )
+    sender = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="items", db_index=False)
     type = models.CharField(max_length=16, choices=ItemType.choices, default=ItemType.TEXT)
     title = models.CharField(max_length=200, blank=True)
     content = models.JSONField(default=dict)
@@ -121,9 +119,7 @@ class Item(models.Model):
             ),
             models.Index(fields=["sender", "-id"], name="item_sender"),
             models.Index(fields=["reply_to", "id"], condition=Q(reply_to__isnull=False), name="item_replies"),
-            models.Index(
-                fields=["repost_of", "sender"], condition=Q(repost_of__isnull=False), name="item_reposts"
-            ),
+            models.Index(fields=["repost_of", "sender"], condition=Q(repost_of__isnull=False), name="item_reposts"),
         ]
 
     def __str__(self) -> str:
@@ -139,9 +135,7 @@ class Item(models.Model):
 class IdempotencyKey(models.Model):
     """A client's name for one call of publish: a repeated call gets the item of the first."""
 
-    sender = models.ForeignKey(
-        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+", db_index=False
-    )
+    sender = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+", db_index=False)
     key = models.CharField(max_length=255)
     fingerprint = models.CharField(max_length=64, help_text="SHA-256 of what was to be published.")
     item = models.ForeignKey(Item, on_delete=models.CASCADE, related_name="+", db_index=False)

@@ -1,7 +1,7 @@
 """The verbs that change relations. Each is idempotent, one transaction, and exact on the very next request.
 
-What makes a hidden item visible again (follow, unblock, unmute) advances the window epoch of whoever may see it, in the same
-transaction: their cached windows are not used again until they are rebuilt.
+What makes a hidden item visible again (follow, unblock, unmute) advances the window epoch of whoever may see it, in
+the same transaction: their cached windows are not used again until they are rebuilt.
 """
 
 from django.conf import settings
@@ -29,14 +29,12 @@ def _pair(user: User, other: User) -> None:
 def follow(*, follower: User, followee: User) -> bool:
     """Follow; True if it is new. Raises SelfRelationError, FollowCapError.
 
-    The follower's own row is the lock that keeps the cap under concurrent calls; the followee's row is not written, however
-    many follow at once.
+    The follower's own row is the lock that keeps the cap under concurrent calls; the followee's row is not written,
+    however many follow at once.
     """
     _pair(follower, followee)
     following = (
-        User.objects.select_for_update(no_key=True)
-        .values_list("following_count", flat=True)
-        .get(pk=follower.pk)
+        User.objects.select_for_update(no_key=True).values_list("following_count", flat=True).get(pk=follower.pk)
     )
     if Follow.objects.filter(follower=follower, followee=followee).exists():
         return False
@@ -97,8 +95,8 @@ def unmute(*, muter: User, muted: User) -> bool:
 def fold_follower_counts() -> list[int]:
     """Add the staged changes to `User.follower_count`; the ids of the users whose count changed.
 
-    One statement: a change is counted either in the table or in the column, never in both or in neither. Two at once do not
-    count twice, because a row can be deleted only once.
+    One statement: a change is counted either in the table or in the column, never in both or in neither. Two at once
+    do not count twice, because a row can be deleted only once.
     """
     with connection.cursor() as cursor:
         cursor.execute(
@@ -117,7 +115,8 @@ def follower_count(user: User) -> int:
     with connection.cursor() as cursor:
         cursor.execute(
             """
-            SELECT u.follower_count + coalesce((SELECT sum(change) FROM relations_followercountchange c WHERE c.user_id = u.id), 0)
+            SELECT u.follower_count + coalesce(
+                (SELECT sum(c.change) FROM relations_followercountchange c WHERE c.user_id = u.id), 0)
             FROM accounts_user u WHERE u.id = %s
             """,
             [user.pk],

@@ -1,7 +1,5 @@
 """Follows, blocks and mutes: unique pairs, indexed in both directions."""
 
-from typing import ClassVar, Self
-
 from django.conf import settings
 from django.db import models
 from django.db.models import F, Q
@@ -9,7 +7,9 @@ from django.db.models.functions import Now
 
 
 class Follow(models.Model):
-    """`follower` reads what `followee` publishes. A block hides it without removing it, so that unblocking brings all back."""
+    """`follower` reads what `followee` publishes. A block hides it without removing it, so that unblocking brings
+    all back.
+    """
 
     follower = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="follows", db_index=False
@@ -59,9 +59,7 @@ class Block(models.Model):
 class Mute(models.Model):
     """The muter's home leaves the muted sender out; nobody else notices."""
 
-    muter = models.ForeignKey(
-        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="mutes", db_index=False
-    )
+    muter = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="mutes", db_index=False)
     muted = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="muted_by", db_index=False
     )

@@ -1,8 +1,9 @@
 """A big-V's active fans: the followers whose level takes pushes, so that publishing costs nothing for all the others.
 
-A sharded SET per big-V. A shard counts only with its member `complete`; without it (lost, never built) fan-out asks PostgreSQL.
-It may hold too many (who was unfollowed by, or went quiet): their windows ignore or verify away what they get. It never holds
-too few, because a reader's inbox is completed only after the reader was added here, and readers without an inbox use PostgreSQL.
+A sharded SET per big-V. A shard counts only with its member `complete`; without it (lost, never built) fan-out asks
+PostgreSQL. It may hold too many (who was unfollowed by, or went quiet): their windows ignore or verify away what
+they get. It never holds too few, because a reader's inbox is completed only after the reader was added here, and
+readers without an inbox use PostgreSQL.
 """
 
 import secrets

@@ -1,8 +1,9 @@
 """The demotion of a big-V: fill the inboxes of all followers, then flip the flag.
 
-While a `Backfill` is unfinished the sender's new items go to all followers (fanout.CLAIM), and readers still pull the outbox. So an item
-that was committed before a part of the followers is filled is in what is filled, and one committed after is pushed to them; when
-all are filled, nobody needs the outbox any more, and the flag falls in the same transaction that finishes the backfill.
+While a `Backfill` is unfinished the sender's new items go to all followers (fanout.CLAIM), and readers still pull
+the outbox. So an item that was committed before a part of the followers is filled is in what is filled, and one
+committed after is pushed to them; when all are filled, nobody needs the outbox any more, and the flag falls in the
+same transaction that finishes the backfill.
 """
 
 import logging
@@ -31,7 +32,9 @@ LEASE = OUTAGE_PAUSE * 6
 
 
 def start(*, sender: User) -> Backfill:
-    """Begin the demotion, or find the one under way; the workers go on from here. Runs in the caller's transaction."""
+    """Begin the demotion, or find the one under way; the workers go on from here. Runs in the caller's
+    transaction.
+    """
     backfill, _ = Backfill.objects.get_or_create(
         sender=sender, finished_at=None, cancelled_at=None, defaults={"followers": follower_count(sender)}
     )
@@ -47,7 +50,8 @@ def cancel(*, sender: User) -> None:
 def run(backfill_id: int) -> bool:
     """Fill the followers that are not filled yet, and finish; True if the flag was flipped.
 
-    Killed at any point it goes on from its position when it is run again. Two at once fill twice, which changes nothing.
+    Killed at any point it goes on from its position when it is run again. Two at once fill twice, which changes
+    nothing.
     """
     try:
         with feeds_errors():

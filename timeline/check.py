@@ -1,7 +1,7 @@
 """Compares inboxes and outboxes with PostgreSQL, above their floors, and drops what differs.
 
-What waits for lazy deletion (deleted, unfollowed, blocked, muted) is no difference: every reading verifies. A missing entry is:
-nothing would ever show it until the window is built again.
+What waits for lazy deletion (deleted, unfollowed, blocked, muted) is no difference: every reading verifies. A
+missing entry is: nothing would ever show it until the window is built again.
 """
 
 from collections.abc import Iterable, Iterator
@@ -36,9 +36,9 @@ SENDERS_OF = "SELECT id, sender_id FROM items_item WHERE id = ANY(%s) AND reply_
 class Difference:
     """Where a window and PostgreSQL disagree.
 
-    Kinds: `missing` (PostgreSQL has it, neither the window nor a pending delivery nor a pulled outbox does), `extra` (no item of
-    that sender belongs into any timeline), `order` (the score is not the item's id), `floor` (no window, or longer than
-    trimming allows).
+    Kinds: `missing` (PostgreSQL has it, neither the window nor a pending delivery nor a pulled outbox does), `extra`
+    (no item of that sender belongs into any timeline), `order` (the score is not the item's id), `floor` (no window,
+    or longer than trimming allows).
     """
 
     key: str
@@ -63,7 +63,9 @@ class Content:
 
 
 def differences(user_ids: Iterable[int]) -> Iterator[Difference]:
-    """What is wrong with the windows of these users. On a site at work a difference counts only if it is there twice."""
+    """What is wrong with the windows of these users. On a site at work a difference counts only if it is there
+    twice.
+    """
     ids = list(user_ids)
     for first in range(0, len(ids), PART):
         part = ids[first : first + PART]

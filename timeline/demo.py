@@ -1,5 +1,6 @@
 # ruff: noqa: RUF001, SIM905 - Chinese sentences have Chinese commas; sixty names are read best in lines
-"""A small made-up community for a first look: people, follows and a week of posts, in the state real publishing leaves.
+"""A small made-up community for a first look: people, follows and a week of posts, in the state real publishing
+leaves.
 
 The same people say the same things on every site; only the times (the days before now) and the passwords differ.
 """

@@ -1,14 +1,16 @@
 """Fan-out: from a published item to the windows of everyone who follows its sender.
 
-The delivery table is the queue of record. A row is inserted in the transaction that publishes (`deliver_anew`), and deleted when
-every window that should hold the item does. Celery only says when: a lost, doubled, late or reordered message changes nothing, and
-`sweep` repeats what was lost. Attempts are counted before the work, so that a worker that is killed by an item counts too.
+The delivery table is the queue of record. A row is inserted in the transaction that publishes (`deliver_anew`), and
+deleted when every window that should hold the item does. Celery only says when: a lost, doubled, late or reordered
+message changes nothing, and `sweep` repeats what was lost. Attempts are counted before the work, so that a worker
+that is killed by an item counts too.
 """
 
 import logging
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Any
 
 from django.conf import settings
 from django.db import connection, transaction
@@ -34,7 +36,9 @@ from timeline.window import Entry, deliver
 logger = logging.getLogger(__name__)
 
 AGAIN_AFTER = timedelta(seconds=5)
-"""What is published again waits so long: longer than any lazy delete of it may still be under way (window.FORGET_WITHIN)."""
+"""What is published again waits so long: longer than any lazy delete of it may still be under way
+(window.FORGET_WITHIN).
+"""
 PART = 5_000
 """Followers that one query reads and one pipeline serves."""
 SWEEP_LENGTH = 1_000
@@ -46,15 +50,18 @@ INSERT = """
     ON CONFLICT (item_id) DO UPDATE SET revision = timeline_delivery.revision + 1, attempts = 0, enqueued = 0,
         not_before = now() + %(wait)s, sweep_at = now() + %(wait)s, parked_at = NULL, last_error = ''
 """
-# Who publishes, and to whom: a big-V to those whose level takes pushes, unless a demotion is filling everybody's inbox.
+# Who publishes, and to whom: a big-V to those whose level takes pushes, unless a demotion is filling everybody's
+# inbox.
 CLAIM = """
     UPDATE timeline_delivery d SET attempts = d.attempts + 1,
         sweep_at = now() + %(retry)s * 2 ^ least(d.attempts, 10)
     FROM items_item i, accounts_user s
-    WHERE d.item_id = %(item)s AND d.parked_at IS NULL AND d.not_before <= now() AND i.id = d.item_id AND s.id = d.sender_id
+    WHERE d.item_id = %(item)s AND d.parked_at IS NULL AND d.not_before <= now()
+        AND i.id = d.item_id AND s.id = d.sender_id
     RETURNING d.sender_id, d.revision, d.attempts, i.status, i.visibility, s.level,
         s.is_big_v AND NOT EXISTS (
-            SELECT FROM timeline_backfill b WHERE b.sender_id = s.id AND b.finished_at IS NULL AND b.cancelled_at IS NULL)
+            SELECT FROM timeline_backfill b
+            WHERE b.sender_id = s.id AND b.finished_at IS NULL AND b.cancelled_at IS NULL)
 """
 FOLLOWERS = """
     SELECT f.follower_id, u.level FROM relations_follow f JOIN accounts_user u ON u.id = f.follower_id
@@ -64,7 +71,8 @@ FOLLOWERS = """
 # The last follower of every full range, so that a range holds at most `size` followers; nothing for a small sender.
 BOUNDARIES = """
     SELECT follower_id FROM (
-        SELECT follower_id, row_number() OVER (ORDER BY follower_id) AS place FROM relations_follow WHERE followee_id = %s
+        SELECT follower_id, row_number() OVER (ORDER BY follower_id) AS place
+        FROM relations_follow WHERE followee_id = %s
     ) numbered WHERE place %% %s = 0 ORDER BY follower_id
 """
 SWEEP = """
@@ -105,11 +113,9 @@ def deliver_anew(*, item: Item, again: bool) -> None:
     What is published again waits `AGAIN_AFTER` in the table, where readers find it.
     """
     wait = AGAIN_AFTER if again else timedelta(0)
+    params: dict[str, Any] = {"item": item.pk, "sender": item.sender_id, "wait": wait}
     with connection.cursor() as cursor:
-        cursor.execute(
-            INSERT,
-            {"item": item.pk, "sender": item.sender_id, "wait": wait, "retry": settings.FAN_OUT_RETRY_AFTER},
-        )
+        cursor.execute(INSERT, params | {"retry": settings.FAN_OUT_RETRY_AFTER})
     if not again:
         entry, level = Entry(item.pk, item.sender_id), item.sender.level
         transaction.on_commit(lambda: _start(entry, level))
@@ -139,8 +145,8 @@ def _deliver_to_self(entry: Entry, level: int, *, patient: bool = True) -> None:
 def fan_out(item_id: int) -> bool:
     """Deliver an item to its audience, or split the work into ranges; True if the delivery is complete.
 
-    A failure is recorded on the row and repeated by the sweeper; after FAN_OUT_ATTEMPTS the row is parked. An outage of the
-    feeds server is nobody's failure and is not counted.
+    A failure is recorded on the row and repeated by the sweeper; after FAN_OUT_ATTEMPTS the row is parked. An outage
+    of the feeds server is nobody's failure and is not counted.
     """
     claim = _claim(item_id)
     if claim is None:
@@ -153,7 +159,7 @@ def fan_out(item_id: int) -> bool:
             return _fan_out(claim)
     except FeedsUnavailableError as error:
         _postpone(claim, str(error))
-    except Exception as error:  # noqa: BLE001 (whatever is wrong with one item must not stop the others)
+    except Exception as error:  # (whatever is wrong with one item must not stop the others)
         logger.exception("fan-out of item %s failed", item_id)
         _failed(claim, f"{type(error).__name__}: {error}")
     return False
@@ -232,7 +238,9 @@ def _enqueue_ranges(pks: Iterable[int]) -> None:
 
 
 def fan_out_range(range_id: int) -> bool:
-    """Serve one range of a large fan-out; whoever finishes the last range completes the delivery. True if this one is done."""
+    """Serve one range of a large fan-out; whoever finishes the last range completes the delivery. True if this one
+    is done.
+    """
     part = DeliveryRange.objects.select_related("delivery__item", "delivery__sender").filter(pk=range_id).first()
     if part is None:
         return False
@@ -253,7 +261,7 @@ def fan_out_range(range_id: int) -> bool:
     except FeedsUnavailableError as error:
         _postpone(claim, str(error))
         return False
-    except Exception as error:  # noqa: BLE001 (as in fan_out)
+    except Exception as error:  # (as in fan_out)
         logger.exception("fan-out of %s failed", part)
         _failed(claim, f"{type(error).__name__}: {error}")
         return False
@@ -298,7 +306,9 @@ def _deliver_to(entry: Entry, follower_ids: Sequence[int], caps: Sequence[int]) 
 def follower_parts(
     sender_id: int, low: int, high: int, minimum_level: int, size: int = PART
 ) -> Iterator[list[tuple[int, int]]]:
-    """The followers with low < id <= high of at least a level, as (id, level), `size` at a time, in the order of ids."""
+    """The followers with low < id <= high of at least a level, as (id, level), `size` at a time, in the order of
+    ids.
+    """
     while True:
         rows = fetch(FOLLOWERS, [sender_id, low, high, minimum_level, size])
         if rows:

@@ -1,12 +1,14 @@
-"""The home timeline: the page that merges inbox, pending deliveries and outboxes, verifies, and goes on in PostgreSQL.
+"""The home timeline: the page that merges inbox, pending deliveries and outboxes, verifies, and goes on in
+PostgreSQL.
 
-A page costs two SQL queries (context; verify and hydrate) and at most two round trips to Redis (read; forget, or ask for a window to
-be built), whatever the reader follows. Pending deliveries are read before the windows: an item that was committed is either
-still pending then, or in the windows by the time they are read.
+A page costs two SQL queries (context; verify and hydrate) and at most two round trips to Redis (read; forget, or ask
+for a window to be built), whatever the reader follows. Pending deliveries are read before the windows: an item that
+was committed is either still pending then, or in the windows by the time they are read.
 """
 
 import secrets
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -80,7 +82,9 @@ class Context:
 
 @dataclass(slots=True)
 class Walk:
-    """A page in the making: what is shown so far, how far down everything was looked at, and what Redis is to be told."""
+    """A page in the making: what is shown so far, how far down everything was looked at, and what Redis is to be
+    told.
+    """
 
     limit: int
     below: int
@@ -129,7 +133,8 @@ class Reading:
 
 
 def home_page(reader: User, *, last_id: int | None = None, limit: int = 20) -> Page:
-    """The items below `last_id` (exclusive, need not exist) that the reader's home shows, newest first, at most `limit`.
+    """The items below `last_id` (exclusive, need not exist) that the reader's home shows, newest first, at most
+    `limit`.
 
     Exact at every moment, whatever Redis holds or does not hold; without Redis it comes from PostgreSQL.
     """
@@ -158,10 +163,8 @@ def new_count(reader: User, *, since_id: int) -> tuple[int, bool]:
     walk = Walk(NEW_CAP, INFINITY)
     reading = None
     if cap_of(context.level):
-        try:
+        with suppress(FeedsUnavailableError):
             reading = _read(walk, context, NEW_CAP + 1)
-        except FeedsUnavailableError:
-            pass
     _tell(walk)
     ids = [item_id for item_id in reading.ids if item_id > since_id] if reading else []
     if reading and (reading.bound <= since_id or len(ids) > NEW_CAP):
@@ -184,7 +187,9 @@ def _context(reader: User, below: int) -> Context:
 
 
 def _from_windows(walk: Walk, context: Context) -> bool:
-    """Add a round of candidates from the windows, verified; whether the page wants another and the windows may have it."""
+    """Add a round of candidates from the windows, verified; whether the page wants another and the windows may have
+    it.
+    """
     count = walk.wanted
     reading = _read(walk, context, count)
     if reading is None or (len(reading.ids) < count and reading.bound > 0):

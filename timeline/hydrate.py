@@ -13,12 +13,12 @@ BELONGS = f"""
         AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = %(reader)s AND b.blocked_id = i.sender_id)
         AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = i.sender_id AND b.blocked_id = %(reader)s)
         AND NOT EXISTS (SELECT FROM relations_mute m WHERE m.muter_id = %(reader)s AND m.muted_id = i.sender_id)))
-"""
+"""  # noqa: S608 (constants)
 VERIFY_BODIES = f"""
     SELECT {BELONGS}, {SHOWN}, i.status = 'published', {COLUMNS} FROM unnest(%(ids)s::bigint[]) AS candidate (id)
     JOIN items_item i ON i.id = candidate.id JOIN accounts_user s ON s.id = i.sender_id
     ORDER BY i.id DESC
-"""  # noqa: S608 (constants)
+"""  # noqa: S608
 VERIFY_COUNT = f"""
     SELECT count(*) FROM unnest(%(ids)s::bigint[]) AS candidate (id)
     JOIN items_item i ON i.id = candidate.id JOIN accounts_user s ON s.id = i.sender_id
@@ -29,9 +29,9 @@ VERIFY_COUNT = f"""
 def verify_bodies(reader_id: int, ids: Sequence[int]) -> list[Sequence[Any]]:
     """What PostgreSQL says of the candidates, newest first: rows of (belongs, shown, published, *COLUMNS).
 
-    What does not belong into the reader's home may be forgotten by their inbox, and what is not published by every window; what
-    belongs but is not shown (its sender does not follow back, or is suspended) stays, because nobody tells the windows when
-    that changes.
+    What does not belong into the reader's home may be forgotten by their inbox, and what is not published by every
+    window; what belongs but is not shown (its sender does not follow back, or is suspended) stays, because nobody
+    tells the windows when that changes.
     """
     return list(fetch(VERIFY_BODIES, {"reader": reader_id, "ids": list(ids)})) if ids else []
 

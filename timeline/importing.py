@@ -222,7 +222,8 @@ def vacuum() -> None:
 
 def drop_windows(user_ids: list[int], say: Callable[[str], None]) -> None:
     """Lose whatever Redis holds under these ids: they are new to this database, but Redis may be older."""
-    windows = (Window(key(user_id)) for user_id in user_ids for key in (keys.inbox, keys.outbox))
+    kinds = (keys.inbox, keys.outbox, keys.tail)
+    windows = (Window(key(user_id)) for user_id in user_ids for key in kinds)
     try:
         while commands := [window.drop() for window in islice(windows, CHUNK)]:
             pipelined(feeds_for_tasks(), commands)

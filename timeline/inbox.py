@@ -1,4 +1,6 @@
-"""The inbox: the newest items that a reader follows, pushed by fan-out; and its tail, pulled while scrolling below its floor."""
+"""The inbox: the newest items that a reader follows, pushed by fan-out; and its tail, pulled while scrolling below
+its floor.
+"""
 
 from typing import ClassVar
 
@@ -12,7 +14,8 @@ from timeline.window import BUILD_SECONDS, Entry, Window, scored
 
 EPOCH_TRIES = 3
 
-# KEYS[1]; ARGV: from (exclusive), count, epoch, token, seconds to build. An unusable tail is put under construction at once.
+# KEYS[1]; ARGV: from (exclusive), count, epoch, token, seconds to build. An unusable tail is put under construction
+# at once.
 READ_TAIL = script(
     """
     local key = KEYS[1]
@@ -57,8 +60,8 @@ class Inbox(Window):
 class Tail:
     """The last hundred entries that a reader pulled below the inbox's floor: complete between `floor` and `top`.
 
-    A delivery that the inbox refuses drops the tail, and a tail is written only where the mark that its reading left still
-    stands: so it never lacks what was delivered after its snapshot.
+    A delivery that the inbox refuses drops the tail, and a tail is written only where the mark that its reading left
+    still stands: so it never lacks what was delivered after its snapshot.
     """
 
     LENGTH: ClassVar[int] = 100
@@ -69,7 +72,9 @@ class Tail:
         self.key = keys.tail(user_id)
 
     def reading(self, last_id: int, count: int, epoch: int, token: str) -> Command:
-        """Read `count` entries below `last_id`; where the tail does not reach, mark that `token` is about to pull it."""
+        """Read `count` entries below `last_id`; where the tail does not reach, mark that `token` is about to pull
+        it.
+        """
         return ("EVALSHA", READ_TAIL, 1, self.key, last_id, count, epoch, token, BUILD_SECONDS)
 
     @staticmethod
@@ -97,8 +102,8 @@ def cap_of(level: int) -> int:
 def materialise(user_id: int, token: str) -> bool:
     """Fill the inbox whose construction `token` began; True if it is in use now.
 
-    The reader is made known to the big-Vs that push to them before the snapshot; a follow in between changes the epoch, and
-    the whole is done again.
+    The reader is made known to the big-Vs that push to them before the snapshot; a follow in between changes the
+    epoch, and the whole is done again.
     """
     for _ in range(EPOCH_TRIES):
         level, epoch = fetch("SELECT level, window_epoch FROM accounts_user WHERE id = %s", [user_id])[0]

@@ -22,8 +22,9 @@ class DeliveryQuerySet(models.QuerySet["Delivery"]):
 class Delivery(models.Model):
     """An item whose fan-out is not complete. Readers add these items to their pages, so nobody waits for a worker.
 
-    Inserted in the transaction that publishes the item, deleted when every follower's window has it. `revision` grows when
-    the item is published again (approved, restored, shown to more): a fan-out deletes only the revision it worked for.
+    Inserted in the transaction that publishes the item, deleted when every follower's window has it. `revision`
+    grows when the item is published again (approved, restored, shown to more): a fan-out deletes only the revision
+    it worked for.
     """
 
     item = models.OneToOneField(Item, on_delete=models.CASCADE, primary_key=True, related_name="delivery")
@@ -66,7 +67,9 @@ class DeliveryRange(models.Model):
 
 
 class Backfill(models.Model):
-    """A demotion under way: while it is unfinished its sender's new items go to all followers, and the flag still stands."""
+    """A demotion under way: while it is unfinished its sender's new items go to all followers, and the flag still
+    stands.
+    """
 
     sender = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
     followers = models.IntegerField(help_text="Followers when it began.")

@@ -1,8 +1,8 @@
 """The pull: a reader's home timeline straight from PostgreSQL, for what no window holds.
 
-Bounded work: one index probe a followee finds the newest item of each; only followees whose newest can be among the wanted are
-read further (at most as many as items are wanted). At 1000 followees over a million posts the plain join takes 25 ms, because its
-plan flips; this takes what 1000 probes take.
+Bounded work: one index probe a followee finds the newest item of each; only followees whose newest can be among the
+wanted are read further (at most as many as items are wanted). At 1000 followees over a million posts the plain join
+takes 25 ms, because its plan flips; this takes what 1000 probes take.
 """
 
 from collections.abc import Sequence
@@ -12,7 +12,8 @@ from feedsite.connections import fetch
 from items.hydrate import COLUMNS
 from timeline.window import INFINITY, Entry
 
-# Whose items belong into the reader's home: the reader's own and the followees', neither blocked (by either) nor muted.
+# Whose items belong into the reader's home: the reader's own and the followees', neither blocked (by either) nor
+# muted.
 SENDERS = """
     SELECT f.followee_id AS id FROM relations_follow f WHERE f.follower_id = %(reader)s
         AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = %(reader)s AND b.blocked_id = f.followee_id)
@@ -20,8 +21,8 @@ SENDERS = """
         AND NOT EXISTS (SELECT FROM relations_mute m WHERE m.muter_id = %(reader)s AND m.muted_id = f.followee_id)
     UNION ALL SELECT %(reader)s::bigint
 """
-# Whether a sender's item belongs into a home timeline at all. Mutuals' items do, whoever follows whom just now: `SHOWN` decides
-# at the reading, so that no window has to hear of a follow in the other direction.
+# Whether a sender's item belongs into a home timeline at all. Mutuals' items do, whoever follows whom just now:
+# `SHOWN` decides at the reading, so that no window has to hear of a follow in the other direction.
 IN_TIMELINE = """
     i.status = 'published' AND i.reply_to_id IS NULL AND (i.visibility <> 'self' OR i.sender_id = %(reader)s)
 """
@@ -76,7 +77,9 @@ COUNT_ABOVE = f"""
 
 
 def pull_entries(reader_id: int, count: int) -> tuple[int, list[Entry], int]:
-    """The newest `count` entries that belong into a reader's window, as (window epoch, entries, floor), in one snapshot."""
+    """The newest `count` entries that belong into a reader's window, as (window epoch, entries, floor), in one
+    snapshot.
+    """
     rows = fetch(PULL_ENTRIES, {"reader": reader_id, "below": INFINITY, "count": count + 1})
     entries = [Entry(row[1], row[2]) for row in rows if row[1] is not None]
     floor = entries[count].item_id if len(entries) > count else 0

@@ -35,7 +35,9 @@ def cancel_backfill(sender: type[User], user: User, **kwargs: Any) -> None:
 
 @receiver(levels_lowered)
 def shorten_inboxes(sender: type[User], user_ids_by_level: dict[int, list[int]], **kwargs: Any) -> None:
-    """Give back the memory. What is not trimmed now, for want of Redis, is trimmed by the next delivery or expires."""
+    """Give back the memory. What is not trimmed now, for want of Redis, is trimmed by the next delivery or
+    expires.
+    """
     commands = [
         Inbox(user_id).settle(cap_of(level)) if cap_of(level) else Inbox(user_id).drop()
         for level, user_ids in user_ids_by_level.items()

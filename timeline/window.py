@@ -13,19 +13,19 @@ A key without `floor` is no window. Ids are positive, so the score of `epoch` ke
 
 How a window stays exact, whoever dies when:
 
-- `begin` comes before the builder's SQL snapshot, and a window under construction takes deliveries. So an item committed after
-  the snapshot is delivered into it, and one committed before is in the snapshot.
+- `begin` comes before the builder's SQL snapshot, and a window under construction takes deliveries. So an item
+  committed after the snapshot is delivered into it, and one committed before is in the snapshot.
 - `complete` needs the token of `begin`: a window that was dropped, flushed or begun anew in between is not completed.
 - Trimming raises the floor in the step that removes the entries.
-- What a delivery put below the floor, or into a key that is no window, is taken out by `settle`; readers do not see it in
-  between, because they look above the floor only.
-- `forget` (lazy delete) is refused for another epoch, or later than `FORGET_WITHIN` after the reading that asks for it: a slow
-  reader cannot take out what has become visible, and been delivered again, in the meantime.
+- What a delivery put below the floor, or into a key that is no window, is taken out by `settle`; readers do not see
+  it in between, because they look above the floor only.
+- `forget` (lazy delete) is refused for another epoch, or later than `FORGET_WITHIN` after the reading that asks for
+  it: a slow reader cannot take out what has become visible, and been delivered again, in the meantime.
 """
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import redis
 from django.conf import settings
@@ -142,8 +142,8 @@ class Entry:
 class Slice:
     """What was read of a window: entries newest first, complete above `bound`.
 
-    `bound` is the window's floor, or just below the last entry where more entries follow. `read_at` is the server's clock in
-    ms. A slice of no window (lost, never built, under construction) has bound `INFINITY` and no entries.
+    `bound` is the window's floor, or just below the last entry where more entries follow. `read_at` is the server's
+    clock in ms. A slice of no window (lost, never built, under construction) has bound `INFINITY` and no entries.
     """
 
     entries: tuple[int, ...]
@@ -173,8 +173,8 @@ def to_score(reply: bytes) -> int:
 class Window:
     """One window of one user, for entries and readers alike; the key is computed once.
 
-    Methods named after a command return it for `connections.pipelined`, so that a page costs one round trip whatever it
-    reads; `slice` understands the reply of `reading`.
+    Methods named after a command return it for `connections.pipelined`, so that a page costs one round trip whatever
+    it reads; `slice` understands the reply of `reading`.
     """
 
     ttl: ClassVar[int] = int(settings.WINDOW_TTL.total_seconds())
@@ -221,7 +221,9 @@ class Window:
         return ("EVALSHA", FORGET, 1, self.key, read.epoch, deadline, *members)
 
     def settle(self, cap: int) -> Command:
-        """Take out what does not count and trim to `cap` entries, raising the floor; deletes a key that is no window."""
+        """Take out what does not count and trim to `cap` entries, raising the floor; deletes a key that is no
+        window.
+        """
         return ("EVALSHA", SETTLE, 1, self.key, cap)
 
     def merge(self, entries: Sequence[Entry], floor: int) -> Command:
@@ -239,12 +241,12 @@ def scored(entries: Iterable[Entry]) -> list[str | int]:
 
 
 def deliver(client: redis.Redis, entry: Entry, windows: Sequence[str], caps: Sequence[int]) -> list[str]:
-    """Deliver an entry into many windows; the keys of those that did not take it (no window, or below its floor) or that are
-    under construction.
+    """Deliver an entry into many windows; the keys of those that did not take it (no window, or below its floor) or
+    that are under construction.
 
-    ZSCORE, ZADD and ZCARD of one key each: this works on a cluster and costs two thirds of a script. What the replies show to
-    be no window, below the floor, or over its cap by the slack, is settled at the end, in one more round trip. Doing it twice,
-    late or out of order changes nothing.
+    ZSCORE, ZADD and ZCARD of one key each: this works on a cluster and costs two thirds of a script. What the
+    replies show to be no window, below the floor, or over its cap by the slack, is settled at the end, in one more
+    round trip. Doing it twice, late or out of order changes nothing.
     """
     replies = _delivery_replies(client, entry, windows)
     score = entry.item_id
@@ -264,7 +266,7 @@ def deliver(client: redis.Redis, entry: Entry, windows: Sequence[str], caps: Seq
     return refused
 
 
-def _delivery_replies(client: redis.Redis, entry: Entry, windows: Sequence[str]) -> list[bytes | int | None]:
+def _delivery_replies(client: redis.Redis, entry: Entry, windows: Sequence[str]) -> list[Any]:
     # RESP by hand: packing these commands costs four times what the server needs to run them.
     score, member = b"%d" % entry.item_id, entry.member.encode()
     template = (
@@ -273,19 +275,19 @@ def _delivery_replies(client: redis.Redis, entry: Entry, windows: Sequence[str])
         b"*2\r\n$5\r\nZCARD\r\n$%%d\r\n%%b\r\n"
     ) % (len(score), score, len(member), member)
     keys = [key.encode() for key in windows]
-    replies: list[bytes | int | None] = []
+    replies: list[Any] = []
     connection = client.connection_pool.get_connection()
     try:
         waiting = 0
         for first in range(0, len(keys), PIPELINE_LENGTH):
             chunk = keys[first : first + PIPELINE_LENGTH]
-            connection.send_packed_command([b"".join([template % ((len(key), key) * 3) for key in chunk])])
+            connection.send_packed_command([b"".join([template % ((len(key), key) * 3) for key in chunk])])  # type: ignore[no-untyped-call]
             if waiting:
                 replies += [connection.read_response() for _ in range(waiting)]
             waiting = 3 * len(chunk)
         replies += [connection.read_response() for _ in range(waiting)]
     except BaseException:
-        connection.disconnect()  # replies may still be under way
+        connection.disconnect()  # type: ignore[no-untyped-call]  # replies may still be under way
         raise
     finally:
         client.connection_pool.release(connection)

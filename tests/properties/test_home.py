@@ -1,4 +1,6 @@
-"""The test that matters most: whatever happens, in whatever order, every page of every home is what the SQL oracle says."""
+"""The test that matters most: whatever happens, in whatever order, every page of every home is what the SQL oracle
+says.
+"""
 
 from collections.abc import Callable
 from datetime import timedelta

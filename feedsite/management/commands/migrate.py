@@ -1,16 +1,18 @@
 """`migrate`, which waits for a lock at most `--lock-timeout` seconds."""
 
-from argparse import ArgumentParser
 from typing import Any
 
+from django.core.management.base import CommandParser
 from django.core.management.commands.migrate import Command as MigrateCommand
 from django.db import connections
 
 
 class Command(MigrateCommand):
-    """DDL that waits behind a long query makes every reader behind it wait too: give up instead, and run it again later."""
+    """DDL that waits behind a long query makes every reader behind it wait too: give up instead, and run it again
+    later.
+    """
 
-    def add_arguments(self, parser: ArgumentParser) -> None:
+    def add_arguments(self, parser: CommandParser) -> None:
         super().add_arguments(parser)
         parser.add_argument(
             "--lock-timeout", type=int, default=5, help="Seconds to wait for a lock (default 5)."

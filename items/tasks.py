@@ -1,0 +1,11 @@
+"""Celery tasks of items."""
+
+from celery import shared_task
+
+from items import actions
+
+
+@shared_task(name="items.forget_idempotency_keys")
+def forget_idempotency_keys() -> None:
+    """Periodic: drop the idempotency keys that are a day old."""
+    actions.forget_idempotency_keys()

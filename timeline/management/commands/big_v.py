@@ -1,0 +1,52 @@
+"""`big_v USERNAME on|off`: make a big-V, or demote one and wait until every follower's inbox is filled."""
+
+import time
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+from tqdm import tqdm
+
+from accounts import big_v
+from accounts.models import User
+from timeline import backfill
+from timeline.models import Backfill
+
+POLL_SECONDS = 0.2
+WORKER_SECONDS = 3.0
+"""When nothing has moved for so long no worker is there, and the command does the work itself."""
+
+
+class Command(BaseCommand):
+    help = "Make a user big-V (on), or demote them (off): fills the inboxes of all followers, then flips the flag."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("username")
+        parser.add_argument("state", choices=["on", "off"])
+
+    def handle(self, *args: Any, username: str, state: str, **options: Any) -> None:
+        user = User.objects.named(username).first()
+        if user is None:
+            raise CommandError(f"There is no user {username}.")
+        if state == "on":
+            new = big_v.make_big_v(user=user)
+            self.stdout.write(f"{user.username} is big-V{'' if new else ' already'}.")
+        elif not big_v.demote(user=user):
+            self.stdout.write(f"{user.username} is no big-V.")
+        else:
+            self._wait(user)
+
+    def _wait(self, user: User) -> None:
+        job = Backfill.objects.filter(sender=user).latest("pk")
+        moved = time.monotonic()
+        with tqdm(total=job.followers, initial=job.done, unit="follower", disable=None) as bar:
+            while job.finished_at is None and job.cancelled_at is None:
+                if time.monotonic() - moved > WORKER_SECONDS:
+                    backfill.run(job.pk)
+                time.sleep(POLL_SECONDS)
+                job.refresh_from_db()
+                if job.done > bar.n:
+                    moved = time.monotonic()
+                    bar.update(job.done - bar.n)
+        if job.cancelled_at is not None:
+            raise CommandError(f"The demotion was cancelled: {user.username} was made big-V again.")
+        self.stdout.write(f"{user.username} is no big-V any more; {job.done} followers' inboxes were filled.")
