@@ -1,16 +1,16 @@
 """Errors that no view answers: JSON under /api/, a page elsewhere; an outage of PostgreSQL is a 503, never a 500."""
 
+import logging
 import sys
 from collections.abc import Callable
 
-from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseForbidden
 from django.template import TemplateDoesNotExist, loader
 from django.views import csrf, defaults
 
-from feedsite.rest import RETRY_AFTER, FeedResponse, OutageError, Problem
+from feedsite.rest import OUTAGES, RETRY_AFTER, FeedResponse, OutageError, Problem
 
-OUTAGES = (OperationalError, InterfaceError)
+logger = logging.getLogger(__name__)
 
 
 class OutageMiddleware:
@@ -23,7 +23,10 @@ class OutageMiddleware:
         return self.get_response(request)
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponseBase | None:
-        return unavailable(request) if isinstance(exception, OUTAGES) else None
+        if not isinstance(exception, OUTAGES):
+            return None
+        logger.error("PostgreSQL failed a request: %s", exception)
+        return unavailable(request)
 
 
 def _is_api(request: HttpRequest) -> bool:

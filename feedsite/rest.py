@@ -4,6 +4,7 @@ Whatever comes in, the answer is JSON and the caller's fault is a 4xx; a server 
 """
 
 import json
+import logging
 import math
 import re
 from collections.abc import Mapping, Sequence
@@ -34,6 +35,8 @@ from rest_framework.views import exception_handler as default_exception_handler
 
 from feedsite import rates
 
+logger = logging.getLogger(__name__)
+
 BODY_BYTES = 64 * 1024
 DEPTH = 32
 PAGE = 20
@@ -42,6 +45,7 @@ MAX_ID = 2**53
 RETRY_AFTER = 2
 """Seconds that a client is asked to wait after an outage."""
 
+OUTAGES = (OperationalError, InterfaceError)
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 BODY_METHODS = frozenset({"POST", "PATCH"})
 JSON_TYPE = "application/json"
@@ -278,7 +282,8 @@ class Problem(msgspec.Struct):
 
 def exception_handler(exc: Exception, context: dict[str, Any]) -> Response | None:
     """DRF's, and what Django raises: outages, bodies that cannot be read, requests that cannot be meant well."""
-    if isinstance(exc, OperationalError | InterfaceError):
+    if isinstance(exc, OUTAGES):
+        logger.error("PostgreSQL failed a request: %s", exc)
         exc = OutageError()
     elif isinstance(exc, RequestDataTooBig):
         exc = PayloadTooLargeError()
