@@ -14,8 +14,8 @@ def deactivate(*, user: User) -> bool:
 @transaction.atomic
 def reactivate(*, user: User) -> bool:
     """Let a user be seen again; True if they were not active. Windows may have forgotten what they published."""
-    if not User.objects.filter(pk=user.pk, is_active=False).update(is_active=True):
+    if User.objects.active().filter(pk=user.pk).exists():
         return False
-    user.is_active = True
+    # The receivers lock many users, this one among them, in the order of ids: so the row is written after them.
     reactivated.send(sender=User, user=user)
-    return True
+    return bool(User.objects.filter(pk=user.pk, is_active=False).update(is_active=True))

@@ -96,15 +96,18 @@ def fold_follower_counts() -> list[int]:
     """Add the staged changes to `User.follower_count`; the ids of the users whose count changed.
 
     One statement: a change is counted either in the table or in the column, never in both or in neither. Two at once
-    do not count twice, because a row can be deleted only once.
+    do not count twice, because a row can be deleted only once. The users are locked in the order of ids, as everybody
+    does who changes many.
     """
     with connection.cursor() as cursor:
         cursor.execute(
             """
             WITH folded AS (DELETE FROM relations_followercountchange RETURNING user_id, change),
-                 sums AS (SELECT user_id, sum(change) AS change FROM folded GROUP BY user_id ORDER BY user_id)
+                 sums AS (SELECT user_id, sum(change) AS change FROM folded GROUP BY user_id),
+                 locked AS (SELECT id FROM accounts_user WHERE id IN (SELECT user_id FROM sums)
+                            ORDER BY id FOR NO KEY UPDATE)
             UPDATE accounts_user u SET follower_count = u.follower_count + s.change
-            FROM sums s WHERE u.id = s.user_id RETURNING u.id
+            FROM sums s JOIN locked l ON l.id = s.user_id WHERE u.id = s.user_id RETURNING u.id
             """
         )
         return [row[0] for row in cursor.fetchall()]
