@@ -1,0 +1,104 @@
+"""Big-V by hand and by threshold; the news of it is part of the transaction."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.dispatch import Signal
+
+from accounts.big_v import demote, make_big_v, upgrade_big_vs
+from accounts.models import User
+from accounts.signals import big_v_demotion_requested, big_v_made
+from relations import actions
+from relations.tasks import fold_follower_counts
+from tests.factories import UserFactory
+
+pytestmark = pytest.mark.django_db
+
+News = list[tuple[str, int, bool]]
+
+
+@pytest.fixture
+def news() -> Iterator[News]:
+    """What was announced: the news, who, and the flag in the database at that moment."""
+    heard: News = []
+
+    def listen(name: str, signal: Signal) -> Any:
+        def hear(user: User, **kwargs: Any) -> None:
+            assert connection.in_atomic_block
+            heard.append((name, user.pk, User.objects.get(pk=user.pk).is_big_v))
+
+        signal.connect(hear)
+        return signal, hear
+
+    listeners = [listen("made", big_v_made), listen("demotion", big_v_demotion_requested)]
+    yield heard
+    for signal, hear in listeners:
+        signal.disconnect(hear)
+
+
+def test_made(news: News) -> None:
+    user, other = UserFactory.create(), UserFactory.create()
+    assert make_big_v(user=user) is True
+    assert User.objects.get(pk=user.pk).is_big_v
+    assert not User.objects.get(pk=other.pk).is_big_v
+    assert news == [("made", user.pk, True)]
+
+
+def test_making_a_big_v_again_takes_back_a_demotion(news: News) -> None:
+    user = UserFactory.create(is_big_v=True)
+    assert make_big_v(user=user) is False
+    assert news == [("made", user.pk, True)]
+
+
+def test_a_demotion_is_asked_for_and_the_flag_stands(news: News) -> None:
+    user = UserFactory.create(is_big_v=True)
+    assert demote(user=user) is True
+    assert news == [("demotion", user.pk, True)]
+    assert User.objects.get(pk=user.pk).is_big_v
+
+
+def test_only_big_vs_are_demoted(news: News) -> None:
+    assert demote(user=UserFactory.create()) is False
+    assert news == []
+
+
+def test_a_stale_user_does_not_decide(news: News) -> None:
+    """The row does, locked: the caller may have read the user long ago."""
+    user = UserFactory.create()
+    User.objects.filter(pk=user.pk).update(is_big_v=True, follower_count=7, window_epoch=9)
+    assert make_big_v(user=user) is False
+    assert demote(user=user) is True
+    after = User.objects.get(pk=user.pk)
+    assert (after.follower_count, after.window_epoch) == (7, 9)
+
+
+def test_the_threshold_only_upgrades(settings: Any, news: News) -> None:
+    settings.BIG_V_THRESHOLD = 10
+    below, at, unnamed = (UserFactory.create(follower_count=count) for count in (9, 10, 11))
+    already, fallen = (UserFactory.create(follower_count=count, is_big_v=True) for count in (12, 3))
+    assert upgrade_big_vs([user.pk for user in (below, at, already, fallen)]) == [at.pk]
+    flags = dict(User.objects.values_list("pk", "is_big_v"))
+    assert flags == {below.pk: False, at.pk: True, unnamed.pk: False, already.pk: True, fallen.pk: True}
+    assert news == [("made", at.pk, True)]
+
+
+def test_no_threshold_no_upgrade(settings: Any) -> None:
+    settings.BIG_V_THRESHOLD = 0
+    assert upgrade_big_vs([UserFactory.create(follower_count=1_000_000).pk]) == []
+    assert not User.objects.filter(is_big_v=True).exists()
+
+
+def test_folding_upgrades_who_has_reached_it(settings: Any) -> None:
+    settings.BIG_V_THRESHOLD = 2
+    star = UserFactory.create()
+    fans = UserFactory.create_batch(2)
+    actions.follow(follower=fans[0], followee=star)
+    fold_follower_counts()
+    assert not User.objects.get(pk=star.pk).is_big_v
+    actions.follow(follower=fans[1], followee=star)
+    fold_follower_counts()
+    after = User.objects.get(pk=star.pk)
+    assert (after.is_big_v, after.follower_count) == (True, 2)
+    assert User.objects.filter(is_big_v=True).count() == 1

@@ -1,0 +1,172 @@
+"""Levels rise at once and fall by the periodic task, which announces it after the commit."""
+
+import threading
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import connection, transaction
+from django.utils import timezone
+
+from accounts import tasks
+from accounts.levels import lower_levels, touch
+from accounts.models import Level, User
+from accounts.signals import levels_lowered
+from tests.at_once import at_once
+from tests.factories import UserFactory
+
+pytestmark = pytest.mark.django_db
+committed = pytest.mark.django_db(transaction=True)
+
+News = list[dict[int, list[int]]]
+
+
+def seen(ago: timedelta | None, **fields: Any) -> User:
+    return UserFactory.create(last_seen_at=None if ago is None else timezone.now() - ago, **fields)
+
+
+@pytest.fixture
+def news() -> Iterator[News]:
+    """What `levels_lowered` announced."""
+    heard: News = []
+
+    def hear(user_ids_by_level: dict[int, list[int]], **kwargs: Any) -> None:
+        assert not connection.in_atomic_block
+        heard.append({level: sorted(users) for level, users in user_ids_by_level.items()})
+
+    levels_lowered.connect(hear)
+    yield heard
+    levels_lowered.disconnect(hear)
+
+
+@pytest.mark.parametrize("level", [Level.DORMANT, Level.MONTHLY, Level.WEEKLY])
+@pytest.mark.parametrize("ago", [None, timedelta(minutes=1), timedelta(days=3)])
+def test_being_seen_raises_to_the_top_and_makes_windows_unusable(level: Level, ago: timedelta | None) -> None:
+    user, other = seen(ago, level=level), seen(None, level=level)
+    before = timezone.now()
+    assert touch(user.pk) is True
+    user.refresh_from_db()
+    assert (user.level, user.window_epoch) == (Level.DAILY, 2)
+    assert user.last_seen_at is not None
+    assert abs(user.last_seen_at - before) < timedelta(minutes=1)
+    other.refresh_from_db()
+    assert (other.level, other.window_epoch, other.last_seen_at) == (level, 1, None)
+
+
+def test_being_seen_is_written_once_in_the_interval(settings: Any) -> None:
+    user = seen(settings.LAST_SEEN_INTERVAL - timedelta(minutes=1))
+    assert touch(user.pk) is False
+    assert User.objects.get(pk=user.pk).last_seen_at == user.last_seen_at
+
+    user = seen(settings.LAST_SEEN_INTERVAL + timedelta(seconds=1))
+    assert touch(user.pk) is False
+    after = User.objects.get(pk=user.pk)
+    assert after.last_seen_at is not None
+    assert timezone.now() - after.last_seen_at < timedelta(minutes=1)
+    assert (after.level, after.window_epoch) == (Level.DAILY, 1)
+
+
+def test_nobody_is_not_seen() -> None:
+    assert touch(12345) is False
+
+
+@committed
+def test_two_requests_at_once_raise_once() -> None:
+    for _ in range(5):
+        user = seen(None, level=Level.DORMANT)
+        assert sorted(at_once(*[lambda user=user: touch(user.pk)] * 4)) == [False, False, False, True]
+        user.refresh_from_db()
+        assert (user.level, user.window_epoch) == (Level.DAILY, 2)
+
+
+DAY = timedelta(days=1)
+MINUTE = timedelta(minutes=1)
+"""A slow machine does not cross an age by chance."""
+
+
+@pytest.mark.parametrize(
+    ("level", "ago", "lowered"),
+    [
+        (3, timedelta(0), 3),
+        (3, DAY - MINUTE, 3),
+        (3, DAY + MINUTE, 2),
+        (3, 7 * DAY - MINUTE, 2),
+        (3, 7 * DAY + MINUTE, 1),
+        (3, 30 * DAY - MINUTE, 1),
+        (3, 30 * DAY + MINUTE, 0),
+        (2, DAY + MINUTE, 2),
+        (2, 7 * DAY + MINUTE, 1),
+        (2, 31 * DAY, 0),
+        (1, 29 * DAY, 1),
+        (1, 30 * DAY + MINUTE, 0),
+        (0, timedelta(0), 0),
+        (0, 400 * DAY, 0),
+        (1, timedelta(0), 1),
+    ],
+)
+@pytest.mark.parametrize("ever_seen", [True, False])
+def test_ages_decide(level: int, ago: timedelta, lowered: int, ever_seen: bool) -> None:
+    """Who was never seen counts as seen when they joined; nobody rises."""
+    user = seen(ago if ever_seen else None, level=level, date_joined=timezone.now() - (40 * DAY if ever_seen else ago))
+    assert lower_levels() == (level != lowered)
+    user.refresh_from_db()
+    assert (user.level, user.window_epoch) == (lowered, 1)
+
+
+@committed
+def test_batches_are_announced_after_their_commit(news: News) -> None:
+    weekly = [seen(2 * DAY).pk for _ in range(5)]
+    dormant = [seen(99 * DAY, level=1).pk for _ in range(2)]
+    seen(timedelta(0))
+    assert lower_levels(batch=2) == 7
+    assert news == [{2: weekly[:2]}, {2: weekly[2:4]}, {2: weekly[4:]}, {0: dormant}]
+    assert lower_levels(batch=2) == 0
+    assert len(news) == 4
+
+
+@committed
+def test_a_batch_that_does_not_commit_is_not_announced(news: News) -> None:
+    user = seen(2 * DAY)
+    with transaction.atomic():
+        assert lower_levels() == 1
+        transaction.set_rollback(True)
+    assert news == []
+    assert User.objects.get(pk=user.pk).level == Level.DAILY
+
+
+@committed
+def test_who_is_being_changed_waits_for_the_next_time() -> None:
+    busy, idle = seen(2 * DAY), seen(2 * DAY)
+    locked, done = threading.Event(), threading.Event()
+
+    def change() -> None:
+        with transaction.atomic():
+            User.objects.select_for_update().get(pk=busy.pk)
+            locked.set()
+            assert done.wait(30)
+
+    def lower() -> int:
+        assert locked.wait(30)
+        try:
+            return lower_levels()
+        finally:
+            done.set()
+
+    assert at_once(change, lower) == [None, 1]
+    assert User.objects.get(pk=idle.pk).level == Level.WEEKLY
+    assert User.objects.get(pk=busy.pk).level == Level.DAILY
+    tasks.lower_levels()
+    assert User.objects.get(pk=busy.pk).level == Level.WEEKLY
+
+
+@committed
+def test_lowering_and_being_seen_at_once_ends_at_the_top() -> None:
+    for _ in range(5):
+        user = seen(2 * DAY)
+        results = at_once(lambda user=user: touch(user.pk), lower_levels)
+        user.refresh_from_db()
+        assert user.level == Level.DAILY
+        # Raised only if it had been lowered, and the epoch tells.
+        assert results in ([False, 0], [True, 1])
+        assert user.window_epoch == 1 + results[0]
