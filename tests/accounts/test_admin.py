@@ -1,0 +1,155 @@
+"""The admin as its pages: what they show, what their actions do, and what they must not write."""
+
+from typing import Any
+
+import pytest
+from django.contrib.auth import authenticate
+from django.test import Client
+from django.urls import reverse
+
+from accounts.models import Level, User
+from relations import actions
+from tests.admin import act, text
+from tests.factories import UserFactory
+from timeline.models import Backfill
+
+pytestmark = pytest.mark.django_db
+
+USERS = "/admin/accounts/user/"
+
+
+def test_the_list_counts_followers_exactly_in_one_query(admin_client: Client, django_assert_num_queries: Any) -> None:
+    """Also those that are staged and not yet folded."""
+    star = UserFactory.create(username="star", follower_count=40)
+    for fan in UserFactory.create_batch(3):
+        actions.follow(follower=fan, followee=star)
+    with django_assert_num_queries(6):  # session, user, count, rows, two for the dates
+        page = text(admin_client.get(USERS))
+    assert '<td class="field-followers">43</td>' in page
+    UserFactory.create_batch(20)
+    with django_assert_num_queries(6):
+        admin_client.get(USERS)
+
+
+def test_the_list_sorts_by_exact_followers(admin_client: Client) -> None:
+    few, many = UserFactory.create(follower_count=1), UserFactory.create(follower_count=0)
+    for fan in UserFactory.create_batch(2):
+        actions.follow(follower=fan, followee=many)
+    page = text(admin_client.get(USERS, {"o": "-5"}))
+    assert page.index(f">{many.username}<") < page.index(f">{few.username}<")
+
+
+@pytest.mark.parametrize(
+    ("query", "shown"),
+    [
+        ({"is_big_v__exact": "1"}, {"star"}),
+        ({"level__exact": "1"}, {"quiet"}),
+        ({"is_active__exact": "0"}, {"gone"}),
+        ({"is_staff__exact": "1"}, {"admin"}),
+        ({"q": "TAR"}, {"star"}),
+        ({"q": "silent one"}, {"quiet"}),
+    ],
+)
+def test_filters_and_search(admin_client: Client, query: dict[str, str], shown: set[str]) -> None:
+    UserFactory.create(username="star", is_big_v=True)
+    UserFactory.create(username="quiet", display_name="The Silent One", level=Level.MONTHLY)
+    UserFactory.create(username="gone", is_active=False)
+    response = admin_client.get(USERS, query)
+    assert {user.username for user in response.context["cl"].result_list} == shown
+
+
+def test_make_big_v(admin_client: Client) -> None:
+    one, two, other = UserFactory.create_batch(3)
+    page = text(act(admin_client, USERS, "make_big_v", one, two))
+    assert "2 users made big-V." in page
+    assert set(User.objects.filter(is_big_v=True)) == {one, two}
+    assert not User.objects.get(pk=other.pk).is_big_v
+
+
+def test_demotion_asks_first_and_names_the_followers(admin_client: Client) -> None:
+    star = UserFactory.create(username="star", is_big_v=True, follower_count=1_200)
+    plain = UserFactory.create(username="plain")
+    for fan in UserFactory.create_batch(2):
+        actions.follow(follower=fan, followee=star)
+    page = text(act(admin_client, USERS, "demote", star, plain))
+    assert "1,202 followers</strong>" in page
+    assert "plain" not in page
+    assert not Backfill.objects.exists()
+
+    page = text(act(admin_client, USERS, "demote", star, confirmed="yes"))
+    assert "1 user being demoted" in page
+    assert Backfill.objects.get(sender=star).followers == 1_202
+    assert User.objects.get(pk=star.pk).is_big_v
+
+
+def test_making_big_v_again_cancels_the_demotion(admin_client: Client) -> None:
+    star = UserFactory.create(is_big_v=True)
+    act(admin_client, USERS, "demote", star, confirmed="yes")
+    act(admin_client, USERS, "make_big_v", star)
+    assert Backfill.objects.get(sender=star).cancelled_at is not None
+    assert User.objects.get(pk=star.pk).is_big_v
+
+
+def test_nobody_to_demote(admin_client: Client) -> None:
+    page = text(act(admin_client, USERS, "demote", UserFactory.create()))
+    assert "None of them is big-V." in page
+
+
+def test_deactivate_and_reactivate_but_never_oneself(admin_client: Client, admin_user: User) -> None:
+    user = UserFactory.create()
+    text(act(admin_client, USERS, "deactivate", user, admin_user))
+    assert list(User.objects.filter(is_active=False)) == [user]
+    text(act(admin_client, USERS, "reactivate", user))
+    assert not User.objects.filter(is_active=False).exists()
+
+
+def test_an_edit_writes_what_was_edited_and_nothing_else(admin_client: Client) -> None:
+    """Follows, levels and big-V change while the form is open."""
+    user = UserFactory.create(username="user")
+    page = admin_client.get(f"{USERS}{user.pk}/change/")
+    form = page.context["adminform"].form
+    data = {name: value for name in form.fields if (value := form[name].value()) not in (None, False)}
+    User.objects.filter(pk=user.pk).update(window_epoch=9, follower_count=5, following_count=4, level=1, is_big_v=True)
+    data |= {"display_name": "New name", "is_big_v": "", "level": "0"}
+    text(admin_client.post(f"{USERS}{user.pk}/change/", data, follow=True))
+    after = User.objects.get(pk=user.pk)
+    assert after.display_name == "New name"
+    assert (after.window_epoch, after.follower_count, after.following_count, after.level, after.is_big_v) == (
+        9, 5, 4, 1, True,
+    )  # fmt: skip
+
+
+def test_a_new_password_is_all_that_its_form_writes(admin_client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    user = UserFactory.create(username="user")
+    url = reverse("admin:auth_user_password_change", args=[user.pk])
+    written: list[Any] = []
+    save = User.save
+
+    def noted(self: User, **options: Any) -> None:
+        written.append(options.get("update_fields"))
+        save(self, **options)
+
+    monkeypatch.setattr(User, "save", noted)
+    secret = "a long and new passphrase"
+    text(admin_client.post(url, {"password1": secret, "password2": secret, "usable_password": "true"}, follow=True))
+    assert authenticate(username="user", password=secret) == user
+    assert written == [["password"]]
+
+
+def test_users_are_created_by_the_rules_of_names(admin_client: Client) -> None:
+    data = {"username": "newcomer", "usable_password": "true"}
+    data |= {"password1": "a long and new passphrase", "password2": "a long and new passphrase"}
+    text(admin_client.post(f"{USERS}add/", data, follow=True))
+    user = User.objects.get(username="newcomer")
+    assert user.check_password("a long and new passphrase")
+    for wrong in ("NEWCOMER", "admin", "two words", ""):
+        page = text(admin_client.post(f"{USERS}add/", data | {"username": wrong}))
+        assert "errorlist" in page
+    assert User.objects.count() == 2
+
+
+def test_users_are_never_deleted(admin_client: Client) -> None:
+    user = UserFactory.create()
+    assert admin_client.post(f"{USERS}{user.pk}/delete/", {"post": "yes"}).status_code == 403
+    act(admin_client, USERS, "delete_selected", user, post="yes")
+    assert User.objects.filter(pk=user.pk).exists()

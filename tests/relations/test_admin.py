@@ -1,0 +1,47 @@
+"""Relations in the admin: to look at, whatever the tables hold."""
+
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test import Client
+
+from relations import actions
+from relations.models import Follow
+from tests.factories import UserFactory
+
+pytestmark = pytest.mark.django_db
+
+PAIRS = {"follow": ("follower", "followee"), "block": ("blocker", "blocked"), "mute": ("muter", "muted")}
+
+
+@pytest.mark.parametrize("name", ["follow", "block", "mute"])
+def test_relations_are_to_look_at(admin_client: Client, name: str) -> None:
+    one, two, three = UserFactory.create_batch(3)
+    verb: Any = {"follow": actions.follow, "block": actions.block, "mute": actions.mute}[name]
+    for first, second in ((one, two), (two, three), (one, three)):
+        verb(**dict(zip(PAIRS[name], (first, second), strict=True)))
+    url = f"/admin/relations/{name}/"
+
+    def pairs(**query: str) -> set[tuple[int, int]]:
+        rows = admin_client.get(url, query).context["cl"].result_list
+        return {tuple(getattr(row, f"{side}_id") for side in PAIRS[name]) for row in rows}
+
+    assert pairs() == {(one.pk, two.pk), (two.pk, three.pk), (one.pk, three.pk)}
+    assert pairs(q=str(two.pk)) == {(one.pk, two.pk), (two.pk, three.pk)}
+    assert pairs(q="somebody") == set()
+    assert admin_client.get(f"{url}add/").status_code == 403
+
+
+def test_long_tables_are_estimated(admin_client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beyond the exact length a whole table's is PostgreSQL's estimate, and a filtered list ends."""
+    monkeypatch.setattr("feedsite.paginator.EXACT_UP_TO", 3)
+    one, *others = UserFactory.create_batch(6)
+    for other in others:
+        actions.follow(follower=one, followee=other)
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE relations_follow")
+    Follow.objects.filter(followee=others[0]).delete()
+    assert admin_client.get("/admin/relations/follow/").context["cl"].paginator.count == 5
+    assert admin_client.get("/admin/relations/follow/", {"q": one.pk}).context["cl"].paginator.count == 3
+    assert admin_client.get("/admin/relations/follow/", {"q": others[1].pk}).context["cl"].paginator.count == 1
