@@ -212,7 +212,7 @@ def test_windows_of_an_older_database_are_dropped(load: Load, feeds: redis.Redis
     with connection.cursor() as cursor:
         cursor.execute("SELECT nextval(pg_get_serial_sequence('accounts_user', 'id'))")
         (last,) = cursor.fetchone()
-    stale = [key(last + 1) for key in (keys.inbox, keys.outbox)]
+    stale = [key(last + 1) for key in (keys.inbox, keys.outbox, keys.tail)]
     for key in stale:
         feeds.zadd(key, {"floor": 0, "epoch": -1})
     load()
