@@ -36,9 +36,9 @@ class Command(BaseCommand):
                 began = time.monotonic()
                 code = subprocess.run(command, cwd=settings.BASE_DIR, env=environ | more, check=False).returncode
                 results.append((name, code == 0, time.monotonic() - began))
-        print("\n=== Summary ===")
+        print("\n=== Summary ===", flush=True)
         for name, passed, seconds in results:
-            print(f"{'ok' if passed else 'FAILED':>6}  {seconds:6.1f} s  {name}")
+            print(f"{'ok' if passed else 'FAILED':>6}  {seconds:6.1f} s  {name}", flush=True)
         failed = [name for name, passed, _ in results if not passed]
         if failed:
             raise CommandError(f"Failed: {', '.join(failed)}.")
