@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 import redis
 from django.contrib.auth.hashers import make_password
-from django.db import connection, transaction
+from django.db import DatabaseError, connection, transaction
 
 from accounts.big_v import upgrade_big_vs
 from accounts.models import Level, User
@@ -53,7 +53,7 @@ def load(dataset: Dataset, *, password: str | None = None, say: Callable[[str], 
     users = list(ImportedUser.objects.filter(source=loaded.record).values_list("user_id", flat=True))
     if loaded.is_new:
         say("sorting out the tables ...")
-        vacuum()
+        vacuum(say)
     drop_windows(users, say)
     return loaded
 
@@ -213,11 +213,19 @@ def _copy(model: type[Any], columns: tuple[str, ...], rows: Iterable[Row]) -> No
             copy.write_row(row)
 
 
-def vacuum() -> None:
+def vacuum(say: Callable[[str], None]) -> None:
     """Else the planner takes the tables for as small as they were, and index-only scans read the heap."""
     tables = ", ".join(connection.ops.quote_name(model._meta.db_table) for model in (User, Follow, Item, ImportedUser))
-    with connection.cursor() as cursor:
-        cursor.execute(f"VACUUM (ANALYZE) {tables}")
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute(f"VACUUM (ANALYZE) {tables}")
+    except DatabaseError as error:
+        say(f"VACUUM ANALYZE failed, PostgreSQL will do it by itself: {one_line(error)}")
+
+
+def one_line(error: Exception) -> str:
+    """The first line of what a server says; the rest is detail."""
+    return str(error).strip().partition("\n")[0]
 
 
 def drop_windows(user_ids: list[int], say: Callable[[str], None]) -> None:
@@ -228,4 +236,4 @@ def drop_windows(user_ids: list[int], say: Callable[[str], None]) -> None:
         while commands := [window.drop() for window in islice(windows, CHUNK)]:
             pipelined(feeds_for_tasks(), commands)
     except redis.RedisError as error:
-        say(f"The feeds server did not answer, so no old windows were dropped: {error}")
+        say(f"The feeds server did not answer, so no old windows were dropped: {one_line(error)}")

@@ -24,6 +24,7 @@ from accounts.models import Level, User
 from feedsite import ids, keys
 from items.models import Item
 from relations.models import Follow
+from tests.at_once import at_once
 from timeline.models import Delivery, Import, ImportedUser
 
 pytestmark = pytest.mark.django_db
@@ -133,6 +134,14 @@ def test_a_second_run_loads_nothing(load: Load) -> None:
     before = counts()
     assert "All of it was loaded on " in load()
     assert counts() == before
+
+
+@committed
+def test_two_at_once_load_once(load: Load) -> None:
+    outs = at_once(load, load)
+    assert sum("All of it was loaded" in out for out in outs) == 1
+    assert sum("Loaded 3 users" in out for out in outs) == 1
+    assert counts() == (3, 3, 4, 1, 3)
 
 
 @committed
@@ -289,7 +298,8 @@ def test_a_wrong_post(load: Load, folder: Path, wrong: str) -> None:
 def refused(load: Load, message: str) -> None:
     with pytest.raises(CommandError, match=message) as refusal:
         load()
-    assert str(refusal.value).endswith("Nothing was loaded.")
+    assert str(refusal.value).endswith("; nothing was loaded.")
+    assert "\n" not in str(refusal.value)
     assert counts() == (0, 0, 0, 0, 0)
 
 

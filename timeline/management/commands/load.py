@@ -9,7 +9,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import DatabaseError
 
 from timeline.dataset import FILES, Dataset, DatasetError
-from timeline.importing import load
+from timeline.importing import load, one_line
 from timeline.models import ImportedUser
 
 
@@ -30,11 +30,11 @@ class Command(BaseCommand):
             dataset = Dataset(options["dir"], quiet=options["verbosity"] == 0)
             loaded = load(dataset, password=options["password"], say=self.say)
         except DatasetError as error:
-            raise CommandError(f"{error}\nNothing was loaded.") from None
+            raise CommandError(f"{error}; nothing was loaded.") from None
         except DatabaseError as error:
-            raise CommandError(f"The database refused: {str(error).strip()}\nNothing was loaded.") from error
+            raise CommandError(f"The database refused: {one_line(error)}; nothing was loaded.") from error
         except KeyboardInterrupt:
-            raise CommandError("Stopped; nothing was loaded.", returncode=130) from None
+            raise CommandError("Stopped; nothing is half-loaded. Run it again.", returncode=130) from None
         record = loaded.record
         counts = f"{record.users:,} users, {record.follows:,} follows, {record.posts:,} posts"
         if loaded.is_new:
@@ -44,7 +44,8 @@ class Command(BaseCommand):
         self.suggest(record.pk, options["password"])
 
     def say(self, message: str) -> None:
-        self.stderr.write(message)
+        self.stdout.write(message)
+        self.stdout.flush()
 
     def suggest(self, record_id: int, password: str | None) -> None:
         """Name the user whose home holds most."""
