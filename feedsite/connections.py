@@ -22,6 +22,10 @@ class FeedsUnavailableError(Exception):
     """The feeds server did not answer in time; whatever was asked for must come from PostgreSQL."""
 
 
+class FeedsRefusedError(FeedsUnavailableError):
+    """The feeds server answered, but would not do this: something is wrong with a key or a command, not with it."""
+
+
 class Breaker:
     """Stops asking a server for a second after it failed to answer, so that an outage costs one wait, not one a
     request.
@@ -85,8 +89,10 @@ def feeds_errors() -> Iterator[None]:
     except (redis.ConnectionError, redis.TimeoutError, OSError) as error:
         feeds_breaker.trip()
         raise FeedsUnavailableError(str(error)) from error
-    except redis.RedisError as error:  # out of memory, loading, read-only: it answers, but not with what was asked
+    except (redis.OutOfMemoryError, redis.ReadOnlyError) as error:  # it will do it again when it can
         raise FeedsUnavailableError(str(error)) from error
+    except redis.RedisError as error:
+        raise FeedsRefusedError(str(error)) from error
 
 
 def fetch(query: str, params: Sequence[Any] | Mapping[str, Any] = ()) -> list[tuple[Any, ...]]:

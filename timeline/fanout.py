@@ -8,6 +8,7 @@ that is killed by an item counts too.
 
 import logging
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -19,6 +20,7 @@ from django.db.models.functions import Now
 
 from feedsite.celery import enqueue
 from feedsite.connections import (
+    FeedsRefusedError,
     FeedsUnavailableError,
     feeds,
     feeds_errors,
@@ -154,14 +156,8 @@ def fan_out(item_id: int) -> bool:
     if claim.attempts > settings.FAN_OUT_ATTEMPTS:
         _park(claim, "")
         return False
-    try:
-        with feeds_errors():
-            return _fan_out(claim)
-    except FeedsUnavailableError as error:
-        _postpone(claim, str(error))
-    except Exception as error:  # (whatever is wrong with one item must not stop the others)
-        logger.exception("fan-out of item %s failed", item_id)
-        _failed(claim, f"{type(error).__name__}: {error}")
+    with _recorded(claim):
+        return _fan_out(claim)
     return False
 
 
@@ -254,16 +250,12 @@ def fan_out_range(range_id: int) -> bool:
         delivery.sender.level,
         part.selective,
     )
-    try:
-        with feeds_errors():
-            if claim.to_followers:
-                _deliver_part(claim, part)
-    except FeedsUnavailableError as error:
-        _postpone(claim, str(error))
-        return False
-    except Exception as error:  # (as in fan_out)
-        logger.exception("fan-out of %s failed", part)
-        _failed(claim, f"{type(error).__name__}: {error}")
+    served = False
+    with _recorded(claim):
+        if claim.to_followers:
+            _deliver_part(claim, part)
+        served = True
+    if not served:
         return False
     with transaction.atomic():
         held = Delivery.objects.select_for_update().filter(pk=delivery.pk)
@@ -322,6 +314,21 @@ def follower_parts(
 def _finish(claim: Claim) -> None:
     """The delivery is complete; one that was published again in the meantime stays."""
     Delivery.objects.filter(pk=claim.entry.item_id, revision=claim.revision).delete()
+
+
+@contextmanager
+def _recorded(claim: Claim) -> Iterator[None]:
+    """Note on the row what goes wrong in the body; whatever is wrong with one item must not stop the others."""
+    try:
+        with feeds_errors():
+            yield
+    except FeedsRefusedError as error:
+        _failed(claim, str(error))
+    except FeedsUnavailableError as error:
+        _postpone(claim, str(error))
+    except Exception as error:
+        logger.exception("fan-out of item %s failed", claim.entry.item_id)
+        _failed(claim, f"{type(error).__name__}: {error}")
 
 
 def _postpone(claim: Claim, error: str) -> None:

@@ -124,12 +124,15 @@ class Walk:
 
 @dataclass(slots=True)
 class Reading:
-    """One round over the windows: candidates newest first, complete above `bound`."""
+    """One round over the windows: candidates newest first, complete above `bound`, and what they came from (what
+    the tail holds was pulled by SQL).
+    """
 
     ids: list[int]
     bound: int
     inbox: Slice
     outboxes: list[tuple[Outbox, Slice]]
+    sources: set[str]
 
 
 def home_page(reader: User, *, last_id: int | None = None, limit: int = 20) -> Page:
@@ -194,6 +197,7 @@ def _from_windows(walk: Walk, context: Context) -> bool:
     reading = _read(walk, context, count)
     if reading is None or (len(reading.ids) < count and reading.bound > 0):
         return False  # a page that reaches below the floor comes from PostgreSQL as a whole: one query, not two
+    walk.sources |= reading.sources
     reader_id = context.reader.pk
     rows = {row[3]: row for row in verify_bodies(reader_id, reading.ids)}
     for item_id in reading.ids:
@@ -227,7 +231,6 @@ def _read(walk: Walk, context: Context, count: int) -> Reading | None:
             elif not usable or walk.below <= read.floor + 1:
                 if not usable:
                     walk.wishes.append((inbox, context.epoch))
-                walk.sources.add("sql")
                 return _merged(walk, context, NO_SLICE, [], tail, count)
         slices = [Window.slice(reply, depth) for reply in replies[1:]]
         if not usable:
@@ -238,7 +241,6 @@ def _read(walk: Walk, context: Context, count: int) -> Reading | None:
             return None
         if depth < count:
             _read_deeper(outboxes, slices, read, walk.below, count)
-    walk.sources.update(["inbox", "outbox"] if outboxes else ["inbox"])
     return _merged(walk, context, read, list(zip(outboxes, slices, strict=True)), None, count)
 
 
@@ -254,9 +256,12 @@ def _merged(
     candidates = set(context.pending)
     candidates.update(tail[0] if tail else read.entries, *(one.entries for _, one in outboxes))
     ids = sorted((item_id for item_id in candidates if bound < item_id < walk.below), reverse=True)[:count]
-    if ids and not set(context.pending).isdisjoint(ids):
-        walk.sources.add("pending")
-    return Reading(ids, bound, read, outboxes)
+    sources = {"sql"} if tail else {"inbox"}
+    if outboxes:
+        sources.add("outbox")
+    if not set(context.pending).isdisjoint(ids):
+        sources.add("pending")
+    return Reading(ids, bound, read, outboxes, sources)
 
 
 def _read_deeper(outboxes: list[Outbox], slices: list[Slice], read: Slice, below: int, count: int) -> None:

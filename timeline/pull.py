@@ -69,9 +69,9 @@ COUNT_ABOVE = f"""
     WITH senders AS MATERIALIZED ({SENDERS})
     SELECT count(*) FROM (
         SELECT FROM senders JOIN accounts_user s ON s.id = senders.id CROSS JOIN LATERAL (
-            SELECT i.sender_id, i.visibility FROM items_item i
-            WHERE i.sender_id = senders.id AND i.id > %(since)s AND {IN_TIMELINE} LIMIT %(count)s
-        ) i WHERE {SHOWN} LIMIT %(count)s
+            SELECT FROM items_item i
+            WHERE i.sender_id = senders.id AND i.id > %(since)s AND {IN_TIMELINE} AND {SHOWN} LIMIT %(count)s
+        ) item LIMIT %(count)s
     ) counted
 """  # noqa: S608
 

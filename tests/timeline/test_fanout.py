@@ -1,0 +1,361 @@
+"""Fan-out: what is delivered to whom, what is split, what is tried again, and what is given up."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+import redis
+from django.utils import timezone
+
+from accounts import big_v, levels
+from accounts.models import User
+from feedsite import connections, keys
+from feedsite.connections import FeedsUnavailableError
+from items import actions as items
+from items.models import Item
+from tests.servers import Valkey, dead
+from tests.timeline.conftest import Workers, read, seen, sources
+from timeline import active_fans, backfill, fanout
+from timeline.check import differences
+from timeline.models import Backfill, Delivery, DeliveryRange
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+Say = Callable[..., Item]
+
+
+@pytest.fixture(autouse=True)
+def _workers(workers: Workers) -> Workers:
+    return workers
+
+
+def members(feeds: redis.Redis, user: User) -> list[bytes]:
+    return [member for member in feeds.zrange(keys.inbox(user.pk), 0, -1) if b":" in member]
+
+
+def materialise(workers: Workers, *readers: User) -> None:
+    workers.work()
+    for reader in readers:
+        read(reader)
+    workers.work()
+
+
+def test_replies_are_delivered_to_nobody(reader: User, say: Say, workers: Workers) -> None:
+    root = say(reader)
+    workers.work()
+    say(reader, reply_to=root)
+    assert not Delivery.objects.exists()
+
+
+def test_items_for_their_sender_only_go_to_nobody_else(
+    reader: User, follow: Any, say: Say, workers: Workers, feeds: redis.Redis
+) -> None:
+    sender = seen()
+    follow(reader, sender)
+    materialise(workers, reader, sender)
+    item = say(sender, visibility="self")
+    workers.work()
+    assert members(feeds, reader) == []
+    assert members(feeds, sender) == [f"{sender.pk}:{item.pk}".encode()]
+
+
+def test_dormant_followers_get_nothing(
+    reader: User, follow: Any, say: Say, workers: Workers, feeds: redis.Redis
+) -> None:
+    sender = seen()
+    follow(reader, sender)
+    materialise(workers, reader)
+    User.objects.filter(pk=reader.pk).update(last_seen_at=timezone.now() - timedelta(days=40))
+    assert levels.lower_levels() == 1
+    assert not feeds.exists(keys.inbox(reader.pk)), "the memory is given back"
+    say(sender)
+    workers.work()
+    assert not feeds.exists(keys.inbox(reader.pk))
+
+
+def test_lowering_a_level_trims(
+    reader: User, follow: Any, say: Say, workers: Workers, feeds: redis.Redis, settings: Any
+) -> None:
+    settings.LEVEL_CAPS = {1: 3, 2: 5, 3: 8}
+    sender = seen()
+    follow(reader, sender)
+    published = [say(sender).pk for _ in range(12)][::-1]
+    materialise(workers, reader)
+    assert len(members(feeds, reader)) == 8
+    User.objects.filter(pk=reader.pk).update(last_seen_at=timezone.now() - timedelta(days=3))
+    levels.lower_levels()
+    assert len(members(feeds, reader)) == 5
+    User.objects.filter(pk=reader.pk).update(last_seen_at=timezone.now())
+    assert (read(reader, limit=1), sources(reader, limit=1)) == (published[:1], ["inbox"])
+    assert read(reader) == published, "the rest comes from PostgreSQL"
+
+
+def test_a_large_audience_is_split_into_ranges(
+    follow: Any, say: Say, workers: Workers, feeds: redis.Redis, settings: Any
+) -> None:
+    settings.FAN_OUT_RANGE = 4
+    sender = seen()
+    readers = [seen() for _ in range(11)]
+    for reader in readers:
+        follow(reader, sender)
+    materialise(workers, *readers)
+    item = say(sender)
+    assert not fanout.fan_out(item.pk)
+    assert DeliveryRange.objects.count() == 3
+    assert [name for name, _ in workers.queue].count("timeline.fan_out_range") == 3
+    assert not fanout.fan_out(item.pk), "a second attempt splits nothing again"
+    assert DeliveryRange.objects.count() == 3
+    workers.work()
+    assert not Delivery.objects.exists()
+    assert all(members(feeds, reader) == [f"{sender.pk}:{item.pk}".encode()] for reader in readers)
+
+
+def test_a_lost_range_is_swept(follow: Any, say: Say, workers: Workers, settings: Any) -> None:
+    settings.FAN_OUT_RANGE = 2
+    sender = seen()
+    for _ in range(5):
+        follow(seen(), sender)
+    item = say(sender)
+    fanout.fan_out(item.pk)
+    workers.queue.clear()
+    Delivery.objects.update(sweep_at=timezone.now())
+    assert fanout.sweep() == 1
+    workers.work()
+    assert not Delivery.objects.exists()
+
+
+def test_what_was_published_again_is_not_completed_by_the_work_for_the_first_time(
+    reader: User, say: Say, workers: Workers
+) -> None:
+    item = say(reader)
+    claim = fanout._claim(item.pk)
+    assert claim is not None
+    items.delete(item=item)
+    items.restore(item=item)
+    fanout._fan_out(claim)
+    assert Delivery.objects.get().revision == 2
+
+
+def test_a_delivery_of_something_deleted_is_just_completed(
+    reader: User, follow: Any, say: Say, workers: Workers, feeds: redis.Redis
+) -> None:
+    sender = seen()
+    follow(reader, sender)
+    materialise(workers, reader)
+    item = say(sender)
+    items.delete(item=item)
+    workers.work()
+    assert not Delivery.objects.exists()
+    assert members(feeds, reader) == []
+
+
+def test_a_poison_item_is_parked_and_read_all_the_same(
+    reader: User, follow: Any, say: Say, workers: Workers, monkeypatch: pytest.MonkeyPatch, feeds: redis.Redis
+) -> None:
+    sender = seen()
+    follow(reader, sender)
+    materialise(workers, reader)
+    feeds.set(keys.outbox(sender.pk), "no window at all")  # whatever is delivered to it fails
+    item = say(sender)
+    for _ in range(10):
+        fanout.fan_out(item.pk)
+    row = Delivery.objects.get()
+    assert (row.attempts, row.parked_at is not None) == (5, True)
+    assert "WRONGTYPE" in row.last_error
+    assert read(reader) == [item.pk]
+    assert fanout.sweep() == 0
+    feeds.delete(keys.outbox(sender.pk))
+    assert fanout.retry(item_ids=[item.pk]) == 1
+    workers.work()
+    assert not Delivery.objects.exists()
+    assert read(reader) == [item.pk]
+
+
+def test_attempts_that_died_count(reader: User, say: Say, workers: Workers) -> None:
+    item = say(reader)
+    for _ in range(5):
+        assert fanout._claim(item.pk) is not None  # and the worker is killed
+    assert not fanout.fan_out(item.pk)
+    assert Delivery.objects.get().parked_at is not None
+
+
+def test_an_outage_of_redis_parks_nothing(reader: User, say: Say, workers: Workers, feeds_server: Valkey) -> None:
+    with dead(feeds_server):
+        item = say(reader)
+        for _ in range(10):
+            connections.feeds_breaker.reset()
+            assert not fanout.fan_out(item.pk)
+        row = Delivery.objects.get()
+        assert (row.attempts, row.parked_at) == (0, None)
+        assert read(reader) == [item.pk]
+    connections.feeds_breaker.reset()
+    assert fanout.fan_out(item.pk)
+
+
+def test_sweeping_backs_off(reader: User, say: Say, workers: Workers) -> None:
+    say(reader)
+    assert fanout.sweep() == 0, "the message of the publishing has its time first"
+    waits = []
+    for _ in range(4):
+        now = timezone.now()
+        Delivery.objects.update(sweep_at=now)
+        assert fanout.sweep() == 1
+        waits.append((Delivery.objects.get().sweep_at - now).total_seconds())
+    assert [round(wait / 10) for wait in waits] == [1, 2, 4, 8]
+
+
+# --- Big-V -----------------------------------------------------------------------------------------------
+@pytest.fixture
+def star(follow: Any, workers: Workers) -> User:
+    """A big-V with three followers of level 3, two of level 2 and one who is dormant."""
+    star = seen(is_big_v=True)
+    for level in (3, 3, 3, 2, 2, 0):
+        follow(seen(level=level), star)
+    return star
+
+
+def followers(star: User, level: int) -> list[User]:
+    return list(User.objects.filter(follows__followee=star, level=level))
+
+
+def test_a_big_vs_items_are_pushed_to_active_followers_only(
+    star: User, say: Say, workers: Workers, feeds: redis.Redis
+) -> None:
+    materialise(workers, *followers(star, 3), *followers(star, 2))
+    for _ in range(2):  # the first finds no set of active fans and asks PostgreSQL
+        item = say(star)
+        workers.work()
+        member = f"{star.pk}:{item.pk}".encode()
+        assert all(member in members(feeds, fan) for fan in followers(star, 3))
+        assert not any(member in members(feeds, fan) for fan in followers(star, 2))
+    assert sum(active_fans.sizes(star.pk) or []) == 3
+
+
+def test_a_fan_who_becomes_active_is_known_before_their_inbox_is_used(
+    star: User, say: Say, workers: Workers, feeds: redis.Redis
+) -> None:
+    active_fans.build(star.pk)
+    fan = followers(star, 0)[0]
+    User.objects.filter(pk=fan.pk).update(last_seen_at=None)
+    read(fan)  # raises the level
+    workers.work()
+    assert sources(fan) == ["inbox"]
+    item = say(star)
+    workers.work()
+    assert members(feeds, fan) == [f"{star.pk}:{item.pk}".encode()]
+
+
+def test_a_new_follower_is_known_before_their_inbox_is_used(
+    star: User, follow: Any, say: Say, workers: Workers, feeds: redis.Redis
+) -> None:
+    active_fans.build(star.pk)
+    fan = seen()
+    follow(fan, star)
+    read(fan)
+    workers.work()
+    item = say(star)
+    workers.work()
+    assert members(feeds, fan) == [f"{star.pk}:{item.pk}".encode()]
+    assert read(fan) == [item.pk]
+
+
+def test_a_set_that_lost_a_shard_is_not_believed(star: User, say: Say, workers: Workers, feeds: redis.Redis) -> None:
+    materialise(workers, *followers(star, 3))
+    active_fans.build(star.pk)
+    fan = followers(star, 3)[0]
+    feeds.delete(keys.active_fans(star.pk, active_fans.shard_of(fan.pk)))
+    active_fans.add(fan.pk)  # some member, but not the mark
+    assert active_fans.sizes(star.pk) is None
+    say(star)
+    workers.work()
+    assert all(len(members(feeds, one)) == 1 for one in followers(star, 3))
+    assert active_fans.sizes(star.pk) is not None, "and it is built again"
+
+
+def test_many_active_fans_are_served_by_shards(
+    star: User, say: Say, workers: Workers, feeds: redis.Redis, settings: Any
+) -> None:
+    settings.FAN_OUT_RANGE = 2
+    materialise(workers, *followers(star, 3))
+    active_fans.build(star.pk)
+    item = say(star)
+    fanout.fan_out(item.pk)
+    assert DeliveryRange.objects.filter(shard__isnull=False).count() == settings.ACTIVE_FANS_SHARDS
+    workers.work()
+    assert not Delivery.objects.exists()
+    assert all(len(members(feeds, one)) == 1 for one in followers(star, 3))
+
+
+def test_a_demotion_fills_the_inboxes_before_the_flag_falls(
+    star: User, say: Say, workers: Workers, feeds: redis.Redis
+) -> None:
+    fans = followers(star, 2)
+    materialise(workers, *fans)
+    before = say(star)
+    workers.work()
+    assert big_v.demote(user=star)
+    during = say(star)
+    fanout.fan_out(during.pk)
+    assert all(members(feeds, fan) == [f"{star.pk}:{during.pk}".encode()] for fan in fans)
+    assert User.objects.get(pk=star.pk).is_big_v, "readers still pull"
+    assert all(read(fan) == [during.pk, before.pk] for fan in fans)
+    workers.work()
+    star.refresh_from_db()
+    assert not star.is_big_v
+    job = Backfill.objects.get()
+    assert (job.done, job.finished_at is not None) == (job.followers, True)
+    assert all(len(members(feeds, fan)) == 2 for fan in fans)
+    assert all((read(fan), sources(fan)) == ([during.pk, before.pk], ["inbox"]) for fan in fans)
+
+
+def test_a_demotion_of_somebody_who_said_more_than_an_outbox_holds(
+    star: User, follow: Any, say: Say, workers: Workers, settings: Any
+) -> None:
+    settings.OUTBOX_CAP = 3
+    fan, friend = followers(star, 2)[0], seen()
+    follow(fan, friend)
+    say(friend)
+    materialise(workers, fan)
+    for _ in range(6):
+        say(star)
+    workers.work()
+    big_v.demote(user=star)
+    workers.work()
+    ids = list(Item.objects.order_by("-id").values_list("pk", flat=True))
+    assert read(fan) == ids
+    assert list(differences([fan.pk])) == []
+
+
+def test_making_big_v_again_cancels_the_demotion(star: User, workers: Workers) -> None:
+    big_v.demote(user=star)
+    big_v.make_big_v(user=star)
+    workers.work()
+    star.refresh_from_db()
+    assert star.is_big_v
+    assert Backfill.objects.get().cancelled_at is not None
+
+
+def test_a_backfill_that_lost_its_worker_goes_on_where_it_was(
+    star: User, say: Say, workers: Workers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(backfill, "PART", 2)
+    materialise(workers, *followers(star, 2))
+    big_v.demote(user=star)
+    workers.queue.clear()
+    job = Backfill.objects.get()
+
+    def dies(*args: Any, **kwargs: Any) -> Any:
+        if Backfill.objects.get().done:
+            raise FeedsUnavailableError("killed")
+        return pull(*args, **kwargs)
+
+    pull = backfill.pull
+    monkeypatch.setattr(backfill, "pull", dies)
+    assert not backfill.run(job.pk)
+    assert Backfill.objects.get().done == 2
+    monkeypatch.setattr(backfill, "pull", pull)
+    Backfill.objects.update(sweep_at=timezone.now())
+    assert backfill.sweep() == 1
+    workers.work()
+    assert not User.objects.get(pk=star.pk).is_big_v

@@ -1,0 +1,431 @@
+"""The home page: where it is read from, what it costs, and what stale or hostile contents of Redis cannot do to it."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import redis
+from django.utils import timezone
+
+from accounts.models import User
+from feedsite import connections, keys
+from feedsite.connections import feeds_for_tasks, pipelined
+from items import actions as items
+from items.models import Item
+from relations import actions as relations
+from tests.timeline.conftest import Workers, read, seen, sources
+from timeline import fanout, home
+from timeline.home import home_page, new_count
+from timeline.inbox import Inbox, Tail
+from timeline.models import Delivery
+from timeline.oracle import home_ids
+from timeline.outbox import Outbox
+from timeline.window import Entry
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+Say = Callable[..., Item]
+
+
+@pytest.fixture(autouse=True)
+def _workers(workers: Workers) -> Workers:
+    return workers
+
+
+class Calls:
+    """Counts what a page asks of its servers."""
+
+    def __init__(self) -> None:
+        self.queries: list[str] = []
+        self.trips = 0
+
+
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> Calls:
+    calls = Calls()
+    fetch, send = connections.fetch, connections._send
+
+    def counting_fetch(query: str, params: Any = ()) -> Any:
+        calls.queries.append(query)
+        return fetch(query, params)
+
+    def counting_send(client: redis.Redis, commands: Any) -> Any:
+        calls.trips += bool(commands)
+        return send(client, commands)
+
+    for module in ("timeline.home", "timeline.pull", "timeline.hydrate", "items.hydrate"):
+        monkeypatch.setattr(f"{module}.fetch", counting_fetch)
+    monkeypatch.setattr(connections, "_send", counting_send)
+    return calls
+
+
+def test_a_published_item_is_in_every_home_before_any_worker_ran(reader: User, follow: Any, say: Say) -> None:
+    sender = seen()
+    follow(reader, sender)
+    item = say(sender)
+    assert read(reader) == [item.pk]
+    assert read(sender) == [item.pk]
+
+
+def test_a_home_is_built_when_it_is_read_and_then_served_from_the_inbox(
+    reader: User, follow: Any, say: Say, workers: Workers
+) -> None:
+    sender = seen()
+    follow(reader, sender)
+    first = say(sender)
+    assert sources(reader) == ["sql"]
+    workers.work()
+    assert sources(reader) == ["inbox"]
+    second = say(sender)
+    assert sources(reader) == ["inbox", "pending"]
+    assert read(reader) == [second.pk, first.pk]
+    workers.work()
+    assert not Delivery.objects.exists()
+    assert sources(reader) == ["inbox"]
+    assert read(reader) == [second.pk, first.pk]
+
+
+@pytest.mark.parametrize("followees", [1, 30])
+def test_a_page_costs_two_queries_and_one_round_trip(
+    reader: User, follow: Any, say: Say, workers: Workers, calls: Calls, followees: int
+) -> None:
+    for _ in range(followees):
+        sender = seen()
+        follow(reader, sender)
+        for _ in range(60 // followees):
+            say(sender)
+    read(reader)
+    workers.work()
+    reader = User.objects.get(pk=reader.pk)
+    calls.queries.clear()
+    calls.trips = 0
+    page = home_page(reader)
+    assert (page.sources, len(page.items), page.has_more) == (["inbox"], 20, True)
+    assert (len(calls.queries), calls.trips) == (2, 1)
+
+
+def test_pages_below_the_floor_cost_two_queries_and_two_round_trips(
+    reader: User, follow: Any, say: Say, workers: Workers, calls: Calls, settings: Any
+) -> None:
+    settings.LEVEL_CAPS = {3: 10}
+    sender = seen()
+    follow(reader, sender)
+    published = [say(sender).pk for _ in range(90)][::-1]
+    read(reader)
+    workers.work()
+    last_id = published[9]
+    found = []
+    for _ in range(3):
+        calls.queries.clear()
+        calls.trips = 0
+        page = home_page(reader, last_id=last_id)
+        found += [int(item.id) for item in page.items]
+        assert page.last_id
+        last_id = page.last_id
+        assert page.sources == ["sql"]
+        assert len(calls.queries) == 2
+        assert calls.trips <= 2
+    assert found == published[10:70]
+    assert "pulled AS" not in calls.queries[1], "the last page came from the tail"
+
+
+def test_one_cursor_to_the_first_item_ever(
+    reader: User, follow: Any, say: Say, workers: Workers, settings: Any
+) -> None:
+    settings.LEVEL_CAPS = {3: 25}
+    senders = [seen() for _ in range(3)]
+    for sender in senders:
+        follow(reader, sender)
+    published = [say(senders[number % 3]).pk for number in range(250)][::-1]
+    read(reader)
+    workers.work()
+    walked: list[int] = []
+    last_id, kinds = None, set()
+    for _ in range(100):
+        page = home_page(reader, last_id=last_id, limit=7)
+        kinds.update(page.sources)
+        walked += [int(item.id) for item in page.items]
+        if not page.has_more:
+            break
+        last_id = page.last_id
+    assert walked == published
+    assert kinds == {"inbox", "sql"}
+
+
+def test_what_is_deleted_leaves_the_inbox_when_it_is_read(
+    reader: User, follow: Any, say: Say, workers: Workers, feeds: redis.Redis
+) -> None:
+    sender = seen()
+    follow(reader, sender)
+    published = [say(sender) for _ in range(30)]
+    read(reader)
+    workers.work()
+    for item in published[5:25]:
+        items.delete(item=item)
+    expected = [item.pk for item in published[25:] + published[:5]]
+    expected.sort(reverse=True)
+    assert read(reader) == expected, "the page is refilled"
+    assert feeds.zcard(keys.inbox(reader.pk)) == 10 + 2
+    assert sources(reader) == ["inbox"]
+
+
+def test_what_is_restored_is_there_again_although_it_was_forgotten(
+    reader: User, follow: Any, say: Say, workers: Workers, feeds: redis.Redis
+) -> None:
+    sender = seen()
+    follow(reader, sender)
+    item = say(sender)
+    read(reader)
+    workers.work()
+    items.delete(item=item)
+    assert read(reader) == []
+    items.restore(item=item)
+    assert read(reader) == [item.pk], "from the delivery table"
+    workers.work()
+    assert Delivery.objects.filter(item=item).exists(), "nothing completes before a lazy delete can be over"
+    Delivery.objects.update(not_before=timezone.now(), sweep_at=timezone.now())
+    assert fanout.sweep() == 1
+    workers.work()
+    assert not Delivery.objects.exists()
+    assert feeds.zscore(keys.inbox(reader.pk), f"{sender.pk}:{item.pk}") == item.pk
+    assert read(reader) == [item.pk]
+
+
+@pytest.mark.parametrize(
+    ("hide", "undo"),
+    [
+        (relations.mute, relations.unmute),
+        (relations.block, relations.unblock),
+    ],
+)
+def test_hiding_and_undoing_are_exact_on_the_next_request(
+    reader: User, follow: Any, say: Say, workers: Workers, hide: Any, undo: Any
+) -> None:
+    sender = seen()
+    follow(reader, sender)
+    item = say(sender)
+    read(reader)
+    workers.work()
+    verb = "mute" if hide is relations.mute else "block"
+    names = {"mute": ("muter", "muted"), "block": ("blocker", "blocked")}[verb]
+    pair = dict(zip(names, (reader, sender), strict=True))
+    hide(**pair)
+    assert read(reader) == []
+    workers.work()
+    assert read(reader) == [], "and forgotten by the window"
+    undo(**pair)
+    assert read(reader) == [item.pk]
+    workers.work()
+    assert sources(reader) == ["inbox"]
+    assert read(reader) == [item.pk]
+
+
+def test_being_blocked_hides_too(reader: User, follow: Any, say: Say, workers: Workers) -> None:
+    sender = seen()
+    follow(reader, sender)
+    item = say(sender)
+    read(reader)
+    workers.work()
+    relations.block(blocker=sender, blocked=reader)
+    assert read(reader) == []
+    relations.unblock(blocker=sender, blocked=reader)
+    assert read(reader) == [item.pk]
+
+
+def test_mutuals_see_when_they_follow_each_other_and_not_before(
+    reader: User, follow: Any, say: Say, workers: Workers
+) -> None:
+    sender = seen()
+    follow(reader, sender)
+    item = say(sender, visibility="mutuals")
+    read(reader)
+    workers.work()
+    assert (read(reader), sources(reader)) == ([], ["inbox"])
+    relations.follow(follower=sender, followee=reader)
+    assert (read(reader), sources(reader)) == ([item.pk], ["inbox"]), "the inbox had kept it"
+    relations.unfollow(follower=sender, followee=reader)
+    assert read(reader) == []
+
+
+def test_a_follow_shows_all_and_an_unfollow_hides_all(reader: User, follow: Any, say: Say, workers: Workers) -> None:
+    sender = seen()
+    item = say(sender)
+    read(reader)
+    workers.work()
+    assert read(reader) == []
+    follow(reader, sender)
+    assert read(reader) == [item.pk]
+    relations.unfollow(follower=reader, followee=sender)
+    assert read(reader) == []
+
+
+def test_a_window_of_before_a_change_is_not_used_even_if_redis_never_heard_of_it(
+    reader: User, follow: Any, say: Say, workers: Workers
+) -> None:
+    sender = seen()
+    item = say(sender)
+    read(reader)
+    workers.work()
+    copy = feeds_for_tasks().dump(keys.inbox(reader.pk))
+    follow(reader, sender)
+    feeds_for_tasks().restore(keys.inbox(reader.pk), 0, copy, replace=True)
+    assert read(reader) == [item.pk]
+
+
+def test_lies_in_the_inbox_are_verified_away(reader: User, say: Say, workers: Workers, feeds: redis.Redis) -> None:
+    stranger = seen()
+    item = say(stranger)
+    own = say(reader)
+    read(reader)
+    workers.work()
+    inbox = keys.inbox(reader.pk)
+    feeds.zadd(inbox, {f"{stranger.pk}:{item.pk}": item.pk, f"{reader.pk}:{item.pk + 5}": item.pk + 5})
+    assert read(reader) == [own.pk]
+    assert sources(reader) == ["inbox"]
+    assert feeds.zcard(inbox) == 1 + 2, "and forgotten"
+
+
+def test_a_big_vs_items_are_pulled_by_readers_below_the_push_level(
+    follow: Any, say: Say, workers: Workers, feeds: redis.Redis
+) -> None:
+    reader, star, friend = seen(level=2), seen(is_big_v=True), seen()
+    follow(reader, star)
+    follow(reader, friend)
+    read(reader)
+    workers.work()
+    ids = [say(sender).pk for sender in (star, friend, star, friend)][::-1]
+    workers.work()
+    read(reader)
+    workers.work()  # the outbox is built when it is missed
+    assert sources(reader) == ["inbox", "outbox"]
+    assert read(reader) == ids
+    latest = say(star).pk
+    workers.work()
+    assert read(reader) == [latest, *ids]
+    assert feeds.zscore(keys.inbox(reader.pk), f"{star.pk}:{latest}") is None, "nothing was pushed"
+
+
+def test_a_hundred_big_vs_cost_one_round_trip_more(follow: Any, say: Say, workers: Workers, calls: Calls) -> None:
+    reader = seen(level=2)
+    stars = [seen(is_big_v=True) for _ in range(home.NARROW + 9)]
+    for star in stars:
+        follow(reader, star)
+    for number in range(120):
+        say(stars[number % len(stars) if number < 100 else 0])
+    workers.work()
+    read(reader)
+    workers.work()
+    calls.queries.clear()
+    calls.trips = 0
+    page = home_page(reader)
+    assert page.sources == ["inbox", "outbox"]
+    assert [int(item.id) for item in page.items] == home_ids(reader.pk)[:20]
+    assert (len(calls.queries), calls.trips) == (2, 2)
+
+
+def test_a_page_with_too_many_pending_comes_from_postgresql(
+    reader: User, follow: Any, say: Say, workers: Workers, settings: Any
+) -> None:
+    settings.PENDING_CAP = 5
+    sender = seen()
+    follow(reader, sender)
+    read(reader)
+    workers.work()
+    ids = [say(sender).pk for _ in range(30)][::-1]
+    assert sources(reader) == ["sql"]
+    assert read(reader) == ids[:20]
+
+
+def test_a_dormant_reader_is_raised_by_reading_and_has_no_inbox_before(
+    follow: Any, say: Say, workers: Workers, feeds: redis.Redis
+) -> None:
+    reader, sender = seen(), seen()
+    User.objects.filter(pk=reader.pk).update(level=0, last_seen_at=None)
+    follow(reader, sender)
+    item = say(sender)
+    workers.work()
+    assert not feeds.exists(keys.inbox(reader.pk))
+    assert (read(reader), User.objects.get(pk=reader.pk).level) == ([item.pk], 3)
+    workers.work()
+    assert sources(reader) == ["inbox"]
+
+
+def test_however_many_readers_miss_a_window_one_task_builds_it(reader: User, workers: Workers) -> None:
+    for _ in range(20):
+        read(reader)
+    assert [name for name, _ in workers.queue] == ["timeline.materialise_inbox"]
+
+
+def test_a_tail_lacks_nothing_that_was_delivered_since(
+    reader: User, follow: Any, say: Say, workers: Workers, settings: Any, feeds: redis.Redis
+) -> None:
+    settings.LEVEL_CAPS = {3: 5}
+    sender = seen()
+    follow(reader, sender)
+    published = [say(sender) for _ in range(80)][::-1]
+    items.delete(item=published[40])
+    read(reader)
+    workers.work()
+    ids = [item.pk for item in published]
+    assert read(reader, last_id=ids[9]) == ids[10:30]
+    assert feeds.exists(keys.tail(reader.pk))
+    items.restore(item=published[40])
+    Delivery.objects.update(not_before=timezone.now())
+    assert fanout.fan_out(ids[40])
+    assert read(reader, last_id=ids[29]) == ids[30:50]
+
+
+def test_a_tail_that_was_pulled_before_a_delivery_is_not_written_after_it(reader: User, feeds: redis.Redis) -> None:
+    tail = Tail(reader.pk)
+    pipelined(feeds, [tail.reading(100, 5, 1, "t")])
+    pipelined(feeds, [tail.drop()])  # what a delivery below the inbox's floor does
+    assert pipelined(feeds, [tail.complete("t", 1, 0, [Entry(50, 7)])]) == [0]
+
+
+def test_new_count(reader: User, follow: Any, say: Say, workers: Workers, feeds: redis.Redis) -> None:
+    sender = seen()
+    follow(reader, sender)
+    first = say(sender)
+    read(reader)
+    workers.work()
+    assert new_count(reader, since_id=first.pk) == (0, False)
+    say(sender)
+    say(sender, visibility="mutuals")
+    say(sender, reply_to=first)
+    deleted = say(sender)
+    items.delete(item=deleted)
+    assert new_count(reader, since_id=first.pk) == (1, False)
+    workers.work()
+    assert new_count(reader, since_id=first.pk) == (1, False)
+    feeds.flushall()
+    assert new_count(reader, since_id=first.pk) == (1, False)
+    for _ in range(home.NEW_CAP):
+        say(sender)
+    workers.work()
+    assert new_count(reader, since_id=first.pk) == (home.NEW_CAP, True)
+    read(reader)
+    workers.work()
+    assert new_count(reader, since_id=first.pk) == (home.NEW_CAP, True)
+
+
+def test_reposts_carry_their_original_if_the_reader_may_see_it(
+    reader: User, follow: Any, say: Say, workers: Workers
+) -> None:
+    friend, stranger = seen(), seen()
+    follow(reader, friend)
+    original = say(stranger, "the original")
+    hidden = say(stranger, "hidden", visibility="self")
+    for root in (original, hidden):
+        Item.objects.create(sender=friend, content={"text": "look"}, repost_of=root)
+    page = home_page(reader)
+    assert [item.repost_of.text if item.repost_of else None for item in page.items] == [None, "the original"]
+
+
+def test_own_windows_are_written_at_once(reader: User, say: Say, workers: Workers, feeds: redis.Redis) -> None:
+    read(reader)
+    workers.work()
+    pipelined(feeds, [Outbox(reader.pk).begin("t", 1), Outbox(reader.pk).complete("t", 1, 0, [])])
+    item = say(reader)
+    member = f"{reader.pk}:{item.pk}"
+    assert feeds.zscore(Inbox(reader.pk).key, member) == item.pk
+    assert feeds.zscore(Outbox(reader.pk).key, member) == item.pk
