@@ -117,44 +117,35 @@ def prepare() -> None:
 # --- What runs -------------------------------------------------------------------------------------------
 def programs(host: str, port: int) -> list[Program]:
     """In the order in which they are stopped: no new requests, no new tasks, and then the tasks at work."""
+    given = os.environ.get
+    processors = str(len(os.sched_getaffinity(0)))
+    web = f"granian --interface wsgi --no-ws --host {host} --port {port}"
+    web += f" --workers {given('FEEDSITE_WEB_PROCESSES') or processors}"
+    web += f" --blocking-threads {given('FEEDSITE_WEB_THREADS') or 4} --blocking-threads-idle-timeout 600"
+    web += " --respawn-failed-workers --respawn-interval 0.5 --workers-kill-timeout 3 feedsite.wsgi:application"
+    # A line for each task would bury everything else: unless asked, beat and worker tell of trouble only.
+    level = given("FEEDSITE_LOG_LEVEL") or "WARNING"
+    celery = "celery -A feedsite --quiet"
+    beat = f"{celery} beat --loglevel {level} --pidfile= --schedule".split()
+    beat.append(str(settings.SERVERS.home.run / "beat"))
+    worker = f"{celery} worker --loglevel {level} --without-gossip --without-mingle"
+    worker += f" --concurrency {given('FEEDSITE_WORKER_PROCESSES') or processors}"
+
     # Celery warns root of pickles, which this site does not accept.
-    quiet = "ignore:You're running the worker with superuser privileges"
-    warnings = ",".join(filter(None, (os.environ.get("PYTHONWARNINGS"), quiet)))
-    environ = os.environ | {TAG: str(settings.DATA_DIR), "PYTHONUNBUFFERED": "1", "PYTHONWARNINGS": warnings}
-    processors = len(os.sched_getaffinity(0))
-    web_processes = os.environ.get("FEEDSITE_WEB_PROCESSES") or str(processors)
-    web_threads = os.environ.get("FEEDSITE_WEB_THREADS") or "4"
-    worker_processes = os.environ.get("FEEDSITE_WORKER_PROCESSES") or str(processors)
-    level = os.environ.get("FEEDSITE_LOG_LEVEL", "INFO").lower()
-    web = ["granian", "--interface", "wsgi", "--no-ws", "--host", host, "--port", str(port)]
-    web += [
-        "--workers",
-        web_processes,
-        "--blocking-threads",
-        web_threads,
-        "--blocking-threads-idle-timeout",
-        "600",
-    ]
-    web += ["--respawn-failed-workers", "--respawn-interval", "0.5", "--workers-kill-timeout", "3"]
-    web += ["--log-level", level, "feedsite.wsgi:application"]
-    beat = ["celery", "-A", "feedsite", "--quiet", "beat", "--loglevel", level, "--pidfile", ""]
-    beat += ["--schedule", str(settings.SERVERS.home.run / "beat")]
-    worker = [
-        "celery",
-        "-A",
-        "feedsite",
-        "--quiet",
-        "worker",
-        "--loglevel",
-        level,
-        "--concurrency",
-        worker_processes,
-    ]
-    worker += ["--without-gossip", "--without-mingle"]
-    commands = {"web": web, "beat": beat, "worker": worker}
+    warnings = [given("PYTHONWARNINGS"), "ignore:You're running the worker with superuser privileges"]
+    environ = os.environ | {
+        TAG: str(settings.DATA_DIR),
+        "PYTHONUNBUFFERED": "1",
+        "PYTHONWARNINGS": ",".join(filter(None, warnings)),
+    }
+    quiet = environ | {"FEEDSITE_LOG_LEVEL": level}
     return [
-        Program(name, [sys.executable, "-m", *command], folder=settings.BASE_DIR, environ=environ)
-        for name, command in commands.items()
+        Program(name, [sys.executable, "-m", *command], folder=settings.BASE_DIR, environ=environment)
+        for name, command, environment in (
+            ("web", web.split(), environ),
+            ("beat", beat, quiet),
+            ("worker", worker.split(), quiet),
+        )
     ]
 
 
