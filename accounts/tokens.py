@@ -3,21 +3,18 @@
 import hashlib
 from functools import cache
 
-from django.db import connection
 from knox.auth import TokenAuthentication as KnoxTokenAuthentication
 from rest_framework.exceptions import AuthenticationFailed
 
 from accounts.models import User
+from accounts.rows import user_columns, user_of
 from feedsite.connections import fetch
-
-FIELDS = [field.attname for field in User._meta.concrete_fields]
 
 
 @cache
 def _by_digest() -> str:
-    columns = ", ".join(f"u.{field.column}" for field in User._meta.concrete_fields)
     return f"""
-        SELECT {columns} FROM knox_authtoken t JOIN accounts_user u ON u.id = t.user_id
+        SELECT {user_columns("u")} FROM knox_authtoken t JOIN accounts_user u ON u.id = t.user_id
         WHERE t.digest = %(digest)s AND u.is_active AND (t.expiry IS NULL OR t.expiry > now())
     """  # noqa: S608 (columns of our own model)
 
@@ -35,4 +32,4 @@ class TokenAuthentication(KnoxTokenAuthentication):  # type: ignore[misc]
         rows = fetch(_by_digest(), {"digest": digest})
         if not rows:
             raise AuthenticationFailed("Invalid token.")
-        return User.from_db(connection.alias, FIELDS, rows[0]), digest
+        return user_of(rows[0]), digest

@@ -16,7 +16,7 @@ from drf_spectacular.plumbing import ResolvedComponent
 from drf_spectacular.renderers import OpenApiJsonRenderer
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse
 
-from feedsite.rest import BODY_METHODS, MAX_ID, PAGE, PAGE_LIMIT, Problem
+from feedsite.rest import BODY_METHODS, MAX_POSITION, PAGE, PAGE_LIMIT, Problem
 
 REFERENCE = "#/components/schemas/{name}"
 FIELD_PROBLEMS = {
@@ -32,7 +32,7 @@ FIELD_PROBLEMS = {
 
 LAST_ID = OpenApiParameter(
     "last_id",
-    {"type": "integer", "minimum": 1, "maximum": MAX_ID},
+    {"type": "integer", "minimum": 1, "maximum": MAX_POSITION},
     description="Go on after this id (exclusive). It is a position: nothing need be there any more.",
 )
 LIMIT = OpenApiParameter(

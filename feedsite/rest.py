@@ -41,7 +41,7 @@ BODY_BYTES = 64 * 1024
 DEPTH = 32
 PAGE = 20
 PAGE_LIMIT = 100
-MAX_ID = 2**53
+MAX_POSITION = 2**53
 RETRY_AFTER = 2
 """Seconds that a client is asked to wait after an outage."""
 
@@ -234,7 +234,7 @@ def invalid(error: DjangoValidationError) -> serializers.ValidationError:
 # --- Addresses -------------------------------------------------------------------------------------------
 def parse_id(text: str) -> int | None:
     """The id that `text` spells in decimal as the API does, or None."""
-    if not NUMBER.fullmatch(text) or int(text) > MAX_ID:
+    if not NUMBER.fullmatch(text) or int(text) > MAX_POSITION:
         return None
     return int(text)
 

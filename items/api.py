@@ -32,7 +32,7 @@ from feedsite.rest import (
 from items import actions
 from items.hydrate import ItemBody, hydrate
 from items.models import Item, ItemType, Visibility
-from items.profile import ItemPage, item_count, profile_page, replies_page
+from items.profile import ItemPage, item_count, profile_page, replies_page, visible_item
 from items.text import TITLE_LENGTH, ContentError
 from relations.api import user_or_404
 from relations.visibility import standing
@@ -89,13 +89,13 @@ class ItemEdit(StrictSerializer):
     extra_info = ObjectField(required=False)
 
 
-def item_or_404(text: str, reader: User | AnonymousUser) -> Item:
-    """The item of this id as far as `reader` may see it. Raises NotFound, the same for every other id."""
+def body_or_404(text: str, reader: User | AnonymousUser) -> ItemBody:
+    """The body of the item of this id as far as `reader` may see it. Raises NotFound, the same for every other id."""
     number = parse_id(text)
-    item = Item.objects.visible_to(reader).filter(pk=number).first() if number else None
-    if item is None:
+    found = visible_item(number, reader) if number else None
+    if found is None:
         raise exceptions.NotFound
-    return item
+    return found
 
 
 def _idempotency_key(request: Request) -> str:
@@ -136,8 +136,7 @@ class ItemView(PublicApiView):
     @extend_schema(operation_id="read_item", responses={200: ItemBody})
     def get(self, request: Request, item_id: str) -> HttpResponse:
         """One item."""
-        reader = reader_of(request)
-        return FeedResponse(hydrate([item_or_404(item_id, reader).pk], reader)[0])
+        return FeedResponse(body_or_404(item_id, reader_of(request)))
 
     @extend_schema(operation_id="edit_item", request=ItemEdit, responses={200: ItemBody})
     def patch(self, request: Request, item_id: str) -> HttpResponse:
@@ -159,7 +158,10 @@ class ItemView(PublicApiView):
 
     def _own(self, request: Request, item_id: str) -> Item:
         user = signed_in(request)
-        item = item_or_404(item_id, user)
+        number = parse_id(item_id)
+        item = Item.objects.visible_to(user).filter(pk=number).first() if number else None
+        if item is None:
+            raise exceptions.NotFound
         if item.sender_id != user.pk:
             raise exceptions.PermissionDenied("That item is not yours.")
         return item
@@ -170,8 +172,8 @@ class RepliesView(PublicApiView):
     def get(self, request: Request, item_id: str) -> HttpResponse:
         """The replies to an item, oldest first."""
         reader, last_id, count = reader_of(request), position(request), limit(request)
-        item = item_or_404(item_id, reader)
-        return FeedResponse(replies_page(item.pk, reader, last_id=last_id, limit=count))
+        item = body_or_404(item_id, reader)
+        return FeedResponse(replies_page(int(item.id), reader, last_id=last_id, limit=count))
 
 
 class ProfileView(PublicApiView):

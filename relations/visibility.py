@@ -1,5 +1,6 @@
 """Which users one sees, and how one stands to them."""
 
+from functools import cache
 from typing import NamedTuple
 
 from django.contrib.auth.models import AnonymousUser
@@ -7,6 +8,7 @@ from django.core.exceptions import ValidationError
 from django.db.models import Exists, OuterRef
 
 from accounts.models import User, UserQuerySet, username_pattern
+from accounts.rows import user_columns, user_of
 from feedsite.connections import fetch
 from relations.models import Block
 
@@ -54,8 +56,19 @@ def users_visible_to(reader: User | AnonymousUser) -> UserQuerySet:
 
 
 def visible_user(username: str, reader: User | AnonymousUser) -> User | None:
-    """The user of this name, if `reader` may know of them; any string may be asked for."""
-    return users_visible_to(reader).named(username).first() if is_username(username) else None
+    """The user of this name, if `reader` may know of them, by one prepared query; any string may be asked for."""
+    if not is_username(username):
+        return None
+    rows = fetch(_by_name(), {"username": username.lower(), "reader": reader.pk or 0})
+    return user_of(rows[0]) if rows else None
+
+
+@cache
+def _by_name() -> str:
+    return f"""
+        SELECT {user_columns("u")} FROM accounts_user u WHERE lower(u.username) = %(username)s AND u.is_active
+        AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = u.id AND b.blocked_id = %(reader)s)
+    """  # noqa: S608 (columns of our own model)
 
 
 def standing(user: User, reader: User | AnonymousUser) -> Standing:

@@ -7,7 +7,7 @@ from rest_framework.request import Request
 
 from accounts.api import signed_in
 from feedsite.openapi import PAGED
-from feedsite.rest import MAX_ID, ApiView, FeedResponse, limit, position
+from feedsite.rest import MAX_POSITION, ApiView, FeedResponse, limit, position
 from items.profile import ItemPage
 from timeline import home
 
@@ -20,7 +20,7 @@ FEED_SOURCE = OpenApiParameter(
 )
 SINCE_ID = OpenApiParameter(
     "since_id",
-    {"type": "integer", "minimum": 1, "maximum": MAX_ID},
+    {"type": "integer", "minimum": 1, "maximum": MAX_POSITION},
     description="Count above this id; without it, all.",
 )
 

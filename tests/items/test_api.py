@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import AnonymousUser
 from rest_framework.test import APIClient
 
 from accounts.actions import issue_token
@@ -11,6 +12,7 @@ from accounts.models import User
 from feedsite import connections
 from items import actions as items
 from items.models import Item, Status, Visibility
+from items.profile import item_count, profile_page, replies_page, visible_item
 from relations import actions as relations
 from tests.factories import ItemFactory, UserFactory
 
@@ -316,7 +318,7 @@ def test_reading_costs_the_same_however_much(
 ) -> None:
     """By Django's queries and those that `fetch` prepares, which Django does not count."""
     fetched: list[str] = []
-    for module in ["items.hydrate", "accounts.tokens", "relations.visibility"]:
+    for module in ["items.hydrate", "items.profile", "accounts.tokens", "relations.visibility"]:
         monkeypatch.setattr(f"{module}.fetch", lambda *args: (fetched.append(args[0]), connections.fetch(*args))[1])
     item = ItemFactory(sender=bob)
     path = f"{API}{path.format(item=item.pk)}"
@@ -334,3 +336,32 @@ def test_reading_costs_the_same_however_much(
         ItemFactory(sender=bob)
     assert cost() == few
     assert sum(few) <= 4
+
+
+@pytest.mark.parametrize("visibility", Visibility.values)
+@pytest.mark.parametrize("status", Status.values)
+def test_prepared_reads_see_what_the_queryset_sees(visibility: str, status: str) -> None:
+    """One rule, written twice: for every relation between reader and sender."""
+    item = ItemFactory(visibility=visibility, status=status)
+    reply = ItemFactory(sender=item.sender, visibility=visibility, status=status, reply_to=item)
+    sender = item.sender
+    readers: list[User | AnonymousUser] = [AnonymousUser(), sender]
+    for relation in range(16):
+        reader = UserFactory()
+        if relation & 1:
+            relations.follow(follower=reader, followee=sender)
+        if relation & 2:
+            relations.follow(follower=sender, followee=reader)
+        if relation & 4:
+            relations.block(blocker=reader, blocked=sender)
+        if relation & 8:
+            relations.block(blocker=sender, blocked=reader)
+        readers.append(reader)
+    for active in [True, False]:
+        User.objects.filter(pk=sender.pk).update(is_active=active)
+        for reader in readers:
+            visible = Item.objects.visible_to(reader)
+            seen = visible.filter(pk=item.pk).exists()
+            assert (visible_item(item.pk, reader) is not None) == seen
+            assert len(profile_page(sender, reader).items) == item_count(sender, reader) == seen
+            assert len(replies_page(item.pk, reader).items) == visible.filter(pk=reply.pk).exists()
