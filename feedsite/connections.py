@@ -103,7 +103,7 @@ def fetch(query: str, params: Sequence[Any] | Mapping[str, Any] = ()) -> list[tu
     """
     connection.ensure_connection()
     with connection.wrap_database_errors, psycopg.Cursor(connection.connection) as cursor:
-        cursor.execute(query, params, prepare=True)
+        cursor.execute(query, params, prepare=True, binary=True)
         return cursor.fetchall()
 
 

@@ -72,6 +72,7 @@ def _load(dataset: Dataset, password: str | None, say: Callable[[str], None]) ->
     users = list(dataset.users())
     user_ids = _new_users(dataset, users)
     follows = list(dataset.follows())
+    say("copying users and follows ...")
     _copy_users(users, follows, user_ids, password)
     _copy_follows(follows, user_ids)
     posts = _copy_posts(dataset, user_ids)
