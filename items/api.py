@@ -47,7 +47,7 @@ IDEMPOTENCY_KEY = OpenApiParameter(
 
 
 class ProfileCounts(msgspec.Struct):
-    """`items` are those that the caller may see."""
+    """`items` are the published ones that the caller may see."""
 
     followers: int
     following: int
