@@ -1,0 +1,89 @@
+"""The pages of accounts."""
+
+from typing import Any
+
+import pytest
+from django.test import Client
+from pytest_django import Settings
+
+from accounts.models import User
+from tests.factories import PASSWORD, UserFactory
+
+pytestmark = pytest.mark.django_db
+
+NEW = {"username": "newcomer", "password": "sesame-seeds-7"}
+
+
+def test_sign_up_begins_a_session(client: Client) -> None:
+    response = client.post("/signup", NEW, follow=True)
+    assert response.redirect_chain == [("/", 302)]
+    assert response.context["user"] == User.objects.get(username="newcomer")
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"username": "Taken"}, "A user with that name exists."),
+        ({"username": "settings"}, "This name is reserved."),
+        ({"username": "no spaces"}, "1 to 30 letters"),
+        ({"username": "newcomer\n"}, "1 to 30 letters"),
+        ({"username": ""}, "This field is required."),
+        ({"username": "x" * 31}, "at most 30 characters"),
+        ({"password": "1234"}, "too short"),
+        ({"password": "x" * 300}, "at most 256 characters"),
+        ({"password": "a\x00bcdefghij"}, "Null characters are not allowed."),
+    ],
+)
+def test_what_sign_up_refuses_is_said_at_the_form(client: Client, fields: dict[str, str], words: str) -> None:
+    UserFactory.create(username="taken")
+    response = client.post("/signup", NEW | fields)
+    assert response.status_code == 422
+    assert words in response.content.decode()
+    assert User.objects.count() == 1
+
+
+def test_login_is_without_regard_to_case_and_says_nothing_about_names(client: Client) -> None:
+    UserFactory.create(username="Reader")
+    UserFactory.create(username="gone", is_active=False)
+    answers = {
+        client.post("/login", {"username": name, "password": password}).context["form"].non_field_errors()[0]
+        for name, password in [("reader", "wrong"), ("nobody", PASSWORD), ("gone", PASSWORD), ("a\x00b", "x")]
+        if "\x00" not in name
+    }
+    assert len(answers) == 1
+    assert client.post("/login", {"username": "rEADER", "password": PASSWORD})["Location"] == "/"
+    assert client.get("/login")["Location"] == "/"
+
+
+def test_logout_is_a_post(client: Client) -> None:
+    client.force_login(UserFactory.create())
+    assert client.get("/logout").status_code == 405
+    assert client.post("/logout")["Location"] == "/login"
+    assert client.get("/")["Location"] == "/login"
+
+
+def test_sign_up_and_login_are_limited(client: Client, settings: Settings) -> None:
+    settings.RATES = settings.RATES | {"signup": "1/hour", "login": "1/minute"}
+    client.post("/signup", NEW)
+    client.post("/logout")
+    response = client.post("/signup", NEW | {"username": "another"})
+    assert response.status_code == 429
+    assert 0 < int(response["Retry-After"]) <= 3600
+    assert "too often" in response.content.decode()
+    for status in (422, 429):
+        assert client.post("/login", {"username": "newcomer", "password": "x"}).status_code == status
+    assert client.post("/login", {"username": "other", "password": "x"}).status_code == 422
+
+
+def test_settings_change_how_one_presents_oneself(client: Client) -> None:
+    reader: Any = UserFactory.create()
+    client.force_login(reader)
+    assert client.post("/settings", {"display_name": "林美", "bio": "慢"})["Location"] == "/settings"
+    assert "Saved." in client.get("/settings").content.decode()
+    reader.refresh_from_db()
+    assert (reader.display_name, reader.bio) == ("林美", "慢")
+    for fields in ({"display_name": "x" * 51}, {"bio": "x" * 501}, {"bio": "\x00"}):
+        assert client.post("/settings", fields).status_code == 422
+    client.post("/settings", {"display_name": "", "bio": "", "is_staff": "on", "is_big_v": "on", "username": "root"})
+    reader.refresh_from_db()
+    assert not any((reader.display_name, reader.bio, reader.is_staff, reader.is_big_v))

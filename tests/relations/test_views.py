@@ -1,0 +1,110 @@
+"""The pages of relations."""
+
+from typing import Any
+
+import pytest
+from django.test import Client
+from pytest_django import Settings
+
+from relations.actions import block, follow, mute
+from relations.models import Block, Follow, Mute
+from relations.suggestions import suggestions
+from tests.factories import UserFactory
+from tests.statements import statements
+
+pytestmark = pytest.mark.django_db
+
+PART: Any = {"HTTP_HX_REQUEST": "true"}
+
+
+@pytest.fixture
+def reader(client: Client) -> Any:
+    reader = UserFactory.create(username="reader")
+    client.force_login(reader)
+    return reader
+
+
+@pytest.fixture
+def other() -> Any:
+    return UserFactory.create(username="other")
+
+
+@pytest.mark.parametrize(
+    ("begin", "end", "model"), [("follow", "unfollow", Follow), ("block", "unblock", Block), ("mute", "unmute", Mute)]
+)
+def test_relations_begin_and_end_by_post(
+    client: Client, reader: Any, other: Any, begin: str, end: str, model: Any
+) -> None:
+    assert client.get(f"/@other/{begin}").status_code == 405
+    for verb, count in ((begin, 1), (begin, 1), (end, 0), (end, 0)):
+        response = client.post(f"/@OTHER/{verb}")
+        assert response["Location"] == "/@other"
+        assert model.objects.count() == count
+
+
+def test_the_button_takes_its_own_place(client: Client, reader: Any, other: Any) -> None:
+    profile = client.post("/@other/follow", **PART, HTTP_HX_TARGET="standing").content.decode()
+    assert "/@other/unfollow" in profile
+    assert "/@other/mute" in profile
+    assert '<b id="follower-count" hx-swap-oob="true">1</b>' in profile
+    row = client.post("/@other/unfollow", **PART, HTTP_HX_TARGET="standing-other").content.decode()
+    assert 'id="standing-other"' in row
+    assert "/@other/mute" not in row
+
+
+def test_what_is_not_possible_is_said(client: Client, reader: Any, other: Any, settings: Settings) -> None:
+    settings.FOLLOW_CAP = 0
+    assert "as many as one may" in client.post("/@other/follow", follow=True).content.decode()
+    response = client.post("/@other/follow", **PART)
+    assert response.status_code == 422
+    assert "as many as one may" in response.content.decode()
+    assert "That is you." in client.post("/@reader/follow", follow=True).content.decode()
+
+
+def test_who_blocks_the_reader_does_not_exist(client: Client, reader: Any, other: Any) -> None:
+    block(blocker=other, blocked=reader)
+    nobody = client.get("/@nobody").content
+    for address in ("/@other", "/@other/followers", "/@other/following"):
+        response = client.get(address)
+        assert (response.status_code, response.content) == (404, nobody)
+    assert client.post("/@other/follow").status_code == 404
+
+
+def test_lists_show_people_newest_first_and_whom_the_reader_follows(client: Client, reader: Any, other: Any) -> None:
+    followers = UserFactory.create_batch(25)
+    for one in followers:
+        follow(follower=one, followee=other)
+    follow(follower=reader, followee=followers[-1])
+    gone, blocker = followers[3], followers[4]
+    gone.is_active = False
+    gone.save()
+    block(blocker=blocker, blocked=reader)
+    first = client.get("/@other/followers")
+    cards = first.context["people"]
+    assert [card["following"] for card in cards] == [True, *[False] * 19]
+    rest = client.get("/@other/followers", {"last_id": first.context["last_id"]}, **PART)
+    names = [card["person"] for card in cards + rest.context["people"]]
+    assert names == [one for one in reversed(followers) if one not in (gone, blocker)]
+    assert rest.context["last_id"] is None
+    assert 'hx-swap-oob="beforeend:#people"' in rest.content.decode()
+
+
+def test_lists_cost_the_same_for_one_and_many(client: Client, reader: Any, other: Any) -> None:
+    for count in (1, 15):
+        for one in UserFactory.create_batch(count):
+            follow(follower=other, followee=one)
+        with statements() as seen:
+            client.get("/@other/following")
+        assert len(seen) == 5, seen  # session, user, whose list, the list, whom of them one follows
+
+
+def test_suggestions_are_the_most_followed_whom_one_has_not_turned_away(reader: Any) -> None:
+    users = [UserFactory.create(follower_count=count) for count in range(10)]
+    follow(follower=reader, followee=users[9])
+    block(blocker=reader, blocked=users[8])
+    mute(muter=reader, muted=users[7])
+    block(blocker=users[6], blocked=reader)
+    users[5].is_active = False
+    users[5].save()
+    assert suggestions(reader, count=3) == [users[4], users[3], users[2]]
+    assert reader not in suggestions(reader, count=20)

@@ -1,0 +1,115 @@
+"""The home page."""
+
+import re
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from feedsite.connections import broker_breaker, feeds_breaker
+from items.actions import delete, publish
+from relations.actions import follow
+from tests import servers
+from tests.factories import UserFactory
+from tests.statements import statements
+
+pytestmark = pytest.mark.django_db
+
+PART: Any = {"HTTP_HX_REQUEST": "true"}
+
+
+@pytest.fixture
+def other() -> Any:
+    return UserFactory.create(username="other")
+
+
+@pytest.fixture
+def reader(client: Client, other: Any) -> Any:
+    reader = UserFactory.create(username="reader")
+    client.force_login(reader)
+    follow(follower=reader, followee=other)
+    return reader
+
+
+def say(sender: Any, text: str = "words", **fields: Any) -> Any:
+    return publish(sender=sender, content={"text": text}, **fields)
+
+
+def test_home_is_walked_without_gap_or_repetition(client: Client, reader: Any, other: Any) -> None:
+    for number in range(45):
+        say(other, f"number {number}.")
+    seen: list[str] = []
+    address: str | None = "/"
+    while address:
+        response = client.get(address)
+        assert response["X-Feed-Source"]
+        text = response.content.decode()
+        seen += re.findall(r"number (\d+)\.", text)
+        following = re.search(r'rel="next" href="([^"]+)"', text)
+        address = following and following[1]
+        say(other, "one more meanwhile")
+    assert seen == [str(number) for number in reversed(range(45))]
+
+
+def test_following_pages_are_parts_for_the_end_of_the_feed(client: Client, reader: Any, other: Any) -> None:
+    items = [say(other) for _ in range(25)]
+    page = client.get("/").context["page"]
+    part = client.get("/", {"last_id": page.last_id}, **PART).content.decode()
+    assert 'hx-swap-oob="beforeend:#feed"' in part
+    assert part.count("<article") == 5
+    assert f'id="item-{items[0].pk}"' in part
+    assert "composer" not in part
+
+
+def test_news_are_counted_above_the_top_of_the_page(client: Client, reader: Any, other: Any) -> None:
+    say(other)
+    page = client.get("/").content.decode()
+    poll = re.search(r'hx-get="(/new[^"]+)"', page)
+    assert poll
+    address = poll[1].replace("&amp;", "&")
+    assert client.get(address).status_code == 204
+    say(other)
+    item = say(other)
+    part = client.get(address).content.decode()
+    assert "2 new posts" in part
+    assert "shows=2" in part
+    assert client.get(address.replace("shows=0", "shows=2")).status_code == 204
+    delete(item=item)
+    assert "1 new post<" in client.get(address).content.decode()
+    beginning = client.get("/", **PART).content.decode()
+    assert 'id="news"' in beginning
+    assert 'hx-swap-oob="true"' in beginning
+
+
+def test_an_empty_home_suggests_whom_to_follow(client: Client) -> None:
+    newcomer = UserFactory.create()
+    UserFactory.create(username="famous", follower_count=9, display_name="Famous")
+    client.force_login(newcomer)
+    page = client.get("/").content.decode()
+    assert "/@famous/follow" in page
+    follow(follower=newcomer, followee=UserFactory.create())
+    assert "/@famous/follow" not in client.get("/").content.decode()
+
+
+def test_home_costs_the_same_for_few_and_many(client: Client, reader: Any, other: Any) -> None:
+    client.get("/")  # notes that the reader was seen
+    for count in (1, 18):
+        for _ in range(count):
+            say(other)
+        with statements() as seen:
+            client.get("/")
+        assert len(seen) == 4, seen  # session, user, context, bodies
+
+
+def test_pages_work_with_redis_dead(client: Client, reader: Any, other: Any, settings: Any) -> None:
+    item = say(other, "still here")
+    with servers.dead(servers.servers.feeds), servers.dead(servers.servers.broker):
+        for address in ("/", "/@other", f"/items/{item.pk}", "/new", "/@other/followers"):
+            feeds_breaker.reset()
+            broker_breaker.reset()
+            assert client.get(address).status_code in (200, 204)
+        response = client.post("/items/new", {"text": "heard all the same", "visibility": "public", "next": "/"})
+        assert response["Location"] == "/"
+        page = client.get("/").content.decode()
+        assert "heard all the same" in page
+        assert "still here" in page
