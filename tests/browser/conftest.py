@@ -1,0 +1,104 @@
+"""Chromium and a site for the browser tests. Pages are exact without workers, so there are none."""
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+
+from tests.factories import PASSWORD
+
+ARGUMENTS = [
+    "--headless",
+    "--no-sandbox",  # containers and root have none
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    if not CHROMIUM:
+        pytest.skip("no Chromium: install Debian's package chromium to run the browser tests")
+    # Playwright's loop runs in this thread, where the tests use the ORM.
+    os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "1"
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
+        yield browser
+        browser.close()
+    del os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"]
+
+
+class Visitor:
+    """Somebody with a browser of their own."""
+
+    def __init__(self, page: Page, site: str) -> None:
+        self.page = page
+        self.site = site
+
+    def sign_up(self, username: str) -> None:
+        self.page.goto(f"{self.site}/signup")
+        self.page.get_by_label("Username").fill(username)
+        self.page.get_by_label("Password").fill(PASSWORD)
+        self.page.get_by_role("button", name="Create account").click()
+        self._is_home()
+
+    def log_in(self, user: Any) -> None:
+        self.page.goto(f"{self.site}/login")
+        self.page.get_by_label("Username").fill(user.username)
+        self.page.get_by_label("Password").fill(PASSWORD)
+        self.page.get_by_role("main").get_by_role("button", name="Log in").click()
+        self._is_home()
+
+    def _is_home(self) -> None:
+        expect(self.page.get_by_role("heading", name="Home")).to_be_visible()
+
+    def goto(self, path: str) -> None:
+        self.page.goto(self.site + path)
+
+    def publish(self, text: str) -> None:
+        self.page.get_by_label("What is new?").fill(text)
+        self.page.get_by_role("button", name="Publish").click()
+
+    def shown(self) -> list[str]:
+        """The texts of the page's feed, from its top."""
+        texts: list[str] = self.page.locator("[role=feed] article .text").all_inner_texts()
+        return texts
+
+
+Visit = Callable[..., Visitor]
+
+
+@pytest.fixture
+def visit(browser: Browser, live_server: Any, settings: Any) -> Iterator[Visit]:
+    """Opens browsers; what a page logs as an error fails the test."""
+    settings.HOME_POLL_SECONDS = 0.3
+    settings.RATE_SCALE = 1000.0
+    contexts: list[BrowserContext] = []
+    errors: list[str] = []
+
+    def new(**options: Any) -> Visitor:
+        context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}} | options)
+        context.set_default_timeout(10_000)
+        contexts.append(context)
+        page = context.new_page()
+        page.on("pageerror", lambda error: errors.append(str(error)))
+        page.on("console", lambda said: errors.append(said.text) if said.type == "error" else None)
+        return Visitor(page, live_server.url)
+
+    yield new
+    for context in contexts:
+        context.close()
+    assert not errors
+
+
+@pytest.fixture(params=[True, False], ids=["javascript", "no javascript"])
+def javascript(request: pytest.FixtureRequest) -> bool:
+    return bool(request.param)

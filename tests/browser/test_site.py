@@ -1,0 +1,271 @@
+"""What people do on the site, in Chromium, with JavaScript and without."""
+
+import re
+from typing import Any
+
+import pytest
+from playwright.sync_api import expect
+
+from items.actions import publish
+from items.models import Item, Status
+from relations.actions import follow
+from relations.models import Block, Follow, Mute
+from tests.browser.conftest import Visit, Visitor
+from tests.factories import UserFactory
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
+
+
+@pytest.fixture
+def author() -> Any:
+    return UserFactory.create(username="author", display_name="An Author")
+
+
+@pytest.fixture
+def reader(author: Any) -> Any:
+    reader = UserFactory.create(username="reader")
+    follow(follower=reader, followee=author)
+    return reader
+
+
+def say(sender: Any, text: str) -> Item:
+    return publish(sender=sender, content={"text": text})
+
+
+def test_sign_up_publish_and_be_read(visit: Visit, javascript: bool) -> None:
+    reader, author = visit(java_script_enabled=javascript), visit(java_script_enabled=javascript)
+    author.sign_up("author")
+    reader.sign_up("reader")
+    reader.goto("/@author")
+    reader.page.get_by_role("button", name="Follow", exact=True).click()
+    expect(reader.page.get_by_role("button", name="Following")).to_be_visible()
+    expect(reader.page.get_by_role("link", name="1 follower")).to_be_visible()
+
+    author.publish("First words <b>here</b>\nand 第二行")
+    expect(author.page.locator("[role=feed] article")).to_have_count(1)
+    expect(author.page.get_by_label("What is new?")).to_have_value("")
+    author.publish("Second words")
+    expect(author.page.locator("[role=feed] article")).to_have_count(2)
+
+    reader.goto("/")
+    assert reader.shown() == ["Second words", "First words <b>here</b>\nand 第二行"]
+
+
+def test_scrolling_while_posts_arrive(visit: Visit, reader: Any, author: Any) -> None:
+    for number in range(70):
+        say(author, f"old {number}")
+    visitor = visit()
+    visitor.log_in(reader)
+    articles = visitor.page.locator("[role=feed] article")
+    expect(articles).to_have_count(20)
+    for arrived, count in enumerate((40, 60, 70)):
+        say(author, f"new {arrived}")
+        say(reader, f"own {arrived}")
+        visitor.page.locator("#more").scroll_into_view_if_needed()
+        expect(articles).to_have_count(count)
+    assert visitor.shown() == [f"old {number}" for number in reversed(range(70))]
+    expect(visitor.page.get_by_text("That is all.")).to_be_visible()
+
+    visitor.page.get_by_role("link", name="6 new posts").click()
+    expect(articles).to_have_count(20)
+    assert visitor.shown()[:7] == ["own 2", "new 2", "own 1", "new 1", "own 0", "new 0", "old 69"]
+    expect(visitor.page.locator(".pill")).to_have_count(0)
+    assert visitor.page.evaluate("window.scrollY") == 0
+
+
+def test_paging_while_posts_arrive_without_javascript(visit: Visit, reader: Any, author: Any) -> None:
+    for number in range(70):
+        say(author, f"old {number}")
+    visitor = visit(java_script_enabled=False)
+    visitor.log_in(reader)
+    shown = visitor.shown()
+    for arrived in range(3):
+        say(author, f"new {arrived}")
+        visitor.page.get_by_role("link", name="Next page").click()
+        visitor.page.wait_for_url("**last_id=*")
+        shown += visitor.shown()
+    assert shown == [f"old {number}" for number in reversed(range(70))]
+    expect(visitor.page.get_by_role("link", name="Next page")).to_have_count(0)
+    visitor.page.get_by_role("link", name="From the newest post").click()
+    expect(visitor.page.get_by_text("new 2")).to_be_visible()
+
+
+def test_the_pill_counts_what_came_and_moves_nothing(visit: Visit, reader: Any, author: Any) -> None:
+    for number in range(30):
+        say(author, f"old {number}")
+    visitor = visit()
+    visitor.log_in(reader)
+    article = visitor.page.get_by_text("old 20")
+    article.scroll_into_view_if_needed()
+    place = article.bounding_box()
+    say(author, "fresh")
+    pill = visitor.page.get_by_role("link", name="1 new post")
+    expect(pill).to_be_in_viewport()
+    say(author, "fresher")
+    expect(visitor.page.get_by_role("link", name="2 new posts")).to_be_in_viewport()
+    assert article.bounding_box() == place
+    assert visitor.page.locator("[aria-live=polite]").filter(has=visitor.page.locator(".pill")).count() == 1
+
+
+def test_publishing_shows_what_came_meanwhile(visit: Visit, reader: Any, author: Any, settings: Any) -> None:
+    settings.HOME_POLL_SECONDS = 1000
+    say(author, "before")
+    visitor = visit()
+    settings.HOME_POLL_SECONDS = 1000
+    visitor.log_in(reader)
+    say(author, "meanwhile")
+    visitor.page.get_by_label("What is new?").fill("mine")
+    visitor.page.keyboard.press("Control+Enter")
+    expect(visitor.page.locator("[role=feed] article")).to_have_count(3)
+    assert visitor.shown() == ["mine", "meanwhile", "before"]
+    expect(visitor.page.get_by_role("status").get_by_text("Published.")).to_be_visible()
+
+
+def test_editing(visit: Visit, reader: Any, javascript: bool) -> None:
+    say(reader, "befor")
+    visitor = visit(java_script_enabled=javascript)
+    visitor.log_in(reader)
+    visitor.page.get_by_role("link", name="Edit", exact=True).click()
+    visitor.page.get_by_role("link", name="Cancel").click()
+    expect(visitor.page.get_by_text("befor")).to_be_visible()
+    visitor.goto("/")
+    visitor.page.get_by_role("link", name="Edit", exact=True).click()
+    visitor.page.get_by_role("main").get_by_label("Text").fill("before\nand after")
+    visitor.page.get_by_role("button", name="Save").click()
+    expect(visitor.page.get_by_text("and after")).to_be_visible()
+    assert (visitor.page.url == f"{visitor.site}/") is javascript
+    assert Item.objects.get().text == "before\nand after"
+
+
+def test_deleting(visit: Visit, reader: Any, author: Any, javascript: bool) -> None:
+    say(author, "stays")
+    say(reader, "goes")
+    visitor = visit(java_script_enabled=javascript)
+    visitor.log_in(reader)
+    visitor.page.on("dialog", lambda dialog: dialog.accept())
+    visitor.page.get_by_role("link", name="Delete").click()
+    if not javascript:
+        visitor.page.get_by_role("button", name="Delete").click()
+    expect(visitor.page.get_by_role("status").get_by_text("Deleted.")).to_be_visible()
+    expect(visitor.page.locator("[role=feed] article")).to_have_count(1)
+    assert visitor.shown() == ["stays"]
+    assert Item.objects.get(sender=reader).status == Status.DELETED
+
+
+def test_a_declined_question_deletes_nothing(visit: Visit, reader: Any) -> None:
+    say(reader, "stays")
+    visitor = visit()
+    visitor.log_in(reader)
+    visitor.page.on("dialog", lambda dialog: dialog.dismiss())
+    visitor.page.get_by_role("link", name="Delete").click()
+    visitor.goto("/")
+    assert visitor.shown() == ["stays"]
+
+
+def test_relations_on_the_profile(visit: Visit, reader: Any, author: Any, javascript: bool) -> None:
+    say(author, "heard")
+    visitor = visit(java_script_enabled=javascript)
+    visitor.log_in(reader)
+    visitor.goto("/@author")
+
+    def choose(name: str) -> None:
+        visitor.page.locator("summary").click()
+        visitor.page.get_by_role("button", name=name).click()
+
+    visitor.page.locator("#follow").click()
+    expect(visitor.page.get_by_role("button", name="Follow", exact=True)).to_be_visible()
+    assert not Follow.objects.exists()
+    if javascript:  # the focus stays on the button that was pressed
+        expect(visitor.page.locator("#follow")).to_be_focused()
+    choose("Mute")
+    expect(visitor.page.get_by_text("muted")).to_be_visible()
+    assert Mute.objects.exists()
+    choose("Unmute")
+    expect(visitor.page.get_by_text("muted")).to_have_count(0)
+    choose("Block")
+    visitor.page.get_by_role("button", name="Unblock").wait_for()
+    assert visitor.shown() == []
+    visitor.page.get_by_role("button", name="Unblock").click()
+    expect(visitor.page.get_by_text("heard")).to_be_visible()
+    assert not Block.objects.exists()
+    assert not Mute.objects.exists()
+
+
+def test_replying(visit: Visit, reader: Any, author: Any, javascript: bool) -> None:
+    root = say(author, "a question")
+    visitor = visit(java_script_enabled=javascript)
+    visitor.log_in(reader)
+    visitor.goto(f"/items/{root.pk}")
+    visitor.page.get_by_label("Your reply").fill("an answer")
+    visitor.page.get_by_role("button", name="Reply").click()
+    visitor.page.wait_for_url(re.compile("#item-"))
+    assert visitor.shown() == ["an answer"]
+    visitor.goto("/")
+    assert visitor.shown() == ["a question"]
+
+
+def test_an_empty_home_leads_on(visit: Visit, author: Any, javascript: bool) -> None:
+    say(author, "worth reading")
+    visitor = visit(java_script_enabled=javascript)
+    visitor.sign_up("newcomer")
+    visitor.page.get_by_role("button", name="Follow @author").click()
+    if javascript:
+        expect(visitor.page.get_by_role("button", name="Unfollow @author")).to_be_visible()
+        visitor.goto("/")
+    expect(visitor.page.get_by_text("worth reading")).to_be_visible()
+
+
+def test_settings_and_log_out(visit: Visit, reader: Any, javascript: bool) -> None:
+    visitor = visit(java_script_enabled=javascript)
+    visitor.log_in(reader)
+    visitor.goto("/settings")
+    visitor.page.get_by_label("Display name").fill("林美")
+    visitor.page.get_by_role("button", name="Save").click()
+    expect(visitor.page.get_by_role("status").get_by_text("Saved.")).to_be_visible()
+    expect(visitor.page.get_by_role("banner").get_by_text("林美")).to_be_visible()
+    visitor.page.get_by_role("banner").get_by_role("button", name="Log out").click()
+    expect(visitor.page.get_by_role("heading", name="Log in")).to_be_visible()
+
+
+def test_a_session_that_ended_leads_to_the_login(visit: Visit, reader: Any) -> None:
+    visitor = visit()
+    visitor.log_in(reader)
+    visitor.page.context.clear_cookies()
+    expect(visitor.page.get_by_role("heading", name="Log in")).to_be_visible()  # the poll notices
+
+
+def _overflow(visitor: Visitor) -> int:
+    width: int = visitor.page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+    return width
+
+
+@pytest.mark.parametrize("width", [320, 390, 1280])
+def test_nothing_is_wider_than_the_screen(visit: Visit, reader: Any, author: Any, width: int) -> None:
+    author.display_name, author.bio = "W" * 50, "长" * 250 + "x" * 250
+    author.save()
+    item = say(author, "x" * 3000 + " https://example.org/" + "y" * 500)
+    say(reader, "中文" * 400)
+    visitor = visit(viewport={"width": width, "height": 800})
+    visitor.log_in(reader)
+    for path in ("/", "/@author", f"/items/{item.pk}", "/@reader/following", "/settings", "/items/new"):
+        visitor.goto(path)
+        assert _overflow(visitor) <= 0, path
+
+
+def test_keys_lead_through_the_page(visit: Visit, reader: Any, author: Any) -> None:
+    for number in range(3):
+        say(author, f"words {number}")
+    visitor = visit()
+    visitor.log_in(reader)
+    visitor.goto("/")
+    visitor.page.keyboard.press("Tab")
+    expect(visitor.page.get_by_role("link", name="Skip to content")).to_be_focused()
+    visitor.page.keyboard.press("Enter")
+    expect(visitor.page.locator("#main")).to_be_focused()
+    articles = visitor.page.locator("[role=feed] article")
+    articles.first.focus()
+    visitor.page.keyboard.press("PageDown")
+    expect(articles.nth(1)).to_be_focused()
+    expect(articles.nth(1)).to_have_attribute("aria-posinset", "2")
+    visitor.page.keyboard.press("PageUp")
+    expect(articles.first).to_be_focused()
