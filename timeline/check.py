@@ -57,9 +57,14 @@ class Content:
     floor: int
     epoch: int
     building: bool
+    runs: set[str]
     entries: dict[int, int]
     """Item id to sender."""
     misplaced: list[int]
+
+    def is_used(self, run: str) -> bool:
+        """Whether readers would use it, as far as the server's run is concerned."""
+        return not self.building and run in self.runs
 
 
 def differences(user_ids: Iterable[int]) -> Iterator[Difference]:
@@ -89,12 +94,13 @@ def _differences(user_ids: list[int]) -> Iterator[Difference]:
     for user_id, *_ in readers:
         commands += [_whole(Inbox(user_id).key), _whole(Outbox(user_id).key)]
     replies = pipelined(feeds_for_tasks(), commands)
+    run = feeds_for_tasks().info("server")["run_id"]
     for place, (user_id, level, epoch, big_vs) in enumerate(readers):
         inbox, outbox = _content(replies[2 * place]), _content(replies[2 * place + 1])
-        if outbox and not outbox.building:
+        if outbox and outbox.is_used(run):
             published = {row[0] for row in fetch(OUTBOX_IDS, [user_id, outbox.floor])}
             yield from _compare(Outbox(user_id).key, outbox, published - pending, settings.OUTBOX_CAP)
-        if inbox and not inbox.building and cap_of(level) and inbox.epoch == epoch:
+        if inbox and inbox.is_used(run) and cap_of(level) and inbox.epoch == epoch:
             shown = set(home_ids(user_id, above=inbox.floor)) - pending
             if big_vs and shown:
                 pulled = fetch(
@@ -126,11 +132,14 @@ def _content(reply: list[Any]) -> Content | None:
     flat = [part for pair in reply for part in pair] if reply and isinstance(reply[0], tuple | list) else reply
     if not flat:
         return None
-    content = Content(floor=INFINITY, epoch=0, building=False, entries={}, misplaced=[])
+    content = Content(floor=INFINITY, epoch=0, building=False, runs=set(), entries={}, misplaced=[])
     scores = {member: to_score(score) for member, score in zip(flat[0::2], flat[1::2], strict=True)}
     content.floor = scores.pop(b"floor", INFINITY)
     content.epoch = -scores.pop(b"epoch", 0)
     for member, score in scores.items():
+        if member.startswith(b"run:"):
+            content.runs.add(member[4:].decode())
+            continue
         if member.startswith(b"build:"):
             content.building = True
             continue

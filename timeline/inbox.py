@@ -10,36 +10,39 @@ from feedsite import keys
 from feedsite.connections import Command, feeds_for_tasks, fetch, pipelined, script
 from timeline import active_fans
 from timeline.pull import pull_entries
-from timeline.window import BUILD_SECONDS, Entry, Window, scored
+from timeline.window import BUILD_SECONDS, RUN, Entry, Window, scored
 
 EPOCH_TRIES = 3
 
 # KEYS[1]; ARGV: from (exclusive), count, epoch, token, seconds to build. An unusable tail is put under construction
 # at once.
 READ_TAIL = script(
-    """
+    RUN
+    + """
     local key = KEYS[1]
     local floor = redis.call('ZSCORE', key, 'floor')
     local top = redis.call('ZSCORE', key, 'top')
     local epoch = redis.call('ZSCORE', key, 'epoch')
-    if floor and top and epoch and tonumber(epoch) == -tonumber(ARGV[3])
+    if floor and top and redis.call('ZSCORE', key, run()) and tonumber(epoch) == -tonumber(ARGV[3])
             and tonumber(ARGV[1]) <= tonumber(top) and tonumber(ARGV[1]) > tonumber(floor) then
         local entries = redis.call('ZRANGE', key, '(' .. ARGV[1], '(' .. floor, 'BYSCORE', 'REV', 'LIMIT', 0, ARGV[2])
         if #entries == tonumber(ARGV[2]) or tonumber(floor) == 0 then return {floor, entries} end
     end
     redis.call('DEL', key)
-    redis.call('ZADD', key, 'inf', 'build:' .. ARGV[4])
+    redis.call('ZADD', key, 'inf', 'build:' .. ARGV[4], 'inf', run())
     redis.call('EXPIRE', key, ARGV[5])
     return false
     """
 )
 # ARGV: token, epoch, floor, top, seconds to live, then score and member by turns
 COMPLETE_TAIL = script(
-    """
+    RUN
+    + """
     local key = KEYS[1]
-    if not redis.call('ZSCORE', key, 'build:' .. ARGV[1]) then return 0 end
+    local this = run()
+    if not redis.call('ZSCORE', key, 'build:' .. ARGV[1]) or not redis.call('ZSCORE', key, this) then return 0 end
     redis.call('DEL', key)
-    redis.call('ZADD', key, -tonumber(ARGV[2]), 'epoch', ARGV[3], 'floor', ARGV[4], 'top', unpack(ARGV, 6))
+    redis.call('ZADD', key, -tonumber(ARGV[2]), 'epoch', ARGV[3], 'floor', ARGV[4], 'top', 'inf', this, unpack(ARGV, 6))
     redis.call('EXPIRE', key, ARGV[5])
     return 1
     """

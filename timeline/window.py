@@ -7,6 +7,7 @@ Members of a window:
 | `{sender}:{item}` | the item's id | an entry |
 | `floor` | an id | the window is complete above it; nothing at or below it counts |
 | `epoch` | minus the epoch | what the window was built for; readers of another epoch do not use it |
+| `run:{id}` | +infinity | the run of the server in which it was built |
 | `build:{token}` | +infinity | somebody builds the window; `floor` stands at +infinity till they are done |
 
 A key without `floor` is no window. Ids are positive, so the score of `epoch` keeps it below every entry.
@@ -16,6 +17,8 @@ How a window stays exact, whoever dies when:
 - `begin` comes before the builder's SQL snapshot, and a window under construction takes deliveries. So an item
   committed after the snapshot is delivered into it, and one committed before is in the snapshot.
 - `complete` needs the token of `begin`: a window that was dropped, flushed or begun anew in between is not completed.
+- A server that was restarted from a snapshot, or a replica that took over, may lack deliveries that were completed.
+  It has another run id, so none of its windows is used.
 - Trimming raises the floor in the step that removes the entries.
 - What a delivery put below the floor, or into a key that is no window, is taken out by `settle`; readers do not see
   it in between, because they look above the floor only.
@@ -40,11 +43,19 @@ FORGET_WITHIN = 2.0
 PIPELINE_LENGTH = 500
 """Deliveries in one chunk of a pipeline; two chunks are under way at once."""
 
+OWN_MEMBERS = 3
+"""Members of a complete window that are no entries."""
+
+# What a script calls to know in which run of the server it is: 2.5 µs.
+RUN = """
+    local function run() return 'run:' .. string.match(redis.call('INFO', 'server'), 'run_id:(%w+)') end
+"""
 # KEYS[1]; ARGV: from (exclusive), count, seconds to live
 READ = script(
-    """
+    RUN
+    + """
     local floor = redis.call('ZSCORE', KEYS[1], 'floor')
-    if not floor then return false end
+    if not floor or not redis.call('ZSCORE', KEYS[1], run()) then return false end
     local time = redis.call('TIME')
     local read_at = time[1] * 1000 + math.floor(time[2] / 1000)
     local epoch = redis.call('ZSCORE', KEYS[1], 'epoch')
@@ -56,20 +67,23 @@ READ = script(
 )
 # ARGV: token, epoch
 BEGIN = script(
-    f"""
+    RUN
+    + f"""
+    local this = run()
     local epoch = redis.call('ZSCORE', KEYS[1], 'epoch')
-    if epoch and tonumber(epoch) <= -tonumber(ARGV[2]) then return 0 end
+    if epoch and tonumber(epoch) <= -tonumber(ARGV[2]) and redis.call('ZSCORE', KEYS[1], this) then return 0 end
     redis.call('DEL', KEYS[1])
-    redis.call('ZADD', KEYS[1], 'inf', 'floor', 'inf', 'build:' .. ARGV[1], -tonumber(ARGV[2]), 'epoch')
+    redis.call('ZADD', KEYS[1], 'inf', 'floor', 'inf', 'build:' .. ARGV[1], 'inf', this, -tonumber(ARGV[2]), 'epoch')
     redis.call('EXPIRE', KEYS[1], {BUILD_SECONDS})
     return 1
     """
 )
 # ARGV: token, epoch, floor, seconds to live, then score and member by turns
 COMPLETE = script(
-    """
+    RUN
+    + """
     local key = KEYS[1]
-    if not redis.call('ZSCORE', key, 'build:' .. ARGV[1]) then return 0 end
+    if not redis.call('ZSCORE', key, 'build:' .. ARGV[1]) or not redis.call('ZSCORE', key, run()) then return 0 end
     redis.call('ZREM', key, 'build:' .. ARGV[1])
     for first = 5, #ARGV, 1000 do
         redis.call('ZADD', key, unpack(ARGV, first, math.min(first + 999, #ARGV)))
@@ -92,14 +106,14 @@ FORGET = script(
 )
 # ARGV: cap. Ranks 0 and 1 are `epoch` and `floor`, so the last entry to go has rank over + 1.
 SETTLE = script(
-    """
+    f"""
     local key = KEYS[1]
     local floor = redis.call('ZSCORE', key, 'floor')
     if not floor then return redis.call('DEL', key) end
     if floor == 'inf' then return 0 end
     redis.call('ZREMRANGEBYSCORE', key, 0, floor)
     redis.call('ZADD', key, floor, 'floor')
-    local over = redis.call('ZCARD', key) - 2 - tonumber(ARGV[1])
+    local over = redis.call('ZCARD', key) - {OWN_MEMBERS} - tonumber(ARGV[1])
     if over <= 0 then return 0 end
     local last = redis.call('ZRANGE', key, over + 1, over + 1, 'WITHSCORES')[2]
     redis.call('ZREMRANGEBYSCORE', key, 0, last)
@@ -259,7 +273,7 @@ def deliver(client: redis.Redis, entry: Entry, windows: Sequence[str], caps: Seq
         taken = floor is not None and to_score(floor) < score
         if not taken:
             refused.append(key)
-        if floor != b"inf" and (not taken or replies[3 * position + 2] > cap + slack + 2):
+        if floor != b"inf" and (not taken or replies[3 * position + 2] > cap + slack + OWN_MEMBERS):
             unsettled.append(Window(key).settle(cap))
     for first in range(0, len(unsettled), PIPELINE_LENGTH):
         pipelined(client, unsettled[first : first + PIPELINE_LENGTH])

@@ -31,7 +31,7 @@ def _workers(workers: Workers) -> Workers:
 
 
 def members(feeds: redis.Redis, user: User) -> list[bytes]:
-    return [member for member in feeds.zrange(keys.inbox(user.pk), 0, -1) if b":" in member]
+    return [member for member in feeds.zrange(keys.inbox(user.pk), 0, -1) if member[:1].isdigit()]
 
 
 def materialise(workers: Workers, *readers: User) -> None:

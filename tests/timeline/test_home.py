@@ -13,6 +13,7 @@ from feedsite.connections import feeds_for_tasks, pipelined
 from items import actions as items
 from items.models import Item
 from relations import actions as relations
+from tests.servers import Valkey, restart
 from tests.timeline.conftest import Workers, read, seen, sources
 from timeline import fanout, home
 from timeline.home import home_page, new_count
@@ -20,7 +21,7 @@ from timeline.inbox import Inbox, Tail
 from timeline.models import Delivery
 from timeline.oracle import home_ids
 from timeline.outbox import Outbox
-from timeline.window import Entry
+from timeline.window import OWN_MEMBERS, Entry
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -165,7 +166,7 @@ def test_what_is_deleted_leaves_the_inbox_when_it_is_read(
     expected = [item.pk for item in published[25:] + published[:5]]
     expected.sort(reverse=True)
     assert read(reader) == expected, "the page is refilled"
-    assert feeds.zcard(keys.inbox(reader.pk)) == 10 + 2
+    assert feeds.zcard(keys.inbox(reader.pk)) == 10 + OWN_MEMBERS
     assert sources(reader) == ["inbox"]
 
 
@@ -282,7 +283,7 @@ def test_lies_in_the_inbox_are_verified_away(reader: User, say: Say, workers: Wo
     feeds.zadd(inbox, {f"{stranger.pk}:{item.pk}": item.pk, f"{reader.pk}:{item.pk + 5}": item.pk + 5})
     assert read(reader) == [own.pk]
     assert sources(reader) == ["inbox"]
-    assert feeds.zcard(inbox) == 1 + 2, "and forgotten"
+    assert feeds.zcard(inbox) == 1 + OWN_MEMBERS, "and forgotten"
 
 
 def test_a_big_vs_items_are_pulled_by_readers_below_the_push_level(
@@ -372,6 +373,22 @@ def test_a_tail_lacks_nothing_that_was_delivered_since(
     items.restore(item=published[40])
     Delivery.objects.update(not_before=timezone.now())
     assert fanout.fan_out(ids[40])
+    assert read(reader, last_id=ids[29]) == ids[30:50]
+
+
+def test_a_tail_of_another_run_of_the_server_is_not_used(
+    reader: User, follow: Any, say: Say, workers: Workers, settings: Any, feeds: redis.Redis, feeds_server: Valkey
+) -> None:
+    settings.LEVEL_CAPS = {3: 5}
+    sender = seen()
+    follow(reader, sender)
+    ids = [say(sender).pk for _ in range(80)][::-1]
+    read(reader, last_id=ids[9])
+    key = keys.tail(reader.pk)
+    feeds.zrem(key, f"{sender.pk}:{ids[40]}")
+    saved = feeds.dump(key)
+    restart(feeds_server)
+    feeds.restore(key, 0, saved)
     assert read(reader, last_id=ids[29]) == ids[30:50]
 
 

@@ -6,7 +6,8 @@ import pytest
 import redis
 
 from feedsite.connections import feeds_for_tasks, pipelined
-from timeline.window import INFINITY, PIPELINE_LENGTH, Entry, Slice, Window, deliver
+from tests.servers import Valkey, restart
+from timeline.window import INFINITY, OWN_MEMBERS, PIPELINE_LENGTH, Entry, Slice, Window, deliver
 
 WINDOW = Window("inbox:1")
 
@@ -87,6 +88,25 @@ def test_a_builder_that_died_does_not_hold_the_window_for_long(feeds: redis.Redi
     assert 0 < feeds.ttl(WINDOW.key) <= 60
 
 
+def test_a_window_of_another_run_of_the_server_is_not_used(feeds: redis.Redis, feeds_server: Valkey) -> None:
+    build(100)
+    saved = feeds.dump(WINDOW.key)
+    restart(feeds_server)
+    feeds.restore(WINDOW.key, 0, saved)  # a snapshot, which may be older than the last deliveries
+    assert not read().is_usable
+    assert run(WINDOW.begin("t", 1)) == [1], "it is built anew"
+    assert run(WINDOW.complete("t", 1, 0, entries(100, 200))) == [1]
+    assert read().entries == (200, 100)
+
+
+def test_a_construction_is_not_completed_in_another_run(feeds: redis.Redis, feeds_server: Valkey) -> None:
+    run(WINDOW.begin("t", 1))
+    saved = feeds.dump(WINDOW.key)
+    restart(feeds_server)
+    feeds.restore(WINDOW.key, 0, saved)
+    assert run(WINDOW.complete("t", 1, 0, entries(100))) == [0]
+
+
 def test_reading_keeps_the_window_alive(feeds: redis.Redis) -> None:
     build(100)
     feeds.expire(WINDOW.key, 10)
@@ -106,7 +126,7 @@ def test_a_delivery_at_or_below_the_floor_is_ignored(feeds: redis.Redis, item_id
     build(100, floor=50)
     assert deliver(feeds, Entry(item_id, 7), [WINDOW.key], [10]) == [WINDOW.key]
     assert read().entries == (100,)
-    assert feeds.zcard(WINDOW.key) == 3, "nothing is left of it"
+    assert feeds.zcard(WINDOW.key) == OWN_MEMBERS + 1, "nothing is left of it"
 
 
 def test_a_delivery_to_no_window_leaves_no_key(feeds: redis.Redis) -> None:

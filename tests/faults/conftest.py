@@ -1,0 +1,86 @@
+"""A community of thousands whose inboxes are in use, and real workers that can be killed."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+from django.db import connection
+from django.utils import timezone
+
+from accounts.models import User
+from feedsite.connections import feeds_for_tasks, pipelined
+from relations.models import Follow
+from tests.factories import UserFactory
+from timeline.inbox import Inbox, materialise
+
+FOLLOWERS = 5_000
+ROOT = Path(__file__).resolve().parent.parent.parent
+
+
+class Worker:
+    """A Celery worker with beat, in a process group of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        name = quote(str(connection.settings_dict["NAME"]))
+        url, _, options = os.environ["FEEDSITE_DATABASE_URL"].partition("?")
+        environ = os.environ | {
+            "FEEDSITE_DATABASE_URL": f"{url.rpartition('/')[0]}/{name}?{options}",
+            "FEEDSITE_FAN_OUT_RETRY_AFTER": "1",
+        }
+        command = [sys.executable, "-m", "celery", "-A", "feedsite", "worker", "--beat", "--concurrency", "2"]
+        command += ["--schedule", str(self.folder / f"beat-{time.monotonic_ns()}"), "--loglevel", "WARNING"]
+        with (self.folder / "worker.log").open("ab") as log:
+            self.process = subprocess.Popen(
+                command, cwd=ROOT, env=environ, stdout=log, stderr=log, start_new_session=True
+            )
+
+    def kill(self) -> None:
+        """Kill -9, children and all."""
+        if self.process is not None:
+            os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.wait()
+            self.process = None
+
+
+@pytest.fixture
+def worker(tmp_path: Path) -> Iterator[Worker]:
+    worker = Worker(tmp_path)
+    yield worker
+    worker.kill()
+
+
+@pytest.fixture
+def star(transactional_db: None) -> User:
+    """Somebody with `FOLLOWERS` followers, all of whom have an inbox."""
+    star = UserFactory(last_seen_at=timezone.now())
+    fans = User.objects.bulk_create(
+        User(username=f"fan{number}", level=3, last_seen_at=timezone.now(), following_count=1)
+        for number in range(FOLLOWERS)
+    )
+    Follow.objects.bulk_create(Follow(follower=fan, followee=star) for fan in fans)
+    for first in range(0, FOLLOWERS, 500):
+        part = fans[first : first + 500]
+        pipelined(feeds_for_tasks(), [Inbox(fan.pk).begin("t", 1) for fan in part])
+        pipelined(feeds_for_tasks(), [Inbox(fan.pk).complete("t", 1, 0, []) for fan in part])
+    pipelined(feeds_for_tasks(), [Inbox(star.pk).begin("t", 1)])
+    materialise(star.pk, "t")
+    return star
+
+
+def until(done: Callable[[], bool], seconds: float) -> float:
+    """Wait for something; how long it took."""
+    start = time.monotonic()
+    while not done():
+        assert time.monotonic() - start < seconds, "it did not happen in time"
+        time.sleep(0.02)
+    return time.monotonic() - start
