@@ -116,13 +116,14 @@ class Schema(AutoSchema):
 
 
 @cache
-def _document() -> bytes:
+def document() -> bytes:
+    """The schema as JSON, made once a process: it is the same for everybody."""
     schema = SchemaGenerator().get_schema(request=None, public=True)  # type: ignore[no-untyped-call]
-    document: bytes = OpenApiJsonRenderer().render(schema, renderer_context={})
-    return document
+    rendered: bytes = OpenApiJsonRenderer().render(schema, renderer_context={})
+    return rendered
 
 
 @require_safe
 def schema(request: HttpRequest) -> HttpResponse:
-    """The schema: made once a process, for it is the same for everybody."""
-    return HttpResponse(_document(), content_type="application/vnd.oai.openapi+json")
+    """What the API says of itself."""
+    return HttpResponse(document(), content_type="application/vnd.oai.openapi+json")

@@ -23,6 +23,9 @@ handler404 = "feedsite.outage.not_found"
 handler500 = "feedsite.outage.server_error"
 
 api = [
+    # Patterns are tried in this order; home is read most.
+    path("timeline/home", timeline_api.HomeView.as_view()),
+    path("timeline/home/new", timeline_api.HomeNewView.as_view()),
     path("users", accounts_api.UsersView.as_view()),
     path("users/me", accounts_api.MeView.as_view()),
     path("auth/token", accounts_api.TokenView.as_view()),
@@ -36,8 +39,6 @@ api = [
     path("items", items_api.ItemsView.as_view()),
     path("items/<str:item_id>", items_api.ItemView.as_view()),
     path("items/<str:item_id>/replies", items_api.RepliesView.as_view()),
-    path("timeline/home", timeline_api.HomeView.as_view()),
-    path("timeline/home/new", timeline_api.HomeNewView.as_view()),
 ]
 
 # Script and styles come from the site itself.
@@ -63,11 +64,11 @@ pages = [
 ]
 
 urlpatterns = [
+    path("api/v1/", include(api)),
     *pages,
     path("admin/", admin.site.urls),
     path("healthz", health.healthz),
     path("readyz", health.readyz),
-    path("api/v1/", include(api)),
     path("api/schema", openapi.schema, name="schema"),
     path("api/docs", docs, name="docs"),
     re_path("^api/", NotFoundView.as_view()),
