@@ -1,0 +1,57 @@
+"""Run the benchmarks: `python -m benchmarks [NAME ...] [--quick] [--json FILE] [--page FILE]`."""
+
+import argparse
+import importlib
+import json
+import os
+import sys
+import time
+from dataclasses import asdict
+from pathlib import Path
+
+from benchmarks.ground import QUICK, Size, own_site
+
+NAMES = ("memory", "round_trips", "home_page", "depth", "http_page", "fan_out", "publish_to_inbox")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="manage.py bench", description="Measure ratios against peers and limits.")
+    parser.add_argument("name", nargs="*", metavar="NAME", help=f"Of {', '.join(NAMES)}; without one, all.")
+    parser.add_argument("--quick", action="store_true", help="Tiny sizes: shows that it runs, measures nothing.")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="Write the results as JSON.")
+    parser.add_argument("--page", type=Path, metavar="FILE", help="Renew the figures in this Markdown file.")
+    options = parser.parse_args()
+    names = options.name or list(NAMES)
+    if unknown := set(names).difference(NAMES):
+        parser.error(f"There is no benchmark {', '.join(sorted(unknown))}; there are {', '.join(NAMES)}.")
+    size = QUICK if options.quick else Size()
+    begin = time.perf_counter()
+    with own_site():
+        from benchmarks.community import Community
+        from benchmarks.report import as_page, as_text, machine, write_page
+
+        facts = machine()
+        community = Community(size)
+        community.build()
+        data_set = community.described()
+        print(f"{data_set}.\n", flush=True)
+        reports = []
+        for name in names:
+            report = importlib.import_module(f"benchmarks.{name}").run(community)
+            reports.append(report)
+            print(as_text(report), end="\n\n", flush=True)
+    seconds = round(time.perf_counter() - begin)
+    print(f"{seconds} s in all; load now {os.getloadavg()[0]:.2f}.")
+    if options.json:
+        results = {report.name: report.as_json() for report in reports}
+        facts |= {"seconds": seconds, "size": asdict(size), "data_set": data_set}
+        options.json.write_text(json.dumps({"machine": facts, "results": results}, indent=2) + "\n")
+    if options.page:
+        write_page(options.page, as_page(facts, data_set, reports))
+    missed = [ratio.name for report in reports for ratio in report.ratios if ratio.is_met is False]
+    if missed and not options.quick:
+        sys.exit(f"Targets missed: {'; '.join(missed)}.")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,175 @@
+"""Who the benchmarks are about: a generated community in SQL, skewed as communities are, the same in every run.
+
+Senders post by a power law (the first hundred of 20,000 hold an eighth of all items); one item in ten is a reply. Each
+sender follows twenty others. Readers follow many or few of them; their windows are built by the site's own code.
+"""
+
+import secrets
+import time
+from collections.abc import Sequence
+
+from django.conf import settings
+from django.db import connection
+
+from accounts.models import User
+from benchmarks.ground import Size
+from feedsite.connections import feeds_for_tasks, fetch, pipelined
+from timeline import inbox, outbox
+from timeline.inbox import Inbox
+from timeline.outbox import EPOCH, Outbox
+from timeline.window import INFINITY, Entry, Window
+
+FOLLOWEES_OF_HYBRIDS = 200
+"""Readers who pull outboxes follow so many others besides."""
+FIRST_READER = 500_001
+FIRST_PUBLISHER = 900_001
+FIRST_FOLLOWER = 1_000_001
+
+USERS = """
+    INSERT INTO accounts_user (id, password, is_superuser, username, display_name, bio, email, is_big_v, level,
+        last_seen_at, window_epoch, following_count, follower_count, is_staff, is_active, date_joined)
+    SELECT id, '!', false, 'user' || id, 'User ' || id, '', '', id <= %(big_vs)s, %(level)s, now(), 1, 0, 0,
+        false, true, now()
+    FROM generate_series(%(first)s::bigint, %(first)s + %(count)s - 1) AS id
+"""
+# An item every eight seconds up to now. Content is about 120 bytes.
+ITEMS = """
+    WITH numbered AS (
+        SELECT g, ceil(%(senders)s * random() ^ 2.5)::bigint AS sender,
+            (extract(epoch FROM now() - '2000-01-01T00:00:00Z'::timestamptz) * 1000)::bigint AS now
+        FROM generate_series(1, %(items)s) AS g
+    )
+    INSERT INTO items_item (id, sender_id, type, title, content, extra_info, status, visibility, reply_to_id,
+        modified_at)
+    SELECT ((now - (%(items)s - g + 1) * 8000::bigint) << 12) | (g & 4095), sender, 'text', '',
+        jsonb_build_object('text', repeat(left(md5(g::text), 5 + g %% 4) || ' ', 6 + g %% 18)), '{}', 'published',
+        'public', CASE WHEN g %% 10 = 0 THEN ((now - (%(items)s - h + 1) * 8000::bigint) << 12) | (h & 4095) END, now()
+    FROM numbered, LATERAL (SELECT greatest(1, g - 1 - g %% 491) AS h) earlier
+"""
+BACKGROUND = """
+    INSERT INTO relations_follow (follower_id, followee_id, created_at)
+    SELECT DISTINCT follower, followee, now() FROM (
+        SELECT follower, ceil(%(senders)s * random() ^ 2)::bigint AS followee
+        FROM generate_series(1, %(senders)s) AS follower, generate_series(1, 20)
+    ) drawn WHERE follower <> followee
+"""
+# `count` senders who are not big-V, others for every reader.
+FOLLOW_SENDERS = """
+    INSERT INTO relations_follow (follower_id, followee_id, created_at)
+    SELECT reader, chosen.id, now() FROM unnest(%(readers)s::bigint[]) AS reader CROSS JOIN LATERAL (
+        SELECT id FROM generate_series(%(first)s::bigint, %(last)s::bigint) AS id
+        ORDER BY hashint8extended(id, reader) LIMIT %(count)s
+    ) chosen
+"""
+FOLLOW_PUBLISHER = """
+    INSERT INTO relations_follow (follower_id, followee_id, created_at)
+    SELECT id, %(publisher)s, now() FROM generate_series(%(first)s::bigint, %(first)s + %(count)s - 1) AS id
+"""
+
+
+class Community:
+    """The data set, and who of it plays which part."""
+
+    def __init__(self, size: Size) -> None:
+        self.size = size
+        free = iter(range(FIRST_READER, FIRST_PUBLISHER))
+        self.readers = {count: [next(free) for _ in range(size.readers)] for count in size.followees}
+        """By the number of whom they follow; of level 3."""
+        self.hybrids = {count: [next(free) for _ in range(size.readers)] for count in size.outboxes}
+        """By the number of big-Vs whose outboxes they pull; of level 2."""
+        self.publishers = {count: FIRST_PUBLISHER + place for place, count in enumerate(size.followers)}
+        """By the number of their followers: the first ones of ..."""
+        self.followers = range(FIRST_FOLLOWER, FIRST_FOLLOWER + max(size.followers))
+        self.seconds = 0.0
+
+    def build(self) -> None:
+        """Generate everything and build the readers' windows."""
+        begin = time.perf_counter()
+        size = self.size
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT setseed(0.25)")
+            # The rows refer to each other by construction; checking a million of them says nothing about a page.
+            cursor.execute("SET session_replication_role = replica")
+            for first, count, level in (
+                (1, size.senders, 1),
+                (FIRST_READER, len(self.readers) * size.readers, 3),
+                (FIRST_READER + len(self.readers) * size.readers, len(self.hybrids) * size.readers, 2),
+                (FIRST_PUBLISHER, len(self.publishers), 3),
+                (FIRST_FOLLOWER, len(self.followers), 1),
+            ):
+                cursor.execute(USERS, {"first": first, "count": count, "level": level, "big_vs": size.big_vs})
+            cursor.execute("SELECT setval(pg_get_serial_sequence('accounts_user', 'id'), max(id)) FROM accounts_user")
+            cursor.execute(ITEMS, {"items": size.items, "senders": size.senders})
+            cursor.execute(BACKGROUND, {"senders": size.senders})
+            some = {"first": size.big_vs + 1, "last": size.senders}
+            for count, readers in self.readers.items():
+                cursor.execute(FOLLOW_SENDERS, some | {"readers": readers, "count": count})
+            for count, readers in self.hybrids.items():
+                cursor.execute(FOLLOW_SENDERS, some | {"readers": readers, "count": FOLLOWEES_OF_HYBRIDS})
+                big_vs = {"first": 1, "last": size.big_vs}
+                cursor.execute(FOLLOW_SENDERS, big_vs | {"readers": readers, "count": count})
+            for count, publisher in self.publishers.items():
+                cursor.execute(
+                    FOLLOW_PUBLISHER, {"publisher": publisher, "first": self.followers.start, "count": count}
+                )
+            cursor.execute(
+                """
+                UPDATE accounts_user u SET
+                    following_count = (SELECT count(*) FROM relations_follow WHERE follower_id = u.id),
+                    follower_count = (SELECT count(*) FROM relations_follow WHERE followee_id = u.id)
+                """
+            )
+            cursor.execute("RESET session_replication_role")
+            for table in ("accounts_user", "relations_follow", "items_item"):
+                cursor.execute(f"VACUUM ANALYZE {table}")
+        for big_v in range(1, size.big_vs + 1):
+            materialise_outbox(big_v)
+        for readers in (*self.readers.values(), *self.hybrids.values()):
+            for reader in readers:
+                materialise_inbox(reader)
+        self.seconds = time.perf_counter() - begin
+
+    def described(self) -> str:
+        """The data set in a line."""
+        (follows,), (users,) = fetch("SELECT count(*) FROM relations_follow") + fetch(
+            "SELECT count(*) FROM accounts_user"
+        )
+        return (
+            f"{self.size.items:,} items by {self.size.senders:,} senders, {users:,} users, {follows:,} follows; "
+            f"generated in {self.seconds:.0f} s"
+        )
+
+
+def materialise_inbox(user_id: int) -> None:
+    """Build a reader's inbox as a worker does when a page missed it."""
+    token = secrets.token_hex(8)
+    epoch = fetch("SELECT window_epoch FROM accounts_user WHERE id = %s", [user_id])[0][0]
+    pipelined(feeds_for_tasks(), [Inbox(user_id).drop(), Inbox(user_id).begin(token, epoch)])
+    assert inbox.materialise(user_id, token), user_id
+
+
+def materialise_outbox(user_id: int) -> None:
+    """Build a big-V's outbox as a worker does when a page missed it."""
+    token = secrets.token_hex(8)
+    pipelined(feeds_for_tasks(), [Outbox(user_id).drop(), Outbox(user_id).begin(token, EPOCH)])
+    assert outbox.materialise(user_id, token, settings.OUTBOX_CAP), user_id
+
+
+def entries(user_id: int) -> list[Entry]:
+    """What a reader's inbox holds, newest first."""
+    (reply,) = pipelined(feeds_for_tasks(), [Inbox(user_id).reading(INFINITY, 100_000)])
+    read = Window.slice(reply, 100_000)
+    return [Entry(item, sender) for item, sender in zip(read.entries, read.senders, strict=True)]
+
+
+def build_window(key: str, held: Sequence[Entry]) -> None:
+    """A window of just these entries, newest first, complete down to the last."""
+    window = Window(key)
+    complete = window.complete("bench", 1, held[-1].item_id - 1, held)
+    pipelined(feeds_for_tasks(), [window.drop(), window.begin("bench", 1), complete])
+
+
+def users(user_ids: Sequence[int]) -> list[User]:
+    """The users of these ids, in this order."""
+    found = User.objects.in_bulk(user_ids)
+    return [found[user_id] for user_id in user_ids]

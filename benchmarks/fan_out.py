@@ -1,0 +1,154 @@
+"""How many deliveries a second does one process make, against the least that Redis could be asked to do?
+
+Measured: `timeline.window.deliver` (the windows, with floor and trim), and `fanout.fan_out` as a worker runs it (claim,
+followers from PostgreSQL, deliveries, completion). The limit: ZREMRANGEBYRANK and ZADD for the same followers, written
+as RESP bytes with two chunks in flight, into keys of the same content; a second peer does the same by redis-py's
+pipeline.
+
+All windows are full to their level's cap. Those that are measured stand anywhere between the cap and the cap plus its
+slack, as they do in the long run: so the trimming of one window in 51 is part of every round.
+"""
+
+from collections.abc import Sequence
+from statistics import median
+
+import redis
+from django.conf import settings
+from django.db import connection
+
+from benchmarks.community import Community, build_window, entries, materialise_inbox
+from benchmarks.measure import Report, interleaved, over
+from feedsite.connections import feeds_for_tasks, fetch
+from items.models import Item
+from timeline import fanout
+from timeline.inbox import Inbox, cap_of
+from timeline.models import Delivery
+from timeline.window import PIPELINE_LENGTH, Entry, deliver
+
+TARGET = 0.8
+
+
+def run(community: Community) -> Report:
+    size = community.size
+    report = Report(
+        "fan_out",
+        __doc__.splitlines()[0],
+        ["followers", "level (cap)", "fan_out", "deliver", "raw ZADD + trim", "redis-py pipeline"],
+        f"{size.fan_out_rounds} rounds each; deliveries/s, medians",
+    )
+    client = feeds_for_tasks()
+    for level in sorted(settings.LEVEL_CAPS):
+        fill(community, level, community.followers)
+        for followers, publisher in community.publishers.items():
+            _measure(report, community, publisher, followers, level)
+    for key in client.scan_iter("rawin:*", count=1000):
+        client.unlink(key)
+    return report
+
+
+def fill(community: Community, level: int, followers: Sequence[int]) -> None:
+    """Put followers at a level and fill their windows, and for the peers keys of the same length and content.
+
+    One window for every place between cap and cap plus slack is built by the site's own code, and copied by the server.
+    """
+    client = feeds_for_tasks()
+    cap, slack = cap_of(level), settings.WINDOW_SLACK
+    with connection.cursor() as cursor:
+        cursor.execute("UPDATE accounts_user SET level = %s WHERE id = ANY(%s)", [level, list(followers)])
+        cursor.execute("VACUUM ANALYZE accounts_user")
+    # A reader of the most followees, whose inbox is full.
+    model = community.readers[max(community.readers)][0]
+    materialise_inbox(model)
+    held = entries(model)[:cap]
+    newest, sender = held[0].item_id, held[0].sender_id
+    padding = [Entry(newest + place, sender) for place in range(slack, 0, -1)]
+    for place in range(slack + 1):
+        build_window(f"model:{place}", [*padding[slack - place :], *held])
+    client.unlink("model:raw")
+    client.zadd("model:raw", {entry.member: entry.item_id for entry in held})
+    pipeline = client.pipeline(transaction=False)
+    for number, follower in enumerate(followers):
+        pipeline.copy(f"model:{number % (slack + 1)}", Inbox(follower).key, replace=True)
+        pipeline.copy("model:raw", raw_key(follower), replace=True)
+        if number % 500 == 0:
+            pipeline.execute()
+    pipeline.execute()
+
+
+def raw_key(follower: int) -> str:
+    """As long as an inbox's."""
+    return f"rawin:{follower}"
+
+
+def fresh_item(publisher: int) -> Item:
+    """An item whose fan-out nobody has been told of."""
+    item = Item.objects.create(sender_id=publisher, content={"text": "bench"})
+    Delivery.objects.create(item=item, sender_id=publisher)
+    return item
+
+
+def _measure(report: Report, community: Community, publisher: int, followers: int, level: int) -> None:
+    client = feeds_for_tasks()
+    people = community.followers[:followers]
+    keys = [Inbox(follower).key for follower in people]
+    cap = cap_of(level)
+    caps = [cap] * followers
+    rounds, warm_up = community.size.fan_out_rounds, 3
+    items = [fresh_item(publisher) for _ in range(rounds + warm_up)]
+    peer = redis.Redis.from_url(settings.REDIS_URL)
+    raw_keys = [raw_key(follower) for follower in people]
+    ids = [row[0] for row in fetch("SELECT feedsite_next_id() FROM generate_series(1, %s)", [3 * (rounds + warm_up)])]
+    times = interleaved(
+        {
+            "fan_out": lambda number: fanout.fan_out(items[number].pk),
+            "deliver": lambda number: deliver(client, Entry(ids[3 * number], publisher), keys, caps),
+            "raw": lambda number: raw(client, ids[3 * number + 1], publisher, raw_keys, cap),
+            "redis-py": lambda number: by_redis_py(peer, ids[3 * number + 2], publisher, raw_keys, cap),
+        },
+        rounds=rounds,
+        warm_up=warm_up,
+    )
+    last = Inbox(people[-1]).key
+    newest = f"{publisher}:{items[-1].pk}"
+    assert client.zscore(last, newest) is not None, "the last follower's inbox lacks the item"
+    assert not Delivery.objects.filter(sender_id=publisher).exists(), "a fan-out was not completed"
+    rates = {name: followers / median(seconds) for name, seconds in times.items()}
+    report.rows.append([followers, f"{level} ({cap})", *(round(rates[name]) for name in times)])
+    for name in ("deliver", "fan_out"):
+        report.ratio(
+            f"{name} / raw, {followers:,} followers, level {level}", 1 / over(times, name, "raw"), at_least=TARGET
+        )
+    report.ratio(f"fan_out / redis-py, {followers:,} followers, level {level}", 1 / over(times, "fan_out", "redis-py"))
+
+
+def raw(client: redis.Redis, item_id: int, publisher: int, keys: list[str], cap: int) -> None:
+    """The limit: nothing but a trim by rank and a ZADD, as bytes, two chunks in flight."""
+    score, member = b"%d" % item_id, b"%d:%d" % (publisher, item_id)
+    above = b"%d" % -cap
+    template = (
+        b"*4\r\n$15\r\nZREMRANGEBYRANK\r\n$%%d\r\n%%b\r\n$1\r\n0\r\n$%d\r\n%b\r\n"
+        b"*4\r\n$4\r\nZADD\r\n$%%d\r\n%%b\r\n$%d\r\n%b\r\n$%d\r\n%b\r\n"
+    ) % (len(above), above, len(score), score, len(member), member)
+    encoded = [key.encode() for key in keys]
+    connection = client.connection_pool.get_connection()
+    waiting = 0
+    for first in range(0, len(encoded), PIPELINE_LENGTH):
+        chunk = encoded[first : first + PIPELINE_LENGTH]
+        connection.send_packed_command([b"".join([template % ((len(key), key) * 2) for key in chunk])])
+        for _ in range(waiting):
+            connection.read_response()
+        waiting = 2 * len(chunk)
+    for _ in range(waiting):
+        connection.read_response()
+    client.connection_pool.release(connection)
+
+
+def by_redis_py(client: redis.Redis, item_id: int, publisher: int, keys: list[str], cap: int) -> None:
+    """The same as most programs write it."""
+    entry = {f"{publisher}:{item_id}": item_id}
+    for first in range(0, len(keys), PIPELINE_LENGTH):
+        pipeline = client.pipeline(transaction=False)
+        for key in keys[first : first + PIPELINE_LENGTH]:
+            pipeline.zremrangebyrank(key, 0, -cap)
+            pipeline.zadd(key, entry)
+        pipeline.execute()

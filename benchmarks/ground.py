@@ -1,0 +1,80 @@
+"""The benchmarks' own site: a temporary data folder, with servers set up as in production, gone when they end."""
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+FEEDS_MEMORY = "6gb"
+"""More than the windows of 20,000 readers of level 3 take: nothing may be evicted while it is measured."""
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """How much is generated, and how often it is measured."""
+
+    items: int = 1_000_000
+    senders: int = 20_000
+    big_vs: int = 100
+    followees: tuple[int, ...] = (10, 50, 200, 1000, 2000)
+    """Readers follow so many, ..."""
+    readers: int = 10
+    """... and there are so many readers of each kind."""
+    outboxes: tuple[int, ...] = (5, 20, 100)
+    """Readers below the level that takes pushes follow so many big-Vs."""
+    followers: tuple[int, ...] = (1_000, 10_000)
+    page_rounds: int = 200
+    fan_out_rounds: int = 21
+    publish_rounds: int = 21
+    http_rounds: int = 9
+    http_requests: int = 150
+
+
+QUICK = Size(
+    items=12_000,
+    senders=400,
+    big_vs=20,
+    followees=(10, 200),
+    readers=2,
+    outboxes=(5, 20),
+    followers=(60, 120),
+    page_rounds=4,
+    fan_out_rounds=2,
+    publish_rounds=2,
+    http_rounds=2,
+    http_requests=5,
+)
+
+
+@contextmanager
+def own_site() -> Iterator[Path]:
+    """Servers and a migrated database in a temporary folder; Django's settings must not have been read before.
+
+    Nothing of the environment takes part: neither the site's settings nor its servers.
+    """
+    with tempfile.TemporaryDirectory(prefix="feedsite-bench-", ignore_cleanup_errors=True) as folder:
+        for name in [name for name in os.environ if name.startswith("FEEDSITE_") and name != "FEEDSITE_VENV"]:
+            del os.environ[name]
+        os.environ |= {
+            "DJANGO_SETTINGS_MODULE": "feedsite.settings",
+            "FEEDSITE_DATA_DIR": folder,
+            "FEEDSITE_ENV_FILE": os.devnull,
+            "FEEDSITE_FEEDS_MEMORY": FEEDS_MEMORY,
+            "FEEDSITE_RATE_SCALE": "1e6",  # every call is counted, none is refused
+        }
+        import django
+        from django.conf import settings
+
+        with settings.SERVERS.ensure():
+            (Path(folder) / "static").mkdir()
+            django.setup()
+            from django.core.management import call_command
+            from django.db import connections
+
+            call_command("migrate", interactive=False, verbosity=0)
+            try:
+                yield Path(folder)
+            finally:
+                connections.close_all()

@@ -1,0 +1,139 @@
+"""What does a page of home cost, against the same rows by the shortest way, and does it grow with whom one follows?
+
+Measured: `home_page` (ids, verified and hydrated: what the API shows), and its ids alone. Peers: redis-py's reading
+of 20 ids and one prepared SELECT of the same columns; the best plain-SQL pull (LATERAL top-k per followee, ids first,
+then the same columns). Hybrid readers (level 2, 200 followees besides) pull the outboxes of so many big-Vs; their peer
+reads the same outboxes by a redis-py pipeline and merges. Every round takes the next reader of a kind, the same for
+all.
+"""
+
+from collections.abc import Callable
+from heapq import nlargest
+
+import psycopg
+import redis
+from django.conf import settings
+from django.db import connection
+
+from accounts.models import User
+from benchmarks.community import Community, users
+from benchmarks.measure import Report, interleaved, milliseconds, over
+from feedsite.connections import feeds, pipelined
+from items.hydrate import COLUMNS
+from timeline.home import SLACK, home_page
+from timeline.inbox import Inbox
+from timeline.outbox import Outbox
+from timeline.window import INFINITY, Window
+
+LIMIT = 20
+TARGET = 1.6
+FLAT = 1.2
+"""How much a page may cost more for 1000 followees than for 10 to be called flat."""
+
+BY_IDS = f"""
+    SELECT {COLUMNS} FROM items_item i JOIN accounts_user s ON s.id = i.sender_id WHERE i.id = ANY(%(ids)s)
+    ORDER BY i.id DESC
+"""  # noqa: S608 (constants)
+LATERAL = f"""
+    WITH ids AS MATERIALIZED (
+        SELECT top.id FROM relations_follow f CROSS JOIN LATERAL (
+            SELECT i.id FROM items_item i
+            WHERE i.sender_id = f.followee_id AND i.status = 'published' AND i.reply_to_id IS NULL
+            ORDER BY i.id DESC LIMIT {LIMIT}
+        ) top
+        WHERE f.follower_id = %(reader)s ORDER BY top.id DESC LIMIT {LIMIT}
+    )
+    SELECT {COLUMNS} FROM ids JOIN items_item i ON i.id = ids.id JOIN accounts_user s ON s.id = i.sender_id
+    ORDER BY i.id DESC
+"""  # noqa: S608
+
+
+def run(community: Community) -> Report:
+    size = community.size
+    report = Report(
+        "home_page",
+        __doc__.splitlines()[0],
+        ["reader", "ids only", "home_page", "redis-py ids + 1 query", "LATERAL pull"],
+        f"{size.page_rounds} rounds over {size.readers} readers of each kind; ms, medians",
+    )
+    with psycopg.connect(**connection.get_connection_params() | {"cursor_factory": psycopg.Cursor}) as truth:
+        truth.autocommit = True
+        peers = Peers(truth)
+        flat: dict[int, float] = {}
+        for count, reader_ids in community.readers.items():
+            times = _measure(
+                report, peers, f"{count} followees", users(reader_ids), [[] for _ in reader_ids], size.page_rounds
+            )
+            flat[count] = milliseconds(times["home_page"])
+        for count, reader_ids in community.hybrids.items():
+            big_vs = [peers.big_vs(reader_id) for reader_id in reader_ids]
+            _measure(report, peers, f"200 followees, {count} outboxes", users(reader_ids), big_vs, size.page_rounds)
+    few, many = min(flat), max(count for count in flat if count <= 1000)
+    report.ratio(f"home_page, {many} followees / {few} followees", flat[many] / flat[few], at_most=FLAT)
+    return report
+
+
+class Peers:
+    """The shortest ways to the same rows, on connections of their own."""
+
+    def __init__(self, truth: "psycopg.Connection[tuple[object, ...]]") -> None:
+        self.truth = truth
+        self.redis = redis.Redis.from_url(settings.REDIS_URL)
+
+    def query(self, query: str, **params: object) -> list[tuple[object, ...]]:
+        return self.truth.execute(query, params, prepare=True).fetchall()
+
+    def big_vs(self, reader_id: int) -> list[int]:
+        rows = self.query(
+            """
+            SELECT v.id FROM accounts_user v JOIN relations_follow f ON f.followee_id = v.id
+            WHERE v.is_big_v AND f.follower_id = %(reader)s
+            """,
+            reader=reader_id,
+        )
+        return [int(str(row[0])) for row in rows]
+
+    def by_redis(self, reader_id: int, big_vs: list[int]) -> list[tuple[object, ...]]:
+        if big_vs:
+            pipeline = self.redis.pipeline(transaction=False)
+            for key in (Inbox(reader_id).key, *(Outbox(big_v).key for big_v in big_vs)):
+                pipeline.zrevrangebyscore(key, INFINITY, 1, 0, LIMIT)
+            found = {int(member.split(b":")[1]) for members in pipeline.execute() for member in members}
+            ids = nlargest(LIMIT, found)
+        else:
+            members = self.redis.zrevrangebyscore(Inbox(reader_id).key, INFINITY, 1, 0, LIMIT)
+            ids = [int(member.split(b":")[1]) for member in members]
+        return self.query(BY_IDS, ids=ids)
+
+    def by_lateral(self, reader_id: int) -> list[tuple[object, ...]]:
+        return self.query(LATERAL, reader=reader_id)
+
+
+def _measure(
+    report: Report, peers: Peers, kind: str, readers: list[User], big_vs: list[list[int]], rounds: int
+) -> dict[str, list[float]]:
+    count = len(readers)
+    for reader, pulled in zip(readers, big_vs, strict=True):
+        page = [int(item.id) for item in home_page(reader, limit=LIMIT).items]
+        for other in (peers.by_redis(reader.pk, pulled), peers.by_lateral(reader.pk)):
+            assert page == [row[0] for row in other], f"{kind}: the ways do not lead to the same page"
+    cases: dict[str, Callable[[int], object]] = {
+        "ids": lambda number: window_ids(readers[number % count].pk, big_vs[number % count]),
+        "home_page": lambda number: home_page(readers[number % count], limit=LIMIT),
+        "redis-py": lambda number: peers.by_redis(readers[number % count].pk, big_vs[number % count]),
+        "lateral": lambda number: peers.by_lateral(readers[number % count].pk),
+    }
+    times = interleaved(cases, rounds=rounds, warm_up=2 * count)
+    report.rows.append([kind, *(round(milliseconds(times[name]), 3) for name in cases)])
+    report.ratio(f"home_page / redis-py + 1 query, {kind}", over(times, "home_page", "redis-py"), at_most=TARGET)
+    report.ratio(f"home_page / LATERAL pull, {kind}", over(times, "home_page", "lateral"))
+    return times
+
+
+def window_ids(reader_id: int, big_vs: list[int]) -> list[int]:
+    """The candidates of a first page from inbox and outboxes, unverified, in one round trip."""
+    wanted = LIMIT + 1 + SLACK
+    windows = [Inbox(reader_id), *(Outbox(big_v) for big_v in big_vs)]
+    replies = pipelined(feeds(), [window.reading(INFINITY, wanted) for window in windows])
+    found = {item_id for reply in replies for item_id in Window.slice(reply, wanted).entries}
+    return nlargest(wanted, found)

@@ -1,0 +1,118 @@
+"""What does a page cost over HTTP, against an authenticated DRF view that returns a constant?
+
+granian serves the site with one worker; a client asks in turn over one kept connection with a token. Measured:
+processor time (user + system, of the worker itself, by its own clock) and the time that the client waits. The constant
+views use the same authentication and middleware: one is plain DRF, one also counts every call against a rate, as the
+site's views do.
+"""
+
+import http.client
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from statistics import median
+
+from django.conf import settings
+
+from accounts.actions import issue_token
+from accounts.models import User
+from benchmarks.community import Community
+from benchmarks.measure import Report
+from feedsite.embedded import die_with_parent, wait_for
+
+TARGET = 2.5
+PAGE = "/api/v1/timeline/home"
+PLAIN = "plain constant"
+COUNTED = "counted constant"
+
+
+def run(community: Community) -> Report:
+    size = community.size
+    report = Report(
+        "http_page",
+        __doc__.splitlines()[0],
+        ["request", "CPU ms", "waited ms", "CPU over plain constant", "CPU over counted constant"],
+        f"{size.http_rounds} blocks of {size.http_requests} requests; medians",
+    )
+    kinds = {f"home, {count} followees": readers[0] for count, readers in community.readers.items()}
+    kinds |= {f"home, {count} outboxes": readers[0] for count, readers in community.hybrids.items()}
+    tokens = {name: issue_token(user=User.objects.get(pk=reader)) for name, reader in kinds.items()}
+    some = next(iter(tokens.values()))
+    requests = {PLAIN: ("/bench/constant", some), COUNTED: ("/bench/counted", some)}
+    requests |= {name: (PAGE, token) for name, token in tokens.items()}
+    processor: dict[str, list[float]] = {name: [] for name in requests}
+    waited: dict[str, list[float]] = {name: [] for name in requests}
+    with served() as port:
+        client = Client(port)
+        for number in range(1 + size.http_rounds):
+            names = list(requests)
+            first = number % len(names)
+            for name in names[first:] + names[:first]:
+                before = client.processor_time()
+                times = [client.ask(*requests[name]) for _ in range(size.http_requests)]
+                spent = client.processor_time() - before
+                if number:
+                    processor[name].append(spent / size.http_requests)
+                    waited[name] += times
+    plain, counted = median(processor[PLAIN]), median(processor[COUNTED])
+    for name in requests:
+        spent = median(processor[name])
+        figures = (spent * 1000, median(waited[name]) * 1000, spent / plain, spent / counted)
+        report.rows.append([name, *(round(figure, 3) for figure in figures)])
+    for name in kinds:
+        report.ratio(f"{name} / plain constant (CPU)", median(processor[name]) / plain, at_most=TARGET)
+    return report
+
+
+class Client:
+    """One kept connection."""
+
+    def __init__(self, port: int) -> None:
+        self.connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+
+    def ask(self, path: str, token: str) -> float:
+        """The seconds that one request takes."""
+        begin = time.perf_counter()
+        self._get(path, {"Authorization": f"Token {token}"})
+        return time.perf_counter() - begin
+
+    def processor_time(self) -> float:
+        return float(self._get("/bench/processor", {}))
+
+    def _get(self, path: str, headers: dict[str, str]) -> bytes:
+        self.connection.request("GET", path, headers={"Host": "localhost"} | headers)
+        response = self.connection.getresponse()
+        body = response.read()
+        assert response.status == 200, (path, response.status, body[:200])
+        return body
+
+
+@contextmanager
+def served() -> Iterator[int]:
+    """granian with one worker; the port it listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    command = [sys.executable, "-m", "granian", "--interface", "wsgi", "--no-ws", "--host", "127.0.0.1"]
+    command += ["--port", str(port), "--workers", "1", "--blocking-threads", "1", "--log-level", "warning"]
+    server = subprocess.Popen(
+        [*command, "benchmarks.served:application"],
+        cwd=settings.BASE_DIR,
+        preexec_fn=die_with_parent(signal.SIGTERM),
+    )
+    try:
+        assert wait_for(lambda: answers(port), 30), "granian does not answer"
+        yield port
+    finally:
+        server.terminate()
+        server.wait(10)
+
+
+def answers(port: int) -> bool:
+    with suppress(OSError, http.client.HTTPException):
+        return Client(port).processor_time() > 0
+    return False

@@ -1,0 +1,30 @@
+"""`bench`: the benchmarks, in a data folder of their own."""
+
+import subprocess
+import sys
+from argparse import ArgumentParser
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import BaseCommand
+
+
+class Command(BaseCommand):
+    """Hand over to `python -m benchmarks`, which starts servers of its own: this site's take no part."""
+
+    help = "Measure the site against peers and limits, on servers of its own."
+    requires_system_checks: list[str] = []  # nothing of this process is measured
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("name", nargs="*", metavar="NAME", help="Benchmarks to run; without one, all.")
+        parser.add_argument("--quick", action="store_true", help="Tiny sizes: shows that it runs, measures nothing.")
+        parser.add_argument("--json", metavar="FILE", help="Write the results as JSON.")
+        parser.add_argument("--page", metavar="FILE", help="Renew the figures in this Markdown file.")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        command = [sys.executable, "-m", "benchmarks", *options["name"]]
+        command += ["--quick"] if options["quick"] else []
+        for name in ("json", "page"):
+            command += [f"--{name}", str(Path(options[name]).resolve())] if options[name] else []
+        sys.exit(subprocess.run(command, cwd=settings.BASE_DIR, check=False).returncode)  # noqa: S603 (ourselves)
