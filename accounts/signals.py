@@ -9,9 +9,5 @@ big_v_made = Signal()
 # the followers' inboxes; the receiver takes it away.
 big_v_demotion_requested = Signal()
 
-# Sent inside the transaction that lets `user` (User) be seen again, before the user's row is written: who changes
-# other users too locks that row with theirs, in the order of ids.
-reactivated = Signal()
-
 # Sent after the commit that lowered levels. `user_ids_by_level` (dict[int, list[int]]): by new level.
 levels_lowered = Signal()

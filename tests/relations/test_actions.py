@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from django.db import connection, transaction
 
-from accounts.deactivation import deactivate, reactivate
 from accounts.models import User
 from relations.actions import (
     FollowCapError,
@@ -280,15 +279,9 @@ def fold_many(users: Sequence[User]) -> None:
         fold_follower_counts()
 
 
-def come_and_go(user: User) -> None:
-    for _ in ROUNDS:
-        deactivate(user=user)
-        reactivate(user=user)
-
-
 @committed
 def test_no_two_verbs_wait_for_each_other() -> None:
-    """Mutual follows, mutual unblocks, folds and reactivations of the same few users."""
+    """Mutual follows, mutual unblocks and folds of the same few users."""
     users = UserFactory.create_batch(6)
     pairs = [(one, two) for one in users for two in users if one != two]
     Follow.objects.bulk_create(Follow(follower=one, followee=two) for one, two in pairs)
@@ -302,8 +295,6 @@ def test_no_two_verbs_wait_for_each_other() -> None:
         lambda: quarrel(third, second),
         lambda: fold_many(users),
         lambda: fold_many(users[::-1]),  # in an order that nobody would choose
-        lambda: come_and_go(first),
-        lambda: come_and_go(users[-1]),
     ]
     assert at_once(*calls) == [None] * len(calls)
     assert {state(user)[:2] for user in users} == {(5, 5)}
