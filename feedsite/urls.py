@@ -1,8 +1,10 @@
 """Every address of the site."""
 
+from django.conf import settings
 from django.contrib import admin
 from django.contrib.auth.views import LogoutView
 from django.urls import include, path, re_path
+from django.views.generic import RedirectView
 from drf_spectacular.views import SpectacularSwaggerSplitView
 from rest_framework.permissions import AllowAny
 
@@ -16,6 +18,9 @@ from relations import api as relations_api
 from relations import views as relations_views
 from timeline import api as timeline_api
 from timeline import views as timeline_views
+
+admin.site.site_header = admin.site.site_title = "feedsite"
+admin.site.index_title = "Administration"
 
 handler400 = "feedsite.outage.bad_request"
 handler403 = "feedsite.outage.permission_denied"
@@ -67,6 +72,7 @@ urlpatterns = [
     path("api/v1/", include(api)),
     *pages,
     path("admin/", admin.site.urls),
+    path("favicon.ico", RedirectView.as_view(url=f"/{settings.STATIC_URL.strip('/')}/feedsite/icon.svg")),
     path("healthz", health.healthz),
     path("readyz", health.readyz),
     path("api/schema", openapi.schema, name="schema"),

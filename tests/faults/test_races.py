@@ -1,0 +1,136 @@
+"""People, workers and losses at the same time: what was published is in every home at once, and stays there."""
+
+import random
+import threading
+import time
+from collections import Counter, deque
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.utils import timezone
+
+from accounts import big_v
+from accounts.models import User
+from feedsite.connections import feeds_for_tasks
+from items import actions as items
+from relations import actions as relations
+from tests.factories import UserFactory
+from tests.faults.conftest import Worker, until
+from timeline.check import differences
+from timeline.home import home_page
+from timeline.models import Backfill, Delivery
+from timeline.oracle import home_ids
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(180)]
+
+SECONDS = 15
+PEOPLE = 12
+
+
+class Crowd:
+    """Threads that do things over and over; the first thing that goes wrong stops them all."""
+
+    def __init__(self) -> None:
+        self.stopped = threading.Event()
+        self.errors: list[BaseException] = []
+        self.threads: list[threading.Thread] = []
+        self.done = 0
+
+    def add(self, act: Callable[[random.Random], Any], seed: int) -> None:
+        self.threads.append(threading.Thread(target=self._run, args=(act, random.Random(seed))))  # noqa: S311 (chance)
+
+    def _run(self, act: Callable[[random.Random], Any], chance: random.Random) -> None:
+        try:
+            while not self.stopped.is_set():
+                act(chance)
+                self.done += 1
+        except BaseException as error:  # noqa: BLE001 (the test raises it)
+            self.errors.append(error)
+            self.stopped.set()
+        finally:
+            connection.close()
+
+    def run(self, seconds: float) -> None:
+        for thread in self.threads:
+            thread.start()
+        self.stopped.wait(seconds)
+        self.stopped.set()
+        for thread in self.threads:
+            thread.join(60)
+        if self.errors:
+            raise self.errors[0]
+
+
+def test_nothing_is_lost_between_people_workers_and_losses(worker: Worker) -> None:  # noqa: C901 (one crowd)
+    people = [UserFactory(last_seen_at=timezone.now()) for _ in range(PEOPLE)]
+    stars, readers = people[:3], people[3:]
+    fickle = readers[4:]  # the others keep their relations, and with them their inboxes
+    # Followed throughout, so that what they publish must be in the home of whoever reads from then on.
+    for reader in readers:
+        for star in stars:
+            relations.follow(follower=reader, followee=star)
+    said: deque[int] = deque(maxlen=200)
+    kinds: Counter[str] = Counter()
+    worker.start()
+    items.publish(sender=User.objects.get(pk=stars[0].pk), content={"text": "words"})
+    until(lambda: not Delivery.objects.exists(), 60)
+
+    def publish(chance: random.Random) -> None:
+        item = items.publish(sender=User.objects.get(pk=chance.choice(stars).pk), content={"text": "words"})
+        said.append(item.pk)
+        time.sleep(chance.random() / 10)
+
+    def relate(chance: random.Random) -> None:
+        time.sleep(chance.random() / 10)
+        one, other = chance.sample(fickle, 2)
+        verb = chance.choice([relations.follow, relations.unfollow])
+        verb(follower=one, followee=other)
+        if chance.random() < 0.3:
+            relations.mute(muter=one, muted=other)
+            relations.unmute(muter=one, muted=other)
+        items.publish(sender=User.objects.get(pk=one.pk), content={"text": "words"})
+
+    def read(chance: random.Random) -> None:
+        """The newest hundred hold whatever the followed had said before the reading began, but for newer ones."""
+        before = list(said)
+        page = home_page(User.objects.get(pk=chance.choice(readers).pk), limit=100)
+        kinds["+".join(page.sources)] += 1
+        shown = {int(item.id) for item in page.items}
+        missing = [item_id for item_id in before if item_id > min(shown) and item_id not in shown]
+        assert not missing, page.sources
+
+    def lose(chance: random.Random) -> None:
+        time.sleep(chance.random())
+        client = feeds_for_tasks()
+        if chance.random() < 0.2:
+            client.flushall()
+        elif key := client.randomkey():
+            client.delete(key)
+
+    def promote(chance: random.Random) -> None:
+        time.sleep(chance.random())
+        star = User.objects.get(pk=chance.choice(stars).pk)
+        chance.choice([big_v.make_big_v, big_v.demote])(user=star)
+
+    crowd = Crowd()
+    for seed, act in enumerate([publish, publish, relate, relate, read, read, read, lose, promote]):
+        crowd.add(act, seed)
+    crowd.run(SECONDS)
+    assert kinds["inbox"] + kinds["inbox+pending"] > 20, kinds
+    assert kinds["sql"] > 20, kinds
+
+    until(lambda: not Delivery.objects.exists(), 60)
+    until(lambda: not Backfill.objects.filter(finished_at=None, cancelled_at=None).exists(), 60)
+    for person in people:
+        until(lambda person=person: home_page(User.objects.get(pk=person.pk)).sources != ["sql"], 30)  # type: ignore[misc]
+    assert list(differences([person.pk for person in people])) == []
+    for person in people:
+        walked: list[int] = []
+        last_id, more = None, True
+        while more:
+            page = home_page(User.objects.get(pk=person.pk), last_id=last_id, limit=100)
+            walked += [int(item.id) for item in page.items]
+            last_id, more = page.last_id, page.has_more
+        assert walked == home_ids(person.pk)
