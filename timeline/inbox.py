@@ -117,10 +117,8 @@ def materialise(user_id: int, token: str) -> bool:
         snapshot_epoch, entries, floor = pull_entries(user_id, cap_of(level))
         if snapshot_epoch != epoch:
             continue
-        commands = [
-            Tail(user_id).drop(),
-            Inbox(user_id).complete(token, epoch, floor, entries),
-        ]
-        # Two round trips would do the same: the keys live on different slots, the order within a connection holds.
+        inbox, cap = Inbox(user_id), cap_of(level)
+        # What was delivered during the construction comes on top of the snapshot.
+        commands = [Tail(user_id).drop(), inbox.complete(token, epoch, floor, entries), inbox.settle(cap)]
         return bool(pipelined(feeds_for_tasks(), commands)[1])
     return False

@@ -35,5 +35,6 @@ def pull(user_id: int, count: int) -> tuple[list[Entry], int]:
 def materialise(user_id: int, token: str, cap: int) -> bool:
     """Fill the outbox whose construction `token` began; True if it is in use now."""
     entries, floor = pull(user_id, cap)
-    (done,) = pipelined(feeds_for_tasks(), [Outbox(user_id).complete(token, EPOCH, floor, entries)])
-    return bool(done)
+    outbox = Outbox(user_id)
+    commands = [outbox.complete(token, EPOCH, floor, entries), outbox.settle(cap)]
+    return bool(pipelined(feeds_for_tasks(), commands)[0])

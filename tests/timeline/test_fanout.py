@@ -359,3 +359,24 @@ def test_a_backfill_that_lost_its_worker_goes_on_where_it_was(
     assert backfill.sweep() == 1
     workers.work()
     assert not User.objects.get(pk=star.pk).is_big_v
+
+
+def test_a_window_that_was_built_amid_many_deliveries_is_no_longer_than_its_cap(
+    reader: User, follow: Any, say: Say, workers: Workers, feeds: redis.Redis, settings: Any
+) -> None:
+    settings.LEVEL_CAPS = {3: 5}
+    sender = seen()
+    follow(reader, sender)
+    for _ in range(10):
+        say(sender)
+    read(reader)  # begins
+    building = [message for message in workers.queue if message[0] == "timeline.materialise_inbox"]
+    workers.queue = [message for message in workers.queue if message not in building]
+    for _ in range(10):
+        say(sender)
+    workers.work()
+    assert len(members(feeds, reader)) == 20
+    workers.queue = building
+    workers.work()
+    assert len(members(feeds, reader)) == 5
+    assert list(differences([reader.pk])) == []

@@ -14,9 +14,7 @@ class Command(MigrateCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         super().add_arguments(parser)
-        parser.add_argument(
-            "--lock-timeout", type=int, default=5, help="Seconds to wait for a lock (default 5)."
-        )
+        parser.add_argument("--lock-timeout", type=int, default=5, help="Seconds to wait for a lock (default 5).")
 
     def handle(self, *args: Any, **options: Any) -> None:
         connection = connections[options["database"]]
