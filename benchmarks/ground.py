@@ -26,7 +26,7 @@ class Size:
     """Readers below the level that takes pushes follow so many big-Vs."""
     followers: tuple[int, ...] = (1_000, 10_000)
     page_rounds: int = 200
-    fan_out_rounds: int = 21
+    fan_out_rounds: int = 32
     publish_rounds: int = 21
     http_rounds: int = 9
     http_requests: int = 150

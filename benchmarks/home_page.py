@@ -3,7 +3,7 @@
 Measured: `home_page` (ids, verified and hydrated: what the API shows), and its ids alone. Peers: redis-py's reading
 of 20 ids and one prepared SELECT of the same columns; the best plain-SQL pull (LATERAL top-k per followee, ids first,
 then the same columns). Hybrid readers (level 2, 200 followees besides) pull the outboxes of so many big-Vs; their peer
-reads the same outboxes by a redis-py pipeline and merges. Every round takes the next reader of a kind, the same for
+reads the same outboxes by a redis-py pipeline and merges; for them there is no target. Every round takes the next reader of a kind, the same for
 all.
 """
 
@@ -125,7 +125,8 @@ def _measure(
     }
     times = interleaved(cases, rounds=rounds, warm_up=2 * count)
     report.rows.append([kind, *(round(milliseconds(times[name]), 3) for name in cases)])
-    report.ratio(f"home_page / redis-py + 1 query, {kind}", over(times, "home_page", "redis-py"), at_most=TARGET)
+    target = None if any(big_vs) else TARGET
+    report.ratio(f"home_page / redis-py + 1 query, {kind}", over(times, "home_page", "redis-py"), at_most=target)
     report.ratio(f"home_page / LATERAL pull, {kind}", over(times, "home_page", "lateral"))
     return times
 

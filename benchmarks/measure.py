@@ -83,6 +83,6 @@ def milliseconds(times: Sequence[float]) -> float:
     return median(times) * 1000
 
 
-def over(times: Times, one: str, other: str) -> float:
-    """The median of `one` over the median of `other`."""
-    return median(times[one]) / median(times[other])
+def over(times: Times, one: str, other: str, middle: Callable[[Sequence[float]], float] = median) -> float:
+    """The median of `one` over the median of `other`; the mean where what is done differs from round to round."""
+    return middle(times[one]) / middle(times[other])
