@@ -6,7 +6,8 @@ as RESP bytes with two chunks in flight, into keys of the same content; a second
 pipeline.
 
 All windows are full to their level's cap. Those that are measured stand anywhere between the cap and the cap plus its
-slack, as they do in the long run: so trimming is part of what is measured, as often as it comes; that is why the figures are means.
+slack, as they do in the long run: so trimming is part of what is measured, as often as it comes; that is why
+the figures are means.
 """
 
 from collections.abc import Sequence

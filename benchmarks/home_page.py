@@ -3,8 +3,8 @@
 Measured: `home_page` (ids, verified and hydrated: what the API shows), and its ids alone. Peers: redis-py's reading
 of 20 ids and one prepared SELECT of the same columns; the best plain-SQL pull (LATERAL top-k per followee, ids first,
 then the same columns). Hybrid readers (level 2, 200 followees besides) pull the outboxes of so many big-Vs; their peer
-reads the same outboxes by a redis-py pipeline and merges; for them there is no target. Every round takes the next reader of a kind, the same for
-all.
+reads the same outboxes by a redis-py pipeline and merges; for them there is no target. Every round takes the
+next reader of a kind, the same for all.
 """
 
 from collections.abc import Callable
