@@ -8,24 +8,21 @@ them all.
 import hashlib
 import math
 from functools import cache, lru_cache
-from typing import cast
 
 import redis
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 from django.http import HttpRequest
-from redis.backoff import NoBackoff
-from redis.commands.core import Script
-from redis.retry import Retry
 
 from feedsite import keys
-from feedsite.connections import Breaker
+from feedsite.connections import Breaker, client_of, pipelined, script
 
 PERIODS = {"second": 1, "minute": 60, "hour": 3600, "day": 86_400}
 PLAIN_LENGTH = 64
 
 # Milliseconds to wait, 0 if the call may pass. A counter without a life (PTTL < 0) is given one, whatever made it.
-COUNT = """
+COUNT = script(
+    """
 local calls = redis.call('INCR', KEYS[1])
 local left = redis.call('PTTL', KEYS[1])
 if left < 0 then
@@ -35,21 +32,14 @@ end
 if calls <= tonumber(ARGV[1]) then return 0 end
 return math.max(left, 1)
 """
+)
 
 breaker = Breaker()
 
 
 @cache
-def _count() -> Script:
-    client = redis.Redis.from_url(
-        settings.CACHE_URL,
-        protocol=2,
-        socket_timeout=settings.REDIS_TIMEOUT,
-        socket_connect_timeout=settings.REDIS_TIMEOUT,
-        # A connection that the server closed is replaced once; a time-out is never tried again.
-        retry=Retry(NoBackoff(), 1, supported_errors=(redis.ConnectionError,)),
-    )
-    return client.register_script(COUNT)
+def _client() -> redis.Redis:
+    return client_of(settings.CACHE_URL, settings.REDIS_TIMEOUT)
 
 
 @lru_cache
@@ -78,11 +68,11 @@ def hit(scope: str, who: str) -> float | None:
     if len(who) > PLAIN_LENGTH or not who.isascii():
         who = hashlib.blake2b(who.encode(errors="surrogatepass"), digest_size=16).hexdigest()
     try:
-        wait = cast("int", _count()(keys=[keys.rate(scope, who)], args=[calls, seconds * 1000]))
+        (wait,) = pipelined(_client(), [("EVALSHA", COUNT, 1, keys.rate(scope, who), calls, seconds * 1000)])
     except (redis.RedisError, OSError):
         breaker.trip()
         return None
-    return wait / 1000 if wait else None
+    return int(wait) / 1000 if wait else None
 
 
 def address(request: HttpRequest) -> str:

@@ -12,7 +12,7 @@ from django.contrib.auth.models import AnonymousUser
 from msgspec import UNSET, UnsetType
 
 from accounts.models import User
-from feedsite.connections import fetch
+from feedsite.connections import fetch, id_array
 from items.models import Item
 
 # What `body` needs, in its order; FROM items_item i JOIN accounts_user s ON s.id = i.sender_id.
@@ -135,7 +135,7 @@ def hydrate(ids: Sequence[int], reader: User | AnonymousUser, *, nested: bool = 
     """The bodies of these items in this order. Who may see them has been checked by the caller."""
     if not ids:
         return []
-    rows = fetch(BY_ID, {"ids": list(ids)})
+    rows = fetch(BY_ID, {"ids": id_array(ids)})
     bodies = [body(row, reader.pk) for row in rows]
     if not nested:
         embed(bodies, {str(row[0]): row[10] for row in rows if row[10]}, reader)

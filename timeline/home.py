@@ -40,7 +40,7 @@ CONTEXT = """
         SELECT d.item_id, d.sender_id FROM timeline_delivery d WHERE d.item_id < %(below)s
         ORDER BY d.item_id DESC LIMIT %(pending)s
     )
-    SELECT u.level, u.window_epoch, u.last_seen_at IS NULL OR u.last_seen_at < now() - %(touch)s::interval,
+    SELECT u.level, u.window_epoch, u.last_seen_at IS NULL OR u.last_seen_at < now() - make_interval(secs => %(touch)s),
         ARRAY(
             SELECT scanned.item_id FROM scanned WHERE scanned.sender_id = u.id OR EXISTS (
                 SELECT FROM relations_follow f WHERE f.follower_id = u.id AND f.followee_id = scanned.sender_id)
@@ -183,7 +183,7 @@ def _context(reader: User, below: int) -> Context:
         "reader": reader.pk,
         "below": below,
         "pending": settings.PENDING_CAP + 1,
-        "touch": settings.LAST_SEEN_INTERVAL,
+        "touch": settings.LAST_SEEN_INTERVAL.total_seconds(),
         "push_level": settings.BIG_V_PUSH_LEVEL,
     }
     return Context(reader, *fetch(CONTEXT, params)[0])

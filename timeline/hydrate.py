@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from feedsite.connections import fetch
+from feedsite.connections import fetch, id_array
 from items.hydrate import COLUMNS
 from timeline.pull import IN_TIMELINE, SHOWN
 
@@ -39,9 +39,9 @@ def verify_bodies(reader_id: int, ids: Sequence[int]) -> list[Sequence[Any]]:
     window; what belongs but is not shown (its sender does not follow back, or is suspended) stays, because nobody
     tells the windows when that changes.
     """
-    return list(fetch(VERIFY_BODIES, {"reader": reader_id, "ids": list(ids)})) if ids else []
+    return list(fetch(VERIFY_BODIES, {"reader": reader_id, "ids": id_array(ids)})) if ids else []
 
 
 def verify_count(reader_id: int, ids: Sequence[int]) -> int:
     """How many of the candidates the reader's home shows."""
-    return int(fetch(VERIFY_COUNT, {"reader": reader_id, "ids": list(ids)})[0][0]) if ids else 0
+    return int(fetch(VERIFY_COUNT, {"reader": reader_id, "ids": id_array(ids)})[0][0]) if ids else 0

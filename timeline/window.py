@@ -33,7 +33,7 @@ from typing import Any, ClassVar
 import redis
 from django.conf import settings
 
-from feedsite.connections import Command, pipelined, script
+from feedsite.connections import Command, borrowed, pipelined, script
 
 INFINITY = 2**53
 """Above every id: the floor of a window that holds nothing to rely on, and where a first page begins."""
@@ -290,19 +290,12 @@ def _delivery_replies(client: redis.Redis, entry: Entry, windows: Sequence[str])
     ) % (len(score), score, len(member), member)
     keys = [key.encode() for key in windows]
     replies: list[Any] = []
-    connection = client.connection_pool.get_connection()
-    try:
+    with borrowed(client) as connection:
         waiting = 0
         for first in range(0, len(keys), PIPELINE_LENGTH):
             chunk = keys[first : first + PIPELINE_LENGTH]
-            connection.send_packed_command([b"".join([template % ((len(key), key) * 3) for key in chunk])])  # type: ignore[no-untyped-call]
-            if waiting:
-                replies += [connection.read_response() for _ in range(waiting)]
+            connection.send_packed_command([b"".join([template % ((len(key), key) * 3) for key in chunk])])
+            replies += [connection.read_response() for _ in range(waiting)]
             waiting = 3 * len(chunk)
         replies += [connection.read_response() for _ in range(waiting)]
-    except BaseException:
-        connection.disconnect()  # type: ignore[no-untyped-call]  # replies may still be under way
-        raise
-    finally:
-        client.connection_pool.release(connection)
     return replies
