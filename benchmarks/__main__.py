@@ -4,6 +4,7 @@ import argparse
 import importlib
 import json
 import os
+import signal
 import sys
 import time
 from dataclasses import asdict
@@ -25,6 +26,7 @@ def main() -> None:
     if unknown := set(names).difference(NAMES):
         parser.error(f"There is no benchmark {', '.join(sorted(unknown))}; there are {', '.join(NAMES)}.")
     size = QUICK if options.quick else Size()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends with everything stopped and removed
     begin = time.perf_counter()
     with own_site():
         from benchmarks.community import Community

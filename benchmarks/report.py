@@ -25,7 +25,7 @@ def machine() -> dict[str, Any]:
         "processor": model.group(1) if model else platform.machine(),
         "cores": len(os.sched_getaffinity(0)),
         "load_before": round(os.getloadavg()[0], 2),
-        "system": f"{platform.system()} {platform.release()}",
+        "system": f"{platform.system()} {platform.release().partition('-')[0]}",
         "python": platform.python_version(),
         "postgresql": fetch("SHOW server_version")[0][0],
         "valkey": server.get("valkey_version") or server["redis_version"],
