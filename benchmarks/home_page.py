@@ -59,17 +59,13 @@ def run(community: Community) -> Report:
     with psycopg.connect(**connection.get_connection_params() | {"cursor_factory": psycopg.Cursor}) as truth:
         truth.autocommit = True
         peers = Peers(truth)
-        flat: dict[int, float] = {}
         for count, reader_ids in community.readers.items():
-            times = _measure(
-                report, peers, f"{count} followees", users(reader_ids), [[] for _ in reader_ids], size.page_rounds
-            )
-            flat[count] = milliseconds(times["home_page"])
+            nobody: list[list[int]] = [[] for _ in reader_ids]
+            _measure(report, peers, f"{count} followees", users(reader_ids), nobody, size.page_rounds)
         for count, reader_ids in community.hybrids.items():
             big_vs = [peers.big_vs(reader_id) for reader_id in reader_ids]
             _measure(report, peers, f"200 followees, {count} outboxes", users(reader_ids), big_vs, size.page_rounds)
-    few, many = min(flat), max(count for count in flat if count <= 1000)
-    report.ratio(f"home_page, {many} followees / {few} followees", flat[many] / flat[few], at_most=FLAT)
+    _compare_followees(report, community)
     return report
 
 
@@ -111,7 +107,7 @@ class Peers:
 
 def _measure(
     report: Report, peers: Peers, kind: str, readers: list[User], big_vs: list[list[int]], rounds: int
-) -> dict[str, list[float]]:
+) -> None:
     count = len(readers)
     for reader, pulled in zip(readers, big_vs, strict=True):
         page = [int(item.id) for item in home_page(reader, limit=LIMIT).items]
@@ -128,7 +124,19 @@ def _measure(
     target = None if any(big_vs) else TARGET
     report.ratio(f"home_page / redis-py + 1 query, {kind}", over(times, "home_page", "redis-py"), at_most=target)
     report.ratio(f"home_page / LATERAL pull, {kind}", over(times, "home_page", "lateral"))
-    return times
+
+
+def _compare_followees(report: Report, community: Community) -> None:
+    """The same page for few and for many followees, in turn."""
+    counts = [count for count in community.readers if count <= 1000]
+    few, many = f"{min(counts)} followees", f"{max(counts)} followees"
+    some, others = users(community.readers[min(counts)]), users(community.readers[max(counts)])
+    cases: dict[str, Callable[[int], object]] = {
+        few: lambda number: home_page(some[number % len(some)], limit=LIMIT),
+        many: lambda number: home_page(others[number % len(others)], limit=LIMIT),
+    }
+    times = interleaved(cases, rounds=community.size.page_rounds, warm_up=2 * len(some))
+    report.ratio(f"home_page, {many} / {few}", over(times, many, few), at_most=FLAT)
 
 
 def window_ids(reader_id: int, big_vs: list[int]) -> list[int]:
