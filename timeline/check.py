@@ -37,8 +37,7 @@ class Difference:
     """Where a window and PostgreSQL disagree.
 
     Kinds: `missing` (PostgreSQL has it, neither the window nor a pending delivery nor a pulled outbox does), `extra`
-    (no item of that sender belongs into any timeline), `order` (the score is not the item's id), `floor` (no window,
-    or longer than trimming allows).
+    (no item of that sender belongs into any timeline), `order` (the score is not the item's id), `floor` (it has none).
     """
 
     key: str
@@ -99,7 +98,7 @@ def _differences(user_ids: list[int]) -> Iterator[Difference]:
         inbox, outbox = _content(replies[2 * place]), _content(replies[2 * place + 1])
         if outbox and outbox.is_used(run):
             published = {row[0] for row in fetch(OUTBOX_IDS, [user_id, outbox.floor])}
-            yield from _compare(Outbox(user_id).key, outbox, published - pending, settings.OUTBOX_CAP)
+            yield from _compare(Outbox(user_id).key, outbox, published - pending)
         if inbox and inbox.is_used(run) and cap_of(level) and inbox.epoch == epoch:
             shown = set(home_ids(user_id, above=inbox.floor)) - pending
             if big_vs and shown:
@@ -107,11 +106,11 @@ def _differences(user_ids: list[int]) -> Iterator[Difference]:
                     "SELECT id FROM items_item WHERE id = ANY(%s) AND sender_id = ANY(%s)", [list(shown), big_vs]
                 )
                 shown.difference_update(row[0] for row in pulled)
-            yield from _compare(Inbox(user_id).key, inbox, shown, max(settings.LEVEL_CAPS.values()))
+            yield from _compare(Inbox(user_id).key, inbox, shown)
 
 
-def _compare(key: str, window: Content, expected: set[int], cap: int) -> Iterator[Difference]:
-    if window.floor == INFINITY or len(window.entries) > cap + settings.WINDOW_SLACK:
+def _compare(key: str, window: Content, expected: set[int]) -> Iterator[Difference]:
+    if window.floor == INFINITY:
         yield Difference(key, "floor", (window.floor,))
     if window.misplaced:
         yield Difference(key, "order", tuple(sorted(window.misplaced, reverse=True)))

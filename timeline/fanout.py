@@ -18,6 +18,8 @@ from django.db import connection, transaction
 from django.db.models import F
 from django.db.models.functions import Now
 
+from accounts.models import Level
+from feedsite import keys
 from feedsite.celery import enqueue
 from feedsite.connections import (
     FeedsRefusedError,
@@ -30,10 +32,9 @@ from feedsite.connections import (
 )
 from items.models import Item, Status, Visibility
 from timeline import active_fans
-from timeline.inbox import Inbox, Tail, cap_of
+from timeline.inbox import Tail, cap_of
 from timeline.models import Delivery, DeliveryRange
-from timeline.outbox import Outbox
-from timeline.window import Entry, deliver
+from timeline.window import PIPELINE_LENGTH, Entry, deliver
 
 logger = logging.getLogger(__name__)
 
@@ -134,12 +135,12 @@ def _start(entry: Entry, level: int) -> None:
 
 
 def _deliver_to_self(entry: Entry, level: int, *, patient: bool = True) -> None:
-    windows, caps = [Outbox(entry.sender_id).key], [settings.OUTBOX_CAP]
+    windows, caps = [keys.outbox(entry.sender_id)], [settings.OUTBOX_CAP]
     if cap := cap_of(level):
-        windows.append(Inbox(entry.sender_id).key)
+        windows.append(keys.inbox(entry.sender_id))
         caps.append(cap)
     client = feeds_for_tasks() if patient else feeds()
-    if Inbox(entry.sender_id).key in deliver(client, entry, windows, caps):
+    if 1 in deliver(client, entry, windows, caps):
         pipelined(client, [Tail(entry.sender_id).drop()])
 
 
@@ -279,7 +280,8 @@ def _deliver_part(claim: Claim, part: DeliveryRange) -> None:
 
 def _deliver_to_range(claim: Claim, low: int, high: int) -> None:
     for followers in follower_parts(claim.entry.sender_id, low, high, claim.minimum_level):
-        _deliver_to(claim.entry, [row[0] for row in followers], [cap_of(row[1]) for row in followers])
+        caps = {level: cap_of(level) for level in Level.values}
+        _deliver_to(claim.entry, [row[0] for row in followers], [caps[row[1]] for row in followers])
 
 
 def _deliver_to_fans(claim: Claim, fans: Sequence[int]) -> None:
@@ -290,21 +292,22 @@ def _deliver_to_fans(claim: Claim, fans: Sequence[int]) -> None:
 
 
 def _deliver_to(entry: Entry, follower_ids: Sequence[int], caps: Sequence[int]) -> None:
-    windows = {Inbox(follower_id).key: follower_id for follower_id in follower_ids}
-    refused = deliver(feeds_for_tasks(), entry, list(windows), caps)
-    pipelined(feeds_for_tasks(), [Tail(windows[key]).drop() for key in refused])
+    refused = deliver(feeds_for_tasks(), entry, [keys.inbox(follower_id) for follower_id in follower_ids], caps)
+    for first in range(0, len(refused), PIPELINE_LENGTH):
+        part = refused[first : first + PIPELINE_LENGTH]
+        pipelined(feeds_for_tasks(), [Tail(follower_ids[position]).drop() for position in part])
 
 
 def follower_parts(
     sender_id: int, low: int, high: int, minimum_level: int, size: int = PART
-) -> Iterator[list[tuple[int, int]]]:
+) -> Iterator[list[tuple[Any, ...]]]:
     """The followers with low < id <= high of at least a level, as (id, level), `size` at a time, in the order of
     ids.
     """
     while True:
         rows = fetch(FOLLOWERS, [sender_id, low, high, minimum_level, size])
         if rows:
-            yield [(row[0], row[1]) for row in rows]
+            yield rows
         if len(rows) < size:
             return
         low = rows[-1][0]

@@ -26,7 +26,7 @@ from timeline.outbox import Outbox
 from timeline.pull import count_above, pull_bodies
 from timeline.window import INFINITY, NO_SLICE, Entry, Slice, Window
 
-SLACK = 3
+SLACK = 2
 """Candidates that are verified beyond the page: so many may fail before the page needs a second round."""
 REFILLS = 3
 """Rounds over the windows before the rest of the page comes from PostgreSQL."""
@@ -266,7 +266,7 @@ def _merged(
 
 def _read_deeper(outboxes: list[Outbox], slices: list[Slice], read: Slice, below: int, count: int) -> None:
     """Of many outboxes, read a page deep only those whose glance ended above what the page can reach."""
-    newest = sorted((item_id for one in [read, *slices] for item_id in one.entries), reverse=True)
+    newest = sorted({item_id for one in [read, *slices] for item_id in one.entries}, reverse=True)
     reach = newest[count - 1] if len(newest) >= count else 0
     deeper = [place for place, one in enumerate(slices) if one.is_truncated and one.bound >= reach]
     replies = pipelined(feeds(), [outboxes[place].reading(below, count) for place in deeper])
