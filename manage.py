@@ -30,6 +30,7 @@ DEV_COMMANDS = {"check_all"}
 
 # What asks no server anything, or, like `up`, starts the servers by rules of its own.
 SERVERLESS_COMMANDS = {
+    "bench",
     "check_all",
     "collectstatic",
     "compilemessages",

@@ -37,7 +37,8 @@ class Difference:
     """Where a window and PostgreSQL disagree.
 
     Kinds: `missing` (PostgreSQL has it, neither the window nor a pending delivery nor a pulled outbox does), `extra`
-    (no item of that sender belongs into any timeline), `order` (the score is not the item's id), `floor` (it has none).
+    (no item of that sender belongs into any timeline), `order` (the score is not the item's id), `floor` (it has
+    none).
     """
 
     key: str

@@ -53,19 +53,28 @@ INSERT = """
     ON CONFLICT (item_id) DO UPDATE SET revision = timeline_delivery.revision + 1, attempts = 0, enqueued = 0,
         not_before = now() + %(wait)s, sweep_at = now() + %(wait)s, parked_at = NULL, last_error = ''
 """
+# A commit that need not wait for the disk: what a crash undoes is done again.
+LAZILY = "set_config('synchronous_commit', 'off', true) = 'off'"
 # Who publishes, and to whom: a big-V to those whose level takes pushes, unless a demotion is filling everybody's
 # inbox.
-CLAIM = """
+CLAIM = f"""
     UPDATE timeline_delivery d SET attempts = d.attempts + 1,
         sweep_at = now() + %(retry)s * 2 ^ least(d.attempts, 10)
     FROM items_item i, accounts_user s
-    WHERE d.item_id = %(item)s AND d.parked_at IS NULL AND d.not_before <= now()
+    WHERE d.item_id = %(item)s AND d.parked_at IS NULL AND d.not_before <= now() AND (SELECT {LAZILY})
         AND i.id = d.item_id AND s.id = d.sender_id
     RETURNING d.sender_id, d.revision, d.attempts, i.status, i.visibility, s.level,
         s.is_big_v AND NOT EXISTS (
             SELECT FROM timeline_backfill b
-            WHERE b.sender_id = s.id AND b.finished_at IS NULL AND b.cancelled_at IS NULL)
-"""
+            WHERE b.sender_id = s.id AND b.finished_at IS NULL AND b.cancelled_at IS NULL),
+        s.follower_count
+"""  # noqa: S608 (constants)
+# What is left of an older revision goes too.
+FINISH = f"""
+    WITH ranges AS (DELETE FROM timeline_deliveryrange WHERE delivery_id = %(item)s AND revision <= %(revision)s)
+    DELETE FROM timeline_delivery WHERE item_id = %(item)s AND revision = %(revision)s AND (SELECT {LAZILY})
+    RETURNING item_id
+"""  # noqa: S608
 FOLLOWERS = """
     SELECT f.follower_id, u.level FROM relations_follow f JOIN accounts_user u ON u.id = f.follower_id
     WHERE f.followee_id = %s AND f.follower_id > %s AND f.follower_id <= %s AND u.level >= %s
@@ -99,6 +108,8 @@ class Claim:
     visibility: str
     level: int
     selective: bool
+    followers: int
+    """Of the sender, as last folded: only to know whether the work may need splitting."""
 
     @property
     def to_followers(self) -> bool:
@@ -167,8 +178,8 @@ def _claim(item_id: int) -> Claim | None:
     rows = fetch(CLAIM, params)
     if not rows:
         return None
-    sender_id, revision, attempts, status, visibility, level, selective = rows[0]
-    return Claim(Entry(item_id, sender_id), revision, attempts, status, visibility, level, selective)
+    sender_id, *columns = rows[0]
+    return Claim(Entry(item_id, sender_id), *columns)
 
 
 def _fan_out(claim: Claim) -> bool:
@@ -197,7 +208,9 @@ def _to_followers(claim: Claim) -> bool:
                 _deliver_to_fans(claim, fans)
                 return True
         enqueue("timeline.build_active_fans", claim.entry.sender_id)
-    highs = [row[0] for row in fetch(BOUNDARIES, [claim.entry.sender_id, settings.FAN_OUT_RANGE])]
+    highs = []
+    if claim.followers > settings.FAN_OUT_RANGE // 2:
+        highs = [row[0] for row in fetch(BOUNDARIES, [claim.entry.sender_id, settings.FAN_OUT_RANGE])]
     if highs:
         lows = [0, *highs]
         return _split(claim, [(None, low, high) for low, high in zip(lows, [*highs, LAST_ID], strict=True)])
@@ -250,6 +263,7 @@ def fan_out_range(range_id: int) -> bool:
         delivery.item.visibility,
         delivery.sender.level,
         part.selective,
+        delivery.sender.follower_count,
     )
     served = False
     with _recorded(claim):
@@ -316,7 +330,7 @@ def follower_parts(
 # --- What becomes of an attempt --------------------------------------------------------------------------
 def _finish(claim: Claim) -> None:
     """The delivery is complete; one that was published again in the meantime stays."""
-    Delivery.objects.filter(pk=claim.entry.item_id, revision=claim.revision).delete()
+    fetch(FINISH, {"item": claim.entry.item_id, "revision": claim.revision})
 
 
 @contextmanager

@@ -43,7 +43,8 @@ CONTEXT = """
     SELECT u.level, u.window_epoch, u.last_seen_at IS NULL OR u.last_seen_at < now() - make_interval(secs => %(touch)s),
         ARRAY(
             SELECT scanned.item_id FROM scanned WHERE scanned.sender_id = u.id OR EXISTS (
-                SELECT FROM relations_follow f WHERE f.follower_id = u.id AND f.followee_id = scanned.sender_id)
+                SELECT FROM relations_follow f
+                WHERE f.follower_id = u.id AND f.followee_id = scanned.sender_id OFFSET 0)
         ),
         CASE WHEN (SELECT count(*) FROM scanned) = %(pending)s THEN (SELECT min(item_id) - 1 FROM scanned) ELSE 0 END,
         CASE WHEN u.level < %(push_level)s THEN ARRAY(
@@ -100,9 +101,12 @@ class Walk:
     wishes: list[tuple[Inbox | Outbox, int]] = field(default_factory=list)
     """... the windows that were missed, and the epochs that they are wanted for."""
 
+    more: bool | None = None
+    """Whether more follows a full page, where that is known without having seen it."""
+
     @property
     def is_done(self) -> bool:
-        return self.ended or len(self.shown) > self.limit
+        return self.ended or self.more is not None or len(self.shown) > self.limit
 
     @property
     def wanted(self) -> int:
@@ -157,7 +161,7 @@ def home_page(reader: User, *, last_id: int | None = None, limit: int = 20) -> P
     _tell(walk)
     items = walk.shown[:limit]
     embed(items, walk.originals, reader)
-    return Page(items, walk.scanned, len(walk.shown) > limit, sorted(walk.sources))
+    return Page(items, walk.scanned, bool(walk.more) or len(walk.shown) > limit, sorted(walk.sources))
 
 
 def new_count(reader: User, *, since_id: int) -> tuple[int, bool]:
@@ -195,19 +199,25 @@ def _from_windows(walk: Walk, context: Context) -> bool:
     """
     count = walk.wanted
     reading = _read(walk, context, count)
-    if reading is None or (len(reading.ids) < count and reading.bound > 0):
+    if reading is None:
+        return False
+    # What the windows do not have any more begins below this id.
+    below = reading.bound + 1 if reading.bound > 0 and len(reading.ids) < count else 0
+    if below and len(reading.ids) < walk.limit - len(walk.shown):
         return False  # a page that reaches below the floor comes from PostgreSQL as a whole: one query, not two
     walk.sources |= reading.sources
     reader_id = context.reader.pk
-    rows = {row[3]: row for row in verify_bodies(reader_id, reading.ids)}
+    rows = {row[4]: row for row in verify_bodies(reader_id, reading.ids, below)}
     for item_id in reading.ids:
         row = rows.get(item_id)
-        walk.scan(item_id, row[3:] if row and row[0] and row[1] else None, reader_id)
+        walk.scan(item_id, row[4:] if row and row[0] and row[1] else None, reader_id)
         if walk.is_done:
             break
-    walk.ended = len(reading.ids) < count and not walk.is_done
+    if below and rows and len(walk.shown) == walk.limit:
+        walk.more = any(row[3] for row in rows.values())
+    walk.ended = not walk.is_done and not below and len(reading.ids) < count
     _forget(walk, context, reading, rows)
-    return not walk.is_done
+    return not walk.is_done and not below
 
 
 def _read(walk: Walk, context: Context, count: int) -> Reading | None:

@@ -5,7 +5,7 @@ from typing import Any
 
 from feedsite.connections import fetch, id_array
 from items.hydrate import COLUMNS
-from timeline.pull import IN_TIMELINE, SHOWN
+from timeline.pull import IN_TIMELINE, SENDERS, SHOWN
 
 # OFFSET 0 keeps the planner from reading all that the reader follows into a hash table for the sake of 20 items: one
 # index probe an item stays one at 2000 followees. Blocks and mutes are few, and cheaper as such tables.
@@ -20,8 +20,16 @@ BELONGS = f"""
             SELECT FROM relations_mute m WHERE m.muter_id = %(reader)s AND m.muted_id = i.sender_id
     )))
 """  # noqa: S608 (constants)
+# Whether the home goes on below an id; asked once a page, where the windows end with it.
+OLDER = f"""
+    EXISTS (SELECT FROM ({SENDERS}) senders JOIN accounts_user s ON s.id = senders.id CROSS JOIN LATERAL (
+        SELECT FROM items_item i
+        WHERE i.sender_id = senders.id AND i.id < %(below)s AND {IN_TIMELINE} AND {SHOWN} LIMIT 1
+    ) older)
+"""  # noqa: S608 (constants)
 VERIFY_BODIES = f"""
-    SELECT {BELONGS}, {SHOWN}, i.status = 'published', {COLUMNS} FROM unnest(%(ids)s::bigint[]) AS candidate (id)
+    SELECT {BELONGS}, {SHOWN}, i.status = 'published', CASE WHEN %(below)s > 0 THEN {OLDER} END, {COLUMNS}
+    FROM unnest(%(ids)s::bigint[]) AS candidate (id)
     JOIN items_item i ON i.id = candidate.id JOIN accounts_user s ON s.id = i.sender_id
     ORDER BY i.id DESC
 """  # noqa: S608
@@ -32,14 +40,16 @@ VERIFY_COUNT = f"""
 """  # noqa: S608
 
 
-def verify_bodies(reader_id: int, ids: Sequence[int]) -> list[Sequence[Any]]:
-    """What PostgreSQL says of the candidates, newest first: rows of (belongs, shown, published, *COLUMNS).
+def verify_bodies(reader_id: int, ids: Sequence[int], below: int = 0) -> list[Sequence[Any]]:
+    """What PostgreSQL says of the candidates, newest first: rows of (belongs, shown, published, older, *COLUMNS).
+
+    `older` is whether the home shows anything below `below`, which is not looked for if that is 0.
 
     What does not belong into the reader's home may be forgotten by their inbox, and what is not published by every
     window; what belongs but is not shown (its sender does not follow back, or is suspended) stays, because nobody
     tells the windows when that changes.
     """
-    return list(fetch(VERIFY_BODIES, {"reader": reader_id, "ids": id_array(ids)})) if ids else []
+    return list(fetch(VERIFY_BODIES, {"reader": reader_id, "ids": id_array(ids), "below": below})) if ids else []
 
 
 def verify_count(reader_id: int, ids: Sequence[int]) -> int:

@@ -26,10 +26,11 @@ SENDERS = """
 IN_TIMELINE = """
     i.status = 'published' AND i.reply_to_id IS NULL AND (i.visibility <> 'self' OR i.sender_id = %(reader)s)
 """
-# Whether the reader may see just now what belongs into their timeline.
+# Whether the reader may see just now what belongs into their timeline. OFFSET 0: a probe an item, not a hash of all who
+# follow the reader.
 SHOWN = """
     (i.sender_id = %(reader)s OR s.is_active AND (i.visibility <> 'mutuals' OR EXISTS (
-        SELECT FROM relations_follow f WHERE f.follower_id = i.sender_id AND f.followee_id = %(reader)s)))
+        SELECT FROM relations_follow f WHERE f.follower_id = i.sender_id AND f.followee_id = %(reader)s OFFSET 0)))
 """
 PULLED = f"""
     senders AS MATERIALIZED ({SENDERS}),

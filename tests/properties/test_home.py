@@ -80,6 +80,7 @@ class Home(RuleBasedStateMachine):
         self.prompt = prompt
         for one, other in sorted(follows):
             relations.follow(follower=self.users[one], followee=self.users[other])
+        relations.fold_follower_counts()
         for number in range(USERS):
             self._page(number, None, 3)
         self.work_all()
@@ -191,6 +192,7 @@ class Home(RuleBasedStateMachine):
         past = Now() - timedelta(seconds=1)
         Delivery.objects.update(not_before=past, sweep_at=past)
         backfill.Backfill.objects.update(sweep_at=past)
+        relations.fold_follower_counts()
         fanout.sweep()
         backfill.sweep()
 

@@ -14,6 +14,7 @@ from feedsite import connections, keys
 from feedsite.connections import FeedsUnavailableError
 from items import actions as items
 from items.models import Item
+from relations import actions as relations
 from tests.servers import Valkey, dead
 from tests.timeline.conftest import Workers, read, seen, sources
 from timeline import active_fans, backfill, fanout
@@ -100,6 +101,7 @@ def test_a_large_audience_is_split_into_ranges(
     for reader in readers:
         follow(reader, sender)
     materialise(workers, *readers)
+    relations.fold_follower_counts()
     item = say(sender)
     assert not fanout.fan_out(item.pk)
     assert DeliveryRange.objects.count() == 3
@@ -116,6 +118,7 @@ def test_a_lost_range_is_swept(follow: Any, say: Say, workers: Workers, settings
     sender = seen()
     for _ in range(5):
         follow(seen(), sender)
+    relations.fold_follower_counts()
     item = say(sender)
     fanout.fan_out(item.pk)
     workers.queue.clear()

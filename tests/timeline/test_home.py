@@ -130,6 +130,27 @@ def test_pages_below_the_floor_cost_two_queries_and_two_round_trips(
     assert "pulled AS" not in calls.queries[1], "the last page came from the tail"
 
 
+@pytest.mark.parametrize("older", [True, False])
+def test_a_page_that_ends_with_the_inbox_knows_whether_more_follows(
+    reader: User, follow: Any, say: Say, workers: Workers, settings: Any, calls: Calls, older: bool
+) -> None:
+    settings.LEVEL_CAPS = {3: 20}
+    sender = seen()
+    follow(reader, sender)
+    published = [say(sender) for _ in range(30)][::-1]
+    read(reader)
+    workers.work()
+    if not older:
+        for item in published[20:]:
+            items.delete(item=item)
+    calls.queries.clear()
+    page = home_page(reader)
+    assert (page.sources, page.has_more) == (["inbox"], older)
+    assert [int(item.id) for item in page.items] == [item.pk for item in published[:20]]
+    assert len(calls.queries) == 2
+    assert read(reader, last_id=page.last_id) == [item.pk for item in published[20:] if older]
+
+
 def test_one_cursor_to_the_first_item_ever(
     reader: User, follow: Any, say: Say, workers: Workers, settings: Any
 ) -> None:
