@@ -141,6 +141,7 @@ CELERY_BEAT_SCHEDULE = {
         ("fold follower counts", "relations.fold_follower_counts", 5.0),
         ("lower levels", "accounts.lower_levels", 600.0),
         ("forget idempotency keys", "items.forget_idempotency_keys", 3600.0),
+        ("clear sessions", "accounts.clear_sessions", 86_400.0),
     )
 }
 
