@@ -8,7 +8,7 @@
 | `fans:active:{uid}:{shard}` | SET | follower id, and `complete` | big-V only | rebuilt from SQL |
 | `rate:{scope}:{who}` | STRING | calls in the slot that the first of them began | one slot | the slot starts anew |
 
-A window's own members (`floor`, `epoch`, `build:{token}`) are described in timeline/window.py.
+A window's own members (`floor`, `epoch`, `run:{id}`, `build:{token}`) are described in timeline/window.py.
 """
 
 

@@ -2,7 +2,6 @@
 says.
 """
 
-from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -28,7 +27,8 @@ from feedsite import celery, connections, keys
 from items import actions as items
 from items.models import Item, Status, Visibility
 from relations import actions as relations
-from timeline import backfill, fanout, tasks
+from tests.timeline.conftest import TASKS
+from timeline import backfill, fanout
 from timeline.check import differences
 from timeline.home import home_page, new_count
 from timeline.inbox import Tail
@@ -293,17 +293,6 @@ class Home(RuleBasedStateMachine):
 
 
 QUEUE: list[tuple[str, tuple[Any, ...]]] = []
-TASKS: dict[str, Callable[..., None]] = {
-    task.name: task.run
-    for task in (
-        tasks.fan_out,
-        tasks.fan_out_range,
-        tasks.run_backfill,
-        tasks.materialise_inbox,
-        tasks.materialise_outbox,
-        tasks.build_active_fans,
-    )
-}
 
 
 @pytest.mark.django_db(transaction=True)
