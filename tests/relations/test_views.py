@@ -46,7 +46,7 @@ def test_the_button_takes_its_own_place(client: Client, reader: Any, other: Any)
     profile = client.post("/@other/follow", **PART, HTTP_HX_TARGET="standing").content.decode()
     assert "/@other/unfollow" in profile
     assert "/@other/mute" in profile
-    assert '<b id="follower-count" hx-swap-oob="true">1</b>' in profile
+    assert '<span id="follower-count" hx-swap-oob="true"><b>1</b> follower</span>' in profile
     row = client.post("/@other/unfollow", **PART, HTTP_HX_TARGET="standing-other").content.decode()
     assert 'id="standing-other"' in row
     assert "/@other/mute" not in row
