@@ -34,17 +34,17 @@ class Breaker:
     """
 
     def __init__(self) -> None:
-        self._closed_at = 0.0
+        self._open_until = 0.0
 
     @property
     def is_open(self) -> bool:
-        return time.monotonic() < self._closed_at
+        return time.monotonic() < self._open_until
 
     def trip(self) -> None:
-        self._closed_at = time.monotonic() + BREAKER_SECONDS
+        self._open_until = time.monotonic() + BREAKER_SECONDS
 
     def reset(self) -> None:
-        self._closed_at = 0.0
+        self._open_until = 0.0
 
 
 feeds_breaker = Breaker()
@@ -99,8 +99,8 @@ def feeds_errors() -> Iterator[None]:
 def fetch(query: str, params: Sequence[Any] | Mapping[str, Any] = ()) -> list[tuple[Any, ...]]:
     """Rows of one prepared statement, as plain tuples, inside Django's connection and transaction.
 
-    The hot paths use it instead of the ORM: planning the verifying query costs more than running it, and a model
-    instance costs 25 times a tuple. Errors are Django's (`django.db.OperationalError`, ...).
+    The hot paths use it instead of the ORM: planning the verifying query costs more than running it, and a page
+    needs no model instances. Errors are Django's (`django.db.OperationalError`, ...).
     """
     wrapper = connections[DEFAULT_DB_ALIAS]
     wrapper.ensure_connection()
@@ -112,7 +112,7 @@ def fetch(query: str, params: Sequence[Any] | Mapping[str, Any] = ()) -> list[tu
 def id_array(ids: Iterable[int]) -> str:
     """Ids as PostgreSQL writes an array, for a parameter that is cast to bigint[].
 
-    psycopg's own dump of a list costs ten times that.
+    psycopg dumps a list element by element, in Python.
     """
     return f"{{{','.join(map(str, ids))}}}"
 
@@ -153,7 +153,7 @@ def _send(client: redis.Redis, commands: Sequence[Command]) -> list[Any]:
 
 @contextmanager
 def borrowed(client: redis.Redis) -> Iterator[Any]:
-    """A connection of the client's pool, for RESP by hand: a pipeline object costs more CPU than a page's commands.
+    """A connection of the client's pool, for RESP by hand: a pipeline object costs more CPU a page.
 
     One that the server has closed meanwhile is connected anew by the pool. After an error replies may still be under
     way, so the connection is closed.
