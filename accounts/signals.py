@@ -11,3 +11,6 @@ big_v_demotion_requested = Signal()
 
 # Sent after the commit that lowered levels. `user_ids_by_level` (dict[int, list[int]]): by new level.
 levels_lowered = Signal()
+
+# Sent inside the transaction in which `user` (User) is deleted: signs in no more, and is seen nowhere from then on.
+account_deleted = Signal()

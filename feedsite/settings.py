@@ -48,6 +48,8 @@ INSTALLED_APPS = [
     "relations",
     "items",
     "timeline",
+    "notifications",
+    "moderation",
 ]
 
 MIDDLEWARE = [

@@ -1,7 +1,19 @@
-"""News of items, for the rooms above."""
+"""News of items, for the rooms above. All are sent inside the transaction of the change."""
 
 from django.dispatch import Signal
 
-# Sent inside the transaction that makes the item visible (for the first time, or again): the delivery row commits
-# with it. Arguments: item (Item), again (bool).
+# Before an item is published, or a published one changed. Arguments: item (Item, as it is to be; not saved). Receivers
+# return the reasons, a list of str, why a moderator has to look at it first; or nothing.
+item_submitted = Signal()
+# The item is not published but waits for a moderator. Arguments: item (Item, status in review), reasons (list[str]).
+item_held = Signal()
+# The item became visible, for the first time or again: the delivery row commits with it. Arguments: item, again (bool).
 item_published = Signal()
+# A published item says something else, or is shown to others than before. Arguments: item, visibility_before (str).
+item_edited = Signal()
+# Only its sender sees the item from now on: it was deleted, rejected or held back after it had been published.
+# Arguments: item.
+item_withdrawn = Signal()
+# Arguments: item (Item), user (User: who likes it, or does not any more).
+item_liked = Signal()
+item_unliked = Signal()

@@ -1,0 +1,1 @@
+"""What others did that concerns a user: likes, replies, reposts, mentions, follows."""
