@@ -1,6 +1,9 @@
-"""What an item may hold: limits and the shape of `content`."""
+"""What an item may hold, limits and the shape of `content`; and what stands in its text: mentions, hashtags, links."""
 
-from typing import Any
+import re
+import unicodedata
+from enum import StrEnum
+from typing import Any, NamedTuple
 
 from items.models import ItemType
 
@@ -31,3 +34,192 @@ def check_content(item_type: str, content: dict[str, Any]) -> None:
         raise ContentError("content.text must not be empty.")
     if not text.strip() and not url:
         raise ContentError("content needs a text or a url.")
+
+
+# --- What stands in a text: mentions, hashtags, links -----------------------------------------------------
+# Scripts that are written without spaces, so that what follows a link, or comes before a mention, may touch it.
+UNSPACED = (
+    "\u1100-\u11ff\u3005-\u3007\u3031-\u3035\u3041-\u3096\u3099-\u309f\u30a1-\u30fa\u30fc-\u30ff\u3105-\u312f"
+    "\u3131-\u318e\u31a0-\u31bf\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\ua960-\ua97c\uac00-\ud7fb\uf900-\ufaff"
+    "\uff66-\uff9f\uffa1-\uffdc\U0001aff0-\U0001b16f\U00020000-\U0003ffff"
+)
+TAG_LENGTH = 100
+TAGS_AN_ITEM = 30
+# Chinese keyboards give the signs in full width.
+_AT = "@\uff20"
+_HASH = "#\uff03"
+# Where something may begin; ASCII, so that no other letter counts as the lower case of one of these.
+_START = re.compile(f"https?://|www\\.|[{_AT}](?=[a-z0-9_-])|[{_HASH}](?=[^{_HASH}\\s])", re.ASCII | re.IGNORECASE)
+_UNSPACED = re.compile(f"[{UNSPACED}]")
+_NAME = re.compile(r"[A-Za-z0-9_-]++")
+_NAME_LENGTH = 30
+# A label of a host: it may begin in an unspaced script (例子.中国), but one that began otherwise ends before it.
+_LETTER = f"(?:(?![{UNSPACED}])\\w)"
+_LABEL = f"(?:[{UNSPACED}][\\w-]{{0,62}}+|{_LETTER}(?:{_LETTER}|-){{0,62}}+)"
+_HOST = re.compile(f"{_LABEL}(?:\\.{_LABEL})*+|\\[[0-9A-Fa-f:.]{{2,45}}\\]")
+_PORT = re.compile(r":[0-9]{1,5}(?![0-9])")
+_IN_PATH = f"(?:[-!$%&'()*+,./0-9:;=?@A-Z_a-z~#\\[\\]]|(?![\x00-\x7f{UNSPACED}])\\w)"
+# Ideographs belong to a path where they begin a part of it (/wiki/微博, ?q=微博); elsewhere they are the text after it.
+_PATH = re.compile(f"(?:/(?![{UNSPACED}])|[?#])(?:{_IN_PATH}|(?<=[/=])[{UNSPACED}]++)*+|/")
+# Top-level domains in unspaced scripts, for the end of a host that Chinese text follows.
+_WIDE_DOMAIN = re.compile(
+    "中国|中國|香港|台湾|台灣|澳门|澳門|新加坡|公司|网络|網絡|网址|网站|網站|在线|中文网|移动|集团|政务|公益|商城|我爱你|"
+    "信息|商标|商店|手机|时尚|机构|游戏|娱乐|健康|购物|广东|佛山|한국|닷컴|みんな|コム"
+)
+_CLOSERS = {")": "(", "]": "["}
+_PUNCTUATION = ".,;:!?'*&"
+
+
+class Kind(StrEnum):
+    TEXT = "text"
+    MENTION = "mention"
+    HASHTAG = "hashtag"
+    LINK = "link"
+
+
+class Span(NamedTuple):
+    """A part of a text as it was written, and what it means: the name, the canonical tag, the address."""
+
+    kind: Kind
+    text: str
+    value: str
+
+
+def spans(text: str) -> list[Span]:
+    """The whole of `text` in order, cut into plain text, mentions, hashtags and links; joined, it is `text` again.
+
+    - A mention is @ and a username, touching no letter or digit but those of scripts without spaces, and no /.
+    - A hashtag is # and letters, digits and underscores of any script, a letter among them, at most 100; a tag in a
+      script without spaces may be closed by another # (#小事#).
+    - A link begins with http://, https:// or www. and ends before punctuation that belongs to the sentence.
+
+    Takes time in proportion to the text, whatever it holds.
+    """
+    found: list[Span] = []
+    done = at = 0
+    while start := _START.search(text, at):
+        sign, begin = start[0], start.start()
+        if sign in _AT:
+            span, at = _mention(text, begin)
+        elif sign in _HASH:
+            span, at = _hashtag(text, begin, done)
+        else:
+            span, at = _link(text, begin, start.end())
+        if span:
+            if done < begin:
+                found.append(Span(Kind.TEXT, text[done:begin], ""))
+            found.append(span)
+            done = at
+    if done < len(text):
+        found.append(Span(Kind.TEXT, text[done:], ""))
+    return found
+
+
+def mentions(text: str) -> list[str]:
+    """The names that `text` mentions, as first written, each once without regard to case; they need not exist."""
+    names: dict[str, str] = {}
+    for span in spans(text):
+        if span.kind == Kind.MENTION:
+            names.setdefault(span.value.lower(), span.value)
+    return list(names.values())
+
+
+def hashtags(text: str) -> list[str]:
+    """The tags of `text` in their canonical form, each once, at most 30."""
+    tags = (span.value for span in spans(text) if span.kind == Kind.HASHTAG)
+    return list(dict.fromkeys(tags))[:TAGS_AN_ITEM]
+
+
+def links(text: str) -> list[str]:
+    """The addresses that `text` links to, in order, each once; www. is read as https://www."""
+    return list(dict.fromkeys(span.value for span in spans(text) if span.kind == Kind.LINK))
+
+
+def canonical_tag(tag: str) -> str | None:
+    """The one spelling of a tag, written without #: without regard to case and width. None if it is no tag."""
+    if not tag or len(tag) > TAG_LENGTH:
+        return None
+    if tag.isascii():
+        tag = tag.lower()
+    else:
+        # Folding may undo a normal form, and the other way round, for a few letters: twice settles it.
+        for _ in range(2):
+            tag = unicodedata.normalize("NFKC", tag).casefold()
+        tag = unicodedata.normalize("NFKC", tag)
+    if len(tag) > TAG_LENGTH or not all(map(_in_tag, tag)) or not any(map(str.isalpha, tag)):
+        return None
+    return tag
+
+
+def _in_tag(letter: str) -> bool:
+    # Vowel signs are marks, without which Thai or Hindi words fall apart.
+    return letter.isalnum() or letter == "_" or unicodedata.category(letter) in {"Mn", "Mc"}
+
+
+def _in_spaced_word(text: str, at: int) -> bool:
+    """Whether a letter, digit or underscore stands there that does not end where it touches Latin ones."""
+    return 0 <= at < len(text) and (text[at].isalnum() or text[at] == "_") and not _UNSPACED.match(text, at)
+
+
+def _mention(text: str, begin: int) -> tuple[Span | None, int]:
+    end = _NAME.match(text, begin + 1).end()  # type: ignore[union-attr]  # _START saw that it begins
+    before = text[begin - 1] if begin else ""
+    if (
+        _in_spaced_word(text, begin - 1)
+        or (before and before in f"/{_AT}")
+        or (before and before in ".%+-" and _in_spaced_word(text, begin - 2))  # the first part of an e-mail address
+        or end - begin > _NAME_LENGTH + 1
+        or _in_spaced_word(text, end)
+        or (end < len(text) and text[end] in _AT)
+    ):
+        return None, end
+    return Span(Kind.MENTION, text[begin:end], text[begin + 1 : end]), end
+
+
+def _hashtag(text: str, begin: int, done: int) -> tuple[Span | None, int]:
+    end = begin + 1
+    while end < len(text) and _in_tag(text[end]):
+        end += 1
+    before = text[begin - 1] if begin > done else ""
+    tag = canonical_tag(text[begin + 1 : end])
+    if tag is None or _in_spaced_word(text, begin - 1) or (before and before in f"&/{_HASH}"):
+        return None, end
+    if end < len(text) and text[end] in _HASH and _UNSPACED.search(text, begin, end):
+        end += 1
+    return Span(Kind.HASHTAG, text[begin:end], tag), end
+
+
+def _link(text: str, begin: int, after: int) -> tuple[Span | None, int]:
+    bare = text[after - 1] == "."
+    host = _HOST.match(text, begin if bare else after)
+    before = text[begin - 1] if begin else ""
+    if host is None or _in_spaced_word(text, begin - 1) or (bare and before and before in "@./-"):
+        return None, after
+    name, end = host[0], host.end()
+    last = name.rpartition(".")[2]
+    if _UNSPACED.match(last):
+        known = _WIDE_DOMAIN.match(last)
+        end -= len(last) - known.end() if known else 0
+    if name.count(".") < 1 + bare and name.lower() != "localhost" and name[0] != "[":
+        return None, after
+    if port := _PORT.match(text, end):
+        end = port.end()
+    if path := _PATH.match(text, end):
+        end = _without_punctuation(text, begin, end, path.end())
+    written = text[begin:end]
+    return Span(Kind.LINK, written, f"https://{written}" if bare else written), end
+
+
+def _without_punctuation(text: str, begin: int, least: int, end: int) -> int:
+    """Where a link ends that runs until `end`: before closing punctuation, and brackets that it did not open."""
+    open_ = {
+        closer: text.count(opener, begin, end) - text.count(closer, begin, end) for closer, opener in _CLOSERS.items()
+    }
+    while end > least:
+        last = text[end - 1]
+        if last in _CLOSERS and open_[last] < 0:
+            open_[last] += 1
+        elif last not in _PUNCTUATION:
+            break
+        end -= 1
+    return end
