@@ -1,14 +1,17 @@
 """What the timelines do at the news from below."""
 
+from functools import partial
 from typing import Any
 
+from django.db import transaction
 from django.dispatch import receiver
 
 from accounts.models import User
 from accounts.signals import big_v_demotion_requested, big_v_made, levels_lowered
+from feedsite import events
 from feedsite.connections import FeedsUnavailableError, feeds_errors, feeds_for_tasks, pipelined
 from items.models import Item
-from items.signals import item_published
+from items.signals import item_edited, item_published, item_withdrawn
 from timeline import backfill, fanout
 from timeline.inbox import Inbox, cap_of
 from timeline.window import PIPELINE_LENGTH
@@ -19,6 +22,24 @@ def write_delivery(sender: type[Item], item: Item, again: bool, **kwargs: Any) -
     """Inside the transaction that publishes. Replies are listed under their root and in no timeline."""
     if item.reply_to_id is None:
         fanout.deliver_anew(item=item, again=again)
+
+
+@receiver(item_published)
+def announce_publication(sender: type[Item], item: Item, **kwargs: Any) -> None:
+    """Once it is committed, replies too: pages of one item are told of them."""
+    transaction.on_commit(partial(events.announce, events.Published(item.pk)))
+
+
+@receiver(item_edited)
+def announce_edit(sender: type[Item], item: Item, visibility_before: str, **kwargs: Any) -> None:
+    """Once it is committed."""
+    transaction.on_commit(partial(events.announce, events.Edited(item.pk, visibility_before)))
+
+
+@receiver(item_withdrawn)
+def announce_withdrawal(sender: type[Item], item: Item, **kwargs: Any) -> None:
+    """Once it is committed."""
+    transaction.on_commit(partial(events.announce, events.Withdrawn(item.pk, item.visibility)))
 
 
 @receiver(big_v_demotion_requested)
