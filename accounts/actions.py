@@ -7,16 +7,25 @@ from django.contrib.auth.password_validation import validate_password
 from django.core.exceptions import ValidationError
 from django.db import IntegrityError, transaction
 from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext_lazy
 from knox.models import AuthToken
 
+from accounts.locale import zone_names
 from accounts.models import Level, User
 
 PASSWORD_LENGTH = 256
 """Characters; a password is hashed as a whole, so that its length must have an end."""
+# What Django's validator says, which Django's own Chinese catalogue lacks: here it gets into ours.
+TOO_SHORT = ngettext_lazy(
+    "This password is too short. It must contain at least %d character.",
+    "This password is too short. It must contain at least %d characters.",
+    8,
+)
 
 
 def _name_taken() -> ValidationError:
-    return ValidationError({"username": ValidationError("A user with that name exists.", code="unique")})
+    return ValidationError({"username": ValidationError(_("A user with that name exists."), code="unique")})
 
 
 def sign_up(*, username: str, password: str) -> User:
@@ -30,7 +39,7 @@ def sign_up(*, username: str, password: str) -> User:
         raise _name_taken()
     try:
         if len(password) > PASSWORD_LENGTH:
-            raise ValidationError(f"At most {PASSWORD_LENGTH} characters.", code="max_length")
+            raise ValidationError(_("At most %(count)d characters.") % {"count": PASSWORD_LENGTH}, code="max_length")
         validate_password(password, user)
     except ValidationError as error:
         raise ValidationError({"password": error.error_list}) from error
@@ -57,6 +66,24 @@ def edit_profile(*, user: User, display_name: str | None = None, bio: str | None
     return user
 
 
+def edit_preferences(*, user: User, language: str | None = None, time_zone: str | None = None) -> User:
+    """Choose language and time zone: "" leaves it to the browser, None stays.
+
+    Raises ValidationError, a dict by field.
+    """
+    if language and language not in dict(settings.LANGUAGES):
+        raise ValidationError({"language": ValidationError(_("There is no such language here."), code="invalid")})
+    if time_zone and time_zone not in zone_names():
+        raise ValidationError({"time_zone": ValidationError(_("There is no such time zone."), code="invalid")})
+    fields = {"language": language, "time_zone": time_zone}
+    changed = [field for field, value in fields.items() if value is not None]
+    for field in changed:
+        setattr(user, field, fields[field])
+    if changed:
+        user.save(update_fields=changed)
+    return user
+
+
 @transaction.atomic
 def issue_token(*, user: User) -> str:
     """A new API token; only its hash is kept. Expired tokens go, and so does the oldest beyond `TOKEN_CAP`."""
@@ -64,7 +91,7 @@ def issue_token(*, user: User) -> str:
     tokens.filter(expiry__lt=timezone.now()).delete()
     kept = tokens.order_by("-created", "-pk").values_list("pk", flat=True)
     tokens.filter(pk__in=list(kept[settings.TOKEN_CAP - 1 :])).delete()
-    _, token = AuthToken.objects.create(user=user, expiry=timedelta(days=settings.TOKEN_DAYS))
+    _row, token = AuthToken.objects.create(user=user, expiry=timedelta(days=settings.TOKEN_DAYS))
     return str(token)
 
 

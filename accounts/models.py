@@ -9,20 +9,21 @@ from django.core.validators import RegexValidator
 from django.db import models
 from django.db.models import F
 from django.db.models.functions import Lower, Now
+from django.utils.translation import gettext_lazy as _
 
 RESERVED_USERNAMES = frozenset(
     {"me", "new", "admin", "api", "static", "login", "logout", "signup", "items", "settings"}
 )
 
 username_pattern = RegexValidator(
-    r"^[A-Za-z0-9_-]{1,30}\Z", "1 to 30 letters, digits, hyphens or underscores (ASCII).", code="invalid"
+    r"^[A-Za-z0-9_-]{1,30}\Z", _("1 to 30 letters, digits, hyphens or underscores (ASCII)."), code="invalid"
 )
 
 
 def not_reserved(username: str) -> None:
     """Keep the names that stand for pages and API routes."""
     if username.lower() in RESERVED_USERNAMES:
-        raise ValidationError("This name is reserved.", code="reserved")
+        raise ValidationError(_("This name is reserved."), code="reserved")
 
 
 class Level(models.IntegerChoices):
@@ -85,11 +86,17 @@ class User(AbstractBaseUser, PermissionsMixin):
         max_length=30,
         unique=True,
         validators=[username_pattern, not_reserved],
-        error_messages={"unique": "A user with that name exists."},
+        error_messages={"unique": _("A user with that name exists.")},
     )
     display_name = models.CharField(max_length=50, blank=True)
     bio = models.CharField(max_length=500, blank=True)
     email = models.EmailField(blank=True)
+    language = models.CharField(
+        max_length=10, blank=True, default="", db_default="", help_text="Of settings.LANGUAGES; empty: the browser's."
+    )
+    time_zone = models.CharField(
+        max_length=64, blank=True, default="", db_default="", help_text="An IANA name; empty: the browser's."
+    )
     is_big_v = models.BooleanField("big-V", default=False)
     level = models.SmallIntegerField(choices=Level.choices, default=Level.DORMANT)
     last_seen_at = models.DateTimeField(null=True, blank=True)
@@ -111,7 +118,7 @@ class User(AbstractBaseUser, PermissionsMixin):
             models.UniqueConstraint(
                 Lower("username"),
                 name="user_lower_username",
-                violation_error_message="A user with that name exists.",
+                violation_error_message=_("A user with that name exists."),
             ),
             models.CheckConstraint(condition=models.Q(level__range=(0, 3)), name="user_level"),
         ]

@@ -2,20 +2,22 @@
 
 from typing import Any
 
+from django.conf import settings as django_settings
 from django.contrib import messages
 from django.contrib.auth import login
 from django.contrib.auth.views import LoginView as DjangoLoginView
-from django.core.exceptions import ValidationError
+from django.core.exceptions import BadRequest, ValidationError
 from django.http import HttpResponse
 from django.shortcuts import redirect
 from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
-from django.views.decorators.http import require_http_methods
+from django.views.decorators.http import require_http_methods, require_POST
 
 from accounts import actions
 from accounts.access import signed_in
 from accounts.forms import LoginForm, ProfileForm, SignUpForm
+from accounts.locale import set_language_cookie
 from accounts.models import User
 from feedsite import rates
 from feedsite.pages import INVALID, PageRequest, limited, next_page, show, too_many
@@ -62,6 +64,20 @@ class LoginView(DjangoLoginView):
         response = super().form_invalid(form)
         response.status_code = INVALID
         return response
+
+
+@require_POST
+@limited("write")
+def language(request: PageRequest) -> HttpResponse:
+    """The language switch: strangers keep their choice in the browser, users with their account too."""
+    chosen = request.POST.get("language", "")
+    if chosen not in dict(django_settings.LANGUAGES):
+        raise BadRequest("language is none of this site's")
+    if isinstance(request.user, User):
+        actions.edit_preferences(user=request.user, language=chosen)
+    response = redirect(next_page(request) or "home")
+    set_language_cookie(response, chosen)
+    return response
 
 
 @signed_in

@@ -58,6 +58,7 @@ pages = [
     path("login", accounts_views.LoginView.as_view(), name="login"),
     path("logout", LogoutView.as_view(), name="logout"),
     path("settings", accounts_views.settings, name="settings"),
+    path("language", accounts_views.language, name="language"),
     path("items/new", items_views.publish, name="publish"),
     path("items/<int:item_id>", items_views.show_item, name="item"),
     path("items/<int:item_id>/edit", items_views.edit, name="edit"),

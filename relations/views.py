@@ -8,6 +8,7 @@ from django.db.models import QuerySet
 from django.http import Http404, HttpResponse
 from django.shortcuts import redirect
 from django.utils.translation import gettext as _
+from django.utils.translation import pgettext
 from django.views.decorators.http import require_POST, require_safe
 
 from accounts.access import signed_in
@@ -71,7 +72,9 @@ def followers(request: PageRequest, username: str) -> HttpResponse:
 def following(request: PageRequest, username: str) -> HttpResponse:
     """Whom a user follows, newest first."""
     person = user_or_404(username, request.user)
-    return _people(request, person, Follow.objects.filter(follower=person), "followee", _("Following"))
+    return _people(
+        request, person, Follow.objects.filter(follower=person), "followee", pgettext("list of people", "Following")
+    )
 
 
 def _people(request: PageRequest, person: User, follows: QuerySet[Follow], side: str, title: str) -> HttpResponse:

@@ -1,6 +1,6 @@
 """How items are read: their age in a few letters, and which texts are folded in feeds."""
 
-from datetime import UTC, datetime
+from datetime import datetime, timedelta
 
 from django import template
 from django.utils import timezone
@@ -29,11 +29,22 @@ def ago(moment: datetime) -> str:
         return _("%(count)d min") % {"count": seconds // 60}
     if seconds < 86_400:
         return _("%(count)d h") % {"count": seconds // 3600}
-    this_year = moment.astimezone(UTC).year == timezone.now().year
-    return date_format(moment, "j M" if this_year else "j M Y")
+    moment = timezone.localtime(moment)
+    this_year = moment.year == timezone.localtime().year
+    return date_format(moment, "MONTH_DAY_FORMAT" if this_year else "SHORT_DATE_FORMAT")
 
 
 @register.filter
 def full_time(moment: datetime) -> str:
-    """Date, time and zone."""
-    return date_format(timezone.localtime(moment), "j F Y, H:i") + f" {timezone.localtime(moment).tzname()}"
+    """Date and time in the reader's zone, and how far that is from UTC: names of zones are ambiguous."""
+    moment = timezone.localtime(moment)
+    return f"{date_format(moment, 'DATETIME_FORMAT')} {offset_name(moment)}"
+
+
+def offset_name(moment: datetime) -> str:
+    """`UTC`, `UTC+8`, `UTC+5:45`."""
+    minutes = int((moment.utcoffset() or timedelta()).total_seconds() // 60)
+    if not minutes:
+        return "UTC"
+    hours, rest = divmod(abs(minutes), 60)
+    return f"UTC{'+' if minutes > 0 else '−'}{hours}{f':{rest:02}' if rest else ''}"  # noqa: RUF001 (a minus sign)

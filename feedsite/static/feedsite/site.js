@@ -30,6 +30,13 @@ document.body.addEventListener("htmx:responseError", (event) => {
   say(toast.dataset[words[event.detail.xhr.status] || "failed"]);
 });
 
+// --- The browser's time zone, for the times that the server writes (accounts/locale.py)
+const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
+if (zone && !document.cookie.split("; ").includes(`time_zone=${zone}`)) {
+  const secure = location.protocol === "https:" ? "; secure" : "";
+  document.cookie = `time_zone=${zone}; path=/; max-age=31536000; samesite=lax${secure}`;
+}
+
 // --- Feeds: a page that nobody looks at asks nothing
 function isPoll(element) {
   return element.hasAttribute("data-poll");

@@ -1,0 +1,8 @@
+"""How dates are written in English: the day first and 24 hours, which readers everywhere understand."""
+
+DATE_FORMAT = "j F Y"
+DATETIME_FORMAT = "j F Y, H:i"
+SHORT_DATE_FORMAT = "j M Y"
+SHORT_DATETIME_FORMAT = "j M Y, H:i"
+MONTH_DAY_FORMAT = "j M"
+TIME_FORMAT = "H:i"

@@ -1,0 +1,207 @@
+"""The reader's language and time zone, on pages and nowhere else."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import pytest
+import time_machine
+from django.test import Client
+from django.utils import timezone, translation
+from rest_framework.test import APIClient
+
+from accounts.actions import issue_token
+from accounts.models import User
+from items.models import Item
+from items.templatetags.reading import ago, full_time
+from tests.factories import ItemFactory, UserFactory
+from tests.statements import statements
+
+pytestmark = pytest.mark.django_db
+
+CHINESE: Any = {"HTTP_ACCEPT_LANGUAGE": "zh-CN,zh;q=0.9,en;q=0.5"}
+NOON = datetime(2026, 11, 21, 20, 30, tzinfo=UTC)
+
+
+@pytest.fixture
+def reader() -> User:
+    return UserFactory(username="reader")
+
+
+@pytest.mark.parametrize(
+    ("accepts", "tag"),
+    [
+        ("", "en"),
+        ("en-GB", "en"),
+        ("zh-CN", "zh-Hans"),
+        ("zh", "zh-Hans"),
+        ("zh-Hans-CN;q=0.9, en;q=0.8", "zh-Hans"),
+        ("zh-TW", "zh-Hans"),
+        ("de, zh;q=0.1", "zh-Hans"),
+        ("en, zh;q=0.9", "en"),
+        ("de", "en"),
+        ("\xff\x00, ;;;q=x" + "a" * 5000, "en"),
+    ],
+)
+def test_strangers_read_what_their_browser_asks_for(client: Client, accepts: str, tag: str) -> None:
+    response = client.get("/login", HTTP_ACCEPT_LANGUAGE=accepts)
+    page = response.content.decode()
+    assert f'<html lang="{tag}" dir="ltr">' in page
+    assert ("<h1>登录</h1>" in page) is (tag == "zh-Hans")
+    assert response["Content-Language"].lower() == tag.lower()
+    assert {"Accept-Language", "Cookie"} <= {name.strip() for name in response["Vary"].split(",")}
+
+
+def test_a_stranger_switches_and_comes_back_to_the_page(client: Client) -> None:
+    assert '<button class="plain" name="language" value="zh-hans" lang="zh-Hans">中文</button>' in (
+        client.get("/signup?next=%2F").content.decode()
+    )
+    response = client.post("/language", {"language": "zh-hans", "next": "/signup?next=%2F"})
+    assert response["Location"] == "/signup?next=%2F"
+    page = client.get("/signup").content.decode()
+    assert "创建账号" in page
+    assert 'value="en" lang="en">English</button>' in page
+    client.post("/language", {"language": "en"})
+    assert "Create account" in client.get("/signup", **CHINESE).content.decode()
+
+
+@pytest.mark.parametrize("language", ["", "de", "zh-hant", "zh", "../en", "\x00"])
+def test_other_languages_are_a_bad_request(client: Client, language: str) -> None:
+    assert client.post("/language", {"language": language}).status_code == 400
+    assert client.get("/language").status_code == 405
+
+
+def test_a_user_keeps_a_language_wherever_they_sign_in(client: Client, reader: User) -> None:
+    client.force_login(reader)
+    client.post("/language", {"language": "zh-hans"})
+    reader.refresh_from_db()
+    assert reader.language == "zh-hans"
+    elsewhere = Client()
+    elsewhere.force_login(reader)
+    elsewhere.cookies["language"] = "en"
+    assert '<html lang="zh-Hans"' in elsewhere.get("/settings", HTTP_ACCEPT_LANGUAGE="en").content.decode()
+    assert '<html lang="en"' in Client().get("/login").content.decode()
+
+
+def test_a_language_that_the_site_no_longer_has_is_the_browsers(client: Client, reader: User) -> None:
+    User.objects.update(language="de", time_zone="Atlantis/Capital")
+    client.force_login(reader)
+    assert '<html lang="zh-Hans"' in client.get("/settings", **CHINESE).content.decode()
+
+
+@pytest.mark.parametrize(
+    ("address", "status", "words"),
+    [
+        ("/nothing", 404, "页面不存在"),
+        ("/items/1", 404, "页面不存在"),
+        ("/@reader?last_id=x", 400, "无法识别这个地址"),
+    ],
+)
+def test_error_pages_too(client: Client, reader: User, address: str, status: int, words: str) -> None:
+    response = client.get(address, **CHINESE)
+    assert response.status_code == status
+    page = response.content.decode()
+    assert words in page
+    assert '<html lang="zh-Hans" dir="ltr">' in page
+
+
+def test_refusals_too(reader: User, settings: Any) -> None:
+    strict = Client(enforce_csrf_checks=True)
+    assert "请求被拒绝" in strict.post("/login", {}, **CHINESE).content.decode()
+    settings.RATES = settings.RATES | {"login": "1/hour"}
+    client = Client()
+    for _ in range(2):
+        response = client.post("/login", {"username": "reader", "password": "x"}, **CHINESE)
+    assert response.status_code == 429
+    assert "操作太频繁了" in response.content.decode()
+
+
+def test_what_forms_refuse_is_said_in_the_readers_language(client: Client) -> None:
+    page = client.post("/signup", {"username": "no spaces", "password": "longer than eight"}, **CHINESE)
+    assert "1 到 30 个英文字母" in page.content.decode()
+    page = client.post("/signup", {"username": "fine", "password": "short"}, **CHINESE)
+    assert "密码" in page.content.decode()
+    assert "too short" not in page.content.decode()
+
+
+def test_the_api_speaks_english_and_utc(reader: User) -> None:
+    User.objects.update(language="zh-hans", time_zone="Asia/Shanghai")
+    item = Item.objects.get(pk=ItemFactory(sender=reader).pk)
+    api = APIClient()
+    api.credentials(HTTP_AUTHORIZATION=f"Token {issue_token(user=reader)}", HTTP_COOKIE="time_zone=Asia/Shanghai")
+    assert api.get("/api/v1/nothing", **CHINESE).json() == {"detail": "Not found."}
+    refused = api.post("/api/v1/items", {"content": {"text": ""}}, **CHINESE)
+    assert "must not be empty" in refused.content.decode()
+    shown = api.get(f"/api/v1/items/{item.pk}", **CHINESE).json()
+    assert shown["created_at"].endswith("Z")
+
+
+def test_nothing_is_left_for_the_next_reader(client: Client, reader: User) -> None:
+    User.objects.update(language="zh-hans", time_zone="Asia/Shanghai")
+    client.force_login(reader)
+    client.get("/settings")
+    assert translation.get_language() == "en"
+    assert timezone.get_current_timezone_name() == "UTC"
+
+
+def test_a_page_asks_for_its_reader_once(client: Client, reader: User) -> None:
+    client.force_login(reader)
+    client.get("/settings")
+    with statements() as asked:
+        client.get("/settings")
+    assert sum("accounts_user" in query for query in asked) == 1
+
+
+def test_times_are_those_of_the_reader(client: Client, reader: User) -> None:
+    with time_machine.travel(NOON, tick=False):
+        item = Item.objects.get(pk=ItemFactory(sender=reader).pk)
+    address = f"/items/{item.pk}"
+    moment = item.created_at
+
+    def says(zone: str, pattern: str = "%H:%M") -> bool:
+        return moment.astimezone(ZoneInfo(zone)).strftime(pattern) in client.get(address).content.decode()
+
+    assert says("UTC")
+    client.cookies["time_zone"] = "Asia/Shanghai"
+    assert says("Asia/Shanghai")
+    assert "UTC+8" in client.get(address).content.decode()
+    for nonsense in ("Asia/Nowhere", "../../etc/passwd", "x" * 3000, "/etc/localtime", "Asia"):
+        client.cookies["time_zone"] = nonsense
+        assert says("UTC"), nonsense
+    client.cookies["time_zone"] = "Asia/Shanghai"
+    client.force_login(reader)
+    User.objects.update(time_zone="America/New_York")
+    assert says("America/New_York")
+
+
+def test_ages_and_dates_in_both_languages() -> None:
+    with time_machine.travel(NOON, tick=False), timezone.override(ZoneInfo("Asia/Shanghai")):
+        moments = [
+            NOON - timedelta(seconds=30),
+            NOON - timedelta(minutes=3),
+            NOON - timedelta(hours=5),
+            NOON - timedelta(days=2),
+            datetime(2025, 12, 31, 16, 30, tzinfo=UTC),  # the year has begun in Shanghai
+            datetime(2025, 12, 31, 15, 30, tzinfo=UTC),
+        ]
+        assert [ago(moment) for moment in moments] == ["now", "3 min", "5 h", "20 Nov", "1 Jan", "31 Dec 2025"]
+        assert full_time(NOON) == "22 November 2026, 04:30 UTC+8"
+        with translation.override("zh-hans"):
+            assert [ago(moment) for moment in moments] == [
+                "刚刚",
+                "3 分钟前",
+                "5 小时前",
+                "11月20日",
+                "1月1日",
+                "2025年12月31日",
+            ]
+            assert full_time(NOON) == "2026年11月22日 04:30 UTC+8"
+    for zone, offset in {"America/St_Johns": "UTC−3:30", "Asia/Kathmandu": "UTC+5:45", "UTC": "UTC"}.items():  # noqa: RUF001
+        with timezone.override(ZoneInfo(zone)):
+            assert full_time(NOON).endswith(offset)
+
+
+def test_numbers_are_grouped_in_both_languages(client: Client, reader: User) -> None:
+    User.objects.update(follower_count=1234567)
+    for headers in ({}, CHINESE):
+        assert "<b>1,234,567</b>" in client.get("/@reader", **headers).content.decode()

@@ -1,0 +1,70 @@
+"""The catalogues: whole, sound, compiled, and no text of the code missing from them."""
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import polib
+import pytest
+from django.conf import settings
+
+LOCALE = Path(settings.BASE_DIR) / "locale"
+CATALOGUES = sorted(LOCALE.glob("*/LC_MESSAGES/*.po"))
+PLACEHOLDER = re.compile(r"%\(\w+\)[a-z]|%[a-z%]|\{\w*\}|</?\w+[^>]*>")
+Entry = tuple[str | None, str]
+
+
+def entries(path: Path) -> dict[Entry, polib.POEntry]:
+    return {(entry.msgctxt, entry.msgid): entry for entry in polib.pofile(str(path))}
+
+
+def texts(entry: polib.POEntry) -> list[str]:
+    return list(entry.msgstr_plural.values()) if entry.msgid_plural else [entry.msgstr]
+
+
+def test_there_is_a_catalogue_for_every_language_but_the_first() -> None:
+    assert [path.parent.parent.name for path in CATALOGUES] == ["zh_Hans"]
+
+
+@pytest.mark.parametrize("path", CATALOGUES, ids=str)
+def test_everything_is_translated(path: Path) -> None:
+    catalogue = polib.pofile(str(path))
+    assert len(catalogue) > 100
+    assert [entry.msgid for entry in catalogue.untranslated_entries()] == []
+    assert [entry.msgid for entry in catalogue.fuzzy_entries()] == []
+    assert [entry.msgid for entry in catalogue.obsolete_entries()] == []
+
+
+@pytest.mark.parametrize("path", CATALOGUES, ids=str)
+def test_the_compiled_catalogue_says_the_same(path: Path) -> None:
+    compiled = {
+        (entry.msgctxt, entry.msgid): (entry.msgid_plural, texts(entry))
+        for entry in polib.mofile(str(path.with_suffix(".mo")))
+    }
+    assert compiled == {key: (entry.msgid_plural, texts(entry)) for key, entry in entries(path).items()}
+
+
+@pytest.mark.parametrize("path", CATALOGUES, ids=str)
+def test_placeholders_and_markup_are_kept(path: Path) -> None:
+    for entry in polib.pofile(str(path)):
+        for text in texts(entry):
+            placeholders = sorted(PLACEHOLDER.findall(text))
+            allowed = [sorted(PLACEHOLDER.findall(source)) for source in (entry.msgid, entry.msgid_plural) if source]
+            assert placeholders in allowed, entry.msgid
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not shutil.which("xgettext"), reason="needs GNU gettext (Debian's package gettext)")
+def test_nothing_in_the_code_is_missing(tmp_path: Path) -> None:
+    copy = tmp_path / "site"
+    shutil.copytree(
+        settings.BASE_DIR, copy, ignore=shutil.ignore_patterns(".*", "var", ".venv", "__pycache__", "tests", "docs")
+    )
+    subprocess.run([sys.executable, "-m", "django", "messages"], cwd=copy, check=True, stdout=subprocess.DEVNULL)
+    for path in CATALOGUES:
+        extracted = entries(copy / path.relative_to(settings.BASE_DIR))
+        assert set(extracted) == set(entries(path)), "run `python3 manage.py messages`, and translate what is new"
+        plural = {key: entry.msgid_plural for key, entry in extracted.items()}
+        assert plural == {key: entry.msgid_plural for key, entry in entries(path).items()}
