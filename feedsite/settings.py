@@ -141,6 +141,7 @@ CELERY_BEAT_SCHEDULE = {
     name: {"task": task, "schedule": seconds, "options": {"expires": seconds}}
     for name, task, seconds in (
         ("sweep deliveries", "timeline.sweep", 5.0),
+        ("fold counts of items", "items.fold_counts", 2.0),
         ("fold follower counts", "relations.fold_follower_counts", 5.0),
         ("lower levels", "accounts.lower_levels", 600.0),
         ("forget idempotency keys", "items.forget_idempotency_keys", 3600.0),

@@ -43,6 +43,8 @@ api = [
     path("users/<str:username>/mute", relations_api.MuteView.as_view()),
     path("items", items_api.ItemsView.as_view()),
     path("items/<str:item_id>", items_api.ItemView.as_view()),
+    path("items/<str:item_id>/like", items_api.LikeView.as_view()),
+    path("items/<str:item_id>/repost", items_api.RepostView.as_view()),
     path("items/<str:item_id>/replies", items_api.RepliesView.as_view()),
 ]
 

@@ -1,5 +1,8 @@
 """The verbs that change items. Each is one transaction; what must commit with it is done by receivers of the
-signal.
+signals.
+
+Counts are staged: a verb inserts a `CountChange` beside what it changes, in the same transaction, and `fold_counts`
+adds them up. So they are exact on the next request, after any crash, and no row of a viral item is hot.
 """
 
 import hashlib
@@ -11,18 +14,66 @@ from django.db import IntegrityError, connection, transaction
 from django.db.models.functions import Now
 
 from accounts.models import User
-from items.models import IdempotencyKey, Item, ItemType, Status, Visibility
-from items.signals import item_published
+from feedsite.connections import fetch
+from items.models import CountChange, IdempotencyKey, Item, ItemType, Status, Visibility
+from items.signals import (
+    item_edited,
+    item_held,
+    item_liked,
+    item_published,
+    item_submitted,
+    item_unliked,
+    item_withdrawn,
+)
 from items.text import check_content
 
 ID_ATTEMPTS = 3
 IDEMPOTENCY_LIFE = timedelta(days=1)
+BREADTH = [Visibility.SELF, Visibility.MUTUALS, Visibility.FOLLOWERS, Visibility.PUBLIC]
+"""From the fewest to the most."""
+
+LIKE = """
+    WITH liked AS (
+        INSERT INTO items_like (user_id, item_id) VALUES (%(user)s, %(item)s) ON CONFLICT DO NOTHING RETURNING item_id
+    ), staged AS (
+        INSERT INTO items_countchange (item_id, likes, replies, circle_replies, reposts)
+        SELECT item_id, 1, 0, 0, 0 FROM liked
+    )
+    SELECT item_id FROM liked
+"""
+UNLIKE = """
+    WITH unliked AS (
+        DELETE FROM items_like WHERE user_id = %(user)s AND item_id = %(item)s RETURNING item_id
+    ), staged AS (
+        INSERT INTO items_countchange (item_id, likes, replies, circle_replies, reposts)
+        SELECT item_id, -1, 0, 0, 0 FROM unliked
+    )
+    SELECT item_id FROM unliked
+"""
+# A change is counted either in the table or in the counts, never in both or in neither; two at once do not count twice,
+# because a row can be deleted only once. In the order of ids, so that they do not wait for each other.
+FOLD = """
+    WITH folded AS (DELETE FROM items_countchange RETURNING item_id, likes, replies, circle_replies, reposts),
+    sums AS (
+        SELECT item_id, sum(likes) AS likes, sum(replies) AS replies, sum(circle_replies) AS circle_replies,
+            sum(reposts) AS reposts
+        FROM folded GROUP BY item_id ORDER BY item_id
+    )
+    INSERT INTO items_itemcounts AS counted (item_id, likes, replies, circle_replies, reposts)
+    SELECT item_id, likes, replies, circle_replies, reposts FROM sums
+    ON CONFLICT (item_id) DO UPDATE SET likes = counted.likes + EXCLUDED.likes,
+        replies = counted.replies + EXCLUDED.replies,
+        circle_replies = counted.circle_replies + EXCLUDED.circle_replies,
+        reposts = counted.reposts + EXCLUDED.reposts
+    RETURNING item_id
+"""
 
 
 class IdempotencyConflictError(Exception):
     """The key was used before, for something else."""
 
 
+# --- Publishing ------------------------------------------------------------------------------------------
 @transaction.atomic
 def publish(
     *,
@@ -38,10 +89,13 @@ def publish(
     """Publish an item; it is in every follower's home when this returns. Raises ContentError,
     IdempotencyConflictError.
 
-    With an `idempotency_key` that the sender used before for the same item, that item is returned and nothing is
-    published.
+    Where a receiver of `item_submitted` has a reason, the item is held for review instead. With an `idempotency_key`
+    that the sender used before for the same item, that item is returned and nothing is published. Who answers a repost
+    answers its original.
     """
     check_content(type, content)
+    if reply_to and reply_to.repost_of:
+        reply_to = reply_to.repost_of
     fields: dict[str, Any] = {
         "type": type,
         "title": title,
@@ -59,11 +113,52 @@ def publish(
             if used.fingerprint != fingerprint:
                 raise IdempotencyConflictError
             return used.item
-    item = _insert(Item(sender=sender, **fields))
+    item = Item(sender=sender, root_id=(reply_to.root_id or reply_to.pk) if reply_to else None, **fields)
+    reasons = _reasons(item)
+    if reasons:
+        item.status = Status.IN_REVIEW
+    item = _insert(item)
     if idempotency_key:
         IdempotencyKey.objects.create(sender=sender, key=idempotency_key, fingerprint=fingerprint, item=item)
-    item_published.send(sender=Item, item=item, again=False)
+    if reasons:
+        item_held.send(sender=Item, item=item, reasons=reasons)
+    else:
+        _stage(item, 1)
+        item_published.send(sender=Item, item=item, again=False)
     return item
+
+
+@transaction.atomic
+def repost(*, sender: User, item: Item) -> tuple[Item, bool]:
+    """Show an item to one's own followers; the repost, and whether it is new. A repost of a repost is one of the
+    original.
+    """
+    original_id = item.repost_of_id or item.pk
+    mine = Item.objects.published().filter(sender=sender, repost_of=original_id)
+    if there := mine.first():
+        return there, False
+    new = Item(sender=sender, type=ItemType.REPOST, repost_of_id=original_id)
+    try:
+        with transaction.atomic():
+            new = _insert(new)
+    except IntegrityError as error:
+        if "item_repost_once" not in str(error):
+            raise
+        return mine.get(), False
+    _stage(new, 1)
+    item_published.send(sender=Item, item=new, again=False)
+    return new, True
+
+
+def undo_repost(*, sender: User, item: Item) -> bool:
+    """Delete the sender's repost of an item; True if there was one."""
+    mine = Item.objects.published().filter(sender=sender, repost_of=item.repost_of_id or item.pk).first()
+    return delete(item=mine) if mine else False
+
+
+def _reasons(item: Item) -> list[str]:
+    answers = item_submitted.send(sender=Item, item=item)
+    return [reason for _, reasons in answers for reason in reasons or ()]
 
 
 def _insert(item: Item) -> Item:
@@ -80,6 +175,7 @@ def _insert(item: Item) -> Item:
     raise AssertionError("unreachable")
 
 
+# --- Changing what is published --------------------------------------------------------------------------
 @transaction.atomic
 def edit(
     *,
@@ -88,8 +184,13 @@ def edit(
     content: dict[str, Any] | None = None,
     extra_info: dict[str, Any] | None = None,
 ) -> Item:
-    """Change what an item says; what is None stays. Raises ContentError."""
-    item = Item.objects.select_for_update(no_key=True).get(pk=item.pk)
+    """Change what an item says; what is None stays. Raises ContentError, RepostError.
+
+    A published item that gives a reason for it goes back into review, and so does a rejected one.
+    """
+    item = _locked(item)
+    if item.repost_of_id:
+        raise RepostError("A repost says nothing that could be edited.")
     if content is not None:
         check_content(item.type, content)
         item.content = content
@@ -97,46 +198,164 @@ def edit(
         item.title = title
     if extra_info is not None:
         item.extra_info = extra_info
+    reasons = _reasons(item) or (["resubmitted"] if item.status == Status.REJECTED else [])
     Item.objects.filter(pk=item.pk).update(
         title=item.title, content=item.content, extra_info=item.extra_info, modified_at=Now()
     )
     item.refresh_from_db(fields=["modified_at"])
+    if reasons and item.status != Status.DELETED:
+        _withdraw(item, Status.IN_REVIEW)
+        item_held.send(sender=Item, item=item, reasons=reasons)
+    elif item.status == Status.PUBLISHED:
+        item_edited.send(sender=Item, item=item, visibility_before=item.visibility)
     return item
 
 
+class RepostError(ValueError):
+    """A repost is published and deleted, and nothing else."""
+
+
+@transaction.atomic
 def delete(*, item: Item) -> bool:
     """Soft-delete; True if it was not deleted before. Windows forget it when they are read."""
-    return bool(Item.objects.exclude(status=Status.DELETED).filter(pk=item.pk).update(status=Status.DELETED))
+    return _withdraw(_locked(item), Status.DELETED)
+
+
+@transaction.atomic
+def hold(*, item: Item, reasons: list[str]) -> bool:
+    """Put a published item into review: nobody but its sender sees it until somebody approves it. True if it was
+    published.
+    """
+    item = _locked(item)
+    if item.status != Status.PUBLISHED:
+        return False
+    _withdraw(item, Status.IN_REVIEW)
+    item_held.send(sender=Item, item=item, reasons=reasons)
+    return True
+
+
+@transaction.atomic
+def reject(*, item: Item) -> bool:
+    """Show an item to nobody but its sender, marked so; True if that changed anything."""
+    item = _locked(item)
+    return item.status != Status.DELETED and _withdraw(item, Status.REJECTED)
+
+
+@transaction.atomic
+def approve(*, item: Item) -> bool:
+    """Publish what was held for review or rejected; True if it was."""
+    item = _locked(item)
+    return item.status in (Status.IN_REVIEW, Status.REJECTED) and _publish_again(item)
 
 
 @transaction.atomic
 def restore(*, item: Item) -> bool:
     """Publish again what was deleted, rejected or held for review; True if it was not published.
 
-    Windows may have forgotten it, so it is delivered anew.
+    A repost stays deleted where its sender has reposted the same item again.
     """
-    item = Item.objects.select_for_update(no_key=True).get(pk=item.pk)
+    item = _locked(item)
     if item.status == Status.PUBLISHED:
         return False
-    item.status = Status.PUBLISHED
-    item.save(update_fields=["status"])
-    item_published.send(sender=Item, item=item, again=True)
-    return True
+    if item.repost_of_id:
+        again = Item.objects.published().filter(sender=item.sender_id, repost_of=item.repost_of_id)
+        if again.exists():
+            return False
+    return _publish_again(item)
 
 
 @transaction.atomic
 def change_visibility(*, item: Item, visibility: str) -> bool:
     """Show an item to more or fewer; True if it changed. Who may see it now may have forgotten it: it is delivered
-    anew.
+    anew. Raises RepostError.
     """
-    item = Item.objects.select_for_update(no_key=True).get(pk=item.pk)
-    if item.visibility == visibility:
+    item = _locked(item)
+    before = item.visibility
+    if before == visibility:
         return False
+    if item.repost_of_id:
+        raise RepostError("A repost is seen by whoever sees its original.")
+    is_published = item.status == Status.PUBLISHED
+    if is_published:
+        _stage(item, -1)
     item.visibility = visibility
     item.save(update_fields=["visibility"])
-    if item.status == Status.PUBLISHED:
+    if is_published:
+        _stage(item, 1)
+        if BREADTH.index(Visibility(before)) < BREADTH.index(Visibility(visibility)):
+            Item.objects.filter(pk=item.pk).update(published_at=Now())
         item_published.send(sender=Item, item=item, again=True)
+        item_edited.send(sender=Item, item=item, visibility_before=before)
     return True
+
+
+def _locked(item: Item) -> Item:
+    return Item.objects.select_for_update(no_key=True, of=("self",)).select_related("sender").get(pk=item.pk)
+
+
+def _withdraw(item: Item, status: Status) -> bool:
+    before = item.status
+    if before == status:
+        return False
+    item.status = status
+    item.save(update_fields=["status"])
+    if before == Status.PUBLISHED:
+        _stage(item, -1)
+        item_withdrawn.send(sender=Item, item=item)
+    return True
+
+
+def _publish_again(item: Item) -> bool:
+    """Windows may have forgotten it, so it is delivered anew."""
+    item.status = Status.PUBLISHED
+    item.published_at = Now()  # the database's clock
+    item.save(update_fields=["status", "published_at"])
+    item.refresh_from_db(fields=["published_at"])
+    _stage(item, 1)
+    item_published.send(sender=Item, item=item, again=True)
+    return True
+
+
+# --- Likes and counts ------------------------------------------------------------------------------------
+@transaction.atomic
+def like(*, user: User, item: Item) -> bool:
+    """Like an item, or of a repost its original; True if it is new."""
+    item = item.repost_of or item
+    new = bool(fetch(LIKE, {"user": user.pk, "item": item.pk}))
+    if new:
+        item_liked.send(sender=Item, item=item, user=user)
+    return new
+
+
+@transaction.atomic
+def unlike(*, user: User, item: Item) -> bool:
+    """Take a like back; True if there was one."""
+    item = item.repost_of or item
+    gone = bool(fetch(UNLIKE, {"user": user.pk, "item": item.pk}))
+    if gone:
+        item_unliked.send(sender=Item, item=item, user=user)
+    return gone
+
+
+def _stage(item: Item, sign: int) -> None:
+    """Stage what a published item adds to the counts of others (sign 1), or what it takes away with it (-1).
+
+    What only its sender sees counts nowhere.
+    """
+    changes = []
+    if item.repost_of_id:
+        changes.append(CountChange(item_id=item.repost_of_id, reposts=sign))
+    elif item.reply_to_id and item.visibility != Visibility.SELF:
+        kind = "replies" if item.visibility == Visibility.PUBLIC else "circle_replies"
+        above = {item.reply_to_id, item.root_id or item.reply_to_id}
+        changes += [CountChange(item_id=item_id, **{kind: sign}) for item_id in above]
+    if changes:
+        CountChange.objects.bulk_create(changes)
+
+
+def fold_counts() -> int:
+    """Add the staged changes to the counts of their items; how many items."""
+    return len(fetch(FOLD))
 
 
 def forget_idempotency_keys() -> int:

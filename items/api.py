@@ -31,7 +31,7 @@ from feedsite.rest import (
 )
 from items import actions
 from items.hydrate import ItemBody, hydrate
-from items.models import Item, ItemType, Visibility
+from items.models import AUTHORED, Item, ItemType, Visibility
 from items.profile import ItemPage, item_count, profile_page, replies_page, visible_item
 from items.text import TITLE_LENGTH, ContentError
 from relations.api import user_or_404
@@ -44,6 +44,9 @@ IDEMPOTENCY_KEY = OpenApiParameter(
     OpenApiParameter.HEADER,
     description="The client's name for this call: repeated, it gets the item of the first.",
 )
+
+
+EMPTY_BODY = {"application/json": {"type": "object", "maxProperties": 0}}
 
 
 class ProfileCounts(msgspec.Struct):
@@ -73,12 +76,16 @@ class Profile(msgspec.Struct):
 class NewItem(StrictSerializer):
     """An item to publish. `content` holds a `text` or a `url` (https), and whatever else its type needs."""
 
-    type = serializers.ChoiceField(ItemType.choices, default=ItemType.TEXT)
+    type = serializers.ChoiceField(AUTHORED, default=ItemType.TEXT)
     title = TextField(max_length=TITLE_LENGTH, allow_blank=True, default="")
     content = ObjectField()
     extra_info = ObjectField(default=dict)
     visibility = serializers.ChoiceField(Visibility.choices, default=Visibility.PUBLIC)
     reply_to = IdField(allow_null=True, default=None)
+
+
+class Nothing(StrictSerializer):
+    """A call that says all by its address: it has no body, or an empty one."""
 
 
 class ItemEdit(StrictSerializer):
@@ -96,6 +103,15 @@ def body_or_404(text: str, reader: User | AnonymousUser) -> ItemBody:
     if found is None:
         raise exceptions.NotFound
     return found
+
+
+def item_or_404(text: str, reader: User) -> Item:
+    """The item of this id as far as `reader` may see it, to act on. Raises NotFound, the same for every other id."""
+    number = parse_id(text)
+    item = Item.objects.visible_to(reader).select_related("repost_of").filter(pk=number).first() if number else None
+    if item is None:
+        raise exceptions.NotFound
+    return item
 
 
 def _idempotency_key(request: Request) -> str:
@@ -120,7 +136,8 @@ class ItemsView(ApiView):
         fields = body(request, NewItem)
         key = _idempotency_key(request)
         if fields["reply_to"] is not None:
-            fields["reply_to"] = Item.objects.visible_to(sender).filter(pk=fields["reply_to"]).first()
+            answered = Item.objects.visible_to(sender).select_related("repost_of")
+            fields["reply_to"] = answered.filter(pk=fields["reply_to"]).first()
             if fields["reply_to"] is None:
                 raise serializers.ValidationError({"reply_to": ["There is no such item."]})
         try:
@@ -148,6 +165,8 @@ class ItemView(PublicApiView):
                 actions.edit(item=item, **fields)
             except ContentError as error:
                 raise serializers.ValidationError({"content": [str(error)]}) from error
+            except actions.RepostError as error:
+                raise exceptions.ParseError(str(error)) from error
         return FeedResponse(hydrate([item.pk], signed_in(request))[0])
 
     @extend_schema(operation_id="delete_item", responses={204: None})
@@ -158,22 +177,46 @@ class ItemView(PublicApiView):
 
     def _own(self, request: Request, item_id: str) -> Item:
         user = signed_in(request)
-        number = parse_id(item_id)
-        item = Item.objects.visible_to(user).filter(pk=number).first() if number else None
-        if item is None:
-            raise exceptions.NotFound
+        item = item_or_404(item_id, user)
         if item.sender_id != user.pk:
             raise exceptions.PermissionDenied("That item is not yours.")
         return item
 
 
+class LikeView(ApiView):
+    @extend_schema(operation_id="like", request=None, responses={204: None})
+    def put(self, request: Request, item_id: str) -> HttpResponse:
+        """Like an item, or of a repost its original; again changes nothing."""
+        user = signed_in(request)
+        actions.like(user=user, item=item_or_404(item_id, user))
+        return HttpResponse(status=204)
+
+    @extend_schema(operation_id="unlike", responses={204: None})
+    def delete(self, request: Request, item_id: str) -> HttpResponse:
+        """Take a like back; again changes nothing."""
+        user = signed_in(request)
+        actions.unlike(user=user, item=item_or_404(item_id, user))
+        return HttpResponse(status=204)
+
+
+class RepostView(ApiView):
+    rates: Mapping[str, str] = {"POST": "publish"}
+
+    @extend_schema(operation_id="repost", request=EMPTY_BODY, responses={200: ItemBody, 201: ItemBody})
+    def post(self, request: Request, item_id: str) -> HttpResponse:
+        """Show an item to one's own followers; again, the repost that there is already. Deleting it undoes it."""
+        sender = signed_in(request)
+        body(request, Nothing)
+        item, new = actions.repost(sender=sender, item=item_or_404(item_id, sender))
+        return FeedResponse(hydrate([item.pk], sender)[0], status=201 if new else 200)
+
+
 class RepliesView(PublicApiView):
     @extend_schema(operation_id="list_replies", parameters=PAGED, responses={200: ItemPage})
     def get(self, request: Request, item_id: str) -> HttpResponse:
-        """The replies to an item, oldest first."""
+        """The replies to an item, oldest first: its whole thread, or of a reply those that answer it."""
         reader, last_id, count = reader_of(request), position(request), limit(request)
-        item = body_or_404(item_id, reader)
-        return FeedResponse(replies_page(int(item.id), reader, last_id=last_id, limit=count))
+        return FeedResponse(replies_page(body_or_404(item_id, reader), reader, last_id=last_id, limit=count))
 
 
 class ProfileView(PublicApiView):

@@ -13,18 +13,49 @@ from msgspec import UNSET, UnsetType
 
 from accounts.models import User
 from feedsite.connections import fetch, id_array
-from items.models import Item
 
-# What `body` needs, in its order; FROM items_item i JOIN accounts_user s ON s.id = i.sender_id.
-COLUMNS = """
-    i.id, i.type, i.title, i.content::text, i.extra_info::text, i.visibility, i.status, i.created_at, i.modified_at,
-    i.reply_to_id, i.repost_of_id, s.id, s.username, s.display_name, s.is_big_v,
-    (SELECT count(*) FROM items_item r WHERE r.reply_to_id = i.id AND r.status = 'published'),
-    (SELECT count(*) FROM items_item r WHERE r.repost_of_id = i.id AND r.status = 'published')
-"""
+
+def columns(item: str, sender: str) -> str:
+    """What `body` needs of an item, in its order; the aliases name its row and its sender's."""
+    return f"""
+    {item}.id, {item}.type, {item}.title, {item}.content::text, {item}.extra_info::text, {item}.visibility,
+    {item}.status, {item}.created_at, {item}.modified_at, {item}.reply_to_id, {item}.repost_of_id,
+    {sender}.id, {sender}.username, {sender}.display_name, {sender}.is_big_v,
+    CASE WHEN {item}.repost_of_id IS NULL AND {item}.id IS NOT NULL THEN {counts(item)} END,
+    CASE WHEN {item}.repost_of_id IS NULL AND {item}.id IS NOT NULL THEN EXISTS (
+        SELECT FROM items_like l WHERE l.user_id = %(reader)s AND l.item_id = {item}.id) END,
+    CASE WHEN {item}.repost_of_id IS NULL AND {item}.id IS NOT NULL THEN EXISTS (
+        SELECT FROM items_item r
+        WHERE r.repost_of_id = {item}.id AND r.sender_id = %(reader)s AND r.status = 'published') END
+    """  # noqa: S608 (aliases of our own queries)
+
+
+def counts(item: str) -> str:
+    """Likes, replies and reposts of an item as an array: what is folded and what is staged, in one snapshot."""
+    return f"""(
+        SELECT ARRAY[
+            coalesce(sum(n.likes), 0),
+            coalesce(sum(n.replies) + CASE WHEN {item}.visibility = 'public' THEN 0 ELSE sum(n.circle_replies) END, 0),
+            coalesce(sum(n.reposts), 0)
+        ]::int[] FROM (
+            SELECT likes, replies, circle_replies, reposts FROM items_itemcounts WHERE item_id = {item}.id
+            UNION ALL
+            SELECT likes, replies, circle_replies, reposts FROM items_countchange WHERE item_id = {item}.id
+        ) n)
+    """  # noqa: S608
+
+
+WIDTH = 18
+"""Columns of one item."""
+COLUMNS = f"{columns('i', 's')}, {columns('o', 'os')}"
+"""What `body` needs: of an item, and of the original where it is a repost."""
+ORIGINALS = "LEFT JOIN items_item o ON o.id = i.repost_of_id LEFT JOIN accounts_user os ON os.id = o.sender_id"
+"""Where the columns of the original come from."""
+ITEMS = f"items_item i JOIN accounts_user s ON s.id = i.sender_id {ORIGINALS}"
+"""What `COLUMNS` are selected from, with the parameter `reader`."""
 BY_ID = f"""
     SELECT {COLUMNS} FROM unnest(%(ids)s::bigint[]) WITH ORDINALITY AS wanted (id, place)
-    JOIN items_item i ON i.id = wanted.id JOIN accounts_user s ON s.id = i.sender_id
+    JOIN items_item i ON i.id = wanted.id JOIN accounts_user s ON s.id = i.sender_id {ORIGINALS}
     ORDER BY wanted.place
 """  # noqa: S608 (a constant)
 
@@ -47,13 +78,21 @@ class Sender(msgspec.Struct):
 
 
 class Counts(msgspec.Struct):
+    """A reply counts under the item that it answers and under the one that its thread is about."""
+
     likes: int
     replies: int
     reposts: int
 
 
-class ItemBody(msgspec.Struct):
-    """An item as every reader gets it (shared contract: an item). Ids are decimal strings, times UTC."""
+NONE = Counts(0, 0, 0)
+
+
+class ItemBody(msgspec.Struct, dict=True):
+    """An item as every reader gets it (shared contract: an item). Ids are decimal strings, times UTC.
+
+    What pages note beside it (its `__dict__`) is not part of its JSON.
+    """
 
     id: str
     type: str
@@ -92,12 +131,41 @@ class ItemBody(msgspec.Struct):
         return url if isinstance(url, str) and url.startswith("https://") else ""
 
     @property
+    def shown(self) -> "ItemBody":
+        """What a card shows, and what its buttons act on: the original of a repost."""
+        return self.repost_of or self
+
+    def fold(self, others: int) -> None:
+        """Let the entry speak for so many others who reposted the same item close by."""
+        self.__dict__["folded"] = others
+        if self.reason != "own":
+            who = self.sender.name
+            self.reason = f"{who} reposted" if not others else f"{who} and {others} other{'s' * (others > 1)} reposted"
+
+    @property
+    def others(self) -> int:
+        """How many more followed senders reposted the same item close by; home folds theirs into this one."""
+        others: int = self.__dict__.get("folded", 0)
+        return others
+
+    @property
     def is_edited(self) -> bool:
         return (self.modified_at - self.created_at).total_seconds() > 1
 
 
 def body(row: Sequence[Any], reader_id: int | None, reason: str | None = None) -> ItemBody:
-    """The body of one row of `COLUMNS`. A repost's original is embedded by `embed`."""
+    """The body of one row of `COLUMNS`.
+
+    A repost says nothing itself: its counts, and whether the reader liked and reposted it, are its original's.
+    """
+    item = _body(row, reader_id, reason)
+    if row[10]:
+        item.repost_of = original = _body(row[WIDTH:], reader_id, None)
+        item.counts, item.liked, item.reposted = original.counts, original.liked, original.reposted
+    return item
+
+
+def _body(row: Sequence[Any], reader_id: int | None, reason: str | None) -> ItemBody:
     return ItemBody(
         id=str(row[0]),
         type=row[1],
@@ -111,32 +179,22 @@ def body(row: Sequence[Any], reader_id: int | None, reason: str | None = None) -
         reply_to=str(row[9]) if row[9] else None,
         repost_of=None,
         sender=Sender(str(row[11]), row[12], row[13], row[14]),
-        counts=Counts(0, row[15], row[16]),
-        liked=False,
-        reposted=False,
+        counts=Counts(*row[15]) if row[15] else NONE,
+        liked=bool(row[16]),
+        reposted=bool(row[17]),
         reason=reason,
     )
 
 
-def embed(bodies: Iterable[ItemBody], originals: dict[str, int], reader: User | AnonymousUser) -> None:
-    """Put the originals that `reader` may see into their reposts: `originals` maps a repost's id to its
-    original's.
+def bodies(rows: Iterable[Sequence[Any]], reader: User | AnonymousUser) -> list[ItemBody]:
+    """The bodies of rows of `COLUMNS`, which the query has found visible to `reader`."""
+    return [body(row, reader.pk) for row in rows]
+
+
+def hydrate(ids: Sequence[int], reader: User | AnonymousUser) -> list[ItemBody]:
+    """The bodies of these items in this order. Who may see them, and their originals, has been checked by the
+    caller.
     """
-    if not originals:
-        return
-    visible = Item.objects.visible_to(reader).filter(pk__in=set(originals.values())).values_list("pk", flat=True)
-    by_id = {int(original.id): original for original in hydrate(list(visible), reader, nested=True)}
-    for repost in bodies:
-        if repost.id in originals:
-            repost.repost_of = by_id.get(originals[repost.id])
-
-
-def hydrate(ids: Sequence[int], reader: User | AnonymousUser, *, nested: bool = False) -> list[ItemBody]:
-    """The bodies of these items in this order. Who may see them has been checked by the caller."""
     if not ids:
         return []
-    rows = fetch(BY_ID, {"ids": id_array(ids)})
-    bodies = [body(row, reader.pk) for row in rows]
-    if not nested:
-        embed(bodies, {str(row[0]): row[10] for row in rows if row[10]}, reader)
-    return bodies
+    return bodies(fetch(BY_ID, {"ids": id_array(ids), "reader": reader.pk or 0}), reader)

@@ -5,11 +5,12 @@ from typing import ClassVar, Self
 from django.conf import settings
 from django.contrib.auth.models import AnonymousUser
 from django.db import models
-from django.db.models import Exists, OuterRef, Q
+from django.db.models import Q
+from django.db.models.expressions import RawSQL
 from django.db.models.functions import Now
 
 from accounts.models import User
-from relations.models import Block, Follow
+from items.visibility import visible
 
 
 class ItemId(models.Func):
@@ -41,6 +42,11 @@ class ItemType(models.TextChoices):
     IMAGE = "image"
     VIDEO = "video"
     LINK = "link"
+    REPOST = "repost"
+
+
+AUTHORED = [choice for choice in ItemType.choices if choice[0] != ItemType.REPOST]
+"""The types of what people write."""
 
 
 class ItemQuerySet(models.QuerySet["Item"]):
@@ -55,31 +61,18 @@ class ItemQuerySet(models.QuerySet["Item"]):
         return self.filter(sender=sender)
 
     def visible_to(self, reader: User | AnonymousUser) -> Self:
-        """What `reader` may see wherever they meet it: published, sender active, no block either way, visibility met.
-
-        A sender sees their own items in every status but deleted.
-        """
-        shown = Q(status=Status.PUBLISHED, sender__is_active=True)
-        if not isinstance(reader, User):
-            return self.filter(shown, visibility=Visibility.PUBLIC)
-        follows = Exists(Follow.objects.filter(follower=reader, followee=OuterRef("sender")))
-        followed_back = Exists(Follow.objects.filter(follower=OuterRef("sender"), followee=reader))
-        blocked = Exists(Block.objects.filter(blocker=reader, blocked=OuterRef("sender"))) | Exists(
-            Block.objects.filter(blocker=OuterRef("sender"), blocked=reader)
-        )
-        allowed = (
-            Q(visibility=Visibility.PUBLIC)
-            | (Q(visibility=Visibility.FOLLOWERS) & follows)
-            | (Q(visibility=Visibility.MUTUALS) & follows & followed_back)
-        )
-        own = Q(sender=reader) & ~Q(status=Status.DELETED)
-        return self.filter(own | (shown & allowed & ~blocked))
+        """What `reader` may see wherever they meet it (items.visibility)."""
+        rule = visible("items_item", "s").replace("%(reader)s", str(int(reader.pk or 0)))
+        seen = f"EXISTS (SELECT FROM accounts_user s WHERE s.id = items_item.sender_id AND {rule})"
+        return self.filter(RawSQL(seen, [], output_field=models.BooleanField()))  # noqa: S611 (a constant and a number)
 
 
 class Item(models.Model):
     """One message. The id is made by PostgreSQL and carries the time: it is the sort key, the score and the cursor.
 
-    `sender` and the id never change; `status` and `visibility` do, through items.actions only.
+    `sender` and the id never change; `status` and `visibility` do, through items.actions only. A reply has a parent
+    (`reply_to`) and the item that the thread is about (`root`), which is no reply; a repost has neither, says nothing
+    itself, and is never a repost of a repost.
     """
 
     id = models.BigIntegerField(primary_key=True, db_default=ItemId(), editable=False)
@@ -96,6 +89,12 @@ class Item(models.Model):
     repost_of = models.ForeignKey(
         "self", on_delete=models.PROTECT, null=True, blank=True, related_name="reposts", db_index=False
     )
+    root = models.ForeignKey(
+        "self", on_delete=models.PROTECT, null=True, blank=True, related_name="thread", db_index=False
+    )
+    published_at = models.DateTimeField(
+        null=True, blank=True, help_text="Since when it is seen, where that is later than it was made."
+    )
     created_at = models.GeneratedField(
         expression=models.Func("id", function="feedsite_id_time"),
         output_field=models.DateTimeField(),
@@ -108,18 +107,28 @@ class Item(models.Model):
     class Meta:
         constraints = [
             models.CheckConstraint(condition=Q(id__gt=0, id__lt=2**53), name="item_id_53_bits"),
+            models.CheckConstraint(
+                condition=Q(reply_to=None, root=None) | Q(reply_to__isnull=False, root__isnull=False),
+                name="item_reply_has_root",
+            ),
+            models.UniqueConstraint(
+                fields=["repost_of", "sender"],
+                condition=Q(status="published", repost_of__isnull=False),
+                name="item_repost_once",
+            ),
         ]
         indexes = [
             # Timelines: top-k of one sender is an index-only scan.
             models.Index(
                 fields=["sender", "-id"],
-                include=["visibility"],
+                include=["visibility", "repost_of"],
                 condition=Q(status="published", reply_to=None),
                 name="item_timeline",
             ),
             models.Index(fields=["sender", "-id"], name="item_sender"),
             models.Index(fields=["reply_to", "id"], condition=Q(reply_to__isnull=False), name="item_replies"),
-            models.Index(fields=["repost_of", "sender"], condition=Q(repost_of__isnull=False), name="item_reposts"),
+            models.Index(fields=["root", "id"], condition=Q(root__isnull=False), name="item_thread"),
+            models.Index(fields=["published_at"], condition=Q(published_at__isnull=False), name="item_late"),
         ]
 
     def __str__(self) -> str:
@@ -130,6 +139,56 @@ class Item(models.Model):
         """What people read of the content."""
         text = self.content.get("text", "")
         return text if isinstance(text, str) else ""
+
+
+class Like(models.Model):
+    """`user` likes `item`. Nothing but this row says so; what it adds to the count is staged beside it."""
+
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="likes", db_index=False)
+    # Items are never removed, and checking that on every like would lock the row of a viral one.
+    item = models.ForeignKey(
+        Item, on_delete=models.DO_NOTHING, related_name="likes", db_index=False, db_constraint=False
+    )
+    created_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["user", "item"], name="like_once")]
+        indexes = [models.Index(fields=["item", "-id"], name="like_item")]
+
+    def __str__(self) -> str:
+        return f"{self.user_id} likes {self.item_id}"
+
+
+class ItemCounts(models.Model):
+    """What has been counted of an item; exact together with the changes not yet folded into it.
+
+    `replies` are the public ones; `circle_replies`, those for followers or mutuals, count under items that are not
+    public themselves, so that no number tells strangers of what they cannot see.
+    """
+
+    item = models.OneToOneField(
+        Item, on_delete=models.DO_NOTHING, primary_key=True, related_name="counted", db_constraint=False
+    )
+    likes = models.IntegerField(default=0)
+    replies = models.IntegerField(default=0)
+    circle_replies = models.IntegerField(default=0)
+    reposts = models.IntegerField(default=0)
+
+    def __str__(self) -> str:
+        return f"counts of {self.item_id}"
+
+
+class CountChange(models.Model):
+    """A change of an item's counts, not yet folded. Insert-only between folds: a viral item has no hot row."""
+
+    item = models.ForeignKey(Item, on_delete=models.DO_NOTHING, related_name="+", db_constraint=False)
+    likes = models.IntegerField(default=0)
+    replies = models.IntegerField(default=0)
+    circle_replies = models.IntegerField(default=0)
+    reposts = models.IntegerField(default=0)
+
+    def __str__(self) -> str:
+        return f"change of {self.item_id}"
 
 
 class IdempotencyKey(models.Model):

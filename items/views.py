@@ -30,7 +30,8 @@ FORM_METHODS = ["GET", "HEAD", "POST"]
 
 def item_or_404(item_id: int, reader: User | AnonymousUser) -> Item:
     """The item as far as `reader` may see it; else the same page as for an id that never was."""
-    item = Item.objects.visible_to(reader).filter(pk=item_id).first() if item_id < 2**63 else None
+    seen = Item.objects.visible_to(reader).select_related("repost_of")
+    item = seen.filter(pk=item_id).first() if item_id < 2**63 else None
     if item is None:
         raise Http404
     return item
@@ -65,7 +66,7 @@ def show_item(request: PageRequest, item_id: int) -> HttpResponse:
     last_id = position(request)
     if wants_part(request) and last_id is None:
         return show(request, "items/_item.html", {"item": body})
-    page = replies_page(shown.pk, request.user, last_id=last_id)
+    page = replies_page(body, request.user, last_id=last_id)
     context = {"item": body, "page": page, "is_first": last_id is None, "form": ItemForm.fresh(shown)}
     return show(request, "items/item.html", context, part="items/_more.html")
 
@@ -113,7 +114,7 @@ def _publish(reader: User, root: Item | None, fields: dict[str, Any]) -> Item:
 
 def _place_of(reply: Item, root: Item, reader: User) -> str:
     """The address of the root's page where it shows the reply."""
-    first = replies_page(root.pk, reader)
+    first = replies_page(hydrate([root.pk], reader)[0], reader)
     query = "" if str(reply.pk) in {one.id for one in first.items} else f"?last_id={reply.pk - 1}"
     return f"{reverse('item', args=[root.pk])}{query}#item-{reply.pk}"
 

@@ -9,6 +9,7 @@ from django.db import connection, transaction
 from django.db.models import F
 
 from accounts.models import User
+from relations import signals
 from relations.models import Block, Follow, FollowerCountChange, Mute
 
 
@@ -45,6 +46,7 @@ def follow(*, follower: User, followee: User) -> bool:
         following_count=F("following_count") + 1, window_epoch=F("window_epoch") + 1
     )
     FollowerCountChange.objects.create(user=followee, change=1)
+    signals.followed.send(sender=Follow, follower=follower, followee=followee)
     return True
 
 
@@ -56,13 +58,18 @@ def unfollow(*, follower: User, followee: User) -> bool:
     if gone:
         User.objects.filter(pk=follower.pk).update(following_count=F("following_count") - 1)
         FollowerCountChange.objects.create(user=followee, change=-1)
+        signals.unfollowed.send(sender=Follow, follower=follower, followee=followee)
     return bool(gone)
 
 
+@transaction.atomic
 def block(*, blocker: User, blocked: User) -> bool:
     """Hide two users from each other; True if it is new. Follows stay, so that unblocking brings all back."""
     _pair(blocker, blocked)
-    return Block.objects.get_or_create(blocker=blocker, blocked=blocked)[1]
+    new = Block.objects.get_or_create(blocker=blocker, blocked=blocked)[1]
+    if new:
+        signals.blocked.send(sender=Block, blocker=blocker, blocked=blocked)
+    return new
 
 
 @transaction.atomic

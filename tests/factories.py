@@ -30,3 +30,5 @@ class ItemFactory(factory.django.DjangoModelFactory[Item]):
 
     sender: Any = factory.SubFactory(UserFactory)
     content = factory.Sequence(lambda number: {"text": f"words {number}"})
+    reply_to: Any = None
+    root = factory.LazyAttribute(lambda item: item.reply_to and (item.reply_to.root or item.reply_to))

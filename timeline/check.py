@@ -12,7 +12,7 @@ from django.conf import settings
 
 from feedsite.connections import Command, feeds_for_tasks, fetch, pipelined
 from timeline.inbox import Inbox, cap_of
-from timeline.oracle import home_ids
+from timeline.oracle import entry_ids
 from timeline.outbox import Outbox
 from timeline.window import INFINITY, Window, to_score
 
@@ -101,7 +101,7 @@ def _differences(user_ids: list[int]) -> Iterator[Difference]:
             published = {row[0] for row in fetch(OUTBOX_IDS, [user_id, outbox.floor])}
             yield from _compare(Outbox(user_id).key, outbox, published - pending)
         if inbox and inbox.is_used(run) and cap_of(level) and inbox.epoch == epoch:
-            shown = set(home_ids(user_id, above=inbox.floor)) - pending
+            shown = set(entry_ids(user_id, above=inbox.floor)) - pending
             if big_vs and shown:
                 pulled = fetch(
                     "SELECT id FROM items_item WHERE id = ANY(%s) AND sender_id = ANY(%s)", [list(shown), big_vs]

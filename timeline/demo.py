@@ -347,6 +347,7 @@ def _items(chance: random.Random, users: list[User], now: datetime) -> int:
             content={"text": text},
             visibility=visibility,
             reply_to=root,
+            root=root,
             modified_at=moment,
         )
         items.append(item)

@@ -1,13 +1,14 @@
 """The home timeline: the page that merges inbox, pending deliveries and outboxes, verifies, and goes on in
 PostgreSQL.
 
-A page costs two SQL queries (context; verify and hydrate) and at most two round trips to Redis (read; forget, or ask
-for a window to be built), whatever the reader follows. Pending deliveries are read before the windows: an item that
-was committed is either still pending then, or in the windows by the time they are read.
+A page costs two SQL queries (context; verify and hydrate), a third where it has reposts (which of them are folded), and
+at most two round trips to Redis (read; forget, or ask for a window to be built), whatever the reader follows. Pending
+deliveries are read before the windows: an item that was committed is either still pending then, or in the windows by
+the time they are read.
 """
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,9 +19,10 @@ from accounts.levels import touch
 from accounts.models import User
 from feedsite.celery import enqueue
 from feedsite.connections import Command, FeedsUnavailableError, feeds, feeds_errors, fetch, pipelined
-from items.hydrate import ItemBody, body, embed
+from items.hydrate import ItemBody, body
 from timeline import outbox
-from timeline.hydrate import verify_bodies, verify_count
+from timeline.fold import FOLDED, folds, unfolded
+from timeline.hydrate import POSTS, REPOSTS, verify_bodies, verify_ids
 from timeline.inbox import Inbox, Tail, cap_of
 from timeline.outbox import Outbox
 from timeline.pull import count_above, pull_bodies
@@ -90,7 +92,8 @@ class Walk:
     limit: int
     below: int
     shown: list[ItemBody] = field(default_factory=list)
-    originals: dict[str, int] = field(default_factory=dict)
+    folds: dict[int, int] = field(default_factory=dict)
+    """What is known of reposts: how many others each stands for, or that it is folded."""
     scanned: int | None = None
     ended: bool = False
     sources: set[str] = field(default_factory=set)
@@ -113,6 +116,12 @@ class Walk:
         """Candidates for the rest: one more than the page shows proves that there is more."""
         return self.limit + 1 - len(self.shown) + SLACK
 
+    def look_at(self, rows: Iterable[Sequence[Any]], reader_id: int) -> None:
+        """Find out which reposts among what is shown (rows of `COLUMNS`) are folded, before they are passed."""
+        roots = {columns[10] for columns in rows if columns[10] and columns[0] not in self.folds}
+        if roots:
+            self.folds |= folds(reader_id, roots)
+
     def scan(self, item_id: int, columns: Sequence[Any] | None, reader_id: int) -> None:
         """Pass an id; `columns` make its body if the reader sees it."""
         if len(self.shown) < self.limit:
@@ -120,10 +129,13 @@ class Walk:
         self.below = item_id
         if columns is None:
             return
+        others = self.folds.get(item_id, FOLDED) if columns[10] else 0
+        if others == FOLDED:
+            return
         item = body(columns, reader_id, "own" if columns[11] == reader_id else "following")
-        self.shown.append(item)
         if columns[10]:
-            self.originals[item.id] = columns[10]
+            item.fold(others)
+        self.shown.append(item)
 
 
 @dataclass(slots=True)
@@ -159,9 +171,7 @@ def home_page(reader: User, *, last_id: int | None = None, limit: int = 20) -> P
     if not walk.is_done:
         _from_sql(walk, context)
     _tell(walk)
-    items = walk.shown[:limit]
-    embed(items, walk.originals, reader)
-    return Page(items, walk.scanned, bool(walk.more) or len(walk.shown) > limit, sorted(walk.sources))
+    return Page(walk.shown[:limit], walk.scanned, bool(walk.more) or len(walk.shown) > limit, sorted(walk.sources))
 
 
 def new_count(reader: User, *, since_id: int) -> tuple[int, bool]:
@@ -175,10 +185,13 @@ def new_count(reader: User, *, since_id: int) -> tuple[int, bool]:
     _tell(walk)
     ids = [item_id for item_id in reading.ids if item_id > since_id] if reading else []
     if reading and (reading.bound <= since_id or len(ids) > NEW_CAP):
-        count = verify_count(reader.pk, ids)
+        shown = verify_ids(reader.pk, ids)
+        reposts = {item_id: root for item_id, root in shown.items() if root}
+        count = len(shown) - len(reposts) + unfolded(reader.pk, reposts)
         if len(ids) <= NEW_CAP or count > NEW_CAP:
             return min(count, NEW_CAP), count > NEW_CAP
-    count = count_above(reader.pk, since=since_id, count=NEW_CAP + 1)
+    posts, reposts = count_above(reader.pk, since=since_id, count=NEW_CAP + 1)
+    count = posts + unfolded(reader.pk, reposts)
     return min(count, NEW_CAP), count > NEW_CAP
 
 
@@ -208,13 +221,15 @@ def _from_windows(walk: Walk, context: Context) -> bool:
     walk.sources |= reading.sources
     reader_id = context.reader.pk
     rows = {row[4]: row for row in verify_bodies(reader_id, reading.ids, below)}
+    walk.look_at((row[4:] for row in rows.values() if row[0] and row[1]), reader_id)
     for item_id in reading.ids:
         row = rows.get(item_id)
         walk.scan(item_id, row[4:] if row and row[0] and row[1] else None, reader_id)
         if walk.is_done:
             break
-    if below and rows and len(walk.shown) == walk.limit:
-        walk.more = any(row[3] for row in rows.values())
+    if below and len(walk.shown) == walk.limit and rows:
+        older = next(iter(rows.values()))[3]
+        walk.more = None if older == REPOSTS else older == POSTS
     walk.ended = not walk.is_done and not below and len(reading.ids) < count
     _forget(walk, context, reading, rows)
     return not walk.is_done and not below
@@ -315,6 +330,7 @@ def _from_sql(walk: Walk, context: Context) -> None:
             entries = [Entry(row[0], row[1]) for row in rows]
             walk.news.append(Tail(reader_id).complete(walk.mark, context.epoch, floor, entries))
             walk.mark = ""
+        walk.look_at((row[3:] for row in rows[:bodies] if row[2]), reader_id)
         for row in rows[:bodies]:
             walk.scan(row[0], row[3:] if row[2] else None, reader_id)
             if walk.is_done:

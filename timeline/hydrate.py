@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from feedsite.connections import fetch, id_array
-from items.hydrate import COLUMNS
+from items.hydrate import COLUMNS, ORIGINALS
 from timeline.pull import IN_TIMELINE, SENDERS, SHOWN
 
 # OFFSET 0 keeps the planner from reading all that the reader follows into a hash table for the sake of 20 items: one
@@ -20,21 +20,28 @@ BELONGS = f"""
             SELECT FROM relations_mute m WHERE m.muter_id = %(reader)s AND m.muted_id = i.sender_id
     )))
 """  # noqa: S608 (constants)
-# Whether the home goes on below an id; asked once a page, where the windows end with it.
-OLDER = f"""
+# What follows below an id: posts (2), only reposts, all of which may be folded (1), nothing (0). Asked once a page,
+# where the windows end with it.
+OLDER, OLDER_REPOST = (
+    f"""
     EXISTS (SELECT FROM ({SENDERS}) senders JOIN accounts_user s ON s.id = senders.id CROSS JOIN LATERAL (
         SELECT FROM items_item i
-        WHERE i.sender_id = senders.id AND i.id < %(below)s AND {IN_TIMELINE} AND {SHOWN} LIMIT 1
+        WHERE i.sender_id = senders.id AND i.id < %(below)s AND {kind} AND {IN_TIMELINE} AND {SHOWN} LIMIT 1
     ) older)
-"""  # noqa: S608 (constants)
+    """  # noqa: S608 (constants)
+    for kind in ("i.repost_of_id IS NULL", "i.repost_of_id IS NOT NULL")
+)
+POSTS, REPOSTS, NOTHING = 2, 1, 0
 VERIFY_BODIES = f"""
-    SELECT {BELONGS}, {SHOWN}, i.status = 'published', CASE WHEN %(below)s > 0 THEN {OLDER} END, {COLUMNS}
+    SELECT {BELONGS}, {SHOWN}, i.status = 'published',
+        CASE WHEN %(below)s > 0 THEN CASE WHEN {OLDER} THEN 2 WHEN {OLDER_REPOST} THEN 1 ELSE 0 END END,
+        {COLUMNS}
     FROM unnest(%(ids)s::bigint[]) AS candidate (id)
-    JOIN items_item i ON i.id = candidate.id JOIN accounts_user s ON s.id = i.sender_id
+    JOIN items_item i ON i.id = candidate.id JOIN accounts_user s ON s.id = i.sender_id {ORIGINALS}
     ORDER BY i.id DESC
 """  # noqa: S608
-VERIFY_COUNT = f"""
-    SELECT count(*) FROM unnest(%(ids)s::bigint[]) AS candidate (id)
+VERIFY_IDS = f"""
+    SELECT i.id, i.repost_of_id FROM unnest(%(ids)s::bigint[]) AS candidate (id)
     JOIN items_item i ON i.id = candidate.id JOIN accounts_user s ON s.id = i.sender_id
     WHERE {BELONGS} AND {SHOWN}
 """  # noqa: S608
@@ -43,7 +50,7 @@ VERIFY_COUNT = f"""
 def verify_bodies(reader_id: int, ids: Sequence[int], below: int = 0) -> list[Sequence[Any]]:
     """What PostgreSQL says of the candidates, newest first: rows of (belongs, shown, published, older, *COLUMNS).
 
-    `older` is whether the home shows anything below `below`, which is not looked for if that is 0.
+    `older` is what follows below `below`, `POSTS`, `REPOSTS` or `NOTHING`; it is not looked for if that is 0.
 
     What does not belong into the reader's home may be forgotten by their inbox, and what is not published by every
     window; what belongs but is not shown (its sender does not follow back, or is suspended) stays, because nobody
@@ -52,6 +59,6 @@ def verify_bodies(reader_id: int, ids: Sequence[int], below: int = 0) -> list[Se
     return list(fetch(VERIFY_BODIES, {"reader": reader_id, "ids": id_array(ids), "below": below})) if ids else []
 
 
-def verify_count(reader_id: int, ids: Sequence[int]) -> int:
-    """How many of the candidates the reader's home shows."""
-    return int(fetch(VERIFY_COUNT, {"reader": reader_id, "ids": id_array(ids)})[0][0]) if ids else 0
+def verify_ids(reader_id: int, ids: Sequence[int]) -> dict[int, int | None]:
+    """Which of the candidates the reader's home shows, folded or not, and what they repost."""
+    return dict(fetch(VERIFY_IDS, {"reader": reader_id, "ids": id_array(ids)})) if ids else {}

@@ -5,23 +5,54 @@ It shares no text with the queries that serve pages, so that a mistake there is 
 
 from feedsite.connections import fetch
 
-ORACLE = """
-    SELECT i.id, i.sender_id FROM items_item i JOIN accounts_user sender ON sender.id = i.sender_id
+ENTRIES = """
+    SELECT i.id, i.repost_of_id, row_number() OVER (ORDER BY i.id DESC) AS place
+    FROM items_item i JOIN accounts_user sender ON sender.id = i.sender_id
     LEFT JOIN relations_follow f ON f.follower_id = %(reader)s AND f.followee_id = i.sender_id
     LEFT JOIN relations_follow back ON back.follower_id = i.sender_id AND back.followee_id = %(reader)s
     LEFT JOIN relations_block b ON b.blocker_id = %(reader)s AND b.blocked_id = i.sender_id
     LEFT JOIN relations_block c ON c.blocker_id = i.sender_id AND c.blocked_id = %(reader)s
     LEFT JOIN relations_mute m ON m.muter_id = %(reader)s AND m.muted_id = i.sender_id
+    LEFT JOIN items_item said ON said.id = i.repost_of_id
+    LEFT JOIN accounts_user author ON author.id = said.sender_id
+    LEFT JOIN relations_follow af ON af.follower_id = %(reader)s AND af.followee_id = said.sender_id
+    LEFT JOIN relations_follow aback ON aback.follower_id = said.sender_id AND aback.followee_id = %(reader)s
+    LEFT JOIN relations_block ab ON ab.blocker_id = %(reader)s AND ab.blocked_id = said.sender_id
+    LEFT JOIN relations_block ac ON ac.blocker_id = said.sender_id AND ac.blocked_id = %(reader)s
+    LEFT JOIN relations_mute am ON am.muter_id = %(reader)s AND am.muted_id = said.sender_id
     WHERE i.status = 'published' AND i.reply_to_id IS NULL AND i.id > %(above)s
     AND (
         i.sender_id = %(reader)s
         OR f.id IS NOT NULL AND b.id IS NULL AND c.id IS NULL AND m.id IS NULL AND sender.is_active
             AND (i.visibility IN ('public', 'followers') OR i.visibility = 'mutuals' AND back.id IS NOT NULL)
     )
-    ORDER BY i.id DESC
+    AND (
+        said.id IS NULL
+        OR said.status = 'published' AND am.id IS NULL AND (
+            said.sender_id = %(reader)s
+            OR author.is_active AND ab.id IS NULL AND ac.id IS NULL AND (
+                said.visibility = 'public'
+                OR said.visibility = 'followers' AND af.id IS NOT NULL
+                OR said.visibility = 'mutuals' AND af.id IS NOT NULL AND aback.id IS NOT NULL))
+    )
 """
+HOME = f"""
+    WITH entries AS ({ENTRIES})
+    SELECT e.id FROM entries e WHERE e.repost_of_id IS NULL OR NOT EXISTS (
+        SELECT FROM entries nearby
+        WHERE nearby.repost_of_id = e.repost_of_id AND nearby.place < e.place AND e.place - nearby.place <= %(reach)s
+    ) ORDER BY e.place
+"""  # noqa: S608 (constants)
+REACH = 40
+
+
+def entry_ids(reader_id: int, *, above: int = 0) -> list[int]:
+    """Every item that the reader's home holds above an id, newest first: what is folded stands among them."""
+    return [row[0] for row in sorted(fetch(ENTRIES, {"reader": reader_id, "above": above}), key=lambda row: -row[0])]
 
 
 def home_ids(reader_id: int, *, above: int = 0) -> list[int]:
-    """Every item of the reader's home timeline with an id above `above`, newest first."""
-    return [row[0] for row in fetch(ORACLE, {"reader": reader_id, "above": above})]
+    """Every item that the reader's home shows above an id, newest first: a repost with another of the same item among
+    the `REACH` entries above it is folded into that one.
+    """
+    return [row[0] for row in fetch(HOME, {"reader": reader_id, "above": above, "reach": REACH})]

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from feedsite.connections import fetch
-from items.hydrate import COLUMNS
+from items.hydrate import COLUMNS, ORIGINALS
+from items.visibility import original_visible
 from timeline.window import INFINITY, Entry
 
 # Whose items belong into the reader's home: the reader's own and the followees', neither blocked (by either) nor
@@ -27,11 +28,18 @@ IN_TIMELINE = """
     i.status = 'published' AND i.reply_to_id IS NULL AND (i.visibility <> 'self' OR i.sender_id = %(reader)s)
 """
 # Whether the reader may see just now what belongs into their timeline. OFFSET 0: a probe an item, not a hash of all who
-# follow the reader.
-SHOWN = """
-    (i.sender_id = %(reader)s OR s.is_active AND (i.visibility <> 'mutuals' OR EXISTS (
+# follow the reader. A repost is shown as far as its original may be seen and its sender is not muted; nobody tells the
+# windows when that changes either.
+SHOWN = f"""
+    ((i.sender_id = %(reader)s OR s.is_active AND (i.visibility <> 'mutuals' OR EXISTS (
         SELECT FROM relations_follow f WHERE f.follower_id = i.sender_id AND f.followee_id = %(reader)s OFFSET 0)))
-"""
+    AND {
+    original_visible(
+        "i",
+        also="AND NOT EXISTS (SELECT FROM relations_mute m WHERE m.muter_id = %(reader)s AND m.muted_id = o.sender_id)",
+    )
+})
+"""  # noqa: S608 (constants)
 PULLED = f"""
     senders AS MATERIALIZED ({SENDERS}),
     heads AS MATERIALIZED (
@@ -63,18 +71,37 @@ PULL_BODIES = f"""
     placed AS (SELECT pulled.*, row_number() OVER (ORDER BY pulled.id DESC) AS place FROM pulled)
     SELECT placed.id, placed.sender_id, {SHOWN}, {COLUMNS}
     FROM placed LEFT JOIN items_item i ON i.id = placed.id AND placed.place <= %(bodies)s
-        LEFT JOIN accounts_user s ON s.id = i.sender_id
+        LEFT JOIN accounts_user s ON s.id = i.sender_id {ORIGINALS}
     ORDER BY placed.place
 """  # noqa: S608
+# Reposts are looked for only where the posts alone do not reach the count: so little is scanned either way.
 COUNT_ABOVE = f"""
-    WITH senders AS MATERIALIZED ({SENDERS})
-    SELECT count(*) FROM (
-        SELECT FROM senders JOIN accounts_user s ON s.id = senders.id CROSS JOIN LATERAL (
-            SELECT FROM items_item i
-            WHERE i.sender_id = senders.id AND i.id > %(since)s AND {IN_TIMELINE} AND {SHOWN} LIMIT %(count)s
-        ) item LIMIT %(count)s
-    ) counted
+    WITH senders AS MATERIALIZED ({SENDERS}),
+    posts AS MATERIALIZED (
+        SELECT count(*) AS count FROM (
+            SELECT FROM senders JOIN accounts_user s ON s.id = senders.id CROSS JOIN LATERAL (
+                SELECT FROM items_item i
+                WHERE i.sender_id = senders.id AND i.id > %(since)s AND i.repost_of_id IS NULL AND {IN_TIMELINE}
+                    AND {SHOWN}
+                LIMIT %(count)s
+            ) post LIMIT %(count)s
+        ) counted
+    ),
+    reposts AS MATERIALIZED (
+        SELECT repost.id, repost.root
+        FROM senders JOIN accounts_user s ON s.id = senders.id CROSS JOIN LATERAL (
+            SELECT i.id, i.repost_of_id AS root FROM items_item i
+            WHERE i.sender_id = senders.id AND i.id > %(since)s AND i.repost_of_id IS NOT NULL AND {IN_TIMELINE}
+                AND {SHOWN}
+            ORDER BY i.id DESC LIMIT %(reposts)s
+        ) repost
+        WHERE (SELECT count FROM posts) < %(count)s LIMIT %(reposts)s
+    )
+    SELECT (SELECT count FROM posts), ARRAY(SELECT id FROM reposts ORDER BY id),
+        ARRAY(SELECT root FROM reposts ORDER BY id)
 """  # noqa: S608
+REPOSTS = 1_000
+"""Reposts that one count looks at."""
 
 
 def pull_entries(reader_id: int, count: int) -> tuple[int, list[Entry], int]:
@@ -95,6 +122,10 @@ def pull_bodies(reader_id: int, *, below: int, count: int, bodies: int) -> list[
     return list(fetch(PULL_BODIES, {"reader": reader_id, "below": below, "count": count, "bodies": bodies}))
 
 
-def count_above(reader_id: int, *, since: int, count: int) -> int:
-    """How many items above an id the reader's home has, at most `count`."""
-    return int(fetch(COUNT_ABOVE, {"reader": reader_id, "since": since, "count": count})[0][0])
+def count_above(reader_id: int, *, since: int, count: int) -> tuple[int, dict[int, int]]:
+    """How many posts above an id the reader's home has, at most `count`; and if they are fewer, the reposts above it
+    (their id, and the id of what they repost), whether folded or not.
+    """
+    params = {"reader": reader_id, "since": since, "count": count, "reposts": REPOSTS}
+    posts, ids, roots = fetch(COUNT_ABOVE, params)[0]
+    return posts, dict(zip(ids, roots, strict=True))

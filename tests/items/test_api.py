@@ -11,7 +11,8 @@ from accounts.actions import issue_token
 from accounts.models import User
 from feedsite import connections
 from items import actions as items
-from items.models import Item, Status, Visibility
+from items.hydrate import hydrate
+from items.models import Item, Like, Status, Visibility
 from items.profile import item_count, profile_page, replies_page, visible_item
 from relations import actions as relations
 from tests.factories import ItemFactory, UserFactory
@@ -248,10 +249,14 @@ def test_replies_are_walked_whole_oldest_first(api: APIClient, ann: User, bob: U
     eve = UserFactory()
     replies = [ItemFactory(sender=sender, reply_to=item) for sender in [bob, ann, bob, eve]]
     ItemFactory(sender=bob, reply_to=item, status=Status.DELETED)
-    ItemFactory(sender=bob, reply_to=replies[0])
+    nested = ItemFactory(sender=bob, reply_to=replies[0])
     relations.block(blocker=eve, blocked=ann)
-    assert walk(api, f"/items/{item.pk}/replies", limit) == [reply.pk for reply in replies[:3]]
-    assert walk(client_of(eve), f"/items/{replies[0].pk}/replies", limit)
+    assert walk(api, f"/items/{item.pk}/replies", limit) == [reply.pk for reply in [*replies[:3], nested]]
+    assert walk(api, f"/items/{replies[0].pk}/replies", limit) == [nested.pk]
+    # Who may not see what the thread is about sees nothing of it, but what they said themselves.
+    for reply in replies[:3]:
+        assert client_of(eve).get(f"{API}/items/{reply.pk}/replies").status_code == 404
+    assert client_of(eve).get(f"{API}/items/{replies[3].pk}").status_code == 200
 
 
 def test_reposts_hold_their_originals(api: APIClient, ann: User, bob: User) -> None:
@@ -260,7 +265,8 @@ def test_reposts_hold_their_originals(api: APIClient, ann: User, bob: User) -> N
     assert api.get(f"{API}/items/{repost.pk}").json()["repost_of"]["id"] == str(original.pk)
     assert api.get(f"{API}/users/ann/items").json()["items"][0]["repost_of"]["id"] == str(original.pk)
     items.delete(item=original)
-    assert api.get(f"{API}/items/{repost.pk}").json()["repost_of"] is None
+    assert api.get(f"{API}/items/{repost.pk}").content == api.get(f"{API}/items/{original.pk}").content
+    assert api.get(f"{API}/users/ann/items").json()["items"] == []
 
 
 def test_a_profile(api: APIClient, anonymous: APIClient, ann: User, bob: User) -> None:
@@ -365,4 +371,60 @@ def test_prepared_reads_see_what_the_queryset_sees(visibility: str, status: str)
             assert (visible_item(item.pk, reader) is not None) == seen
             assert len(profile_page(sender, reader).items) == seen
             assert item_count(sender, reader) == (seen and status == Status.PUBLISHED)
-            assert len(replies_page(item.pk, reader).items) == visible.filter(pk=reply.pk).exists()
+            thread = replies_page(hydrate([item.pk], reader)[0], reader)
+            assert len(thread.items) == visible.filter(pk=reply.pk).exists() == seen
+
+
+# --- Likes and reposts -----------------------------------------------------------------------------------
+def test_a_like_over_http(api: APIClient, anonymous: APIClient, ann: User, bob: User) -> None:
+    item = ItemFactory(sender=bob)
+    for method, liked in [("put", True), ("put", True), ("delete", False), ("delete", False)]:
+        response = getattr(api, method)(f"{API}/items/{item.pk}/like")
+        assert (response.status_code, response.content) == (204, b"")
+        body = api.get(f"{API}/items/{item.pk}").json()
+        assert (body["liked"], body["counts"]["likes"]) == (liked, int(liked))
+        body = anonymous.get(f"{API}/items/{item.pk}").json()
+        assert (body["liked"], body["counts"]["likes"]) == (False, int(liked))
+
+
+def test_a_repost_over_http(api: APIClient, ann: User, bob: User) -> None:
+    item = ItemFactory(sender=bob, content={"text": "the original"})
+    first = api.post(f"{API}/items/{item.pk}/repost")
+    again = api.post(f"{API}/items/{item.pk}/repost", {})
+    assert (first.status_code, again.status_code) == (201, 200)
+    assert first.json() == again.json()
+    body = first.json()
+    assert (body["type"], body["content"], body["sender"]["username"]) == ("repost", {}, "ann")
+    assert body["repost_of"]["content"] == {"text": "the original"}
+    assert body["reposted"]
+    assert body["counts"]["reposts"] == body["repost_of"]["counts"]["reposts"] == 1
+    assert [one["id"] for one in api.get(f"{API}/users/ann/items").json()["items"]] == [body["id"]]
+    assert api.patch(f"{API}/items/{body['id']}", {"content": {"text": "mine"}}).status_code == 400
+    assert api.delete(f"{API}/items/{body['id']}").status_code == 204
+    body = api.get(f"{API}/items/{item.pk}").json()
+    assert (body["reposted"], body["counts"]["reposts"]) == (False, 0)
+
+
+@pytest.mark.parametrize(("method", "act"), [("put", "like"), ("delete", "like"), ("post", "repost")])
+def test_what_is_hidden_cannot_be_acted_on(
+    api: APIClient, anonymous: APIClient, ann: User, bob: User, method: str, act: str
+) -> None:
+    never = getattr(api, method)(f"{API}/items/12345/{act}")
+    assert never.status_code == 404
+    for fields in ({"visibility": Visibility.FOLLOWERS}, {"status": Status.DELETED}, {"status": Status.IN_REVIEW}):
+        item = ItemFactory(sender=bob, **fields)
+        assert getattr(api, method)(f"{API}/items/{item.pk}/{act}").content == never.content
+    item = ItemFactory(sender=bob)
+    assert getattr(anonymous, method)(f"{API}/items/{item.pk}/{act}").status_code == 401
+    relations.block(blocker=bob, blocked=ann)
+    assert getattr(api, method)(f"{API}/items/{item.pk}/{act}").content == never.content
+    assert not Like.objects.exists()
+    assert not Item.objects.exclude(repost_of=None).exists()
+
+
+def test_a_repost_takes_no_fields(api: APIClient, bob: User) -> None:
+    item = ItemFactory(sender=bob)
+    assert api.post(f"{API}/items/{item.pk}/repost", {"visibility": "self"}).status_code == 400
+    assert api.post(f"{API}/items", {"type": "repost", "content": {"text": "a"}}).status_code == 400
+    assert api.get(f"{API}/items/{item.pk}/repost").status_code == 405
+    assert api.post(f"{API}/items/{item.pk}/like").status_code == 405

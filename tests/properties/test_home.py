@@ -9,7 +9,7 @@ import hypothesis.strategies as st
 import pytest
 from django.conf import settings as django_settings
 from django.db import connection
-from django.db.models import F
+from django.db.models import F, Q
 from django.db.models.functions import Now
 from hypothesis import HealthCheck, event, settings
 from hypothesis.stateful import (
@@ -25,19 +25,22 @@ from accounts import big_v, levels
 from accounts.models import User
 from feedsite import celery, connections, keys
 from items import actions as items
-from items.models import Item, Status, Visibility
+from items.hydrate import Counts, hydrate
+from items.models import Item, Like, Status, Visibility
+from items.signals import item_submitted
 from relations import actions as relations
 from tests.timeline.conftest import TASKS
-from timeline import backfill, fanout
+from timeline import backfill, fanout, fold, oracle
 from timeline.check import differences
 from timeline.home import home_page, new_count
 from timeline.inbox import Tail
 from timeline.models import Delivery
-from timeline.oracle import home_ids
+from timeline.oracle import entry_ids, home_ids
 
 USERS = 5
 TABLES = (
-    "timeline_deliveryrange, timeline_delivery, timeline_backfill, items_idempotencykey, items_item, relations_follow, "
+    "timeline_deliveryrange, timeline_delivery, timeline_backfill, items_idempotencykey, items_like, items_itemcounts, "
+    "items_countchange, items_item, relations_follow, "
     "relations_block, relations_mute, relations_followercountchange, accounts_user"
 )
 
@@ -100,9 +103,38 @@ class Home(RuleBasedStateMachine):
         items.publish(sender=self._fresh(sender), content={"text": "a reply"}, reply_to=self._item(pick))
 
     @precondition(lambda self: Item.objects.exists())
+    @rule(sender=people, pick=some, more=st.sets(people, max_size=3), undo=st.booleans())
+    def repost(self, sender: int, pick: int, more: set[int], undo: bool) -> None:
+        """Mostly several repost the same item, one after the other."""
+        item = self._item(pick)
+        if undo:
+            items.undo_repost(sender=self._fresh(sender), item=item)
+            return
+        for person in (sender, *sorted(more - {sender})):
+            items.repost(sender=self._fresh(person), item=item)
+
+    @precondition(lambda self: Item.objects.exists())
+    @rule(person=people, pick=some, undo=st.booleans())
+    def like(self, person: int, pick: int, undo: bool) -> None:
+        (items.unlike if undo else items.like)(user=self.users[person], item=self._item(pick))
+
+    @rule(sender=people)
+    def submit(self, sender: int) -> None:
+        """Something that a moderator has to look at first."""
+        items.publish(sender=self._fresh(sender), content={"text": "suspicious"})
+
+    @precondition(lambda self: Item.objects.exists())
+    @rule(pick=some, verb=st.sampled_from(["hold", "reject", "approve"]))
+    def moderate(self, pick: int, verb: str) -> None:
+        if verb == "hold":
+            items.hold(item=self._item(pick), reasons=["reported"])
+        else:
+            getattr(items, verb)(item=self._item(pick))
+
+    @precondition(lambda self: Item.objects.filter(repost_of=None).exists())
     @rule(pick=some)
     def edit(self, pick: int) -> None:
-        items.edit(item=self._item(pick), content={"text": "other words"})
+        items.edit(item=self._item(pick, repost_of=None), content={"text": "other words"})
 
     @precondition(lambda self: Item.objects.exists())
     @rule(pick=some)
@@ -115,10 +147,10 @@ class Home(RuleBasedStateMachine):
         deleted = Item.objects.filter(status=Status.DELETED).order_by("id")
         items.restore(item=deleted[pick % deleted.count()])
 
-    @precondition(lambda self: Item.objects.exists())
+    @precondition(lambda self: Item.objects.filter(repost_of=None).exists())
     @rule(pick=some, visibility=st.sampled_from(Visibility.values))
     def show_to(self, pick: int, visibility: str) -> None:
-        items.change_visibility(item=self._item(pick), visibility=visibility)
+        items.change_visibility(item=self._item(pick, repost_of=None), visibility=visibility)
 
     @rule(pair=pairs)
     def follow(self, pair: tuple[int, int]) -> None:
@@ -193,6 +225,7 @@ class Home(RuleBasedStateMachine):
         Delivery.objects.update(not_before=past, sweep_at=past)
         backfill.Backfill.objects.update(sweep_at=past)
         relations.fold_follower_counts()
+        items.fold_counts()
         fanout.sweep()
         backfill.sweep()
 
@@ -250,6 +283,19 @@ class Home(RuleBasedStateMachine):
         expected = len(home_ids(self.users[person].pk, above=since))
         assert new_count(self._fresh(person), since_id=since) == (expected, False)
 
+    @rule(person=people)
+    def counts(self, person: int) -> None:
+        """What is staged and what is folded are what there is."""
+        reader = self._fresh(person)
+        for item in hydrate(list(Item.objects.filter(repost_of=None).values_list("pk", flat=True)), reader):
+            wide = Visibility.values[:1] if item.visibility == Visibility.PUBLIC else Visibility.values[:3]
+            replies = Item.objects.published().filter(Q(reply_to=item.id) | Q(root=item.id), visibility__in=wide)
+            reposts = Item.objects.published().filter(repost_of=item.id)
+            likes = Like.objects.filter(item=item.id)
+            assert item.counts == Counts(likes.count(), replies.count(), reposts.count())
+            assert item.liked == likes.filter(user=reader).exists()
+            assert item.reposted == reposts.filter(sender=reader).exists()
+
     @invariant()
     def workers_keep_up(self) -> None:
         if getattr(self, "prompt", False):
@@ -269,13 +315,14 @@ class Home(RuleBasedStateMachine):
             assert list(differences([user.pk])) == []
         for person in range(USERS):
             self.walk(person, 3)
+            self.counts(person)
 
     # --- Behind the rules --------------------------------------------------------------------------------
     def _fresh(self, person: int) -> User:
         return User.objects.get(pk=self.users[person].pk)
 
-    def _item(self, pick: int) -> Item:
-        there = Item.objects.order_by("id")
+    def _item(self, pick: int, **fields: Any) -> Item:
+        there = Item.objects.filter(**fields).order_by("id")
         return there[pick % there.count()]
 
     def _page(self, person: int, last_id: int | None, limit: int) -> Any:
@@ -285,14 +332,35 @@ class Home(RuleBasedStateMachine):
         event(f"page from {'+'.join(page.sources)}")
         assert [int(item.id) for item in page.items] == expected[:limit], page.sources
         assert page.has_more == (len(expected) > limit), page.sources
+        self._folds(user.pk, page.items)
         if expected:
             assert page.last_id is not None
             assert page.last_id <= int(page.items[-1].id)
         self.cursors[person] = page.last_id if page.has_more else None
         return page
 
+    def _folds(self, reader_id: int, shown: list[Any]) -> None:
+        """Each folded repost is counted by the entry that it is folded into, and by no other."""
+        entries = entry_ids(reader_id)
+        roots = dict(Item.objects.filter(pk__in=entries).values_list("pk", "repost_of"))
+        heads = set(home_ids(reader_id))
+        for item in shown:
+            if not item.repost_of:
+                continue
+            others = 0
+            for entry in entries[entries.index(int(item.id)) + 1 :]:
+                if roots[entry] == int(item.repost_of.id):
+                    if entry in heads:
+                        break
+                    others += 1
+            assert item.others == others
+
 
 QUEUE: list[tuple[str, tuple[Any, ...]]] = []
+
+
+def suspect(item: Item, **kwargs: Any) -> list[str]:
+    return ["words"] if item.text == "suspicious" else []
 
 
 @pytest.mark.django_db(transaction=True)
@@ -306,7 +374,18 @@ def test_every_page_is_what_the_oracle_says(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(django_settings, "ACTIVE_FANS_SHARDS", 2)
     monkeypatch.setattr(django_settings, "FAN_OUT_ATTEMPTS", 1_000)
     monkeypatch.setattr(Tail, "LENGTH", 24)
+    monkeypatch.setattr(fold, "REACH", 3)
+    monkeypatch.setattr(oracle, "REACH", 3)
+    monkeypatch.setattr(fold, "FOLDS", fold.FOLDS.replace(str(fold.FEW), "2"))
     monkeypatch.setattr(celery.app, "send_task", lambda name, args: QUEUE.append((name, tuple(args))))
+    item_submitted.connect(suspect)
+    try:
+        walk_all()
+    finally:
+        item_submitted.disconnect(suspect)
+
+
+def walk_all() -> None:
     run_state_machine_as_test(
         Home,
         settings=settings(

@@ -446,17 +446,63 @@ def test_new_count(reader: User, follow: Any, say: Say, workers: Workers, feeds:
     assert new_count(reader, since_id=first.pk) == (home.NEW_CAP, True)
 
 
-def test_reposts_carry_their_original_if_the_reader_may_see_it(
-    reader: User, follow: Any, say: Say, workers: Workers
-) -> None:
+def test_reposts_are_there_as_far_as_their_originals(reader: User, follow: Any, say: Say, workers: Workers) -> None:
     friend, stranger = seen(), seen()
     follow(reader, friend)
     original = say(stranger, "the original")
-    hidden = say(stranger, "hidden", visibility="self")
-    for root in (original, hidden):
-        Item.objects.create(sender=friend, content={"text": "look"}, repost_of=root)
-    page = home_page(reader)
-    assert [item.repost_of.text if item.repost_of else None for item in page.items] == [None, "the original"]
+    inner = say(stranger, "inner", visibility="followers")
+    reposts = [items.repost(sender=friend, item=item)[0] for item in (original, inner)]
+    assert [item.repost_of.text for item in home_page(reader).items if item.repost_of] == ["the original"]
+    workers.work()
+    read(reader)
+    workers.work()
+    assert sources(reader) == ["inbox"]
+    # What hides the original, or shows it, is told to no window.
+    follow(reader, stranger)
+    relations.unfollow(follower=reader, followee=friend)
+    follow(reader, friend)
+    read(reader)
+    workers.work()
+    assert read(reader) == [repost.pk for repost in reversed(reposts)] + [inner.pk, original.pk]
+    for hide, show in (
+        (lambda: relations.mute(muter=reader, muted=stranger), lambda: relations.unmute(muter=reader, muted=stranger)),
+        (
+            lambda: relations.block(blocker=stranger, blocked=reader),
+            lambda: relations.unblock(blocker=stranger, blocked=reader),
+        ),
+    ):
+        hide()
+        assert read(reader) == []
+        show()
+        assert len(read(reader)) == 4
+
+
+def test_reposts_close_by_are_folded_into_the_newest(reader: User, follow: Any, say: Say, workers: Workers) -> None:
+    friends = [seen(display_name=f"Friend {number}") for number in range(4)]
+    author = seen()
+    for friend in friends:
+        follow(reader, friend)
+    item = say(author, "the original")
+    far = items.repost(sender=friends[0], item=item)[0]
+    for _ in range(40):
+        say(friends[3])
+    near = [items.repost(sender=friend, item=item)[0] for friend in friends[1:]]
+    for _ in range(2):  # from the delivery table, from the inbox
+        page = home_page(reader, limit=42)
+        assert int(page.items[0].id) == near[-1].pk
+        assert page.items[0].others == 2
+        assert page.items[0].reason == "Friend 3 and 2 others reposted"
+        assert int(page.items[-1].id) == far.pk
+        assert (page.items[-1].others, page.items[-1].reason) == (0, "Friend 0 reposted")
+        assert not page.has_more
+        assert new_count(reader, since_id=far.pk - 1) == (42, False)
+        assert home_page(reader, last_id=near[-1].pk, limit=40).items[-1].repost_of is None
+        workers.work()
+    items.delete(item=Item.objects.get(pk=home_page(reader, limit=5).items[3].id))
+    # 39 entries lie between now: the far one is folded too, on whatever page it comes.
+    assert home_page(reader, limit=1).items[0].reason == "Friend 3 and 3 others reposted"
+    assert home_page(reader, last_id=far.pk + 1).items == []
+    assert far.pk not in read(reader, limit=100)
 
 
 def test_own_windows_are_written_at_once(reader: User, say: Say, workers: Workers, feeds: redis.Redis) -> None:

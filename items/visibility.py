@@ -1,0 +1,53 @@
+"""Who may see an item: the one rule, as SQL text for every query that shows items.
+
+`%(reader)s` is the reader's id; for readers who are not signed in it is 0, whom nobody follows or blocks.
+"""
+
+
+def visible_alone(item: str, sender: str) -> str:
+    """Whether the reader may see an item for its own sake; the aliases name its row and its sender's.
+
+    Published, sender active, no block either way, visibility met. A sender sees their own in every status but deleted.
+    """
+    return f"""
+    (({item}.sender_id = %(reader)s AND {item}.status <> 'deleted') OR (
+        {item}.status = 'published' AND {sender}.is_active
+        AND ({item}.visibility = 'public' OR ({item}.visibility IN ('followers', 'mutuals')
+            AND EXISTS (SELECT FROM relations_follow f
+                WHERE f.follower_id = %(reader)s AND f.followee_id = {item}.sender_id)
+            AND ({item}.visibility = 'followers' OR EXISTS (SELECT FROM relations_follow f
+                WHERE f.follower_id = {item}.sender_id AND f.followee_id = %(reader)s))))
+        AND NOT EXISTS (SELECT FROM relations_block b
+            WHERE b.blocker_id = %(reader)s AND b.blocked_id = {item}.sender_id)
+        AND NOT EXISTS (SELECT FROM relations_block b
+            WHERE b.blocker_id = {item}.sender_id AND b.blocked_id = %(reader)s)))
+    """  # noqa: S608 (aliases of our own queries)
+
+
+def original_visible(item: str, also: str = "") -> str:
+    """Whether `item` is no repost, or the reader may see what it reposts. `also`: more that must hold of the original
+    (aliases `o`, and its sender `os`).
+    """
+    return f"""
+    ({item}.repost_of_id IS NULL OR EXISTS (
+        SELECT FROM items_item o JOIN accounts_user os ON os.id = o.sender_id
+        WHERE o.id = {item}.repost_of_id AND o.status = 'published' AND {visible_alone("o", "os")} {also} OFFSET 0))
+    """
+
+
+def visible(item: str, sender: str) -> str:
+    """Whether the reader may see an item wherever they meet it.
+
+    A repost is nothing without its original, and a reply is not shown to who may not see what the thread is about; its
+    own sender keeps seeing the reply.
+    """
+    return f"""
+    ({visible_alone(item, sender)} AND {original_visible(item)}
+        AND ({item}.root_id IS NULL OR {item}.sender_id = %(reader)s OR EXISTS (
+            SELECT FROM items_item root JOIN accounts_user rs ON rs.id = root.sender_id
+            WHERE root.id = {item}.root_id AND {visible_alone("root", "rs")} OFFSET 0)))
+    """
+
+
+VISIBLE = visible("i", "s")
+"""For an item `i` and its sender `s`."""
