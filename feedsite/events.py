@@ -73,9 +73,13 @@ class Position(NamedTuple):
         """Raises ValueError for what is not one."""
         text = text.decode("ascii", "replace") if isinstance(text, bytes) else text
         parts = text.split("-")
-        if len(parts) != 2 or not all(part.isascii() and part.isdigit() and len(part) <= 19 for part in parts):
+        if len(parts) != 2 or not all(part.isascii() and part.isdigit() and len(part) <= 20 for part in parts):
             raise ValueError(f"{text!r} is not the id of an event")
         return cls(int(parts[0]), int(parts[1]))
+
+
+Entry = tuple[Position, Event | None]
+"""What the stream holds at a place; None for what another version of the program wrote."""
 
 
 def entry(event: Event) -> Command:

@@ -188,6 +188,17 @@ FAN_OUT_RANGE = env.int("FEEDSITE_FAN_OUT_RANGE", default=20_000)
 FAN_OUT_ATTEMPTS = env.int("FEEDSITE_FAN_OUT_ATTEMPTS", default=5)
 FAN_OUT_RETRY_AFTER = timedelta(seconds=env.float("FEEDSITE_FAN_OUT_RETRY_AFTER", default=10))
 
+# --- Live updates ----------------------------------------------------------------------------------------
+# The port at which visitors reach the stream process where no proxy leads there (`up` sets it); 0 where one does.
+STREAM_PORT = env.int("FEEDSITE_STREAM_PORT", default=0)
+# Open connections of one stream process, and of one user in it.
+STREAM_LIMIT = env.int("FEEDSITE_STREAM_LIMIT", default=10_000)
+STREAM_USER_LIMIT = env.int("FEEDSITE_STREAM_USER_LIMIT", default=10)
+# Seconds after which it is asked again whether the sessions, tokens and users behind them still stand.
+STREAM_RECHECK_SECONDS = env.float("FEEDSITE_STREAM_RECHECK_SECONDS", default=20)
+# Threads that open connections; each has a connection to PostgreSQL.
+STREAM_THREADS = env.int("FEEDSITE_STREAM_THREADS", default=4)
+
 # --- REST ------------------------------------------------------------------------------------------------
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": [

@@ -31,6 +31,7 @@ api = [
     # Patterns are tried in this order; home is read most.
     path("timeline/home", timeline_api.HomeView.as_view()),
     path("timeline/home/new", timeline_api.HomeNewView.as_view()),
+    path("stream", timeline_api.StreamView.as_view()),
     path("users", accounts_api.UsersView.as_view()),
     path("users/me", accounts_api.MeView.as_view()),
     path("auth/token", accounts_api.TokenView.as_view()),

@@ -1,13 +1,28 @@
 """The home timeline over HTTP."""
 
+from urllib.parse import urlencode
+
 import msgspec
+from django.conf import settings
 from django.http import HttpResponse
-from drf_spectacular.utils import OpenApiParameter, extend_schema
+from django.http.request import split_domain_port
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
+from rest_framework import serializers
 from rest_framework.request import Request
 
 from accounts.api import signed_in
+from accounts.grants import (
+    Grant,
+    Ticket,
+    TicketAuthentication,
+    digest_of,
+    grant_of,
+    issue_ticket,
+    read_ticket,
+)
+from feedsite.events import Position
 from feedsite.openapi import PAGED
-from feedsite.rest import MAX_POSITION, ApiView, FeedResponse, limit, position
+from feedsite.rest import MAX_POSITION, ApiView, FeedResponse, OutageError, limit, position
 from items.profile import ItemPage
 from timeline import home
 
@@ -50,3 +65,85 @@ class HomeNewView(ApiView):
         """How many items the caller's home has got since."""
         count, capped = home.new_count(signed_in(request), since_id=position(request, "since_id") or 0)
         return FeedResponse(NewCount(count, capped))
+
+
+# --- Live updates ----------------------------------------------------------------------------------------
+ITEM = OpenApiParameter(
+    "item",
+    {"type": "integer", "minimum": 1, "maximum": MAX_POSITION},
+    description="Also tell of this item and of the replies to it.",
+)
+LAST_EVENT_ID = OpenApiParameter(
+    "last_event_id", str, description="Go on after this event; the header is meant for browsers, and wins."
+)
+LAST_EVENT_ID_HEADER = OpenApiParameter("Last-Event-ID", str, OpenApiParameter.HEADER)
+TICKET = OpenApiParameter("ticket", str, description="As a redirect gave it.")
+
+
+class Admission(HttpResponse):
+    """The stream process may open a connection. No other process sends it."""
+
+    def __init__(self, grant: Grant, item: int, since: Position | None, origin: str) -> None:
+        super().__init__()
+        self.grant = grant
+        self.item = item
+        self.since = since
+        self.origin = origin
+
+
+class StreamView(ApiView):
+    """Decides who may listen, in every process; only the stream process (feedsite.asgi) then keeps the line open."""
+
+    authentication_classes = [*ApiView.authentication_classes, TicketAuthentication]
+
+    @extend_schema(
+        operation_id="stream",
+        parameters=[ITEM, LAST_EVENT_ID, LAST_EVENT_ID_HEADER, TICKET],
+        responses={
+            (200, "text/event-stream"): OpenApiResponse(
+                {"type": "string"},
+                "Events `item`, `edit`, `delete` (data: the item's id), `notification`; `reset`: what happened up to "
+                "here has to be asked for. A comment line every 15 seconds.",
+            ),
+            307: OpenApiResponse(None, "Where the stream is, with a ticket for it."),
+        },
+    )
+    def get(self, request: Request) -> HttpResponse:
+        """What happens in the caller's home timeline, as it happens."""
+        reader, item, since = signed_in(request), position(request, "item") or 0, last_event_id(request)
+        ticket = once(request, "ticket")
+        if getattr(request._request, "keeps_lines_open", False):
+            signed = read_ticket(ticket, max_age=None)
+            return Admission(grant_of(request, reader), item, since, signed.origin if signed else "")
+        if not settings.STREAM_PORT or isinstance(request.auth, Ticket):
+            raise OutageError
+        host, _ = split_domain_port(request.get_host())
+        query = {"ticket": issue_ticket(user=reader, origin=origin(request), digest=digest_of(request))}
+        if item:
+            query["item"] = str(item)
+        if since:
+            query["last_event_id"] = str(since)
+        place = f"{request.scheme}://{host}:{settings.STREAM_PORT}{request.path}?{urlencode(query)}"
+        return HttpResponse(status=307, headers={"Location": place})
+
+
+def origin(request: Request) -> str:
+    return f"{request.scheme}://{request.get_host()}"
+
+
+def once(request: Request, name: str) -> str:
+    """A parameter of the query, or nothing. Raises ValidationError if it is repeated."""
+    values = request.query_params.getlist(name)
+    if len(values) > 1:
+        raise serializers.ValidationError({name: ["Give it once."]})
+    return values[0] if values else ""
+
+
+def last_event_id(request: Request) -> Position | None:
+    """The event after which to go on, or None. Raises ValidationError."""
+    text = once(request, "last_event_id")
+    text = request.headers.get("Last-Event-ID") or text
+    try:
+        return Position.parse(text) if text else None
+    except ValueError:
+        raise serializers.ValidationError({"last_event_id": ["The id of an event, as the stream sent it."]}) from None

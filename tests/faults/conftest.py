@@ -7,16 +7,15 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from urllib.parse import quote
 
 import pytest
-from django.db import connection
 from django.utils import timezone
 
 from accounts.models import User
 from feedsite.connections import feeds_for_tasks, pipelined
 from relations.models import Follow
 from tests.factories import UserFactory
+from tests.streams import StreamServer, database_url
 from timeline.inbox import Inbox, materialise
 
 FOLLOWERS = 5_000
@@ -31,10 +30,8 @@ class Worker:
         self.process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        name = quote(str(connection.settings_dict["NAME"]))
-        url, _, options = os.environ["FEEDSITE_DATABASE_URL"].partition("?")
         environ = os.environ | {
-            "FEEDSITE_DATABASE_URL": f"{url.rpartition('/')[0]}/{name}?{options}",
+            "FEEDSITE_DATABASE_URL": database_url(),
             "FEEDSITE_FAN_OUT_RETRY_AFTER": "1",
         }
         command = [sys.executable, "-m", "celery", "-A", "feedsite", "worker", "--beat", "--concurrency", "2"]
@@ -57,6 +54,14 @@ def worker(tmp_path: Path) -> Iterator[Worker]:
     worker = Worker(tmp_path)
     yield worker
     worker.kill()
+
+
+@pytest.fixture
+def streams(tmp_path: Path, transactional_db: None) -> Iterator[StreamServer]:
+    server = StreamServer(tmp_path)
+    server.start()
+    yield server
+    server.kill()
 
 
 @pytest.fixture

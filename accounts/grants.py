@@ -1,0 +1,124 @@
+"""What a connection that stays open rests on: a session, a token, or a ticket that the site gave for one of them.
+
+A ticket goes where neither cookie nor token does, in an address, and so it is short-lived and holds neither: signed
+are the user, for which of the site's own origins it was made, and the hash by which a token is found.
+"""
+
+import hashlib
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from django.core import signing
+from drf_spectacular.extensions import OpenApiAuthenticationExtension
+from rest_framework.authentication import BaseAuthentication
+from rest_framework.exceptions import AuthenticationFailed
+from rest_framework.request import Request
+
+from accounts.models import User
+from feedsite.connections import fetch
+
+TICKET_SECONDS = 30
+"""How long a ticket opens a connection."""
+BORROWED_SECONDS = 60
+"""How long a connection lives that only a ticket of a session vouches for: nobody can tell whether that ended."""
+
+# What ends a connection: the user is deactivated or has another password, the session or the token is gone.
+STANDING = """
+    SELECT held.place FROM unnest(%(users)s::bigint[], %(passwords)s::text[], %(sessions)s::text[], %(digests)s::text[])
+        WITH ORDINALITY AS held (user_id, password, session, digest, place)
+    JOIN accounts_user u ON u.id = held.user_id AND u.is_active AND md5(u.password) = held.password
+    WHERE (held.session = '' OR EXISTS (
+            SELECT FROM django_session d WHERE d.session_key = held.session AND d.expire_date > now())
+        ) AND (held.digest = '' OR EXISTS (
+            SELECT FROM knox_authtoken t
+            WHERE t.digest = held.digest AND t.user_id = u.id AND (t.expiry IS NULL OR t.expiry > now())))
+"""
+
+_signer = signing.TimestampSigner(salt="accounts.ticket")
+
+
+class Ticket(NamedTuple):
+    """What a ticket says."""
+
+    user_id: int
+    origin: str
+    digest: str
+
+
+class Grant(NamedTuple):
+    """What one open connection rests on; `session` and `digest` are empty where it rests on neither."""
+
+    user_id: int
+    password: str
+    """The MD5 of the password's hash: tells a changed password, and nothing else."""
+    session: str = ""
+    digest: str = ""
+
+    @property
+    def is_borrowed(self) -> bool:
+        return not (self.session or self.digest)
+
+
+def issue_ticket(*, user: User, origin: str, digest: str) -> str:
+    return _signer.sign_object(Ticket(user.pk, origin, digest), compress=False)
+
+
+def read_ticket(text: str, *, max_age: float | None = TICKET_SECONDS) -> Ticket | None:
+    """What the ticket says, if it is one of ours and not too old."""
+    try:
+        user_id, origin, digest = _signer.unsign_object(text, max_age=max_age)
+    except (signing.BadSignature, ValueError):
+        return None
+    return Ticket(user_id, origin, digest)
+
+
+class TicketAuthentication(BaseAuthentication):
+    """`?ticket=`, where no token and no session came along. Raises AuthenticationFailed."""
+
+    def authenticate(self, request: Request) -> tuple[User, Ticket] | None:
+        text = request.query_params.get("ticket")
+        if not text:
+            return None
+        ticket = read_ticket(text)
+        user = User.objects.active().filter(pk=ticket.user_id).first() if ticket else None
+        if ticket is None or user is None:
+            raise AuthenticationFailed("Invalid ticket.")
+        return user, ticket
+
+
+class TicketScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
+    target_class = "accounts.grants.TicketAuthentication"
+    name = "ticket"
+
+    def get_security_definition(self, auto_schema: Any) -> dict[str, Any]:
+        return {"type": "apiKey", "in": "query", "name": "ticket", "description": "As a redirect of the site gives it."}
+
+
+def digest_of(request: Request) -> str:
+    """The hash of the token that a request was authenticated by, itself or by its ticket; empty without one."""
+    if isinstance(request.auth, Ticket):
+        return request.auth.digest
+    return request.auth if isinstance(request.auth, str) else ""
+
+
+def grant_of(request: Request, user: User) -> Grant:
+    """What a connection that this request opens rests on."""
+    password = hashlib.md5(user.password.encode(), usedforsecurity=False).hexdigest()
+    if request.auth is None:  # neither a token nor a ticket
+        return Grant(user.pk, password, session=request._request.session.session_key or "")
+    return Grant(user.pk, password, digest=digest_of(request))
+
+
+def standing(grants: Sequence[Grant]) -> list[bool]:
+    """Whether each still holds, by one query. Raises Django's database errors."""
+    rows = fetch(
+        STANDING,
+        {
+            "users": [grant.user_id for grant in grants],
+            "passwords": [grant.password for grant in grants],
+            "sessions": [grant.session for grant in grants],
+            "digests": [grant.digest for grant in grants],
+        },
+    )
+    held = {row[0] for row in rows}
+    return [place in held for place in range(1, len(grants) + 1)]

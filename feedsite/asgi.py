@@ -1,0 +1,147 @@
+"""The stream process: `GET /api/v1/stream`, and nothing else, on an event loop.
+
+`granian --interface asgi --workers 1 feedsite.asgi:application`. Who may listen is decided by the site's own view
+(timeline.api.StreamView), with the site's middleware, in a thread; what it refuses is answered as the site does.
+"""
+
+import asyncio
+import io
+import logging
+import os
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any
+
+import django
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "feedsite.settings")
+django.setup(set_prefix=False)
+
+from django.core.handlers.asgi import ASGIRequest  # noqa: E402 (after setup)
+from django.core.handlers.base import BaseHandler  # noqa: E402
+from django.http import HttpResponseBase  # noqa: E402
+from django.urls import path, re_path  # noqa: E402
+
+from feedsite import health  # noqa: E402
+from feedsite.outage import unavailable  # noqa: E402
+from feedsite.rest import OUTAGES, FeedResponse, NotFoundView, Problem  # noqa: E402
+from timeline.api import Admission, StreamView  # noqa: E402
+from timeline.hub import Hub, TooManyError  # noqa: E402
+
+logger = logging.getLogger(__name__)
+
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+
+FULL_RETRY_AFTER = 30
+"""Seconds that a client is asked to wait where there are too many connections."""
+
+# The addresses of this process: requests name this module as their urlconf.
+urlpatterns = [
+    path("api/v1/stream", StreamView.as_view()),
+    path("healthz", health.healthz),
+    re_path("", NotFoundView.as_view()),
+]
+handler400 = "feedsite.outage.bad_request"
+handler404 = "feedsite.outage.not_found"
+handler500 = "feedsite.outage.server_error"
+
+
+class Application:
+    """ASGI: lifespan, and one coroutine a connection."""
+
+    def __init__(self) -> None:
+        self.handler = BaseHandler()
+        self.handler.load_middleware()
+        self.hub: Hub | None = None
+
+    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self._live(receive, send)
+        elif scope["type"] == "http":
+            await self._answer(scope, receive, send)
+
+    async def _live(self, receive: Receive, send: Send) -> None:
+        await receive()
+        self._hub()
+        await send({"type": "lifespan.startup.complete"})
+        await receive()
+        await self._hub().stop()
+        await send({"type": "lifespan.shutdown.complete"})
+
+    def _hub(self) -> Hub:
+        if self.hub is None:
+            self.hub = Hub()
+            self.hub.start()
+        return self.hub
+
+    async def _answer(self, scope: Message, receive: Receive, send: Send) -> None:
+        hub = self._hub()
+        await receive()  # a GET has no body; another method is refused without one
+        request = ASGIRequest(scope, io.BytesIO())
+        try:
+            response: HttpResponseBase = await hub.in_thread(lambda: self._decide(request))
+            if isinstance(response, Admission):
+                connection = await hub.open(response.grant, response.item, response.since)
+        except TooManyError as error:
+            await _send(send, _too_many(error))
+            return
+        except (*OUTAGES, TimeoutError) as error:
+            logger.warning("PostgreSQL failed a connection: %s", error)
+            await _send(send, unavailable(request))
+            return
+        if not isinstance(response, Admission):
+            await _send(send, response)
+            return
+        try:
+            await send({"type": "http.response.start", "status": 200, "headers": _headers(response, request)})
+            gone = asyncio.ensure_future(receive())
+            gone.add_done_callback(lambda _: connection.close())
+            try:
+                await connection.serve(
+                    lambda data: send({"type": "http.response.body", "body": data, "more_body": True})
+                )
+            finally:
+                gone.cancel()
+        finally:
+            hub.leave(connection)
+
+    def _decide(self, request: ASGIRequest) -> HttpResponseBase:
+        request.urlconf = __name__
+        request.keeps_lines_open = True  # type: ignore[attr-defined]
+        response = self.handler.get_response(request)
+        if hasattr(response, "render") and not getattr(response, "is_rendered", True):
+            response.render()
+        return response
+
+
+def _headers(admission: Admission, request: ASGIRequest) -> list[tuple[bytes, bytes]]:
+    headers = [
+        (b"content-type", b"text/event-stream"),
+        (b"cache-control", b"no-store"),
+        (b"x-accel-buffering", b"no"),  # nginx passes on what is written when it is written
+        (b"vary", b"Origin"),
+    ]
+    # Under `up` the page is of another port: its own origin may listen, as the ticket names it, and no other.
+    if admission.origin and request.headers.get("Origin") == admission.origin:
+        headers.append((b"access-control-allow-origin", admission.origin.encode()))
+        headers.append((b"access-control-allow-credentials", b"true"))
+    return headers
+
+
+def _too_many(error: TooManyError) -> HttpResponseBase:
+    if error.of_user:
+        response = FeedResponse(Problem("Too many open streams."), status=429)
+    else:
+        response = FeedResponse(Problem("Too many open streams of everybody. Come back later."), status=503)
+    response["Retry-After"] = str(FULL_RETRY_AFTER)
+    return response
+
+
+async def _send(send: Send, response: HttpResponseBase) -> None:
+    headers = [(name.lower().encode("ascii"), value.encode("latin-1")) for name, value in response.items()]
+    await send({"type": "http.response.start", "status": response.status_code, "headers": headers})
+    await send({"type": "http.response.body", "body": response.content})  # type: ignore[attr-defined]
+
+
+application = Application()

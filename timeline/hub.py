@@ -1,0 +1,358 @@
+"""The open connections of one process: hears of what happened, asks who may know, and writes it to them.
+
+One task reads the stream of events; what came within `GATHER` seconds is one batch and one query, however many are
+connected. A connection that is opened while a batch is under way finds the batch in its replay. Redis or PostgreSQL
+may be gone for any time: connections stay open, and nothing is lost that the stream still holds; where it may have
+lost something, everybody is told to ask (`reset`).
+"""
+
+import asyncio
+import logging
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from functools import partial
+from typing import Any, TypeVar
+
+import redis
+import redis.asyncio
+from django.conf import settings
+from django.db import close_old_connections
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
+
+from accounts.grants import BORROWED_SECONDS, Grant, standing
+from feedsite import keys
+from feedsite.events import Entry, Gap, Position, entry, event_of
+from feedsite.rest import OUTAGES
+from timeline.stream import Listener, Message, news_for, reset
+
+logger = logging.getLogger(__name__)
+T = TypeVar("T")
+
+GATHER = 0.05
+"""Seconds that events are gathered for one query."""
+BATCH = 500
+BLOCK = 2.0
+"""Seconds that a read waits for events; the server has as many again to answer at all."""
+REPLAY = 2_000
+"""Events that a connection may have missed and still resume."""
+PATIENCE = 5.0
+"""Seconds that opening a connection may wait for a thread and for PostgreSQL."""
+HEARTBEAT = 15.0
+BACKLOG = 256
+"""Messages that wait for a slow client before it is dropped; it comes back and resumes."""
+PAUSES = (0.1, 5.0)
+"""Seconds before the first and before the late attempts to reach a server that is gone."""
+OLDEST = Position(0, 0)
+OUTAGES_OF_REDIS = (redis.RedisError, OSError)
+
+Send = Callable[[bytes], Awaitable[None]]
+
+
+class TooManyError(Exception):
+    """No more connections: of this user, or at all."""
+
+    def __init__(self, *, of_user: bool) -> None:
+        self.of_user = of_user
+
+
+class Connection:
+    """One open connection. `put` never waits; `serve` writes what was put until either side has enough."""
+
+    __slots__ = ("_is_closed", "_pending", "_task", "_waiter", "after", "grant", "listener", "opened_at", "written_at")
+
+    def __init__(self, grant: Grant, listener: Listener) -> None:
+        self.grant = grant
+        self.listener = listener
+        self.after = OLDEST
+        self.opened_at = self.written_at = time.monotonic()
+        self._is_closed = False
+        self._pending: deque[bytes] = deque()
+        self._waiter: asyncio.Future[None] | None = None
+        self._task: asyncio.Task[Any] | None = None
+
+    def put(self, message: bytes) -> None:
+        if len(self._pending) >= BACKLOG:
+            self.close()
+            return
+        self._pending.append(message)
+        self.written_at = time.monotonic()
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    def put_first(self, messages: list[bytes]) -> None:
+        """Before all that was put since it was opened."""
+        self._pending.extendleft(reversed(messages))
+
+    def close(self) -> None:
+        """End it, even amid a write that the client does not take."""
+        self._is_closed = True
+        if self._task is not None:
+            self._task.cancel()
+
+    async def serve(self, send: Send) -> None:
+        """Write until `close`."""
+        self._task = asyncio.current_task()
+        loop = asyncio.get_running_loop()
+        with suppress(asyncio.CancelledError):
+            while not self._is_closed:
+                if not self._pending:
+                    self._waiter = loop.create_future()
+                    await self._waiter
+                waiting = b"".join(self._pending)
+                self._pending.clear()
+                await send(waiting)
+        self._task = None
+
+
+class Hub:
+    """See the module. Everything but the queries runs on the loop that `start` was called on."""
+
+    def __init__(self) -> None:
+        self.connections: set[Connection] = set()
+        self.position: Position | None = None
+        """Down to here everything was written or is about to be; None until Redis has answered once."""
+        self.written: Position | None = None
+        self._of_user: dict[int, int] = {}
+        self._may_have_lost = False
+        self._tasks: list[asyncio.Task[None]] = []
+        # One thread asks who hears of a batch, so that batches keep their order; the others open connections.
+        self._asking = ThreadPoolExecutor(1, "audience")
+        self._opening = ThreadPoolExecutor(settings.STREAM_THREADS, "opening")
+        self._reader = _client(2 * BLOCK)
+        self._commands = _client(settings.REDIS_TIMEOUT)
+
+    def start(self) -> None:
+        self._tasks = [asyncio.create_task(each) for each in (self._listen(), self._beat(), self._recheck())]
+
+    async def stop(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        for connection in list(self.connections):
+            connection.close()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._asking.shutdown(wait=False, cancel_futures=True)
+        self._opening.shutdown(wait=False, cancel_futures=True)
+
+    async def in_thread(self, call: Callable[[], T]) -> T:
+        """Run what opens a connection beside the loop. Raises TimeoutError."""
+        return await asyncio.wait_for(_in_thread(self._opening, call), PATIENCE)
+
+    # --- Connections ---------------------------------------------------------------------------------------
+    def check_room(self, user_id: int = 0) -> None:
+        """Raises TooManyError."""
+        if len(self.connections) >= settings.STREAM_LIMIT:
+            raise TooManyError(of_user=False)
+        if self._of_user.get(user_id, 0) >= settings.STREAM_USER_LIMIT:
+            raise TooManyError(of_user=True)
+
+    async def open(self, grant: Grant, item: int, since: Position | None) -> Connection:
+        """A connection that has what happened after `since`, or `reset`, to write first.
+
+        Raises TooManyError, and Django's database errors.
+        """
+        self.check_room(grant.user_id)
+        connection = Connection(grant, Listener(grant.user_id, item))
+        self._of_user[grant.user_id] = self._of_user.get(grant.user_id, 0) + 1
+        # From here on batches are written to it too; they wait behind the replay.
+        self.connections.add(connection)
+        upto = self.position
+        if upto is not None:
+            connection.after = max(upto, since or OLDEST)
+        try:
+            missed = await self._replay(connection.listener, since, upto)
+        except BaseException:
+            self.leave(connection)
+            raise
+        connection.put_first(missed)
+        return connection
+
+    def leave(self, connection: Connection) -> None:
+        if connection not in self.connections:
+            return
+        self.connections.discard(connection)
+        user_id = connection.grant.user_id
+        self._of_user[user_id] -= 1
+        if not self._of_user[user_id]:
+            del self._of_user[user_id]
+
+    async def _replay(self, listener: Listener, since: Position | None, upto: Position | None) -> list[bytes]:
+        """What the listener missed, or a `reset` where that is not known."""
+        entries = await self._missed(since, upto) if since and upto else None
+        if entries is None:
+            return [reset(upto)]
+        messages = await self.in_thread(partial(news_for, [listener], entries)) if entries else []
+        return [data for _, _, data in messages]
+
+    async def _missed(self, since: Position, upto: Position) -> list[Entry] | None:
+        """The events after `since`, up to `upto`; None if the stream does not hold them all, or too many."""
+        try:
+            async with self._commands.pipeline(transaction=False) as pipeline:
+                pipeline.xrange(keys.events(), count=1)
+                pipeline.xrevrange(keys.events(), count=1)
+                pipeline.xrange(keys.events(), min=f"({since}", max=str(upto), count=REPLAY + 1)
+                first, last, found = await pipeline.execute()
+        except OUTAGES_OF_REDIS:
+            return None
+        # It is all there if something older is, too. What is younger than the youngest was lost with another stream.
+        if not first or not Position.parse(first[0][0]) <= since <= Position.parse(last[0][0]) or len(found) > REPLAY:
+            return None
+        return _parsed(found)
+
+    # --- Events --------------------------------------------------------------------------------------------
+    async def _listen(self) -> None:
+        attempts = _Attempts("The feeds server")
+        joined = False
+        while True:
+            try:
+                if not joined:
+                    await self._join()
+                    joined = True
+                entries = await self._read()
+            except OUTAGES_OF_REDIS as error:
+                joined, self._may_have_lost = False, True
+                await attempts.failed(error)
+                continue
+            attempts.succeeded()
+            if entries:
+                began = time.monotonic()
+                await self._write(entries)
+                joined = time.monotonic() < began + BLOCK  # else it may have been trimmed meanwhile
+
+    async def _join(self) -> None:
+        """Find the place to read on from. Who cannot know that nothing was lost says so in the stream, for everybody
+        who resumes.
+        """
+        first: Any = await self._reader.xrange(keys.events(), count=1)
+        last: Any = await self._reader.xrevrange(keys.events(), count=1)
+        if first and last and not self._may_have_lost:
+            if self.position is None:
+                self.position = self.written = Position.parse(last[0][0])
+            if Position.parse(first[0][0]) <= self.position:
+                return
+        gap = Position.parse(await self._reader.execute_command(*entry(Gap())))  # type: ignore[no-untyped-call]
+        if self.position is None or gap <= self.position:
+            # Nothing was read before, or the clock of the server that came back is behind: nobody reads the gap.
+            self.position = self.written = gap
+            _deliver(self.connections, [(None, gap, reset(gap))])
+            for connection in self.connections:
+                connection.after = gap
+        self._may_have_lost = False
+
+    async def _read(self) -> list[Entry]:
+        """The next batch; empty if nothing happened for a while."""
+        found = await self._reader.xread({keys.events(): str(self.position)}, block=int(BLOCK * 1000), count=BATCH)
+        entries = _parsed(found)
+        if entries and len(entries) < BATCH:
+            await asyncio.sleep(GATHER)
+            more = await self._reader.xread({keys.events(): str(entries[-1][0])}, count=BATCH - len(entries))
+            entries += _parsed(more)
+        return entries
+
+    async def _write(self, entries: list[Entry]) -> None:
+        """Write a batch to whom it concerns; waits for PostgreSQL as long as it takes."""
+        connections = list(self.connections)
+        self.position = entries[-1][0]
+        attempts = _Attempts("PostgreSQL")
+        while connections:
+            listeners = {connection.listener for connection in connections}
+            try:
+                messages = await _in_thread(self._asking, partial(news_for, listeners, entries))
+            except OUTAGES as error:
+                await attempts.failed(error)
+                connections = [connection for connection in connections if connection in self.connections]
+                continue
+            attempts.succeeded()
+            _deliver(connections, messages)
+            break
+        self.written = self.position
+
+    # --- Time ----------------------------------------------------------------------------------------------
+    async def _beat(self) -> None:
+        while True:
+            await asyncio.sleep(1)
+            now = time.monotonic()
+            for connection in self.connections:
+                if now >= connection.written_at + HEARTBEAT:
+                    connection.put(self._heartbeat(connection))
+
+    def _heartbeat(self, connection: Connection) -> bytes:
+        # The id moves a browser's place in the stream on, and is no event by itself.
+        if self.written is None or self.written < connection.after:
+            return b":\n\n"
+        return b":\nid: %s\n\n" % str(self.written).encode()
+
+    async def _recheck(self) -> None:
+        while True:
+            await asyncio.sleep(settings.STREAM_RECHECK_SECONDS)
+            connections = list(self.connections)
+            try:
+                held = await _in_thread(self._opening, partial(standing, [each.grant for each in connections]))
+            except OUTAGES:
+                continue  # nobody can sign out meanwhile
+            now = time.monotonic()
+            for connection, stands in zip(connections, held, strict=True):
+                until = connection.opened_at + BORROWED_SECONDS - settings.STREAM_RECHECK_SECONDS
+                if not stands or (connection.grant.is_borrowed and now > until):
+                    connection.close()
+
+
+def _client(timeout: float) -> redis.asyncio.Redis:
+    return redis.asyncio.Redis.from_url(
+        settings.REDIS_URL,
+        protocol=2,
+        socket_timeout=timeout,
+        socket_connect_timeout=timeout,
+        retry=Retry(NoBackoff(), 0),
+    )
+
+
+def _parsed(found: Any) -> list[Entry]:
+    """The entries of a reply, of XRANGE or of XREAD of the one stream."""
+    if found and isinstance(found[0][0], bytes) and found[0][0] == keys.events().encode():
+        found = found[0][1]
+    return [(Position.parse(position), event_of(fields)) for position, fields in found or []]
+
+
+def _deliver(connections: Iterable[Connection], messages: Iterable[Message]) -> None:
+    by_listener: dict[Listener, list[Connection]] = {}
+    for connection in connections:
+        by_listener.setdefault(connection.listener, []).append(connection)
+    for listener, position, data in messages:
+        for connection in connections if listener is None else by_listener.get(listener, ()):
+            if position > connection.after or listener is None:
+                connection.put(data)
+
+
+async def _in_thread(executor: ThreadPoolExecutor, call: Callable[[], T]) -> T:
+    def run() -> T:
+        close_old_connections()
+        try:
+            return call()
+        finally:
+            close_old_connections()
+
+    return await asyncio.get_running_loop().run_in_executor(executor, run)
+
+
+class _Attempts:
+    """Waits longer from attempt to attempt, and says once what is the matter, and once that it is over."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._failures = 0
+
+    async def failed(self, error: Exception) -> None:
+        if not self._failures:
+            logger.warning("%s does not answer: %s", self._name, error)
+        first, late = PAUSES
+        await asyncio.sleep(min(first * 2 ** min(self._failures, 10), late))
+        self._failures += 1
+
+    def succeeded(self) -> None:
+        if self._failures:
+            logger.warning("%s answers again", self._name)
+        self._failures = 0

@@ -1,0 +1,141 @@
+"""Who may hear of what happened, and as what: one query for a batch of events and all who are connected.
+
+Events come past every window, so what they say of is asked of PostgreSQL as it is now, by the rules that serve pages.
+Whoever could see an item before, and does not any more, is told to take it away; nobody is told of an item that was
+never theirs to see.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+
+from feedsite.connections import fetch, id_array
+from feedsite.events import Edited, Entry, Gap, Notified, Position, Published, Withdrawn
+from items.visibility import VISIBLE
+from timeline.hydrate import BELONGS
+from timeline.pull import SHOWN
+
+
+def _asked_for(rule: str, reader: str) -> str:
+    """A rule that is written for one reader, for the column `reader` of many."""
+    return rule.replace("%(reader)s", reader)
+
+
+# `i` holds every item of the batch as it is now, and once more as it was before it was changed or withdrawn, so that
+# the same rules say who sees it and who saw it.
+AUDIENCE = f"""
+    WITH i AS MATERIALIZED (
+        SELECT event.place, event.before IS NOT NULL AS before, stated.*
+        FROM unnest(%(places)s::int[], %(items)s::bigint[], %(before)s::text[]) AS event (place, item, before)
+        JOIN items_item stored ON stored.id = event.item
+        CROSS JOIN LATERAL jsonb_populate_record(stored, CASE WHEN event.before IS NULL THEN '{{}}'
+            ELSE jsonb_build_object('status', 'published', 'visibility', event.before) END) AS stated
+    )
+    SELECT i.place, i.before, connected.reader, 0::bigint
+    FROM i JOIN accounts_user s ON s.id = i.sender_id CROSS JOIN unnest(%(readers)s::bigint[]) AS connected (reader)
+    WHERE {_asked_for(f"{BELONGS} AND {SHOWN}", "connected.reader")}
+    UNION ALL
+    SELECT i.place, i.before, watch.reader, watch.item
+    FROM unnest(%(watchers)s::bigint[], %(watched)s::bigint[]) AS watch (reader, item)
+    JOIN i ON watch.item IN (i.id, i.reply_to_id, i.root_id) JOIN accounts_user s ON s.id = i.sender_id
+    WHERE {_asked_for(VISIBLE, "watch.reader")}
+"""  # noqa: S608 (constants)
+
+
+class Listener(NamedTuple):
+    """Who is connected: a reader, and the item whose page they look at, or 0."""
+
+    reader: int
+    item: int
+
+
+class ItemNews(msgspec.Struct):
+    """What `item`, `edit` and `delete` tell."""
+
+    id: str
+
+
+RESET = "reset"
+Message = tuple[Listener | None, Position, bytes]
+"""What to write to the connections of one listener, or of everybody, for the event at a place."""
+
+_encode = msgspec.json.Encoder().encode
+
+
+def message(name: str, position: Position | None, data: Any) -> bytes:
+    """One event as server-sent events spell it."""
+    place = b"" if position is None else b"id: %s\n" % str(position).encode()
+    return b"event: %s\n%sdata: %s\n\n" % (name.encode(), place, _encode(data))
+
+
+def reset(position: Position | None) -> bytes:
+    """The event that says: what happened up to here you have to find out by yourself."""
+    return message(RESET, position, {})
+
+
+def news_for(listeners: Iterable[Listener], entries: Sequence[Entry]) -> list[Message]:
+    """What to write to whom, in the order of the entries; one query at most. Raises Django's database errors."""
+    everyone = set(listeners)
+    items = [
+        (place, event) for place, (_, event) in enumerate(entries) if isinstance(event, (Published, Edited, Withdrawn))
+    ]
+    hits = _audience(everyone, items) if items and everyone else {}
+    by_reader: dict[int, list[Listener]] = {}
+    for listener in everyone:
+        by_reader.setdefault(listener.reader, []).append(listener)
+    messages: list[Message] = []
+    for place, (position, event) in enumerate(entries):
+        match event:
+            case Published() | Edited() | Withdrawn():
+                messages += _item_news(event, position, hits.get((place, False), set()), hits.get((place, True), set()))
+            case Notified(user, payload):
+                told = message("notification", position, payload)
+                messages += [(listener, position, told) for listener in by_reader.get(user, [])]
+            case Gap():
+                messages.append((None, position, reset(position)))
+    return messages
+
+
+def _item_news(
+    event: Published | Edited | Withdrawn, position: Position, now: set[Listener], before: set[Listener]
+) -> list[Message]:
+    news = ItemNews(str(event.item))
+    seen = message("item" if isinstance(event, Published) else "edit", position, news)
+    gone = message("delete", position, news)
+    messages: list[Message] = [(listener, position, seen) for listener in now]
+    messages += [(listener, position, gone) for listener in before - now]
+    return messages
+
+
+def _audience(
+    listeners: set[Listener], items: Sequence[tuple[int, Published | Edited | Withdrawn]]
+) -> dict[tuple[int, bool], set[Listener]]:
+    """By (place of the event, whether before it): the listeners who see the item."""
+    asked: list[tuple[int, int, str | None]] = [(place, event.item, None) for place, event in items]
+    asked += [
+        (place, event.item, event.visibility_before) for place, event in items if not isinstance(event, Published)
+    ]
+    watching = [listener for listener in listeners if listener.item]
+    rows = fetch(
+        AUDIENCE,
+        {
+            "places": id_array(place for place, _, _ in asked),
+            "items": id_array(item for _, item, _ in asked),
+            "before": [before for _, _, before in asked],
+            "readers": id_array({listener.reader for listener in listeners}),
+            "watchers": id_array(listener.reader for listener in watching),
+            "watched": id_array(listener.item for listener in watching),
+        },
+    )
+    by_reader: dict[int, list[Listener]] = {}
+    for listener in listeners:
+        by_reader.setdefault(listener.reader, []).append(listener)
+    hits: dict[tuple[int, bool], set[Listener]] = {}
+    for place, before, reader, watched in rows:
+        heard = hits.setdefault((place, before), set())
+        if watched:
+            heard.add(Listener(reader, watched))
+        else:
+            heard.update(by_reader[reader])  # an item of the home is news on every page
+    return hits
