@@ -40,11 +40,16 @@ ITEMS = """
         FROM generate_series(1, %(items)s) AS g
     )
     INSERT INTO items_item (id, sender_id, type, title, content, extra_info, status, visibility, reply_to_id,
-        modified_at)
+        root_id, modified_at)
     SELECT ((now - (%(items)s - g + 1) * 8000::bigint) << 12) | (g & 4095), sender, 'text', '',
         jsonb_build_object('text', repeat(left(md5(g::text), 5 + g %% 4) || ' ', 6 + g %% 18)), '{}', 'published',
-        'public', CASE WHEN g %% 10 = 0 THEN ((now - (%(items)s - h + 1) * 8000::bigint) << 12) | (h & 4095) END, now()
-    FROM numbered, LATERAL (SELECT greatest(1, g - 1 - g %% 491) AS h) earlier
+        'public', root, root, now()
+    FROM numbered, LATERAL (SELECT greatest(1, g - 1 - g %% 491) AS h) earlier, LATERAL (
+        SELECT h - (h %% 10 = 0)::int AS post  -- no reply
+    ) answered, LATERAL (
+        SELECT CASE WHEN g %% 10 = 0 THEN ((now - (%(items)s - post + 1) * 8000::bigint) << 12) | (post & 4095) END
+            AS root
+    ) reply
 """
 BACKGROUND = """
     INSERT INTO relations_follow (follower_id, followee_id, created_at)

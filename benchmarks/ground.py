@@ -30,6 +30,7 @@ class Size:
     publish_rounds: int = 21
     http_rounds: int = 9
     http_requests: int = 150
+    likes: int = 1_000
 
 
 QUICK = Size(
@@ -45,6 +46,7 @@ QUICK = Size(
     publish_rounds=2,
     http_rounds=2,
     http_requests=5,
+    likes=60,
 )
 
 

@@ -19,7 +19,7 @@ from accounts.models import User
 from benchmarks.community import Community, users
 from benchmarks.measure import Report, interleaved, milliseconds, over
 from feedsite.connections import feeds, pipelined
-from items.hydrate import COLUMNS
+from items.hydrate import COLUMNS, ITEMS, ORIGINALS
 from timeline.home import SLACK, home_page
 from timeline.inbox import Inbox
 from timeline.outbox import Outbox
@@ -31,7 +31,7 @@ FLAT = 1.2
 """How much a page may cost more for 1000 followees than for 10 to be called flat."""
 
 BY_IDS = f"""
-    SELECT {COLUMNS} FROM items_item i JOIN accounts_user s ON s.id = i.sender_id WHERE i.id = ANY(%(ids)s)
+    SELECT {COLUMNS} FROM {ITEMS} WHERE i.id = ANY(%(ids)s)
     ORDER BY i.id DESC
 """  # noqa: S608 (constants)
 LATERAL = f"""
@@ -43,7 +43,7 @@ LATERAL = f"""
         ) top
         WHERE f.follower_id = %(reader)s ORDER BY top.id DESC LIMIT {LIMIT}
     )
-    SELECT {COLUMNS} FROM ids JOIN items_item i ON i.id = ids.id JOIN accounts_user s ON s.id = i.sender_id
+    SELECT {COLUMNS} FROM ids JOIN items_item i ON i.id = ids.id JOIN accounts_user s ON s.id = i.sender_id {ORIGINALS}
     ORDER BY i.id DESC
 """  # noqa: S608
 
@@ -99,7 +99,7 @@ class Peers:
         else:
             members = self.redis.zrevrangebyscore(Inbox(reader_id).key, INFINITY, 1, 0, LIMIT)
             ids = [int(member.split(b":")[1]) for member in members]
-        return self.query(BY_IDS, ids=ids)
+        return self.query(BY_IDS, ids=ids, reader=reader_id)
 
     def by_lateral(self, reader_id: int) -> list[tuple[object, ...]]:
         return self.query(LATERAL, reader=reader_id)

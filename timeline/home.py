@@ -8,7 +8,7 @@ the time they are read.
 """
 
 import secrets
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -21,7 +21,7 @@ from feedsite.celery import enqueue
 from feedsite.connections import Command, FeedsUnavailableError, feeds, feeds_errors, fetch, pipelined
 from items.hydrate import ItemBody, body
 from timeline import outbox
-from timeline.fold import FOLDED, folds, unfolded
+from timeline.fold import FOLDED, folds, shown_above
 from timeline.hydrate import POSTS, REPOSTS, verify_bodies, verify_ids
 from timeline.inbox import Inbox, Tail, cap_of
 from timeline.outbox import Outbox
@@ -90,7 +90,12 @@ class Walk:
     """
 
     limit: int
+    top: int
+    """The position at which the page begins, ..."""
     below: int
+    """... and the one that it has come to."""
+    passed: int = 0
+    """Entries that the home holds from there on, shown or folded, as far as they were looked at."""
     shown: list[ItemBody] = field(default_factory=list)
     folds: dict[int, int] = field(default_factory=dict)
     """What is known of reposts: how many others each stands for, or that it is folded."""
@@ -116,11 +121,11 @@ class Walk:
         """Candidates for the rest: one more than the page shows proves that there is more."""
         return self.limit + 1 - len(self.shown) + SLACK
 
-    def look_at(self, rows: Iterable[Sequence[Any]], reader_id: int) -> None:
-        """Find out which reposts among what is shown (rows of `COLUMNS`) are folded, before they are passed."""
-        roots = {columns[10] for columns in rows if columns[10] and columns[0] not in self.folds}
-        if roots:
-            self.folds |= folds(reader_id, roots)
+    def look_at(self, rows: Sequence[Sequence[Any]], reader_id: int) -> None:
+        """Find out which reposts among what is shown next (rows of `COLUMNS`) are folded, before they are passed."""
+        self.passed += len(rows)
+        if any(columns[10] for columns in rows):
+            self.folds = folds(reader_id, last_id=self.top, count=self.passed)
 
     def scan(self, item_id: int, columns: Sequence[Any] | None, reader_id: int) -> None:
         """Pass an id; `columns` make its body if the reader sees it."""
@@ -157,7 +162,8 @@ def home_page(reader: User, *, last_id: int | None = None, limit: int = 20) -> P
 
     Exact at every moment, whatever Redis holds or does not hold; without Redis it comes from PostgreSQL.
     """
-    walk = Walk(limit, INFINITY if last_id is None else last_id)
+    top = INFINITY if last_id is None else last_id
+    walk = Walk(limit, top, top)
     context = _context(reader, walk.below)
     try:
         if context.unseen and touch(reader.pk):  # the level rose: no window yet is worth a look
@@ -177,7 +183,7 @@ def home_page(reader: User, *, last_id: int | None = None, limit: int = 20) -> P
 def new_count(reader: User, *, since_id: int) -> tuple[int, bool]:
     """How many items the reader's home shows above `since_id`, at most `NEW_CAP`, and whether there are more."""
     context = _context(reader, INFINITY)
-    walk = Walk(NEW_CAP, INFINITY)
+    walk = Walk(NEW_CAP, INFINITY, INFINITY)
     reading = None
     if cap_of(context.level):
         with suppress(FeedsUnavailableError):
@@ -185,13 +191,12 @@ def new_count(reader: User, *, since_id: int) -> tuple[int, bool]:
     _tell(walk)
     ids = [item_id for item_id in reading.ids if item_id > since_id] if reading else []
     if reading and (reading.bound <= since_id or len(ids) > NEW_CAP):
-        shown = verify_ids(reader.pk, ids)
-        reposts = {item_id: root for item_id, root in shown.items() if root}
-        count = len(shown) - len(reposts) + unfolded(reader.pk, reposts)
+        roots = verify_ids(reader.pk, ids)
+        count = shown_above(reader.pk, since=since_id, count=len(roots)) if any(roots) else len(roots)
         if len(ids) <= NEW_CAP or count > NEW_CAP:
             return min(count, NEW_CAP), count > NEW_CAP
     posts, reposts = count_above(reader.pk, since=since_id, count=NEW_CAP + 1)
-    count = posts + unfolded(reader.pk, reposts)
+    count = shown_above(reader.pk, since=since_id, count=posts + reposts) if reposts else posts
     return min(count, NEW_CAP), count > NEW_CAP
 
 
@@ -221,7 +226,7 @@ def _from_windows(walk: Walk, context: Context) -> bool:
     walk.sources |= reading.sources
     reader_id = context.reader.pk
     rows = {row[4]: row for row in verify_bodies(reader_id, reading.ids, below)}
-    walk.look_at((row[4:] for row in rows.values() if row[0] and row[1]), reader_id)
+    walk.look_at([row[4:] for row in rows.values() if row[0] and row[1]], reader_id)
     for item_id in reading.ids:
         row = rows.get(item_id)
         walk.scan(item_id, row[4:] if row and row[0] and row[1] else None, reader_id)
@@ -330,7 +335,7 @@ def _from_sql(walk: Walk, context: Context) -> None:
             entries = [Entry(row[0], row[1]) for row in rows]
             walk.news.append(Tail(reader_id).complete(walk.mark, context.epoch, floor, entries))
             walk.mark = ""
-        walk.look_at((row[3:] for row in rows[:bodies] if row[2]), reader_id)
+        walk.look_at([row[3:] for row in rows[:bodies] if row[2]], reader_id)
         for row in rows[:bodies]:
             walk.scan(row[0], row[3:] if row[2] else None, reader_id)
             if walk.is_done:

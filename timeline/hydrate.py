@@ -41,7 +41,7 @@ VERIFY_BODIES = f"""
     ORDER BY i.id DESC
 """  # noqa: S608
 VERIFY_IDS = f"""
-    SELECT i.id, i.repost_of_id FROM unnest(%(ids)s::bigint[]) AS candidate (id)
+    SELECT i.repost_of_id FROM unnest(%(ids)s::bigint[]) AS candidate (id)
     JOIN items_item i ON i.id = candidate.id JOIN accounts_user s ON s.id = i.sender_id
     WHERE {BELONGS} AND {SHOWN}
 """  # noqa: S608
@@ -59,6 +59,6 @@ def verify_bodies(reader_id: int, ids: Sequence[int], below: int = 0) -> list[Se
     return list(fetch(VERIFY_BODIES, {"reader": reader_id, "ids": id_array(ids), "below": below})) if ids else []
 
 
-def verify_ids(reader_id: int, ids: Sequence[int]) -> dict[int, int | None]:
-    """Which of the candidates the reader's home shows, folded or not, and what they repost."""
-    return dict(fetch(VERIFY_IDS, {"reader": reader_id, "ids": id_array(ids)})) if ids else {}
+def verify_ids(reader_id: int, ids: Sequence[int]) -> list[int | None]:
+    """For each of the candidates that the reader's home holds, folded or not, what it reposts."""
+    return [row[0] for row in fetch(VERIFY_IDS, {"reader": reader_id, "ids": id_array(ids)})] if ids else []

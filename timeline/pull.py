@@ -88,20 +88,60 @@ COUNT_ABOVE = f"""
         ) counted
     ),
     reposts AS MATERIALIZED (
-        SELECT repost.id, repost.root
-        FROM senders JOIN accounts_user s ON s.id = senders.id CROSS JOIN LATERAL (
-            SELECT i.id, i.repost_of_id AS root FROM items_item i
-            WHERE i.sender_id = senders.id AND i.id > %(since)s AND i.repost_of_id IS NOT NULL AND {IN_TIMELINE}
-                AND {SHOWN}
-            ORDER BY i.id DESC LIMIT %(reposts)s
-        ) repost
-        WHERE (SELECT count FROM posts) < %(count)s LIMIT %(reposts)s
+        SELECT count(*) AS count FROM (
+            SELECT FROM senders JOIN accounts_user s ON s.id = senders.id CROSS JOIN LATERAL (
+                SELECT FROM items_item i
+                WHERE i.sender_id = senders.id AND i.id > %(since)s AND i.repost_of_id IS NOT NULL AND {IN_TIMELINE}
+                    AND {SHOWN}
+                LIMIT %(reposts)s
+            ) repost
+            WHERE (SELECT count FROM posts) < %(count)s LIMIT %(reposts)s
+        ) counted
     )
-    SELECT (SELECT count FROM posts), ARRAY(SELECT id FROM reposts ORDER BY id),
-        ARRAY(SELECT root FROM reposts ORDER BY id)
+    SELECT (SELECT count FROM posts), (SELECT count FROM reposts)
 """  # noqa: S608
 REPOSTS = 1_000
 """Reposts that one count looks at."""
+
+
+# What stands around a position: entries that the reader is shown, without their bodies. Both directions look at heads
+# first, as `PULLED` does; `senders` goes by the name `s`, which `SHOWN` asks for `is_active`.
+AROUND = f"""
+    WITH senders AS MATERIALIZED (
+        SELECT u.id, u.is_active FROM ({SENDERS}) senders JOIN accounts_user u ON u.id = senders.id
+    ),
+    heads AS MATERIALIZED (
+        SELECT s.id, s.is_active, head.id AS head FROM senders s CROSS JOIN LATERAL (
+            SELECT i.id FROM items_item i WHERE i.sender_id = s.id AND i.id < %(last_id)s AND {IN_TIMELINE} AND {SHOWN}
+            ORDER BY i.id DESC LIMIT 1
+        ) head
+    ),
+    cut AS MATERIALIZED (
+        SELECT coalesce((SELECT head FROM heads ORDER BY head DESC OFFSET %(below)s - 1 LIMIT 1), 0) AS id
+    ),
+    feet AS MATERIALIZED (
+        SELECT s.id, s.is_active, foot.id AS foot FROM senders s CROSS JOIN LATERAL (
+            SELECT i.id FROM items_item i WHERE i.sender_id = s.id AND i.id >= %(last_id)s AND {IN_TIMELINE} AND {SHOWN}
+            ORDER BY i.id LIMIT 1
+        ) foot
+        WHERE %(last_id)s < {INFINITY}
+    ),
+    top AS MATERIALIZED (
+        SELECT coalesce((SELECT foot FROM feet ORDER BY foot OFFSET %(above)s - 1 LIMIT 1), {INFINITY}) AS id
+    )
+    (SELECT item.id, item.repost_of_id FROM feet s CROSS JOIN LATERAL (
+        SELECT i.id, i.repost_of_id FROM items_item i
+        WHERE i.sender_id = s.id AND i.id >= %(last_id)s AND i.id <= (SELECT id FROM top) AND {IN_TIMELINE} AND {SHOWN}
+        ORDER BY i.id LIMIT %(above)s
+    ) item WHERE s.foot <= (SELECT id FROM top) ORDER BY item.id LIMIT %(above)s)
+    UNION ALL
+    (SELECT item.id, item.repost_of_id FROM heads s CROSS JOIN LATERAL (
+        SELECT i.id, i.repost_of_id FROM items_item i
+        WHERE i.sender_id = s.id AND i.id < %(last_id)s AND i.id >= (SELECT id FROM cut) AND {IN_TIMELINE} AND {SHOWN}
+        ORDER BY i.id DESC LIMIT %(below)s
+    ) item WHERE s.head >= (SELECT id FROM cut) ORDER BY item.id DESC LIMIT %(below)s)
+    ORDER BY id DESC
+"""  # noqa: S608 (constants)
 
 
 def pull_entries(reader_id: int, count: int) -> tuple[int, list[Entry], int]:
@@ -122,10 +162,18 @@ def pull_bodies(reader_id: int, *, below: int, count: int, bodies: int) -> list[
     return list(fetch(PULL_BODIES, {"reader": reader_id, "below": below, "count": count, "bodies": bodies}))
 
 
-def count_above(reader_id: int, *, since: int, count: int) -> tuple[int, dict[int, int]]:
-    """How many posts above an id the reader's home has, at most `count`; and if they are fewer, the reposts above it
-    (their id, and the id of what they repost), whether folded or not.
+def around(reader_id: int, *, last_id: int, above: int, below: int) -> list[tuple[int, int | None]]:
+    """The entries next to a position that the reader is shown, newest first, and what they repost: `above` of them with
+    ids from `last_id` up, `below` with smaller ones.
+    """
+    params = {"reader": reader_id, "last_id": last_id, "above": above, "below": below}
+    return [(row[0], row[1]) for row in fetch(AROUND, params)]
+
+
+def count_above(reader_id: int, *, since: int, count: int) -> tuple[int, int]:
+    """How many posts above an id the reader's home has, at most `count`; and if they are fewer, how many reposts,
+    folded or not, at most `REPOSTS`.
     """
     params = {"reader": reader_id, "since": since, "count": count, "reposts": REPOSTS}
-    posts, ids, roots = fetch(COUNT_ABOVE, params)[0]
-    return posts, dict(zip(ids, roots, strict=True))
+    posts, reposts = fetch(COUNT_ABOVE, params)[0]
+    return posts, reposts

@@ -1,0 +1,124 @@
+"""What does a like cost, and what does it cost while everybody likes the same item?
+
+Each call is one transaction that commits, from as many connections at once. `like` is the site's verb. Its limit is the
+row of the like alone, which counts nothing; its peer adds to a counter on the item's row in the same transaction, as
+django-activity-stream's users and most tutorials do: everybody waits for that row. While the site's verb runs, another
+connection folds the staged counts again and again. The counts are compared with the rows at the end, and must be equal.
+"""
+
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+from django.db import connection, transaction
+
+from accounts.models import User
+from benchmarks.community import Community
+from benchmarks.measure import Report
+from feedsite.connections import fetch
+from items.actions import fold_counts, like
+from items.hydrate import hydrate
+from items.models import CountChange, Item, Like
+
+CONNECTIONS = 32
+TARGET = 0.5
+"""Of the row alone: the like's transaction has its signal's receivers and the staged change besides."""
+
+Call = Callable[[User, Item], object]
+
+
+def run(community: Community) -> Report:
+    count = community.size.likes
+    report = Report(
+        "likes",
+        __doc__.splitlines()[0],
+        ["calls", "likes/s, one item", "likes/s, an item each", "count in the end"],
+        f"{count} likes from {CONNECTIONS} connections at once",
+    )
+    people = list(User.objects.order_by("pk")[:count])
+    items = list(Item.objects.published().order_by("-pk")[: count + 1])
+    cases: dict[str, Call] = {"row alone": _row, "like (folded meanwhile)": like_it, "counter on the item": _counter}
+    speeds: dict[str, tuple[float, float]] = {}
+    for name, call in cases.items():
+        viral, *others = items
+        _clear()
+        folding = name.startswith("like")
+        hot = _at_once([(call, person, viral) for person in people], folding=folding)
+        rows = Like.objects.filter(item=viral.pk).count()
+        counted = hydrate([viral.pk], people[0])[0].counts.likes if folding else ""
+        if folding:
+            assert counted == rows == len(people), "the count is wrong"
+        spread = _at_once([(call, person, item) for person, item in zip(people, others, strict=False)], folding=folding)
+        speeds[name] = len(people) / hot, len(people) / spread
+        report.rows.append([name, round(speeds[name][0]), round(speeds[name][1]), counted])
+    _clear()
+    row, site, peer = speeds.values()
+    report.ratio("like / row alone, one item", site[0] / row[0], at_least=TARGET)
+    report.ratio("like / counter on the item, one item", site[0] / peer[0], at_least=1)
+    report.ratio("like, one item / an item each", site[0] / site[1], at_least=0.8)
+    return report
+
+
+def like_it(person: User, item: Item) -> object:
+    return like(user=person, item=item)
+
+
+def _row(person: User, item: Item) -> None:
+    with transaction.atomic():
+        _insert(person, item)
+
+
+def _counter(person: User, item: Item) -> None:
+    with transaction.atomic():
+        _insert(person, item)
+        fetch(
+            "UPDATE items_item SET extra_info = jsonb_set(extra_info, '{likes}', "
+            "to_jsonb(coalesce((extra_info->>'likes')::int, 0) + 1)) WHERE id = %s RETURNING id",
+            [item.pk],
+        )
+
+
+def _insert(person: User, item: Item) -> None:
+    fetch("INSERT INTO items_like (user_id, item_id) VALUES (%s, %s) RETURNING id", [person.pk, item.pk])
+
+
+def _clear() -> None:
+    Like.objects.all().delete()
+    CountChange.objects.all().delete()
+    fetch("DELETE FROM items_itemcounts RETURNING item_id")
+
+
+def _at_once(calls: list[tuple[Call, User, Item]], *, folding: bool) -> float:
+    """Seconds until every call has committed."""
+    parts = [calls[first::CONNECTIONS] for first in range(CONNECTIONS)]
+    ready, done = threading.Barrier(CONNECTIONS + 1), threading.Event()
+
+    def work(part: list[tuple[Call, User, Item]]) -> None:
+        try:
+            connection.ensure_connection()
+            ready.wait(60)
+            for call, person, item in part:
+                call(person, item)
+        finally:
+            connection.close()
+
+    def fold() -> None:
+        try:
+            while not done.wait(0.1):
+                fold_counts()
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(CONNECTIONS + 1) as pool:
+        folder = pool.submit(fold) if folding else None
+        jobs = [pool.submit(work, part) for part in parts]
+        ready.wait(60)
+        begin = time.perf_counter()
+        for job in jobs:
+            job.result()
+        seconds = time.perf_counter() - begin
+        done.set()
+        if folder:
+            folder.result()
+    return seconds
