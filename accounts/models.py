@@ -4,10 +4,11 @@ from typing import Any, ClassVar, Self
 
 from django.contrib.auth.models import AbstractBaseUser, PermissionsMixin
 from django.contrib.auth.models import UserManager as DjangoUserManager
+from django.contrib.postgres.indexes import GinIndex
 from django.core.exceptions import ValidationError
 from django.core.validators import RegexValidator
 from django.db import models
-from django.db.models import F
+from django.db.models import F, Func
 from django.db.models.functions import Lower, Now
 from django.utils.translation import gettext_lazy as _
 
@@ -125,6 +126,11 @@ class User(AbstractBaseUser, PermissionsMixin):
         indexes = [
             models.Index(fields=["id"], condition=models.Q(is_big_v=True), name="user_big_v"),
             models.Index(fields=["level", "last_seen_at"], name="user_level_seen"),
+            # The functions are made by migration 0003.
+            GinIndex(
+                Func(Func("username", "display_name", function="feedsite_name"), function="feedsite_grams"),
+                name="user_names",
+            ),
         ]
 
     def __str__(self) -> str:

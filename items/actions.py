@@ -16,6 +16,7 @@ from django.db.models.functions import Now
 from accounts.models import User
 from feedsite.connections import fetch
 from items.models import CountChange, IdempotencyKey, Item, ItemType, Status, Visibility
+from items.search import index
 from items.signals import (
     item_edited,
     item_held,
@@ -171,6 +172,8 @@ def _insert(item: Item) -> Item:
             if "item_pkey" not in str(error) or attempt == ID_ATTEMPTS:
                 raise
         else:
+            if not item.repost_of_id:
+                index(item, is_new=True)
             return item
     raise AssertionError("unreachable")
 
@@ -203,6 +206,7 @@ def edit(
         title=item.title, content=item.content, extra_info=item.extra_info, modified_at=Now()
     )
     item.refresh_from_db(fields=["modified_at"])
+    index(item, is_new=False)
     if reasons and item.status != Status.DELETED:
         _withdraw(item, Status.IN_REVIEW)
         item_held.send(sender=Item, item=item, reasons=reasons)

@@ -4,6 +4,8 @@ from typing import ClassVar, Self
 
 from django.conf import settings
 from django.contrib.auth.models import AnonymousUser
+from django.contrib.postgres.indexes import GinIndex
+from django.contrib.postgres.search import SearchVectorField
 from django.db import models
 from django.db.models import Q
 from django.db.models.expressions import RawSQL
@@ -11,6 +13,8 @@ from django.db.models.functions import Now
 
 from accounts.models import User
 from items.visibility import visible
+
+TAG_LENGTH = 100
 
 
 class ItemId(models.Func):
@@ -189,6 +193,39 @@ class CountChange(models.Model):
 
     def __str__(self) -> str:
         return f"change of {self.item_id}"
+
+
+class ItemDocument(models.Model):
+    """The words of an item as search compares them (items.words), beside the item: timelines do not read past them.
+
+    Written with the item by items.search.index. Reposts, and items without words, have none.
+    """
+
+    item = models.OneToOneField(
+        Item, on_delete=models.DO_NOTHING, primary_key=True, related_name="+", db_constraint=False
+    )
+    document = SearchVectorField()
+
+    class Meta:
+        indexes = [
+            # New words wait in a list of this many kB, which every search reads, and are sorted in together: publishing
+            # costs 0.05 ms more than without the index, imports a sixth of what they would cost word by word.
+            GinIndex(fields=["document"], gin_pending_list_limit=512, name="item_words"),
+        ]
+
+    def __str__(self) -> str:
+        return f"words of {self.item_id}"
+
+
+class ItemTag(models.Model):
+    """An item's text has this hashtag, in its canonical form (items.text.canonical_tag)."""
+
+    pk = models.CompositePrimaryKey("tag", "item_id")
+    tag = models.CharField(max_length=TAG_LENGTH)
+    item = models.ForeignKey(Item, on_delete=models.DO_NOTHING, related_name="tags", db_constraint=False)
+
+    def __str__(self) -> str:
+        return f"#{self.tag} in {self.item_id}"
 
 
 class IdempotencyKey(models.Model):

@@ -5,7 +5,7 @@ import unicodedata
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from items.models import ItemType
+from items.models import TAG_LENGTH, ItemType
 
 TITLE_LENGTH = 200
 TEXT_LENGTH = 5_000
@@ -43,7 +43,6 @@ UNSPACED = (
     "\u3131-\u318e\u31a0-\u31bf\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\ua960-\ua97c\uac00-\ud7fb\uf900-\ufaff"
     "\uff66-\uff9f\uffa1-\uffdc\U0001aff0-\U0001b16f\U00020000-\U0003ffff"
 )
-TAG_LENGTH = 100
 TAGS_AN_ITEM = 30
 # Chinese keyboards give the signs in full width.
 _AT = "@\uff20"

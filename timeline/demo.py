@@ -19,6 +19,7 @@ from django.db import connection, transaction
 from accounts.models import Level, User
 from feedsite import ids
 from items.models import Item, Visibility
+from items.search import copy_index
 from relations.models import Follow
 
 SEED = 2608
@@ -354,6 +355,7 @@ def _items(chance: random.Random, users: list[User], now: datetime) -> int:
         if not root and visibility == Visibility.PUBLIC:
             roots.append(item)
     Item.objects.bulk_create(items, batch_size=2000)
+    copy_index((item.pk, item.title, item.text) for item in items)
     return len(items)
 
 

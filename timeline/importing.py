@@ -21,7 +21,8 @@ from accounts.big_v import upgrade_big_vs
 from accounts.models import Level, User
 from feedsite import ids, keys
 from feedsite.connections import feeds_for_tasks, pipelined
-from items.models import Item, ItemType, Status, Visibility
+from items.models import Item, ItemDocument, ItemTag, ItemType, Status, Visibility
+from items.search import copy_index
 from relations.models import Follow
 from timeline.dataset import Dataset, FollowRow, PostRow, UserRow
 from timeline.models import Import, ImportedUser
@@ -170,6 +171,7 @@ def _copy_posts(dataset: Dataset, user_ids: dict[int, int]) -> int:
             for item_id, post in zip(item_ids, posts, strict=True)
         )
         _copy(Item, columns, rows)
+        copy_index((item_id, "", post.text) for item_id, post in zip(item_ids, posts, strict=True))
         count += len(posts)
     return count
 
@@ -216,7 +218,8 @@ def _copy(model: type[Any], columns: tuple[str, ...], rows: Iterable[Row]) -> No
 
 def vacuum(say: Callable[[str], None]) -> None:
     """Else the planner takes the tables for as small as they were, and index-only scans read the heap."""
-    tables = ", ".join(connection.ops.quote_name(model._meta.db_table) for model in (User, Follow, Item, ImportedUser))
+    models = (User, Follow, Item, ItemDocument, ItemTag, ImportedUser)
+    tables = ", ".join(connection.ops.quote_name(model._meta.db_table) for model in models)
     try:
         with connection.cursor() as cursor:
             cursor.execute(f"VACUUM (ANALYZE) {tables}")

@@ -8,13 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from items.text import TAG_LENGTH, TAGS_AN_ITEM, Kind, canonical_tag, hashtags, links, mentions, spans
+from items.models import TAG_LENGTH
+from items.text import TAGS_AN_ITEM, Kind, canonical_tag, hashtags, links, mentions, spans
 
 WIDE_AT, WIDE_HASH = "\uff20", "\uff03"
 # Texts that hold what the parser looks for far more often than chance would.
 PIECES = st.sampled_from([
     *"@#/.:?=()[]&'\"<> \n-_%，。！？）】」", WIDE_AT, WIDE_HASH, "https://", "HTTP://", "www.", "example.com",
-    "例子.中国", "a", "Alice", "小事", "7", "é", "ß", "한", "ภา", "\u0301", "\ufb03", "\u200d", "🎉", "<script>", "javascript:",
+    "例子.中国", "a", "Alice", "小事", "7", "é", "ß", "한", "ภา", "\u0301", "\ufb03", "\u200d", "🎉", "<script>",
+    "javascript:",
     "\x00",
 ])  # fmt: skip
 TEXTS = st.one_of(st.text(), st.lists(PIECES | st.text(max_size=3)).map("".join))
@@ -127,7 +129,8 @@ def test_a_canonical_tag_is_its_own_canonical_form(text: str) -> None:
     "piece",
     [
         "@", "#", "@a", "#a", "#1", "#小", "#小#", "@-", "x@", "http://", "http://a", "http://a.", "www.", "www.a.",
-        "a.", "https://a.b/(", "https://a.b/)", "https://例.", "[http://[", f"http://{'a' * 60}.", "https://a.b/小", "/=小",
+        "a.", "https://a.b/(", "https://a.b/)", "https://例.", "[http://[", f"http://{'a' * 60}.",
+        "https://a.b/小", "/=小",
     ],
 )  # fmt: skip
 def test_hostile_texts_cost_no_more_than_others(piece: str) -> None:

@@ -1,0 +1,328 @@
+"""Search over items and users, and what it needs written down.
+
+Items: every word of the query must be in the item; newest first, exact at every cursor. Work is bounded by walking down
+in three stretches: common words are found among the newest documents within a millisecond and never asked of the index,
+which would first collect every place where they occur; rare words are the index's.
+"""
+
+import re
+import unicodedata
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from django.contrib.auth.models import AnonymousUser
+from django.db import connection
+
+from accounts.models import User
+from accounts.rows import user_columns, user_of
+from feedsite.ids import MAX_ID
+from items.hydrate import ITEMS, hydrate
+from items.models import Item
+from items.profile import ItemPage
+from items.text import hashtags
+from items.visibility import VISIBLE
+from items.words import Run, document, phrase, runs
+from relations.visibility import visible_user
+
+QUERY_LENGTH = 200
+WALK = 8_000
+"""The newest documents, which are compared one by one if that is cheaper (0.12 µs each)."""
+STEP = 32
+"""The second stretch is so many times as long as the first; the third is the rest."""
+
+INDEX = """
+    WITH words AS (
+        INSERT INTO items_itemdocument (item_id, document) SELECT %(item)s, %(document)s::tsvector
+        WHERE %(document)s <> ''
+        ON CONFLICT (item_id) DO UPDATE SET document = EXCLUDED.document
+    )
+    INSERT INTO items_itemtag (tag, item_id) SELECT unnest(%(tags)s::text[]), %(item)s ON CONFLICT DO NOTHING
+"""
+FORGET = """
+    WITH words AS (DELETE FROM items_itemdocument WHERE item_id = %(item)s AND %(document)s = '')
+    DELETE FROM items_itemtag WHERE item_id = %(item)s AND tag <> ALL(%(tags)s::text[])
+"""
+
+
+# --- Writing ---------------------------------------------------------------------------------------------
+def index(item: Item, *, is_new: bool) -> None:
+    """Write down what an item is found by: its words and its tags. Part of the transaction that writes the item."""
+    params: dict[str, Any] = {"item": item.pk, "document": document(item.title, item.text), "tags": hashtags(item.text)}
+    if is_new and not params["document"]:
+        return
+    with connection.cursor() as cursor:
+        if not is_new:
+            cursor.execute(FORGET, params)
+        cursor.execute(INDEX, params)
+
+
+def copy_index(items: Iterable[tuple[int, str, str]]) -> None:
+    """Write down by COPY what new items are found by: (id, title, text) each."""
+    tags: list[tuple[str, int]] = []
+    with connection.cursor() as cursor:
+        with cursor.copy("COPY items_itemdocument (item_id, document) FROM STDIN") as copy:
+            for item_id, title, text in items:
+                if words := document(title, text):
+                    copy.write_row((item_id, words))
+                tags += [(tag, item_id) for tag in hashtags(text)]
+        with cursor.copy("COPY items_itemtag (tag, item_id) FROM STDIN") as copy:
+            for row in tags:
+                copy.write_row(row)
+
+
+def reindex(chunk: int = 20_000) -> int:
+    """Write down anew what all items are found by; how many. In a transaction, or search misses some meanwhile."""
+    count, last_id = 0, 0
+    with connection.cursor() as cursor:
+        cursor.execute("TRUNCATE items_itemdocument, items_itemtag")
+        while True:
+            cursor.execute(
+                """
+                SELECT id, title, coalesce(content->>'text', '') FROM items_item
+                WHERE id > %s AND repost_of_id IS NULL ORDER BY id LIMIT %s
+                """,
+                [last_id, chunk],
+            )
+            rows = cursor.fetchall()
+            if not rows:
+                return count
+            copy_index(rows)
+            count += len(rows)
+            last_id = rows[-1][0]
+
+
+# --- What is asked for -----------------------------------------------------------------------------------
+_PART = re.compile(r'"([^"]*)"|“([^”]*)”|([^\s"“”]+)')
+_FROM = re.compile("from[:\uff1a][@\uff20]?(.+)", re.IGNORECASE | re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A query in its parts, all of which must fit.
+
+    `phrases`: what stands between spaces or in quotes, as runs one after the other. `is_open`: the last one may go on,
+    as people search while they write. `senders`: of from:name. `tags`: canonical. `names`: what users may be called.
+    """
+
+    phrases: tuple[tuple[Run, ...], ...]
+    is_open: bool
+    senders: tuple[str, ...]
+    tags: tuple[str, ...]
+    names: tuple[str, ...]
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self.phrases or self.senders or self.tags)
+
+    @property
+    def tsquery(self) -> str:
+        """As PostgreSQL reads it."""
+        last = len(self.phrases) - 1
+        return " & ".join(
+            phrase(list(part), is_open=self.is_open and place == last) for place, part in enumerate(self.phrases)
+        )
+
+
+def parse(text: str) -> Query:
+    """The query that `text` spells: words, "phrases", from:name, #tag."""
+    phrases: list[tuple[Run, ...]] = []
+    senders: list[str] = []
+    tags: list[str] = []
+    names: list[str] = []
+    is_open = False
+    for quoted, curly, bare in _PART.findall(text):
+        if sender := _FROM.fullmatch(bare):
+            senders.append(sender[1])
+        elif bare and bare[0] in "#\uff03" and len(tag := hashtags(bare)) == 1:
+            tags += tag
+        elif found := tuple(runs(part := quoted or curly or bare)):
+            phrases.append(found)
+            is_open = bool(bare)
+            names += unicodedata.normalize("NFKC", part).lower().removeprefix("@").split()
+            continue
+        is_open = False
+    return Query(tuple(phrases), is_open, tuple(senders), tuple(tags), tuple(names))
+
+
+def hits(text: str, query: Query) -> list[tuple[int, int]]:
+    """Where the words and phrases of `query` stand in `text`: (start, end), in order, none touching another."""
+    units = [unit for run in runs(text) for unit in _units(run)]
+    last = len(query.phrases) - 1
+    found: set[int] = set()
+    for number, part in enumerate(query.phrases):
+        wanted = [word for run in part for word, _, _ in _units(run)]
+        is_open = query.is_open and number == last and not part[-1].is_unspaced
+        for at in range(len(units) - len(wanted) + 1):
+            *head, (tail, _, _) = units[at : at + len(wanted)]
+            same = tail == wanted[-1] or (is_open and tail.startswith(wanted[-1]))
+            if same and all(unit[0] == word for unit, word in zip(head, wanted, strict=False)):
+                found.update(range(at, at + len(wanted)))
+    places: list[tuple[int, int]] = []
+    for at in sorted(found):
+        _, start, end = units[at]
+        if places and at - 1 in found and not text[places[-1][1] : start].strip():
+            places[-1] = (places[-1][0], end)
+        elif not places or start >= places[-1][1]:
+            places.append((start, end))
+    return places
+
+
+def _units(run: Run) -> list[tuple[str, int, int]]:
+    """The words of a run, characters where its script has no spaces, and where they stand."""
+    if not run.is_unspaced:
+        return [(run.letters, run.start, run.end)]
+    if len(run.letters) != run.end - run.start:  # letters were composed: all of the run stands for each
+        return [(letter, run.start, run.end) for letter in run.letters]
+    return [(letter, run.start + at, run.start + at + 1) for at, letter in enumerate(run.letters)]
+
+
+# --- Items -----------------------------------------------------------------------------------------------
+def search_items(
+    query: Query, reader: User | AnonymousUser, *, last_id: int | None = None, limit: int = 20
+) -> ItemPage:
+    """The items that fit below `last_id` (exclusive) as far as `reader` may see them, newest first; no reposts."""
+    below = MAX_ID + 1 if last_id is None else last_id
+    senders = {user.pk if (user := visible_user(name, reader)) else 0 for name in query.senders}
+    if query.is_empty or len(senders) > 1 or 0 in senders:
+        return ItemPage([], None, False)
+    found = _ids(query, senders, reader, below, limit + 1)
+    shown = found[:limit]
+    return ItemPage(hydrate(shown, reader), str(shown[-1]) if shown else None, len(found) > limit)
+
+
+def _ids(query: Query, senders: set[int], reader: User | AnonymousUser, below: int, count: int) -> list[int]:
+    """The newest `count` ids that fit, below `below`."""
+    params: dict[str, Any] = {"reader": reader.pk or 0, "words": query.tsquery}
+    source, conditions, place = ITEMS, [VISIBLE, "i.repost_of_id IS NULL"], "i.id"
+    for number, tag in enumerate(query.tags):
+        source += f" JOIN items_itemtag t{number} ON t{number}.item_id = i.id"
+        conditions.append(f"t{number}.tag = %(tag{number})s")
+        params[f"tag{number}"] = tag
+        place = f"t{number}.item_id"
+    for sender in senders:
+        conditions.append("i.sender_id = %(sender)s")
+        params["sender"] = sender
+    if query.phrases:
+        source += " JOIN items_itemdocument d ON d.item_id = i.id"
+        conditions.append("d.document @@ %(words)s::tsquery")
+        place = "d.item_id"
+    select = f"""
+        SELECT i.id FROM {source} WHERE {" AND ".join(conditions)} AND {place} < %(below)s AND {place} >= %(above)s
+        ORDER BY {place} DESC LIMIT %(count)s
+    """  # noqa: S608 (our own text)
+    found: list[int] = []
+    with connection.cursor() as cursor:
+        for above in _stretches(cursor, below) if query.phrases else (0,):
+            # Not prepared: a plan for any word would be right for none.
+            cursor.execute(select, params | {"below": below, "above": above, "count": count - len(found)})
+            found += [row[0] for row in cursor.fetchall()]
+            if len(found) >= count:
+                break
+            below = above
+    return found
+
+
+def _stretches(cursor: Any, below: int) -> Iterable[int]:
+    """Where the three stretches of a search below `below` end."""
+    cursor.execute(
+        """
+        SELECT max(item_id), min(item_id), count(*) FROM (
+            SELECT item_id FROM items_itemdocument WHERE item_id < %s ORDER BY item_id DESC LIMIT %s) newest
+        """,
+        [below, WALK],
+    )
+    last, first, walked = cursor.fetchone()
+    if walked == WALK:
+        yield first
+        yield max(first - (last - first) * STEP, 0)
+    yield 0
+
+
+# --- Users -----------------------------------------------------------------------------------------------
+CANDIDATES = 2_000
+"""Names that fit are ranked among so many; whom the reader follows, and every big-V, are always among them."""
+FEW = 5
+"""Where fewer names fit, similar ones are offered too."""
+SIMILAR_CANDIDATES = 200
+SIMILAR = 0.4
+"""How much of two names must be the same, from 0 to 1 (Dice's coefficient of their grams)."""
+SHORTEST_MISSPELT = 4
+NAME_WORDS = 8
+
+NAME = "feedsite_name(u.username, u.display_name)"
+VISIBLE_USER = """
+    u.is_active AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = u.id AND b.blocked_id = %(reader)s)
+"""
+
+
+def search_users(query: Query, reader: User | AnonymousUser, *, limit: int = 20) -> list[User]:
+    """Who is named so, as far as `reader` may know of them: the very name first, then whom the reader follows, names
+    that begin so, and who has most followers. Misspelt names are found where few fit.
+    """
+    words = query.names[:NAME_WORDS]
+    if not words:
+        return []
+    name = " ".join(words)
+    params: dict[str, Any] = {"reader": reader.pk or 0, "name": name, "count": limit}
+    params |= {f"word{number}": word for number, word in enumerate(words)}
+    params["grams"] = [gram for word in words for gram in _grams(word if len(word) > 1 or word > "~" else f" {word}")]
+    with connection.cursor() as cursor:
+        cursor.execute(_named(len(words)), params)
+        users = [user_of(row) for row in cursor.fetchall()]
+        if len(users) < FEW and len(words) == 1 and len(name) >= SHORTEST_MISSPELT:
+            half = len(name) // 2
+            params |= {"front": _grams(f" {name[:half]}"), "back": _grams(name[half:])}
+            cursor.execute(_similar(), params | {"grams": _grams(f" {name}", 2) + _grams(name)})
+            known = {user.pk for user in users}
+            users += [user for row in cursor.fetchall() if (user := user_of(row)).pk not in known]
+    return users[:limit]
+
+
+def _grams(word: str, size: int = 3) -> list[str]:
+    """The stretches of so many letters in `word`; all of it, if it has no more."""
+    return [word[at : at + size] for at in range(max(len(word) - size, 0) + 1)]
+
+
+@cache
+def _named(count: int) -> str:
+    fits = " AND ".join(f"position(%(word{number})s IN {NAME}) > 0" for number in range(count))
+    return f"""
+        WITH candidate AS (
+            SELECT u.id FROM accounts_user u WHERE lower(u.username) = %(name)s
+            UNION SELECT u.id FROM relations_follow f JOIN accounts_user u ON u.id = f.followee_id
+                WHERE f.follower_id = %(reader)s AND {fits}
+            UNION SELECT u.id FROM accounts_user u WHERE u.is_big_v AND {fits}
+            UNION (SELECT u.id FROM accounts_user u
+                WHERE feedsite_grams({NAME}) @> %(grams)s::text[] AND {fits} LIMIT {CANDIDATES})
+        )
+        SELECT {user_columns("u")} FROM candidate JOIN accounts_user u ON u.id = candidate.id WHERE {VISIBLE_USER}
+        ORDER BY lower(u.username) = %(name)s DESC,
+            EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = %(reader)s AND f.followee_id = u.id) DESC,
+            starts_with(lower(u.username), %(name)s) OR starts_with(lower(u.display_name), %(name)s) DESC,
+            u.follower_count DESC, u.id
+        LIMIT %(count)s
+    """  # noqa: S608 (columns of our own model)
+
+
+@cache
+def _similar() -> str:
+    similarity = """(
+        SELECT 2.0 * count(*) FILTER (WHERE gram = ANY(%(grams)s::text[]))
+            / (count(*) + cardinality(%(grams)s::text[]))
+        FROM unnest(feedsite_grams(lower({name}))) AS gram)
+    """
+    # A slip of the pen leaves the front half of a name as it is, or the back half.
+    halves = " UNION ".join(
+        f"(SELECT u.id FROM accounts_user u WHERE feedsite_grams({NAME}) @> %({half})s::text[] "  # noqa: S608
+        f"LIMIT {SIMILAR_CANDIDATES})"
+        for half in ("front", "back")
+    )
+    return f"""
+        SELECT {user_columns("u")} FROM ({halves}) candidate JOIN accounts_user u ON u.id = candidate.id
+        CROSS JOIN LATERAL (SELECT greatest({similarity.format(name="u.username")},
+            {similarity.format(name="u.display_name")}) AS value OFFSET 0) likeness
+        WHERE {VISIBLE_USER} AND likeness.value >= {SIMILAR}
+        ORDER BY likeness.value DESC, u.follower_count DESC, u.id LIMIT %(count)s
+    """  # noqa: S608

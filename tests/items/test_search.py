@@ -1,0 +1,219 @@
+# ruff: noqa: RUF001 - full-width signs are meant
+"""Search over items and users: what is found, in which order, and by whom."""
+
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import AnonymousUser
+from django.db import connection
+
+from accounts.models import User
+from items import actions, search
+from items.models import Item, ItemDocument, ItemTag
+from items.search import hits, parse, reindex, search_items, search_users
+from relations import actions as relations
+from tests.factories import UserFactory
+from tests.statements import statements
+
+pytestmark = pytest.mark.django_db
+
+
+def publish(text: str, sender: User | None = None, **fields: Any) -> Item:
+    return actions.publish(sender=sender or UserFactory.create(), content={"text": text}, **fields)
+
+
+def found(query: str, reader: User | AnonymousUser | None = None) -> list[str]:
+    """The texts of the first page."""
+    return [item.text for item in search_items(parse(query), reader or AnonymousUser()).items]
+
+
+@pytest.mark.parametrize(
+    ("text", "queries", "others"),
+    [
+        ("The quick brown fox", ["fox", "FOX quick", "the qui", '"quick brown"', "“brown fox”", "ｆｏｘ"],
+         ["foxes", "qui fox", "ox", '"quick fox"', '"quick bro"', "fox cat"]),
+        ("今天天气很好，我们去北京", ["今", "天气", "天气很好", "我们去北京", "北京 天气", "好，我", "\"好 我\""],
+         ["气天", "很好我们", "天津", "北 京都", "上海"]),
+        ("用iPhone拍的照片", ["iphone", "照片 iph", "用iphone拍", "拍"], ["phone", "iphone照片"]),
+        ("Café in Zürich", ["cafe", "zurich", "CAFÉ"], ["cax"]),
+        ("See https://example.com/some_path", ["example.com", "some_path", "path"], ["example.org"]),
+        ("no tag: #Python, #小事", ["#python", "#小事", "#小事#", "＃ＰＹＴＨＯＮ tag", "python"], ["#tag", "#pyth"]),
+        ("issue #123", ["#123", "123"], ["#124"]),
+    ],
+)  # fmt: skip
+def test_what_is_found(text: str, queries: list[str], others: list[str]) -> None:
+    publish(text)
+    assert [query for query in queries if found(query) != [text]] == []
+    assert [query for query in others if found(query)] == []
+
+
+@pytest.mark.parametrize("query", ["", "  ", "!?", '""', "🎉", "from:nobody", "from:no/body", '"'])
+def test_nothing_to_look_for(query: str) -> None:
+    publish("!? from nobody 🎉")
+    assert found(query) == []
+
+
+def test_from_a_sender() -> None:
+    alice, bob = UserFactory.create(username="Alice"), UserFactory.create(username="bob")
+    root = publish("one apple", alice)
+    publish("two apple", bob)
+    publish("three pears", alice, reply_to=root)
+    actions.repost(sender=alice, item=root)
+    assert found("from:alice") == found("from:@ALICE") == found("FROM：alice") == ["three pears", "one apple"]
+    assert found("apple from:alice") == ["one apple"]
+    assert found("from:alice from:bob") == []
+    relations.block(blocker=alice, blocked=bob)
+    assert found("from:alice", bob) == []
+
+
+def test_title_is_searched_and_no_phrase_crosses_it() -> None:
+    publish("text", title="A headline")
+    assert found("headline text") == ["text"]
+    assert found('"headline text"') == []
+
+
+def test_pages_have_no_gap_and_no_duplicate_at_any_stretch(monkeypatch: pytest.MonkeyPatch) -> None:
+    sender = UserFactory.create()
+    wanted = [publish(f"even {number}", sender) for number in range(0, 60, 2) if publish(f"odd {number}", sender)]
+    expected = [str(item.pk) for item in reversed(wanted)]
+    for walk, step in ((8_000, 32), (4, 2), (1, 1), (60, 1)):
+        monkeypatch.setattr(search, "WALK", walk)
+        monkeypatch.setattr(search, "STEP", step)
+        for limit in (1, 7, 100):
+            walked: list[str] = []
+            last_id = None
+            while True:
+                page = search_items(parse("even"), sender, last_id=last_id, limit=limit)
+                assert len(page.items) == min(limit, len(expected) - len(walked))
+                walked += [item.id for item in page.items]
+                if not page.has_more:
+                    break
+                last_id = int(page.last_id or 0)
+            assert walked == expected
+
+
+def test_what_was_edited_is_found_by_its_new_words() -> None:
+    item = publish("old words #before")
+    actions.edit(item=item, content={"text": "new phrases #after"})
+    assert found("old") == found("#before") == []
+    assert found("new #after") == ["new phrases #after"]
+    actions.edit(item=item, content={"text": "!", "url": "https://example.com"})
+    assert not ItemDocument.objects.exists()
+    assert not ItemTag.objects.exists()
+
+
+def test_items_that_are_withdrawn_are_gone_on_the_next_request() -> None:
+    reader = UserFactory.create()
+    item = publish("secret #tag")
+    for verb in (
+        lambda: actions.delete(item=item),
+        lambda: actions.hold(item=item, reasons=["word"]),
+        lambda: actions.reject(item=item),
+    ):
+        assert found("secret", reader) == found("#tag", reader) == ["secret #tag"]
+        verb()
+        assert found("secret", reader) == found("#tag", reader) == found("secret #tag") == []
+        actions.restore(item=item)
+
+
+def test_muted_senders_are_found() -> None:
+    reader, sender = UserFactory.create(), UserFactory.create()
+    relations.mute(muter=reader, muted=sender)
+    publish("apple", sender)
+    assert found("apple", reader) == ["apple"]
+
+
+def test_reindex_writes_what_publishing_wrote() -> None:
+    for text in ("one #a #b", "二 #小事", "!"):
+        actions.repost(sender=UserFactory.create(), item=publish(text, title="T"))
+    rows = [set(ItemDocument.objects.values_list()), set(ItemTag.objects.values_list("tag", "item"))]
+    assert reindex(chunk=2) == 3
+    assert rows == [set(ItemDocument.objects.values_list()), set(ItemTag.objects.values_list("tag", "item"))]
+
+
+def test_number_of_statements_does_not_depend_on_what_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    sender = UserFactory.create()
+    for number in range(12):
+        publish(f"word w{number}", sender)
+    monkeypatch.setattr(search, "WALK", 4)
+    with statements() as sent:
+        found("w0", sender)  # in the last stretch
+    assert len(sent) == 5  # where the stretches end, three stretches, hydration
+
+
+# --- Marks -----------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("text", "query", "marked"),
+    [
+        ("The quick fox", "fox the", ["The", "fox"]),
+        ("The quick fox", '"quick fox"', ["quick fox"]),
+        ("The quick fox", "qui", ["quick"]),
+        ("今天天气很好", "天气", ["天气"]),
+        ("今天天气很好", "天", ["天天"]),
+        ("用iPhone拍", "iph", ["iPhone"]),
+        ("ｶﾞギ", "ガ", ["ｶﾞギ"]),
+        ("Café", "cafe", ["Café"]),
+        ("<b>", "b", ["b"]),
+        ("nothing", "#tag from:b", []),
+    ],
+)  # fmt: skip
+def test_hits(text: str, query: str, marked: list[str]) -> None:
+    assert [text[start:end] for start, end in hits(text, parse(query))] == marked
+
+
+# --- Users -----------------------------------------------------------------------------------------------
+def people(query: str, reader: User | AnonymousUser | None = None, **options: Any) -> list[str]:
+    return [user.username for user in search_users(parse(query), reader or AnonymousUser(), **options)]
+
+
+def test_users_by_username_and_display_name() -> None:
+    UserFactory.create(username="zhang", display_name="张三丰")
+    UserFactory.create(username="Maria-Lopez", display_name="María López")
+    for query in ("zhang", "ZHA", "@zhang", "张三", "三丰", "丰", "张三丰", "zhang 张"):
+        assert people(query) == ["zhang"], query
+    for query in ("maria", "lop", "López", "María López", "ia-lo", "ＭＡＲＩＡ", "m", '"maria-lopez"'):
+        assert people(query) == ["Maria-Lopez"], query
+    for query in ("李四", "zhang maria", "#zhang", "from:zhang", "!", "%", "_", "\\"):
+        assert people(query) == [], query
+
+
+def test_misspelt_names_are_found_where_few_fit() -> None:
+    UserFactory.create(username="alexandra", display_name="Alexandra Smith")
+    UserFactory.create(username="walter")
+    assert people("alexandar") == people("alxandra") == ["alexandra"]
+    assert people("xyzzy") == []
+
+
+def test_the_very_name_comes_first_then_who_is_followed() -> None:
+    reader = UserFactory.create()
+    users = {name: UserFactory.create(username=name) for name in ("sam", "sam2", "sam3", "x-sam", "sam-big")}
+    User.objects.filter(username="sam-big").update(follower_count=100)
+    User.objects.filter(username="sam2").update(follower_count=5)
+    assert people("sam") == ["sam", "sam-big", "sam2", "sam3", "x-sam"]
+    relations.follow(follower=reader, followee=users["x-sam"])
+    assert people("sam", reader) == ["sam", "x-sam", "sam-big", "sam2", "sam3"]
+    assert people("sam", reader, limit=2) == ["sam", "x-sam"]
+
+
+def test_who_blocks_the_reader_or_is_suspended_is_not_found() -> None:
+    reader = UserFactory.create(username="reader")
+    blocking, blocked, gone = (UserFactory.create(username=name) for name in ("tom-1", "tom-2", "tom-3"))
+    relations.block(blocker=blocking, blocked=reader)
+    relations.block(blocker=reader, blocked=blocked)
+    User.objects.filter(pk=gone.pk).update(is_active=False)
+    assert people("tom", reader) == ["tom-2"]
+    assert people("tom") == ["tom-1", "tom-2"]
+    assert people("tom-1", reader) == ["tom-2"]
+
+
+def test_renamed_users_are_found_by_the_new_name() -> None:
+    user = UserFactory.create(username="someone", display_name="旧名字")
+    User.objects.filter(pk=user.pk).update(display_name="新名字")
+    assert people("旧名") == []
+    assert people("新名") == ["someone"]
+
+
+def test_the_functions_of_the_index_are_those_of_the_query() -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT feedsite_grams(feedsite_name('Ab', '张')), feedsite_grams('')")
+        assert cursor.fetchone() == ([" a", " ab", " 张", "ab", "ab ", "b ", "b 张", "张"], [])
