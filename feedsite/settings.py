@@ -199,6 +199,16 @@ STREAM_RECHECK_SECONDS = env.float("FEEDSITE_STREAM_RECHECK_SECONDS", default=20
 # Threads that open connections; each has a connection to PostgreSQL.
 STREAM_THREADS = env.int("FEEDSITE_STREAM_THREADS", default=4)
 
+# --- Moderation: what is held for review before it is published; 0 turns a rule off -----------------------
+# Items with links of accounts younger than this.
+MODERATION_LINK_AGE = timedelta(days=env.int("FEEDSITE_MODERATION_LINK_DAYS", default=3))
+# More than so many items of one sender within the span; the same text more often than this within an hour.
+MODERATION_BURST = env.int("FEEDSITE_MODERATION_BURST", default=30)
+MODERATION_BURST_SPAN = timedelta(minutes=env.int("FEEDSITE_MODERATION_BURST_MINUTES", default=10))
+MODERATION_SAME_TEXT = env.int("FEEDSITE_MODERATION_SAME_TEXT", default=5)
+# Readers who report a published item until it is back in review.
+MODERATION_REPORTS = env.int("FEEDSITE_MODERATION_REPORTS", default=3)
+
 # --- REST ------------------------------------------------------------------------------------------------
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": [
@@ -226,6 +236,7 @@ RATES = {
     "publish": env("FEEDSITE_RATE_PUBLISH", default="60/minute"),
     "write": env("FEEDSITE_RATE_WRITE", default="300/minute"),
     "read": env("FEEDSITE_RATE_READ", default="1200/minute"),
+    "report": env("FEEDSITE_RATE_REPORT", default="30/hour"),
 }
 RATE_SCALE = env.float("FEEDSITE_RATE_SCALE", default=1.0)
 # Proxies of ours in front of the site: so many addresses at the end of X-Forwarded-For are believed.

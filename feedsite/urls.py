@@ -14,6 +14,8 @@ from feedsite import health, openapi
 from feedsite.rest import NotFoundView
 from items import api as items_api
 from items import views as items_views
+from moderation import api as moderation_api
+from moderation import views as moderation_views
 from relations import api as relations_api
 from relations import views as relations_views
 from timeline import api as timeline_api
@@ -47,6 +49,7 @@ api = [
     path("items/<str:item_id>/like", items_api.LikeView.as_view()),
     path("items/<str:item_id>/repost", items_api.RepostView.as_view()),
     path("items/<str:item_id>/replies", items_api.RepliesView.as_view()),
+    path("items/<str:item_id>/report", moderation_api.ReportView.as_view()),
 ]
 
 # Script and styles come from the site itself.
@@ -66,6 +69,7 @@ pages = [
     path("items/<int:item_id>", items_views.show_item, name="item"),
     path("items/<int:item_id>/edit", items_views.edit, name="edit"),
     path("items/<int:item_id>/delete", items_views.delete, name="delete"),
+    path("items/<int:item_id>/report", moderation_views.report, name="report"),
     path("@<str:username>", items_views.profile, name="profile"),
     path("@<str:username>/followers", relations_views.followers, name="followers"),
     path("@<str:username>/following", relations_views.following, name="following"),

@@ -271,7 +271,7 @@ def restore(*, item: Item) -> bool:
 @transaction.atomic
 def change_visibility(*, item: Item, visibility: str) -> bool:
     """Show an item to more or fewer; True if it changed. Who may see it now may have forgotten it: it is delivered
-    anew. Raises RepostError.
+    anew. What was for its sender only may be held for review first. Raises RepostError.
     """
     item = _locked(item)
     before = item.visibility
@@ -283,8 +283,15 @@ def change_visibility(*, item: Item, visibility: str) -> bool:
     if is_published:
         _stage(item, -1)
     item.visibility = visibility
+    reasons = _reasons(item) if is_published and before == Visibility.SELF else []
     item.save(update_fields=["visibility"])
-    if is_published:
+    if reasons:
+        # What only its sender saw had not to be looked at. It is counted nowhere, so there is no count to take back.
+        item.status = Status.IN_REVIEW
+        item.save(update_fields=["status"])
+        item_withdrawn.send(sender=Item, item=item)
+        item_held.send(sender=Item, item=item, reasons=reasons)
+    elif is_published:
         _stage(item, 1)
         if BREADTH.index(Visibility(before)) < BREADTH.index(Visibility(visibility)):
             Item.objects.filter(pk=item.pk).update(published_at=Now())

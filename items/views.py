@@ -19,7 +19,7 @@ from feedsite.pages import INVALID, PageRequest, limited, next_page, position, s
 from items import actions
 from items.forms import EditForm, ItemForm
 from items.hydrate import hydrate
-from items.models import Item
+from items.models import Item, Status
 from items.profile import profile_page, replies_page
 from items.text import ContentError
 from relations.views import user_or_404
@@ -87,15 +87,21 @@ def publish(request: PageRequest, reader: User) -> HttpResponse:
         except ContentError:
             form.add_error("text", _("This is too long."))
         else:
+            is_held = new.status == Status.IN_REVIEW
+            if is_held and (root or not wants_part(request)):
+                _say_held(request)
             if root:
                 return redirect(_place_of(new, root, reader))
             if wants_part(request):
-                return trigger_client_event(
-                    show(request, "items/_composer.html", {"form": ItemForm.fresh()}), "published"
-                )
+                composer = show(request, "items/_composer.html", {"form": ItemForm.fresh()})
+                return trigger_client_event(composer, "held" if is_held else "published")
             return redirect(next_page(request) or reverse("item", args=[new.pk]))
     context = {"form": form, "next": next_page(request)}
     return show(request, "items/publish.html", context, part="items/_composer.html", status=INVALID)
+
+
+def _say_held(request: PageRequest) -> None:
+    messages.info(request, _("Your post is being looked at before it appears."))
 
 
 def _publish(reader: User, root: Item | None, fields: dict[str, Any]) -> Item:
@@ -128,8 +134,12 @@ def edit(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
     form = EditForm(own, request.POST or None)
     if form.is_valid():
         own = actions.edit(item=own, title=form.cleaned_data.get("title"), content=form.content)
+        is_held = own.status == Status.IN_REVIEW
         if wants_part(request):
-            return show(request, "items/_item.html", {"item": hydrate([own.pk], reader)[0]})
+            part = show(request, "items/_item.html", {"item": hydrate([own.pk], reader)[0]})
+            return trigger_client_event(part, "held") if is_held else part
+        if is_held:
+            _say_held(request)
         return redirect("item", own.pk)
     context = {"item": hydrate([own.pk], reader)[0], "form": form}
     status = INVALID if form.errors else 200

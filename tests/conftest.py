@@ -1,6 +1,7 @@
 """Fixtures that every test may use; the servers behind them come from tests/servers.py."""
 
 from collections.abc import Iterator
+from datetime import timedelta
 
 import pytest
 import redis
@@ -13,6 +14,9 @@ from tests import servers
 def pytest_configure() -> None:
     # Tests need no collected and hashed static files.
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]  # slow by design otherwise
+    # Their people have just signed up, and say much in little time; tests of moderation set rules of their own.
+    settings.MODERATION_LINK_AGE = timedelta(0)
+    settings.MODERATION_BURST = settings.MODERATION_SAME_TEXT = 0
     settings.STORAGES["staticfiles"] = {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"}
 
 

@@ -24,11 +24,11 @@ OPERATIONS = sorted(
     (path, method) for path, methods in SCHEMA["paths"].items() for method in methods if method != "parameters"
 )
 FIELDS = ["username", "password", "display_name", "bio", "type", "title", "content", "extra_info", "visibility"]
-FIELDS += ["reply_to", "id", "text", "url"]
+FIELDS += ["reply_to", "id", "text", "url", "reason"]
 
 numbers = st.integers() | st.floats() | st.sampled_from([0, -1, 2**53, 2**63, 10**30, 1e308])
 words = st.text() | st.sampled_from(
-    ["ann", "bob", "text", "link", "public", "self", "https://a.b", "1", "\x00", "\ud800"]
+    ["ann", "bob", "text", "link", "spam", "public", "self", "https://a.b", "1", "\x00", "\ud800"]
 )
 scalars = st.none() | st.booleans() | numbers | words
 values = st.recursive(

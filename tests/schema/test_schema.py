@@ -129,6 +129,7 @@ CALLS: list[tuple[str, str, Any, int]] = [
     ("patch", "/items/{item_id}", {"title": "new"}, 200),
     ("patch", "/items/{item_id}", {"id": "1"}, 400),
     ("get", "/items/{item_id}/replies", None, 200),
+    ("post", "/items/{item_id}/report", {"reason": "spam"}, 400),
     ("delete", "/items/{item_id}", None, 204),
     ("get", "/timeline/home", None, 200),
     ("get", "/timeline/home/new?since_id=1", None, 200),

@@ -14,6 +14,7 @@ function say(text) {
 
 // --- Outcomes
 document.body.addEventListener("published", () => say(toast.dataset.published));
+document.body.addEventListener("held", () => say(toast.dataset.held));
 document.body.addEventListener("deleted", (event) => {
   say(toast.dataset.deleted);
   // The focus was on what is about to go: it moves on to a neighbour, not to the top of the page.

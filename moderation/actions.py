@@ -1,0 +1,268 @@
+"""The verbs of moderation. Each is one transaction, and writes its line into the log.
+
+Locks are taken in one order, the item's row before the case's: publishing and editing hold the item when they open a
+case.
+"""
+
+import logging
+from collections.abc import Iterable
+from typing import Any
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models.functions import Now
+from knox.models import AuthToken
+
+from accounts.deactivation import deactivate, reactivate
+from accounts.models import User
+from items import actions as items
+from items.models import Item, Status
+from moderation.models import (
+    Case,
+    Decision,
+    Report,
+    SenderKind,
+    SenderRule,
+    Source,
+    State,
+    Verb,
+    WordRule,
+)
+
+logger = logging.getLogger(__name__)
+
+
+class DecidedError(Exception):
+    """Somebody else decided the case meanwhile; it is as they left it."""
+
+    def __init__(self, case: Case) -> None:
+        super().__init__(case)
+        self.case = case
+
+
+class ChangedError(Exception):
+    """The item was edited after the moderator had looked at it."""
+
+
+class OwnItemError(Exception):
+    """Nobody reports themself."""
+
+
+# --- Cases -----------------------------------------------------------------------------------------------
+def open_case(*, item: Item, source: str, reasons: list[str], rules: set[int] | None = None) -> Case:
+    """The open case of an item, with these reasons added; a new one if there is none. Inside a transaction that holds
+    the item's row, so that two do not open two.
+    """
+    case = Case.objects.select_for_update(no_key=True).filter(item=item, state=State.OPEN).first()
+    if case is None:
+        case = Case.objects.create(item=item, source=source, reasons=reasons)
+    elif more := [reason for reason in reasons if reason not in case.reasons]:
+        case.reasons += more
+        case.save(update_fields=["reasons"])
+    if rules:
+        case.words.add(*rules)
+    return case
+
+
+@transaction.atomic
+def record_hold(*, item: Item, reasons: list[str], rules: set[int]) -> Case:
+    """What goes with an item that was held: its case and a line in the log."""
+    case = open_case(item=item, source=Source.RULE, reasons=reasons, rules=rules)
+    _log(None, Verb.HOLD, item=item, note="; ".join(reasons), after={"status": item.status})
+    return case
+
+
+def approve(*, case: Case, by: User, note: str = "", state: str = State.OPEN, modified_at: Any = None) -> Case:
+    """Publish the item, or leave it published and dismiss the reports. Raises DecidedError, ChangedError.
+
+    `state` is the case's as the moderator saw it: a rejected one may be approved after all. `modified_at` is the
+    item's, where they saw its text: an edit that came between is not approved unseen.
+    """
+    return _decide(case, by, State.APPROVED, note, state, modified_at)
+
+
+def reject(*, case: Case, by: User, note: str = "", state: str = State.OPEN) -> Case:
+    """Show the item to nobody but its sender. Raises DecidedError."""
+    return _decide(case, by, State.REJECTED, note, state, None)
+
+
+@transaction.atomic
+def reject_and_ban(*, case: Case, by: User, note: str = "", state: str = State.OPEN) -> Case:
+    """Reject the item and ban its sender. Raises DecidedError, PermissionError."""
+    decided = _decide(case, by, State.REJECTED, note, state, None)
+    ban(user=decided.item.sender, by=by, reason=note)
+    return decided
+
+
+@transaction.atomic
+def _decide(case: Case, by: User, to: State, note: str, state: str, modified_at: Any) -> Case:
+    item = _locked(case)
+    case = Case.objects.select_for_update(no_key=True).get(pk=case.pk)
+    if case.state != state or case.state == to:
+        raise DecidedError(case)
+    if modified_at is not None and item.modified_at > modified_at:
+        raise ChangedError
+    before = {"status": item.status, "case": case.state}
+    change = items.approve if to == State.APPROVED else items.reject
+    if change(item=item):
+        item.refresh_from_db(fields=["status"])
+    case.state, case.decided_by, case.note = to, by, note
+    case.decided_at = Now()
+    case.save(update_fields=["state", "decided_by", "decided_at", "note"])
+    case.refresh_from_db(fields=["decided_at"])
+    case.item = item
+    verb = Verb.APPROVE if to == State.APPROVED else Verb.REJECT
+    _log(by, verb, item=item, note=note, before=before, after={"status": item.status, "case": case.state})
+    return case
+
+
+def _locked(case: Case) -> Item:
+    rows = Item.objects.select_for_update(no_key=True, of=("self",)).select_related("sender")
+    return rows.get(pk=case.item_id)
+
+
+# --- Reports ---------------------------------------------------------------------------------------------
+@transaction.atomic
+def report(*, item: Item, reporter: User, reason: str, text: str = "") -> bool:
+    """Report an item that the reporter sees, or of a repost its original; True if they had not yet. Raises
+    OwnItemError.
+
+    It opens or joins a case. From `MODERATION_REPORTS` readers on a published item goes back into review, unless its
+    sender is on the white list or staff, or a moderator has approved what it says.
+    """
+    item = (
+        Item.objects.select_for_update(no_key=True, of=("self",))
+        .select_related("sender")
+        .get(pk=item.repost_of_id or item.pk)
+    )
+    if item.sender_id == reporter.pk:
+        raise OwnItemError
+    if Report.objects.filter(item=item, reporter=reporter).exists():
+        return False
+    case = open_case(item=item, source=Source.REPORT, reasons=[])
+    Report.objects.create(item=item, reporter=reporter, reason=reason, text=text, case=case)
+    logger.info("reported item=%s sender=%s reason=%s", item.pk, item.sender_id, reason)
+    if item.status == Status.PUBLISHED and _is_over(item):
+        items.hold(item=item, reasons=[f"reports: from {settings.MODERATION_REPORTS} readers"])
+    return True
+
+
+def _is_over(item: Item) -> bool:
+    threshold = settings.MODERATION_REPORTS
+    if not threshold or item.sender.is_staff or Report.objects.filter(item=item).count() < threshold:
+        return False
+    if SenderRule.objects.filter(user=item.sender, kind=SenderKind.WHITE).exists():
+        return False
+    return not Case.objects.filter(item=item, state=State.APPROVED, decided_at__gte=item.modified_at).exists()
+
+
+# --- Senders ---------------------------------------------------------------------------------------------
+@transaction.atomic
+def ban(*, user: User, by: User, reason: str = "") -> bool:
+    """Deactivate a user, put them on the black list and end their tokens; True if they were active.
+
+    All they said is gone on the next request, and so are they. Raises PermissionError for staff and for oneself.
+    """
+    if user.is_staff or user.is_superuser or user.pk == by.pk:
+        raise PermissionError("Staff is not banned here.")
+    list_sender(user=user, kind=SenderKind.BLACK, by=by, reason=reason)
+    AuthToken.objects.filter(user=user).delete()
+    was_active = deactivate(user=user)
+    if was_active:
+        _log(by, Verb.BAN, user=user, note=reason, before={"is_active": True}, after={"is_active": False})
+    return was_active
+
+
+@transaction.atomic
+def unban(*, user: User, by: User, reason: str = "") -> bool:
+    """Let a banned user come back, off the black list; True if they were not active. What was rejected stays so."""
+    unlist_sender(user=user, by=by, reason=reason)
+    changed = reactivate(user=user)
+    if changed:
+        _log(by, Verb.UNBAN, user=user, note=reason, before={"is_active": False}, after={"is_active": True})
+    return changed
+
+
+@transaction.atomic
+def list_sender(*, user: User, kind: str, by: User, reason: str = "") -> SenderRule:
+    """Put a sender on the black or the white list; they are on one at most."""
+    before = SenderRule.objects.select_for_update().filter(user=user).first()
+    rule, _ = SenderRule.objects.update_or_create(user=user, defaults={"kind": kind, "by": by, "reason": reason})
+    _log(by, Verb.LIST, user=user, note=reason, before={"list": before.kind if before else None}, after={"list": kind})
+    return rule
+
+
+@transaction.atomic
+def unlist_sender(*, user: User, by: User, reason: str = "") -> bool:
+    """Take a sender off the lists; True if they were on one."""
+    rule = SenderRule.objects.select_for_update().filter(user=user).first()
+    if rule is None:
+        return False
+    rule.delete()
+    _log(by, Verb.UNLIST, user=user, note=reason, before={"list": rule.kind}, after={"list": None})
+    return True
+
+
+# --- Words -----------------------------------------------------------------------------------------------
+@transaction.atomic
+def put_word(*, rule: WordRule, by: User) -> WordRule:
+    """Add or change a rule; it is in force for whatever is published from now on."""
+    before = WordRule.objects.select_for_update().filter(pk=rule.pk).first() if rule.pk else None
+    rule.save()
+    _log(by, Verb.WORD, note=rule.text, before=_word(before) if before else None, after=_word(rule))
+    return rule
+
+
+@transaction.atomic
+def add_words(*, texts: Iterable[str], whole: bool, note: str, by: User) -> int:
+    """Add a rule for each text that has none yet, one line in the log for all; how many are new.
+
+    Raises ValidationError for a text that is no rule.
+    """
+    rules = [WordRule(text=text, whole=whole, note=note) for text in dict.fromkeys(texts)]
+    for rule in rules:
+        rule.clean_fields()
+        rule.clean()
+    known = set(WordRule.objects.filter(text__in=[rule.text for rule in rules]).values_list("text", flat=True))
+    new = [rule for rule in rules if rule.text not in known]
+    if new:
+        WordRule.objects.bulk_create(new, ignore_conflicts=True)
+        _log(by, Verb.WORD, note=f"{len(new)} at once", after={"texts": [rule.text for rule in new], "whole": whole})
+    return len(new)
+
+
+@transaction.atomic
+def drop_word(*, rule: WordRule, by: User) -> None:
+    """Remove a rule."""
+    before = _word(rule)
+    rule.delete()
+    _log(by, Verb.UNWORD, note=rule.text, before=before)
+
+
+def _word(rule: WordRule) -> dict[str, Any]:
+    return {"text": rule.text, "whole": rule.whole, "is_enabled": rule.is_enabled, "note": rule.note}
+
+
+# --- The log ---------------------------------------------------------------------------------------------
+def _log(
+    by: User | None,
+    verb: Verb,
+    *,
+    item: Item | None = None,
+    user: User | None = None,
+    note: str = "",
+    before: Any = None,
+    after: Any = None,
+) -> None:
+    user = user or (item.sender if item else None)
+    Decision.objects.create(by=by, verb=verb, item=item, user=user, note=note[:500], before=before, after=after)
+    logger.info(
+        "%s by=%s item=%s user=%s before=%s after=%s: %s",
+        verb.value,
+        by.pk if by else None,
+        item.pk if item else None,
+        user.pk if user else None,
+        before,
+        after,
+        note,
+    )

@@ -1,0 +1,40 @@
+"""Reports over HTTP."""
+
+from collections.abc import Mapping
+
+from django.http import HttpResponse
+from drf_spectacular.utils import extend_schema
+from rest_framework import exceptions, serializers
+from rest_framework.request import Request
+
+from accounts.api import signed_in
+from feedsite.rest import ApiView, StrictSerializer, TextField, body, parse_id
+from items.models import Item
+from moderation import actions
+from moderation.models import REPORT_LENGTH, ReportReason
+
+
+class NewReport(StrictSerializer):
+    """What is wrong with an item. Its sender is not told who says so."""
+
+    reason = serializers.ChoiceField(ReportReason.choices)
+    text = TextField(max_length=REPORT_LENGTH, allow_blank=True, default="")
+
+
+class ReportView(ApiView):
+    rates: Mapping[str, str] = {"POST": "report"}
+
+    @extend_schema(operation_id="report", request=NewReport, responses={204: None})
+    def post(self, request: Request, item_id: str) -> HttpResponse:
+        """Tell the moderators of an item, or of a repost's original; again changes nothing."""
+        reporter = signed_in(request)
+        number = parse_id(item_id)
+        item = Item.objects.visible_to(reporter).filter(pk=number).first() if number else None
+        if item is None:
+            raise exceptions.NotFound
+        fields = body(request, NewReport)
+        try:
+            actions.report(item=item, reporter=reporter, **fields)
+        except actions.OwnItemError as error:
+            raise exceptions.ParseError("That item is yours.") from error
+        return HttpResponse(status=204)

@@ -1,0 +1,197 @@
+"""What moderators keep and decide: words, senders, cases, reports, and the log of decisions, which only grows."""
+
+from django.conf import settings
+from django.core.exceptions import ValidationError
+from django.db import models
+from django.db.models import Q
+from django.db.models.functions import Now
+from django.utils.translation import gettext_lazy as _
+
+from items.models import Item
+from moderation.words import fold
+
+
+class WordRule(models.Model):
+    """A word or phrase that a moderator wants to see before it is published.
+
+    Compared without regard to case, width and invisible characters (moderation.words). Every change of this table, by
+    whomever, gives `WordListVersion` a new value in the same transaction: a trigger of the migration does.
+    """
+
+    text = models.CharField("word or phrase", max_length=100, unique=True)
+    whole = models.BooleanField(
+        "whole words only",
+        default=True,
+        help_text="“cat” is not found in “category”. Scripts without spaces, such as Chinese, are searched anywhere.",
+    )
+    is_enabled = models.BooleanField("enabled", default=True)
+    note = models.CharField(max_length=200, blank=True)
+    created_at = models.DateTimeField(db_default=Now(), editable=False)
+
+    def __str__(self) -> str:
+        return self.text
+
+    def clean(self) -> None:
+        """Raises ValidationError for what would be found nowhere."""
+        if not fold(self.text):
+            raise ValidationError({"text": "Nothing of this is left to compare."})
+
+
+class WordListVersion(models.Model):
+    """One row, with a random value that is new after each change of the rules: what was compiled under it is current.
+
+    Random and not counted, so that no restored or emptied database repeats one.
+    """
+
+    id = models.SmallIntegerField(primary_key=True)
+    version = models.UUIDField()
+
+    def __str__(self) -> str:
+        return str(self.version)
+
+
+class SenderKind(models.TextChoices):
+    BLACK = "black", "black list: everything is held for review"
+    WHITE = "white", "white list: nothing is held"
+
+
+class SenderRule(models.Model):
+    """A sender whose items are all looked at before they are published, or none of them."""
+
+    user = models.OneToOneField(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    kind = models.CharField("list", max_length=8, choices=SenderKind.choices)
+    reason = models.CharField(max_length=200, blank=True)
+    by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, editable=False, related_name="+", db_index=False
+    )
+    created_at = models.DateTimeField(db_default=Now(), editable=False)
+
+    def __str__(self) -> str:
+        return f"{self.user} ({self.kind})"
+
+
+class Source(models.TextChoices):
+    """What opened a case."""
+
+    RULE = "rule"
+    REPORT = "report"
+
+
+class State(models.TextChoices):
+    OPEN = "open"
+    APPROVED = "approved"
+    REJECTED = "rejected"
+
+
+class Case(models.Model):
+    """An item that a moderator has to look at. At most one is open for an item.
+
+    Open cases of deleted items and of inactive senders are not in the queue: nobody sees these items anyway. They are
+    in it again as soon as that changes.
+    """
+
+    item = models.ForeignKey(Item, on_delete=models.PROTECT, related_name="+", db_index=False)
+    source = models.CharField(max_length=8, choices=Source.choices)
+    reasons = models.JSONField(default=list, help_text="Why: a list of strings `code: words for people`.")
+    words = models.ManyToManyField(WordRule, related_name="cases", editable=False)
+    state = models.CharField(max_length=8, choices=State.choices, default=State.OPEN)
+    opened_at = models.DateTimeField(db_default=Now())
+    decided_at = models.DateTimeField(null=True)
+    decided_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+", db_index=False
+    )
+    note = models.CharField(max_length=500, blank=True)
+
+    class Meta:
+        default_permissions = ("view",)
+        permissions = [("decide_case", "Can decide cases: approve, reject, ban and unban")]
+        constraints = [
+            models.UniqueConstraint(fields=["item"], condition=Q(state="open"), name="case_open_once"),
+            models.CheckConstraint(
+                condition=Q(state="open", decided_at=None) | (~Q(state="open") & Q(decided_at__isnull=False)),
+                name="case_decided_when_closed",
+            ),
+        ]
+        indexes = [
+            models.Index(fields=["id"], condition=Q(state="open"), name="case_queue"),
+            models.Index(fields=["item", "-id"], name="case_item"),
+        ]
+
+    def __str__(self) -> str:
+        return f"case {self.pk} of item {self.item_id}"
+
+
+REPORT_LENGTH = 500
+
+
+class ReportReason(models.TextChoices):
+    SPAM = "spam", _("Spam or advertising")
+    ABUSE = "abuse", _("Harassment or hate")
+    VIOLENCE = "violence", _("Violence or threats")
+    SEXUAL = "sexual", _("Sexual content")
+    ILLEGAL = "illegal", _("Against the law")
+    FALSE = "false", _("False or misleading")
+    OTHER = "other", _("Something else")
+
+
+class Report(models.Model):
+    """What a reader has against an item; each says it once."""
+
+    item = models.ForeignKey(Item, on_delete=models.PROTECT, related_name="+", db_index=False)
+    reporter = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    reason = models.CharField(max_length=16, choices=ReportReason.choices)
+    text = models.CharField(max_length=REPORT_LENGTH, blank=True)
+    case = models.ForeignKey(Case, on_delete=models.PROTECT, related_name="reports")
+    created_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        default_permissions = ("view",)
+        constraints = [models.UniqueConstraint(fields=["item", "reporter"], name="report_once")]
+
+    def __str__(self) -> str:
+        return f"{self.reporter_id} reports {self.item_id}: {self.reason}"
+
+
+class Verb(models.TextChoices):
+    """What the log knows."""
+
+    HOLD = "hold"
+    APPROVE = "approve"
+    REJECT = "reject"
+    BAN = "ban"
+    UNBAN = "unban"
+    LIST = "list", "list a sender"
+    UNLIST = "unlist", "unlist a sender"
+    WORD = "word", "change a word"
+    UNWORD = "unword", "remove a word"
+
+
+class Decision(models.Model):
+    """One line of the audit log. A trigger of the migration refuses to change or remove it.
+
+    Users stay when accounts are deleted, and nothing else that it names is needed to read it.
+    """
+
+    at = models.DateTimeField(db_default=Now())
+    by = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        on_delete=models.PROTECT,
+        null=True,
+        related_name="+",
+        db_index=False,
+        help_text="Empty: the site itself, by a rule or by reports.",
+    )
+    verb = models.CharField(max_length=16, choices=Verb.choices)
+    item = models.ForeignKey(Item, on_delete=models.PROTECT, null=True, related_name="+")
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.PROTECT, null=True, related_name="+", help_text="Whom it concerns."
+    )
+    note = models.CharField(max_length=500, blank=True)
+    before = models.JSONField(null=True)
+    after = models.JSONField(null=True)
+
+    class Meta:
+        default_permissions = ("view",)
+
+    def __str__(self) -> str:
+        return f"{self.verb} of {self.item_id or self.user_id or self.note}"

@@ -1,0 +1,175 @@
+"""Why an item has to be looked at before it is published: the sender, their rate, repetition, links, words.
+
+One prepared query an item answers everything that is not in the item itself, whatever the number of rules. The words
+are compiled once a process and list version; the version is read in the publishing transaction, so an admin's change
+is in force for whatever is published after its commit, in every process.
+"""
+
+import logging
+import time
+from datetime import timedelta
+from typing import NamedTuple
+from uuid import UUID
+
+from django.conf import settings
+from django.utils import timezone
+
+from feedsite.connections import fetch
+from feedsite.ids import compose
+from items.models import Item, Visibility
+from items.text import links
+from moderation.models import SenderKind
+from moderation.words import Matcher, Word, fold, marked
+
+logger = logging.getLogger(__name__)
+
+SCANNED = 200
+"""Items of the sender, at most, that are looked at for repetitions."""
+SHORTEST = 10
+"""Characters from which a text that is said again is a repetition: people thank many others in an hour."""
+NAMED = 10
+"""Words that a reason names."""
+
+CONTEXT = """
+    SELECT u.is_staff, r.kind, u.date_joined > now() - %(new)s, v.version, recent.burst, recent.same
+    FROM accounts_user u
+    LEFT JOIN moderation_senderrule r ON r.user_id = u.id
+    LEFT JOIN moderation_wordlistversion v ON true
+    CROSS JOIN LATERAL (
+        SELECT count(*) FILTER (WHERE i.id > %(burst_above)s),
+            count(*) FILTER (WHERE i.id > %(same_above)s AND i.content->>'text' = %(text)s)
+        FROM (
+            SELECT id, content FROM items_item
+            WHERE sender_id = u.id AND id > least(%(burst_above)s, %(same_above)s) AND id <> %(item)s
+            ORDER BY id DESC LIMIT %(scanned)s
+        ) i
+    ) recent (burst, same)
+    WHERE u.id = %(sender)s
+"""
+WORDS = "SELECT id, text, whole FROM moderation_wordrule WHERE is_enabled"
+BEFORE = "SELECT title, content FROM items_item WHERE id = %(item)s AND status = 'published' AND visibility <> 'self'"
+
+
+class Reason(NamedTuple):
+    """Why, for programs (`code`) and for people (`words`)."""
+
+    code: str
+    words: str
+
+    def __str__(self) -> str:
+        return f"{self.code}: {self.words}"
+
+
+class WordList(NamedTuple):
+    """The enabled rules of one version, compiled."""
+
+    version: UUID | None
+    matcher: Matcher
+    texts: dict[int, str]
+
+
+_list: WordList | None = None
+
+
+def word_list(version: UUID | None) -> WordList:
+    """The rules as of `version` or later, compiled at most once a change and process (threads may do it twice)."""
+    global _list
+    current = _list
+    if current is None or current.version != version:
+        began = time.perf_counter()
+        rows = fetch(WORDS)
+        matcher = Matcher(Word(rule, fold(text), whole) for rule, text, whole in rows)
+        current = _list = WordList(version, matcher, {rule: text for rule, text, _ in rows})
+        logger.info("compiled %d word rules in %.0f ms", len(rows), (time.perf_counter() - began) * 1000)
+    return current
+
+
+def current_words() -> WordList:
+    """The rules as they are now."""
+    rows = fetch("SELECT version FROM moderation_wordlistversion")
+    return word_list(rows[0][0] if rows else None)
+
+
+def said(item: Item) -> str:
+    """All that people read of an item."""
+    url = item.content.get("url", "")
+    return "\n".join(part for part in (item.title, item.text, url if isinstance(url, str) else "") if part)
+
+
+def reasons(item: Item) -> list[Reason]:
+    """Why a moderator has to see `item`, as it is to be, first; nothing of staff and white-listed senders is held.
+
+    An item that says what it said when it was published is not looked at again: whoever approved it has seen it. Nor
+    is what only its sender sees.
+    """
+    is_new = item._state.adding
+    if item.visibility == Visibility.SELF or (not is_new and _says_the_same(item)):
+        return []
+    context = _context(item, is_new)
+    if context is None or context.is_staff or context.kind == SenderKind.WHITE:
+        return []
+    found: list[Reason] = []
+    if context.kind == SenderKind.BLACK:
+        found.append(Reason("sender", "the sender is on the black list"))
+    text = said(item)
+    burst, same = _scaled(settings.MODERATION_BURST), _scaled(settings.MODERATION_SAME_TEXT)
+    if is_new and burst and context.burst >= burst:
+        minutes = settings.MODERATION_BURST_SPAN // timedelta(minutes=1)
+        found.append(Reason("rate", f"more than {burst} items in {minutes} minutes"))
+    if same and context.same >= same:
+        found.append(Reason("same", f"the same text more than {same} times in an hour"))
+    if settings.MODERATION_LINK_AGE and context.is_new and links(text):
+        days = settings.MODERATION_LINK_AGE // timedelta(days=1)
+        found.append(Reason("link", f"a link from an account younger than {days} days"))
+    words = word_list(context.version)
+    if hits := sorted(words.texts[rule] for rule in words.matcher.found(fold(text))):
+        named = ", ".join(hits[:NAMED]) + (", …" if len(hits) > NAMED else "")
+        found.append(Reason("words", named))
+    return found
+
+
+def hit_rules(item: Item) -> set[int]:
+    """The ids of the word rules that the item meets now."""
+    return current_words().matcher.found(fold(said(item)))
+
+
+def with_hits(text: str, rule_texts: list[tuple[str, bool]]) -> list[tuple[str, bool]]:
+    """`text` in pieces, each with whether it meets one of these rules (text, whole)."""
+    matcher = Matcher(Word(number, fold(rule), whole) for number, (rule, whole) in enumerate(rule_texts))
+    return marked(text, matcher)
+
+
+def _scaled(items: int) -> int:
+    """As the rates are, for load tests; 0 stays no limit."""
+    return int(items * settings.RATE_SCALE)
+
+
+class _Context(NamedTuple):
+    is_staff: bool
+    kind: str | None
+    is_new: bool
+    version: UUID | None
+    burst: int
+    same: int
+
+
+def _context(item: Item, is_new: bool) -> _Context | None:
+    now = timezone.now()
+    rows = fetch(
+        CONTEXT,
+        {
+            "sender": item.sender_id,
+            "item": 0 if is_new else item.pk,
+            "text": item.text if len(item.text) >= SHORTEST else None,
+            "new": settings.MODERATION_LINK_AGE,
+            "burst_above": compose(now - settings.MODERATION_BURST_SPAN, 0),
+            "same_above": compose(now - timedelta(hours=1), 0),
+            "scanned": SCANNED + min(_scaled(settings.MODERATION_BURST), SCANNED * 10),
+        },
+    )
+    return _Context(*rows[0]) if rows else None
+
+
+def _says_the_same(item: Item) -> bool:
+    rows = fetch(BEFORE, {"item": item.pk})
+    return bool(rows) and said(Item(title=rows[0][0], content=rows[0][1])) == said(item)

@@ -1,0 +1,31 @@
+"""The page on which readers report an item."""
+
+from django.http import HttpResponse
+from django.views.decorators.http import require_http_methods
+
+from accounts.access import signed_in
+from accounts.models import User
+from feedsite.pages import INVALID, PageRequest, limited, next_page, show
+from items.hydrate import hydrate
+from items.views import FORM_METHODS, item_or_404
+from moderation import actions
+from moderation.forms import ReportForm
+
+
+@signed_in
+@limited("report")
+@require_http_methods(FORM_METHODS)
+def report(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
+    """Ask what is wrong with an item, and thank; of a repost it is the original that is reported."""
+    item = item_or_404(item_id, reader)
+    shown = hydrate([item.repost_of_id or item.pk], reader)[0]
+    form = ReportForm(request.POST if request.method == "POST" else None)
+    context = {"item": shown, "form": form, "next": next_page(request)}
+    if form.is_valid():
+        try:
+            actions.report(item=item, reporter=reader, **form.cleaned_data)
+        except actions.OwnItemError:
+            pass  # the page says so itself
+        else:
+            return show(request, "moderation/reported.html", context)
+    return show(request, "moderation/report.html", context, status=INVALID if form.errors else 200)

@@ -1,0 +1,155 @@
+"""Words in texts: found without regard to case, width and invisible characters, however many words there are.
+
+The search is that of Aho and Corasick (1975): one step a character, whatever the number of words.
+"""
+
+import re
+import unicodedata
+from collections import deque
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+# What is drawn as nothing (Unicode's Default_Ignorable_Code_Point, as far as texts may hold it).
+INVISIBLE = re.compile(
+    "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164"
+    "\ufe00-\ufe0f\ufeff\uffa0\U000e0000-\U000e0fff]"
+)
+SPACES = re.compile(r"\s+")
+# Letters and digits of the scripts that put spaces between words: not of Thai, Lao, Burmese, Khmer, kana and Han.
+SPACED = re.compile(
+    "[^\\W\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff"
+    "\uf900-\ufaff\U0001b000-\U0001b16f\U00020000-\U0003ffff]"
+)
+
+
+def fold(text: str) -> str:
+    """`text` as it is compared: without invisible characters, in compatibility form, case folded, spaces single."""
+    visible = INVISIBLE.sub("", text)
+    if visible.isascii():
+        even = visible.lower()
+    else:
+        even = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", visible).casefold())
+    return SPACES.sub(" ", even).strip()
+
+
+class Place(NamedTuple):
+    """Where a word stands in a folded text."""
+
+    start: int
+    end: int
+    word: int
+
+
+class Word(NamedTuple):
+    """A folded word with the id of its rule; `whole`: no letter of a spaced script may adjoin its own letters."""
+
+    id: int
+    folded: str
+    whole: bool
+
+
+class _Node:
+    __slots__ = ("fail", "next", "words")
+
+    def __init__(self) -> None:
+        self.next: dict[str, _Node] = {}
+        self.fail: _Node | None = None
+        self.words: tuple[Word, ...] = ()
+
+
+class Matcher:
+    """Many words, compiled. Immutable: threads may share it."""
+
+    def __init__(self, words: Iterable[Word]) -> None:
+        self._root = _Node()
+        for word in words:
+            node = self._root
+            for letter in word.folded:
+                node = node.next.setdefault(letter, _Node())
+            if node is not self._root:
+                node.words += (word,)
+        self._link()
+
+    def _link(self) -> None:
+        """Each node learns the node of its longest proper suffix, and the words that end with it."""
+        queue = deque(self._root.next.values())
+        for node in queue:
+            node.fail = self._root
+        while queue:
+            node = queue.popleft()
+            for letter, child in node.next.items():
+                fail = node.fail
+                while fail is not None and letter not in fail.next:
+                    fail = fail.fail
+                child.fail = self._root if fail is None else fail.next[letter]
+                child.words += child.fail.words
+                queue.append(child)
+
+    def places(self, folded: str) -> Iterator[Place]:
+        """Every place of every word, by their ends; they may overlap."""
+        root = node = self._root
+        if not root.next:
+            return
+        for index, letter in enumerate(folded):
+            following = node.next.get(letter)
+            while following is None and node is not root:
+                node = node.fail or root
+                following = node.next.get(letter)
+            if following is None:
+                continue
+            node = following
+            if node.words:
+                for word in node.words:
+                    start = index + 1 - len(word.folded)
+                    if not word.whole or _is_whole(folded, start, index + 1):
+                        yield Place(start, index + 1, word.id)
+
+    def found(self, folded: str) -> set[int]:
+        """The ids of the words in a folded text."""
+        return {place.word for place in self.places(folded)}
+
+
+def _is_whole(text: str, start: int, end: int) -> bool:
+    def cut(left: str, right: str) -> bool:
+        return not (SPACED.match(left) and SPACED.match(right))
+
+    return (start == 0 or cut(text[start - 1], text[start])) and (end == len(text) or cut(text[end - 1], text[end]))
+
+
+def marked(text: str, matcher: Matcher) -> list[tuple[str, bool]]:
+    """`text` in pieces, each with whether it is (part of) a found word; together they are the whole text.
+
+    Folded piece by piece, a letter with its accents, so that places in the folded text lead back into the text.
+    """
+    origins: list[int] = []  # of each folded character: where its piece begins in the text
+    folded: list[str] = []
+    for start, end in _clusters(text):
+        piece = text[start:end]
+        form = " " if piece.isspace() else fold(piece)
+        if form == " " and (not folded or folded[-1] == " "):
+            continue
+        for letter in form:
+            folded.append(letter)
+            origins.append(start)
+    origins.append(len(text))
+    inside = [False] * len(text)
+    for place in matcher.places("".join(folded)):
+        first, last = origins[place.start], origins[place.end]
+        if last == first:  # the word ends inside a letter that folds to several
+            last = first + 1
+        inside[first:last] = [True] * (last - first)
+    pieces: list[tuple[str, bool]] = []
+    begin = 0
+    for index in range(1, len(text) + 1):
+        if index == len(text) or inside[index] != inside[begin]:
+            pieces.append((text[begin:index], inside[begin]))
+            begin = index
+    return pieces
+
+
+def _clusters(text: str) -> Iterator[tuple[int, int]]:
+    start = 0
+    for index in range(1, len(text) + 1):
+        if index == len(text) or not unicodedata.combining(text[index]):
+            yield start, index
+            start = index

@@ -1,0 +1,297 @@
+"""The verbs of moderation: cases, reports, bans, lists, and what two do at once."""
+
+from typing import Any
+
+import pytest
+from django.db import IntegrityError, connection, transaction
+from knox.models import AuthToken
+from pytest_django import Settings
+
+from accounts.actions import issue_token
+from accounts.models import User
+from items import actions as items
+from items.models import Item, Status
+from moderation import actions
+from moderation.models import (
+    Case,
+    Decision,
+    Report,
+    SenderKind,
+    SenderRule,
+    Source,
+    State,
+    Verb,
+    WordRule,
+)
+from tests.at_once import at_once
+from tests.factories import UserFactory
+from tests.moderation.conftest import Say
+
+pytestmark = pytest.mark.django_db
+
+
+def status(item: Item) -> str:
+    return Item.objects.get(pk=item.pk).status
+
+
+def report(item: Item, count: int = 1, **fields: Any) -> list[User]:
+    reporters: list[User] = UserFactory.create_batch(count)
+    for reporter in reporters:
+        actions.report(item=item, reporter=reporter, reason="spam", **fields)
+    return reporters
+
+
+def log() -> list[tuple[str, str | None]]:
+    return [(line.verb, line.by and line.by.username) for line in Decision.objects.order_by("pk").select_related("by")]
+
+
+# --- What is held, and decided ---------------------------------------------------------------------------
+def test_a_hold_opens_a_case_and_is_logged(held: Case, spam: WordRule, caplog: pytest.LogCaptureFixture) -> None:
+    assert (held.source, held.state, held.reasons) == (Source.RULE, State.OPEN, ["words: spam"])
+    assert list(held.words.all()) == [spam]
+    assert status(held.item) == Status.IN_REVIEW
+    assert log() == [("hold", None)]
+
+
+def test_an_edit_of_what_is_held_joins_its_case(held: Case, say: Say) -> None:
+    WordRule.objects.create(text="eggs")
+    items.edit(item=held.item, content={"text": "spam and eggs"})
+    case = Case.objects.get()
+    assert case.reasons == ["words: spam", "words: eggs, spam"]
+    assert sorted(case.words.values_list("text", flat=True)) == ["eggs", "spam"]
+
+
+def test_approval_publishes(held: Case, moderator: User) -> None:
+    decided = actions.approve(case=held, by=moderator, note="harmless")
+    assert (decided.state, decided.decided_by, decided.note) == (State.APPROVED, moderator, "harmless")
+    item = Item.objects.get(pk=held.item_id)
+    assert item.status == Status.PUBLISHED
+    assert item.published_at is not None
+    last = Decision.objects.latest("pk")
+    assert (last.verb, last.by, last.item, last.user, last.note) == (
+        "approve",
+        moderator,
+        item,
+        item.sender,
+        "harmless",
+    )
+    assert last.before == {"status": "in_review", "case": "open"}
+    assert last.after == {"status": "published", "case": "approved"}
+
+
+def test_rejection_and_its_undoing(held: Case, moderator: User) -> None:
+    actions.reject(case=held, by=moderator)
+    assert status(held.item) == Status.REJECTED
+    with pytest.raises(actions.DecidedError):
+        actions.approve(case=held, by=moderator)
+    actions.approve(case=held, by=moderator, state=State.REJECTED)
+    assert status(held.item) == Status.PUBLISHED
+    actions.reject(case=held, by=moderator, state=State.APPROVED)
+    assert status(held.item) == Status.REJECTED
+    assert [verb for verb, _ in log()] == ["hold", "reject", "approve", "reject"]
+
+
+def test_what_was_edited_meanwhile_is_not_approved_unseen(held: Case, moderator: User) -> None:
+    seen = Item.objects.get(pk=held.item_id).modified_at
+    items.edit(item=held.item, content={"text": "worse spam"})
+    with pytest.raises(actions.ChangedError):
+        actions.approve(case=held, by=moderator, modified_at=seen)
+    assert status(held.item) == Status.IN_REVIEW
+    actions.approve(case=held, by=moderator, modified_at=Item.objects.get(pk=held.item_id).modified_at)
+    assert status(held.item) == Status.PUBLISHED
+
+
+def test_a_deleted_item_stays_deleted(held: Case, moderator: User) -> None:
+    items.delete(item=held.item)
+    actions.approve(case=held, by=moderator)
+    assert status(held.item) == Status.DELETED
+
+
+def test_an_edited_rejected_item_comes_back_for_review(held: Case, moderator: User) -> None:
+    actions.reject(case=held, by=moderator)
+    items.edit(item=held.item, content={"text": "sorry"})
+    assert status(held.item) == Status.IN_REVIEW
+    assert Case.objects.get(state=State.OPEN).item == held.item
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_two_moderators_one_decides(spam: WordRule, say: Say) -> None:
+    one, two = UserFactory.create(username="one"), UserFactory.create(username="two")
+    for _ in range(5):
+        item = say("spam")
+        case = Case.objects.get(item=item)
+        answers = at_once(
+            lambda case=case: actions.approve(case=case, by=one), lambda case=case: actions.reject(case=case, by=two)
+        )
+        (late,) = [answer for answer in answers if isinstance(answer, actions.DecidedError)]
+        assert Case.objects.get(pk=case.pk).state == late.case.state
+        assert status(item) == (Status.PUBLISHED if late.case.state == State.APPROVED else Status.REJECTED)
+        assert Decision.objects.filter(item=item).exclude(verb=Verb.HOLD).count() == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_an_edit_and_an_approval_at_once_do_not_deadlock(spam: WordRule, say: Say) -> None:
+    moderator = UserFactory.create()
+    for _ in range(5):
+        item = say("spam")
+        case = Case.objects.get(item=item)
+        edit, approve = at_once(
+            lambda item=item: items.edit(item=item, content={"text": "more spam"}),
+            lambda case=case, item=item: actions.approve(case=case, by=moderator, modified_at=item.modified_at),
+        )
+        assert isinstance(edit, Item)
+        assert isinstance(approve, Case | actions.ChangedError)
+        assert status(item) == Status.IN_REVIEW  # approved and then edited, or edited and then not approved
+        assert Case.objects.filter(item=item, state=State.OPEN).count() == 1
+
+
+# --- Reports ---------------------------------------------------------------------------------------------
+def test_a_report_opens_a_case_and_others_join(say: Say) -> None:
+    item = say()
+    reporters = report(item, 2, text="look")
+    case = Case.objects.get()
+    assert (case.item, case.source, case.state) == (item, Source.REPORT, State.OPEN)
+    assert list(case.reports.order_by("pk").values_list("reporter", "text")) == [(one.pk, "look") for one in reporters]
+    assert not actions.report(item=item, reporter=reporters[0], reason="abuse")
+    assert Report.objects.count() == 2
+    assert status(item) == Status.PUBLISHED
+
+
+def test_nobody_reports_themself(say: Say, sender: User) -> None:
+    with pytest.raises(actions.OwnItemError):
+        actions.report(item=say(), reporter=sender, reason="spam")
+    assert not Case.objects.exists()
+
+
+def test_a_report_of_a_repost_is_one_of_the_original(say: Say) -> None:
+    original = say()
+    repost, _ = items.repost(sender=UserFactory.create(), item=original)
+    report(repost)
+    assert Report.objects.get().item == original
+
+
+def test_enough_reports_put_an_item_back_into_review(say: Say) -> None:
+    item = say()
+    report(item, 2)
+    assert status(item) == Status.PUBLISHED
+    report(item)
+    assert status(item) == Status.IN_REVIEW
+    assert Case.objects.get().reasons == ["reports: from 3 readers"]
+    assert log() == [("hold", None)]
+
+
+@pytest.mark.parametrize("who", ["white", "staff", "off"])
+def test_reports_alone_do_not_hide_everything(say: Say, sender: User, settings: Settings, who: str) -> None:
+    if who == "white":
+        SenderRule.objects.create(user=sender, kind=SenderKind.WHITE)
+    elif who == "staff":
+        User.objects.filter(pk=sender.pk).update(is_staff=True)
+    else:
+        settings.MODERATION_REPORTS = 0
+    item = say()
+    report(item, 4)
+    assert status(item) == Status.PUBLISHED
+    assert Case.objects.get().state == State.OPEN
+
+
+def test_what_a_moderator_left_published_stays_so_until_it_is_edited(say: Say, moderator: User) -> None:
+    item = say()
+    report(item, 2)
+    actions.approve(case=Case.objects.get(), by=moderator)
+    assert status(item) == Status.PUBLISHED
+    report(item, 3)
+    assert status(item) == Status.PUBLISHED
+    assert Case.objects.filter(state=State.OPEN).count() == 1
+    items.edit(item=item, content={"text": "what nobody approved"})
+    report(item)
+    assert status(item) == Status.IN_REVIEW
+
+
+@pytest.mark.django_db(transaction=True)
+def test_reports_at_once_are_counted_and_share_a_case(say: Say) -> None:
+    item = say()
+    reporters = UserFactory.create_batch(6)
+    calls = [lambda who=who: actions.report(item=item, reporter=who, reason="spam") for who in reporters]
+    assert at_once(*calls) == [True] * 6
+    assert Case.objects.get().reports.count() == 6
+    assert status(item) == Status.IN_REVIEW
+    assert Decision.objects.count() == 1
+
+
+# --- Senders ---------------------------------------------------------------------------------------------
+def test_a_ban_and_its_end(held: Case, sender: User, moderator: User) -> None:
+    issue_token(user=sender)
+    actions.reject_and_ban(case=held, by=moderator, note="enough")
+    sender.refresh_from_db()
+    assert not sender.is_active
+    assert not AuthToken.objects.filter(user=sender).exists()
+    assert SenderRule.objects.get(user=sender).kind == SenderKind.BLACK
+    assert status(held.item) == Status.REJECTED
+    assert [verb for verb, _ in log()] == ["hold", "reject", "list", "ban"]
+
+    assert actions.unban(user=sender, by=moderator)
+    sender.refresh_from_db()
+    assert sender.is_active
+    assert not SenderRule.objects.exists()
+    assert status(held.item) == Status.REJECTED
+    assert not actions.unban(user=sender, by=moderator)
+    assert [verb for verb, _ in log()][4:] == ["unlist", "unban"]
+
+
+def test_staff_is_not_banned(held: Case, sender: User, moderator: User) -> None:
+    User.objects.filter(pk=sender.pk).update(is_staff=True)
+    with pytest.raises(PermissionError):
+        actions.reject_and_ban(case=held, by=moderator)
+    assert status(held.item) == Status.IN_REVIEW
+    with pytest.raises(PermissionError):
+        actions.ban(user=moderator, by=moderator)
+
+
+def test_a_sender_is_on_one_list_at_most(sender: User, moderator: User) -> None:
+    actions.list_sender(user=sender, kind=SenderKind.BLACK, by=moderator, reason="spammer")
+    actions.list_sender(user=sender, kind=SenderKind.WHITE, by=moderator)
+    assert SenderRule.objects.get().kind == SenderKind.WHITE
+    assert [(line.before, line.after) for line in Decision.objects.order_by("pk")] == [
+        ({"list": None}, {"list": "black"}),
+        ({"list": "black"}, {"list": "white"}),
+    ]
+    assert actions.unlist_sender(user=sender, by=moderator)
+    assert not actions.unlist_sender(user=sender, by=moderator)
+
+
+# --- Words -----------------------------------------------------------------------------------------------
+def test_words_are_changed_with_a_line_in_the_log(spam: WordRule, moderator: User) -> None:
+    spam.whole = False
+    actions.put_word(rule=spam, by=moderator)
+    actions.drop_word(rule=spam, by=moderator)
+    changed, dropped = Decision.objects.order_by("pk")
+    assert (changed.before["whole"], changed.after["whole"]) == (True, False)
+    assert (dropped.verb, dropped.before["text"], dropped.after) == ("unword", "spam", None)
+
+
+def test_many_words_at_once(spam: WordRule, moderator: User) -> None:
+    assert actions.add_words(texts=["eggs", "spam", "eggs", "彩票"], whole=False, note="n", by=moderator) == 2
+    assert set(WordRule.objects.values_list("text", "whole")) == {("spam", True), ("eggs", False), ("彩票", False)}
+    assert Decision.objects.get().after == {"texts": ["eggs", "彩票"], "whole": False}
+    assert actions.add_words(texts=["eggs"], whole=False, note="", by=moderator) == 0
+
+
+# --- The log ---------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("statement", ["UPDATE moderation_decision SET note = 'x'", "DELETE FROM moderation_decision"])
+def test_the_log_only_grows(held: Case, statement: str) -> None:
+    with pytest.raises(IntegrityError), transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(statement)
+    assert Decision.objects.count() == 1
+
+
+def test_holds_and_decisions_are_logged_for_operators(
+    spam: WordRule, say: Say, moderator: User, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "moderation")
+    item = say("spam")
+    actions.approve(case=Case.objects.get(), by=moderator)
+    lines = [record.getMessage() for record in caplog.records if f"item={item.pk}" in record.getMessage()]
+    assert len(lines) == 2
+    assert lines[0].startswith("hold by=None")
+    assert lines[0].endswith("words: spam")
+    assert lines[1].startswith(f"approve by={moderator.pk}")

@@ -1,0 +1,149 @@
+"""The page on which readers report, and what senders are told."""
+
+from typing import Any
+
+import pytest
+from django.test import Client
+from rest_framework.test import APIClient
+
+from accounts.models import User
+from items import actions as items
+from items.models import Item, Status, Visibility
+from moderation.models import Report, WordRule
+from tests.admin import text
+from tests.factories import UserFactory
+from tests.items.test_views import PART, composed
+from tests.moderation.conftest import Say
+from tests.statements import statements
+
+pytestmark = pytest.mark.django_db
+
+TOLD = "Your post is being looked at before it appears."
+
+
+@pytest.fixture
+def page(client: Client, reader: User) -> Client:
+    client.force_login(reader)
+    return client
+
+
+def address(item: Item) -> str:
+    return f"/items/{item.pk}/report"
+
+
+# --- Reporting -------------------------------------------------------------------------------------------
+def test_others_items_can_be_reported_and_ones_own_not(page: Client, reader: User, say: Say) -> None:
+    item, own = say(), say(by=reader)
+    home = text(page.get("/"))
+    assert f'href="{address(item)}?next=%2F"' in home
+    assert address(own) not in home
+    part = text(page.get(f"/?last_id={own.pk}", HTTP_HX_CURRENT_URL="http://testserver/@sender", **PART))
+    assert f'href="{address(item)}?next=%2F%40sender"' in part
+    assert "/report" not in text(Client().get(f"/items/{item.pk}"))
+
+
+def test_the_way_of_a_report(page: Client, reader: User, say: Say) -> None:
+    item = say("bad <b>words</b>")
+    asked = text(page.get(address(item), {"next": "/@sender"}))
+    assert "bad &lt;b&gt;words&lt;/b&gt;" in asked
+    assert '<input type="hidden" name="next" value="/@sender">' in asked
+    thanks = text(page.post(address(item), {"reason": "abuse", "text": "see", "next": "/@sender"}))
+    assert "Thank you" in thanks
+    assert 'class="button" href="/@sender"' in thanks
+    report = Report.objects.get()
+    assert (report.item, report.reporter, report.reason, report.text) == (item, reader, "abuse", "see")
+    assert "Thank you" in text(page.post(address(item), {"reason": "spam", "next": "//evil.example"}))
+    assert Report.objects.count() == 1
+
+
+@pytest.mark.parametrize("fields", [{}, {"reason": "boring"}, {"reason": "spam", "text": "x" * 501}])
+def test_a_form_that_is_not_filled_in_comes_back(page: Client, say: Say, fields: dict[str, str]) -> None:
+    item = say()
+    response = page.post(address(item), fields)
+    assert response.status_code == 422
+    assert "errorlist" in response.content.decode()
+    assert not Report.objects.exists()
+
+
+def test_a_repost_leads_to_its_original(page: Client, say: Say) -> None:
+    original = say("the original")
+    repost, _ = items.repost(sender=UserFactory.create(), item=original)
+    assert "the original" in text(page.get(address(repost)))
+    page.post(address(repost), {"reason": "spam"})
+    assert Report.objects.get().item == original
+
+
+def test_what_is_hidden_and_what_never_was(page: Client, say: Say) -> None:
+    hidden = say(visibility=Visibility.SELF)
+    answers = [page.get(address(hidden)), page.get("/items/5/report"), page.get(f"/items/{'9' * 30}/report")]
+    assert {answer.status_code for answer in answers} == {404}
+    assert len({answer.content for answer in answers}) == 1
+    assert page.post(address(hidden), {"reason": "spam"}).status_code == 404
+
+
+def test_ones_own_and_strangers(page: Client, reader: User, say: Say) -> None:
+    own = say(by=reader)
+    assert "This post is yours." in text(page.get(address(own)))
+    assert "This post is yours." in page.post(address(own), {"reason": "spam"}).content.decode()
+    assert not Report.objects.exists()
+    assert Client().get(address(own))["Location"].startswith("/login?next=")
+
+
+def test_the_page_asks_little(page: Client, say: Say) -> None:
+    item = say()
+    page.get(address(item))
+    with statements() as asked:
+        page.get(address(item))
+    assert len(asked) <= 5
+
+
+# --- What senders are told -------------------------------------------------------------------------------
+@pytest.fixture
+def writer(client: Client, sender: User, spam: WordRule) -> Client:
+    client.force_login(sender)
+    return client
+
+
+def told(response: Any) -> bool:
+    return TOLD in text(response)
+
+
+def test_who_publishes_is_told(writer: Client) -> None:
+    response = writer.post("/items/new", composed("spam"), follow=True)
+    page = text(response)
+    assert f'<li class="info">{TOLD}</li>' in page
+    assert "in review" in page
+    response = writer.post("/items/new", composed("harmless"), follow=True)
+    assert f'<li class="info">{TOLD}</li>' not in text(response)
+
+
+def test_who_publishes_in_the_open_page_is_told_there(writer: Client) -> None:
+    held = writer.post("/items/new", composed("spam"), **PART)
+    assert (held.status_code, held["HX-Trigger"]) == (200, '{"held": {}}')
+    published = writer.post("/items/new", composed("harmless"), **PART)
+    assert published["HX-Trigger"] == '{"published": {}}'
+
+
+def test_who_replies_is_told(writer: Client, say: Say) -> None:
+    root = say()
+    response = writer.post("/items/new", composed("spam", reply_to=root.pk), follow=True)
+    assert f'<li class="info">{TOLD}</li>' in text(response)
+    assert "in review" in text(response)
+
+
+def test_who_edits_is_told(writer: Client, say: Say) -> None:
+    item = say()
+    part = writer.post(f"/items/{item.pk}/edit", {"text": "spam"}, **PART)
+    assert part["HX-Trigger"] == '{"held": {}}'
+    assert "in review" in text(part)
+    whole = writer.post(f"/items/{item.pk}/edit", {"text": "more spam"}, follow=True)
+    assert f'<li class="info">{TOLD}</li>' in text(whole)
+    assert Item.objects.get(pk=item.pk).status == Status.IN_REVIEW
+
+
+def test_the_api_says_so_to_the_sender(sender: User, spam: WordRule) -> None:
+    api = APIClient()
+    api.force_authenticate(sender, token="x")
+    response = api.post("/api/v1/items", {"content": {"text": "spam"}})
+    assert (response.status_code, response.json()["status"]) == (201, "in_review")
+    assert api.get(f"/api/v1/items/{response.json()['id']}").json()["status"] == "in_review"
