@@ -1,0 +1,294 @@
+"""Who sees what, on every route that shows items: one table of relations, one of routes.
+
+Every route of the site is named here. A new one fails the first test until somebody has said what it shows.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.urls import URLPattern
+from rest_framework.test import APIClient
+
+from accounts.actions import issue_token
+from accounts.models import User
+from feedsite import urls
+from items import actions as items
+from items.models import Item, Status, Visibility
+from relations import actions as relations
+from tests.factories import ItemFactory, UserFactory
+
+pytestmark = pytest.mark.django_db
+
+SEEN = {
+    "anonymous": {Visibility.PUBLIC},
+    "stranger": {Visibility.PUBLIC},
+    "followed": {Visibility.PUBLIC},  # by the sender, without following back
+    "follower": {Visibility.PUBLIC, Visibility.FOLLOWERS},
+    "mutual": {Visibility.PUBLIC, Visibility.FOLLOWERS, Visibility.MUTUALS},
+    "muting": {Visibility.PUBLIC, Visibility.FOLLOWERS, Visibility.MUTUALS},
+    "blocked": set(),
+    "blocking": set(),
+    "sender": set(Visibility),
+}
+"""Relations of a reader to a sender, and which visibilities of a published item they see. Who blocks, is blocked or
+mutes is a mutual besides.
+"""
+FOLLOWS = {"follower", "mutual", "muting", "blocked", "blocking"}
+"""Who follows the sender."""
+
+KINDS = ("post", "reply", "repost", "answered")
+"""What carries the words: the sender's post; their reply in somebody's public thread; somebody else's repost of another
+post of theirs; somebody else's public reply to their post.
+"""
+
+
+@dataclass
+class World:
+    """The sender's item, all that hangs on it, and a reader for every relation."""
+
+    sender: User
+    author: User
+    """Whom every reader follows, and who has nothing against anybody."""
+    readers: dict[str, User] = field(default_factory=dict)
+    thread: Item = None  # type: ignore[assignment]
+    post: Item = None  # type: ignore[assignment]
+    reply: Item = None  # type: ignore[assignment]
+    repost: Item = None  # type: ignore[assignment]
+    answered: Item = None  # type: ignore[assignment]
+
+    def words(self, kind: str) -> str:
+        return {"post": "zebra", "repost": "okapi", "reply": "giraffe", "answered": "walrus"}[kind]
+
+
+@pytest.fixture
+def world() -> World:
+    world = World(UserFactory(username="sender"), UserFactory(username="author"))
+    for relation in SEEN:
+        if relation == "anonymous":
+            continue
+        reader = world.sender if relation == "sender" else UserFactory(username=relation)
+        world.readers[relation] = reader
+        relations.follow(follower=reader, followee=world.author)
+        if relation in FOLLOWS:
+            relations.follow(follower=reader, followee=world.sender)
+        if relation in FOLLOWS - {"follower"} | {"followed"}:
+            relations.follow(follower=world.sender, followee=reader)
+    relations.mute(muter=world.readers["muting"], muted=world.sender)
+    relations.block(blocker=world.readers["blocking"], blocked=world.sender)
+    relations.block(blocker=world.sender, blocked=world.readers["blocked"])
+    return world
+
+
+def fill(world: World, visibility: Visibility, status: Status = Status.PUBLISHED) -> None:
+    """Say something to everybody by name, under a tag; in the state asked for from the beginning."""
+    names = " ".join(f"@{relation}" for relation in SEEN)
+    world.thread = items.publish(sender=world.author, content={"text": "a thread"})
+    world.post = items.publish(sender=world.sender, content={"text": f"zebra #ztag {names}"}, visibility=visibility)
+    other = items.publish(sender=world.sender, content={"text": "okapi #ztag"}, visibility=visibility)
+    world.repost, _ = items.repost(sender=world.author, item=other)
+    world.answered = items.publish(sender=world.author, content={"text": "walrus #ztag"}, reply_to=world.post)
+    world.reply = items.publish(
+        sender=world.sender, content={"text": "giraffe #ztag"}, reply_to=world.thread, visibility=visibility
+    )
+    verbs: dict[str, Callable[..., Any]] = {"rejected": items.reject, "deleted": items.delete}
+    for item in (world.post, world.reply, other):
+        if status == Status.IN_REVIEW:
+            items.hold(item=item, reasons=["words"])
+        elif status in verbs:
+            verbs[status](item=item)
+
+
+# --- Routes ----------------------------------------------------------------------------------------------
+Path = Callable[[World], str]
+
+
+@dataclass
+class Shows:
+    """What a route shows: the kinds it may have, how it is asked, and who is shown less than the table says."""
+
+    path: Path
+    kinds: tuple[str, ...]
+    narrowed: Callable[[str, str], bool] = lambda relation, kind: True
+    """Whether a reader in this relation is shown this kind at all, were it public."""
+    by_id: bool = False
+    """Whether what is hidden answers as if it had never been."""
+    method: str = "get"
+    published_only: bool = False
+    """Whether even its sender does not see here what is held for review or rejected."""
+
+
+def follows(relation: str, kind: str) -> bool:
+    """Home: of whom one follows, and of nobody whom one mutes."""
+    return relation not in {"anonymous", "muting"} and (kind == "repost" or relation in FOLLOWS | {"sender"})
+
+
+def is_sender(relation: str, kind: str) -> bool:
+    return relation == "sender"
+
+
+API_ROUTES: dict[str, list[Shows]] = {
+    "timeline/home": [
+        Shows(lambda world: "/timeline/home?limit=100", ("post", "repost"), follows, published_only=True)
+    ],
+    "users/<str:username>/items": [
+        Shows(lambda world: "/users/sender/items", ("post",)),
+        Shows(lambda world: "/users/author/items", ("repost",)),
+    ],
+    "items/<str:item_id>": [
+        Shows(lambda world: f"/items/{world.post.pk}", ("post",), by_id=True),
+        Shows(lambda world: f"/items/{world.reply.pk}", ("reply",), by_id=True),
+        Shows(lambda world: f"/items/{world.repost.pk}", ("repost",), by_id=True),
+        Shows(lambda world: f"/items/{world.answered.pk}", ("answered",), by_id=True),
+    ],
+    "items/<str:item_id>/replies": [
+        Shows(lambda world: f"/items/{world.thread.pk}/replies", ("reply",)),
+        Shows(lambda world: f"/items/{world.post.pk}/replies", ("answered",), by_id=True),
+    ],
+    "items/<str:item_id>/repost": [
+        Shows(
+            lambda world: f"/items/{world.post.pk}/repost",
+            ("post",),
+            lambda relation, kind: relation != "anonymous",
+            method="post",
+        ),
+    ],
+}
+"""API routes that show items of others."""
+API_WITHOUT = {
+    "timeline/home/new": "a number; compared with the oracle by the state machine",
+    "users": "",
+    "users/me": "",
+    "auth/token": "",
+    "stream": "ids; asked of the stream server (timeline/test_stream.py)",
+    "users/<str:username>": "a person and their counts; items are counted as far as they are seen (items/test_api.py)",
+    "users/<str:username>/followers": "people",
+    "users/<str:username>/following": "people",
+    "users/<str:username>/follow": "",
+    "users/<str:username>/block": "",
+    "users/<str:username>/mute": "",
+    "items": "what the caller publishes",
+    "items/<str:item_id>/like": "204 or 404 (items/test_api.py)",
+}
+"""API routes that show none, and why not."""
+PAGES: dict[str, list[Shows]] = {
+    "home": [Shows(lambda world: "/", ("post", "repost"), follows, published_only=True)],
+    "profile": [
+        Shows(lambda world: "/@sender", ("post",)),
+        Shows(lambda world: "/@author", ("repost",)),
+    ],
+    "item": [
+        Shows(lambda world: f"/items/{world.post.pk}", ("post", "answered"), by_id=True),
+        Shows(lambda world: f"/items/{world.reply.pk}", ("reply",), by_id=True),
+        Shows(lambda world: f"/items/{world.repost.pk}", ("repost",), by_id=True),
+        Shows(lambda world: f"/items/{world.thread.pk}", ("reply",)),
+        Shows(lambda world: f"/items/{world.answered.pk}", ("answered",), by_id=True),
+    ],
+    "edit": [Shows(lambda world: f"/items/{world.post.pk}/edit", ("post",), is_sender)],
+    "delete": [Shows(lambda world: f"/items/{world.post.pk}/delete", ("post",), is_sender)],
+}
+"""Pages that show items of others."""
+PAGES_WITHOUT = {
+    "news": "a number",
+    "signup": "",
+    "login": "",
+    "logout": "",
+    "language": "",
+    "settings": "",
+    "publish": "the composer",
+    "followers": "people",
+    "following": "people",
+    "relate": "people",
+}
+
+
+def names(patterns: list[Any], *, by_name: bool) -> Iterator[str]:
+    for pattern in patterns:
+        assert isinstance(pattern, URLPattern)
+        yield str(pattern.name) if by_name else str(pattern.pattern)
+
+
+def test_every_route_is_in_the_table() -> None:
+    assert set(names(urls.api, by_name=False)) == API_ROUTES.keys() | API_WITHOUT.keys()
+    assert set(names(urls.pages, by_name=True)) == PAGES.keys() | PAGES_WITHOUT.keys()
+
+
+# --- The matrix ------------------------------------------------------------------------------------------
+def api_client(world: World, relation: str) -> APIClient:
+    client = APIClient()
+    if relation != "anonymous":
+        client.credentials(HTTP_AUTHORIZATION=f"Token {issue_token(user=world.readers[relation])}")
+    return client
+
+
+def page_client(world: World, relation: str) -> Client:
+    client = Client()
+    if relation != "anonymous":
+        client.force_login(world.readers[relation])
+    return client
+
+
+def expected(visibility: Visibility, status: Status, relation: str, kind: str) -> bool:
+    """What the table says of the sender's item, which everything else hangs on."""
+    if relation == "sender":
+        # Their own in every status but deleted; what hangs on an item is seen while that is published.
+        own = status != Status.DELETED
+        return own if kind in ("post", "reply", "answered") else status == Status.PUBLISHED
+    return status == Status.PUBLISHED and visibility in SEEN[relation]
+
+
+STATES = [
+    *[(visibility, Status.PUBLISHED) for visibility in Visibility],
+    *[(Visibility.PUBLIC, status) for status in Status if status != Status.PUBLISHED],
+]
+
+
+@pytest.mark.parametrize(("visibility", "status"), STATES)
+@pytest.mark.parametrize("side", ["api", "pages"])
+def test_who_sees_what(world: World, settings: Any, side: str, visibility: Visibility, status: Status) -> None:
+    settings.RATE_SCALE = 1000.0
+    fill(world, visibility, status)
+    wrong = []
+    for route, cases in (API_ROUTES if side == "api" else PAGES).items():
+        for case in cases:
+            for relation in SEEN:
+                client: Any = api_client(world, relation) if side == "api" else page_client(world, relation)
+                prefix = "/api/v1" if side == "api" else ""
+                response = getattr(client, case.method)(prefix + case.path(world))
+                assert response.status_code < 500
+                shown = response.content.decode()
+                for kind in case.kinds:
+                    wanted = case.narrowed(relation, kind) and expected(visibility, status, relation, kind)
+                    wanted = wanted and (status == Status.PUBLISHED or not case.published_only)
+                    if (world.words(kind) in shown) != wanted:
+                        wrong.append((route, case.path(world), relation, kind, "missing" if wanted else "shown"))
+                if case.by_id and not expected(visibility, status, relation, case.kinds[0]):
+                    never = case.path(world).replace(case.path(world).split("/")[2], "12345")
+                    if response.content != client.get(prefix + never).content or response.status_code != 404:
+                        wrong.append((route, case.path(world), relation, "", "unlike what never was"))
+    assert not wrong
+
+
+@pytest.mark.parametrize("side", ["api", "pages"])
+def test_what_the_suspended_said_is_nowhere(world: World, side: str) -> None:
+    fill(world, Visibility.PUBLIC)
+    User.objects.filter(pk=world.sender.pk).update(is_active=False)
+    for cases in (API_ROUTES if side == "api" else PAGES).values():
+        for case in cases:
+            for relation in SEEN.keys() - {"sender"}:
+                client: Any = api_client(world, relation) if side == "api" else page_client(world, relation)
+                response = getattr(client, case.method)(("/api/v1" if side == "api" else "") + case.path(world))
+                for kind in case.kinds:
+                    assert world.words(kind) not in response.content.decode(), (case.path(world), relation)
+
+
+def test_a_hidden_reply_is_in_no_number(world: World) -> None:
+    """What strangers get of a thread is the same bytes, whether somebody answers in their circle or not."""
+    thread = ItemFactory(sender=world.author)
+    client = api_client(world, "stranger")
+    before = client.get(f"/api/v1/items/{thread.pk}").content
+    for visibility in (Visibility.FOLLOWERS, Visibility.MUTUALS, Visibility.SELF):
+        items.publish(sender=world.sender, content={"text": "psst"}, reply_to=thread, visibility=visibility)
+    assert client.get(f"/api/v1/items/{thread.pk}").content == before
