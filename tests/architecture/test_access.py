@@ -171,6 +171,7 @@ API_WITHOUT = {
     "users/<str:username>/mute": "",
     "items": "what the caller publishes",
     "items/<str:item_id>/like": "204 or 404 (items/test_api.py)",
+    "items/<str:item_id>/report": "204 or 404 (moderation/test_api.py)",
 }
 """API routes that show none, and why not."""
 PAGES: dict[str, list[Shows]] = {
@@ -188,6 +189,13 @@ PAGES: dict[str, list[Shows]] = {
     ],
     "edit": [Shows(lambda world: f"/items/{world.post.pk}/edit", ("post",), is_sender)],
     "delete": [Shows(lambda world: f"/items/{world.post.pk}/delete", ("post",), is_sender)],
+    "report": [
+        Shows(
+            lambda world: f"/items/{world.post.pk}/report",
+            ("post",),
+            lambda relation, kind: relation != "anonymous",
+        )
+    ],
 }
 """Pages that show items of others."""
 PAGES_WITHOUT = {
