@@ -235,6 +235,7 @@ RATES = {
     "login": env("FEEDSITE_RATE_LOGIN", default="10/minute"),
     "publish": env("FEEDSITE_RATE_PUBLISH", default="60/minute"),
     "write": env("FEEDSITE_RATE_WRITE", default="300/minute"),
+    "search": env("FEEDSITE_RATE_SEARCH", default="60/minute"),
     "read": env("FEEDSITE_RATE_READ", default="1200/minute"),
     "report": env("FEEDSITE_RATE_REPORT", default="30/hour"),
 }

@@ -10,7 +10,7 @@ from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_sche
 from rest_framework import exceptions, serializers
 from rest_framework.request import Request
 
-from accounts.api import reader_of, signed_in
+from accounts.api import UserCard, reader_of, signed_in
 from accounts.models import User
 from feedsite.openapi import PAGED
 from feedsite.rest import (
@@ -25,6 +25,7 @@ from feedsite.rest import (
     TextField,
     Time,
     body,
+    check_text,
     limit,
     parse_id,
     position,
@@ -33,7 +34,9 @@ from items import actions
 from items.hydrate import ItemBody, hydrate
 from items.models import AUTHORED, Item, ItemType, Visibility
 from items.profile import ItemPage, item_count, profile_page, replies_page, visible_item
-from items.text import TITLE_LENGTH, ContentError
+from items.search import QUERY_LENGTH, parse, search_items, search_users
+from items.tags import tag_page
+from items.text import TITLE_LENGTH, ContentError, canonical_tag
 from relations.api import user_or_404
 from relations.visibility import standing
 
@@ -250,3 +253,57 @@ class ProfileItemsView(PublicApiView):
         reader, last_id, count = reader_of(request), position(request), limit(request)
         user = user_or_404(username, reader)
         return FeedResponse(profile_page(user, reader, last_id=last_id, limit=count))
+
+
+class SearchPage(msgspec.Struct):
+    """What fits a query. `users` are on the first page, the best 20; `last_id` and `has_more` are of `items`."""
+
+    items: list[ItemBody]
+    users: list[UserCard]
+    last_id: str | None
+    has_more: bool
+
+
+Q = OpenApiParameter(
+    "q",
+    {"type": "string", "minLength": 1, "maxLength": QUERY_LENGTH},
+    required=True,
+    description='Words, all of which must be there; "phrases"; from:username; #hashtag. The last may be unfinished.',
+)
+
+
+class SearchView(PublicApiView):
+    rates: Mapping[str, str] = {"GET": "search"}
+
+    @extend_schema(operation_id="search", parameters=[Q, *PAGED], responses={200: SearchPage})
+    def get(self, request: Request) -> HttpResponse:
+        """Items that fit, newest first, and users named so."""
+        reader, last_id, count = reader_of(request), position(request), limit(request)
+        query = parse(_asked(request))
+        page = search_items(query, reader, last_id=last_id, limit=count)
+        found = search_users(query, reader) if last_id is None else []
+        users = [UserCard(str(user.pk), user.username, user.display_name, user.is_big_v) for user in found]
+        return FeedResponse(SearchPage(page.items, users, page.last_id, page.has_more))
+
+
+def _asked(request: Request) -> str:
+    values = request.query_params.getlist("q")
+    asked = values[0].strip() if len(values) == 1 else ""
+    try:
+        check_text(asked)
+    except ValueError:
+        raise serializers.ValidationError({"q": ["It holds what is no text."]}) from None
+    if not asked or len(asked) > QUERY_LENGTH:
+        raise serializers.ValidationError({"q": [f"Give one, of 1 to {QUERY_LENGTH} characters."]})
+    return asked
+
+
+class TagItemsView(PublicApiView):
+    @extend_schema(operation_id="list_tag_items", parameters=PAGED, responses={200: ItemPage})
+    def get(self, request: Request, tag: str) -> HttpResponse:
+        """What carries a hashtag (written without #, in any case and width), newest first."""
+        reader, last_id, count = reader_of(request), position(request), limit(request)
+        canonical = canonical_tag(tag)
+        if canonical is None:
+            raise exceptions.NotFound
+        return FeedResponse(tag_page(canonical, reader, last_id=last_id, limit=count))

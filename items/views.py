@@ -5,24 +5,29 @@ from typing import Any
 
 from django.contrib import messages
 from django.contrib.auth.models import AnonymousUser
-from django.core.exceptions import PermissionDenied
+from django.core.exceptions import BadRequest, PermissionDenied
 from django.http import Http404, HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
+from django.utils.http import urlencode
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_safe
 from django_htmx.http import trigger_client_event
 
 from accounts.access import signed_in
 from accounts.models import User
-from feedsite.pages import INVALID, PageRequest, limited, next_page, position, show, wants_part
+from feedsite import rates
+from feedsite.pages import INVALID, PageRequest, limited, next_page, position, show, too_many, wants_part
+from feedsite.rest import check_text
 from items import actions
 from items.forms import EditForm, ItemForm
 from items.hydrate import hydrate
 from items.models import Item, Status
 from items.profile import profile_page, replies_page
-from items.text import ContentError
-from relations.views import user_or_404
+from items.search import QUERY_LENGTH, parse, search_items, search_users
+from items.tags import tag_page
+from items.text import ContentError, canonical_tag
+from relations.views import followed_among, user_or_404
 from relations.visibility import standing
 
 FORM_METHODS = ["GET", "HEAD", "POST"]
@@ -159,3 +164,59 @@ def delete(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
         return trigger_client_event(HttpResponse(), "deleted")
     messages.success(request, _("Deleted."))
     return redirect(next_page(request) or "home")
+
+
+# --- Finding ---------------------------------------------------------------------------------------------
+FIRST_PEOPLE = 5
+ALL_PEOPLE = 50
+
+
+@require_safe
+def tag(request: PageRequest, name: str) -> HttpResponse:
+    """What carries a hashtag, newest first; every other spelling leads to the canonical one."""
+    canonical = canonical_tag(name)
+    if canonical is None:
+        raise Http404
+    if canonical != name:
+        return redirect("tag", canonical)
+    last_id = position(request)
+    page = tag_page(canonical, request.user, last_id=last_id)
+    context = {"tag": canonical, "page": page, "is_first": last_id is None}
+    return show(request, "items/tag.html", context, part="items/_more.html")
+
+
+@require_safe
+def search(request: PageRequest) -> HttpResponse:
+    """People and items that fit a query; without one, what may be asked for."""
+    last_id, asked = position(request), _asked(request)
+    if not asked or len(asked) > QUERY_LENGTH:
+        return show(request, "items/search.html", {"q": asked, "too_long": asked}, status=INVALID if asked else 200)
+    wait = rates.hit("search", str(request.user.pk or rates.address(request)))
+    if wait is not None:
+        return too_many(request, wait)
+    query = parse(asked)
+    only_people = request.GET.get("show") == "people"
+    context: dict[str, Any] = {"q": asked, "sought": query, "only_people": only_people, "is_first": last_id is None}
+    context["more"] = urlencode({"q": asked})
+    if only_people or last_id is None:
+        wanted = ALL_PEOPLE if only_people else FIRST_PEOPLE
+        found = search_users(query, request.user, limit=wanted + 1)
+        followed = followed_among(request.user, found)
+        context["people"] = [{"person": one, "following": one.pk in followed} for one in found[:wanted]]
+        context["more_people"] = not only_people and len(found) > wanted
+    if not only_people:
+        context["page"] = search_items(query, request.user, last_id=last_id)
+    return show(request, "items/search.html", context, part="" if only_people else "items/_more.html")
+
+
+def _asked(request: PageRequest) -> str:
+    """The query, without spaces around it. Raises BadRequest."""
+    values = request.GET.getlist("q")
+    if len(values) > 1:
+        raise BadRequest("q is given twice")
+    asked = values[0].strip() if values else ""
+    try:
+        check_text(asked)
+    except ValueError as error:
+        raise BadRequest(str(error)) from None
+    return asked

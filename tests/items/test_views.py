@@ -205,7 +205,7 @@ def test_nothing_that_people_write_becomes_markup(client: Client, reader: Any, p
 def test_links_are_marked_as_not_ours(client: Client, other: Any) -> None:
     item = say(other, "see https://example.org/a_long_way?x=1&y=2\nand 再见")
     page = client.get(f"/items/{item.pk}").content.decode()
-    assert '<a href="https://example.org/a_long_way?x=1&amp;y=2" rel="nofollow">' in page
+    assert '<a href="https://example.org/a_long_way?x=1&amp;y=2" rel="nofollow noopener ugc">' in page
     assert "</a>\nand 再见" in page
 
 

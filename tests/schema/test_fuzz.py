@@ -45,7 +45,7 @@ texts = st.text(st.characters(blacklist_categories=["Cs"])) | st.sampled_from(
     ["", "0", "20", "101", "-1", "1_0", "9" * 40]
 )
 raw = texts.map(quote) | st.binary(max_size=20).map(quote_from_bytes)
-queries = st.lists(st.tuples(st.sampled_from(["limit", "last_id", "since_id", "format", "x"]), texts), max_size=4)
+queries = st.lists(st.tuples(st.sampled_from(["limit", "last_id", "since_id", "q", "format", "x"]), texts), max_size=4)
 kinds = st.sampled_from(
     ["application/json"] * 5 + ["text/plain", "multipart/form-data; boundary=x", "", "a/b/c", "\x80"]
 )
@@ -77,7 +77,7 @@ def test_whatever_is_sent(path: str, method: str, ann: User, item: Item, setting
         client = APIClient()
         if signed_in:
             client.force_authenticate(ann, token="x")
-        address = path.format(username=name, item_id=name)
+        address = path.format(username=name, item_id=name, tag=name)
         response = client.generic(method.upper(), f"{address}?{urlencode(query)}", body, kind, HTTP_IDEMPOTENCY_KEY=key)
         if "/" in name or name in ("", ".", "..", "me"):  # another address
             assert response.status_code < 500

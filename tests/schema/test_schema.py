@@ -131,6 +131,9 @@ CALLS: list[tuple[str, str, Any, int]] = [
     ("get", "/items/{item_id}/replies", None, 200),
     ("post", "/items/{item_id}/report", {"reason": "spam"}, 400),
     ("delete", "/items/{item_id}", None, 204),
+    ("get", "/search?q=words", None, 200),
+    ("get", "/search?q=", None, 400),
+    ("get", "/tags/{tag}/items", None, 200),
     ("get", "/timeline/home", None, 200),
     ("get", "/timeline/home/new?since_id=1", None, 200),
     ("delete", "/auth/token", None, 204),
@@ -141,7 +144,7 @@ CALLS: list[tuple[str, str, Any, int]] = [
 def test_answers_are_as_described(
     schema: dict[str, Any], api: APIClient, item: Item, method: str, path: str, body: Any, status: int
 ) -> None:
-    address = f"/api/v1{path.format(username='ann', item_id=item.pk)}"
+    address = f"/api/v1{path.format(username='ann', item_id=item.pk, tag='words')}"
     response = getattr(api, method)(address, body) if body is not None else getattr(api, method)(address)
     assert response.status_code == status
     allowed(schema, path.partition("?")[0], method, response)
