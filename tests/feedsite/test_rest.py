@@ -269,6 +269,7 @@ def test_fields_that_cannot_be_set_on_users(api: APIClient, ann: User, field: st
 # --- Who asks --------------------------------------------------------------------------------------------
 BAD_AUTHORIZATION = ["Token", "Token x", "Token a b", "Token \xff\xfe", "Token " + "a" * 5000]
 PRIVATE = [("GET", "/users/me"), ("GET", "/timeline/home"), ("GET", "/timeline/home/new"), ("POST", "/items")]
+PRIVATE += [("PUT", "/items/1/like"), ("DELETE", "/items/1/like"), ("POST", "/items/1/repost")]
 PRIVATE += [("PATCH", "/users/me"), ("DELETE", "/auth/token"), ("PUT", "/users/ann/follow"), ("DELETE", "/items/1")]
 
 
@@ -339,6 +340,8 @@ def test_unknown_users_cannot_be_related_to(api: APIClient, name: str) -> None:
 def test_unknown_items_cannot_be_changed(api: APIClient, number: str) -> None:
     is_problem(api.patch(f"{API}/items/{number}", {"title": "a"}), 404)
     is_problem(api.delete(f"{API}/items/{number}"), 404)
+    for method, act in [("PUT", "like"), ("DELETE", "like"), ("POST", "repost")]:
+        is_problem(api.generic(method, f"{API}/items/{number}/{act}"), 404)
 
 
 @pytest.mark.parametrize(
@@ -350,6 +353,8 @@ def test_unknown_items_cannot_be_changed(api: APIClient, number: str) -> None:
         ("POST", "/timeline/home"),
         ("GET", "/auth/token"),
         ("POST", "/users/ann/follow"),
+        ("POST", "/items/1/like"),
+        ("PUT", "/items/1/repost"),
         ("FOO", "/users/me"),
         ("TRACE", "/users/me"),
     ],
