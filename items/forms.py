@@ -6,6 +6,7 @@ from typing import Any
 from django import forms
 from django.utils.translation import gettext_lazy as _
 
+from items.hydrate import ItemBody
 from items.models import Item, Visibility
 from items.text import TEXT_LENGTH, TITLE_LENGTH, ContentError, check_content
 
@@ -44,29 +45,35 @@ class ItemForm(forms.Form):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         text = self.fields["text"]
-        if self["reply_to"].value():
+        answered = str(self["reply_to"].value() or "")
+        if answered:
             text.label = _("Your reply")
+        if answered.isdecimal():  # several replies may be begun in one page
+            self.auto_id = f"reply-{answered}-%s"
         text.widget.attrs["placeholder"] = text.label
+        self.fields["visibility"].widget.attrs["aria-describedby"] = f"{self['text'].id_for_label}-audience"
 
     @classmethod
-    def fresh(cls, reply_to: Item | None = None) -> "ItemForm":
+    def fresh(cls, reply_to: ItemBody | None = None) -> "ItemForm":
         """An empty composer; a reply begins with the audience of what it answers."""
         initial: dict[str, Any] = {"key": uuid.uuid4().hex}
         if reply_to:
-            initial |= {"reply_to": reply_to.pk, "visibility": reply_to.visibility}
+            initial |= {"reply_to": reply_to.shown.id, "visibility": reply_to.shown.visibility}
         return cls(initial=initial)
 
 
 class EditForm(forms.Form):
-    """The editor of an item: its text, and its title where it has one; everything else stays."""
+    """The editor of an item: its text, its title where it has one, and who can see it; everything else stays."""
 
     title = forms.CharField(label=_("Title"), max_length=TITLE_LENGTH, required=False)
     text = TextField(label=_("Text"), required=False, widget=text_area(5))
+    visibility = forms.ChoiceField(label=_("Who can see it"), choices=AUDIENCES, required=False)
 
     def __init__(self, item: Item, data: Any = None) -> None:
         self.item = item
         # Several editors may be open in one page.
-        super().__init__(data, auto_id=f"edit-{item.pk}-%s", initial={"title": item.title, "text": item.text})
+        initial = {"title": item.title, "text": item.text, "visibility": item.visibility}
+        super().__init__(data, auto_id=f"edit-{item.pk}-%s", initial=initial)
         if not item.title:
             del self.fields["title"]
 

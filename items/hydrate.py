@@ -148,6 +148,16 @@ class ItemBody(msgspec.Struct, dict=True):
         others: int = self.__dict__.get("folded", 0)
         return others
 
+    def answers(self, sender: Sender) -> None:
+        """Note whose item this reply answers, for where the two do not stand together."""
+        self.__dict__["answered"] = sender
+
+    @property
+    def answered(self) -> Sender | None:
+        """Whose item this reply answers, where that was noted."""
+        sender: Sender | None = self.__dict__.get("answered")
+        return sender
+
     @property
     def is_edited(self) -> bool:
         return (self.modified_at - self.created_at).total_seconds() > 1

@@ -10,9 +10,9 @@ import msgspec
 from django.contrib.auth.models import AnonymousUser
 
 from accounts.models import User
-from feedsite.connections import fetch
+from feedsite.connections import fetch, id_array
 from feedsite.ids import MAX_ID
-from items.hydrate import COLUMNS, ITEMS, ItemBody, bodies
+from items.hydrate import COLUMNS, ITEMS, ItemBody, Sender, bodies
 from items.visibility import VISIBLE, original_visible, visible_alone
 
 ONE = f"SELECT {COLUMNS} FROM {ITEMS} WHERE i.id = %(item)s AND {VISIBLE}"  # noqa: S608 (constants)
@@ -20,6 +20,20 @@ PROFILE = f"""
     SELECT {COLUMNS} FROM {ITEMS}
     WHERE i.sender_id = %(owner)s AND i.reply_to_id IS NULL AND i.id < %(below)s AND {VISIBLE}
     ORDER BY i.id DESC LIMIT %(count)s
+"""  # noqa: S608
+ANSWERS = f"""
+    SELECT {COLUMNS} FROM {ITEMS}
+    WHERE i.sender_id = %(owner)s AND i.reply_to_id IS NOT NULL AND i.id < %(below)s AND {VISIBLE}
+    ORDER BY i.id DESC LIMIT %(count)s
+"""  # noqa: S608
+ABOVE = f"""
+    SELECT {COLUMNS} FROM {ITEMS} JOIN items_item reply ON i.id IN (reply.root_id, reply.reply_to_id)
+    WHERE reply.id = %(item)s AND {VISIBLE}
+    ORDER BY i.id
+"""  # noqa: S608
+SENDERS = f"""
+    SELECT i.id, s.id, s.username, s.display_name, s.is_big_v FROM items_item i
+    JOIN accounts_user s ON s.id = i.sender_id WHERE i.id = ANY(%(ids)s::bigint[]) AND {VISIBLE}
 """  # noqa: S608
 THREAD = f"""
     SELECT {COLUMNS} FROM {ITEMS}
@@ -70,6 +84,38 @@ def profile_page(owner: User, reader: User | AnonymousUser, *, last_id: int | No
     below = MAX_ID + 1 if last_id is None else last_id
     params = {"owner": owner.pk, "below": below, "reader": reader.pk or 0, "count": limit + 1}
     return page_of(fetch(PROFILE, params), reader, limit)
+
+
+def answers_page(owner: User, reader: User | AnonymousUser, *, last_id: int | None = None, limit: int = 20) -> ItemPage:
+    """The replies that `owner` wrote below `last_id` (exclusive) as far as `reader` may see them, newest first."""
+    below = MAX_ID + 1 if last_id is None else last_id
+    params = {"owner": owner.pk, "below": below, "reader": reader.pk or 0, "count": limit + 1}
+    page = page_of(fetch(ANSWERS, params), reader, limit)
+    note_answered(page.items, reader)
+    return page
+
+
+def above(reply: ItemBody, reader: User | AnonymousUser) -> list[ItemBody]:
+    """What a reply's thread is about and what it answers, as far as `reader` may see them; nothing for other items."""
+    if not reply.reply_to:
+        return []
+    return bodies(fetch(ABOVE, {"item": int(reply.id), "reader": reader.pk or 0}), reader)
+
+
+def note_answered(items: Sequence[ItemBody], reader: User | AnonymousUser, *, but: str = "") -> None:
+    """Note for those that are replies whose items they answer, as far as `reader` may see these. `but`: what needs
+    no saying, because they stand under it.
+    """
+    replies = [item for item in items if item.reply_to and item.reply_to != but]
+    if not replies:
+        return
+    ids = id_array({int(item.reply_to) for item in replies if item.reply_to})
+    senders = {
+        str(row[0]): Sender(str(row[1]), *row[2:]) for row in fetch(SENDERS, {"ids": ids, "reader": reader.pk or 0})
+    }
+    for item in replies:
+        if item.reply_to in senders:
+            item.answers(senders[item.reply_to])
 
 
 def replies_page(

@@ -1,4 +1,4 @@
-"""The pages of items: profiles, one item with its replies, and publishing, editing and deleting."""
+"""The pages of items: profiles, one item with its replies, and what people do with them."""
 
 import uuid
 from typing import Any
@@ -11,19 +11,21 @@ from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils.http import urlencode
 from django.utils.translation import gettext as _
-from django.views.decorators.http import require_http_methods, require_safe
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
 from django_htmx.http import trigger_client_event
 
 from accounts.access import signed_in
 from accounts.models import User
 from feedsite import rates
+from feedsite.ids import MAX_ID
 from feedsite.pages import INVALID, PageRequest, limited, next_page, position, show, too_many, wants_part
 from feedsite.rest import check_text
 from items import actions
+from items.actions import BREADTH
 from items.forms import EditForm, ItemForm
-from items.hydrate import hydrate
-from items.models import Item, Status
-from items.profile import profile_page, replies_page
+from items.hydrate import ItemBody, hydrate
+from items.models import Item, Status, Visibility
+from items.profile import above, answers_page, note_answered, profile_page, replies_page, visible_item
 from items.search import QUERY_LENGTH, parse, search_items, search_users
 from items.tags import tag_page
 from items.text import ContentError, canonical_tag
@@ -50,13 +52,33 @@ def own_item(item_id: int, reader: User) -> Item:
     return item
 
 
+def body_or_404(item_id: int, reader: User | AnonymousUser) -> ItemBody:
+    """The item as pages show it, as far as `reader` may see it; else the same page as for an id that never was."""
+    body = visible_item(item_id, reader) if item_id <= MAX_ID else None
+    if body is None:
+        raise Http404
+    return body
+
+
+# --- Reading ---------------------------------------------------------------------------------------------
 @require_safe
 def profile(request: PageRequest, username: str) -> HttpResponse:
     """Who a user is, how one stands to them, and what they published."""
+    return _profile(request, username, "posts")
+
+
+@require_safe
+def profile_replies(request: PageRequest, username: str) -> HttpResponse:
+    """The same with what they answered to others."""
+    return _profile(request, username, "replies")
+
+
+def _profile(request: PageRequest, username: str, tab: str) -> HttpResponse:
     person = user_or_404(username, request.user)
     last_id = position(request)
-    page = profile_page(person, request.user, last_id=last_id)
-    context = {"person": person, "page": page, "is_first": last_id is None}
+    read = profile_page if tab == "posts" else answers_page
+    page = read(person, request.user, last_id=last_id)
+    context = {"person": person, "page": page, "is_first": last_id is None, "tab": tab}
     if wants_part(request):
         return show(request, "items/_more.html", context)
     context["stands"] = standing(person, request.user)
@@ -65,41 +87,55 @@ def profile(request: PageRequest, username: str) -> HttpResponse:
 
 @require_safe
 def show_item(request: PageRequest, item_id: int) -> HttpResponse:
-    """One item, whole, and its replies."""
-    shown = item_or_404(item_id, request.user)
-    body = hydrate([shown.pk], request.user)[0]
+    """One item, whole, with what it answers above it and the replies to it below."""
+    item = body_or_404(item_id, request.user)
     last_id = position(request)
     if wants_part(request) and last_id is None:
-        return show(request, "items/_item.html", {"item": body})
-    page = replies_page(body, request.user, last_id=last_id)
-    context = {"item": body, "page": page, "is_first": last_id is None, "form": ItemForm.fresh(shown)}
-    return show(request, "items/item.html", context, part="items/_more.html")
+        note_answered([item], request.user)
+        return show(request, "items/_item.html", {"item": item})
+    page = replies_page(item, request.user, last_id=last_id)
+    note_answered(page.items, request.user, but=item.shown.id)
+    context = {"item": item, "page": page, "is_first": last_id is None, "in_thread": True}
+    if wants_part(request):
+        return show(request, "items/_more.html", context)
+    context |= {"above": above(item, request.user), "form": ItemForm.fresh(item)}
+    return show(request, "items/item.html", context)
 
 
+# --- Publishing ------------------------------------------------------------------------------------------
 @signed_in
 @limited("publish")
 @require_http_methods(FORM_METHODS)
 def publish(request: PageRequest, reader: User) -> HttpResponse:
-    """Publish a post or a reply. The feeds of the page hear of it by the event `published`."""
+    """Publish a post or a reply. The feeds of the page hear of it by the event `published`; a reply that was written
+    in place takes the place of its composer.
+    """
     if request.method != "POST":
-        return show(request, "items/publish.html", {"form": ItemForm.fresh()})
+        answered_id = position(request, "reply_to")
+        answered = body_or_404(answered_id, reader) if answered_id is not None else None
+        form = ItemForm.fresh(answered)
+        form.fields["text"].widget.attrs["autofocus"] = True
+        context = {"form": form, "answered": answered, "next": next_page(request)}
+        return show(request, "items/publish.html", context, part="items/_composer.html")
     form = ItemForm(request.POST)
     if form.is_valid():
         fields: dict[str, Any] = form.cleaned_data
-        root = item_or_404(fields["reply_to"], reader) if fields["reply_to"] is not None else None
+        answered_item = item_or_404(fields["reply_to"], reader) if fields["reply_to"] is not None else None
         try:
-            new = _publish(reader, root, fields)
+            new = _publish(reader, answered_item, fields)
         except ContentError:
             form.add_error("text", _("This is too long."))
         else:
             is_held = new.status == Status.IN_REVIEW
-            if is_held and (root or not wants_part(request)):
-                _say_held(request)
-            if root:
-                return redirect(_place_of(new, root, reader))
             if wants_part(request):
+                if answered_item:
+                    return _replied(request, new, reader)
                 composer = show(request, "items/_composer.html", {"form": ItemForm.fresh()})
                 return trigger_client_event(composer, "held" if is_held else "published")
+            if is_held:
+                _say_held(request)
+            if answered_item:
+                return redirect(_place_of(new, reader))
             return redirect(next_page(request) or reverse("item", args=[new.pk]))
     context = {"form": form, "next": next_page(request)}
     return show(request, "items/publish.html", context, part="items/_composer.html", status=INVALID)
@@ -109,12 +145,12 @@ def _say_held(request: PageRequest) -> None:
     messages.info(request, _("Your post is being looked at before it appears."))
 
 
-def _publish(reader: User, root: Item | None, fields: dict[str, Any]) -> Item:
+def _publish(reader: User, answered: Item | None, fields: dict[str, Any]) -> Item:
     post: dict[str, Any] = {
         "sender": reader,
         "content": {"text": fields["text"]},
         "visibility": fields["visibility"],
-        "reply_to": root,
+        "reply_to": answered,
     }
     try:
         return actions.publish(**post, idempotency_key=fields["key"])
@@ -123,22 +159,91 @@ def _publish(reader: User, root: Item | None, fields: dict[str, Any]) -> Item:
         return actions.publish(**post, idempotency_key=uuid.uuid4().hex)
 
 
-def _place_of(reply: Item, root: Item, reader: User) -> str:
-    """The address of the root's page where it shows the reply."""
-    first = replies_page(hydrate([root.pk], reader)[0], reader)
+def _replied(request: PageRequest, reply: Item, reader: User) -> HttpResponse:
+    """The reply for the page that it was written in, and the footers that count it, wherever they stand there."""
+    counted = sorted({pk for pk in (reply.reply_to_id, reply.root_id) if pk})
+    new, *counting = hydrate([reply.pk, *counted], reader)
+    part = show(request, "items/_replied.html", {"item": new, "counting": counting, "in_thread": True})
+    return trigger_client_event(part, "held" if reply.status == Status.IN_REVIEW else "replied")
+
+
+def _place_of(reply: Item, reader: User) -> str:
+    """The address of its thread's page where that shows the reply."""
+    root = visible_item(reply.root_id or 0, reader)
+    if root is None:
+        return reverse("item", args=[reply.pk])
+    first = replies_page(root, reader)
     query = "" if str(reply.pk) in {one.id for one in first.items} else f"?last_id={reply.pk - 1}"
-    return f"{reverse('item', args=[root.pk])}{query}#item-{reply.pk}"
+    return f"{reverse('item', args=[reply.root_id])}{query}#item-{reply.pk}"
 
 
+# --- Liking and reposting --------------------------------------------------------------------------------
+@require_POST
+@signed_in
+@limited("write")
+def like(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
+    """Like an item, or of a repost its original; again changes nothing."""
+    item = item_or_404(item_id, reader)
+    actions.like(user=reader, item=item)
+    return _acted(request, item, reader)
+
+
+@require_POST
+@signed_in
+@limited("write")
+def unlike(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
+    """Take a like back; again changes nothing."""
+    item = item_or_404(item_id, reader)
+    actions.unlike(user=reader, item=item)
+    return _acted(request, item, reader)
+
+
+@require_POST
+@signed_in
+@limited("publish")
+def repost(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
+    """Show an item to one's own followers; again changes nothing."""
+    item = item_or_404(item_id, reader)
+    actions.repost(sender=reader, item=item)
+    return _acted(request, item, reader)
+
+
+@require_POST
+@signed_in
+@limited("write")
+def undo_repost(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
+    """Delete one's own repost of an item; again changes nothing."""
+    item = item_or_404(item_id, reader)
+    actions.undo_repost(sender=reader, item=item)
+    return _acted(request, item, reader)
+
+
+def _acted(request: PageRequest, item: Item, reader: User) -> HttpResponse:
+    """Back to where one was; where htmx asks, the footers of the item, wherever they stand in the page."""
+    shown = item.repost_of_id or item.pk
+    if not wants_part(request):
+        return redirect(next_page(request) or reverse("item", args=[shown]))
+    return show(request, "items/_acts.html", {"item": hydrate([shown], reader)[0], "out_of_band": True})
+
+
+# --- Editing and deleting --------------------------------------------------------------------------------
 @signed_in
 @limited("write")
 @require_http_methods(FORM_METHODS)
 def edit(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
     """Change what one's own item says."""
     own = own_item(item_id, reader)
+    if own.repost_of_id:  # it says nothing that could be edited
+        raise PermissionDenied
     form = EditForm(own, request.POST or None)
     if form.is_valid():
-        own = actions.edit(item=own, title=form.cleaned_data.get("title"), content=form.content)
+        fields = form.cleaned_data
+        visibility = Visibility(fields["visibility"] or own.visibility)
+        if BREADTH.index(visibility) < BREADTH.index(Visibility(own.visibility)):
+            actions.change_visibility(item=own, visibility=visibility)  # before anybody sees the new words
+        own = actions.edit(item=own, title=fields.get("title"), content=form.content)
+        actions.change_visibility(item=own, visibility=visibility)
+        own.refresh_from_db(fields=["status"])
         is_held = own.status == Status.IN_REVIEW
         if wants_part(request):
             part = show(request, "items/_item.html", {"item": hydrate([own.pk], reader)[0]})
@@ -206,6 +311,7 @@ def search(request: PageRequest) -> HttpResponse:
         context["more_people"] = not only_people and len(found) > wanted
     if not only_people:
         context["page"] = search_items(query, request.user, last_id=last_id)
+        note_answered(context["page"].items, request.user)
     return show(request, "items/search.html", context, part="" if only_people else "items/_more.html")
 
 

@@ -18,7 +18,7 @@ from django.db import connection, transaction
 
 from accounts.models import Level, User
 from feedsite import ids
-from items.models import Item, Visibility
+from items.models import Item, ItemCounts, ItemType, Like, Visibility
 from items.search import copy_index
 from relations.models import Follow
 
@@ -26,6 +26,9 @@ SEED = 2608
 DAYS = 6
 POSTS_PER_USER = 7
 REPLY_SHARE = 0.25
+NESTED_SHARE = 0.4
+"""Of the replies, those that answer another reply."""
+REPOST_SHARE = 0.1
 SMALLEST, LARGEST = 6, 20_000
 """Users. Six are the named ones and a few others; beyond 20,000 `manage.py load` is the better way."""
 
@@ -236,6 +239,7 @@ class Demo:
     users: int
     follows: int
     items: int
+    likes: int
 
 
 class NotEmptyError(Exception):
@@ -256,7 +260,9 @@ def make(*, size: int = 60) -> Demo:
     users = _people(chance, size, now, {login.username: login.password for login in logins})
     follows = _follows(chance, users, now)
     items = _items(chance, users, now)
-    return Demo(logins, len(users), follows, items)
+    likes = _likes(chance, users, items, now)
+    _counts(items, likes)
+    return Demo(logins, len(users), follows, len(items), len(likes))
 
 
 def _password() -> str:
@@ -328,35 +334,86 @@ def _follows(chance: random.Random, users: list[User], now: datetime) -> int:
     return len(follows)
 
 
-def _items(chance: random.Random, users: list[User], now: datetime) -> int:
-    """Posts and replies over the last days, none held back for fan-out: windows are built when they are read."""
+def _items(chance: random.Random, users: list[User], now: datetime) -> list[Item]:
+    """Posts, replies and reposts over the last days, none held back for fan-out: windows are built when they are
+    read.
+    """
     count = len(users) * POSTS_PER_USER
     # More and more towards now; the last is a few minutes old. Distinct milliseconds, so that sequence 0 will do.
     ages = sorted({int(chance.random() ** 1.4 * DAYS * 86_400_000) + 180_000 for _ in range(count)}, reverse=True)
     eager = chance.choices(users, [2.0 if user.username in NAMED else chance.random() for user in users], k=len(ages))
     voices = Voices(chance)
     items: list[Item] = []
-    roots: list[Item] = []
+    said: list[Item] = []
+    replies: list[Item] = []
+    reposted: dict[int, set[int]] = {}
     for age, sender in zip(ages, eager, strict=True):
         moment = now - timedelta(milliseconds=age)
-        root = chance.choice(roots[-40:]) if roots and chance.random() < REPLY_SHARE else None
-        text = voices.reply() if root else voices.post(sender)
-        visibility = Visibility.PUBLIC if root or sender.is_big_v else _visibility(chance)
-        item = Item(
-            id=ids.compose(moment, 0),
-            sender=sender,
-            content={"text": text},
-            visibility=visibility,
-            reply_to=root,
-            root=root,
-            modified_at=moment,
-        )
+        item = Item(id=ids.compose(moment, 0), sender=sender, modified_at=moment)
+        what = chance.random()
+        if said and what < REPOST_SHARE and (original := _liked_by_all(chance, sender, said, reposted)):
+            item.type, item.repost_of = ItemType.REPOST, original
+        elif said and what > 1 - REPLY_SHARE:
+            nested = replies and chance.random() < NESTED_SHARE
+            item.reply_to = chance.choice(replies[-20:] if nested else said[-40:])
+            item.root = item.reply_to.root or item.reply_to
+            item.content = {"text": voices.reply()}
+            replies.append(item)
+        else:
+            item.content = {"text": voices.post(sender)}
+            item.visibility = Visibility.PUBLIC if sender.is_big_v else _visibility(chance)
+            if item.visibility == Visibility.PUBLIC:
+                said.append(item)
         items.append(item)
-        if not root and visibility == Visibility.PUBLIC:
-            roots.append(item)
     Item.objects.bulk_create(items, batch_size=2000)
-    copy_index((item.pk, item.title, item.text) for item in items)
-    return len(items)
+    copy_index((item.pk, item.title, item.text) for item in items if not item.repost_of)
+    return items
+
+
+def _liked_by_all(chance: random.Random, sender: User, said: list[Item], reposted: dict[int, set[int]]) -> Item | None:
+    """What `sender` reposts: rather what others have reposted too, so that homes have something to fold."""
+    recent = [item for item in said[-25:] if item.sender != sender and sender.pk not in reposted.get(item.pk, ())]
+    again = [item for item in recent if item.pk in reposted]
+    if not recent:
+        return None
+    original = chance.choice(again if again and chance.random() < 0.7 else recent)
+    reposted.setdefault(original.pk, set()).add(sender.pk)
+    return original
+
+
+def _likes(chance: random.Random, users: list[User], items: list[Item], now: datetime) -> list[Like]:
+    """A few for most of what is public, many for some of it; each after what it likes."""
+    likes = []
+    for item in items:
+        if item.repost_of or item.visibility != Visibility.PUBLIC:
+            continue
+        count = int(chance.paretovariate(1.2 if item.reply_to else 0.8)) - 1
+        age = now - item.modified_at
+        likes += [
+            Like(user=user, item=item, created_at=item.modified_at + age * chance.random())
+            for user in chance.sample(users, min(count, len(users) // 2, 500))
+            if user != item.sender
+        ]
+    likes.sort(key=lambda like: like.created_at)  # lists are read newest first by id
+    return Like.objects.bulk_create(likes, batch_size=5000)
+
+
+def _counts(items: list[Item], likes: list[Like]) -> None:
+    """What the verbs of items.actions would have counted."""
+    counted: dict[int, ItemCounts] = {}
+
+    def of(item_id: int) -> ItemCounts:
+        return counted.setdefault(item_id, ItemCounts(item_id=item_id))
+
+    for like in likes:
+        of(like.item_id).likes += 1
+    for item in items:
+        if item.repost_of_id:
+            of(item.repost_of_id).reposts += 1
+        if item.reply_to_id and item.root_id:
+            for above in {item.reply_to_id, item.root_id}:
+                of(above).replies += 1
+    ItemCounts.objects.bulk_create(counted.values(), batch_size=5000)
 
 
 def _visibility(chance: random.Random) -> Visibility:

@@ -180,6 +180,17 @@ PAGES: dict[str, list[Shows]] = {
         Shows(lambda world: "/@sender", ("post",)),
         Shows(lambda world: "/@author", ("repost",)),
     ],
+    "profile_replies": [
+        Shows(lambda world: "/@sender/replies", ("reply",)),
+        Shows(lambda world: "/@author/replies", ("answered",)),
+    ],
+    "publish": [
+        Shows(
+            lambda world: f"/items/new?reply_to={world.post.pk}",
+            ("post",),
+            lambda relation, kind: relation != "anonymous",
+        )
+    ],
     "item": [
         Shows(lambda world: f"/items/{world.post.pk}", ("post", "answered"), by_id=True),
         Shows(lambda world: f"/items/{world.reply.pk}", ("reply",), by_id=True),
@@ -205,7 +216,10 @@ PAGES_WITHOUT = {
     "logout": "",
     "language": "",
     "settings": "",
-    "publish": "the composer",
+    "like": "a footer or 404 (items/test_views.py)",
+    "unlike": "the same",
+    "repost": "the same",
+    "undo_repost": "the same",
     "followers": "people",
     "following": "people",
     "relate": "people",

@@ -67,6 +67,12 @@ class Visitor:
         self.page.get_by_label("What is new?").fill(text)
         self.page.get_by_role("button", name="Publish").click()
 
+    def choose(self, name: str, text: str = "") -> None:
+        """Choose from the menu of the first card that holds `text`."""
+        card = self.page.locator("article").filter(has_text=text).first
+        card.locator("summary").click()
+        card.locator(".menu-items").get_by_text(name).click()
+
     def shown(self) -> list[str]:
         """The texts of the page's feed, from its top."""
         texts: list[str] = self.page.locator("[role=feed] article .text").all_inner_texts()

@@ -126,11 +126,11 @@ def test_editing(visit: Visit, reader: Any, javascript: bool) -> None:
     say(reader, "befor")
     visitor = visit(java_script_enabled=javascript)
     visitor.log_in(reader)
-    visitor.page.get_by_role("link", name="Edit", exact=True).click()
+    visitor.choose("Edit")
     visitor.page.get_by_role("link", name="Cancel").click()
     expect(visitor.page.get_by_text("befor")).to_be_visible()
     visitor.goto("/")
-    visitor.page.get_by_role("link", name="Edit", exact=True).click()
+    visitor.choose("Edit")
     visitor.page.get_by_role("main").get_by_label("Text").fill("before\nand after")
     visitor.page.get_by_role("button", name="Save").click()
     expect(visitor.page.get_by_text("and after")).to_be_visible()
@@ -144,7 +144,7 @@ def test_deleting(visit: Visit, reader: Any, author: Any, javascript: bool) -> N
     visitor = visit(java_script_enabled=javascript)
     visitor.log_in(reader)
     visitor.page.on("dialog", lambda dialog: dialog.accept())
-    visitor.page.get_by_role("link", name="Delete").click()
+    visitor.choose("Delete")
     if not javascript:
         visitor.page.get_by_role("button", name="Delete").click()
     expect(visitor.page.get_by_role("status").get_by_text("Deleted.")).to_be_visible()
@@ -158,7 +158,7 @@ def test_a_declined_question_deletes_nothing(visit: Visit, reader: Any) -> None:
     visitor = visit()
     visitor.log_in(reader)
     visitor.page.on("dialog", lambda dialog: dialog.dismiss())
-    visitor.page.get_by_role("link", name="Delete").click()
+    visitor.choose("Delete")
     visitor.goto("/")
     assert visitor.shown() == ["stays"]
 

@@ -8,7 +8,8 @@ import pytest
 from django.test import Client
 from pytest_django import Settings
 
-from items.actions import publish
+from accounts.models import User
+from items.actions import delete, like, publish, repost, undo_repost
 from items.models import Item, Status
 from items.templatetags.reading import ago
 from items.text import TEXT_LENGTH
@@ -146,6 +147,194 @@ def test_nobody_replies_to_what_they_do_not_see(client: Client, reader: Any, oth
     assert Item.objects.count() == 1
 
 
+def test_a_reply_to_a_reply_is_found_in_the_thread_of_its_root(client: Client, reader: Any, other: Any) -> None:
+    root = say(other, "root")
+    answered = say(other, "first", reply_to=root)
+    response = client.post("/items/new", composed("nested", reply_to=answered.pk))
+    nested = answered.replies.get()
+    assert response["Location"] == f"/items/{root.pk}#item-{nested.pk}"
+    page = client.get(f"/items/{root.pk}").content.decode()
+    assert page.count("replying to @other") == 1
+    assert f'href="/items/{answered.pk}">replying to @other' in page
+
+
+def test_a_reply_stands_under_what_it_is_about(client: Client, reader: Any, other: Any) -> None:
+    root = say(other, "the root")
+    first = say(reader, "the first", reply_to=root)
+    second = say(other, "the second", reply_to=first)
+    third = say(reader, "the third", reply_to=second)
+    say(other, "beneath", reply_to=third)
+    response = client.get(f"/items/{third.pk}")
+    assert [item.text for item in response.context["above"]] == ["the root", "the second"]
+    assert [item.text for item in response.context["page"].items] == ["beneath"]
+    page = response.content.decode()
+    assert "What lies between" in page
+    assert "the first" not in page
+    assert [item.text for item in client.get(f"/items/{first.pk}").context["above"]] == ["the root"]
+    assert "What lies between" not in client.get(f"/items/{second.pk}").content.decode()
+
+
+def test_what_a_reply_answers_is_hidden_where_the_reader_may_not_see_it(
+    client: Client, reader: Any, other: Any
+) -> None:
+    root = say(other, "the root")
+    third = UserFactory.create(username="third")
+    hidden = say(third, "the hidden", reply_to=root)
+    reply = say(reader, "mine", reply_to=hidden)
+    block(blocker=third, blocked=reader)
+    for address in (f"/items/{root.pk}", f"/items/{reply.pk}", "/@reader/replies"):
+        page = client.get(address).content.decode()
+        assert "mine" in page
+        assert "third" not in page
+        assert "the hidden" not in page
+
+
+def test_the_composer_of_a_reply_begins_with_what_it_answers(client: Client, reader: Any, other: Any) -> None:
+    follow(follower=reader, followee=other)
+    answered = say(other, "for few", visibility="followers")
+    page = client.get("/items/new", {"reply_to": answered.pk}).content.decode()
+    assert "for few" in page
+    part = client.get("/items/new", {"reply_to": answered.pk}, **PART).content.decode()
+    assert "<html" not in part
+    for form in (page, part):
+        assert f'name="reply_to" value="{answered.pk}"' in form
+        assert '<option value="followers" selected>' in form
+    hidden = say(other, visibility="self")
+    nobody = client.get("/items/new", {"reply_to": 7})
+    for gone in (hidden.pk, 2**53 - 1):
+        response = client.get("/items/new", {"reply_to": gone})
+        assert (response.status_code, response.content) == (404, nobody.content)
+    for bad in ("abc", "0", "-1", "1.5", str(2**60), "1_0"):
+        assert client.get("/items/new", {"reply_to": bad}).status_code == 400
+    reposted, _ = repost(sender=other, item=say(other, "original"))
+    assert "original" in client.get("/items/new", {"reply_to": reposted.pk}).content.decode()
+
+
+def test_replying_in_place_gives_the_reply_and_the_counts(client: Client, reader: Any, other: Any) -> None:
+    root = say(other, "root")
+    answered = say(other, "first", reply_to=root)
+    response = client.post("/items/new", composed("nested", reply_to=answered.pk), **PART)
+    part = response.content.decode()
+    assert response["HX-Trigger"] == '{"replied": {}}'
+    assert part.count("<article") == 1
+    assert "nested" in part
+    for item, count in ((root, 2), (answered, 1)):
+        assert f'hx-swap-oob="outerHTML:.acts-{item.pk}"' in part
+        assert item.replies.count() == 1
+        assert counts_of(client, item)["replies"] == count
+    refused = client.post("/items/new", composed("", reply_to=answered.pk), **PART)
+    assert refused.status_code == 422
+    assert f'name="reply_to" value="{answered.pk}"' in refused.content.decode()
+
+
+@pytest.mark.parametrize("garbage", ["abc", "%s", "<script>", "1" * 400])
+def test_a_broken_reply_is_refused(client: Client, reader: Any, garbage: str) -> None:
+    for headers in ({}, PART):
+        response = client.post("/items/new", composed(reply_to=garbage), **headers)
+        assert response.status_code in (404, 422)
+        assert "<script>" not in response.content.decode()
+
+
+# --- Liking and reposting --------------------------------------------------------------------------------
+def counts_of(client: Client, item: Item) -> Any:
+    return client.get(f"/api/v1/items/{item.pk}").json()["counts"]
+
+
+@pytest.mark.parametrize(("do", "undo", "kind"), [("like", "unlike", "likes"), ("repost", "undo-repost", "reposts")])
+def test_acting_on_an_item(client: Client, reader: Any, other: Any, do: str, undo: str, kind: str) -> None:
+    item = say(other)
+    name = do.replace("-", "_")
+    for verb, count, pressed in ((do, 1, "true"), (do, 1, "true"), (undo, 0, "false"), (undo, 0, "false")):
+        assert client.post(f"/items/{item.pk}/{verb}")["Location"] == f"/items/{item.pk}"
+        back = client.post(f"/items/{item.pk}/{verb}", {"next": "/?last_id=7#item-7"})
+        assert back["Location"] == "/?last_id=7#item-7"
+        assert client.post(f"/items/{item.pk}/{verb}", {"next": "https://evil.example/"})["Location"] != "https://evil"
+        assert counts_of(client, item)[kind] == count
+        part = client.post(f"/items/{item.pk}/{verb}", **PART).content.decode()
+        assert f'hx-swap-oob="outerHTML:.acts-{item.pk}"' in part
+        assert re.search(rf'data-act="{name}"[^>]* aria-pressed="{pressed}"', part)
+        for address in ("/", f"/items/{item.pk}", "/@other"):
+            follow(follower=reader, followee=other)
+            assert re.search(rf'data-act="{name}"[^>]* aria-pressed="{pressed}"', client.get(address).content.decode())
+
+
+def test_acting_on_a_repost_acts_on_its_original(client: Client, reader: Any, other: Any) -> None:
+    original = say(UserFactory.create(username="writer"), "the original")
+    reposted, _ = repost(sender=other, item=original)
+    for verb, kind in (("like", "likes"), ("repost", "reposts")):
+        before = counts_of(client, original)[kind]
+        assert client.post(f"/items/{reposted.pk}/{verb}")["Location"] == f"/items/{original.pk}"
+        assert counts_of(client, original)[kind] == before + 1
+    assert Item.objects.get(sender=reader).repost_of == original
+
+
+@pytest.mark.parametrize("verb", ["like", "unlike", "repost", "undo-repost"])
+def test_nobody_acts_on_what_they_do_not_see(client: Client, reader: Any, other: Any, verb: str) -> None:
+    hidden, gone = say(other, visibility="self"), say(other)
+    delete(item=gone)
+    nobody = client.post(f"/items/7/{verb}")
+    for item_id in (hidden.pk, gone.pk, 10**30):
+        response = client.post(f"/items/{item_id}/{verb}")
+        assert (response.status_code, response.content) == (404, nobody.content)
+    item = say(other)
+    assert client.get(f"/items/{item.pk}/{verb}").status_code == 405
+    client.logout()
+    assert client.post(f"/items/{item.pk}/{verb}")["Location"] == "/login"
+    assert client.post(f"/items/{item.pk}/{verb}", **PART)["HX-Redirect"] == "/login"
+    assert counts_of(client, item) == {"likes": 0, "replies": 0, "reposts": 0}
+
+
+@pytest.mark.parametrize(("verb", "scope"), [("like", "write"), ("unlike", "write"), ("repost", "publish")])
+def test_acting_is_limited_together_with_the_api(
+    client: Client, reader: Any, other: Any, settings: Settings, verb: str, scope: str
+) -> None:
+    settings.RATES = settings.RATES | {scope: "2/minute"}
+    item = say(other)
+    method, name = ("PUT", "like") if scope == "write" else ("POST", "repost")
+    client.generic(method, f"/api/v1/items/{item.pk}/{name}", content_type="application/json")
+    assert client.post(f"/items/{item.pk}/{verb}").status_code == 302
+    response = client.post(f"/items/{item.pk}/{verb}", **PART)
+    assert response.status_code == 429
+    assert int(response["Retry-After"]) > 0
+
+
+def test_a_repost_shows_its_original_as_a_card_of_its_own(client: Client, reader: Any, other: Any) -> None:
+    writer = UserFactory.create(username="writer", display_name="The Writer")
+    original = say(writer, "the original")
+    repost(sender=other, item=original)
+    follow(follower=reader, followee=other)
+    page = client.get("/").content.decode()
+    assert '<a href="/@other">other</a> reposted' in page
+    assert "The Writer" in page
+    assert page.count("the original") == 1
+    repost(sender=UserFactory.create(username="third"), item=original)
+    repost(sender=reader, item=original)
+    follow(follower=reader, followee=user("third"))
+    page = client.get("/").content.decode()
+    assert "You and 2 others reposted" in page
+    assert page.count("the original") == 1
+    assert f'action="/items/{original.pk}/undo-repost"' in page
+    undo_repost(sender=reader, item=original)
+    page = client.get("/").content.decode()
+    assert '<a href="/@third">third</a> and 1 other reposted' in page
+    client.cookies["language"] = "zh-hans"
+    assert "和另外 1 人转发了" in client.get("/").content.decode()
+
+
+def user(username: str) -> Any:
+    return User.objects.get(username=username)
+
+
+def test_strangers_see_counts_and_are_led_to_the_login(client: Client, other: Any) -> None:
+    item = say(other)
+    like(user=other, item=item)
+    page = client.get(f"/items/{item.pk}").content.decode()
+    assert f'href="/login?next=%2Fitems%2F{item.pk}"' in page
+    assert '<span class="number">1</span>' in page
+    assert "undo-repost" not in page
+    assert '<form class="acts' not in page
+
+
 # --- Reading ---------------------------------------------------------------------------------------------
 def test_profiles_and_items_are_public(client: Client, other: Any) -> None:
     item = say(other, "for everybody")
@@ -223,12 +412,39 @@ def test_profiles_and_items_cost_the_same_for_few_and_many(client: Client, reade
         for _ in range(count):
             say(other)
             say(UserFactory.create(), reply_to=root)
-        for address in ("/@other", f"/items/{root.pk}"):
+            nested = say(other, reply_to=say(UserFactory.create(), reply_to=root))
+            like(user=reader, item=nested)
+            repost(sender=other, item=say(UserFactory.create()))
+        addresses = ("/@other", "/@other/replies", f"/items/{root.pk}", f"/items/{nested.pk}")
+        for address in addresses:
             with statements() as seen:
                 client.get(address)
             costs.append(len(seen))
-    assert costs[:2] == costs[2:]
-    assert max(costs) <= 6  # session, user, whose profile, ids, bodies, how one stands
+    assert costs[:4] == costs[4:]
+    assert max(costs) <= 6  # session, user, whose profile, items, how one stands, whom the replies answer
+
+
+def test_replies_have_a_tab_of_their_own(client: Client, reader: Any, other: Any) -> None:
+    root = say(reader, "the root")
+    for number in range(25):
+        say(other, f"answer {number}.", reply_to=root)
+    say(other, "a post")
+    seen: list[str] = []
+    last_id: str | None = ""
+    part: Any = {}
+    while last_id is not None:
+        response = client.get("/@other/replies", {"last_id": last_id}, **part)
+        page = response.content.decode()
+        seen += re.findall(r"answer (\d+)\.", page)
+        assert "a post" not in page
+        assert "replying to @reader" in page
+        shown = response.context["page"]
+        last_id, part = (shown.last_id if shown.has_more else None), PART
+    assert seen == [str(number) for number in reversed(range(25))]
+    assert "answer" not in client.get("/@other").content.decode()
+    block(blocker=reader, blocked=other)
+    assert "answer" not in client.get("/@other/replies").content.decode()
+    assert client.get("/@nobody/replies").status_code == 404
 
 
 # --- Editing and deleting ----------------------------------------------------------------------------------
@@ -238,6 +454,20 @@ def test_editing_changes_the_text_and_keeps_the_rest(client: Client, reader: Any
     assert client.post(f"/items/{item.pk}/edit", {"text": "before\r\nafter"})["Location"] == f"/items/{item.pk}"
     item.refresh_from_db()
     assert item.content == {"text": "before\nafter", "url": "https://example.org/", "extra": [1]}
+
+
+def test_editing_who_can_see_it(client: Client, reader: Any, other: Any) -> None:
+    item = say(reader, "for all")
+    address = f"/items/{item.pk}/edit"
+    for visibility in ("self", "mutuals", "public", "followers"):
+        client.post(address, {"text": f"for {visibility}", "visibility": visibility})
+        item.refresh_from_db()
+        assert (item.text, item.visibility) == (f"for {visibility}", visibility)
+        assert f'<option value="{visibility}" selected>' in client.get(address).content.decode()
+    assert client.post(address, {"text": "x", "visibility": "everybody"}).status_code == 422
+    reposted, _ = repost(sender=reader, item=say(other))
+    for method in (client.get, client.post):
+        assert method(f"/items/{reposted.pk}/edit").status_code == 403
 
 
 def test_editing_in_place(client: Client, reader: Any) -> None:

@@ -2,6 +2,7 @@
 
 import io
 import stat
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,9 @@ from django.db.models import Count, F
 from django.utils import timezone
 
 from accounts.models import User
-from items.models import Item
+from items.models import CountChange, Item, ItemCounts, Like
 from relations.models import Follow, FollowerCountChange
+from timeline.home import home_page
 from timeline.models import Delivery
 
 pytestmark = pytest.mark.django_db
@@ -62,6 +64,30 @@ def test_it_looks_like_a_community() -> None:
     assert any("。" in item.text for item in Item.objects.all())
     for user in User.objects.all():
         user.full_clean()
+
+
+def test_counts_are_what_the_verbs_would_have_counted() -> None:
+    demo()
+    likes = Counter(Like.objects.values_list("item", flat=True))
+    reposts = Counter(Item.objects.exclude(repost_of=None).values_list("repost_of", flat=True))
+    replies: Counter[int] = Counter()
+    for reply in Item.objects.exclude(reply_to=None):
+        replies.update({reply.reply_to_id, reply.root_id})
+    assert not CountChange.objects.exists()
+    counted = {counts.pk: (counts.likes, counts.replies, counts.reposts) for counts in ItemCounts.objects.all()}
+    truth = {pk: (likes[pk], replies[pk], reposts[pk]) for pk in {*likes, *replies, *reposts}}
+    assert counted == truth
+
+
+def test_people_answer_each_other_and_agree() -> None:
+    demo()
+    assert Item.objects.filter(reply_to__reply_to__isnull=False).count() > 10
+    assert not Item.objects.filter(reply_to__isnull=False).exclude(root__reply_to=None).exists()
+    assert not Item.objects.filter(repost_of__sender=F("sender")).exists()
+    assert not Like.objects.filter(created_at__lt=F("item__created_at")).exists()
+    home = home_page(User.objects.get(username="mira"), limit=100)
+    assert max(item.others for item in home.items) > 0
+    assert sum(bool(item.repost_of) for item in home.items) > 3
 
 
 def test_the_logins_work_and_are_for_their_owner_only(data_dir: Path) -> None:

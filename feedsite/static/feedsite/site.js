@@ -15,6 +15,7 @@ function say(text) {
 // --- Outcomes
 document.body.addEventListener("published", () => say(toast.dataset.published));
 document.body.addEventListener("held", () => say(toast.dataset.held));
+document.body.addEventListener("replied", () => say(toast.dataset.published));
 document.body.addEventListener("deleted", (event) => {
   say(toast.dataset.deleted);
   // The focus was on what is about to go: it moves on to a neighbour, not to the top of the page.
@@ -29,6 +30,53 @@ document.body.addEventListener("htmx:responseError", (event) => {
   if (isPoll(event.detail.elt)) return;
   const words = { 403: "refused", 404: "gone", 429: "often" };
   say(toast.dataset[words[event.detail.xhr.status] || "failed"]);
+});
+
+// --- Cards: what one does with an item changes its footers; the focus stays on the button that was pressed
+let pressed = null;
+
+document.body.addEventListener("htmx:beforeRequest", (event) => {
+  const button = event.detail.elt.closest("[data-act]");
+  if (!button) return;
+  const article = button.closest("article");
+  pressed = { article, act: button.dataset.act };
+  const slot = article.querySelector(".slot");
+  if (button.dataset.act === "reply" && slot && slot.querySelector("form")) {
+    event.preventDefault(); // it is open: what was written stays
+    slot.querySelector("textarea").focus();
+  }
+});
+document.body.addEventListener("htmx:oobAfterSwap", () => {
+  if (!pressed || pressed.act === "reply" || document.activeElement !== document.body) return;
+  const button = pressed.article.querySelector(`[data-act="${pressed.act}"]`);
+  if (button) button.focus({ preventScroll: true });
+});
+
+function closeComposer(form) {
+  const link = form.closest("article").querySelector('[data-act="reply"]');
+  form.remove();
+  if (link) link.focus();
+}
+document.addEventListener("click", (event) => {
+  const close = event.target.closest("[data-close]");
+  if (close) {
+    event.preventDefault();
+    closeComposer(close.form);
+  }
+  document.querySelectorAll("details.menu[open]").forEach((menu) => {
+    if (!menu.contains(event.target) || event.target.closest(".menu-items a, .menu-items button")) menu.open = false;
+  });
+});
+document.addEventListener("keydown", (event) => {
+  if (event.key !== "Escape") return;
+  const menu = document.querySelector("details.menu[open]");
+  if (menu) {
+    menu.open = false;
+    menu.querySelector("summary").focus();
+    return;
+  }
+  const form = event.target.closest(".slot form");
+  if (form && !form.querySelector("textarea").value.trim()) closeComposer(form);
 });
 
 // --- The browser's time zone, for the times that the server writes (accounts/locale.py)
@@ -94,3 +142,6 @@ document.addEventListener("input", (event) => {
   if (event.target.matches("textarea[data-limit]")) count(event.target);
 });
 document.querySelectorAll("textarea[data-limit]").forEach(count);
+document.body.addEventListener("htmx:afterSettle", (event) => {
+  event.target.querySelectorAll("textarea[data-limit]").forEach(count);
+});

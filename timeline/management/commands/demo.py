@@ -37,7 +37,8 @@ class Command(BaseCommand):
         except OSError as error:
             raise CommandError(f"The logins cannot be kept in {path}: {error.strerror}") from None
         self.stdout.write(
-            f"Made a demo community: {made.users} users, {made.follows} follows, {made.items} posts and replies."
+            f"Made a demo community: {made.users} users, {made.follows} follows, "
+            f"{made.items} posts, replies and reposts, {made.likes} likes."
         )
         self.stdout.write(path.read_text(), ending="")
         self.stdout.write(f"These logins are kept in {path}")
