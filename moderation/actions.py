@@ -4,6 +4,7 @@ Locks are taken in one order, the item's row before the case's: publishing and e
 case.
 """
 
+import json
 import logging
 from collections.abc import Iterable
 from typing import Any
@@ -257,12 +258,12 @@ def _log(
     user = user or (item.sender if item else None)
     Decision.objects.create(by=by, verb=verb, item=item, user=user, note=note[:500], before=before, after=after)
     logger.info(
-        "%s by=%s item=%s user=%s before=%s after=%s: %s",
+        "%s by=%s item=%s user=%s before=%s after=%s: %r",
         verb.value,
         by.pk if by else None,
         item.pk if item else None,
         user.pk if user else None,
-        before,
-        after,
+        json.dumps(before),
+        json.dumps(after),
         note,
     )

@@ -293,5 +293,5 @@ def test_holds_and_decisions_are_logged_for_operators(
     lines = [record.getMessage() for record in caplog.records if f"item={item.pk}" in record.getMessage()]
     assert len(lines) == 2
     assert lines[0].startswith("hold by=None")
-    assert lines[0].endswith("words: spam")
+    assert lines[0].endswith("'words: spam'")
     assert lines[1].startswith(f"approve by={moderator.pk}")

@@ -1,0 +1,359 @@
+"""The queue in the admin: what moderators see, what they decide, and who may."""
+
+import re
+
+import pytest
+from django.contrib.auth.models import Permission
+from django.test import Client
+from django.utils import timezone
+
+from accounts.models import User
+from items import actions as items
+from items.models import Item, Status
+from moderation import actions
+from moderation.models import Case, Decision, SenderKind, SenderRule, State, WordRule
+from tests.admin import act, text
+from tests.factories import UserFactory
+from tests.moderation.conftest import Say
+from tests.statements import statements
+
+pytestmark = pytest.mark.django_db
+
+CASES = "/admin/moderation/case/"
+WORDS = "/admin/moderation/wordrule/"
+SENDERS = "/admin/moderation/senderrule/"
+LOG = "/admin/moderation/decision/"
+REPORTS = "/admin/moderation/report/"
+
+
+@pytest.fixture
+def desk(client: Client, moderator: User) -> Client:
+    client.force_login(moderator)
+    return client
+
+
+def page_of(case: Case) -> str:
+    return f"{CASES}{case.pk}/change/"
+
+
+def listed(desk: Client, **query: str) -> list[Case]:
+    response = desk.get(CASES, query)
+    assert response.status_code == 200
+    return list(response.context["cl"].result_list)
+
+
+def fields(desk: Client, case: Case) -> dict[str, str]:
+    """What the page of a case sends along with a button."""
+    page = text(desk.get(page_of(case)))
+    found = dict(re.findall(r'<input type="hidden" name="(state|modified_at)" value="([^"]*)"', page))
+    assert set(found) == {"state", "modified_at"}
+    return found
+
+
+def decide(desk: Client, case: Case, verb: str, **more: str) -> str:
+    return text(desk.post(page_of(case), fields(desk, case) | {"verb": verb} | more, follow=True))
+
+
+def now() -> str:
+    return timezone.now().isoformat()
+
+
+# --- The queue -------------------------------------------------------------------------------------------
+def test_the_queue_is_what_waits_oldest_first(desk: Client, moderator: User, spam: WordRule, say: Say) -> None:
+    other = UserFactory.create(username="other")
+    sent = [say(f"spam {number}", by=other if number == 3 else None) for number in range(5)]
+    first, second, rejected, of_other, deleted = [Case.objects.get(item=item) for item in sent]
+    actions.reject(case=rejected, by=moderator)
+    items.delete(item=deleted.item)
+    assert listed(desk) == [first, second, of_other]
+    assert listed(desk, state="open") == [first, second, of_other, deleted]
+    assert listed(desk, state="rejected") == [rejected]
+    assert listed(desk, state="approved") == []
+    assert listed(desk, state="all") == [first, second, rejected, of_other, deleted]
+    assert listed(desk, q="@OTHER") == [of_other]
+    assert listed(desk, q=str(sent[1].pk)) == [second]
+    assert listed(desk, q="nobody") == []
+    assert listed(desk, q="9" * 40) == []
+    actions.ban(user=other, by=moderator)
+    assert listed(desk) == [first, second]
+    actions.unban(user=other, by=moderator)
+    assert listed(desk) == [first, second, of_other]
+
+
+def test_the_list_asks_the_same_however_long_it_is(desk: Client, say: Say, spam: WordRule) -> None:
+    def asked() -> int:
+        with statements() as seen:
+            assert "spam 0" in text(desk.get(CASES))
+        return len(seen)
+
+    for number in range(2):
+        actions.report(item=say(f"spam {number}"), reporter=UserFactory.create(), reason="spam")
+    few = asked()
+    for number in range(2, 8):
+        actions.report(item=say(f"spam {number}"), reporter=UserFactory.create(), reason="spam")
+    assert asked() == few
+
+
+def test_the_page_of_a_case_shows_what_a_decision_needs(
+    desk: Client, moderator: User, sender: User, say: Say, spam: WordRule, reader: User
+) -> None:
+    actions.reject(case=Case.objects.get(item=say("spam before")), by=moderator)
+    root = say("root")
+    item = say("<b>Buy</b> SPAM", title="a title", reply_to=root)
+    reporter = UserFactory.create(username="reporter")
+    case = Case.objects.get(item=item)
+    items.approve(item=item)
+    actions.report(item=item, reporter=reporter, reason="abuse", text="<i>rude</i>")
+    actions.list_sender(user=sender, kind=SenderKind.BLACK, by=moderator, reason="known")
+    page = text(desk.get(page_of(case)))
+    assert "&lt;b&gt;Buy&lt;/b&gt; <mark>SPAM</mark>" in page
+    assert "a title" in page
+    assert "words: spam" in page
+    assert "Harassment or hate: “&lt;i&gt;rude&lt;/i&gt;”" in page
+    assert "reporter</a>" in page
+    assert "1 follower;" in page
+    assert "earlier cases: 1 rejected, 0 approved, 0 open" in page
+    assert "on the black list</strong> (known)" in page
+    assert f"in reply to {root.pk}" in page
+    assert "Leave it published" in page
+
+
+def test_the_page_asks_the_same_however_much_there_is(desk: Client, held: Case) -> None:
+    def asked() -> int:
+        with statements() as seen:
+            text(desk.get(page_of(held)))
+        return len(seen)
+
+    few = asked()
+    for reporter in UserFactory.create_batch(5):
+        actions.report(item=held.item, reporter=reporter, reason="spam")
+    assert asked() == few
+
+
+def test_a_case_that_never_was(desk: Client) -> None:
+    for number in ("7", "abc", "9" * 30):
+        assert "Perhaps it was deleted?" in text(desk.get(f"{CASES}{number}/change/", follow=True))
+
+
+# --- One decision ----------------------------------------------------------------------------------------
+def test_approve_and_go_on_to_the_next(desk: Client, moderator: User, held: Case, say: Say) -> None:
+    following = Case.objects.get(item=say("more spam"))
+    page = decide(desk, held, "approve", note="fine")
+    assert "Approved. This is the next." in page
+    assert f"Case {following.pk}" in page
+    held.refresh_from_db()
+    assert (held.state, held.decided_by, held.note) == (State.APPROVED, moderator, "fine")
+    assert Item.objects.get(pk=held.item_id).status == Status.PUBLISHED
+    assert "Rejected." in decide(desk, following, "reject")
+    assert Item.objects.get(pk=following.item_id).status == Status.REJECTED
+
+
+def test_a_rejection_can_be_undone_and_an_approval_too(desk: Client, held: Case) -> None:
+    decide(desk, held, "reject")
+    assert "Publish after all" in text(desk.get(page_of(held)))
+    assert "Approved." in decide(desk, held, "approve")
+    assert Item.objects.get(pk=held.item_id).status == Status.PUBLISHED
+    assert "Reject after all" in text(desk.get(page_of(held)))
+    assert "Rejected." in decide(desk, held, "reject")
+    assert Item.objects.get(pk=held.item_id).status == Status.REJECTED
+
+
+def test_a_ban_asks_first_and_can_be_undone(desk: Client, held: Case, sender: User) -> None:
+    asked = decide(desk, held, "ban", note="enough")
+    assert "<strong>1 sender</strong>" in asked
+    assert "(@sender)" in asked
+    sender.refresh_from_db()
+    assert sender.is_active
+    sent = dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)"', asked))
+    assert "Rejected, and sender banned." in text(desk.post(page_of(held), sent, follow=True))
+    sender.refresh_from_db()
+    assert not sender.is_active
+    assert SenderRule.objects.get(user=sender).reason == "enough"
+    assert "Back again: sender." in decide(desk, held, "unban")
+    sender.refresh_from_db()
+    assert sender.is_active
+    assert Item.objects.get(pk=held.item_id).status == Status.REJECTED
+
+
+def test_the_second_of_two_is_told(desk: Client, held: Case) -> None:
+    seen = fields(desk, held)
+    other = UserFactory.create(username="colleague")
+    actions.reject(case=held, by=other)
+    page = text(desk.post(page_of(held), seen | {"verb": "approve"}, follow=True))
+    assert "Decided meanwhile by colleague: rejected." in page
+    assert Item.objects.get(pk=held.item_id).status == Status.REJECTED
+
+
+def test_what_was_edited_meanwhile_is_looked_at_again(desk: Client, held: Case) -> None:
+    seen = fields(desk, held)
+    items.edit(item=held.item, content={"text": "worse spam"})
+    page = text(desk.post(page_of(held), seen | {"verb": "approve"}, follow=True))
+    assert "The post was edited meanwhile." in page
+    assert "worse <mark>spam</mark>" in page
+    assert Item.objects.get(pk=held.item_id).status == Status.IN_REVIEW
+
+
+@pytest.mark.parametrize("sent", [{}, {"verb": "approve"}, {"verb": "praise"}, {"verb": "approve", "modified_at": "x"}])
+def test_what_no_page_sends_changes_nothing(desk: Client, held: Case, sent: dict[str, str]) -> None:
+    text(desk.post(page_of(held), sent, follow=True))
+    held.refresh_from_db()
+    assert held.state == State.OPEN
+
+
+# --- Many at once ----------------------------------------------------------------------------------------
+def test_many_at_once(desk: Client, spam: WordRule, say: Say) -> None:
+    cases = [Case.objects.get(item=say(f"spam {number}")) for number in range(4)]
+    page = text(act(desk, CASES, "approve", *cases[:2], seen=now()))
+    assert "2 cases approved." in page
+    assert "1 case rejected." in text(act(desk, CASES, "reject", cases[2], seen=now()))
+    statuses = [Item.objects.get(pk=case.item_id).status for case in cases]
+    assert statuses == [Status.PUBLISHED, Status.PUBLISHED, Status.REJECTED, Status.IN_REVIEW]
+
+
+def test_of_many_what_was_edited_or_decided_meanwhile_is_left(desk: Client, spam: WordRule, say: Say) -> None:
+    one, two, three = [Case.objects.get(item=say(f"spam {number}")) for number in range(3)]
+    seen = now()
+    items.edit(item=one.item, content={"text": "worse spam"})
+    actions.reject(case=two, by=UserFactory.create())
+    page = text(desk.post(f"{CASES}?state=all", {
+        "action": "approve", "_selected_action": [one.pk, two.pk, three.pk], "seen": seen,
+    }, follow=True))  # fmt: skip
+    assert "1 case approved." in page
+    assert "1 case had been decided meanwhile." in page
+    assert "1 case not approved: edited since this list was made." in page
+    assert Item.objects.get(pk=one.item_id).status == Status.IN_REVIEW
+    assert Item.objects.get(pk=two.item_id).status == Status.REJECTED
+
+
+def test_the_list_says_when_it_was_made(desk: Client, held: Case) -> None:
+    assert re.search(r'<input type="hidden" name="seen" value="20[^"]+"', text(desk.get(CASES)))
+
+
+def test_bans_of_many_ask_first(desk: Client, spam: WordRule, say: Say, moderator: User) -> None:
+    others = UserFactory.create_batch(2)
+    staff = UserFactory.create(is_staff=True)
+    cases = [Case.objects.get(item=say("spam", by=other)) for other in others]
+    item = Item.objects.create(sender=staff, content={"text": "x"})
+    actions.report(item=item, reporter=others[0], reason="spam")
+    cases.append(Case.objects.get(item=item))
+    assert "<strong>3 senders</strong>" in text(act(desk, CASES, "ban", *cases, seen=now()))
+    assert User.objects.filter(is_active=False).count() == 0
+    page = text(act(desk, CASES, "ban", *cases, seen=now(), confirmed="yes"))
+    assert "2 cases rejected, the sender banned." in page
+    assert "1 case not decided: the sender is staff." in page
+    assert set(User.objects.filter(is_active=False)) == set(others)
+
+
+def test_too_many_at_once(desk: Client, spam: WordRule, say: Say, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("moderation.admin.AT_ONCE", 1)
+    cases = [Case.objects.get(item=say(f"spam {number}")) for number in range(2)]
+    assert "At most 1 cases at once." in text(act(desk, CASES, "approve", *cases, seen=now()))
+    assert Case.objects.filter(state=State.OPEN).count() == 2
+
+
+# --- Who may ---------------------------------------------------------------------------------------------
+def test_staff_without_the_permission_sees_nothing(client: Client, held: Case) -> None:
+    client.force_login(UserFactory.create(is_staff=True))
+    for address in (CASES, page_of(held), WORDS, f"{WORDS}many/", SENDERS, LOG, REPORTS):
+        assert client.get(address).status_code == 403
+    assert client.post(page_of(held), {"verb": "approve"}).status_code == 403
+    assert "Cases" not in text(client.get("/admin/"))
+
+
+def test_who_may_only_look_cannot_decide(client: Client, held: Case) -> None:
+    looker = UserFactory.create(is_staff=True)
+    looker.user_permissions.add(Permission.objects.get(codename="view_case"))
+    client.force_login(looker)
+    page = text(client.get(page_of(held)))
+    assert 'value="approve"' not in page
+    assert 'value="approve"' not in text(client.get(CASES))
+    sent = {"verb": "approve", "state": "open", "modified_at": now()}
+    assert client.post(page_of(held), sent).status_code == 403
+    act(client, CASES, "approve", held, seen=now())
+    held.refresh_from_db()
+    assert held.state == State.OPEN
+
+
+def test_moderators_need_to_be_staff(client: Client, held: Case, moderator: User) -> None:
+    User.objects.filter(pk=moderator.pk).update(is_staff=False)
+    client.force_login(moderator)
+    assert client.get(CASES)["Location"].startswith("/admin/login/")
+
+
+def test_nobody_changes_cases_reports_and_the_log(admin_client: Client, held: Case) -> None:
+    line = Decision.objects.get()
+    for address, row in ((CASES, held), (LOG, line)):
+        assert admin_client.get(f"{address}add/").status_code == 403
+        assert admin_client.post(f"{address}{row.pk}/delete/", {"post": "yes"}).status_code == 403
+        act(admin_client, address, "delete_selected", row, post="yes")
+    assert admin_client.post(f"{LOG}{line.pk}/change/", {"note": "x"}).status_code == 403
+    assert admin_client.get(f"{REPORTS}add/").status_code == 403
+    assert (Case.objects.count(), Decision.objects.get().note) == (1, "words: spam")
+
+
+# --- The lists -------------------------------------------------------------------------------------------
+def test_words_are_added_changed_and_removed(desk: Client, say: Say) -> None:
+    text(desk.post(f"{WORDS}add/", {"text": "spam", "whole": "on", "is_enabled": "on"}, follow=True))
+    rule = WordRule.objects.get()
+    assert say("spam").status == Status.IN_REVIEW
+    assert '<td class="field-hits">1</td>' in text(desk.get(WORDS))
+    text(desk.post(f"{WORDS}{rule.pk}/change/", {"text": "eggs", "whole": "on", "is_enabled": "on"}, follow=True))
+    assert (say("spam").status, say("eggs").status) == (Status.PUBLISHED, Status.IN_REVIEW)
+    text(act(desk, WORDS, "disable", rule))
+    assert say("eggs!").status == Status.PUBLISHED
+    text(act(desk, WORDS, "enable", rule))
+    text(desk.post(f"{WORDS}{rule.pk}/delete/", {"post": "yes"}, follow=True))
+    assert not WordRule.objects.exists()
+    verbs = [line.verb for line in Decision.objects.exclude(verb="hold").order_by("pk")]
+    assert verbs == ["word", "word", "word", "word", "unword"]
+    assert Case.objects.count() == 2
+
+
+@pytest.mark.parametrize("word", ["", "\u200b", " ", "x" * 101])
+def test_words_that_are_none(desk: Client, word: str) -> None:
+    assert "errorlist" in text(desk.post(f"{WORDS}add/", {"text": word, "is_enabled": "on"}))
+    assert not WordRule.objects.exists()
+
+
+def test_many_words(desk: Client, spam: WordRule) -> None:
+    assert "One a line." in text(desk.get(f"{WORDS}many/"))
+    page = text(desk.post(f"{WORDS}many/", {"words": "spam\r\n eggs \r\n\r\n彩票", "note": "list"}, follow=True))
+    assert "2 words added, 1 known already." in page
+    assert set(WordRule.objects.filter(whole=False).values_list("text", flat=True)) == {"eggs", "彩票"}
+    page = text(desk.post(f"{WORDS}many/", {"words": "ham\n\u200b"}))
+    assert "Nothing of this is left to compare." in page
+    assert WordRule.objects.count() == 3
+
+
+def test_senders_are_listed_and_unlisted(desk: Client, moderator: User, sender: User, say: Say) -> None:
+    text(desk.post(f"{SENDERS}add/", {"user": sender.pk, "kind": "black", "reason": "r"}, follow=True))
+    rule = SenderRule.objects.get()
+    assert (rule.user, rule.kind, rule.reason, rule.by) == (sender, "black", "r", moderator)
+    assert say().status == Status.IN_REVIEW
+    text(desk.post(f"{SENDERS}{rule.pk}/change/", {"kind": "white", "reason": ""}, follow=True))
+    assert say().status == Status.PUBLISHED
+    text(act(desk, SENDERS, "delete_selected", rule, post="yes"))
+    assert not SenderRule.objects.exists()
+    verbs = [line.verb for line in Decision.objects.exclude(verb="hold").order_by("pk")]
+    assert verbs == ["list", "list", "unlist"]
+
+
+def test_bans_are_undone_from_the_list(desk: Client, moderator: User, sender: User) -> None:
+    actions.ban(user=sender, by=moderator)
+    assert "1 user back." in text(act(desk, SENDERS, "unban", SenderRule.objects.get()))
+    sender.refresh_from_db()
+    assert sender.is_active
+
+
+def test_reports_and_the_log_are_found(desk: Client, say: Say, moderator: User) -> None:
+    item, other = say("one"), say("two")
+    for one in (item, other):
+        actions.report(item=one, reporter=UserFactory.create(username=f"r{one.pk % 1000}x"), reason="spam")
+        actions.reject(case=Case.objects.get(item=one), by=moderator)
+    assert desk.get(REPORTS, {"q": str(item.pk)}).context["cl"].result_count == 1
+    assert desk.get(REPORTS).context["cl"].result_count == 2
+    assert desk.get(LOG, {"q": str(item.pk)}).context["cl"].result_count == 1
+    assert desk.get(LOG, {"q": "moderator"}).context["cl"].result_count == 2
+    line = Decision.objects.first()
+    assert line is not None
+    assert "rejected" in text(desk.get(f"{LOG}{line.pk}/change/"))
