@@ -18,7 +18,7 @@ django.setup(set_prefix=False)
 
 from django.core.handlers.asgi import ASGIRequest  # noqa: E402 (after setup)
 from django.core.handlers.base import BaseHandler  # noqa: E402
-from django.http import HttpResponseBase  # noqa: E402
+from django.http import HttpResponse, HttpResponseBase  # noqa: E402
 from django.urls import path, re_path  # noqa: E402
 
 from feedsite import health  # noqa: E402
@@ -81,6 +81,8 @@ class Application:
         request = ASGIRequest(scope, io.BytesIO())
         try:
             response: HttpResponseBase = await hub.in_thread(lambda: self._decide(request))
+            if isinstance(response, Admission) and request.method == "HEAD":
+                response = HttpResponse(headers={"Content-Type": "text/event-stream", "Cache-Control": "no-store"})
             if isinstance(response, Admission):
                 connection = await hub.open(response.grant, response.item, response.since)
         except TooManyError as error:

@@ -74,7 +74,7 @@ class Site:
         found = {}
         for pid in Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split():
             command = Path(f"/proc/{pid}/cmdline").read_bytes().decode().split("\0")
-            found[next(word for word in ("granian", "worker", "beat", "?") if word in [*command, "?"])] = int(pid)
+            found[next(word for word in ("asgi", "wsgi", "worker", "beat", "?") if word in [*command, "?"])] = int(pid)
         return found
 
     def end(self, number: signal.Signals) -> int:
@@ -126,11 +126,11 @@ def test_a_site_lives_survives_and_goes(site: Site, folder: Path, port: int) -> 
 
     # What dies is started again: the programs, the keeper of the servers, a server.
     before = site.children()
-    assert sorted(before) == ["beat", "granian", "worker"]
+    assert sorted(before) == ["asgi", "beat", "worker", "wsgi"]
     keeper = json.loads((folder / "run" / "keeper.lock").read_text())["pid"]
     for pid in [*before.values(), keeper]:
         os.kill(pid, signal.SIGKILL)
-    assert wait_for(lambda: before.items().isdisjoint(site.children().items()) and len(site.children()) == 3, 20)
+    assert wait_for(lambda: before.items().isdisjoint(site.children().items()) and len(site.children()) == 4, 20)
     assert wait_for(site.is_ready, 20), site.get("/readyz")
     os.kill(int((folder / "run" / "postgres.pid").read_text()), signal.SIGKILL)
     assert wait_for(lambda: not site.is_ready(), 5) or site.is_ready()

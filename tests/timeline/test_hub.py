@@ -248,6 +248,13 @@ def test_what_the_process_refuses(streams: StreamServer, fan: User) -> None:
         assert ("WWW-Authenticate" in response.headers) is (status == 401)
 
 
+def test_a_look_at_the_head_opens_nothing(streams: StreamServer, fan: User) -> None:
+    token = f"Token {issue_token(user=fan)}"
+    for _ in range(5):  # more than one user may have open
+        response = streams.get(PATH, "HEAD", Authorization=token)
+        assert (response.status, response.headers["Content-Type"]) == (200, "text/event-stream")
+
+
 def test_too_many_connections(listen: Listen, streams: StreamServer, author: User, fan: User) -> None:
     mine = [listen(fan) for _ in range(3)]
     token = issue_token(user=fan)

@@ -21,11 +21,14 @@ from feedsite.embedded import ServerError, lock_file, try_lock
 from feedsite.health import server_states
 from feedsite.supervisor import TAG, Program, ProgramError, Supervisor, end_leftovers, say
 
+STREAM_PORTS = 20
+"""How many ports after the site's are tried for the stream process."""
+
 
 class Command(BaseCommand):
-    """Start the servers, bring the database up to date, and run web, worker and beat until Ctrl-C."""
+    """Start the servers, bring the database up to date, and run web, stream, worker and beat until Ctrl-C."""
 
-    help = "Run the site: servers, migrations, a demo community on the first run, web, worker and beat."
+    help = "Run the site: servers, migrations, a demo community on the first run, web, stream, worker and beat."
 
     def handle(self, *args: Any, **options: Any) -> None:
         host, port = address()
@@ -33,13 +36,13 @@ class Command(BaseCommand):
         signal.signal(signal.SIGTERM, signal.default_int_handler)
         with contextlib.suppress(KeyboardInterrupt), only_one_site():
             end_leftovers(str(settings.DATA_DIR))
-            with reserved_port(host, port), settings.SERVERS.ensure():
+            with reserved_port(host, port), stream_port(host, port) as stream, settings.SERVERS.ensure():
                 check_servers()
                 prepare()
-                self.supervise(host, port)
+                self.supervise(host, port, stream)
 
-    def supervise(self, host: str, port: int) -> None:
-        supervisor = Supervisor(programs(host, port), tend=tend_servers)
+    def supervise(self, host: str, port: int, stream: int) -> None:
+        supervisor = Supervisor(programs(host, port, stream), tend=tend_servers)
         try:
             supervisor.run(is_up=lambda: answers(host, port), announce=lambda: announce(host, port))
         except ProgramError as error:
@@ -93,6 +96,23 @@ def reserved_port(host: str, port: int) -> Iterator[None]:
         yield
 
 
+@contextlib.contextmanager
+def stream_port(host: str, port: int) -> Iterator[int]:
+    """Keep a port for the stream process: the one that is asked for, or the next free one after the site's."""
+    asked = settings.STREAM_PORT
+    for candidate in [asked] if asked else range(port + 1, min(port + STREAM_PORTS, 65535) + 1):
+        with contextlib.ExitStack() as stack:
+            try:
+                stack.enter_context(reserved_port(host, candidate))
+            except CommandError:
+                continue
+            yield candidate
+            return
+    if asked:
+        raise CommandError(f"Port {asked} of {host} is taken; set FEEDSITE_STREAM_PORT to a free one.")
+    raise CommandError(f"No port after {port} of {host} is free; set FEEDSITE_STREAM_PORT to one.")
+
+
 def check_servers() -> None:
     """Raises CommandError for the first server that does not answer."""
     variables = {
@@ -115,7 +135,7 @@ def prepare() -> None:
 
 
 # --- What runs -------------------------------------------------------------------------------------------
-def programs(host: str, port: int) -> list[Program]:
+def programs(host: str, port: int, stream: int) -> list[Program]:
     """In the order in which they are stopped: no new requests, no new tasks, and then the tasks at work."""
     given = os.environ.get
     processors = str(len(os.sched_getaffinity(0)))
@@ -123,6 +143,10 @@ def programs(host: str, port: int) -> list[Program]:
     web += f" --workers {given('FEEDSITE_WEB_PROCESSES') or processors}"
     web += f" --blocking-threads {given('FEEDSITE_WEB_THREADS') or 4} --blocking-threads-idle-timeout 600"
     web += " --respawn-failed-workers --respawn-interval 0.5 --workers-kill-timeout 3 feedsite.wsgi:application"
+    streams = f"granian --interface asgi --no-ws --host {host} --port {stream} --workers 1 --log-level warning"
+    # What granian serves at once: every open stream, and a few more that are told that it is full.
+    streams += f" --backlog 2048 --backpressure {settings.STREAM_LIMIT + 100}"
+    streams += " --respawn-failed-workers --respawn-interval 0.5 --workers-kill-timeout 2 feedsite.asgi:application"
     # A line for each task would bury everything else: unless asked, beat and worker tell of trouble only.
     level = given("FEEDSITE_LOG_LEVEL") or "WARNING"
     celery = "celery -A feedsite --quiet"
@@ -135,6 +159,7 @@ def programs(host: str, port: int) -> list[Program]:
     warnings = [given("PYTHONWARNINGS"), "ignore:You're running the worker with superuser privileges"]
     environ = os.environ | {
         TAG: str(settings.DATA_DIR),
+        "FEEDSITE_STREAM_PORT": str(stream),
         "PYTHONUNBUFFERED": "1",
         "PYTHONWARNINGS": ",".join(filter(None, warnings)),
     }
@@ -143,6 +168,7 @@ def programs(host: str, port: int) -> list[Program]:
         Program(name, [sys.executable, "-m", *command], folder=settings.BASE_DIR, environ=environment)
         for name, command, environment in (
             ("web", web.split(), environ),
+            ("stream", streams.split(), environ),
             ("beat", beat, quiet),
             ("worker", worker.split(), quiet),
         )
