@@ -5,7 +5,7 @@ from functools import wraps
 from typing import Concatenate, ParamSpec
 from urllib.parse import urlencode
 
-from django.http import HttpResponse
+from django.http import HttpResponseBase
 from django.shortcuts import redirect
 from django.urls import reverse
 from django_htmx.http import HttpResponseClientRedirect
@@ -16,11 +16,11 @@ from feedsite.pages import PageRequest, View, wants_part
 P = ParamSpec("P")
 
 
-def signed_in(view: Callable[Concatenate[PageRequest, User, P], HttpResponse]) -> View[P]:
+def signed_in(view: Callable[Concatenate[PageRequest, User, P], HttpResponseBase]) -> View[P]:
     """Give the page its reader; who is not signed in is asked to, and comes back afterwards."""
 
     @wraps(view)
-    def guard(request: PageRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponse:
+    def guard(request: PageRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponseBase:
         if isinstance(request.user, User):
             return view(request, request.user, *args, **kwargs)
         if wants_part(request):  # a session that ended under an open page: the whole page goes to the login

@@ -1,18 +1,23 @@
 """The verbs that change accounts. Each is one transaction."""
 
+import secrets
 from datetime import timedelta
+from functools import partial
 
 from django.conf import settings
 from django.contrib.auth.password_validation import validate_password
 from django.core.exceptions import ValidationError
 from django.db import IntegrityError, transaction
+from django.db.models import F
 from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext_lazy
 from knox.models import AuthToken
 
 from accounts.locale import zone_names
-from accounts.models import Level, User
+from accounts.models import Deletion, HeldName, Level, User
+from accounts.signals import account_deleted, levels_lowered
+from feedsite.celery import enqueue
 
 PASSWORD_LENGTH = 256
 """Characters; a password is hashed as a whole, so that its length must have an end."""
@@ -22,10 +27,41 @@ TOO_SHORT = ngettext_lazy(
     "This password is too short. It must contain at least %d characters.",
     8,
 )
+HELD_NAME_LIFE = timedelta(days=30)
+SCRUBBED = [
+    "username",
+    "display_name",
+    "bio",
+    "email",
+    "language",
+    "time_zone",
+    "password",
+    "is_active",
+    "is_staff",
+    "is_superuser",
+    "level",
+    "last_seen_at",
+    "last_login",
+    "deleted_at",
+    "session_epoch",
+]
+"""The fields that deleting an account writes; `password` is one that fits nothing."""
+
+
+class LastSuperuserError(Exception):
+    """Without this account nobody could administrate the site any more."""
 
 
 def _name_taken() -> ValidationError:
     return ValidationError({"username": ValidationError(_("A user with that name exists."), code="unique")})
+
+
+def _is_held(username: str) -> bool:
+    return HeldName.objects.filter(digest=HeldName.digest_of(username), until__gt=timezone.now()).exists()
+
+
+def _wrong_password() -> ValidationError:
+    return ValidationError(_("That is not your password."), code="invalid")
 
 
 def sign_up(*, username: str, password: str) -> User:
@@ -35,12 +71,10 @@ def sign_up(*, username: str, password: str) -> User:
     """
     user = User(username=username, level=Level.DAILY, last_seen_at=timezone.now())
     user.clean_fields(exclude=["password"])
-    if User.objects.named(username).exists():
+    if User.objects.named(username).exists() or _is_held(username):
         raise _name_taken()
     try:
-        if len(password) > PASSWORD_LENGTH:
-            raise ValidationError(_("At most %(count)d characters.") % {"count": PASSWORD_LENGTH}, code="max_length")
-        validate_password(password, user)
+        check_password_shape(password, user)
     except ValidationError as error:
         raise ValidationError({"password": error.error_list}) from error
     user.set_password(password)
@@ -61,9 +95,14 @@ def edit_profile(*, user: User, display_name: str | None = None, bio: str | None
     for field in changed:
         setattr(user, field, fields[field])
     user.clean_fields(exclude={field.name for field in User._meta.fields} - set(changed))
-    if changed:
-        user.save(update_fields=changed)
+    _save(user, changed)
     return user
+
+
+def _save(user: User, fields: list[str]) -> None:
+    """Write these fields, unless the account was deleted meanwhile: it shall hold nothing personal again."""
+    if fields:
+        User.objects.filter(pk=user.pk, deleted_at=None).update(**{field: getattr(user, field) for field in fields})
 
 
 def edit_preferences(*, user: User, language: str | None = None, time_zone: str | None = None) -> User:
@@ -79,9 +118,99 @@ def edit_preferences(*, user: User, language: str | None = None, time_zone: str 
     changed = [field for field, value in fields.items() if value is not None]
     for field in changed:
         setattr(user, field, fields[field])
-    if changed:
-        user.save(update_fields=changed)
+    _save(user, changed)
     return user
+
+
+@transaction.atomic
+def change_password(*, user: User, current: str, new: str, keep_token: str = "") -> User:
+    """Set another password. Every session and API token ends, but for the token with the digest `keep_token`.
+
+    The caller renews the session that asked (`update_session_auth_hash`). Raises ValidationError, a dict by field.
+    """
+    check_own_password(user=user, password=current, field="current_password")
+    try:
+        check_password_shape(new, user)
+    except ValidationError as error:
+        raise ValidationError({"new_password": error.error_list}) from error
+    proven = user.password
+    user.set_password(new)
+    # Who changed the password meanwhile has made the one that was given worthless.
+    if not User.objects.active().filter(pk=user.pk, password=proven).update(password=user.password):
+        raise ValidationError({"current_password": _wrong_password()})
+    AuthToken.objects.filter(user=user).exclude(pk=keep_token).delete()
+    return user
+
+
+def check_own_password(*, user: User, password: str, field: str) -> None:
+    """Raise ValidationError for `field` unless `password` is the user's."""
+    if len(password) > PASSWORD_LENGTH or not user.check_password(password):
+        raise ValidationError({field: _wrong_password()})
+
+
+def check_password_shape(password: str, user: User) -> None:
+    """Raise ValidationError for a password that is too long, too short, too common, or too much like the user."""
+    if len(password) > PASSWORD_LENGTH:
+        raise ValidationError(_("At most %(count)d characters.") % {"count": PASSWORD_LENGTH}, code="max_length")
+    validate_password(password, user)
+
+
+@transaction.atomic
+def log_out_everywhere(*, user: User, keep_token: str = "") -> User:
+    """End every session and API token, but for the token with the digest `keep_token`.
+
+    The caller renews the session that asked (`update_session_auth_hash`).
+    """
+    User.objects.filter(pk=user.pk).update(session_epoch=F("session_epoch") + 1)
+    user.refresh_from_db(fields=["session_epoch"])
+    AuthToken.objects.filter(user=user).exclude(pk=keep_token).delete()
+    return user
+
+
+@transaction.atomic
+def delete_account(*, user: User) -> bool:
+    """Make an account vanish at once and for good; False if it was deleted before. Raises LastSuperuserError.
+
+    From the commit on nobody sees the user or anything they published, and they cannot sign in. What is personal is
+    gone with it; items, follows, likes and the like are taken away afterwards, by accounts.purge. The name is held
+    for `HELD_NAME_LIFE`, so that nobody is taken for the one who left.
+    """
+    if user.is_superuser:  # locked in the order of ids: of the last two, one stays
+        superusers = User.objects.active().filter(is_superuser=True).order_by("pk").select_for_update()
+        if not any(other.pk != user.pk for other in superusers):
+            raise LastSuperuserError
+    user = User.objects.select_for_update().get(pk=user.pk)
+    if user.deleted_at is not None:
+        return False
+    now = timezone.now()
+    HeldName.objects.update_or_create(
+        digest=HeldName.digest_of(user.username), defaults={"until": now + HELD_NAME_LIFE}
+    )
+    user.username = f"deleted-{secrets.token_hex(10)}"
+    user.display_name = user.bio = user.email = user.language = user.time_zone = ""
+    user.is_active = user.is_staff = user.is_superuser = False
+    user.level, user.last_seen_at, user.last_login = Level.DORMANT, None, None
+    user.deleted_at = now
+    user.set_unusable_password()
+    user.session_epoch += 1
+    user.save(update_fields=SCRUBBED)
+    user.groups.clear()
+    user.user_permissions.clear()
+    AuthToken.objects.filter(user=user).delete()
+    Deletion.objects.create(user=user)
+    account_deleted.send(sender=User, user=user)
+    transaction.on_commit(partial(_after_deletion, user.pk))
+    return True
+
+
+def _after_deletion(user_id: int) -> None:
+    levels_lowered.send(sender=User, user_ids_by_level={int(Level.DORMANT): [user_id]})
+    enqueue("accounts.purge", user_id)
+
+
+def forget_held_names() -> int:
+    """Let go of the names whose time is over; how many."""
+    return HeldName.objects.filter(until__lt=timezone.now()).delete()[0]
 
 
 @transaction.atomic

@@ -4,20 +4,33 @@ from collections.abc import Sequence
 from typing import Any
 
 import msgspec
-from django.contrib.auth import authenticate
+from django.contrib.auth import authenticate, update_session_auth_hash
 from django.contrib.auth.models import AnonymousUser
 from django.core.exceptions import ValidationError as DjangoValidationError
-from django.http import HttpResponse
-from drf_spectacular.utils import extend_schema
+from django.http import FileResponse, HttpResponse
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework import exceptions, serializers
 from rest_framework.permissions import IsAuthenticated
 from rest_framework.request import Request
 
 from accounts import actions
+from accounts.export import ZIP_TYPE, archive_response
 from accounts.models import User
 from accounts.tokens import TokenAuthentication
 from feedsite import rates
-from feedsite.rest import ApiView, FeedResponse, StrictSerializer, TextField, Time, body, invalid, spend
+from feedsite.rest import (
+    ApiView,
+    ConflictError,
+    FeedResponse,
+    Problem,
+    StrictSerializer,
+    TextField,
+    Time,
+    body,
+    invalid,
+    spend,
+)
 
 
 class Account(msgspec.Struct):
@@ -74,6 +87,19 @@ class ProfileEdit(StrictSerializer):
 
     display_name = TextField(max_length=50, allow_blank=True, required=False)
     bio = TextField(max_length=500, allow_blank=True, required=False)
+
+
+class PasswordChange(StrictSerializer):
+    """The password that holds and the one that is to."""
+
+    current_password = TextField(max_length=4096, trim_whitespace=False)
+    new_password = TextField(max_length=4096, trim_whitespace=False)
+
+
+class Farewell(StrictSerializer):
+    """The password, asked again."""
+
+    password = TextField(max_length=4096, trim_whitespace=False)
 
 
 class UsersView(ApiView):
@@ -136,3 +162,69 @@ class MeView(ApiView):
         except DjangoValidationError as error:
             raise invalid(error) from error
         return FeedResponse(Account.of(user))
+
+
+class PasswordView(ApiView):
+    rates = {"POST": "password"}
+
+    @extend_schema(operation_id="change_password", request=PasswordChange, responses={204: None})
+    def post(self, request: Request) -> HttpResponse:
+        """Set another password. Every other session and token of the caller ends."""
+        fields = body(request, PasswordChange)
+        try:
+            user = actions.change_password(
+                user=signed_in(request),
+                current=fields["current_password"],
+                new=fields["new_password"],
+                keep_token=_token(request),
+            )
+        except DjangoValidationError as error:
+            raise invalid(error) from error
+        if not request.auth:
+            update_session_auth_hash(request._request, user)
+        return HttpResponse(status=204)
+
+
+class SessionsView(ApiView):
+    @extend_schema(operation_id="log_out_everywhere", responses={204: None})
+    def delete(self, request: Request) -> HttpResponse:
+        """End every other session and token of the caller."""
+        user = actions.log_out_everywhere(user=signed_in(request), keep_token=_token(request))
+        if not request.auth:
+            update_session_auth_hash(request._request, user)
+        return HttpResponse(status=204)
+
+
+class DeleteMeView(ApiView):
+    rates = {"POST": "password"}
+
+    @extend_schema(
+        operation_id="delete_me",
+        request=Farewell,
+        responses={204: None, 409: OpenApiResponse(Problem, "The caller is the last who administrates the site.")},
+    )
+    def post(self, request: Request) -> HttpResponse:
+        """Delete the caller's account for good: nobody sees it or anything it published from then on."""
+        fields, user = body(request, Farewell), signed_in(request)
+        try:
+            actions.check_own_password(user=user, password=fields["password"], field="password")
+            actions.delete_account(user=user)
+        except DjangoValidationError as error:
+            raise invalid(error) from error
+        except actions.LastSuperuserError as error:
+            raise ConflictError("You are the last who administrates the site.") from error
+        return HttpResponse(status=204)
+
+
+class ExportView(ApiView):
+    rates = {"GET": "export"}
+
+    @extend_schema(operation_id="export_me", responses={(200, ZIP_TYPE): OpenApiTypes.BINARY})
+    def get(self, request: Request) -> FileResponse:
+        """All that the site keeps of the caller, as a zip archive; its README.txt says what is what."""
+        return archive_response(signed_in(request))
+
+
+def _token(request: Request) -> str:
+    """The digest of the token that sends this, if one does."""
+    return str(request.auth or "")

@@ -13,5 +13,5 @@ def deactivate(*, user: User) -> bool:
 
 
 def reactivate(*, user: User) -> bool:
-    """Let a user be seen again; True if they were not active."""
-    return bool(User.objects.filter(pk=user.pk, is_active=False).update(is_active=True))
+    """Let a user be seen again; True if they were not active. Deleted accounts stay so: nothing of them is left."""
+    return bool(User.objects.filter(pk=user.pk, is_active=False, deleted_at=None).update(is_active=True))

@@ -1,12 +1,41 @@
 """The forms of accounts: they read and bound what people type; the verbs decide."""
 
 from typing import Any
+from zoneinfo import ZoneInfo
 
 from django import forms
+from django.conf import settings
 from django.contrib.auth.forms import AuthenticationForm
+from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from accounts.actions import PASSWORD_LENGTH
+from accounts.locale import zone_names
+from accounts.models import User
+
+AREAS = {
+    "Africa": _("Africa"),
+    "America": _("America"),
+    "Antarctica": _("Antarctica"),
+    "Arctic": _("Arctic"),
+    "Asia": _("Asia"),
+    "Atlantic": _("Atlantic"),
+    "Australia": _("Australia"),
+    "Europe": _("Europe"),
+    "Indian": _("Indian Ocean"),
+    "Pacific": _("Pacific"),
+}
+"""The continents and oceans of the IANA data base; its other names are old ones of the same zones."""
+
+
+def password_field(label: Any, autocomplete: str, help_text: Any = "") -> forms.CharField:
+    return forms.CharField(
+        label=label,
+        max_length=PASSWORD_LENGTH,
+        strip=False,
+        help_text=help_text,
+        widget=forms.PasswordInput(attrs={"autocomplete": autocomplete}),
+    )
 
 
 class SignUpForm(forms.Form):
@@ -19,12 +48,8 @@ class SignUpForm(forms.Form):
             attrs={"autocomplete": "username", "autocapitalize": "none", "spellcheck": "false", "autofocus": True}
         ),
     )
-    password = forms.CharField(
-        label=_("Password"),
-        max_length=PASSWORD_LENGTH,
-        strip=False,
-        help_text=_("At least 8 characters, not all digits, not a common one."),
-        widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}),
+    password = password_field(
+        _("Password"), "new-password", _("At least 8 characters, not all digits, not a common one.")
     )
 
 
@@ -34,12 +59,70 @@ class LoginForm(AuthenticationForm):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.fields["username"].widget.attrs["spellcheck"] = "false"
-        self.fields["password"] = forms.CharField(
-            label=_("Password"),
-            max_length=PASSWORD_LENGTH,
-            strip=False,
-            widget=forms.PasswordInput(attrs={"autocomplete": "current-password"}),
-        )
+        self.fields["password"] = password_field(_("Password"), "current-password")
+
+
+class PasswordForm(forms.Form):
+    current = password_field(_("Current password"), "current-password")
+    new = password_field(
+        _("New password"), "new-password", _("At least 8 characters, not all digits, not a common one.")
+    )
+
+
+class DeleteForm(forms.Form):
+    """Asks for what only the owner knows, and for a word that nobody types by mistake."""
+
+    username = forms.CharField(
+        label=_("Your username"),
+        max_length=150,
+        widget=forms.TextInput(attrs={"autocomplete": "off", "autocapitalize": "none", "spellcheck": "false"}),
+    )
+    password = password_field(_("Password"), "current-password")
+
+    def __init__(self, user: User, data: Any = None) -> None:
+        self.user = user
+        super().__init__(data)
+
+    def clean_username(self) -> str:
+        username = str(self.cleaned_data["username"]).strip().removeprefix("@")
+        if username.lower() != self.user.username.lower():
+            raise forms.ValidationError(_("That is not your username."))
+        return username
+
+
+def zones() -> list[Any]:
+    """The time zones that people live in, by continent, each with how far it is from UTC now."""
+    now = timezone.now()
+    areas: dict[str, list[tuple[str, str]]] = {}
+    for name in sorted(zone_names()):
+        area, _slash, place = name.partition("/")
+        if area in AREAS and place:
+            offset = now.astimezone(ZoneInfo(name)).strftime("%z")
+            areas.setdefault(area, []).append(
+                (name, f"{place.replace('_', ' ').replace('/', ' / ')} ({offset[:3]}:{offset[3:]})")
+            )
+    return [(AREAS[area], places) for area, places in areas.items()]
+
+
+class PreferencesForm(forms.Form):
+    """Language and time zone. The names of places are those of the IANA data base, in every language."""
+
+    language = forms.ChoiceField(label=_("Language"), required=False)
+    time_zone = forms.ChoiceField(label=_("Time zone"), required=False)
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        as_browser = ("", _("As my browser says"))
+        language, time_zone = self.fields["language"], self.fields["time_zone"]
+        assert isinstance(language, forms.ChoiceField)  # noqa: S101 (for the type checker)
+        assert isinstance(time_zone, forms.ChoiceField)  # noqa: S101
+        language.choices = [as_browser, *settings.LANGUAGES]
+        chosen = self.initial.get("time_zone")
+        listed = zones()
+        # A name that is no longer listed, or never was, stays what it is until its owner changes it.
+        known = {name for _area, places in listed for name, _label in places}
+        other = [(chosen, chosen)] if chosen and chosen not in known else []
+        time_zone.choices = [as_browser, ("UTC", "UTC"), *[pair for pair in other if pair[0] != "UTC"], *listed]
 
 
 class ProfileForm(forms.Form):

@@ -10,6 +10,7 @@ from django.core.validators import RegexValidator
 from django.db import models
 from django.db.models import F, Func
 from django.db.models.functions import Lower, Now
+from django.utils.crypto import salted_hmac
 from django.utils.translation import gettext_lazy as _
 
 RESERVED_USERNAMES = frozenset(
@@ -81,6 +82,8 @@ class User(AbstractBaseUser, PermissionsMixin):
     follow, an unblock, an unmute, a raised level): a window that was built for another epoch is not used.
     `follower_count` is exact together with the changes not yet folded into it (relations.FollowerCountChange), so
     that a big-V's row never gets hot.
+    `session_epoch` counts the times that all sessions of the user were ended at once.
+    `deleted_at`: a deleted account holds nothing personal any more, and the database keeps it inactive for good.
     """
 
     username = models.CharField(
@@ -106,6 +109,8 @@ class User(AbstractBaseUser, PermissionsMixin):
     follower_count = models.IntegerField(default=0, editable=False)
     is_staff = models.BooleanField(default=False)
     is_active = models.BooleanField(default=True)
+    deleted_at = models.DateTimeField(null=True, blank=True, editable=False)
+    session_epoch = models.IntegerField(default=0, db_default=0, editable=False)
     date_joined = models.DateTimeField(db_default=Now())
 
     USERNAME_FIELD = "username"
@@ -122,6 +127,9 @@ class User(AbstractBaseUser, PermissionsMixin):
                 violation_error_message=_("A user with that name exists."),
             ),
             models.CheckConstraint(condition=models.Q(level__range=(0, 3)), name="user_level"),
+            models.CheckConstraint(
+                condition=models.Q(deleted_at=None) | models.Q(is_active=False), name="user_deleted_for_good"
+            ),
         ]
         indexes = [
             models.Index(fields=["id"], condition=models.Q(is_big_v=True), name="user_big_v"),
@@ -146,3 +154,40 @@ class User(AbstractBaseUser, PermissionsMixin):
 
     def get_short_name(self) -> str:
         return self.username
+
+    def _get_session_auth_hash(self, secret: str | None = None) -> str:
+        """What a session must name to be valid: another password ends them, and so does another session epoch."""
+        value = f"{self.password} {self.session_epoch}"
+        return salted_hmac("accounts.User.session", value, secret=secret, algorithm="sha256").hexdigest()
+
+
+class Deletion(models.Model):
+    """A deleted account of which something is still to be taken away: the queue of record for accounts/purge.py.
+
+    It is made in the transaction that deletes the account, and goes when nothing is left.
+    """
+
+    user = models.OneToOneField(User, on_delete=models.CASCADE, primary_key=True, related_name="+")
+    created_at = models.DateTimeField(db_default=Now())
+    tried_at = models.DateTimeField(null=True, help_text="When a worker last took it, or did a part of it.")
+    attempts = models.IntegerField(default=0)
+
+    def __str__(self) -> str:
+        return f"deletion of {self.user_id}"
+
+
+class HeldName(models.Model):
+    """The name of a deleted account, which nobody may take for a while, lest they be taken for its owner.
+
+    Only a keyed hash is kept: the name itself is personal.
+    """
+
+    digest = models.CharField(max_length=64, primary_key=True)
+    until = models.DateTimeField(db_index=True)
+
+    def __str__(self) -> str:
+        return f"held until {self.until:%Y-%m-%d}"
+
+    @staticmethod
+    def digest_of(username: str) -> str:
+        return salted_hmac("accounts.HeldName", username.lower(), algorithm="sha256").hexdigest()

@@ -14,3 +14,11 @@ levels_lowered = Signal()
 
 # Sent inside the transaction in which `user` (User) is deleted: signs in no more, and is seen nowhere from then on.
 account_deleted = Signal()
+
+# Sent by a worker, again and again, while something of the deleted `user` (User) is left. Every receiver takes away at
+# most about `limit` (int) rows of what it keeps of them, in a transaction of its own, and returns how many it took; 0
+# when nothing is left. It may be called twice at once.
+account_purged = Signal()
+
+# Sent when `reader` (User) asks for all their data. Receivers return a list of accounts.export.ExportFile.
+export_requested = Signal()

@@ -3,13 +3,26 @@
 from celery import shared_task
 from django.core.management import call_command
 
-from accounts import levels
+from accounts import actions, levels, purge
 
 
 @shared_task(name="accounts.lower_levels")
 def lower_levels() -> None:
     """Periodic: lower the levels of those who have not been seen for long."""
     levels.lower_levels()
+
+
+@shared_task(name="accounts.purge")
+def run_purge(user_id: int) -> None:
+    """Take away a part of what a deleted account left behind."""
+    purge.purge(user_id)
+
+
+@shared_task(name="accounts.sweep_deletions")
+def sweep_deletions() -> None:
+    """Periodic: go on with deletions that no worker is at, and let go of the names of old ones."""
+    purge.sweep()
+    actions.forget_held_names()
 
 
 @shared_task(name="accounts.clear_sessions")

@@ -2,13 +2,15 @@
 
 from typing import Any
 
+from django import forms
 from django.conf import settings as django_settings
 from django.contrib import messages
-from django.contrib.auth import login
+from django.contrib.auth import login, logout, update_session_auth_hash
 from django.contrib.auth.views import LoginView as DjangoLoginView
 from django.core.exceptions import BadRequest, ValidationError
-from django.http import HttpResponse
+from django.http import HttpResponse, HttpResponseBase
 from django.shortcuts import redirect
+from django.utils import translation
 from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
@@ -16,16 +18,19 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from accounts import actions
 from accounts.access import signed_in
-from accounts.forms import LoginForm, ProfileForm, SignUpForm
+from accounts.export import archive_response
+from accounts.forms import DeleteForm, LoginForm, PasswordForm, PreferencesForm, ProfileForm, SignUpForm
 from accounts.locale import set_language_cookie
 from accounts.models import User
 from feedsite import rates
 from feedsite.pages import INVALID, PageRequest, limited, next_page, show, too_many
 
+FORM_METHODS = ["GET", "HEAD", "POST"]
+
 
 @sensitive_post_parameters("password")
 @never_cache
-@require_http_methods(["GET", "HEAD", "POST"])
+@require_http_methods(FORM_METHODS)
 def sign_up(request: PageRequest) -> HttpResponse:
     """Create an account and begin its first session."""
     target = next_page(request)
@@ -82,7 +87,7 @@ def language(request: PageRequest) -> HttpResponse:
 
 @signed_in
 @limited("write")
-@require_http_methods(["GET", "HEAD", "POST"])
+@require_http_methods(FORM_METHODS)
 def settings(request: PageRequest, reader: User) -> HttpResponse:
     """How one presents oneself."""
     form = ProfileForm(request.POST or None, initial={"display_name": reader.display_name, "bio": reader.bio})
@@ -90,4 +95,95 @@ def settings(request: PageRequest, reader: User) -> HttpResponse:
         actions.edit_profile(user=reader, **form.cleaned_data)
         messages.success(request, _("Saved."))
         return redirect("settings")
-    return show(request, "accounts/settings.html", {"form": form}, status=INVALID if form.errors else 200)
+    return _settings(request, "accounts/settings.html", form)
+
+
+@signed_in
+@limited("write")
+@require_http_methods(FORM_METHODS)
+def preferences(request: PageRequest, reader: User) -> HttpResponse:
+    """In which language and time zone one reads."""
+    initial = {"language": reader.language, "time_zone": reader.time_zone}
+    form = PreferencesForm(request.POST or None, initial=initial)
+    if form.is_valid():
+        chosen: str = form.cleaned_data["language"]
+        actions.edit_preferences(user=reader, **form.cleaned_data)
+        with translation.override(chosen or translation.get_language_from_request(request)):
+            messages.success(request, _("Saved."))
+        response = redirect("settings-preferences")
+        set_language_cookie(response, chosen)
+        return response
+    return _settings(request, "accounts/preferences.html", form)
+
+
+@sensitive_post_parameters("current", "new")
+@never_cache
+@signed_in
+@limited("password")
+@require_http_methods(FORM_METHODS)
+def password(request: PageRequest, reader: User) -> HttpResponse:
+    """Change the password. This session goes on, all others and the API tokens end."""
+    form = PasswordForm(request.POST or None)
+    if form.is_valid():
+        try:
+            user = actions.change_password(user=reader, **form.cleaned_data)
+        except ValidationError as error:
+            _tell(form, error, {"current_password": "current", "new_password": "new"})
+        else:
+            update_session_auth_hash(request, user)
+            messages.success(request, _("Your password is changed. You are logged out everywhere else."))
+            return redirect("settings-password")
+    return _settings(request, "accounts/password.html", form)
+
+
+@require_POST
+@signed_in
+@limited("write")
+def log_out_everywhere(request: PageRequest, reader: User) -> HttpResponse:
+    """End all other sessions, and the API tokens."""
+    update_session_auth_hash(request, actions.log_out_everywhere(user=reader))
+    messages.success(request, _("You are logged out everywhere else."))
+    return redirect("settings-password")
+
+
+@signed_in
+@limited("export")
+@require_http_methods(FORM_METHODS)
+def data(request: PageRequest, reader: User) -> HttpResponseBase:
+    """Download everything that the site keeps of oneself."""
+    if request.method == "POST":
+        return archive_response(reader)
+    return show(request, "accounts/data.html")
+
+
+@sensitive_post_parameters("password")
+@never_cache
+@signed_in
+@limited("password")
+@require_http_methods(FORM_METHODS)
+def delete(request: PageRequest, reader: User) -> HttpResponse:
+    """Leave for good."""
+    form = DeleteForm(reader, request.POST or None)
+    if form.is_valid():
+        try:
+            actions.check_own_password(user=reader, password=form.cleaned_data["password"], field="password")
+            actions.delete_account(user=reader)
+        except ValidationError as error:
+            _tell(form, error, {})
+        except actions.LastSuperuserError:
+            form.add_error(None, _("You are the last who administrates the site. Make somebody else superuser first."))
+        else:
+            logout(request)
+            messages.success(request, _("Your account is deleted."))
+            return redirect("login")
+    return _settings(request, "accounts/delete.html", form)
+
+
+def _settings(request: PageRequest, template: str, form: forms.Form) -> HttpResponse:
+    return show(request, template, {"form": form}, status=INVALID if form.errors else 200)
+
+
+def _tell(form: forms.Form, error: ValidationError, fields: dict[str, str]) -> None:
+    """Show at the form what a verb refused; `fields` names those that the form calls otherwise."""
+    for field, problems in error.error_dict.items():
+        form.add_error(fields.get(field, field), problems)

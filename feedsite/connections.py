@@ -109,6 +109,19 @@ def fetch(query: str, params: Sequence[Any] | Mapping[str, Any] = ()) -> list[tu
         return cursor.fetchall()
 
 
+def stream(
+    query: str, params: Sequence[Any] | Mapping[str, Any] = (), *, size: int = 2000
+) -> Iterator[tuple[Any, ...]]:
+    """Rows of one statement through a server-side cursor, `size` at a time: memory does not grow with their number.
+
+    Only within a transaction, and read to the end before it ends.
+    """
+    with connections[DEFAULT_DB_ALIAS].chunked_cursor() as cursor:
+        cursor.execute(query, params)
+        while rows := cursor.fetchmany(size):
+            yield from rows
+
+
 def id_array(ids: Iterable[int]) -> str:
     """Ids as PostgreSQL writes an array, for a parameter that is cast to bigint[].
 

@@ -9,7 +9,7 @@ from functools import wraps
 from typing import Any, Concatenate, ParamSpec
 
 from django.core.exceptions import BadRequest
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import render
 from django.utils.cache import patch_cache_control, patch_vary_headers
 from django.utils.http import url_has_allowed_host_and_scheme
@@ -82,7 +82,7 @@ def too_many(request: HttpRequest, seconds: float) -> HttpResponse:
     return response
 
 
-View = Callable[Concatenate[PageRequest, P], HttpResponse]
+View = Callable[Concatenate[PageRequest, P], HttpResponseBase]
 
 
 def limited(scope: str) -> Callable[[View[P]], View[P]]:
@@ -90,7 +90,7 @@ def limited(scope: str) -> Callable[[View[P]], View[P]]:
 
     def decorate(view: View[P]) -> View[P]:
         @wraps(view)
-        def count(request: PageRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponse:
+        def count(request: PageRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponseBase:
             if request.method not in SAFE_METHODS:
                 wait = rates.hit(scope, str(request.user.pk or rates.address(request)))
                 if wait is not None:

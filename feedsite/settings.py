@@ -146,6 +146,7 @@ CELERY_BEAT_SCHEDULE = {
         ("lower levels", "accounts.lower_levels", 600.0),
         ("forget idempotency keys", "items.forget_idempotency_keys", 3600.0),
         ("clear sessions", "accounts.clear_sessions", 86_400.0),
+        ("sweep deletions", "accounts.sweep_deletions", 30.0),
     )
 }
 
@@ -230,9 +231,12 @@ REST_KNOX = {"TOKEN_TTL": timedelta(days=TOKEN_DAYS)}
 TOKEN_CAP = env.int("FEEDSITE_TOKEN_CAP", default=50)
 
 # Rates: sign-ups an address, logins an address and name, everything else a user or, without one, an address.
+# `password` is where a signed-in user is asked for it again.
 RATES = {
     "signup": env("FEEDSITE_RATE_SIGNUP", default="20/hour"),
     "login": env("FEEDSITE_RATE_LOGIN", default="10/minute"),
+    "password": env("FEEDSITE_RATE_PASSWORD", default="10/hour"),
+    "export": env("FEEDSITE_RATE_EXPORT", default="5/hour"),
     "publish": env("FEEDSITE_RATE_PUBLISH", default="60/minute"),
     "write": env("FEEDSITE_RATE_WRITE", default="300/minute"),
     "search": env("FEEDSITE_RATE_SEARCH", default="60/minute"),

@@ -353,6 +353,12 @@ def _stage(item: Item, sign: int) -> None:
 
     What only its sender sees counts nowhere.
     """
+    if changes := count_changes(item, sign):
+        CountChange.objects.bulk_create(changes)
+
+
+def count_changes(item: Item, sign: int) -> list[CountChange]:
+    """What `_stage` stages."""
     changes = []
     if item.repost_of_id:
         changes.append(CountChange(item_id=item.repost_of_id, reposts=sign))
@@ -360,8 +366,7 @@ def _stage(item: Item, sign: int) -> None:
         kind = "replies" if item.visibility == Visibility.PUBLIC else "circle_replies"
         above = {item.reply_to_id, item.root_id or item.reply_to_id}
         changes += [CountChange(item_id=item_id, **{kind: sign}) for item_id in above]
-    if changes:
-        CountChange.objects.bulk_create(changes)
+    return changes
 
 
 def fold_counts() -> int:

@@ -1,0 +1,130 @@
+"""All that a user can ask for about themself, as one zip archive.
+
+Every room adds what it keeps by receiving `export_requested`. The archive is written to an unnamed temporary file
+from one snapshot of the database, row by row through server-side cursors, and sent when it is whole: memory does not
+grow with the account, what fails is an error and not half an archive, and a slow download keeps no transaction open.
+"""
+
+import tempfile
+import zipfile
+from collections.abc import Iterable
+from datetime import datetime
+from itertools import chain
+from typing import IO, Any, NamedTuple, cast
+
+import msgspec
+from django.db import connection, transaction
+from django.http import FileResponse
+from django.utils import timezone
+from django.utils.formats import date_format, number_format
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from accounts.models import User
+from accounts.signals import export_requested
+
+SPOOLED = 1024 * 1024
+"""Bytes of an archive that are kept in memory; a larger one goes to the disk."""
+LEVEL = 6
+ZIP_TYPE = "application/zip"
+
+encode = msgspec.json.Encoder().encode
+
+
+class ExportFile(NamedTuple):
+    """One file of the archive: `rows` become its lines, each a JSON object. They are read while it is written."""
+
+    name: str
+    about: str
+    """What it holds, for its reader, in their language."""
+    rows: Iterable[Any]
+
+
+class AccountRow(msgspec.Struct):
+    """The account itself."""
+
+    id: str
+    username: str
+    display_name: str
+    bio: str
+    email: str
+    language: str
+    time_zone: str
+    is_big_v: bool
+    joined_at: datetime
+    last_seen_at: datetime | None
+
+
+def write_archive(user: User, target: IO[bytes]) -> None:
+    """Write the zip archive of everything about `user` into `target`, in the language that is active."""
+    outermost = not connection.in_atomic_block
+    with transaction.atomic():
+        if outermost:
+            with connection.cursor() as cursor:
+                cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+        parts: list[Any] = [answer for _receiver, answer in export_requested.send(sender=User, reader=user)]
+        files: list[ExportFile] = [_account(user), *chain.from_iterable(parts)]
+        with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED, compresslevel=LEVEL) as archive:
+            counts = [_write(archive, file) for file in files]
+            archive.writestr("README.txt", _read_me(user, zip(files, counts, strict=True)))
+
+
+def archive_response(user: User) -> FileResponse:
+    """The archive as a download. Its reader's browser keeps no copy of it but the one that they save."""
+    archive = tempfile.SpooledTemporaryFile(max_size=SPOOLED)  # noqa: SIM115 (the response closes it)
+    try:
+        write_archive(user, cast("IO[bytes]", archive))
+    except BaseException:
+        archive.close()
+        raise
+    size = archive.tell()
+    archive.seek(0)
+    name = f"feedsite-{user.username}-{timezone.localdate():%Y-%m-%d}.zip"
+    response = FileResponse(archive, as_attachment=True, filename=name, content_type=ZIP_TYPE)
+    response["Content-Length"] = str(size)
+    response["Cache-Control"] = "no-store"
+    return response
+
+
+def _write(archive: zipfile.ZipFile, file: ExportFile) -> int:
+    count = 0
+    with archive.open(file.name, "w", force_zip64=True) as lines:
+        for count, row in enumerate(file.rows, 1):  # noqa: B007 (the last is the count)
+            lines.write(encode(row) + b"\n")
+    return count
+
+
+def _account(user: User) -> ExportFile:
+    row = AccountRow(
+        str(user.pk),
+        user.username,
+        user.display_name,
+        user.bio,
+        user.email,
+        user.language,
+        user.time_zone,
+        user.is_big_v,
+        user.date_joined,
+        user.last_seen_at,
+    )
+    return ExportFile("account.json", _("Your account."), [row])
+
+
+def _read_me(user: User, files: Iterable[tuple[ExportFile, int]]) -> str:
+    now = timezone.localtime()
+    about = _("The data of @%(name)s on feedsite, as it was on %(date)s (UTC%(offset)s).") % {
+        "name": user.username,
+        "date": date_format(now, "DATETIME_FORMAT"),
+        "offset": f"{now:%z}",
+    }
+    notes = _(
+        "Files that end in .jsonl hold one JSON object a line. Times are UTC, ids are decimal strings. "
+        "What others wrote or did is theirs, and is not in here."
+    )
+    lines = [
+        f"{file.name}\n    {file.about} "
+        + ngettext("%(count)s entry.", "%(count)s entries.", count)
+        % {"count": number_format(count, force_grouping=True)}
+        for file, count in files
+    ]
+    return "\n\n".join([about, notes, *lines]) + "\n"

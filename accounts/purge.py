@@ -1,0 +1,66 @@
+"""Takes away what deleted accounts leave behind: items, follows, blocks, likes and whatever other rooms keep.
+
+The row of `Deletion` is the queue of record, so that nothing is lost when workers or the broker die. Everybody does
+their part by receiving `account_purged`, in batches that commit one by one; a part that is done twice, or by two
+workers at once, is done once. What a request that was under way at the deletion still wrote is met too: a deletion
+is not complete before `STRAGGLERS` have had time to commit.
+"""
+
+import logging
+from datetime import timedelta
+
+from django.db import transaction
+from django.db.models import F, Q
+from django.utils import timezone
+
+from accounts.models import Deletion, User
+from accounts.signals import account_purged
+from feedsite.celery import enqueue
+
+logger = logging.getLogger(__name__)
+
+BATCH = 500
+"""Rows that a receiver takes away in one transaction."""
+ROUNDS = 40
+"""Batches of one task: a large account does not keep a worker from everybody else."""
+CLAIM = timedelta(seconds=60)
+"""A worker that has not come further for so long is taken for dead."""
+STRAGGLERS = timedelta(seconds=60)
+SWEPT = 100
+
+
+def purge(user_id: int) -> bool:
+    """Do the next part of a deletion; True if nothing is left of the account and the deletion is complete."""
+    now = timezone.now()
+    free = Q(tried_at=None) | Q(tried_at__lt=now - CLAIM)
+    claimed = Deletion.objects.filter(free, user=user_id)
+    if not claimed.update(tried_at=now, attempts=F("attempts") + 1):
+        return False
+    deletion = Deletion.objects.select_related("user").get(user=user_id)
+    for _ in range(ROUNDS):
+        answers = account_purged.send(sender=User, user=deletion.user, limit=BATCH)
+        if not any(taken for _, taken in answers):
+            return _complete(deletion)
+        Deletion.objects.filter(user=user_id).update(tried_at=timezone.now())
+    Deletion.objects.filter(user=user_id).update(tried_at=None)
+    enqueue("accounts.purge", user_id)
+    return False
+
+
+@transaction.atomic
+def _complete(deletion: Deletion) -> bool:
+    if deletion.created_at > timezone.now() - STRAGGLERS:
+        return False
+    # Nobody follows them any more, so no window depends on how their items are delivered.
+    User.objects.filter(pk=deletion.user_id).update(is_big_v=False)
+    return bool(Deletion.objects.filter(pk=deletion.pk).delete()[0])
+
+
+def sweep() -> int:
+    """Periodic: send to the workers what no worker is at; how many."""
+    free = Q(tried_at=None) | Q(tried_at__lt=timezone.now() - CLAIM)
+    waiting = list(Deletion.objects.filter(free).order_by("attempts", "pk").values_list("pk", flat=True)[:SWEPT])
+    for user_id in waiting:
+        if not enqueue("accounts.purge", user_id):
+            break
+    return len(waiting)

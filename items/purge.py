@@ -1,0 +1,58 @@
+"""What items do when an account is deleted: its items are deleted, its likes are taken back, and all counts stay exact.
+
+Nobody sees the items of a deleted account any more; here they get the status that says so, and what they added to the
+counts of others is taken away.
+"""
+
+from django.db import transaction
+
+from feedsite.connections import fetch
+from items.actions import count_changes
+from items.models import CountChange, IdempotencyKey, Item, Status
+from items.signals import item_withdrawn
+
+BATCHES = 20
+"""Transactions of one call. Each call looks again from the first item on, past those that are deleted already."""
+
+UNLIKE = """
+    WITH unliked AS (
+        DELETE FROM items_like WHERE id IN (SELECT id FROM items_like WHERE user_id = %(user)s LIMIT %(limit)s)
+        RETURNING item_id
+    ), staged AS (
+        INSERT INTO items_countchange (item_id, likes, replies, circle_replies, reposts)
+        SELECT item_id, -1, 0, 0, 0 FROM unliked
+    )
+    SELECT count(*) FROM unliked
+"""
+
+
+def purge(*, user_id: int, limit: int) -> int:
+    """Delete some of the items of a user and take back some of their likes, at most `limit` in one transaction; how
+    many, 0 when nothing is left.
+    """
+    taken, last_id = 0, 0
+    for _ in range(BATCHES):
+        items = _delete(user_id, last_id, limit)
+        if items:
+            last_id = items[-1].pk
+        with transaction.atomic():
+            likes = fetch(UNLIKE, {"user": user_id, "limit": limit})[0][0]
+        taken += len(items) + likes
+        if not items and not likes:
+            break
+    IdempotencyKey.objects.filter(sender=user_id).delete()
+    return taken
+
+
+@transaction.atomic
+def _delete(user_id: int, above: int, limit: int) -> list[Item]:
+    """The next items, which are deleted now."""
+    left = Item.objects.filter(sender=user_id, pk__gt=above).exclude(status=Status.DELETED).order_by("pk")
+    items = list(left.select_for_update(no_key=True, of=("self",)).select_related("sender")[:limit])
+    published = [item for item in items if item.status == Status.PUBLISHED]
+    Item.objects.filter(pk__in=[item.pk for item in items]).update(status=Status.DELETED)
+    CountChange.objects.bulk_create([change for item in published for change in count_changes(item, -1)])
+    for item in published:
+        item.status = Status.DELETED
+        item_withdrawn.send(sender=Item, item=item)
+    return items

@@ -1,0 +1,38 @@
+"""What relations add to a user's own data: whom they follow, block and mute, and who follows them."""
+
+from collections.abc import Iterator
+from datetime import datetime
+
+import msgspec
+from django.utils.translation import gettext as _
+
+from accounts.export import ExportFile
+from accounts.models import User
+from feedsite.connections import stream
+
+# Who is not to be seen is not named, but for those whom the user themself turned away.
+OF_USER = """
+    SELECT u.id, u.username, r.created_at FROM relations_{table} r JOIN accounts_user u ON u.id = r.{other}_id
+    WHERE r.{own}_id = %(user)s AND u.is_active {seen} ORDER BY r.id
+"""
+SEEN = "AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = u.id AND b.blocked_id = %(user)s)"
+
+
+class RelationRow(msgspec.Struct):
+    user_id: str
+    username: str
+    since: datetime
+
+
+def _rows(user: User, table: str, own: str, other: str, seen: str) -> Iterator[RelationRow]:
+    query = OF_USER.format(table=table, own=own, other=other, seen=seen)
+    return (RelationRow(str(row[0]), row[1], row[2]) for row in stream(query, {"user": user.pk}))
+
+
+def files(user: User) -> list[ExportFile]:
+    return [
+        ExportFile("follows.jsonl", _("Whom you follow."), _rows(user, "follow", "follower", "followee", SEEN)),
+        ExportFile("followers.jsonl", _("Who follows you."), _rows(user, "follow", "followee", "follower", SEEN)),
+        ExportFile("blocks.jsonl", _("Whom you block."), _rows(user, "block", "blocker", "blocked", "")),
+        ExportFile("mutes.jsonl", _("Whom you mute."), _rows(user, "mute", "muter", "muted", "")),
+    ]

@@ -1,0 +1,64 @@
+"""What relations do when an account is deleted: it follows, blocks and mutes nobody any more, and nobody it.
+
+Nobody sees a deleted account, so no home changes; what has to stay exact are the counts of the others.
+"""
+
+from django.db import connection, transaction
+
+# The account's own follows. Its row is locked as every change of follows locks the follower's.
+FOLLOWS = """
+    WITH follower AS (SELECT id FROM accounts_user WHERE id = %(user)s FOR NO KEY UPDATE),
+    gone AS (
+        DELETE FROM relations_follow WHERE id IN (
+            SELECT f.id FROM relations_follow f JOIN follower ON follower.id = f.follower_id LIMIT %(limit)s
+        ) RETURNING followee_id),
+    changed AS (INSERT INTO relations_followercountchange (user_id, change) SELECT followee_id, -1 FROM gone)
+    UPDATE accounts_user SET following_count = following_count - (SELECT count(*) FROM gone)
+    WHERE id = %(user)s AND EXISTS (SELECT FROM gone) RETURNING (SELECT count(*) FROM gone)
+"""
+# The followers' rows are locked before their follows are read to the end, in the order of ids: a follow that is undone
+# at the same moment is counted once.
+LOCK_FOLLOWERS = """
+    SELECT id FROM accounts_user WHERE id IN (
+        SELECT follower_id FROM relations_follow WHERE followee_id = %(user)s ORDER BY follower_id LIMIT %(limit)s
+    ) ORDER BY id FOR NO KEY UPDATE
+"""
+FOLLOWERS = """
+    WITH gone AS (
+        DELETE FROM relations_follow WHERE followee_id = %(user)s AND follower_id = ANY(%(followers)s)
+        RETURNING follower_id),
+    changed AS (
+        INSERT INTO relations_followercountchange (user_id, change)
+        SELECT %(user)s, -count(*) FROM gone HAVING count(*) > 0),
+    counted AS (
+        UPDATE accounts_user u SET following_count = u.following_count - 1 FROM gone WHERE u.id = gone.follower_id)
+    SELECT count(*) FROM gone
+"""
+PAIRS = """
+    DELETE FROM {table} WHERE id IN (
+        (SELECT id FROM {table} WHERE {one}_id = %(user)s LIMIT %(limit)s)
+        UNION ALL (SELECT id FROM {table} WHERE {other}_id = %(user)s LIMIT %(limit)s))
+"""
+
+
+def purge(*, user_id: int, limit: int) -> int:
+    """Take away about `limit` relations of each kind; how many went, 0 when none is left."""
+    assert limit <= 2**15 - 1  # noqa: S101 (a staged change is a smallint)
+    params = {"user": user_id, "limit": limit}
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(FOLLOWS, params)
+        row = cursor.fetchone()
+        taken = int(row[0]) if row else 0
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(LOCK_FOLLOWERS, params)
+        followers = [row[0] for row in cursor.fetchall()]
+        cursor.execute(FOLLOWERS, params | {"followers": followers})
+        taken += int(cursor.fetchone()[0])
+    with transaction.atomic(), connection.cursor() as cursor:
+        for table, one, other in (
+            ("relations_block", "blocker", "blocked"),
+            ("relations_mute", "muter", "muted"),
+        ):
+            cursor.execute(PAIRS.format(table=table, one=one, other=other), params)
+            taken += cursor.rowcount
+    return taken

@@ -1,0 +1,20 @@
+"""What relations do at the news from below."""
+
+from typing import Any
+
+from django.dispatch import receiver
+
+from accounts.export import ExportFile
+from accounts.models import User
+from accounts.signals import account_purged, export_requested
+from relations import export, purge
+
+
+@receiver(account_purged)
+def purge_relations(sender: type[User], user: User, limit: int, **kwargs: Any) -> int:
+    return purge.purge(user_id=user.pk, limit=limit)
+
+
+@receiver(export_requested)
+def export_relations(sender: type[User], reader: User, **kwargs: Any) -> list[ExportFile]:
+    return export.files(reader)

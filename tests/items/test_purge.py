@@ -1,0 +1,92 @@
+"""What is left of the items and likes of a deleted account: nothing that is seen or counted."""
+
+from typing import Any
+
+import pytest
+
+from accounts.models import User
+from accounts.signals import account_purged
+from items import actions, purge
+from items.hydrate import hydrate
+from items.models import CountChange, Item, Like, Status
+from items.signals import item_withdrawn
+from tests.at_once import at_once
+from tests.factories import UserFactory
+
+pytestmark = pytest.mark.django_db
+
+
+def say(sender: User, **fields: Any) -> Item:
+    return actions.publish(sender=sender, content={"text": "words"}, **fields)
+
+
+def counts(item: Item) -> tuple[int, int, int]:
+    shown = hydrate([item.pk], item.sender)[0].counts
+    actions.fold_counts()
+    assert hydrate([item.pk], item.sender)[0].counts == shown
+    assert not CountChange.objects.exists()
+    return shown.likes, shown.replies, shown.reposts
+
+
+def settle(user: User) -> None:
+    for _ in range(100):
+        if not purge.purge(user_id=user.pk, limit=2):
+            return
+    raise AssertionError("it does not end")
+
+
+def test_items_go_and_the_counts_of_others_are_exact(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(purge, "BATCHES", 2)
+    ann, bob = UserFactory(), UserFactory()
+    said, answered = say(bob), say(bob, visibility="followers")
+    for number in range(5):
+        say(ann)
+        reply = say(ann, reply_to=said, visibility="public" if number % 2 else "followers")
+        say(ann, reply_to=reply)
+        say(ann, reply_to=said, visibility="self")
+        say(ann, reply_to=answered, visibility="followers")
+        actions.like(user=ann, item=say(bob))
+    actions.repost(sender=ann, item=said)
+    actions.like(user=ann, item=said)
+    actions.delete(item=say(ann, reply_to=said))
+    actions.hold(item=say(ann, reply_to=said), reasons=["x"])
+    say(UserFactory(), reply_to=said)
+    actions.like(user=UserFactory(), item=said)
+    assert counts(said) == (2, 1 + 2 + 5, 1)
+    withdrawn: list[int] = []
+
+    def hear(item: Item, **kwargs: Any) -> None:
+        assert item.status == Status.DELETED
+        withdrawn.append(item.pk)
+
+    published = set(Item.objects.published().filter(sender=ann).values_list("pk", flat=True))
+    item_withdrawn.connect(hear)
+    settle(ann)
+    assert sorted(withdrawn) == sorted(published)
+    assert counts(said) == (1, 1, 0)
+    assert counts(answered) == (0, 0, 0)
+    assert not Item.objects.filter(sender=ann).exclude(status=Status.DELETED).exists()
+    assert not Like.objects.filter(user=ann).exists()
+    assert Item.objects.published().filter(sender=bob).count() == 7
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_workers_and_the_user_at_once() -> None:
+    ann, bob = UserFactory(), UserFactory()
+    said = [say(bob) for _ in range(30)]
+    mine = [say(ann, reply_to=item) for item in said]
+    for item in said:
+        actions.like(user=ann, item=item)
+
+    def work() -> None:
+        while any(taken for _, taken in account_purged.send(sender=User, user=ann, limit=4)):
+            pass
+
+    def change_mind() -> None:
+        for item, reply in zip(said, mine, strict=True):
+            actions.unlike(user=ann, item=item)
+            actions.delete(item=reply)
+
+    assert at_once(work, work, change_mind) == [None] * 3
+    settle(ann)
+    assert {counts(item) for item in said} == {(0, 0, 0)}
