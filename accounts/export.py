@@ -62,6 +62,7 @@ def write_archive(user: User, target: IO[bytes]) -> None:
         if outermost:
             with connection.cursor() as cursor:
                 cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+        user = User.objects.get(pk=user.pk)  # the first query: the snapshot is of this moment
         parts: list[Any] = [answer for _receiver, answer in export_requested.send(sender=User, reader=user)]
         files: list[ExportFile] = [_account(user), *chain.from_iterable(parts)]
         with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED, compresslevel=LEVEL) as archive:
