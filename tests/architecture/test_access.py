@@ -229,7 +229,6 @@ PAGES_WITHOUT = {
     "settings-data": "own items, in an archive",
     "settings-delete": "",
     "log-out-everywhere": "",
-    "publish": "the composer",
     "followers": "people",
     "following": "people",
     "relate": "people",
