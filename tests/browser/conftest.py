@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from django.conf import settings
+from django.test import Client
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
 from tests.factories import PASSWORD
@@ -56,6 +58,13 @@ class Visitor:
         self.page.get_by_label("Password").fill(PASSWORD)
         self.page.get_by_role("main").get_by_role("button", name="Log in").click()
         self._is_home()
+
+    def enter(self, user: Any) -> None:
+        """Be signed in, in whatever language."""
+        client = Client()
+        client.force_login(user)
+        name = settings.SESSION_COOKIE_NAME
+        self.page.context.add_cookies([{"name": name, "value": client.cookies[name].value, "url": self.site}])
 
     def _is_home(self) -> None:
         expect(self.page.get_by_role("heading", name="Home")).to_be_visible()
