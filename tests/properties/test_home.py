@@ -103,15 +103,20 @@ class Home(RuleBasedStateMachine):
         items.publish(sender=self._fresh(sender), content={"text": "a reply"}, reply_to=self._item(pick))
 
     @precondition(lambda self: Item.objects.exists())
-    @rule(sender=people, pick=some, more=st.sets(people, max_size=3), undo=st.booleans())
-    def repost(self, sender: int, pick: int, more: set[int], undo: bool) -> None:
-        """Mostly several repost the same item, one after the other."""
+    @rule(pick=some, senders=st.lists(st.tuples(people, st.integers(0, 4)), min_size=1, max_size=4))
+    def repost(self, pick: int, senders: list[tuple[int, int]]) -> None:
+        """Several repost the same item, and say so many things in between."""
         item = self._item(pick)
-        if undo:
-            items.undo_repost(sender=self._fresh(sender), item=item)
-            return
-        for person in (sender, *sorted(more - {sender})):
-            items.repost(sender=self._fresh(person), item=item)
+        for sender, posts in senders:
+            items.repost(sender=self._fresh(sender), item=item)
+            for _ in range(posts):
+                items.publish(sender=self._fresh(sender), content={"text": "words"})
+
+    @precondition(lambda self: Item.objects.exclude(repost_of=None).exists())
+    @rule(sender=people, pick=some)
+    def undo_repost(self, sender: int, pick: int) -> None:
+        reposts = Item.objects.exclude(repost_of=None).order_by("id")
+        items.undo_repost(sender=self._fresh(sender), item=reposts[pick % reposts.count()])
 
     @precondition(lambda self: Item.objects.exists())
     @rule(person=people, pick=some, undo=st.booleans())

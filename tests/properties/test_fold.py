@@ -1,0 +1,84 @@
+"""Folding alone, often and densely: pages, cursors and counts over random orders of posts and reposts, some hidden."""
+
+import hypothesis.strategies as st
+import pytest
+from django.db import transaction
+from hypothesis import HealthCheck, given, settings
+
+from accounts.models import User
+from items.models import Item, Status
+from relations import actions as relations
+from tests.factories import ItemFactory
+from tests.timeline.conftest import seen
+from timeline import fold, oracle
+from timeline.home import home_page, new_count
+from timeline.oracle import entry_ids, home_ids
+
+FRIENDS = 6
+ORIGINALS = 3
+
+said = st.tuples(
+    st.integers(0, FRIENDS - 1),
+    st.sampled_from([None, None, *range(ORIGINALS)]),  # a post, or a repost of one of these
+    st.booleans() | st.just(True),  # whether it is still there
+)
+
+
+@pytest.mark.django_db
+@settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))
+@given(
+    st.lists(said, min_size=4, max_size=24),
+    st.integers(1, 4),
+    st.integers(1, 9),
+    st.sets(st.integers(0, ORIGINALS - 1), max_size=1),
+)
+def test_every_page_folds_as_the_oracle_says(
+    events: list[tuple[int, int | None, bool]], reach: int, limit: int, hidden: set[int]
+) -> None:
+    with pytest.MonkeyPatch.context() as patch, transaction.atomic():
+        patch.setattr(fold, "REACH", reach)
+        patch.setattr(oracle, "REACH", reach)
+        reader = tell(events, hidden)
+        _walk(reader, limit)
+        _count(reader)
+        transaction.set_rollback(True)
+
+
+def tell(events: list[tuple[int, int | None, bool]], hidden: set[int]) -> User:
+    """Let everybody say what they said; whoever follows them all."""
+    reader, author = seen(), seen()
+    friends = [seen() for _ in range(FRIENDS)]
+    for friend in friends:
+        relations.follow(follower=reader, followee=friend)
+    originals = [ItemFactory(sender=author, visibility="self" if n in hidden else "public") for n in range(ORIGINALS)]
+    reposted: set[tuple[int, int]] = set()
+    for sender, original, is_there in events:
+        if original is not None and (sender, original) in reposted:
+            continue
+        repost_of = None if original is None else originals[original]
+        status = Status.PUBLISHED if is_there else Status.DELETED
+        ItemFactory(sender=friends[sender], repost_of=repost_of, status=status)
+        if original is not None and is_there:
+            reposted.add((sender, original))
+    return reader
+
+
+def _walk(reader: User, limit: int) -> None:
+    expected, entries = home_ids(reader.pk), entry_ids(reader.pk)
+    roots = dict(Item.objects.filter(pk__in=entries).values_list("pk", "repost_of"))
+    for position in [None, *entries, 1]:
+        page = home_page(reader, last_id=position, limit=limit)
+        below = [item_id for item_id in expected if position is None or item_id < position]
+        assert [int(item.id) for item in page.items] == below[:limit]
+        assert page.has_more == (len(below) > limit)
+        for item in page.items:
+            if item.repost_of:
+                place = entries.index(int(item.id))
+                near = entries[place + 1 : place + 1 + oracle.REACH]
+                assert item.others == sum(roots[entry] == int(item.repost_of.id) for entry in near)
+
+
+def _count(reader: User) -> None:
+    expected = home_ids(reader.pk)
+    for since in [1, *entry_ids(reader.pk)]:
+        assert new_count(reader, since_id=since) == (sum(item_id > since for item_id in expected), False)
