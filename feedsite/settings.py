@@ -80,6 +80,7 @@ TEMPLATES = [
                 "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
+                "notifications.context_processors.unread",
             ],
         },
     },
@@ -147,6 +148,7 @@ CELERY_BEAT_SCHEDULE = {
         ("forget idempotency keys", "items.forget_idempotency_keys", 3600.0),
         ("clear sessions", "accounts.clear_sessions", 86_400.0),
         ("sweep deletions", "accounts.sweep_deletions", 30.0),
+        ("forget old notifications", "notifications.forget_old", 3600.0),
     )
 }
 
@@ -209,6 +211,10 @@ MODERATION_BURST_SPAN = timedelta(minutes=env.int("FEEDSITE_MODERATION_BURST_MIN
 MODERATION_SAME_TEXT = env.int("FEEDSITE_MODERATION_SAME_TEXT", default=5)
 # Readers who report a published item until it is back in review.
 MODERATION_REPORTS = env.int("FEEDSITE_MODERATION_REPORTS", default=3)
+
+# --- Notifications ---------------------------------------------------------------------------------------
+# An entry to which nothing is added for so long is dropped.
+NOTIFICATION_LIFE = timedelta(days=env.int("FEEDSITE_NOTIFICATION_DAYS", default=90))
 
 # --- REST ------------------------------------------------------------------------------------------------
 REST_FRAMEWORK = {

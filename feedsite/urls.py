@@ -16,6 +16,8 @@ from items import api as items_api
 from items import views as items_views
 from moderation import api as moderation_api
 from moderation import views as moderation_views
+from notifications import api as notifications_api
+from notifications import views as notifications_views
 from relations import api as relations_api
 from relations import views as relations_views
 from timeline import api as timeline_api
@@ -50,6 +52,9 @@ api = [
     path("users/<str:username>/mute", relations_api.MuteView.as_view()),
     path("search", items_api.SearchView.as_view()),
     path("tags/<str:tag>/items", items_api.TagItemsView.as_view()),
+    path("notifications", notifications_api.NotificationsView.as_view()),
+    path("notifications/unread", notifications_api.UnreadView.as_view()),
+    path("notifications/read", notifications_api.ReadView.as_view()),
     path("items", items_api.ItemsView.as_view()),
     path("items/<str:item_id>", items_api.ItemView.as_view()),
     path("items/<str:item_id>/like", items_api.LikeView.as_view()),
@@ -78,6 +83,9 @@ pages = [
     path("language", accounts_views.language, name="language"),
     path("search", items_views.search, name="search"),
     path("tags/<str:name>", items_views.tag, name="tag"),
+    path("notifications", notifications_views.everything, name="notifications"),
+    path("notifications/mentions", notifications_views.conversations, name="mentions"),
+    path("notifications/unread", notifications_views.badge, name="unread"),
     path("items/new", items_views.publish, name="publish"),
     path("items/<int:item_id>", items_views.show_item, name="item"),
     path("items/<int:item_id>/edit", items_views.edit, name="edit"),

@@ -129,7 +129,14 @@ def is_sender(relation: str, kind: str) -> bool:
     return relation == "sender"
 
 
+def is_told(relation: str, kind: str) -> bool:
+    """Notifications: whom the post names, but not whoever mutes its sender; and its sender, of the answer to it."""
+    return relation == "sender" if kind == "answered" else relation not in {"anonymous", "muting", "sender"}
+
+
 API_ROUTES: dict[str, list[Shows]] = {
+    # Before the readers repost it below, of which its sender is told.
+    "notifications": [Shows(lambda world: "/notifications", ("post", "answered"), is_told)],
     "timeline/home": [
         Shows(lambda world: "/timeline/home?limit=100", ("post", "repost"), follows, published_only=True)
     ],
@@ -173,6 +180,8 @@ API_WITHOUT = {
     "users/<str:username>/follow": "",
     "users/<str:username>/block": "",
     "users/<str:username>/mute": "",
+    "notifications/unread": "a number; compared with an oracle by a state machine (properties/test_notifications.py)",
+    "notifications/read": "204",
     "items": "what the caller publishes",
     "items/<str:item_id>/like": "204 or 404 (items/test_api.py)",
     "items/<str:item_id>/report": "204 or 404 (moderation/test_api.py)",
@@ -202,6 +211,8 @@ PAGES: dict[str, list[Shows]] = {
         Shows(lambda world: f"/items/{world.thread.pk}", ("reply",)),
         Shows(lambda world: f"/items/{world.answered.pk}", ("answered",), by_id=True),
     ],
+    "notifications": [Shows(lambda world: "/notifications", ("post", "answered"), is_told)],
+    "mentions": [Shows(lambda world: "/notifications/mentions", ("post", "answered"), is_told)],
     "edit": [Shows(lambda world: f"/items/{world.post.pk}/edit", ("post",), is_sender)],
     "delete": [Shows(lambda world: f"/items/{world.post.pk}/delete", ("post",), is_sender)],
     "report": [
@@ -215,6 +226,7 @@ PAGES: dict[str, list[Shows]] = {
 """Pages that show items of others."""
 PAGES_WITHOUT = {
     "news": "a number",
+    "unread": "a number",
     "signup": "",
     "login": "",
     "logout": "",

@@ -95,7 +95,7 @@ def test_lists_cost_the_same_for_one_and_many(client: Client, reader: Any, other
             follow(follower=other, followee=one)
         with statements() as seen:
             client.get("/@other/following")
-        assert len(seen) == 5, seen  # session, user, whose list, the list, whom of them one follows
+        assert len(seen) == 6, seen  # session, user, whose list, the list, whom of them one follows, unread
 
 
 def test_suggestions_are_the_most_followed_whom_one_has_not_turned_away(reader: Any) -> None:

@@ -24,7 +24,7 @@ OPERATIONS = sorted(
     (path, method) for path, methods in SCHEMA["paths"].items() for method in methods if method != "parameters"
 )
 FIELDS = ["username", "password", "display_name", "bio", "type", "title", "content", "extra_info", "visibility"]
-FIELDS += ["reply_to", "id", "text", "url", "reason"]
+FIELDS += ["reply_to", "id", "text", "url", "reason", "up_to"]
 
 numbers = st.integers() | st.floats() | st.sampled_from([0, -1, 2**53, 2**63, 10**30, 1e308])
 words = st.text() | st.sampled_from(

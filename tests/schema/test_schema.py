@@ -101,6 +101,7 @@ def item(ann: User) -> Item:
     item = items.publish(sender=ann, content={"text": "words"}, extra_info={"a": 1})
     ItemFactory(sender=ann, reply_to=item)
     ItemFactory(sender=ann, repost_of=item)
+    items.publish(sender=UserFactory(), content={"text": "@ann"})
     return item
 
 
@@ -146,6 +147,11 @@ CALLS: list[tuple[str, str, Any, int]] = [
     ("delete", "/users/me/sessions", None, 204),
     ("post", "/users/me/delete", {"password": "wrong"}, 400),
     ("post", "/users/me/delete", {"password": PASSWORD}, 204),
+    ("get", "/notifications", None, 200),
+    ("get", "/notifications?last_id=0", None, 400),
+    ("get", "/notifications/unread", None, 200),
+    ("post", "/notifications/read", {"up_to": "5"}, 204),
+    ("post", "/notifications/read", {"up_to": 5}, 400),
     ("delete", "/auth/token", None, 204),
 ]
 

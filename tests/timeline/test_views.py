@@ -98,7 +98,7 @@ def test_home_costs_the_same_for_few_and_many(client: Client, reader: Any, other
             say(other)
         with statements() as seen:
             client.get("/")
-        assert len(seen) == 4, seen  # session, user, context, bodies
+        assert len(seen) == 5, seen  # session, user, context, bodies, unread
 
 
 def test_pages_work_with_redis_dead(client: Client, reader: Any, other: Any, settings: Any) -> None:

@@ -1,0 +1,214 @@
+"""The verbs that write notifications, called inside the transaction of what they tell of.
+
+No row is written by many: an act is a row of its own, an entry's row changes at most once in `feed.STILL`, and the
+mark is written by its owner. Telling of a like is one statement (three for an item's first), of an item that mentions
+or answers somebody one, of an item that does neither none; so nothing is left to a task that could be lost.
+"""
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any
+
+import msgspec
+from django.conf import settings
+from django.db import transaction
+
+from accounts.models import User
+from feedsite import ids
+from feedsite.connections import fetch
+from feedsite.events import Notified, announce
+from items.hydrate import ITEMS
+from items.models import Item, Status
+from items.text import mentions
+from items.visibility import VISIBLE
+from notifications import feed
+from notifications.models import Kind
+
+MENTIONS = 20
+"""So many of those whom an item mentions are told."""
+BATCH = 5_000
+ATTEMPTS = 3
+
+OF_ITEM = "n.recipient_id = %(recipient)s AND n.kind = %(kind)s AND n.item_id = %(item)s AND n.day IS NULL"
+OF_TODAY = "n.recipient_id = %(recipient)s AND n.kind = 'follow' AND n.day = (now() AT TIME ZONE 'UTC')::date"
+# Not INSERT … ON CONFLICT DO UPDATE of the entry: that locks its row also where nothing is to be changed. Who acts
+# again after undoing it keeps their act, so nobody is told twice; of a repost, the new one counts.
+ADD = """
+    WITH found AS (SELECT n.id FROM notifications_notification n WHERE {key}),
+    act AS (
+        INSERT INTO notifications_act AS a (notification_id, actor_id, item_id)
+        SELECT found.id, %(actor)s, %(repost)s::bigint FROM found
+        ON CONFLICT (notification_id, actor_id) DO UPDATE SET item_id = EXCLUDED.item_id
+        WHERE a.item_id IS DISTINCT FROM EXCLUDED.item_id
+        RETURNING id, notification_id
+    ),
+    moved AS (
+        UPDATE notifications_notification n SET position = act.id FROM act
+        WHERE n.id = act.notification_id AND n.position <= act.id - %(still)s RETURNING n.id
+    )
+    SELECT EXISTS (SELECT FROM moved) FROM found
+"""
+ADD_TO_ITEM = ADD.format(key=OF_ITEM)
+ADD_TO_TODAY = ADD.format(key=OF_TODAY)
+BEGIN_ITEM = """
+    INSERT INTO notifications_notification (recipient_id, kind, item_id) VALUES (%(recipient)s, %(kind)s, %(item)s)
+    ON CONFLICT DO NOTHING RETURNING id
+"""
+BEGIN_TODAY = """
+    INSERT INTO notifications_notification (recipient_id, kind, day)
+    VALUES (%(recipient)s, 'follow', (now() AT TIME ZONE 'UTC')::date) ON CONFLICT DO NOTHING RETURNING id
+"""
+# The rule of visibility, with each who might be told as the reader.
+TELL = f"""
+    WITH answered AS MATERIALIZED (
+        SELECT sender_id FROM items_item WHERE id IN (%(parent)s::bigint, %(root)s::bigint)
+    ),
+    told AS (
+        INSERT INTO notifications_notification (recipient_id, kind, item_id)
+        SELECT m.id, CASE WHEN m.id IN (SELECT sender_id FROM answered) THEN 'reply' ELSE 'mention' END, i.id
+        FROM accounts_user m, {ITEMS}
+        WHERE (m.id IN (SELECT sender_id FROM answered) OR lower(m.username) = ANY(%(names)s::text[]))
+            AND m.id <> %(sender)s AND m.is_active AND i.id = %(item)s AND {VISIBLE.replace("%(reader)s", "m.id")}
+        ON CONFLICT DO NOTHING RETURNING id, recipient_id, position
+    ),
+    acts AS (INSERT INTO notifications_act (id, notification_id, actor_id) SELECT position, id, %(sender)s FROM told)
+    SELECT recipient_id FROM told
+"""  # noqa: S608 (constants)
+MARK = """
+    INSERT INTO notifications_readmark AS mark (user_id, up_to)
+    VALUES (%(user)s, least(%(up_to)s::bigint, feedsite_next_id()))
+    ON CONFLICT (user_id) DO UPDATE SET up_to = EXCLUDED.up_to WHERE mark.up_to < EXCLUDED.up_to
+    RETURNING user_id
+"""
+
+
+# --- What happened ---------------------------------------------------------------------------------------
+def tell_of_item(*, item: Item) -> None:
+    """Tell of a repost, of a reply, and of mentions; who was told of the item before is not told again.
+
+    A reply is told to the sender of what it answers and to the sender of the thread's root, under whose item it is
+    listed. Who is mentioned as well is told of the reply only. Nobody is told of what they may not see.
+    """
+    if item.status != Status.PUBLISHED:
+        return
+    if item.repost_of:
+        _add(Kind.REPOST, item.repost_of, item.sender_id, repost=item)
+        return
+    names = mentions(item.text)[:MENTIONS]
+    if not names and item.reply_to_id is None:
+        return
+    told = fetch(
+        TELL,
+        {
+            "item": item.pk,
+            "sender": item.sender_id,
+            "parent": item.reply_to_id,
+            "root": item.root_id,
+            "names": [name.lower() for name in names],
+        },
+    )
+    _announce_later([row[0] for row in told])
+
+
+def tell_of_like(*, item: Item, user: User) -> None:
+    """Tell the item's sender that `user` likes it."""
+    _add(Kind.LIKE, item, user.pk)
+
+
+def tell_of_follow(*, follower: User, followee: User) -> None:
+    """Tell `followee` that `follower` follows them."""
+    params = {"recipient": followee.pk, "actor": follower.pk, "repost": None, "still": feed.STILL}
+    _add_to(ADD_TO_TODAY, BEGIN_TODAY, params)
+
+
+def _add(kind: Kind, item: Item, actor_id: int, repost: Item | None = None) -> None:
+    if item.sender_id == actor_id:
+        return
+    params = {
+        "recipient": item.sender_id,
+        "kind": kind.value,
+        "item": item.pk,
+        "actor": actor_id,
+        "repost": repost.pk if repost else None,
+        "still": feed.STILL,
+    }
+    _add_to(ADD_TO_ITEM, BEGIN_ITEM, params)
+
+
+def _add_to(add: str, begin: str, params: Mapping[str, Any]) -> None:
+    """Add the act to its entry. The first act makes the entry, of two at once either; an old entry that is forgotten in
+    between is made anew.
+    """
+    is_new = False
+    for _ in range(ATTEMPTS):
+        if found := fetch(add, params):
+            # One a second for an entry is enough: it is unread since the last that was announced.
+            if is_new or found[0][0]:
+                _announce_later([params["recipient"]])
+            return
+        is_new = bool(fetch(begin, params)) or is_new
+
+
+# --- Reading ---------------------------------------------------------------------------------------------
+def mark_read(*, user: User, up_to: int | None = None) -> None:
+    """Note that the user has seen all up to this act, or without one all until now. A mark never goes back, and what is
+    still to come cannot be seen.
+    """
+    if fetch(MARK, {"user": user.pk, "up_to": up_to or ids.MAX_ID}):
+        _announce_later([user.pk])
+
+
+def _announce_later(user_ids: Sequence[int]) -> None:
+    """Tell the open pages of these users when it is committed; what fails there is only late."""
+    if user_ids:
+        transaction.on_commit(partial(_announce, user_ids), robust=True)
+
+
+def _announce(user_ids: Sequence[int]) -> None:
+    counts = feed.unread_counts(user_ids)
+    announce(*(Notified(user_id, msgspec.to_builtins(count)) for user_id, count in counts.items()))
+
+
+# --- Forgetting ------------------------------------------------------------------------------------------
+FORGET_ACTS = """
+    DELETE FROM notifications_act WHERE id = ANY(ARRAY(
+        SELECT a.id FROM notifications_act a JOIN notifications_notification n ON n.id = a.notification_id
+        WHERE {which} LIMIT %(limit)s FOR UPDATE OF a SKIP LOCKED)) RETURNING 1
+"""
+FORGET_ENTRIES = """
+    DELETE FROM notifications_notification WHERE id = ANY(ARRAY(
+        SELECT n.id FROM notifications_notification n WHERE {which} LIMIT %(limit)s FOR UPDATE SKIP LOCKED)) RETURNING 1
+"""
+OLD = "n.position < %(before)s"
+TO_USER = "n.recipient_id = %(user)s"
+FORGET_OLD = (FORGET_ACTS.format(which=OLD), FORGET_ENTRIES.format(which=OLD))
+FORGET_USER = (
+    """
+    DELETE FROM notifications_act WHERE id = ANY(ARRAY(
+        SELECT a.id FROM notifications_act a WHERE a.actor_id = %(user)s LIMIT %(limit)s FOR UPDATE SKIP LOCKED))
+    RETURNING 1
+    """,
+    FORGET_ACTS.format(which=TO_USER),
+    FORGET_ENTRIES.format(which=TO_USER),
+    "DELETE FROM notifications_readmark WHERE user_id = %(user)s AND %(limit)s > 0 RETURNING 1",
+)
+
+
+def forget_old() -> int:
+    """Drop the entries to which nothing was added for settings.NOTIFICATION_LIFE, with their acts; how many rows."""
+    params = {"before": ids.compose(datetime.now(UTC) - settings.NOTIFICATION_LIFE, 0), "limit": BATCH}
+    total = 0
+    for query in FORGET_OLD:
+        while count := len(fetch(query, params)):
+            total += count
+    return total
+
+
+def forget_user(*, user: User, limit: int) -> int:
+    """Remove up to `limit` rows of what was told of a user who is gone, or was told to them; how many."""
+    taken = 0
+    for query in FORGET_USER:
+        if taken < limit:
+            taken += len(fetch(query, {"user": user.pk, "limit": limit - taken}))
+    return taken

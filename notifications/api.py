@@ -1,0 +1,41 @@
+"""Notifications over HTTP."""
+
+from django.http import HttpResponse
+from drf_spectacular.utils import extend_schema
+from rest_framework.request import Request
+
+from accounts.api import signed_in
+from feedsite.openapi import PAGED
+from feedsite.rest import ApiView, FeedResponse, IdField, StrictSerializer, body, limit, position
+from notifications import actions
+from notifications.feed import NotificationPage, Unread, notifications_page, unread_count
+
+
+class Seen(StrictSerializer):
+    """Up to which notification the caller has seen them; without it all until now."""
+
+    up_to = IdField(required=False, allow_null=True, default=None)
+
+
+class NotificationsView(ApiView):
+    @extend_schema(operation_id="list_notifications", parameters=PAGED, responses={200: NotificationPage})
+    def get(self, request: Request) -> HttpResponse:
+        """What others did that concerns the caller, newest first, grouped. Reading marks nothing as read."""
+        reader, last_id, count = signed_in(request), position(request), limit(request)
+        return FeedResponse(notifications_page(reader, last_id=last_id, limit=count))
+
+
+class UnreadView(ApiView):
+    @extend_schema(operation_id="count_unread_notifications", responses={200: Unread})
+    def get(self, request: Request) -> HttpResponse:
+        """How many notifications are unread."""
+        return FeedResponse(unread_count(signed_in(request)))
+
+
+class ReadView(ApiView):
+    @extend_schema(operation_id="read_notifications", request=Seen, responses={204: None})
+    def post(self, request: Request) -> HttpResponse:
+        """Note that the caller has seen all up to the notification `up_to`, or without it all until now."""
+        reader = signed_in(request)
+        actions.mark_read(user=reader, up_to=body(request, Seen)["up_to"])
+        return HttpResponse(status=204)

@@ -1,0 +1,183 @@
+"""Reading notifications: the list, and how many of its entries are unread.
+
+An **entry** is a row of Notification: all likes of one item, all its reposts, one reply, one mention, or all followers
+of one UTC day. It is shown if the reader may see its item and at least one of its acts is **shown**: the act stands
+(the like, the follow, the repost is there), its actor is active, neither of the two blocks the other, and the reader
+does not mute the actor. It names the newest three of these, and counts them up to `ACTORS_CAP`.
+
+**The list is in the order of `position`, newest first, and `last_id` is a position.** A position never falls, also not
+when acts are undone, and only something new raises it. So in a walk no entry comes twice, and every entry to which
+nothing is added during the walk comes exactly once; one that something is added to goes to the top of the list, where
+it stands as unread.
+
+An entry is **unread** while an act of it that is shown is newer than the reader's mark. The mark is an act's id, as
+is the id of an entry: that of its newest act that is shown.
+
+Work is bounded by the page: at most `ACTORS_CAP + 1` acts an entry are looked at beyond those that are not shown, at an
+index probe each for the actor, the act and the three relations, whether an item has ten likes or a hundred thousand.
+"""
+
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+from accounts.api import UserCard
+from accounts.models import User
+from feedsite.connections import fetch, id_array
+from feedsite.ids import MAX_ID, SEQUENCE_BITS, moment
+from feedsite.rest import Time
+from items.hydrate import ITEMS, ItemBody, hydrate
+from items.visibility import VISIBLE
+
+ACTORS_SHOWN = 3
+ACTORS_CAP = 100
+"""Who acted is counted up to here."""
+UNREAD_CAP = 99
+UNREAD_SCAN = 1000
+"""The badge looks at no more than so many unread entries, should all of them be hidden ones."""
+STILL = 1000 << SEQUENCE_BITS
+"""An entry moves at most once in so long (a second), in units of ids."""
+
+# `n` is the entry, `a` an act and `u` its actor. OFFSET 0 keeps the planner from reading a whole table into a hash for
+# the sake of one page; CASE keeps it from asking of likes what is asked of reposts.
+ITEM_SHOWN = f"""
+    (n.item_id IS NULL OR EXISTS (SELECT FROM {ITEMS} WHERE i.id = n.item_id AND {VISIBLE} OFFSET 0))
+"""
+ACT_SHOWN = f"""
+    u.is_active
+    AND NOT EXISTS (
+        SELECT FROM relations_block b WHERE b.blocker_id = %(reader)s AND b.blocked_id = a.actor_id OFFSET 0)
+    AND NOT EXISTS (
+        SELECT FROM relations_block b WHERE b.blocker_id = a.actor_id AND b.blocked_id = %(reader)s OFFSET 0)
+    AND NOT EXISTS (SELECT FROM relations_mute m WHERE m.muter_id = %(reader)s AND m.muted_id = a.actor_id OFFSET 0)
+    AND CASE n.kind
+        WHEN 'like' THEN EXISTS (
+            SELECT FROM items_like l WHERE l.user_id = a.actor_id AND l.item_id = n.item_id OFFSET 0)
+        WHEN 'repost' THEN EXISTS (SELECT FROM {ITEMS} WHERE i.id = a.item_id AND {VISIBLE} OFFSET 0)
+        WHEN 'follow' THEN EXISTS (
+            SELECT FROM relations_follow f WHERE f.follower_id = a.actor_id AND f.followee_id = n.recipient_id
+            AND (f.created_at AT TIME ZONE 'UTC')::date = n.day OFFSET 0)
+        ELSE true
+    END
+"""  # noqa: S608
+PAGE = f"""
+    SELECT n.position, n.kind, n.item_id, shown.newest, shown.count, shown.actors,
+        shown.newest > coalesce((SELECT r.up_to FROM notifications_readmark r WHERE r.user_id = %(reader)s), 0)
+    FROM notifications_notification n CROSS JOIN LATERAL (
+        SELECT max(act.id), count(*),
+            json_agg(json_build_array(act.actor_id::text, act.username, act.display_name, act.is_big_v)
+                ORDER BY act.id DESC) FILTER (WHERE act.place <= {ACTORS_SHOWN})
+        FROM (
+            SELECT a.id, a.actor_id, u.username, u.display_name, u.is_big_v,
+                row_number() OVER (ORDER BY a.id DESC) AS place
+            FROM notifications_act a JOIN accounts_user u ON u.id = a.actor_id
+            WHERE a.notification_id = n.id AND {ACT_SHOWN}
+            ORDER BY a.id DESC LIMIT {ACTORS_CAP + 1}
+        ) act
+    ) shown (newest, count, actors)
+    WHERE n.recipient_id = %(reader)s AND n.position < %(below)s AND {{kinds}} AND {ITEM_SHOWN} AND shown.count > 0
+    ORDER BY n.position DESC LIMIT %(count)s
+"""  # noqa: S608
+EVERYTHING = PAGE.format(kinds="true")
+CONVERSATIONS = PAGE.format(kinds="n.kind IN ('mention', 'reply')")
+UNREAD = f"""
+    SELECT reader.id, coalesce(mark.up_to, 0), (
+        SELECT count(*) FROM (
+            SELECT FROM (
+                SELECT n.id, n.kind, n.item_id, n.day, n.recipient_id FROM notifications_notification n
+                WHERE n.recipient_id = reader.id AND n.position > coalesce(mark.up_to, 0) - %(still)s
+                ORDER BY n.position DESC LIMIT {UNREAD_SCAN}
+            ) n
+            CROSS JOIN LATERAL (
+                SELECT FROM notifications_act a JOIN accounts_user u ON u.id = a.actor_id
+                WHERE a.notification_id = n.id AND a.id > coalesce(mark.up_to, 0) AND {ACT_SHOWN} LIMIT 1
+            ) act
+            WHERE {ITEM_SHOWN} LIMIT {UNREAD_CAP + 1}
+        ) entry)
+    FROM unnest(%(readers)s::bigint[]) AS reader (id)
+    LEFT JOIN notifications_readmark mark ON mark.user_id = reader.id
+""".replace("%(reader)s", "reader.id")  # noqa: S608
+
+
+KindName = Annotated[
+    Literal["like", "reply", "repost", "follow", "mention"], msgspec.Meta(extra_json_schema={"type": "string"})
+]
+
+
+class Unread(msgspec.Struct):
+    """How many entries are unread; `capped`: or more."""
+
+    unread: int
+    capped: bool
+
+
+class Entry(msgspec.Struct):
+    """What happened, once for all who did it. `actors` are the newest of them, `count` says how many they are, or if it
+    is `capped`, that they are more. `item` is what was liked or reposted, the reply, or the post that mentions.
+    """
+
+    id: str
+    kind: KindName
+    actors: list[UserCard]
+    count: int
+    capped: bool
+    item: ItemBody | None
+    created_at: Time
+    unread: bool
+
+    @property
+    def others(self) -> int:
+        """How many acted beside those who are named where two are."""
+        return self.count - 2
+
+
+class NotificationPage(msgspec.Struct):
+    """A part of the list. `last_id` is the position of its last entry."""
+
+    items: list[Entry]
+    last_id: str | None
+    has_more: bool
+
+    @property
+    def newest(self) -> int:
+        """The newest act that the page tells of; 0 if it tells of none."""
+        return max((int(entry.id) for entry in self.items), default=0)
+
+
+def notifications_page(
+    reader: User, *, last_id: int | None = None, limit: int = 20, conversations: bool = False
+) -> NotificationPage:
+    """The entries below `last_id` (exclusive), newest first; of `conversations` only the replies and mentions."""
+    below = MAX_ID + 1 if last_id is None else last_id
+    params = {"reader": reader.pk, "below": below, "count": limit + 1}
+    rows = fetch(CONVERSATIONS if conversations else EVERYTHING, params)
+    page = rows[:limit]
+    ids = list(dict.fromkeys(row[2] for row in page if row[2]))
+    items = {int(item.id): item for item in hydrate(ids, reader)}
+    return NotificationPage([_entry(row, items) for row in page], str(page[-1][0]) if page else None, len(rows) > limit)
+
+
+def _entry(row: Sequence[Any], items: dict[int, ItemBody]) -> Entry:
+    _, kind, item_id, newest, count, actors, unread = row
+    return Entry(
+        id=str(newest),
+        kind=kind,
+        actors=[UserCard(*actor) for actor in actors],
+        count=min(count, ACTORS_CAP),
+        capped=count > ACTORS_CAP,
+        item=items[item_id] if item_id else None,
+        created_at=moment(newest),
+        unread=unread,
+    )
+
+
+def unread_counts(user_ids: Sequence[int]) -> dict[int, Unread]:
+    """How many entries are unread for each of these users, one query."""
+    rows = fetch(UNREAD, {"readers": id_array(user_ids), "still": STILL})
+    return {user_id: Unread(min(count, UNREAD_CAP), count > UNREAD_CAP) for user_id, _, count in rows}
+
+
+def unread_count(reader: User) -> Unread:
+    """How many entries are unread."""
+    return unread_counts([reader.pk])[reader.pk]

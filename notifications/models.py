@@ -1,0 +1,107 @@
+"""What users are told: one row an entry of their list, and one for everybody who is named in it.
+
+Both tables are written when something happens and hardly ever again. Whether an entry is shown, who is named in it and
+whether it is unread is decided by the reading query (notifications.feed), from the likes, follows, items, blocks and
+mutes of that moment; so whatever is undone or hidden is gone on the next request, and back when it is done again.
+"""
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+
+from items.models import Item, ItemId
+
+
+class Kind(models.TextChoices):
+    """What others did."""
+
+    LIKE = "like"
+    REPLY = "reply"
+    REPOST = "repost"
+    FOLLOW = "follow"
+    MENTION = "mention"
+
+
+class Notification(models.Model):
+    """An entry of a recipient's list: the likes of one item, its reposts, one reply, one mention, or a day's followers.
+
+    `item` is what was liked or reposted, or the reply or the post that mentions; follows have a `day` (UTC) instead.
+    `position` is the entry's place in the list and the cursor: an item id's moment (feedsite.ids), which grows when
+    something is added, but at most once in `actions.STILL`, so that the entry of a viral item is no hot row. Every act
+    of the entry has an id below `position + STILL`.
+    """
+
+    recipient = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="notifications", db_index=False
+    )
+    kind = models.CharField(max_length=16, choices=Kind.choices)
+    # Items are never removed, and checking that would lock the row of one that many like.
+    item = models.ForeignKey(
+        Item, on_delete=models.DO_NOTHING, null=True, related_name="+", db_index=False, db_constraint=False
+    )
+    day = models.DateField(null=True)
+    position = models.BigIntegerField(db_default=ItemId())
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["recipient", "item", "kind"], condition=Q(day=None), name="notification_of_item"
+            ),
+            models.UniqueConstraint(
+                fields=["recipient", "day"], condition=Q(kind="follow"), name="notification_of_followers"
+            ),
+            models.CheckConstraint(
+                condition=Q(kind="follow", item=None, day__isnull=False)
+                | (~Q(kind="follow") & Q(item__isnull=False, day=None)),
+                name="notification_item_or_day",
+            ),
+        ]
+        indexes = [
+            models.Index(fields=["recipient", "-position"], name="notification_list"),
+            models.Index(
+                fields=["recipient", "-position"],
+                condition=Q(kind__in=["mention", "reply"]),
+                name="notification_conversation",
+            ),
+            models.Index(fields=["position"], name="notification_age"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.kind} for {self.recipient_id}"
+
+
+class Act(models.Model):
+    """Who did what an entry tells of: once a person, however often they undo and redo it. The id carries the time.
+
+    `item` is the repost, where it is one.
+    """
+
+    id = models.BigIntegerField(primary_key=True, db_default=ItemId(), editable=False)
+    # Not checked by the database: that would lock the entry's row on every like of a viral item. An act whose entry is
+    # gone is found by nobody.
+    notification = models.ForeignKey(
+        Notification, on_delete=models.CASCADE, related_name="acts", db_index=False, db_constraint=False
+    )
+    actor = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    item = models.ForeignKey(
+        Item, on_delete=models.DO_NOTHING, null=True, related_name="+", db_index=False, db_constraint=False
+    )
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["notification", "actor"], name="act_once")]
+        indexes = [models.Index(fields=["notification", "-id"], name="act_newest")]
+
+    def __str__(self) -> str:
+        return f"{self.actor_id} in {self.notification_id}"
+
+
+class ReadMark(models.Model):
+    """Up to which act a recipient has seen their list. Only they write it."""
+
+    user = models.OneToOneField(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, primary_key=True, related_name="notifications_read"
+    )
+    up_to = models.BigIntegerField()
+
+    def __str__(self) -> str:
+        return f"{self.user_id} up to {self.up_to}"

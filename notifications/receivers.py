@@ -1,0 +1,37 @@
+"""What the notifications do at the news from below, of items and relations inside the transaction of the change.
+
+What is undone or hidden (unliked, unfollowed, withdrawn, blocked) needs no receiver: the reading query sees it.
+"""
+
+from typing import Any
+
+from django.dispatch import receiver
+
+from accounts.models import User
+from accounts.signals import account_purged
+from items.models import Item
+from items.signals import item_edited, item_liked, item_published
+from notifications import actions
+from relations.models import Follow
+from relations.signals import followed
+
+
+@receiver([item_published, item_edited])
+def tell_of_item(sender: type[Item], item: Item, **kwargs: Any) -> None:
+    """Also when it is edited, for whom it mentions from now on, and when it is shown to more."""
+    actions.tell_of_item(item=item)
+
+
+@receiver(item_liked)
+def tell_of_like(sender: type[Item], item: Item, user: User, **kwargs: Any) -> None:
+    actions.tell_of_like(item=item, user=user)
+
+
+@receiver(followed)
+def tell_of_follow(sender: type[Follow], follower: User, followee: User, **kwargs: Any) -> None:
+    actions.tell_of_follow(follower=follower, followee=followee)
+
+
+@receiver(account_purged)
+def forget_user(sender: type[User], user: User, limit: int, **kwargs: Any) -> int:
+    return actions.forget_user(user=user, limit=limit)

@@ -1,0 +1,49 @@
+"""What notifications say."""
+
+from django import template
+from django.urls import reverse
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from accounts.api import UserCard
+from notifications.feed import Entry
+
+register = template.Library()
+
+
+@register.filter
+def sentence(entry: Entry) -> SafeString:
+    """Who did what, with links to the first of them."""
+    is_reply = bool(entry.item and entry.item.reply_to)
+    match entry.kind:
+        case "like":
+            words = _("{people} liked your reply") if is_reply else _("{people} liked your post")
+        case "repost":
+            words = _("{people} reposted your reply") if is_reply else _("{people} reposted your post")
+        case "reply":
+            words = _("{people} replied")
+        case "mention":
+            words = _("{people} mentioned you")
+        case "follow":
+            words = _("{people} followed you")
+    return format_html(words, people=_people(entry))
+
+
+def _people(entry: Entry) -> SafeString:
+    first, second, *_rest = [*map(_link, entry.actors), SafeString()]
+    if entry.count == 1:
+        return first
+    names = {"first": first, "second": second, "count": entry.others}
+    if entry.count == 2:
+        return format_html(_("{first} and {second}"), **names)
+    if entry.capped:
+        return format_html(_("{first}, {second} and more than {count} others"), **names)
+    words = ngettext("{first}, {second} and {count} other", "{first}, {second} and {count} others", entry.others)
+    return format_html(words, **names)
+
+
+def _link(card: UserCard) -> SafeString:
+    address = reverse("profile", args=[card.username])
+    return format_html('<a class="name" href="{}">{}</a>', address, card.display_name or card.username)

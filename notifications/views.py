@@ -1,0 +1,41 @@
+"""The pages of notifications, and the badge that counts the unread."""
+
+from django.http import HttpResponse
+from django.views.decorators.http import require_safe
+
+from accounts.access import signed_in
+from accounts.models import User
+from feedsite.pages import PageRequest, position, show
+from notifications import actions
+from notifications.feed import notifications_page, unread_count
+
+
+@require_safe
+@signed_in
+def everything(request: PageRequest, reader: User) -> HttpResponse:
+    """What others did that concerns the reader. Whoever opens its beginning has read what it shows, and all before."""
+    last_id = position(request)
+    page = notifications_page(reader, last_id=last_id)
+    # A browser that fetches ahead shows nothing yet.
+    ahead = request.headers.get("Sec-Purpose", "").startswith("prefetch")
+    if last_id is None and page.items and request.method == "GET" and not ahead:
+        actions.mark_read(user=reader, up_to=page.newest)
+    context = {"page": page, "is_first": last_id is None, "tab": "everything"}
+    return show(request, "notifications/notifications.html", context, part="notifications/_more.html")
+
+
+@require_safe
+@signed_in
+def conversations(request: PageRequest, reader: User) -> HttpResponse:
+    """The replies and mentions among them. What else there is stays unread, so nothing is marked here."""
+    last_id = position(request)
+    page = notifications_page(reader, last_id=last_id, conversations=True)
+    context = {"page": page, "is_first": last_id is None, "tab": "conversations"}
+    return show(request, "notifications/notifications.html", context, part="notifications/_more.html")
+
+
+@require_safe
+@signed_in
+def badge(request: PageRequest, reader: User) -> HttpResponse:
+    """How many are unread, for the navigation of an open page."""
+    return show(request, "notifications/_unread.html", {"unread": unread_count(reader)})

@@ -1,0 +1,311 @@
+"""Who is told of what, and what it costs."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import connection, transaction
+from django.utils import timezone
+
+from accounts.models import User
+from accounts.signals import account_purged
+from feedsite import events, ids
+from feedsite.events import Notified
+from items import actions as items
+from items.models import Item, Status
+from notifications import actions
+from notifications.feed import STILL, notifications_page, unread_count
+from notifications.models import Act, Notification, ReadMark
+from relations import actions as relations
+from tests.at_once import at_once
+from tests.factories import UserFactory
+from tests.statements import statements
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def ann() -> User:
+    return UserFactory(username="ann")
+
+
+@pytest.fixture
+def bob() -> User:
+    return UserFactory(username="Bob")
+
+
+@pytest.fixture
+def cid() -> User:
+    return UserFactory(username="cid")
+
+
+def say(sender: User, text: str = "words", **fields: Any) -> Item:
+    return items.publish(sender=sender, content={"text": text}, **fields)
+
+
+def told(user: User) -> list[tuple[str, list[str]]]:
+    """What the user's list says, newest first."""
+    return [(entry.kind, [card.username for card in entry.actors]) for entry in notifications_page(user).items]
+
+
+# --- Who is told -----------------------------------------------------------------------------------------
+def test_everybody_is_told_what_others_do(ann: User, bob: User, cid: User) -> None:
+    post = say(ann)
+    items.like(user=bob, item=post)
+    items.like(user=cid, item=post)
+    items.repost(sender=bob, item=post)
+    say(bob, "an answer", reply_to=post)
+    say(cid, "hello @ANN")
+    relations.follow(follower=bob, followee=ann)
+    relations.follow(follower=cid, followee=ann)
+    assert told(ann) == [
+        ("follow", ["cid", "Bob"]),
+        ("mention", ["cid"]),
+        ("reply", ["Bob"]),
+        ("repost", ["Bob"]),
+        ("like", ["cid", "Bob"]),
+    ]
+    assert told(bob) == told(cid) == []
+
+
+def test_nobody_is_told_of_themself(ann: User) -> None:
+    post = say(ann, "I, @ann")
+    items.like(user=ann, item=post)
+    items.repost(sender=ann, item=post)
+    say(ann, "more, @ann", reply_to=post)
+    assert not Notification.objects.exists()
+
+
+def test_a_like_of_a_repost_is_one_of_the_original(ann: User, bob: User, cid: User) -> None:
+    post = say(ann)
+    repost, _ = items.repost(sender=bob, item=post)
+    items.like(user=cid, item=repost)
+    say(cid, "an answer", reply_to=repost)
+    assert told(ann) == [("reply", ["cid"]), ("like", ["cid"]), ("repost", ["Bob"])]
+    assert told(bob) == []
+
+
+def test_a_reply_is_told_to_whom_it_answers_and_to_whose_thread_it_is(ann: User, bob: User, cid: User) -> None:
+    root = say(ann)
+    reply = say(bob, "an answer", reply_to=root)
+    say(cid, "@ann and @bob, no", reply_to=reply)
+    assert told(ann) == [("reply", ["cid"]), ("reply", ["Bob"])]
+    assert told(bob) == [("reply", ["cid"])]
+
+
+def test_so_many_mentions_are_told_and_no_more(ann: User) -> None:
+    people = [UserFactory(username=f"person{number}") for number in range(25)]
+    say(ann, " ".join(f"@{one.username}" for one in people))
+    assert [bool(told(one)) for one in people] == [True] * actions.MENTIONS + [False] * 5
+
+
+@pytest.mark.parametrize("visibility", ["self", "followers", "mutuals"])
+def test_who_may_not_see_it_is_not_told(ann: User, bob: User, cid: User, visibility: str) -> None:
+    relations.follow(follower=bob, followee=ann)
+    relations.follow(follower=ann, followee=bob)
+    item = say(ann, "@bob and @cid", visibility=visibility)
+    mention = ("mention", ["ann"])
+    assert (mention in told(bob)) == (visibility != "self")
+    assert told(cid) == []
+    items.change_visibility(item=item, visibility="public")
+    assert mention in told(bob)
+    assert told(cid) == [mention]
+
+
+def test_an_edit_tells_whom_it_mentions_newly(ann: User, bob: User, cid: User) -> None:
+    item = say(ann, "@bob")
+    items.edit(item=item, content={"text": "@bob and @cid"})
+    items.edit(item=item, content={"text": "@cid and @bob"})
+    assert told(bob) == told(cid) == [("mention", ["ann"])]
+    assert Act.objects.count() == 2
+
+
+def test_what_waits_for_a_moderator_is_told_when_it_is_approved(ann: User, bob: User) -> None:
+    post = say(ann)
+    reply = say(bob, "hm", reply_to=post)
+    items.hold(item=reply, reasons=["a word"])
+    assert told(ann) == []
+    items.approve(item=reply)
+    assert told(ann) == [("reply", ["Bob"])]
+
+    held = Item.objects.create(sender=bob, content={"text": "@ann"}, status=Status.IN_REVIEW)
+    actions.tell_of_item(item=held)
+    assert len(told(ann)) == 1
+    items.approve(item=held)
+    assert told(ann) == [("mention", ["Bob"]), ("reply", ["Bob"])]
+
+
+# --- Undoing and redoing ---------------------------------------------------------------------------------
+def test_what_is_undone_is_gone_and_what_is_redone_is_told_once(ann: User, bob: User) -> None:
+    post = say(ann)
+    reply = say(bob, "hm", reply_to=post)
+    deeds: list[tuple[str, Callable[[], Any], Callable[[], Any]]] = [
+        ("reply", lambda: items.restore(item=reply), lambda: items.delete(item=reply)),
+        ("like", lambda: items.like(user=bob, item=post), lambda: items.unlike(user=bob, item=post)),
+        ("repost", lambda: items.repost(sender=bob, item=post), lambda: items.undo_repost(sender=bob, item=post)),
+        (
+            "follow",
+            lambda: relations.follow(follower=bob, followee=ann),
+            lambda: relations.unfollow(follower=bob, followee=ann),
+        ),
+    ]
+    items.delete(item=reply)
+    for kind, do, undo in deeds:
+        do()
+        assert told(ann) == [(kind, ["Bob"])]
+        assert unread_count(ann).unread == 1
+        actions.mark_read(user=ann)
+        undo()
+        assert told(ann) == []
+        do()
+        assert told(ann) == [(kind, ["Bob"])]
+        assert unread_count(ann).unread == 0  # they have seen it
+        undo()
+    items.delete(item=post)
+    assert told(ann) == []
+
+
+def test_a_day_has_an_entry_of_its_own_for_followers(ann: User, bob: User, cid: User) -> None:
+    relations.follow(follower=bob, followee=ann)
+    yesterday = timezone.now() - timedelta(days=1)
+    Notification.objects.update(day=yesterday.date())
+    ann.followed_by.update(created_at=yesterday)
+    relations.follow(follower=cid, followee=ann)
+    assert told(ann) == [("follow", ["cid"]), ("follow", ["Bob"])]
+    relations.unfollow(follower=bob, followee=ann)
+    relations.follow(follower=bob, followee=ann)
+    assert told(ann) == [("follow", ["Bob", "cid"])]
+
+
+# --- What it costs ---------------------------------------------------------------------------------------
+def test_most_posts_cost_nothing_and_the_others_one_statement(ann: User, bob: User) -> None:
+    for text, fields, most in [
+        ("words", {}, 0),
+        ("@bob " * 30, {}, 1),
+        ("@bob", {"reply_to": say(bob)}, 1),
+        ("words", {"reply_to": say(bob)}, 1),
+    ]:
+        with statements() as seen:
+            say(ann, text, **fields)
+        assert sum("notifications_" in one for one in seen) == most
+
+
+def test_a_like_costs_one_statement_after_the_first(ann: User) -> None:
+    post = say(ann)
+    for most in (3, 1, 1):
+        with statements() as seen:
+            items.like(user=UserFactory(), item=post)
+        assert sum("notifications_" in one for one in seen) == most
+
+
+def test_an_entry_moves_once_in_a_while(ann: User, bob: User, cid: User) -> None:
+    post = say(ann)
+    items.like(user=bob, item=post)
+    entry = Notification.objects.get()
+    items.like(user=cid, item=post)
+    assert Notification.objects.get().position == entry.position
+    Notification.objects.update(position=entry.position - STILL)
+    items.like(user=UserFactory(), item=post)
+    assert Notification.objects.get().position == Act.objects.latest("id").pk
+
+
+@pytest.mark.django_db(transaction=True)
+def test_many_like_at_once() -> None:
+    ann = UserFactory()
+    post = say(ann)
+    people = UserFactory.create_batch(12)
+    answers = at_once(*[lambda one=one: items.like(user=one, item=post) for one in people])
+    assert answers == [True] * 12
+    assert Act.objects.filter(notification=Notification.objects.get()).count() == 12
+    (entry,) = notifications_page(ann).items
+    assert entry.count == 12
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_like_does_not_wait_for_another(ann: User, bob: User, cid: User) -> None:
+    """While one transaction that adds to an entry is open, others add to it too."""
+    post = say(ann)
+    items.like(user=bob, item=post)
+
+    def like() -> bool:
+        with connection.cursor() as cursor:
+            cursor.execute("SET lock_timeout = '2s'")
+        return items.like(user=UserFactory(), item=post)
+
+    with transaction.atomic():
+        items.like(user=cid, item=post)
+        assert at_once(like) == [True]
+
+
+# --- Reading and telling open pages ----------------------------------------------------------------------
+def test_a_mark_never_goes_back_and_never_ahead(ann: User, bob: User) -> None:
+    items.like(user=bob, item=say(ann))
+    actions.mark_read(user=ann, up_to=ids.MAX_ID)
+    mark = ReadMark.objects.get().up_to
+    assert mark < ids.MAX_ID
+    actions.mark_read(user=ann, up_to=5)
+    assert ReadMark.objects.get().up_to == mark
+    items.like(user=bob, item=say(ann))
+    assert unread_count(ann).unread == 1
+
+
+def test_open_pages_are_told_when_it_is_committed(
+    ann: User, bob: User, feeds: Any, django_capture_on_commit_callbacks: Any
+) -> None:
+    def news(deed: Callable[[], Any]) -> list[events.Event | None]:
+        feeds.delete("events")
+        with django_capture_on_commit_callbacks(execute=True):
+            deed()
+        written = [events.event_of(fields) for _, fields in feeds.xrange("events")]
+        return [one for one in written if isinstance(one, Notified)]
+
+    post = say(ann)
+    assert news(lambda: items.like(user=bob, item=post)) == [Notified(ann.pk, {"unread": 1, "capped": False})]
+    assert news(lambda: items.like(user=UserFactory(), item=post)) == []  # within the second
+    assert news(lambda: say(bob, "@ann")) == [Notified(ann.pk, {"unread": 2, "capped": False})]
+    assert news(lambda: actions.mark_read(user=ann)) == [Notified(ann.pk, {"unread": 0, "capped": False})]
+    assert news(lambda: actions.mark_read(user=ann, up_to=1)) == []
+    assert news(lambda: say(bob, "words")) == []
+
+
+# --- Forgetting ------------------------------------------------------------------------------------------
+def test_old_entries_are_dropped_in_batches(
+    ann: User, bob: User, cid: User, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = say(ann)
+    for one in (bob, cid):
+        items.like(user=one, item=old)
+    settings.NOTIFICATION_LIFE = timedelta(days=7)
+    Notification.objects.update(position=ids.compose(timezone.now() - timedelta(days=8), 0))
+    items.like(user=bob, item=say(ann))
+    assert actions.forget_old() == 3
+    assert (Notification.objects.count(), Act.objects.count()) == (1, 1)
+    assert actions.forget_old() == 0
+    items.like(user=UserFactory(), item=old)  # the entry is made anew
+    assert len(told(ann)) == 2
+
+
+def test_a_deleted_user_leaves_nothing(ann: User, bob: User, cid: User) -> None:
+    post, other = say(ann), say(bob)
+    for one in (bob, cid):
+        items.like(user=one, item=post)
+    items.like(user=ann, item=other)
+    items.like(user=cid, item=other)
+    actions.mark_read(user=ann)
+    taken = []
+    while count := sum(taken for receiver, taken in account_purged.send(sender=User, user=ann, limit=2) if taken):
+        taken.append(count)
+    assert taken
+    assert not Notification.objects.filter(recipient=ann).exists()
+    assert list(Act.objects.values_list("actor", flat=True)) == [cid.pk]
+    assert not ReadMark.objects.exists()
+
+
+def test_what_is_forgotten_of_a_user_is_bounded(ann: User, bob: User, cid: User) -> None:
+    for one in (bob, cid):
+        items.like(user=one, item=say(ann))
+        items.like(user=ann, item=say(one))
+    actions.mark_read(user=ann)
+    steps = [actions.forget_user(user=ann, limit=3) for _ in range(4)]
+    assert steps == [3, 3, 1, 0]  # acts of theirs, acts and entries of their list, the mark

@@ -1,0 +1,218 @@
+"""The pages of notifications, and the badge."""
+
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.utils import translation
+
+from accounts.api import UserCard
+from accounts.models import User
+from items import actions as items
+from items.models import Item
+from notifications import actions
+from notifications.feed import Entry, notifications_page, unread_count
+from notifications.models import ReadMark
+from notifications.templatetags.notices import sentence
+from relations import actions as relations
+from tests.factories import UserFactory
+from tests.statements import statements
+
+pytestmark = pytest.mark.django_db
+
+PART: Any = {"HTTP_HX_REQUEST": "true"}
+PAGE = "/notifications"
+
+
+@pytest.fixture
+def reader(client: Client) -> User:
+    reader = UserFactory(username="reader")
+    client.force_login(reader)
+    return reader
+
+
+@pytest.fixture
+def other() -> User:
+    return UserFactory(username="other", display_name="<b>Other</b>")
+
+
+def say(sender: User, text: str = "words", **fields: Any) -> Item:
+    return items.publish(sender=sender, content={"text": text}, **fields)
+
+
+def page(client: Client, address: str = PAGE, **more: Any) -> str:
+    response = client.get(address, **more)
+    assert response.status_code == 200
+    return str(response.content.decode())
+
+
+def test_strangers_are_asked_to_sign_in(client: Client) -> None:
+    assert client.get(PAGE)["Location"] == "/login?next=%2Fnotifications"
+    assert "HX-Redirect" in client.get(f"{PAGE}/unread", **PART)
+    assert 'id="unread"' not in client.get("/login").content.decode()
+
+
+def test_it_says_what_happened(client: Client, reader: User, other: User) -> None:
+    post = say(reader, "my <i>words</i>")
+    items.like(user=other, item=post)
+    say(other, "an answer", reply_to=post)
+    shown = page(client)
+    assert '<a class="name" href="/@other">&lt;b&gt;Other&lt;/b&gt;</a> liked your post' in shown
+    assert "&lt;/b&gt;</a> replied" in shown
+    assert f'<a href="/items/{post.pk}">my &lt;i&gt;words&lt;/i&gt;</a>' in shown
+    assert "Nothing yet" not in shown
+
+
+def test_nothing_yet(client: Client, reader: User) -> None:
+    assert "Nothing yet" in page(client)
+    assert "Nobody has replied" in page(client, f"{PAGE}/mentions")
+    assert not ReadMark.objects.exists()
+
+
+def test_who_opens_the_page_has_read_what_it_shows(
+    client: Client, reader: User, other: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    say(other, "@reader one")
+    mark_read = actions.mark_read
+
+    def late(**fields: Any) -> None:
+        say(other, "@reader two")  # it comes while the page is made
+        mark_read(**fields)
+
+    monkeypatch.setattr(actions, "mark_read", late)
+    shown = page(client)
+    assert shown.count('class="item notice unread"') == 1
+    assert "1 unread notification<" in shown
+    monkeypatch.undo()
+    shown = page(client)
+    assert shown.count('class="item notice unread"') == 1
+    assert shown.count('class="item notice"') == 1
+    assert "unread notification" not in shown
+    assert 'class="item notice unread"' not in page(client)
+
+
+@pytest.mark.parametrize(
+    ("address", "more"),
+    [
+        ("/", {}),
+        (f"{PAGE}/mentions", {}),
+        (f"{PAGE}/unread", {}),
+        (f"{PAGE}?last_id=5", {}),
+        (PAGE, {"HTTP_SEC_PURPOSE": "prefetch;prerender"}),
+    ],
+)
+def test_nothing_else_marks_as_read(client: Client, reader: User, other: User, address: str, more: Any) -> None:
+    say(other, "@reader")
+    page(client, address, **more)
+    client.head(PAGE)
+    assert unread_count(reader).unread == 1
+
+
+def test_the_badge(client: Client, reader: User, other: User) -> None:
+    assert 'hx-trigger="notification from:body' in page(client, "/")
+    assert "unread notification" not in page(client, "/")
+    for number in range(3):
+        say(other, f"@reader {number}")
+    for address in ("/", f"{PAGE}/unread"):
+        shown = page(client, address)
+        assert '<span aria-hidden="true">3</span>' in shown
+        assert "3 unread notifications" in shown
+    for number in range(97):
+        say(other, f"@reader {number}")
+    shown = page(client, "/")
+    assert '<span aria-hidden="true">99+</span>' in shown
+    assert "more than 99 unread notifications" in shown
+
+
+def test_only_full_pages_count(client: Client, reader: User) -> None:
+    with statements() as seen:
+        client.get("/new")
+    assert not any("notifications_" in one for one in seen)
+
+
+def test_replies_and_mentions_have_a_page_of_their_own(client: Client, reader: User, other: User) -> None:
+    post = say(reader)
+    items.like(user=other, item=post)
+    relations.follow(follower=other, followee=reader)
+    say(other, "an answer", reply_to=post)
+    say(other, "hello @reader")
+    shown = page(client, f"{PAGE}/mentions")
+    assert shown.count("<article") == 2
+    assert "an answer" in shown
+    assert "hello @reader" in shown
+    assert f'href="{PAGE}/mentions" aria-current="page"' in shown
+
+
+def test_it_goes_on(client: Client, reader: User, other: User) -> None:
+    for number in range(45):
+        say(other, f"@reader number{number}.")
+    shown, address, pages = "", PAGE, 0
+    while address:
+        part = page(client, address, **(PART if pages else {}))
+        pages += 1
+        shown += part
+        found = notifications_page(reader, last_id=int(address.partition("=")[2] or 2**53 - 1))
+        address = f"{PAGE}?last_id={found.last_id}" if found.has_more else ""
+        assert (not address) or f'href="{address}"' in part
+        assert ("<html" in part) == (pages == 1)
+    assert pages == 3
+    assert [shown.count(f"number{number}.") for number in range(45)] == [1] * 45
+    assert "From the newest" in page(client, f"{PAGE}?last_id=5")
+
+
+def test_bad_positions(client: Client, reader: User) -> None:
+    for query in ("last_id=abc", "last_id=0", "last_id=1&last_id=2", f"last_id={2**60}"):
+        assert client.get(f"{PAGE}?{query}").status_code == 400
+    assert client.post(PAGE).status_code == 405
+
+
+def test_it_costs_the_same_for_few_and_many(client: Client, reader: User, other: User) -> None:
+    costs = []
+    for count in (1, 12):
+        for _ in range(count):
+            post = say(reader)
+            for fan in UserFactory.create_batch(3):
+                items.like(user=fan, item=post)
+            say(other, "@reader")
+        with statements() as seen:
+            client.get(PAGE)
+        costs.append(len(seen))
+    assert costs[0] == costs[1] <= 7, seen  # session, user, list, bodies, mark, two counts
+
+
+@pytest.mark.parametrize(
+    ("count", "capped", "words"),
+    [
+        (1, False, "A liked your post"),
+        (2, False, "A and B liked your post"),
+        (3, False, "A, B and 1 other liked your post"),
+        (14, False, "A, B and 12 others liked your post"),
+        (100, True, "A, B and more than 98 others liked your post"),
+    ],
+)
+def test_how_many_are_named(reader: User, other: User, count: int, capped: bool, words: str) -> None:
+    items.like(user=other, item=say(reader))
+    (entry,) = notifications_page(reader).items
+    cards = [UserCard(str(number), name, name, False) for number, name in enumerate("ABC")]
+    entry.count, entry.capped, entry.actors = count, capped, cards[:count]
+    said = sentence(entry)
+    for name in "ABC":
+        said = said.replace(f'<a class="name" href="/@{name}">{name}</a>', name)
+    assert said == words
+
+
+@pytest.mark.parametrize("language", ["en", "zh-hans"])
+def test_every_kind_is_said(reader: User, other: User, language: str) -> None:
+    post = say(reader)
+    reply = say(reader, reply_to=post)
+    for item in (post, reply):
+        items.like(user=other, item=item)
+        items.repost(sender=other, item=item)
+    say(other, reply_to=post)
+    say(other, "@reader")
+    relations.follow(follower=other, followee=reader)
+    with translation.override(language):
+        entries: list[Entry] = notifications_page(reader).items
+        said = {sentence(entry) for entry in entries}
+    assert len(said) == 7
+    assert all("/@other" in one for one in said)

@@ -1,0 +1,244 @@
+"""Whatever happens, in whatever order, every walk of every list of notifications, and every count of the unread, is
+what a plain oracle says that asks of each act by itself whether it is shown.
+"""
+
+from datetime import UTC
+from typing import Any
+
+import hypothesis.strategies as st
+import pytest
+from django.db import connection
+from django.db.models import F, Q
+from hypothesis import HealthCheck, settings
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+
+from accounts import deactivation
+from accounts.models import User
+from items import actions as items
+from items.models import Item, Like, Visibility
+from notifications import actions, feed
+from notifications.feed import Entry, notifications_page, unread_count
+from notifications.models import Act, Kind, Notification, ReadMark
+from relations import actions as relations
+from relations.models import Block, Follow, Mute
+from tests.properties.test_home import TABLES
+
+USERS = 4
+people = st.integers(0, USERS - 1)
+pairs = st.tuples(people, people).filter(lambda pair: pair[0] != pair[1])
+some = st.integers(0, 10_000)
+
+Line = tuple[str, int | None, int, tuple[int, ...], bool]
+"""Kind, item, newest act, who acted (newest first), unread."""
+Key = tuple[str, int]
+"""What is one entry: kind and item."""
+
+
+# --- The oracle ------------------------------------------------------------------------------------------
+def hidden(reader: User, other: int) -> bool:
+    blocks = Q(blocker=reader, blocked=other) | Q(blocker=other, blocked=reader)
+    return Block.objects.filter(blocks).exists() or Mute.objects.filter(muter=reader, muted=other).exists()
+
+
+def stands(entry: Notification, act: Act, reader: User) -> bool:
+    if entry.kind == Kind.LIKE:
+        return Like.objects.filter(item=entry.item, user=act.actor).exists()
+    if entry.kind == Kind.REPOST:
+        return Item.objects.visible_to(reader).filter(pk=act.item_id).exists()
+    if entry.kind == Kind.FOLLOW:
+        follow = Follow.objects.filter(follower=act.actor, followee=reader).first()
+        return bool(follow and follow.created_at.astimezone(UTC).date() == entry.day)
+    return True
+
+
+def oracle(reader: User) -> list[tuple[int, Line]]:
+    """The positions and lines of the whole list."""
+    mark = ReadMark.objects.filter(user=reader).first()
+    lines: list[tuple[int, Line]] = []
+    for entry in Notification.objects.filter(recipient=reader).order_by("-position"):
+        if entry.item_id and not Item.objects.visible_to(reader).filter(pk=entry.item_id).exists():
+            continue
+        acts = [
+            act
+            for act in entry.acts.select_related("actor").order_by("-id")
+            if act.actor.is_active and not hidden(reader, act.actor_id) and stands(entry, act, reader)
+        ]
+        if acts:
+            unread = acts[0].pk > (mark.up_to if mark else 0)
+            who = tuple(act.actor_id for act in acts)
+            lines.append((entry.position, (entry.kind, entry.item_id, acts[0].pk, who, unread)))
+    return lines
+
+
+def places(lines: list[tuple[int, Line]]) -> set[tuple[Key, int]]:
+    """Which entry is where; a day's followers, of which there may be two entries around midnight, left out."""
+    return {((kind, item), position) for position, (kind, item, *_) in lines if item}
+
+
+def agrees(entry: Entry, line: Line) -> bool:
+    kind, item, newest, who, unread = line
+    return (
+        (entry.kind, int(entry.item.id) if entry.item else None, int(entry.id), entry.unread)
+        == (kind, item, newest, unread)
+        and [int(card.id) for card in entry.actors] == list(who[: feed.ACTORS_SHOWN])
+        and (entry.count, entry.capped) == (min(len(who), feed.ACTORS_CAP), len(who) > feed.ACTORS_CAP)
+    )
+
+
+# --- The machine -----------------------------------------------------------------------------------------
+class Notifications(RuleBasedStateMachine):
+    """Four people who do everything to each other, and read in small pages while the others go on."""
+
+    @initialize(follows=st.sets(pairs, max_size=6), still=st.sampled_from([0, feed.STILL, 2**50]))
+    def found(self, follows: set[tuple[int, int]], still: int) -> None:
+        """`still`: entries move at once, after a second, or never."""
+        with connection.cursor() as cursor:
+            cursor.execute(f"TRUNCATE {TABLES} RESTART IDENTITY CASCADE")
+        PATCH.setattr(feed, "STILL", still)
+        self.users = [User.objects.create(username=f"user{number}") for number in range(USERS)]
+        self.walks: dict[int, tuple[int | None, list[Key], set[tuple[Key, int]]]] = {}
+        for one, other in sorted(follows):
+            relations.follow(follower=self.users[one], followee=self.users[other])
+
+    def _item(self, pick: int) -> Item:
+        all_items = Item.objects.order_by("id")
+        return all_items[pick % all_items.count()]
+
+    # --- What people do
+    @rule(sender=people, visibility=st.sampled_from(Visibility.values), named=st.sets(people, max_size=2))
+    def publish(self, sender: int, visibility: str, named: set[int]) -> None:
+        text = " ".join(["words", *(f"@user{one}" for one in sorted(named))])
+        items.publish(sender=self.users[sender], content={"text": text}, visibility=visibility)
+
+    @precondition(lambda self: Item.objects.exists())
+    @rule(sender=people, pick=some, named=st.sets(people, max_size=2))
+    def reply(self, sender: int, pick: int, named: set[int]) -> None:
+        text = " ".join(["a reply", *(f"@user{one}" for one in sorted(named))])
+        items.publish(sender=self.users[sender], content={"text": text}, reply_to=self._item(pick))
+
+    @precondition(lambda self: Item.objects.exists())
+    @rule(who=people, pick=some, undo=st.booleans())
+    def like(self, who: int, pick: int, undo: bool) -> None:
+        (items.unlike if undo else items.like)(user=self.users[who], item=self._item(pick))
+
+    @precondition(lambda self: Item.objects.exists())
+    @rule(who=people, pick=some, undo=st.booleans())
+    def repost(self, who: int, pick: int, undo: bool) -> None:
+        (items.undo_repost if undo else items.repost)(sender=self.users[who], item=self._item(pick))
+
+    @precondition(lambda self: Item.objects.filter(repost_of=None).exists())
+    @rule(pick=some, named=st.sets(people, max_size=2))
+    def edit(self, pick: int, named: set[int]) -> None:
+        posts = Item.objects.filter(repost_of=None).order_by("id")
+        text = " ".join(["other words", *(f"@user{one}" for one in sorted(named))])
+        items.edit(item=posts[pick % posts.count()], content={"text": text})
+
+    @precondition(lambda self: Item.objects.exists())
+    @rule(pick=some, change=st.sampled_from([items.delete, items.restore, items.approve, items.reject]))
+    def withdraw(self, pick: int, change: Any) -> None:
+        change(item=self._item(pick))
+
+    @precondition(lambda self: Item.objects.filter(repost_of=None).exists())
+    @rule(pick=some, visibility=st.sampled_from(Visibility.values))
+    def show_to(self, pick: int, visibility: str) -> None:
+        posts = Item.objects.filter(repost_of=None).order_by("id")
+        items.change_visibility(item=posts[pick % posts.count()], visibility=visibility)
+
+    @rule(pair=pairs, undo=st.booleans())
+    def follow(self, pair: tuple[int, int], undo: bool) -> None:
+        change = relations.unfollow if undo else relations.follow
+        change(follower=self.users[pair[0]], followee=self.users[pair[1]])
+
+    @rule(pair=pairs, undo=st.booleans())
+    def block(self, pair: tuple[int, int], undo: bool) -> None:
+        change = relations.unblock if undo else relations.block
+        change(blocker=self.users[pair[0]], blocked=self.users[pair[1]])
+
+    @rule(pair=pairs, undo=st.booleans())
+    def mute(self, pair: tuple[int, int], undo: bool) -> None:
+        change = relations.unmute if undo else relations.mute
+        change(muter=self.users[pair[0]], muted=self.users[pair[1]])
+
+    @rule(who=people, back=st.booleans())
+    def leave(self, who: int, back: bool) -> None:
+        (deactivation.reactivate if back else deactivation.deactivate)(user=self.users[who])
+
+    # --- How they read
+    @rule(who=people, pick=some)
+    def mark(self, who: int, pick: int) -> None:
+        shown = notifications_page(self.users[who], limit=100).items
+        actions.mark_read(user=self.users[who], up_to=int(shown[pick % len(shown)].id) if shown else None)
+
+    @rule(who=people, limit=st.integers(1, 3))
+    def walk_on(self, who: int, limit: int) -> None:
+        """A page further, or from the top. Nothing comes twice, and nothing is left out that is in its place and shown
+        from the first page to the last.
+        """
+        reader = self.users[who]
+        now = places(oracle(reader))
+        last_id, seen, stayed = self.walks.pop(who, (None, [], now))
+        page = notifications_page(reader, last_id=last_id, limit=limit)
+        seen = seen + [(entry.kind, int(entry.item.id)) for entry in page.items if entry.item]
+        stayed = stayed & now
+        assert len(set(seen)) == len(seen)
+        if page.has_more:
+            assert page.last_id
+            self.walks[who] = (int(page.last_id), seen, stayed)
+        else:
+            assert {entry for entry, _ in stayed} <= set(seen)
+
+    # --- What must hold
+    @invariant()
+    def lists_are_what_the_oracle_says(self) -> None:
+        for reader in getattr(self, "users", []):
+            lines = oracle(reader)
+            for limit in (1, 2, 100):
+                last_id, walked = None, []
+                while True:
+                    page = notifications_page(reader, last_id=last_id, limit=limit)
+                    walked += page.items
+                    if not page.has_more:
+                        break
+                    assert len(page.items) == limit
+                    last_id = int(page.last_id or 0)
+                assert len(walked) == len(lines)
+                assert all(agrees(entry, line) for entry, (_, line) in zip(walked, lines, strict=True))
+            assert unread_count(reader).unread == sum(line[-1] for _, line in lines)
+            conversations = notifications_page(reader, conversations=True, limit=100).items
+            assert [entry.id for entry in conversations] == [
+                str(line[2]) for _, line in lines if line[0] in ("reply", "mention")
+            ]
+
+    @invariant()
+    def whoever_is_liked_or_followed_is_told(self) -> None:
+        acts = set(Act.objects.values_list("notification__recipient", "notification__item", "actor"))
+        likes = Like.objects.exclude(user=F("item__sender")).values_list("item__sender", "item", "user")
+        follows = Follow.objects.values_list("followee", "follower")
+        assert {*likes, *((followee, None, follower) for followee, follower in follows)} <= acts
+
+
+PATCH = pytest.MonkeyPatch()
+
+
+@pytest.mark.slow
+@pytest.mark.django_db(transaction=True)
+def test_every_list_is_what_the_oracle_says() -> None:
+    try:
+        run_state_machine_as_test(
+            Notifications,
+            settings=settings(
+                max_examples=60,
+                stateful_step_count=25,
+                deadline=None,
+                suppress_health_check=list(HealthCheck),
+            ),
+        )
+    finally:
+        PATCH.undo()
