@@ -35,13 +35,22 @@ class Reader:
 
     def sees(self, item: Item, root: Item | None = None) -> set[str]:
         """Which addresses show the words of `item`."""
-        pages = ["/", "/?last_id=9007199254740991", "/@sender", f"/items/{item.pk}", f"/items/{item.pk}/report"]
+        pages = [
+            "/",
+            "/?last_id=9007199254740991",
+            "/search?q=found",
+            "/tags/found",
+            "/@sender",
+            f"/items/{item.pk}",
+            f"/items/{item.pk}/report",
+        ]
         lists = [
             "timeline/home",
             "users/sender/items",
             f"items/{item.pk}",
             f"items/{item.pk}/replies",
-            "search?q=needle",
+            "search?q=found",
+            "tags/found/items",
         ]
         if root:
             pages.append(f"/items/{root.pk}")
@@ -61,7 +70,7 @@ def reported(item: Item, moderator: User) -> None:
 
 def edited(item: Item, moderator: User) -> None:
     WordRule.objects.create(text="spam")
-    items.edit(item=item, content={"text": f"{NEEDLE} spam"})
+    items.edit(item=item, content={"text": f"{NEEDLE} spam #found"})
 
 
 def rejected(item: Item, moderator: User) -> None:
@@ -82,7 +91,7 @@ def banned(item: Item, moderator: User) -> None:
 def test_gone_from_every_path_on_the_next_request(
     way: Way, delivered: bool, sender: User, reader: User, moderator: User, workers: Workers, say: Say
 ) -> None:
-    item = say(f"the {NEEDLE}")
+    item = say(f"the {NEEDLE} #found")
     items.repost(sender=UserFactory.create(username="fan"), item=item)
     visitors = [Reader(reader), Reader(None)]
     read(reader)
@@ -90,6 +99,7 @@ def test_gone_from_every_path_on_the_next_request(
         workers.work()
     before = [visitor.sees(item) for visitor in visitors]
     assert {"/", "part /", "/@sender", "timeline/home", "users/sender/items", f"items/{item.pk}"} <= before[0]
+    assert {"/search?q=found", "search?q=found", "/tags/found", "tags/found/items"} <= before[0]
     assert {"/@sender", f"/items/{item.pk}", "users/sender/items", f"items/{item.pk}"} <= before[1]
     way(item, moderator)
     assert [visitor.sees(item) for visitor in visitors] == [set(), set()]
