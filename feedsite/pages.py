@@ -8,6 +8,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec
 
+from django.conf import settings
 from django.core.exceptions import BadRequest
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import render
@@ -80,6 +81,11 @@ def too_many(request: HttpRequest, seconds: float) -> HttpResponse:
     response = render(request, "429.html", {"seconds": math.ceil(seconds)}, status=429)
     response["Retry-After"] = str(math.ceil(seconds))
     return response
+
+
+def stream(request: HttpRequest) -> dict[str, Any]:
+    """For every template: where pages of signed-in readers hear what happens, or nothing."""
+    return {"stream": "/api/v1/stream" if settings.STREAM else ""}
 
 
 View = Callable[Concatenate[PageRequest, P], HttpResponseBase]

@@ -81,6 +81,7 @@ TEMPLATES = [
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
                 "notifications.context_processors.unread",
+                "feedsite.pages.stream",
             ],
         },
     },
@@ -192,6 +193,8 @@ FAN_OUT_ATTEMPTS = env.int("FEEDSITE_FAN_OUT_ATTEMPTS", default=5)
 FAN_OUT_RETRY_AFTER = timedelta(seconds=env.float("FEEDSITE_FAN_OUT_RETRY_AFTER", default=10))
 
 # --- Live updates ----------------------------------------------------------------------------------------
+# Whether pages open a stream; without one they poll.
+STREAM = env.bool("FEEDSITE_STREAM", default=True)
 # The port at which visitors reach the stream process where no proxy leads there (`up` sets it); 0 where one does.
 STREAM_PORT = env.int("FEEDSITE_STREAM_PORT", default=0)
 # Open connections of one stream process, and of one user in it.
@@ -215,6 +218,12 @@ MODERATION_REPORTS = env.int("FEEDSITE_MODERATION_REPORTS", default=3)
 # --- Notifications ---------------------------------------------------------------------------------------
 # An entry to which nothing is added for so long is dropped.
 NOTIFICATION_LIFE = timedelta(days=env.int("FEEDSITE_NOTIFICATION_DAYS", default=90))
+
+# --- Where the reader was --------------------------------------------------------------------------------
+# How long a reader is away before the home offers to go on where they left off.
+READING_GAP = timedelta(seconds=env.float("FEEDSITE_READING_GAP_SECONDS", default=600))
+# At most one write of a reader's position in this time.
+READING_INTERVAL = timedelta(seconds=10)
 
 # --- REST ------------------------------------------------------------------------------------------------
 REST_FRAMEWORK = {

@@ -71,6 +71,7 @@ VERB = "|".join(relations_views.VERBS)
 pages = [
     path("", timeline_views.home, name="home"),
     path("new", timeline_views.news, name="news"),
+    path("position", timeline_views.keep_position, name="position"),
     path("signup", accounts_views.sign_up, name="signup"),
     path("login", accounts_views.LoginView.as_view(), name="login"),
     path("logout", LogoutView.as_view(), name="logout"),

@@ -143,7 +143,7 @@ class Client:
     def news(self) -> list[tuple[str, Any]]:
         """What was told, without the resets: (name, item id or payload)."""
         told = [each for each in self.heard if each.name != "reset"]
-        return [(each.name, int(each.data["id"]) if set(each.data) == {"id"} else each.data) for each in told]
+        return [(each.name, int(each.data["id"]) if "id" in each.data else each.data) for each in told]
 
     @property
     def resets(self) -> int:

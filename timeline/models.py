@@ -121,3 +121,19 @@ class ImportedUser(models.Model):
 
     def __str__(self) -> str:
         return f"{self.user_id} was {self.original_id}"
+
+
+class ReadingPosition(models.Model):
+    """Where in their home a reader was last (timeline.position). Ids are positions: nothing need be there any more."""
+
+    reader = models.OneToOneField(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, primary_key=True, related_name="+"
+    )
+    item_id = models.BigIntegerField(help_text="The entry at the top of the screen.")
+    left_id = models.BigIntegerField(
+        null=True, blank=True, help_text="Where the visit before this one ended, while it lies below."
+    )
+    updated_at = models.DateTimeField(db_default=Now())
+
+    def __str__(self) -> str:
+        return f"{self.reader_id} at {self.item_id}"

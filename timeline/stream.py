@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from feedsite.connections import fetch, id_array
-from feedsite.events import Edited, Entry, Gap, Notified, Position, Published, Withdrawn
+from feedsite.events import Edited, Entry, Gap, ItemEvent, Notified, Position, Published, Withdrawn
 from items.visibility import VISIBLE
 from timeline.hydrate import BELONGS
 from timeline.pull import SHOWN
@@ -32,11 +32,11 @@ AUDIENCE = f"""
         CROSS JOIN LATERAL jsonb_populate_record(stored, CASE WHEN event.before IS NULL THEN '{{}}'
             ELSE jsonb_build_object('status', 'published', 'visibility', event.before) END) AS stated
     )
-    SELECT i.place, i.before, connected.reader, 0::bigint
+    SELECT i.place, i.before, connected.reader, 0::bigint, i.reply_to_id
     FROM i JOIN accounts_user s ON s.id = i.sender_id CROSS JOIN unnest(%(readers)s::bigint[]) AS connected (reader)
     WHERE {_asked_for(f"{BELONGS} AND {SHOWN}", "connected.reader")}
     UNION ALL
-    SELECT i.place, i.before, watch.reader, watch.item
+    SELECT i.place, i.before, watch.reader, watch.item, i.reply_to_id
     FROM unnest(%(watchers)s::bigint[], %(watched)s::bigint[]) AS watch (reader, item)
     JOIN i ON watch.item IN (i.id, i.reply_to_id, i.root_id) JOIN accounts_user s ON s.id = i.sender_id
     WHERE {_asked_for(VISIBLE, "watch.reader")}
@@ -50,10 +50,11 @@ class Listener(NamedTuple):
     item: int
 
 
-class ItemNews(msgspec.Struct):
-    """What `item`, `edit` and `delete` tell."""
+class ItemNews(msgspec.Struct, omit_defaults=True):
+    """What `item`, `edit` and `delete` tell; `reply_to` of a new reply only."""
 
     id: str
+    reply_to: str | None = None
 
 
 RESET = "reset"
@@ -80,7 +81,7 @@ def news_for(listeners: Iterable[Listener], entries: Sequence[Entry]) -> list[Me
     items = [
         (place, event) for place, (_, event) in enumerate(entries) if isinstance(event, (Published, Edited, Withdrawn))
     ]
-    hits = _audience(everyone, items) if items and everyone else {}
+    hits, replies = _audience(everyone, items) if items and everyone else ({}, {})
     by_reader: dict[int, list[Listener]] = {}
     for listener in everyone:
         by_reader.setdefault(listener.reader, []).append(listener)
@@ -88,7 +89,8 @@ def news_for(listeners: Iterable[Listener], entries: Sequence[Entry]) -> list[Me
     for place, (position, event) in enumerate(entries):
         match event:
             case Published() | Edited() | Withdrawn():
-                messages += _item_news(event, position, hits.get((place, False), set()), hits.get((place, True), set()))
+                now, before = hits.get((place, False), set()), hits.get((place, True), set())
+                messages += _item_news(event, position, now, before, replies.get(place))
             case Notified(user, payload):
                 told = message("notification", position, payload)
                 messages += [(listener, position, told) for listener in by_reader.get(user, [])]
@@ -98,10 +100,13 @@ def news_for(listeners: Iterable[Listener], entries: Sequence[Entry]) -> list[Me
 
 
 def _item_news(
-    event: Published | Edited | Withdrawn, position: Position, now: set[Listener], before: set[Listener]
+    event: ItemEvent, position: Position, now: set[Listener], before: set[Listener], reply_to: int | None
 ) -> list[Message]:
     news = ItemNews(str(event.item))
-    seen = message("item" if isinstance(event, Published) else "edit", position, news)
+    if isinstance(event, Published):
+        seen = message("item", position, ItemNews(news.id, str(reply_to)) if reply_to else news)
+    else:
+        seen = message("edit", position, news)
     gone = message("delete", position, news)
     messages: list[Message] = [(listener, position, seen) for listener in now]
     messages += [(listener, position, gone) for listener in before - now]
@@ -109,9 +114,11 @@ def _item_news(
 
 
 def _audience(
-    listeners: set[Listener], items: Sequence[tuple[int, Published | Edited | Withdrawn]]
-) -> dict[tuple[int, bool], set[Listener]]:
-    """By (place of the event, whether before it): the listeners who see the item."""
+    listeners: set[Listener], items: Sequence[tuple[int, ItemEvent]]
+) -> tuple[dict[tuple[int, bool], set[Listener]], dict[int, int]]:
+    """By (place of the event, whether before it), the listeners who see the item; and by place, what replies reply
+    to.
+    """
     asked: list[tuple[int, int, str | None]] = [(place, event.item, None) for place, event in items]
     asked += [
         (place, event.item, event.visibility_before) for place, event in items if not isinstance(event, Published)
@@ -132,10 +139,13 @@ def _audience(
     for listener in listeners:
         by_reader.setdefault(listener.reader, []).append(listener)
     hits: dict[tuple[int, bool], set[Listener]] = {}
-    for place, before, reader, watched in rows:
+    replies = {}
+    for place, before, reader, watched, reply_to in rows:
+        if reply_to:
+            replies[place] = reply_to
         heard = hits.setdefault((place, before), set())
         if watched:
             heard.add(Listener(reader, watched))
         else:
             heard.update(by_reader[reader])  # an item of the home is news on every page
-    return hits
+    return hits, replies

@@ -1,16 +1,20 @@
-"""The home page: composer, timeline, and the pill that says how many posts came since."""
+"""The home page: composer, timeline, the pill that says how many posts came since, and where the reader was."""
 
 from django.conf import settings
+from django.core.exceptions import BadRequest
 from django.http import HttpResponse
-from django.views.decorators.http import require_safe
+from django.shortcuts import redirect
+from django.views.decorators.http import require_POST, require_safe
 
 from accounts.access import signed_in
 from accounts.models import User
-from feedsite.pages import PageRequest, position, show
-from feedsite.rest import PAGE
+from feedsite.pages import PageRequest, limited, position, show, wants_part
+from feedsite.rest import PAGE, parse_id
 from items.forms import ItemForm
 from relations.suggestions import suggestions
-from timeline.home import home_page, new_count
+from timeline.home import NEW_CAP, home_page, new_count
+from timeline.late import late_ids
+from timeline.position import forget_place, note_position, offer_of, place_of
 
 
 @require_safe
@@ -18,19 +22,30 @@ from timeline.home import home_page, new_count
 def home(request: PageRequest, reader: User) -> HttpResponse:
     """What the reader and whom they follow published, newest first.
 
-    htmx asks for a following page by its `last_id`, and without one for the beginning again.
+    htmx asks for a following page by its `last_id`, and without one for the beginning again. Where the page is opened
+    is where the reader is, until site.js knows better. `late` is the time since which arrivals are marked.
     """
-    last_id = position(request)
+    last_id, late = position(request), position(request, "late")
+    place = place_of(reader)
     page = home_page(reader, last_id=last_id, limit=PAGE)
     first = last_id is None
+    top = int(page.items[0].id) if page.items else None
+    if late and first and top:
+        arrived = {str(item_id) for item_id in late_ids(reader.pk, since=late, top=top)}
+        for item in page.items:
+            item.__dict__["is_late"] = item.id in arrived
     context = {
         "page": page,
         "is_first": first,
-        "since_id": page.items[0].id if first and page.items else "",
+        "since_id": top if first and top else "",
+        "at": place.now,
+        "offer": offer_of(reader, place) if first else None,
         "poll_seconds": settings.HOME_POLL_SECONDS,
         "form": ItemForm.fresh(),
         "suggestions": suggestions(reader) if first and not reader.following_count else [],
     }
+    if top and place.is_due and request.method == "GET" and not wants_part(request):
+        note_position(reader=reader, item_id=top)
     part = "timeline/_beginning.html" if first else "items/_more.html"
     response = show(request, "timeline/home.html", context, part=part)
     response["X-Feed-Source"] = ",".join(page.sources)
@@ -40,15 +55,36 @@ def home(request: PageRequest, reader: User) -> HttpResponse:
 @require_safe
 @signed_in
 def news(request: PageRequest, reader: User) -> HttpResponse:
-    """How many posts came since the top of an open page; 204 while it is as many as that page `shows`."""
-    since_id = position(request, "since_id")
+    """How many posts came since the top of an open page, and below it since the time of the page; 204 while it is as
+    many as that page `shows`.
+    """
+    since_id, at = position(request, "since_id"), position(request, "at")
     count, capped = new_count(reader, since_id=since_id or 0)
+    if since_id and at and not capped:
+        count += len(late_ids(reader.pk, since=at, top=since_id))
+        count, capped = min(count, NEW_CAP), count > NEW_CAP
     if request.GET.get("shows") == str(count):
         return HttpResponse(status=204)
     context = {
         "count": count,
         "capped": capped,
         "since_id": since_id or "",
+        "at": at or "",
         "poll_seconds": settings.HOME_POLL_SECONDS,
     }
     return show(request, "timeline/_news.html", context)
+
+
+@require_POST
+@signed_in
+@limited("write")
+def keep_position(request: PageRequest, reader: User) -> HttpResponse:
+    """Where the reader is (`item_id`, as site.js sees it), or that they do not want to go on (`forget`)."""
+    if "forget" in request.POST:
+        forget_place(reader=reader)
+        return HttpResponse() if wants_part(request) else redirect("home")
+    item_id = parse_id(request.POST.get("item_id", ""))
+    if item_id is None:
+        raise BadRequest("item_id is not an id")
+    note_position(reader=reader, item_id=item_id)
+    return HttpResponse(status=204)

@@ -1,5 +1,6 @@
 """Who hears what: the query for everybody at once, held against the oracle and the rule of single items."""
 
+import json
 import random
 from typing import Any
 
@@ -133,7 +134,8 @@ def test_an_open_page_of_an_item_hears_of_it_and_of_its_replies() -> None:
         Published(secret.pk),
         Withdrawn(gone.pk, "public"),
     )
-    names = [[(name, int(data[7:-2])) for name, data in one] for one in told.values()]
+    names = [[(name, int(json.loads(data)["id"])) for name, data in one] for one in told.values()]
+    assert told[watching[0]][1] == ("item", f'{{"id":"{reply.pk}","reply_to":"{item.pk}"}}')
     mine = [("edit", item.pk), ("item", reply.pk), ("delete", gone.pk)]
     assert names[0] == mine
     assert names[1] == mine[:1]

@@ -145,3 +145,34 @@ document.querySelectorAll("textarea[data-limit]").forEach(count);
 document.body.addEventListener("htmx:afterSettle", (event) => {
   event.target.querySelectorAll("textarea[data-limit]").forEach(count);
 });
+
+// --- Where the reader is in their home: kept every now and then, for the next visit
+(() => {
+  const timeline = document.querySelector("[data-position]");
+  if (!timeline) return;
+  const EVERY = 10_500;
+  const HEAD = 80; // what the head of the page covers
+  let told = null;
+  let timer = null;
+
+  function atTop() {
+    const items = document.querySelectorAll("#feed > article");
+    const item = Array.from(items).find((one) => one.getBoundingClientRect().bottom > HEAD);
+    return item ? item.dataset.id : null;
+  }
+  told = atTop(); // the page was opened here, which its answer has noted
+
+  function tell() {
+    timer = null;
+    const id = atTop();
+    if (!id || id === told) return;
+    told = id;
+    const headers = JSON.parse(document.body.getAttribute("hx-headers"));
+    const body = new URLSearchParams({ item_id: id });
+    fetch(timeline.dataset.position, { method: "POST", headers, body, keepalive: true }).catch(() => {});
+  }
+
+  document.addEventListener("scroll", () => (timer ??= setTimeout(tell, EVERY)), { passive: true });
+  window.addEventListener("pagehide", tell);
+  document.addEventListener("visibilitychange", () => document.hidden && tell());
+})();

@@ -1,0 +1,219 @@
+// What happens elsewhere, as it happens: one stream a browser, which its tabs share. Without it pages poll as before.
+"use strict";
+
+(() => {
+  const SLOW_POLL = 180_000; // how often a page asks all the same while it hears what happens
+  const SETTLE = 400; // what comes together is asked for once; and not everybody asks at the same moment
+  const AT_MOST_EVERY = 2_000;
+  const HIDDEN = 60_000; // how long a page that nobody looks at goes on listening
+  const PAUSES = [1_000, 60_000];
+  const EVENTS = ["item", "edit", "delete", "notification", "reset"];
+
+  const { stream: address, user } = document.body.dataset;
+  const name = `stream-${user}`;
+  const whole = document.querySelector("article.item.whole");
+  // The page of an item hears of its replies too, so its stream is its own.
+  const shared = !whole && "BroadcastChannel" in window && navigator.locks;
+  const channel = shared ? new BroadcastChannel(name) : null;
+
+  let source = null;
+  let isLive = false;
+  let lastId = "";
+  let failures = 0;
+  let retryTimer, hiddenTimer, pollTimer;
+  let polledAt = 0;
+  let leaving = null; // while this page waits for the lock, or leads: gives it up
+
+  // --- The stream
+  function open() {
+    const query = new URLSearchParams();
+    if (whole) query.set("item", whole.dataset.id);
+    if (lastId) query.set("last_event_id", lastId);
+    source = new EventSource(`${address}?${query}`, { withCredentials: true });
+    source.onopen = () => {
+      failures = 0;
+      setLive(true);
+    };
+    source.onerror = () => {
+      // Its own retries would go to where it was led to, with a ticket that is used up.
+      close();
+      const pause = Math.min(PAUSES[0] * 2 ** failures++, PAUSES[1]) * (0.5 + Math.random());
+      retryTimer = setTimeout(open, pause);
+    };
+    for (const kind of EVENTS) {
+      source.addEventListener(kind, (event) => {
+        const news = { kind, id: event.lastEventId, data: JSON.parse(event.data) };
+        if (channel) channel.postMessage({ news });
+        hear(news);
+      });
+    }
+  }
+
+  function close() {
+    clearTimeout(retryTimer);
+    if (source) source.close();
+    source = null;
+    setLive(false);
+  }
+
+  function setLive(live) {
+    if (channel) channel.postMessage({ live });
+    turn(live);
+  }
+
+  function turn(live) {
+    if (live && !isLive) ask(0);
+    isLive = live;
+  }
+
+  // One of the pages that are looked at listens, and tells the others.
+  function join() {
+    if (leaving) return;
+    if (!channel) {
+      leaving = close;
+      open();
+      return;
+    }
+    channel.postMessage({ who: true });
+    const waiting = new AbortController();
+    leaving = () => waiting.abort();
+    navigator.locks
+      .request(name, { signal: waiting.signal }, () => new Promise((done) => {
+        leaving = () => {
+          close();
+          done();
+        };
+        open();
+      }))
+      .catch(() => {}); // given up while it waited
+  }
+
+  function leave() {
+    if (leaving) leaving();
+    leaving = null;
+    turn(false);
+  }
+
+  if (channel) {
+    channel.onmessage = ({ data }) => {
+      if (data.who && source) channel.postMessage({ live: isLive });
+      if ("live" in data) turn(data.live);
+      if (data.news) hear(data.news);
+    };
+  }
+
+  document.addEventListener("visibilitychange", () => {
+    clearTimeout(hiddenTimer);
+    if (document.hidden) {
+      hiddenTimer = setTimeout(leave, HIDDEN);
+    } else {
+      if (leaving) ask(0); // what came meanwhile was not asked for
+      join();
+    }
+  });
+  window.addEventListener("pagehide", leave);
+  window.addEventListener("pageshow", (event) => {
+    if (event.persisted) join();
+  });
+
+  // --- What it tells
+  function hear({ kind, id, data }) {
+    if (id) lastId = id;
+    if (kind === "item" && whole && data.reply_to) reply(data.id);
+    else if (kind === "item") ask(SETTLE * (0.5 + Math.random()));
+    else if (kind === "reset") ask(0);
+    else if (kind === "edit") refresh(data.id);
+    else if (kind === "delete") {
+      remove(data.id);
+      if (document.querySelector(".pill")) ask(SETTLE);
+    } else if (kind === "notification") notify(data);
+  }
+
+  function notify(data) {
+    document.body.dispatchEvent(new CustomEvent("notification", { detail: data }));
+    const badge = document.getElementById("unread");
+    if (!badge || !("unread" in data)) return;
+    badge.textContent = data.unread || "";
+    badge.hidden = !data.unread;
+  }
+
+  // --- The pill
+  function ask(delay) {
+    clearTimeout(pollTimer);
+    const patience = delay ? Math.max(delay, polledAt + AT_MOST_EVERY - Date.now()) : 0;
+    pollTimer = setTimeout(() => {
+      const news = document.getElementById("news");
+      if (news && !document.hidden) htmx.trigger(news, "news");
+    }, patience);
+  }
+
+  document.body.addEventListener("htmx:beforeRequest", (event) => {
+    if (event.detail.elt.id !== "news") return;
+    const byClock = !event.detail.requestConfig.triggeringEvent;
+    if (byClock && isLive && Date.now() < polledAt + SLOW_POLL) event.preventDefault();
+    else if (!document.hidden) polledAt = Date.now();
+  });
+
+  // --- Items in the page
+  // The entries that show an item: its own, and reposts of it.
+  function entries(id) {
+    const found = document.querySelectorAll(`#item-${id}, [data-original="${id}"]`);
+    // What somebody is writing in is left alone.
+    return Array.from(found).filter((item) => !item.matches(".leaving") && !item.querySelector("textarea"));
+  }
+
+  async function part(id, isWhole) {
+    const response = await fetch(isWhole ? location.href : `/items/${id}`, {
+      headers: isWhole ? {} : { "HX-Request": "true" },
+    });
+    if (response.status === 404) remove(id);
+    if (!response.ok) return null;
+    return new DOMParser().parseFromString(await response.text(), "text/html").getElementById(`item-${id}`);
+  }
+
+  async function refresh(id) {
+    for (const { dataset, classList } of entries(id)) {
+      const fresh = await part(dataset.id, classList.contains("whole")).catch(() => null);
+      // It may have gone meanwhile, or somebody edits it.
+      const old = entries(id).find((one) => one.dataset.id === dataset.id);
+      if (!fresh || !old) continue;
+      const via = fresh.querySelector(".via");
+      if (via) via.replaceWith(old.querySelector(".via") || via); // who reposted it, the feed knows better
+      const focused = old.contains(document.activeElement);
+      old.replaceWith(fresh);
+      htmx.process(fresh);
+      if (focused) fresh.focus({ preventScroll: true });
+    }
+    number();
+  }
+
+  async function reply(id) {
+    const feed = document.getElementById("feed");
+    // Replies stand oldest first: a new one is next only where the last page is shown.
+    if (!feed || document.querySelector('#more [rel="next"]') || document.getElementById(`item-${id}`)) return;
+    const fresh = await part(id, false).catch(() => null);
+    if (!fresh || document.getElementById(`item-${id}`)) return;
+    document.querySelectorAll("main > .empty").forEach((empty) => empty.remove());
+    fresh.classList.add("htmx-added");
+    feed.append(fresh);
+    htmx.process(fresh);
+    number();
+  }
+
+  function remove(id) {
+    for (const item of entries(id)) {
+      if (item.matches(".whole")) say(toast.dataset.gone);
+      if (item.contains(document.activeElement)) {
+        const neighbour = item.nextElementSibling || item.previousElementSibling;
+        if (neighbour) neighbour.focus({ preventScroll: true });
+      }
+      item.classList.add("leaving");
+      setTimeout(() => {
+        item.remove();
+        number();
+      }, 300);
+    }
+  }
+
+  if (!document.hidden) join();
+})();

@@ -1,0 +1,205 @@
+"""Pages that hear what happens elsewhere, in two real browsers, from the real stream process."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from feedsite import events
+from items.actions import delete, edit, publish
+from items.models import Item
+from relations.actions import follow
+from tests.browser.conftest import Visit, Visitor
+from tests.factories import UserFactory
+from tests.streams import StreamServer
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
+
+SOON = 8_000
+
+
+@pytest.fixture
+def author() -> Any:
+    return UserFactory.create(username="author", display_name="An Author")
+
+
+@pytest.fixture
+def reader(author: Any) -> Any:
+    reader = UserFactory.create(username="reader")
+    follow(follower=reader, followee=author)
+    return reader
+
+
+@pytest.fixture
+def streams(tmp_path: Path, visit: Visit, settings: Any) -> Iterator[StreamServer]:
+    """The site redirects to it; polling is so slow that it cannot be what brings the news."""
+    server = StreamServer(tmp_path)
+    server.start()
+    settings.STREAM = True
+    settings.STREAM_PORT = server.port
+    settings.HOME_POLL_SECONDS = 1000
+    yield server
+    visit.close()  # type: ignore[attr-defined]  # before pages can complain that it is gone
+    server.kill()
+
+
+def say(sender: Any, text: str, **fields: Any) -> Item:
+    return publish(sender=sender, content={"text": text}, **fields)
+
+
+def is_live(page: Page) -> None:
+    """Wait until the page listens: each asks once for what came before."""
+    with page.expect_response(re.compile("/new")):
+        page.reload()
+
+
+def open_home(visit: Visit, user: Any, **options: Any) -> Visitor:
+    visitor = visit(**options)
+    visitor.log_in(user)
+    is_live(visitor.page)
+    return visitor
+
+
+def pill(visitor: Visitor, count: int) -> None:
+    name = "1 new post" if count == 1 else f"{count} new posts"
+    expect(visitor.page.get_by_role("link", name=name, exact=True)).to_be_visible(timeout=SOON)
+
+
+def test_posts_edits_and_deletions_reach_another_browser(
+    visit: Visit, streams: StreamServer, author: Any, reader: Any
+) -> None:
+    for number in range(30):
+        say(author, f"old {number}")
+    listening, writing = open_home(visit, reader), open_home(visit, author)
+    article = listening.page.get_by_text("old 15", exact=True)
+    article.scroll_into_view_if_needed()
+    place = article.bounding_box()
+
+    writing.publish("fresh words")
+    pill(listening, 1)
+    writing.publish("more words")
+    pill(listening, 2)
+    assert article.bounding_box() == place
+
+    item = Item.objects.get(content__text="old 14")
+    writing.choose("Edit", "old 14")
+    writing.page.locator(f"#item-{item.pk} textarea").fill("changed words")
+    writing.page.get_by_role("button", name="Save").click()
+    expect(listening.page.get_by_text("changed words")).to_be_visible(timeout=SOON)
+    expect(listening.page.get_by_text("old 14", exact=True)).to_have_count(0)
+
+    writing.page.on("dialog", lambda dialog: dialog.accept())
+    writing.choose("Delete", "changed words")
+    expect(listening.page.locator(f"#item-{item.pk}")).to_have_count(0, timeout=SOON)
+    expect(listening.page.get_by_text("old 13", exact=True)).to_be_visible()
+
+    gone = Item.objects.get(content__text="more words")
+    delete(item=gone)
+    pill(listening, 1)
+    listening.page.get_by_role("link", name="1 new post").click()
+    expect(listening.page.get_by_text("fresh words")).to_be_visible()
+    expect(listening.page.locator(".pill")).to_have_count(0)
+
+
+def test_the_focus_moves_on_when_its_item_goes(visit: Visit, streams: StreamServer, author: Any, reader: Any) -> None:
+    items = [say(author, f"words {number}") for number in range(3)]
+    visitor = open_home(visit, reader)
+    visitor.page.locator(f"#item-{items[1].pk}").focus()
+    edit(item=items[1], content={"text": "other words"})
+    expect(visitor.page.get_by_text("other words")).to_be_visible(timeout=SOON)
+    expect(visitor.page.locator(f"#item-{items[1].pk}")).to_be_focused()
+    delete(item=items[1])
+    expect(visitor.page.locator(f"#item-{items[0].pk}")).to_be_focused(timeout=SOON)
+    expect(visitor.page.locator("[role=feed] article")).to_have_count(2)
+
+
+def test_what_is_being_edited_is_left_alone(visit: Visit, streams: StreamServer, author: Any) -> None:
+    item = say(author, "words")
+    visitor = open_home(visit, author)
+    visitor.choose("Edit")
+    area = visitor.page.locator(f"#item-{item.pk} textarea")
+    area.fill("half a sentence")
+    edit(item=item, content={"text": "from another device"})
+    second = say(author, "later")
+    pill(visitor, 1)
+    assert area.input_value() == "half a sentence"
+    assert second.pk > item.pk
+
+
+def test_the_page_of_an_item_hears_of_it_and_of_its_replies(
+    visit: Visit, streams: StreamServer, author: Any, reader: Any
+) -> None:
+    stranger = UserFactory.create(username="stranger")
+    item = say(author, "a question")
+    visitor = visit()
+    visitor.log_in(stranger)
+    with visitor.page.expect_response(re.compile("/stream")):
+        visitor.goto(f"/items/{item.pk}")
+    expect(visitor.page.get_by_text("No replies yet.")).to_be_visible()
+    reply = say(reader, "an answer", reply_to=item)
+    expect(visitor.page.locator(f"#feed #item-{reply.pk}")).to_be_visible(timeout=SOON)
+    expect(visitor.page.get_by_text("No replies yet.")).to_have_count(0)
+    edit(item=item, content={"text": "a better question"})
+    expect(visitor.page.locator("article.whole").get_by_text("a better question")).to_be_visible(timeout=SOON)
+    edit(item=reply, content={"text": "a better answer"})
+    expect(visitor.page.get_by_text("a better answer")).to_be_visible(timeout=SOON)
+    delete(item=reply)
+    expect(visitor.page.locator(f"#item-{reply.pk}")).to_have_count(0, timeout=SOON)
+    delete(item=item)
+    expect(visitor.page.get_by_role("status").get_by_text("That is not there any more.")).to_be_visible(timeout=SOON)
+    expect(visitor.page.locator("article.whole")).to_have_count(0)
+
+
+def test_notifications_reach_the_page(visit: Visit, streams: StreamServer, author: Any) -> None:
+    visitor = open_home(visit, author)
+    visitor.page.evaluate(
+        """() => {
+            window.told = [];
+            document.body.addEventListener("notification", (event) => window.told.push(event.detail));
+        }"""
+    )
+    events.announce_notification(user_id=author.pk, payload={"unread": 3, "text": "中文"})
+    visitor.page.wait_for_function("window.told.length", timeout=SOON)
+    assert visitor.page.evaluate("window.told") == [{"unread": 3, "text": "中文"}]
+
+
+def test_tabs_share_one_stream(visit: Visit, streams: StreamServer, author: Any, reader: Any) -> None:
+    opened: list[str] = []
+    visitor = visit()
+    visitor.page.context.on(
+        "request", lambda request: opened.append(request.url) if "/api/v1/stream" in request.url else None
+    )
+    visitor.log_in(reader)
+    visitor.page.wait_for_timeout(500)
+    second = Visitor(visitor.page.context.new_page(), visitor.site)
+    second.goto("/")
+    second.page.wait_for_timeout(500)
+    say(author, "for both")
+    for one in (visitor, second):
+        pill(one, 1)
+    assert len([url for url in opened if "/api/v1/stream" in url and "ticket" not in url]) == 1
+    visitor.page.close()  # another leads
+    say(author, "for the other")
+    pill(second, 2)
+
+
+def test_without_the_stream_pages_poll_and_come_back(
+    visit: Visit, streams: StreamServer, author: Any, reader: Any, settings: Any, tolerated: Any
+) -> None:
+    tolerated("net::ERR_")
+    settings.HOME_POLL_SECONDS = 0.5
+    visitor = open_home(visit, reader)
+    say(author, "heard")
+    pill(visitor, 1)
+    streams.kill()
+    say(author, "polled")
+    pill(visitor, 2)
+    streams.start()
+    visitor.page.wait_for_timeout(3_000)
+    with visitor.page.expect_response(re.compile("/new")) as answer:
+        say(author, "heard again")
+    assert answer.value.request.headers["hx-current-url"]
+    pill(visitor, 3)

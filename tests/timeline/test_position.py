@@ -1,0 +1,187 @@
+"""Where the reader was: what is kept, when it is refused, and what a home offers."""
+
+import re
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test import Client
+
+from accounts.models import User
+from items import actions as items
+from items.models import Item
+from relations import actions as relations
+from tests.at_once import at_once
+from tests.factories import ItemFactory, UserFactory
+from tests.statements import statements
+from timeline.models import ReadingPosition
+from timeline.oracle import home_ids
+from timeline.position import Offer, forget_place, note_position, offer_of, place_of
+
+pytestmark = pytest.mark.django_db
+
+PART: Any = {"HTTP_HX_REQUEST": "true"}
+
+
+@pytest.fixture
+def author() -> User:
+    return UserFactory(username="author")
+
+
+@pytest.fixture
+def reader(author: User, client: Client) -> User:
+    reader = UserFactory(username="reader")
+    relations.follow(follower=reader, followee=author)
+    client.force_login(reader)
+    return reader
+
+
+def pass_time(**duration: float) -> None:
+    """As if so much time had passed since the last write."""
+    with connection.cursor() as cursor:
+        cursor.execute("UPDATE timeline_readingposition SET updated_at = updated_at - %s", [timedelta(**duration)])
+
+
+def kept(reader: User) -> tuple[int, int | None]:
+    place = ReadingPosition.objects.get(reader=reader)
+    return place.item_id, place.left_id
+
+
+def test_a_position_is_one_statement_that_refuses_what_comes_too_soon(reader: User) -> None:
+    with statements() as seen:
+        assert note_position(reader=reader, item_id=50)
+    assert len(seen) == 1
+    assert not note_position(reader=reader, item_id=40)
+    pass_time(seconds=9.5)
+    assert not note_position(reader=reader, item_id=40)
+    pass_time(seconds=1)
+    assert note_position(reader=reader, item_id=40)
+    assert kept(reader) == (40, None)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_several_devices_one_writes(reader: User) -> None:
+    for already in (0, 1):
+        calls = [lambda place=place: note_position(reader=reader, item_id=place) for place in range(100, 108)]
+        results = at_once(*calls)  # type: ignore[arg-type]
+        assert sorted(results) == [False] * 7 + [True]
+        assert kept(reader)[0] == 100 + results.index(True)
+        if not already:
+            pass_time(seconds=11)
+
+
+def test_opening_the_home_keeps_the_place_that_was_left(reader: User) -> None:
+    note_position(reader=reader, item_id=50)
+    pass_time(minutes=11)
+    assert place_of(reader).left_id == 50, "before anything is written"
+    assert note_position(reader=reader, item_id=90)
+    assert kept(reader) == (90, 50)
+    pass_time(seconds=11)
+    assert note_position(reader=reader, item_id=70)
+    assert kept(reader) == (70, 50), "reading on the way down"
+    pass_time(seconds=11)
+    note_position(reader=reader, item_id=50)
+    assert kept(reader) == (50, None), "arrived"
+
+
+def test_the_last_visit_counts(reader: User) -> None:
+    for place in (50, 90, 140):
+        note_position(reader=reader, item_id=place)
+        pass_time(minutes=11)
+    assert place_of(reader).left_id == 140
+    note_position(reader=reader, item_id=180)
+    assert kept(reader) == (180, 140)
+    pass_time(minutes=11)
+    note_position(reader=reader, item_id=100)
+    assert kept(reader) == (100, None), "they came back to older posts by themselves"
+
+
+def test_who_does_not_want_it_is_not_asked_again(reader: User) -> None:
+    note_position(reader=reader, item_id=50)
+    pass_time(minutes=11)
+    forget_place(reader=reader)
+    assert place_of(reader).left_id is None
+    note_position(reader=reader, item_id=90)
+    assert place_of(reader).left_id is None
+    forget_place(reader=UserFactory())
+
+
+def test_what_lies_between_is_what_the_home_shows(reader: User, author: User) -> None:
+    made = [ItemFactory(sender=author) for _ in range(45)]
+    note_position(reader=reader, item_id=made[10].pk)
+    pass_time(minutes=11)
+    items.delete(item=made[20])
+    items.delete(item=made[10])  # the position itself need not be there any more
+    ItemFactory(sender=UserFactory())
+    expected = len(home_ids(reader.pk, above=made[10].pk))
+    assert offer_of(reader, place_of(reader)) == Offer(made[10].pk + 1, expected, False)
+    assert expected == 33
+
+
+def test_nothing_is_offered_for_less_than_a_page(reader: User, author: User) -> None:
+    assert offer_of(reader, place_of(reader)) is None
+    made = [ItemFactory(sender=author) for _ in range(21)]
+    note_position(reader=reader, item_id=made[1].pk)
+    pass_time(minutes=11)
+    assert offer_of(reader, place_of(reader)) is None
+    ItemFactory(sender=author)
+    assert offer_of(reader, place_of(reader)) == Offer(made[1].pk + 1, 20, False)
+
+
+def test_the_home_offers_to_go_on(client: Client, reader: User, author: User) -> None:
+    made = [ItemFactory(sender=author) for _ in range(130)]
+    client.get(f"/?last_id={made[21].pk}")
+    assert kept(reader) == (made[20].pk, None)
+    assert 'id="offer"' not in client.get("/").content.decode(), "there was no pause"
+    for between, text in ((109, "more than 100 posts between"), (37, "37 posts between")):
+        ReadingPosition.objects.update(item_id=made[129 - between].pk, left_id=None)
+        pass_time(minutes=11)
+        page = client.get("/").content.decode()
+        assert text in page
+        assert f'/?last_id={made[129 - between].pk + 1}"' in page
+    # It stays for the visit, on the page that htmx asks for too, ...
+    assert "37 posts between" in client.get("/").content.decode()
+    assert "37 posts between" in client.get("/", **PART).content.decode()
+    assert kept(reader) == (made[129].pk, made[92].pk)
+    # ... and leads to where the reader was.
+    address = re.search(r'href="(/\?last_id=\d+)"><b>Continue', page)
+    assert address
+    assert client.get(address[1]).context["page"].items[0].id == str(made[92].pk)
+    pass_time(seconds=11)
+    client.get(address[1])
+    assert 'id="offer"' not in client.get("/").content.decode(), "they went there"
+
+
+def test_dismissing(client: Client, reader: User, author: User) -> None:
+    made = [ItemFactory(sender=author) for _ in range(30)]
+    for headers, status in (({}, 302), (PART, 200)):
+        note_position(reader=reader, item_id=made[0].pk)
+        pass_time(minutes=11)
+        assert "29 posts between" in client.get("/").content.decode()
+        assert client.post("/position", {"forget": "1"}, **headers).status_code == status
+        assert 'id="offer"' not in client.get("/").content.decode()
+        pass_time(minutes=11)
+        ReadingPosition.objects.update(item_id=made[0].pk, left_id=None)
+
+
+def test_only_a_page_that_somebody_opens_writes(client: Client, reader: User, author: User) -> None:
+    client.get("/")
+    item: Item = ItemFactory(sender=author)
+    client.head("/")
+    client.get("/", **PART)
+    client.get("/new")
+    assert not ReadingPosition.objects.exists()
+    client.get("/")
+    assert kept(reader) == (item.pk, None)
+
+
+def test_bad_positions(client: Client, reader: User) -> None:
+    assert client.post("/position", {"item_id": "7"}).status_code == 204
+    assert kept(reader) == (7, None)
+    for value in ("", "0", "-1", "abc", "1.5", "9" * 30, "\x00"):
+        assert client.post("/position", {"item_id": value}).status_code == 400
+    assert client.post("/position").status_code == 400
+    assert client.get("/position").status_code == 405
+    assert Client(enforce_csrf_checks=True).post("/position", {"item_id": "7"}).status_code == 403
+    assert Client().post("/position", {"item_id": "7"}).status_code == 302

@@ -1,0 +1,86 @@
+"""Where the reader was: the entry of their home that they had before them last, and where they left off before that.
+
+A visit is reading without a pause of `READING_GAP`. The first write of a visit keeps where the one before ended, so
+that opening the home at its top does not lose the place, and every page of the visit can offer it, until the reader has
+come down to it or does not want it. A position is an id: nothing need be there any more.
+"""
+
+from typing import Any, NamedTuple
+
+from django.conf import settings
+
+from accounts.models import User
+from feedsite.connections import fetch
+from feedsite.rest import PAGE
+from timeline.fanout import LAZILY
+from timeline.home import new_count
+
+# Where the visit before this one ended, if the reader has not come down to it since.
+LEFT = "CASE WHEN p.updated_at <= now() - %(gap)s THEN p.item_id ELSE p.left_id END"
+READ = f"""
+    SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint, {LEFT},
+        p.reader_id IS NULL OR p.updated_at <= now() - %(interval)s
+    FROM (SELECT) once LEFT JOIN timeline_readingposition p ON p.reader_id = %(reader)s
+"""  # noqa: S608 (constants)
+# One statement that refuses by itself what comes too soon, from however many devices.
+WRITE = f"""
+    INSERT INTO timeline_readingposition AS p (reader_id, item_id, updated_at)
+    SELECT %(reader)s, %(item)s, now() WHERE {LAZILY}
+    ON CONFLICT (reader_id) DO UPDATE SET
+        left_id = CASE WHEN excluded.item_id > {LEFT} THEN {LEFT} END,
+        item_id = excluded.item_id, updated_at = excluded.updated_at
+    WHERE p.updated_at <= now() - %(interval)s
+    RETURNING item_id
+"""
+FORGET = """
+    UPDATE timeline_readingposition SET left_id = NULL, updated_at = now() WHERE reader_id = %(reader)s
+    RETURNING item_id
+"""
+
+
+class Place(NamedTuple):
+    """What is known before a page is read."""
+
+    now: int
+    """The database's clock, in milliseconds: what became visible after this is news to the page."""
+    left_id: int | None
+    """Where the reader left off."""
+    is_due: bool
+    """Whether a write would be taken just now."""
+
+
+class Offer(NamedTuple):
+    """That the reader goes on where they left off."""
+
+    last_id: int
+    """The page below this begins with what they had before them."""
+    between: int
+    """Posts that the home shows above it, ..."""
+    capped: bool
+    """... at least."""
+
+
+def place_of(reader: User) -> Place:
+    return Place(*fetch(READ, _params(reader))[0])
+
+
+def note_position(*, reader: User, item_id: int) -> bool:
+    """Keep where the reader is; False if that was done a moment ago (`READING_INTERVAL`)."""
+    return bool(fetch(WRITE, _params(reader) | {"item": item_id}))
+
+
+def forget_place(*, reader: User) -> None:
+    """Offer it no more."""
+    fetch(FORGET, {"reader": reader.pk})
+
+
+def offer_of(reader: User, place: Place) -> Offer | None:
+    """Where to go on, if at least a page of posts lies between; one bounded count."""
+    if place.left_id is None:
+        return None
+    between, capped = new_count(reader, since_id=place.left_id)
+    return Offer(place.left_id + 1, between, capped) if between >= PAGE else None
+
+
+def _params(reader: User) -> dict[str, Any]:
+    return {"reader": reader.pk, "gap": settings.READING_GAP, "interval": settings.READING_INTERVAL}
