@@ -12,7 +12,7 @@ from pathlib import Path
 
 from benchmarks.ground import QUICK, Size, own_site
 
-NAMES = ("memory", "round_trips", "home_page", "depth", "http_page", "fan_out", "publish_to_inbox", "likes")
+NAMES = ("memory", "round_trips", "home_page", "depth", "http_page", "fan_out", "publish_to_inbox", "likes", "search")
 
 
 def main() -> None:

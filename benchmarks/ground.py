@@ -30,6 +30,10 @@ class Size:
     publish_rounds: int = 21
     http_rounds: int = 9
     http_requests: int = 150
+    searched: int = 400_000
+    """The newest items, which get texts of words."""
+    search_rounds: int = 60
+    scan_rounds: int = 3
     likes: int = 1_000
 
 
@@ -46,6 +50,9 @@ QUICK = Size(
     publish_rounds=2,
     http_rounds=2,
     http_requests=5,
+    searched=8_500,
+    search_rounds=3,
+    scan_rounds=1,
     likes=60,
 )
 
