@@ -8,8 +8,8 @@ NAME = """
     RETURN lower(normalize(username || ' ' || display_name, NFKC));
 """
 # All stretches of two and three letters, with the space before the name, and every single letter that is not ASCII: two
-# letters of a Chinese name are found as well as three of a Latin one. pg_trgm is not in every PostgreSQL, and drops
-# Chinese letters in the C locale.
+# letters of a Chinese name are found as well as three of a Latin one. pg_trgm is not in every PostgreSQL,
+# and knows stretches of three only.
 GRAMS = """
     CREATE FUNCTION feedsite_grams(name text) RETURNS text[]
     LANGUAGE sql IMMUTABLE PARALLEL SAFE

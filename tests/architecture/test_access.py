@@ -162,6 +162,14 @@ API_ROUTES: dict[str, list[Shows]] = {
             method="post",
         ),
     ],
+    "search": [
+        Shows(lambda world: "/search?q=zebr", ("post",)),
+        Shows(lambda world: "/search?q=giraf", ("reply",)),
+        Shows(lambda world: "/search?q=walru", ("answered",)),
+        Shows(lambda world: "/search?q=%23ztag", ("post", "reply", "answered")),
+        Shows(lambda world: "/search?q=from:sender", ("post", "reply")),
+    ],
+    "tags/<str:tag>/items": [Shows(lambda world: "/tags/ztag/items", ("post", "reply", "answered"))],
 }
 """API routes that show items of others."""
 API_WITHOUT = {
@@ -222,6 +230,14 @@ PAGES: dict[str, list[Shows]] = {
             lambda relation, kind: relation != "anonymous",
         )
     ],
+    "search": [
+        Shows(lambda world: "/search?q=zebr", ("post",)),
+        Shows(lambda world: "/search?q=giraf", ("reply",)),
+        Shows(lambda world: "/search?q=walru", ("answered",)),
+        Shows(lambda world: "/search?q=%23ztag", ("post", "reply", "answered")),
+        Shows(lambda world: "/search?q=from:sender", ("post", "reply")),
+    ],
+    "tag": [Shows(lambda world: "/tags/ztag", ("post", "reply", "answered"))],
 }
 """Pages that show items of others."""
 PAGES_WITHOUT = {
