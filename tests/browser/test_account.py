@@ -1,0 +1,198 @@
+"""Languages, time zones and the account itself, in Chromium."""
+
+import json
+import zipfile
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import pytest
+from django.utils import timezone
+from playwright.sync_api import expect
+
+from accounts import purge
+from accounts.models import Deletion, User
+from items.actions import like, publish
+from items.models import Item, Status
+from relations.actions import follow
+from tests.browser.conftest import Visit, Visitor
+from tests.factories import PASSWORD, UserFactory
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
+
+NEW = "sesame-seeds-7"
+
+
+@pytest.fixture
+def author() -> Any:
+    return UserFactory.create(username="author", display_name="An Author")
+
+
+@pytest.fixture
+def reader(author: Any) -> Any:
+    reader = UserFactory.create(username="reader")
+    follow(follower=reader, followee=author)
+    return reader
+
+
+def say(sender: Any, text: str) -> Item:
+    return publish(sender=sender, content={"text": text})
+
+
+def is_in(visitor: Visitor, tag: str) -> None:
+    expect(visitor.page.locator("html")).to_have_attribute("lang", tag)
+
+
+def log_in(visitor: Visitor, username: str, password: str = PASSWORD) -> None:
+    """In whatever language the page is."""
+    visitor.goto("/login")
+    visitor.page.locator("#id_username").fill(username)
+    visitor.page.locator("#id_password").fill(password)
+    visitor.page.locator("main form button").click()
+    visitor.page.locator("#timeline").wait_for()
+
+
+def test_a_chinese_browser_is_answered_in_chinese(visit: Visit, reader: Any, author: Any, javascript: bool) -> None:
+    say(author, "words")
+    visitor = visit(locale="zh-CN", java_script_enabled=javascript)
+    visitor.goto("/login")
+    is_in(visitor, "zh-Hans")
+    expect(visitor.page.get_by_role("heading", name="登录")).to_be_visible()
+    log_in(visitor, "reader")
+    expect(visitor.page.get_by_role("heading", name="首页")).to_be_visible()
+    expect(visitor.page.get_by_role("button", name="发布")).to_be_visible()
+    expect(visitor.page.get_by_text("刚刚")).to_be_visible()
+    visitor.goto("/@author")
+    expect(visitor.page.get_by_text("1 粉丝")).to_be_visible()
+    if javascript:  # a part that htmx swaps in is in the same language
+        visitor.page.locator("#follow").click()
+        expect(visitor.page.get_by_role("button", name="关注", exact=True)).to_be_visible()
+        expect(visitor.page.get_by_text("0 粉丝")).to_be_visible()
+
+
+def test_a_stranger_switches_the_language_and_back(visit: Visit, javascript: bool) -> None:
+    visitor = visit(java_script_enabled=javascript)
+    visitor.goto("/signup?next=%2Fsettings")
+    is_in(visitor, "en")
+    visitor.page.get_by_role("button", name="中文").click()
+    is_in(visitor, "zh-Hans")
+    assert visitor.page.url.endswith("/signup?next=%2Fsettings")
+    visitor.goto("/login")
+    is_in(visitor, "zh-Hans")
+    visitor.page.get_by_role("button", name="English").click()
+    is_in(visitor, "en")
+
+
+def test_the_language_of_the_settings_holds_everywhere(visit: Visit, reader: Any, javascript: bool) -> None:
+    visitor = visit(java_script_enabled=javascript)
+    visitor.log_in(reader)
+    visitor.goto("/settings")
+    visitor.page.get_by_role("link", name="Language and time").click()
+    visitor.page.get_by_label("Language").select_option("zh-hans")
+    visitor.page.get_by_label("Time zone").select_option("Asia/Tokyo")
+    visitor.page.get_by_role("button", name="Save").click()
+    is_in(visitor, "zh-Hans")
+    expect(visitor.page.get_by_role("status").get_by_text("已保存。")).to_be_visible()
+    visitor.goto("/nothing")
+    is_in(visitor, "zh-Hans")
+    expect(visitor.page.get_by_role("heading", name="页面不存在")).to_be_visible()
+    other = visit()
+    log_in(other, "reader")
+    is_in(other, "zh-Hans")
+
+
+def test_times_are_those_of_the_browser(visit: Visit, author: Any) -> None:
+    item = say(author, "words")
+    visitor = visit(timezone_id="Asia/Shanghai")
+    visitor.goto("/login")  # the first page tells the server
+    visitor.goto(f"/items/{item.pk}")
+    local = item.created_at.astimezone(ZoneInfo("Asia/Shanghai"))
+    expect(visitor.page.locator(".full-time")).to_contain_text(f"{local:%H:%M} UTC+8")
+    elsewhere = visit(timezone_id="America/St_Johns")
+    elsewhere.goto("/login")
+    elsewhere.goto(f"/items/{item.pk}")
+    local = item.created_at.astimezone(ZoneInfo("America/St_Johns"))
+    expect(elsewhere.page.locator(".full-time")).to_contain_text(f"{local:%H:%M} UTC")
+
+
+def test_changing_the_password(visit: Visit, reader: Any, javascript: bool) -> None:
+    here, there = visit(java_script_enabled=javascript), visit(java_script_enabled=javascript)
+    here.log_in(reader)
+    there.log_in(reader)
+    here.goto("/settings/password")
+    here.page.get_by_label("Current password").fill("wrong")
+    here.page.get_by_label("New password").fill(NEW)
+    here.page.get_by_role("button", name="Change password").click()
+    expect(here.page.get_by_text("That is not your password.")).to_be_visible()
+    here.page.get_by_label("Current password").fill(PASSWORD)
+    here.page.get_by_label("New password").fill(NEW)
+    here.page.get_by_role("button", name="Change password").click()
+    expect(here.page.get_by_role("status").get_by_text("Your password is changed.")).to_be_visible()
+    there.goto("/settings")
+    expect(there.page.get_by_role("heading", name="Log in")).to_be_visible()
+    log_in(there, "reader", NEW)
+    here.goto("/settings/password")
+    here.page.get_by_role("button", name="Log out everywhere else").click()
+    expect(here.page.get_by_role("status").get_by_text("You are logged out everywhere else.")).to_be_visible()
+    there.goto("/settings")
+    expect(there.page.get_by_role("heading", name="Log in")).to_be_visible()
+
+
+def test_leaving(visit: Visit, reader: Any, author: Any, javascript: bool) -> None:
+    other = UserFactory.create(username="other")
+    follow(follower=reader, followee=other)
+    stays, goes = say(other, "stays"), say(author, "goes")
+    like(user=author, item=stays)
+    watcher, leaver = visit(java_script_enabled=javascript), visit(java_script_enabled=javascript)
+    watcher.log_in(reader)
+    assert watcher.shown() == ["goes", "stays"]
+    leaver.log_in(author)
+    leaver.goto("/settings/delete")
+    leaver.page.get_by_label("Your username").fill("author")
+    leaver.page.get_by_label("Password").fill(PASSWORD)
+    leaver.page.get_by_role("button", name="Delete my account for good").click()
+    expect(leaver.page.get_by_role("status").get_by_text("Your account is deleted.")).to_be_visible()
+
+    watcher.goto("/")
+    assert watcher.shown() == ["stays"]
+    Deletion.objects.update(created_at=timezone.now() - purge.STRAGGLERS - timedelta(seconds=1), tried_at=None)
+    assert purge.purge(author.pk)
+    assert Item.objects.get(pk=goes.pk).status == Status.DELETED
+    watcher.goto("/@reader")
+    expect(watcher.page.get_by_role("link", name="1 following")).to_be_visible()
+    assert User.objects.get(pk=reader.pk).following_count == 1
+
+
+def test_taking_ones_data_along(visit: Visit, reader: Any, author: Any, tmp_path: Path, javascript: bool) -> None:
+    said = [say(reader, f"words {number}") for number in range(3)]
+    liked = say(author, "liked")
+    like(user=reader, item=liked)
+    visitor = visit(java_script_enabled=javascript, accept_downloads=True)
+    visitor.log_in(reader)
+    visitor.goto("/settings/data")
+    with visitor.page.expect_download() as download:
+        visitor.page.get_by_role("button", name="Download my data").click()
+    assert download.value.suggested_filename.startswith("feedsite-reader-")
+    download.value.save_as(tmp_path / "data.zip")
+    with zipfile.ZipFile(tmp_path / "data.zip") as archive:
+        assert archive.testzip() is None
+        rows = {name: archive.read(name).decode().splitlines() for name in archive.namelist()}
+    assert [json.loads(row)["id"] for row in rows["items.jsonl"]] == [str(item.pk) for item in said]
+    assert [json.loads(row)["item_id"] for row in rows["likes.jsonl"]] == [str(liked.pk)]
+    assert [json.loads(row)["username"] for row in rows["follows.jsonl"]] == ["author"]
+    assert "@reader" in rows["README.txt"][0]
+
+
+@pytest.mark.parametrize("locale", ["en-US", "zh-CN"])
+@pytest.mark.parametrize("width", [320, 390, 1280])
+def test_no_page_of_the_settings_is_wider_than_the_screen(visit: Visit, reader: Any, locale: str, width: int) -> None:
+    visitor = visit(viewport={"width": width, "height": 800}, locale=locale)
+    visitor.goto("/login")
+    paths = ["/login", "/settings", "/settings/preferences", "/settings/password", "/settings/data", "/settings/delete"]
+    for path in paths:
+        visitor.goto(path)
+        wide: int = visitor.page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+        assert wide <= 0, path
+        if path == "/login":
+            log_in(visitor, "reader")
