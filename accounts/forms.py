@@ -58,6 +58,7 @@ class LoginForm(AuthenticationForm):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        self.fields["username"].label = _("Username")
         self.fields["username"].widget.attrs["spellcheck"] = "false"
         self.fields["password"] = password_field(_("Password"), "current-password")
 
