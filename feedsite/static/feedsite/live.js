@@ -126,15 +126,9 @@
     else if (kind === "delete") {
       remove(data.id);
       if (document.querySelector(".pill")) ask(SETTLE);
-    } else if (kind === "notification") notify(data);
-  }
-
-  function notify(data) {
-    document.body.dispatchEvent(new CustomEvent("notification", { detail: data }));
-    const badge = document.getElementById("unread");
-    if (!badge || !("unread" in data)) return;
-    badge.textContent = data.unread || "";
-    badge.hidden = !data.unread;
+    } else if (kind === "notification") {
+      document.body.dispatchEvent(new CustomEvent("notification", { detail: data }));
+    }
   }
 
   // --- The pill

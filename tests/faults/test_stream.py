@@ -1,0 +1,149 @@
+"""Servers killed and frozen under open streams: they stay open, nothing is lost silently, nobody else is slower."""
+
+import http.client
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import psycopg
+import pytest
+from django.db import connection
+
+from accounts.actions import issue_token
+from accounts.models import User
+from feedsite import events
+from feedsite.connections import feeds_breaker
+from items import actions as items
+from items.models import Item
+from relations import actions as relations
+from tests.factories import UserFactory
+from tests.faults.conftest import until
+from tests.servers import Valkey, frozen, restart
+from tests.streams import PATH, StreamServer, database_url
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow, pytest.mark.timeout(180)]
+
+
+@pytest.fixture
+def author() -> User:
+    return UserFactory()
+
+
+@pytest.fixture
+def fan(author: User) -> User:
+    fan = UserFactory()
+    relations.follow(follower=fan, followee=author)
+    return fan
+
+
+def publish(author: User) -> Item:
+    start = time.monotonic()
+    item = items.publish(sender=author, content={"text": "words"})
+    assert time.monotonic() - start < 1.5
+    return item
+
+
+@contextmanager
+def no_database() -> Iterator[None]:
+    """The database of this test takes no connection, and has ended all."""
+    name = connection.settings_dict["NAME"]
+    url = database_url().replace(f"/{name}?", "/postgres?")
+    connection.close()
+    with psycopg.connect(url, autocommit=True) as session:
+        session.execute(f'ALTER DATABASE "{name}" ALLOW_CONNECTIONS false')
+        session.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s", [name])
+        try:
+            yield
+        finally:
+            session.execute(f'ALTER DATABASE "{name}" ALLOW_CONNECTIONS true')
+
+
+def test_the_stream_server_dead_costs_nothing_but_liveness(streams: StreamServer, author: User, fan: User) -> None:
+    client = streams.listen(fan)
+    first = publish(author)
+    client.waits_for(lambda one: one.news == [("item", first.pk)])
+    streams.kill()
+    second = publish(author)
+    client.waits_for(lambda one: one.has_ended)
+    streams.start()
+    again = streams.listen(fan, Last_Event_ID=client.last_id)
+    again.waits_for(lambda one: one.news == [("item", second.pk)])
+    for one in (client, again):
+        one.close()
+
+
+def test_the_feeds_server_frozen(streams: StreamServer, author: User, fan: User, feeds_server: Valkey) -> None:
+    client = streams.listen(fan)
+    client.waits_for(lambda one: one.resets == 1)
+    with frozen(feeds_server):
+        publish(author)
+        time.sleep(5)  # longer than the process waits for an answer
+        late = streams.listen(fan)
+        late.waits_for(lambda one: one.resets == 1)
+    client.waits_for(lambda one: one.resets == 2, 20)
+    feeds_breaker.reset()
+    item = publish(author)
+    for one in (client, late):
+        one.waits_for(lambda each: ("item", item.pk) in each.news)
+        assert not one.has_ended
+        one.close()
+
+
+def test_the_feeds_server_killed(streams: StreamServer, author: User, fan: User, feeds_server: Valkey) -> None:
+    client = streams.listen(fan)
+    before = publish(author)
+    client.waits_for(lambda one: one.news == [("item", before.pk)])
+    last_id = client.last_id
+    restart(feeds_server)
+    client.waits_for(lambda one: one.resets == 2, 20)
+    feeds_breaker.reset()
+    item = publish(author)
+    client.waits_for(lambda one: one.news == [("item", before.pk), ("item", item.pk)])
+    resumed = streams.listen(fan, Last_Event_ID=last_id)
+    resumed.waits_for(lambda one: one.resets == 1)
+    for one in (client, resumed):
+        one.close()
+
+
+def test_postgresql_gone(streams: StreamServer, author: User, fan: User) -> None:
+    client = streams.listen(fan)
+    item = publish(author)
+    client.waits_for(lambda one: one.news == [("item", item.pk)])
+    token = issue_token(user=fan)
+    with no_database():
+        events.announce(events.Edited(item.pk, "public"), events.Notified(fan.pk, {"unread": 1}))
+        response = streams.get(PATH, Authorization=f"Token {token}")
+        assert (response.status, response.headers["Retry-After"]) == (503, "2")
+        time.sleep(2)
+        assert not client.has_ended
+        assert len(client.news) == 1
+    client.waits_for(lambda one: len(one.news) == 3, 20)
+    assert client.news == [("item", item.pk), ("edit", item.pk), ("notification", {"unread": 1})]
+    assert streams.said().count("PostgreSQL does not answer") == 1
+    client.close()
+
+
+def test_a_client_that_does_not_read_is_dropped(streams: StreamServer, author: User, fan: User) -> None:
+    slow = http.client.HTTPConnection("127.0.0.1", streams.port, timeout=30)
+    slow.request("GET", PATH, headers={"Authorization": f"Token {issue_token(user=fan)}"})
+    response = slow.getresponse()
+    sound = streams.listen(author)
+    payload = {"text": "x" * 40_000}
+    for _ in range(40):
+        for _ in range(25):
+            events.announce_notification(user_id=fan.pk, payload=payload)
+    events.announce_notification(user_id=author.pk, payload={"last": True})
+    sound.waits_for(lambda one: one.news == [("notification", {"last": True})], 30)
+    read = 0
+    try:
+        while chunk := response.read1(1_000_000):
+            read += len(chunk)
+    except http.client.HTTPException:
+        pass
+    assert read < 30_000_000, "not all of the 40 MB"
+    until(lambda: streams.get("/healthz").status == 200, 5)
+    again = streams.listen(fan)
+    again.waits_for(lambda one: one.resets == 1)
+    for one in (sound, again):
+        one.close()
+    slow.close()
