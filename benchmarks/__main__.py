@@ -12,7 +12,18 @@ from pathlib import Path
 
 from benchmarks.ground import QUICK, Size, own_site
 
-NAMES = ("memory", "round_trips", "home_page", "depth", "http_page", "fan_out", "publish_to_inbox", "likes", "search")
+NAMES = (
+    "memory",
+    "round_trips",
+    "home_page",
+    "depth",
+    "http_page",
+    "fan_out",
+    "publish_to_inbox",
+    "streams",
+    "likes",
+    "search",
+)
 
 
 def main() -> None:

@@ -35,6 +35,8 @@ class Size:
     search_rounds: int = 60
     scan_rounds: int = 3
     likes: int = 1_000
+    streams: int = 1_000
+    stream_rounds: int = 60
 
 
 QUICK = Size(
@@ -54,6 +56,8 @@ QUICK = Size(
     search_rounds=3,
     scan_rounds=1,
     likes=60,
+    streams=20,
+    stream_rounds=2,
 )
 
 
