@@ -33,15 +33,12 @@ ATTEMPTS = 3
 OF_ITEM = "n.recipient_id = %(recipient)s AND n.kind = %(kind)s AND n.item_id = %(item)s AND n.day IS NULL"
 OF_TODAY = "n.recipient_id = %(recipient)s AND n.kind = 'follow' AND n.day = (now() AT TIME ZONE 'UTC')::date"
 # Not INSERT … ON CONFLICT DO UPDATE of the entry: that locks its row also where nothing is to be changed. Who acts
-# again after undoing it keeps their act, so nobody is told twice; of a repost, the new one counts.
+# again after undoing it keeps their act, so nobody is told twice.
 ADD = """
     WITH found AS (SELECT n.id FROM notifications_notification n WHERE {key}),
     act AS (
-        INSERT INTO notifications_act AS a (notification_id, actor_id, item_id)
-        SELECT found.id, %(actor)s, %(repost)s::bigint FROM found
-        ON CONFLICT (notification_id, actor_id) DO UPDATE SET item_id = EXCLUDED.item_id
-        WHERE a.item_id IS DISTINCT FROM EXCLUDED.item_id
-        RETURNING id, notification_id
+        INSERT INTO notifications_act (notification_id, actor_id) SELECT found.id, %(actor)s FROM found
+        ON CONFLICT DO NOTHING RETURNING id, notification_id
     ),
     moved AS (
         UPDATE notifications_notification n SET position = act.id FROM act
@@ -93,7 +90,7 @@ def tell_of_item(*, item: Item) -> None:
     if item.status != Status.PUBLISHED:
         return
     if item.repost_of:
-        _add(Kind.REPOST, item.repost_of, item.sender_id, repost=item)
+        _add(Kind.REPOST, item.repost_of, item.sender_id)
         return
     names = mentions(item.text)[:MENTIONS]
     if not names and item.reply_to_id is None:
@@ -118,11 +115,11 @@ def tell_of_like(*, item: Item, user: User) -> None:
 
 def tell_of_follow(*, follower: User, followee: User) -> None:
     """Tell `followee` that `follower` follows them."""
-    params = {"recipient": followee.pk, "actor": follower.pk, "repost": None, "still": feed.STILL}
+    params = {"recipient": followee.pk, "actor": follower.pk, "still": feed.STILL}
     _add_to(ADD_TO_TODAY, BEGIN_TODAY, params)
 
 
-def _add(kind: Kind, item: Item, actor_id: int, repost: Item | None = None) -> None:
+def _add(kind: Kind, item: Item, actor_id: int) -> None:
     if item.sender_id == actor_id:
         return
     params = {
@@ -130,7 +127,6 @@ def _add(kind: Kind, item: Item, actor_id: int, repost: Item | None = None) -> N
         "kind": kind.value,
         "item": item.pk,
         "actor": actor_id,
-        "repost": repost.pk if repost else None,
         "still": feed.STILL,
     }
     _add_to(ADD_TO_ITEM, BEGIN_ITEM, params)

@@ -71,10 +71,7 @@ class Notification(models.Model):
 
 
 class Act(models.Model):
-    """Who did what an entry tells of: once a person, however often they undo and redo it. The id carries the time.
-
-    `item` is the repost, where it is one.
-    """
+    """Who did what an entry tells of: once a person, however often they undo and redo it. The id carries the time."""
 
     id = models.BigIntegerField(primary_key=True, db_default=ItemId(), editable=False)
     # Not checked by the database: that would lock the entry's row on every like of a viral item. An act whose entry is
@@ -83,9 +80,6 @@ class Act(models.Model):
         Notification, on_delete=models.CASCADE, related_name="acts", db_index=False, db_constraint=False
     )
     actor = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
-    item = models.ForeignKey(
-        Item, on_delete=models.DO_NOTHING, null=True, related_name="+", db_index=False, db_constraint=False
-    )
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["notification", "actor"], name="act_once")]

@@ -51,7 +51,7 @@ def stands(entry: Notification, act: Act, reader: User) -> bool:
     if entry.kind == Kind.LIKE:
         return Like.objects.filter(item=entry.item, user=act.actor).exists()
     if entry.kind == Kind.REPOST:
-        return Item.objects.visible_to(reader).filter(pk=act.item_id).exists()
+        return Item.objects.visible_to(reader).published().filter(repost_of=entry.item_id, sender=act.actor).exists()
     if entry.kind == Kind.FOLLOW:
         follow = Follow.objects.filter(follower=act.actor, followee=reader).first()
         return bool(follow and follow.created_at.astimezone(UTC).date() == entry.day)
