@@ -5,6 +5,8 @@ import unicodedata
 from enum import StrEnum
 from typing import Any, NamedTuple
 
+from django.utils.translation import gettext as _
+
 from items.models import TAG_LENGTH, ItemType
 
 TITLE_LENGTH = 200
@@ -22,18 +24,18 @@ def check_content(item_type: str, content: dict[str, Any]) -> None:
     """
     text = content.get("text", "")
     if not isinstance(text, str):
-        raise ContentError("content.text must be a string.")
+        raise ContentError(_("content.text must be a string."))
     if len(text) > TEXT_LENGTH:
-        raise ContentError(f"content.text may have at most {TEXT_LENGTH} characters.")
+        raise ContentError(_("The text may have at most %(count)d characters.") % {"count": TEXT_LENGTH})
     url = content.get("url", "")
     if not isinstance(url, str):
-        raise ContentError("content.url must be a string.")
+        raise ContentError(_("content.url must be a string."))
     if url and not url.startswith("https://"):
-        raise ContentError("content.url must be an https address.")
+        raise ContentError(_("content.url must be an https address."))
     if item_type == ItemType.TEXT and not text.strip():
-        raise ContentError("content.text must not be empty.")
+        raise ContentError(_("The text must not be empty."))
     if not text.strip() and not url:
-        raise ContentError("content needs a text or a url.")
+        raise ContentError(_("There must be a text or an address."))
 
 
 # --- What stands in a text: mentions, hashtags, links -----------------------------------------------------

@@ -21,8 +21,10 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
+from accounts import actions as accounts
 from accounts import big_v, levels
-from accounts.models import User
+from accounts.models import Deletion, User
+from accounts.signals import account_purged
 from feedsite import celery, connections, keys
 from items import actions as items
 from items.hydrate import Counts, hydrate
@@ -177,7 +179,18 @@ class Home(RuleBasedStateMachine):
 
     @rule(person=people, active=st.booleans())
     def suspend(self, person: int, active: bool) -> None:
-        User.objects.filter(pk=self.users[person].pk).update(is_active=active)
+        User.objects.filter(pk=self.users[person].pk, deleted_at=None).update(is_active=active)
+
+    @precondition(lambda self: not User.objects.exclude(deleted_at=None).exists())
+    @rule(person=people)
+    def leave(self, person: int) -> None:
+        accounts.delete_account(user=self._fresh(person))
+
+    @precondition(lambda self: Deletion.objects.exists())
+    @rule(limit=st.integers(1, 3))
+    def purge(self, limit: int) -> None:
+        """A part of what a deletion leaves to do."""
+        account_purged.send(sender=User, user=Deletion.objects.select_related("user").get().user, limit=limit)
 
     # --- Levels and big-V --------------------------------------------------------------------------------
     @rule(person=people, level=st.integers(0, 3))

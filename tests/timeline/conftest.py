@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
+from accounts import tasks as accounts_tasks
 from accounts.models import User
 from feedsite import celery
 from items import actions as items
@@ -24,6 +25,7 @@ TASKS = {
         tasks.materialise_inbox,
         tasks.materialise_outbox,
         tasks.build_active_fans,
+        accounts_tasks.run_purge,
     )
 }
 
