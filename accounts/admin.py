@@ -12,7 +12,7 @@ from django.template.response import TemplateResponse
 
 from accounts.big_v import demote, make_big_v
 from accounts.deactivation import deactivate, reactivate
-from accounts.models import User
+from accounts.models import Deletion, User
 
 AT_ONCE = 1000
 """Users that one action changes, one by one."""
@@ -66,7 +66,7 @@ class UserAdmin(DjangoUserAdmin):  # type: ignore[type-arg]  # not generic at ru
         ("Profile", {"fields": ("display_name", "bio", "email")}),
         ("Timeline", {"fields": ("is_big_v", "level", "last_seen_at", "followers", "following_count")}),
         ("Permissions", {"fields": ("is_active", "is_staff", "is_superuser", "groups", "user_permissions")}),
-        ("Dates", {"fields": ("last_login", "date_joined")}),
+        ("Dates", {"fields": ("last_login", "date_joined", "deleted_at")}),
     )
     readonly_fields = (
         "is_big_v",
@@ -77,6 +77,7 @@ class UserAdmin(DjangoUserAdmin):  # type: ignore[type-arg]  # not generic at ru
         "is_active",
         "last_login",
         "date_joined",
+        "deleted_at",
     )
 
     @admin.display(description="followers", ordering="follower_count")
@@ -129,7 +130,7 @@ class UserAdmin(DjangoUserAdmin):  # type: ignore[type-arg]  # not generic at ru
     def deactivate(self, request: HttpRequest, queryset: QuerySet[User]) -> None:
         self._each(request, queryset.exclude(pk=request.user.pk or 0), deactivate, "{} deactivated.")
 
-    @admin.action(description="Reactivate", permissions=["change"])
+    @admin.action(description="Reactivate (deleted accounts stay deleted)", permissions=["change"])
     def reactivate(self, request: HttpRequest, queryset: QuerySet[User]) -> None:
         self._each(request, queryset, reactivate, "{} reactivated.")
 
@@ -140,3 +141,21 @@ class UserAdmin(DjangoUserAdmin):  # type: ignore[type-arg]  # not generic at ru
                 changed += 1
                 self.log_change(request, user, f"{verb.__name__} (action)")
         self.message_user(request, message.format(f"{changed} user{'' if changed == 1 else 's'}"))
+
+
+@admin.register(Deletion)
+class DeletionAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # not generic at run time
+    """Deleted accounts of which something is left. Many attempts at one mean that a room fails to purge it."""
+
+    list_display = ("user", "created_at", "tried_at", "attempts")
+    ordering = ("-attempts", "created_at")
+    show_full_result_count = False
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Deletion | None = None) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Deletion | None = None) -> bool:
+        return False

@@ -250,3 +250,15 @@ def test_workers_and_followers_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     settle(ann)
     assert Follow.objects.count() == len(others) - 1
     exact()
+
+
+def test_the_admin_shows_what_is_left_and_brings_nobody_back(admin_client: Client, ann: User) -> None:
+    actions.delete_account(user=ann)
+    name = User.objects.get(pk=ann.pk).username
+    assert name in admin_client.get("/admin/accounts/deletion/").content.decode()
+    assert admin_client.get("/admin/accounts/deletion/add/").status_code == 403
+    assert admin_client.post(f"/admin/accounts/deletion/{ann.pk}/delete/", {"post": "yes"}).status_code == 403
+    action = {"action": "reactivate", "_selected_action": [ann.pk]}
+    admin_client.post("/admin/accounts/user/", action)
+    assert not User.objects.get(pk=ann.pk).is_active
+    assert admin_client.get(f"/admin/accounts/user/{ann.pk}/change/").status_code == 200
