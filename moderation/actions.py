@@ -16,6 +16,7 @@ from knox.models import AuthToken
 
 from accounts.deactivation import deactivate, reactivate
 from accounts.models import User
+from feedsite.connections import fetch, id_array
 from items import actions as items
 from items.models import Item, Status
 from moderation.models import (
@@ -31,6 +32,19 @@ from moderation.models import (
 )
 
 logger = logging.getLogger(__name__)
+
+
+REASONS = 20
+"""Kept of a case, the newest: each edit of what waits may bring others."""
+
+# A rule that is removed at the same moment is left out, and no rule is locked against other items that meet it.
+JOIN_WORDS = """
+    INSERT INTO moderation_case_words (case_id, wordrule_id)
+    SELECT %(case)s, rule.id FROM (
+        SELECT id FROM moderation_wordrule WHERE id = ANY(%(rules)s::bigint[]) ORDER BY id FOR KEY SHARE
+    ) rule
+    ON CONFLICT DO NOTHING RETURNING id
+"""
 
 
 class DecidedError(Exception):
@@ -58,10 +72,10 @@ def open_case(*, item: Item, source: str, reasons: list[str], rules: set[int] | 
     if case is None:
         case = Case.objects.create(item=item, source=source, reasons=reasons)
     elif more := [reason for reason in reasons if reason not in case.reasons]:
-        case.reasons += more
+        case.reasons = (case.reasons + more)[-REASONS:]
         case.save(update_fields=["reasons"])
     if rules:
-        case.words.add(*rules)
+        fetch(JOIN_WORDS, {"case": case.pk, "rules": id_array(rules)})
     return case
 
 
@@ -208,7 +222,7 @@ def unlist_sender(*, user: User, by: User, reason: str = "") -> bool:
 @transaction.atomic
 def put_word(*, rule: WordRule, by: User) -> WordRule:
     """Add or change a rule; it is in force for whatever is published from now on."""
-    before = WordRule.objects.select_for_update().filter(pk=rule.pk).first() if rule.pk else None
+    before = WordRule.objects.select_for_update(no_key=True).filter(pk=rule.pk).first() if rule.pk else None
     rule.save()
     _log(by, Verb.WORD, note=rule.text, before=_word(before) if before else None, after=_word(rule))
     return rule
@@ -234,7 +248,8 @@ def add_words(*, texts: Iterable[str], whole: bool, note: str, by: User) -> int:
 
 @transaction.atomic
 def drop_word(*, rule: WordRule, by: User) -> None:
-    """Remove a rule."""
+    """Remove a rule. Its lock waits for items that are being held by it, and would name it."""
+    rule = WordRule.objects.select_for_update().get(pk=rule.pk)
     before = _word(rule)
     rule.delete()
     _log(by, Verb.UNWORD, note=rule.text, before=before)

@@ -331,7 +331,7 @@ class ReportAdmin(ReadOnlyAdmin):
 class DecisionAdmin(ReadOnlyAdmin):
     """The audit log."""
 
-    list_display = ("at", "who", "verb", "item_id", "user", "note", "before", "after")
+    list_display = ("at", "who", "verb", "item_id", "user", "note")
     list_filter = ("verb",)
     list_select_related = ("by", "user")
     sortable_by = ("at",)
@@ -399,7 +399,7 @@ class ManyWordsForm(forms.Form):
 class WordRuleAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # not generic at run time
     """The list of words. A change is in force for whatever is published from then on."""
 
-    list_display = ("text", "whole", "is_enabled", "note", "hits", "created_at")
+    list_display = ("text", "whole", "is_enabled", "note", "hits")
     list_filter = ("is_enabled", "whole")
     search_fields = ("text", "note")
     ordering = ("text",)

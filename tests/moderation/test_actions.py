@@ -276,6 +276,30 @@ def test_many_words_at_once(spam: WordRule, moderator: User) -> None:
     assert actions.add_words(texts=["eggs"], whole=False, note="", by=moderator) == 0
 
 
+@pytest.mark.django_db(transaction=True)
+def test_a_word_removed_while_it_holds_items(say: Say) -> None:
+    by = UserFactory.create()
+    for number in range(5):
+        rule = WordRule.objects.create(text=f"word{number}")
+        drop, *sent = at_once(
+            lambda rule=rule: actions.drop_word(rule=rule, by=by),
+            *[lambda number=number: say(f"word{number}") for _ in range(3)],
+        )
+        assert drop is None
+        assert all(isinstance(item, Item) for item in sent), sent
+        held = [item for item in sent if item.status == Status.IN_REVIEW]
+        assert Case.objects.filter(item__in=held).count() == len(held)
+    assert not WordRule.objects.exists()
+
+
+def test_the_newest_reasons_are_kept(held: Case, spam: WordRule) -> None:
+    for number in range(30):
+        actions.open_case(item=held.item, source=Source.RULE, reasons=[f"words: {number}"], rules={spam.pk, 10**9})
+    held.refresh_from_db()
+    assert held.reasons == [f"words: {number}" for number in range(10, 30)]
+    assert list(held.words.all()) == [spam]
+
+
 # --- The log ---------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("statement", ["UPDATE moderation_decision SET note = 'x'", "DELETE FROM moderation_decision"])
 def test_the_log_only_grows(held: Case, statement: str) -> None:
