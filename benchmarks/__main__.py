@@ -23,6 +23,7 @@ NAMES = (
     "streams",
     "likes",
     "search",
+    "moderation",
 )
 
 

@@ -25,6 +25,8 @@ logger = logging.getLogger(__name__)
 
 SCANNED = 200
 """Items of the sender, at most, that are looked at for repetitions."""
+MOST = 1_000
+"""The highest rate that is counted; a higher one is none."""
 SHORTEST = 10
 """Characters from which a text that is said again is a repetition: people thank many others in an hour."""
 NAMED = 10
@@ -112,7 +114,7 @@ def reasons(item: Item) -> list[Reason]:
     if context.kind == SenderKind.BLACK:
         found.append(Reason("sender", "the sender is on the black list"))
     text = said(item)
-    burst, same = _scaled(settings.MODERATION_BURST), _scaled(settings.MODERATION_SAME_TEXT)
+    burst, same = _burst(), _scaled(settings.MODERATION_SAME_TEXT)
     if is_new and burst and context.burst >= burst:
         minutes = settings.MODERATION_BURST_SPAN // timedelta(minutes=1)
         found.append(Reason("rate", f"more than {burst} items in {minutes} minutes"))
@@ -144,6 +146,11 @@ def _scaled(items: int) -> int:
     return int(items * settings.RATE_SCALE)
 
 
+def _burst() -> int:
+    burst = _scaled(settings.MODERATION_BURST)
+    return burst if burst <= MOST else 0
+
+
 class _Context(NamedTuple):
     is_staff: bool
     kind: str | None
@@ -164,7 +171,7 @@ def _context(item: Item, is_new: bool) -> _Context | None:
             "new": settings.MODERATION_LINK_AGE,
             "burst_above": compose(now - settings.MODERATION_BURST_SPAN, 0),
             "same_above": compose(now - timedelta(hours=1), 0),
-            "scanned": SCANNED + min(_scaled(settings.MODERATION_BURST), SCANNED * 10),
+            "scanned": max(SCANNED, _burst()),
         },
     )
     return _Context(*rows[0]) if rows else None
