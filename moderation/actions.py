@@ -12,8 +12,8 @@ from typing import Any
 from django.conf import settings
 from django.db import transaction
 from django.db.models.functions import Now
-from knox.models import AuthToken
 
+from accounts.actions import log_out_everywhere
 from accounts.deactivation import deactivate, reactivate
 from accounts.models import User
 from feedsite.connections import fetch, id_array
@@ -162,6 +162,12 @@ def report(*, item: Item, reporter: User, reason: str, text: str = "") -> bool:
     return True
 
 
+def forget_reporter(*, user: User, limit: int) -> int:
+    """Take away what a deleted account reported, at most `limit` rows; how many. The cases stand."""
+    reports = Report.objects.filter(reporter=user).order_by("pk").values("pk")[:limit]
+    return Report.objects.filter(pk__in=reports).delete()[0]
+
+
 def _is_over(item: Item) -> bool:
     threshold = settings.MODERATION_REPORTS
     if not threshold or item.sender.is_staff or Report.objects.filter(item=item).count() < threshold:
@@ -174,14 +180,14 @@ def _is_over(item: Item) -> bool:
 # --- Senders ---------------------------------------------------------------------------------------------
 @transaction.atomic
 def ban(*, user: User, by: User, reason: str = "") -> bool:
-    """Deactivate a user, put them on the black list and end their tokens; True if they were active.
+    """Deactivate a user, put them on the black list, end their sessions and tokens; True if they were active.
 
     All they said is gone on the next request, and so are they. Raises PermissionError for staff and for oneself.
     """
     if user.is_staff or user.is_superuser or user.pk == by.pk:
         raise PermissionError("Staff is not banned here.")
     list_sender(user=user, kind=SenderKind.BLACK, by=by, reason=reason)
-    AuthToken.objects.filter(user=user).delete()
+    log_out_everywhere(user=user)
     was_active = deactivate(user=user)
     if was_active:
         _log(by, Verb.BAN, user=user, note=reason, before={"is_active": True}, after={"is_active": False})

@@ -48,58 +48,58 @@ class Word(NamedTuple):
     whole: bool
 
 
-class _Node:
-    __slots__ = ("fail", "next", "words")
-
-    def __init__(self) -> None:
-        self.next: dict[str, _Node] = {}
-        self.fail: _Node | None = None
-        self.words: tuple[Word, ...] = ()
-
-
 class Matcher:
-    """Many words, compiled. Immutable: threads may share it."""
+    """Many words, compiled. Immutable: threads may share it.
+
+    States are numbers, so that the collector has nothing to follow while thousands are made: a node each as an object
+    took ten times as long in a process with a large heap.
+    """
 
     def __init__(self, words: Iterable[Word]) -> None:
-        self._root = _Node()
+        self._next: list[dict[str, int]] = [{}]
+        self._words: dict[int, tuple[Word, ...]] = {}
         for word in words:
-            node = self._root
+            state = 0
             for letter in word.folded:
-                node = node.next.setdefault(letter, _Node())
-            if node is not self._root:
-                node.words += (word,)
-        self._link()
+                following = self._next[state].get(letter)
+                if following is None:
+                    following = self._next[state][letter] = len(self._next)
+                    self._next.append({})
+                state = following
+            if state:
+                self._words[state] = (*self._words.get(state, ()), word)
+        self._fail = self._link()
 
-    def _link(self) -> None:
-        """Each node learns the node of its longest proper suffix, and the words that end with it."""
-        queue = deque(self._root.next.values())
-        for node in queue:
-            node.fail = self._root
+    def _link(self) -> list[int]:
+        """For each state that of its longest proper suffix. Each state gets the words of that one too."""
+        fail = [0] * len(self._next)
+        queue = deque(self._next[0].values())
         while queue:
-            node = queue.popleft()
-            for letter, child in node.next.items():
-                fail = node.fail
-                while fail is not None and letter not in fail.next:
-                    fail = fail.fail
-                child.fail = self._root if fail is None else fail.next[letter]
-                child.words += child.fail.words
+            state = queue.popleft()
+            for letter, child in self._next[state].items():
+                shorter = fail[state]
+                while shorter and letter not in self._next[shorter]:
+                    shorter = fail[shorter]
+                fail[child] = self._next[shorter].get(letter, 0)
+                if suffixes := self._words.get(fail[child]):
+                    self._words[child] = (*self._words.get(child, ()), *suffixes)
                 queue.append(child)
+        return fail
 
     def places(self, folded: str) -> Iterator[Place]:
         """Every place of every word, by their ends; they may overlap."""
-        root = node = self._root
-        if not root.next:
-            return
+        steps, fail, words = self._next, self._fail, self._words
+        state = 0
         for index, letter in enumerate(folded):
-            following = node.next.get(letter)
-            while following is None and node is not root:
-                node = node.fail or root
-                following = node.next.get(letter)
+            following = steps[state].get(letter)
+            while following is None and state:
+                state = fail[state]
+                following = steps[state].get(letter)
             if following is None:
                 continue
-            node = following
-            if node.words:
-                for word in node.words:
+            state = following
+            if state in words:
+                for word in words[state]:
                     start = index + 1 - len(word.folded)
                     if not word.whole or _is_whole(folded, start, index + 1):
                         yield Place(start, index + 1, word.id)

@@ -360,6 +360,7 @@ def test_the_archive_holds_everything(page: Client, api: APIClient, ann: User, k
         "followers.jsonl",
         "blocks.jsonl",
         "mutes.jsonl",
+        "reports.jsonl",
     }
     (account,) = rows["account.json"]
     assert (account["username"], account["display_name"], account["bio"]) == ("Ann", "安", "b")

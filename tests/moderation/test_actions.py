@@ -12,6 +12,7 @@ from accounts.models import User
 from items import actions as items
 from items.models import Item, Status
 from moderation import actions
+from moderation.export import files
 from moderation.models import (
     Case,
     Decision,
@@ -216,6 +217,23 @@ def test_reports_at_once_are_counted_and_share_a_case(say: Say) -> None:
     assert Case.objects.get().reports.count() == 6
     assert status(item) == Status.IN_REVIEW
     assert Decision.objects.count() == 1
+
+
+def test_deleted_accounts_leave_no_reports(say: Say) -> None:
+    item = say()
+    one, other = report(item, 2)
+    assert actions.forget_reporter(user=one, limit=10) == 1
+    assert actions.forget_reporter(user=one, limit=10) == 0
+    assert Report.objects.get().reporter == other
+    assert Case.objects.get().state == State.OPEN
+
+
+def test_people_can_take_along_what_they_reported(say: Say) -> None:
+    item = say()
+    one, _ = report(item, 2, text="rude 中文")
+    (file,) = files(one)
+    (row,) = file.rows
+    assert (file.name, row.item_id, row.reason, row.text) == ("reports.jsonl", str(item.pk), "spam", "rude 中文")
 
 
 # --- Senders ---------------------------------------------------------------------------------------------

@@ -194,9 +194,10 @@ def test_a_ban_ends_sessions_and_tokens(sender: User, moderator: User, say: Say)
 
     actions.unban(user=sender, by=moderator)
     assert APIClient().get("/api/v1/users/sender").status_code == 200
+    assert banned.page.get("/settings")["Location"].startswith("/login")  # what may have been stolen stays ended
     again = APIClient()
     again.credentials(HTTP_AUTHORIZATION=f"Token {token}")
-    assert again.get("/api/v1/users/me").status_code == 401  # a token that may have been stolen does not come back
+    assert again.get("/api/v1/users/me").status_code == 401  # nor do tokens
 
 
 def test_restoring_in_the_list_of_items_ends_the_wait(
