@@ -242,6 +242,7 @@ PAGES: dict[str, list[Shows]] = {
 """Pages that show items of others."""
 PAGES_WITHOUT = {
     "news": "a number",
+    "position": "",
     "unread": "a number",
     "signup": "",
     "login": "",
