@@ -80,7 +80,7 @@ def test_whatever_is_sent(path: str, method: str, ann: User, item: Item, setting
         address = path.format(username=name, item_id=name, tag=name)
         response = client.generic(method.upper(), f"{address}?{urlencode(query)}", body, kind, HTTP_IDEMPOTENCY_KEY=key)
         content = b"".join(response.streaming_content) if response.streaming else response.content
-        if "/" in name or name in ("", ".", "..", "me"):  # another address
+        if "{" in path and ("/" in name or name in ("", ".", "..", "me")):  # another address
             assert response.status_code < 500
             return
         assert str(response.status_code) in described, (response.status_code, content)
