@@ -44,6 +44,7 @@ class StreamServer:
     def start(self) -> None:
         command = [sys.executable, "-m", "granian", "--interface", "asgi", "--no-ws", "--host", "127.0.0.1"]
         command += ["--port", str(self.port), "--workers", "1", "--log-level", "warning", "--backpressure", "2000"]
+        command += ["--workers-kill-timeout", "1"]
         environ = os.environ | {"FEEDSITE_DATABASE_URL": database_url(), "FEEDSITE_SECRET_KEY": settings.SECRET_KEY}
         with (self.folder / "stream.log").open("ab") as log:
             self.process = subprocess.Popen(

@@ -144,9 +144,10 @@ def programs(host: str, port: int, stream: int) -> list[Program]:
     web += f" --blocking-threads {given('FEEDSITE_WEB_THREADS') or 4} --blocking-threads-idle-timeout 600"
     web += " --respawn-failed-workers --respawn-interval 0.5 --workers-kill-timeout 3 feedsite.wsgi:application"
     streams = f"granian --interface asgi --no-ws --host {host} --port {stream} --workers 1 --log-level warning"
-    # What granian serves at once: every open stream, and a few more that are told that it is full.
+    # What granian serves at once: every open stream, and a few more that are told that it is full. To stop it waits for
+    # streams to end by themselves, which they do not.
     streams += f" --backlog 2048 --backpressure {settings.STREAM_LIMIT + 100}"
-    streams += " --respawn-failed-workers --respawn-interval 0.5 --workers-kill-timeout 2 feedsite.asgi:application"
+    streams += " --respawn-failed-workers --respawn-interval 0.5 --workers-kill-timeout 1 feedsite.asgi:application"
     # A line for each task would bury everything else: unless asked, beat and worker tell of trouble only.
     level = given("FEEDSITE_LOG_LEVEL") or "WARNING"
     celery = "celery -A feedsite --quiet"
