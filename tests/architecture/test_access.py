@@ -244,6 +244,7 @@ PAGES_WITHOUT = {
     "news": "a number",
     "position": "",
     "unread": "a number",
+    "position": "204",
     "signup": "",
     "login": "",
     "logout": "",
