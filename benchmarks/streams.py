@@ -59,7 +59,6 @@ def run(community: Community) -> Report:
     report.ratio(f"{OURS}: p99 / {SECONDS * 1000:.0f} ms", found[OURS][2] / SECONDS, at_most=1)
     report.ratio("CPU of a stream and event / bare writer", found[OURS][1] / found[BARE][1])
     report.ratio("p50 / bare writer", found[OURS][3] / found[BARE][3])
-    report.notes.append("The stream process gathers events for 50 ms, which is in its times.")
     return report
 
 

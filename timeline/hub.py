@@ -1,9 +1,9 @@
 """The open connections of one process: hears of what happened, asks who may know, and writes it to them.
 
-One task reads the stream of events; what came within `GATHER` seconds is one batch and one query, however many are
-connected. A connection that is opened while a batch is under way finds the batch in its replay. Redis or PostgreSQL
-may be gone for any time: connections stay open, and nothing is lost that the stream still holds; where it may have
-lost something, everybody is told to ask (`reset`).
+One task reads the stream of events; what comes within `GATHER` seconds of a query is one batch and the next query,
+however many are connected. A connection that is opened while a batch is under way finds the batch in its replay. Redis
+or PostgreSQL may be gone for any time: connections stay open, and nothing is lost that the stream still holds; where it
+may have lost something, everybody is told to ask (`reset`).
 """
 
 import asyncio
@@ -33,7 +33,8 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 GATHER = 0.05
-"""Seconds that events are gathered for one query."""
+"""Seconds between one query and the next: what comes meanwhile is one batch; what comes after a quiet time does not
+wait."""
 BATCH = 500
 BLOCK = 2.0
 """Seconds that a read waits for events; the server has as many again to answer at all."""
@@ -118,6 +119,7 @@ class Hub:
         self.written: Position | None = None
         self._of_user: dict[int, int] = {}
         self._may_have_lost = False
+        self._asked_at = 0.0
         self._tasks: list[asyncio.Task[None]] = []
         # One thread asks who hears of a batch, so that batches keep their order; the others open connections.
         self._asking = ThreadPoolExecutor(1, "audience")
@@ -246,8 +248,8 @@ class Hub:
         """The next batch; empty if nothing happened for a while."""
         found = await self._reader.xread({keys.events(): str(self.position)}, block=int(BLOCK * 1000), count=BATCH)
         entries = _parsed(found)
-        if entries and len(entries) < BATCH:
-            await asyncio.sleep(GATHER)
+        if entries and len(entries) < BATCH and time.monotonic() < self._asked_at + GATHER:
+            await asyncio.sleep(self._asked_at + GATHER - time.monotonic())
             more = await self._reader.xread({keys.events(): str(entries[-1][0])}, count=BATCH - len(entries))
             entries += _parsed(more)
         return entries
@@ -256,6 +258,7 @@ class Hub:
         """Write a batch to whom it concerns; waits for PostgreSQL as long as it takes."""
         connections = list(self.connections)
         self.position = entries[-1][0]
+        self._asked_at = time.monotonic()
         attempts = _Attempts("PostgreSQL")
         while connections:
             listeners = {connection.listener for connection in connections}
