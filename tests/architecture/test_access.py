@@ -244,7 +244,6 @@ PAGES_WITHOUT = {
     "news": "a number",
     "position": "",
     "unread": "a number",
-    "position": "204",
     "signup": "",
     "login": "",
     "logout": "",
