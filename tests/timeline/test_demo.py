@@ -15,6 +15,7 @@ from django.utils import timezone
 
 from accounts.models import User
 from items.models import CountChange, Item, ItemCounts, Like
+from notifications.models import Notification
 from relations.models import Follow, FollowerCountChange
 from timeline.home import home_page
 from timeline.models import Delivery
@@ -90,6 +91,13 @@ def test_people_answer_each_other_and_agree() -> None:
     assert sum(bool(item.repost_of) for item in home.items) > 3
 
 
+def test_readers_have_been_told_something() -> None:
+    demo()
+    for name in ("mira", "tomas", "lin-wei"):
+        told = Notification.objects.filter(recipient__username=name).values_list("kind", flat=True)
+        assert {"like", "reply", "mention"} <= set(told)
+
+
 def test_the_logins_work_and_are_for_their_owner_only(data_dir: Path) -> None:
     out = demo()
     path = data_dir / "demo.txt"
@@ -136,7 +144,7 @@ def test_if_empty_leaves_a_site_with_users_alone(data_dir: Path) -> None:
 def test_the_size_is_a_choice() -> None:
     demo("--users", "200")
     assert User.objects.count() == 200
-    assert Item.objects.count() == pytest.approx(1400, abs=5)
+    assert Item.objects.count() == pytest.approx(1400, abs=10)
 
 
 @pytest.mark.parametrize("size", ["0", "-1", "20001"])
