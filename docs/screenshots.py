@@ -2,25 +2,33 @@
 
     python docs/screenshots.py http://127.0.0.1:8000 USERNAME PASSWORD
 
-Needs the development environment and Chromium (Debian's package `chromium`). The site should hold the demo community
-that the first `python3 manage.py up` makes, and USERNAME be one of its logins. Writes docs/images/*.png.
+Needs the development environment and Chromium (Debian's package `chromium`; for Chinese `fonts-wqy-microhei`). The site
+should hold the demo community that the first `python3 manage.py up` makes, and USERNAME be one of its logins. Writes
+docs/images/*.png.
 """
 
 import argparse
-import re
 import shutil
 from pathlib import Path
 
 from playwright.sync_api import Browser, Page, sync_playwright
 
 IMAGES = Path(__file__).resolve().parent / "images"
-WIDE = {"width": 1280, "height": 860}
-NARROW = {"width": 390, "height": 844}
+SHAPES = {"wide": ({"width": 1280, "height": 860}, 1), "narrow": ({"width": 390, "height": 844}, 2)}
 ARGUMENTS = ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
+# Name, shape, colours, language, and what is shown.
+PICTURES = [
+    ("home", "wide", "light", "en-US", "home"),
+    ("thread", "wide", "light", "en-US", "thread"),
+    ("search", "wide", "dark", "en-US", "search"),
+    ("profile", "narrow", "light", "en-US", "profile"),
+    ("notifications", "narrow", "dark", "en-US", "notifications"),
+    ("home-chinese", "narrow", "dark", "zh-CN", "home"),
+]
 
 
 def main() -> None:
-    """Every page twice: wide and light, narrow and dark."""
+    """Walk through the pages as a reader does."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("site", help="the address of the running site")
     parser.add_argument("username")
@@ -32,40 +40,51 @@ def main() -> None:
     IMAGES.mkdir(exist_ok=True)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=ARGUMENTS)
-        take(browser, asked.site.rstrip("/"), asked.username, asked.password, "wide")
-        take(browser, asked.site.rstrip("/"), asked.username, asked.password, "narrow")
+        for name, shape, colours, language, what in PICTURES:
+            page = enter(browser, asked, shape, colours, language)
+            lead(page, asked.site.rstrip("/"), asked.username, what)
+            page.wait_for_timeout(500)  # a page hears news for as long as it is open, so the network is never idle
+            page.screenshot(path=IMAGES / f"{name}.png", animations="disabled")
+            page.context.close()
         browser.close()
 
 
-def take(browser: Browser, site: str, username: str, password: str, shape: str) -> None:
-    """Log in, and walk through the pages as a reader does."""
+def enter(browser: Browser, asked: argparse.Namespace, shape: str, colours: str, language: str) -> Page:
+    """Log in; the fields are found by name, whatever the language."""
+    viewport, scale = SHAPES[shape]
     context = browser.new_context(
-        viewport=WIDE if shape == "wide" else NARROW,  # type: ignore[arg-type]
-        color_scheme="light" if shape == "wide" else "dark",
-        device_scale_factor=1 if shape == "wide" else 2,
+        viewport=viewport,  # type: ignore[arg-type]
+        color_scheme=colours,  # type: ignore[arg-type]
+        locale=language,
+        device_scale_factor=scale,
     )
     page = context.new_page()
+    site = asked.site.rstrip("/")
     page.goto(f"{site}/login")
-    page.get_by_label("Username").fill(username)
-    page.get_by_label("Password").fill(password)
-    page.get_by_role("main").get_by_role("button", name="Log in").click()
-    page.get_by_role("heading", name="Home").wait_for()
-    keep(page, f"home-{shape}")
-    # Somebody whom the reader follows: whoever stands in their home first.
-    others = page.locator(f'[role=feed] .name:not([href="/@{username}"])')
-    others.first.click()
-    page.locator("#standing").wait_for()
-    keep(page, f"profile-{shape}")
-    answered = page.locator("[role=feed] article").filter(has_text=re.compile(r"\d repl(y|ies)"))
-    (answered.first if answered.count() else page.locator("[role=feed] article").first).locator(".time").click()
-    page.get_by_role("heading", name="Replies").wait_for()
-    keep(page, f"item-{shape}")
-    context.close()
+    page.locator("[name=username]").fill(asked.username)
+    page.locator("[name=password]").fill(asked.password)
+    page.locator("main form button").click()
+    page.locator("#timeline").wait_for()
+    return page
 
 
-def keep(page: Page, name: str) -> None:
-    page.wait_for_load_state("networkidle")
-    page.screenshot(path=IMAGES / f"{name}.png", animations="disabled")
+def lead(page: Page, site: str, username: str, what: str) -> None:
+    if what == "notifications":
+        page.goto(f"{site}/notifications")
+    elif what == "search":
+        page.goto(f"{site}/search?q=%23harbor")
+    elif what == "profile":
+        # Somebody whom the reader follows: whoever stands in their home first and is no desk.
+        page.locator(f'[role=feed] article:not(:has(.badge)) .name:not([href="/@{username}"])').first.click()
+        page.locator("#standing").wait_for()
+    elif what == "thread":
+        # What was answered most, of some pages of home.
+        for _ in range(4):
+            page.mouse.wheel(0, 20_000)
+            page.wait_for_timeout(700)
+        counts = [int(text or 0) for text in page.locator("[data-act=reply] .number").all_inner_texts()]
+        page.locator("[role=feed] article .time").nth(counts.index(max(counts))).click()
+        page.locator("#replies").wait_for()
 
 
 if __name__ == "__main__":

@@ -17,3 +17,5 @@ item_withdrawn = Signal()
 # Arguments: item (Item), user (User: who likes it, or does not any more).
 item_liked = Signal()
 item_unliked = Signal()
+# A made-up community was written past the verbs (manage.py demo). Arguments: items, likes, follows (lists).
+demo_made = Signal()

@@ -18,10 +18,9 @@ from django.db import connection, transaction
 
 from accounts.models import Level, User
 from feedsite import ids
-from items import actions as verbs
 from items.models import Item, ItemCounts, ItemType, Like, Visibility
 from items.search import copy_index
-from relations import actions as relations
+from items.signals import demo_made
 from relations.models import Follow
 
 SEED = 2608
@@ -143,6 +142,7 @@ TAILS = (
     "Do not ask how long it took.",
     "@mira, you were right.",
     "@tomas will have a pun for this.",
+    "@lin-wei has a poem about it.",
 )
 CHINESE_POSTS = (
     "早班渡轮晚了十分钟，没有人着急。",
@@ -153,6 +153,7 @@ CHINESE_POSTS = (
     "雨停了，江面上有两道彩虹。",
     "修好了台灯，顺便弄坏了收音机。",
     "市场里又有杏子了。@su-he 快去。",
+    "读了@lin-wei 的新诗，想去江边走走。",
 )
 NEWS = (
     "Ferry line 2 returns to the summer timetable on Monday.",
@@ -260,12 +261,12 @@ def make(*, size: int = 60) -> Demo:
     roles = dict.fromkeys(READERS, "reader") | {ADMIN: "administrator, see /admin/"}
     logins = tuple(Login(name, _password(), role) for name, role in roles.items())
     users = _people(chance, size, now, {login.username: login.password for login in logins})
-    _follows(chance, users, now)
+    follows = _follows(chance, users, now)
     items = _items(chance, users, now)
     likes = _likes(chance, users, items, now)
     _counts(items, likes)
-    _lately(chance, users, items)
-    return Demo(logins, len(users), Follow.objects.count(), Item.objects.count(), Like.objects.count())
+    demo_made.send(sender=Demo, items=items, likes=likes, follows=follows)
+    return Demo(logins, len(users), len(follows), len(items), len(likes))
 
 
 def _password() -> str:
@@ -311,7 +312,7 @@ def _level(hours: int) -> int:
     return next((level for level, age in ages if timedelta(hours=hours) < age), Level.DORMANT)
 
 
-def _follows(chance: random.Random, users: list[User], now: datetime) -> None:
+def _follows(chance: random.Random, users: list[User], now: datetime) -> list[Follow]:
     """Everybody follows a few, most of them the same few: the chance to be followed falls with the rank."""
     ranked = chance.sample(users, len(users))
     ranked.sort(key=lambda user: not user.is_big_v)
@@ -334,6 +335,7 @@ def _follows(chance: random.Random, users: list[User], now: datetime) -> None:
                 follower_count = (SELECT count(*) FROM relations_follow WHERE followee_id = u.id)
             """
         )
+    return follows
 
 
 def _items(chance: random.Random, users: list[User], now: datetime) -> list[Item]:
@@ -357,7 +359,10 @@ def _items(chance: random.Random, users: list[User], now: datetime) -> list[Item
             item.type, item.repost_of = ItemType.REPOST, original
         elif said and what > 1 - REPLY_SHARE:
             nested = replies and chance.random() < NESTED_SHARE
-            item.reply_to = chance.choice(replies[-20:] if nested else said[-40:])
+            above = replies[-20:] if nested else said[-40:]
+            # Rather to those whom visitors sign in as, who then find themselves answered.
+            weights = [5 if one.sender.username in READERS else 1 for one in above]
+            item.reply_to = chance.choices(above, weights)[0]
             item.root = item.reply_to.root or item.reply_to
             item.content = {"text": voices.reply()}
             replies.append(item)
@@ -416,30 +421,6 @@ def _counts(items: list[Item], likes: list[Like]) -> None:
             for above in {item.reply_to_id, item.root_id}:
                 of(above).replies += 1
     ItemCounts.objects.bulk_create(counted.values(), batch_size=5000)
-
-
-def _lately(chance: random.Random, users: list[User], items: list[Item]) -> None:
-    """What just happened to the readers, by the verbs themselves, so that they are told: likes, replies, a mention and
-    a follow. Nothing of it is fanned out.
-    """
-    threads = [item for item in items if item.visibility == Visibility.PUBLIC and not item.repost_of_id]
-    plain = [user for user in users if user.username not in NAMED] or users
-    for reader in (user for user in users if user.username in READERS):
-        own = [item for item in items if item.sender_id == reader.pk and item.visibility == Visibility.PUBLIC]
-        posts = [item for item in own if not item.reply_to_id and not item.repost_of_id]
-        fans = [user for user in chance.sample(plain, min(6, len(plain))) if user.pk != reader.pk]
-        if not posts or not fans:
-            continue
-        for fan in fans:
-            verbs.like(user=fan, item=posts[-1])
-        verbs.publish(sender=fans[0], content={"text": chance.choice(REPLIES)}, reply_to=posts[-1])
-        other = chance.choice([user for user in fans if user.pk != fans[0].pk] or fans)
-        called = f"@{reader.username} {chance.choice(REPLIES)}"
-        elsewhere = [item for item in threads if reader.pk not in {item.sender_id, item.root and item.root.sender_id}]
-        verbs.publish(sender=other, content={"text": called}, reply_to=elsewhere[-1])
-        relations.follow(follower=other, followee=reader)
-    verbs.fold_counts()
-    relations.fold_follower_counts()
 
 
 def _visibility(chance: random.Random) -> Visibility:

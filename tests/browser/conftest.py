@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.conf import settings
 from django.test import Client
-from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, expect, sync_playwright
 
 from tests.factories import PASSWORD
 
@@ -44,6 +44,11 @@ class Visitor:
     def __init__(self, page: Page, site: str) -> None:
         self.page = page
         self.site = site
+        self.expected: tuple[str, ...] = ()
+
+    def expects(self, *statuses: int) -> None:
+        """Take it that pages answer so: Chromium logs it as an error."""
+        self.expected += tuple(f"with a status of {status}" for status in statuses)
 
     def sign_up(self, username: str) -> None:
         self.page.goto(f"{self.site}/signup")
@@ -117,9 +122,15 @@ def visit(browser: Browser, live_server: Any, settings: Any, tolerated: Any) -> 
         context.set_default_timeout(10_000)
         contexts.append(context)
         page = context.new_page()
+        visitor = Visitor(page, live_server.url)
+
+        def hear(said: ConsoleMessage) -> None:
+            if said.type == "error" and not any(words in said.text for words in visitor.expected):
+                errors.append(said.text)
+
         page.on("pageerror", lambda error: errors.append(str(error)))
-        page.on("console", lambda said: errors.append(said.text) if said.type == "error" else None)
-        return Visitor(page, live_server.url)
+        page.on("console", hear)
+        return visitor
 
     def close() -> None:
         while contexts:

@@ -170,7 +170,7 @@ def test_relations_on_the_profile(visit: Visit, reader: Any, author: Any, javasc
     visitor.goto("/@author")
 
     def choose(name: str) -> None:
-        visitor.page.locator("summary").click()
+        visitor.page.locator("#standing summary").click()
         visitor.page.get_by_role("button", name=name).click()
 
     visitor.page.locator("#follow").click()

@@ -15,7 +15,7 @@ from django.utils import timezone
 
 from accounts.models import User
 from items.models import CountChange, Item, ItemCounts, Like
-from notifications.models import Notification
+from notifications.feed import notifications_page
 from relations.models import Follow, FollowerCountChange
 from timeline.home import home_page
 from timeline.models import Delivery
@@ -91,11 +91,16 @@ def test_people_answer_each_other_and_agree() -> None:
     assert sum(bool(item.repost_of) for item in home.items) > 3
 
 
-def test_readers_have_been_told_something() -> None:
+def test_people_were_told_what_others_did() -> None:
     demo()
-    for name in ("mira", "tomas", "lin-wei"):
-        told = Notification.objects.filter(recipient__username=name).values_list("kind", flat=True)
-        assert {"like", "reply", "mention"} <= set(told)
+    for username in ("mira", "tomas", "lin-wei"):
+        user = User.objects.get(username=username)
+        page = notifications_page(user, limit=100)
+        assert {"like", "reply", "mention", "follow"} <= {str(entry.kind) for entry in page.items}
+        assert 0 < sum(entry.unread for entry in page.items) < len(page.items)
+        moments = [entry.created_at for entry in page.items]
+        assert moments == sorted(moments, reverse=True)
+        assert max(moments) <= timezone.now()
 
 
 def test_the_logins_work_and_are_for_their_owner_only(data_dir: Path) -> None:

@@ -79,6 +79,11 @@ document.addEventListener("keydown", (event) => {
   if (form && !form.querySelector("textarea").value.trim()) closeComposer(form);
 });
 
+// --- Tabs that do not fit are scrolled to where one is
+document.querySelectorAll(".tabs [aria-current]").forEach((tab) => {
+  tab.parentElement.scrollLeft = tab.offsetLeft - (tab.parentElement.clientWidth - tab.offsetWidth) / 2;
+});
+
 // --- The browser's time zone, for the times that the server writes (accounts/locale.py)
 const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
 if (zone && !document.cookie.split("; ").includes(`time_zone=${zone}`)) {

@@ -1,0 +1,270 @@
+"""Every page, wide and narrow, light and dark, in both languages: axe finds nothing against WCAG 2.1 AA, nothing is
+wider than the screen at 200 and 400 % zoom, and no page needs more than a strict Content-Security-Policy allows.
+"""
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import pytest
+from axe_playwright_python.base import AXE_SCRIPT
+from django.template.loader import render_to_string
+from playwright.sync_api import Page, Route
+
+from accounts.models import User
+from feedsite import urls
+from items.actions import hold, like, publish, reject, repost
+from items.models import Item
+from relations.actions import block, follow, mute
+from tests.browser.conftest import Visit, Visitor
+from tests.factories import UserFactory
+
+pytestmark = pytest.mark.slow
+
+TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]
+OF_COLOUR = ["color-contrast", "link-in-text-block"]
+"""The rules whose answers depend on the colour scheme."""
+LANGUAGES = {"en": "en-US", "zh": "zh-CN"}
+WIDTHS = {1280: 640, 390: 320}
+"""Each with the narrower one that zooming leads to: 1280 at 200 %, 1280 at 400 %."""
+POLICY = "default-src 'self'; base-uri 'self'; form-action 'self'; frame-ancestors 'none'; object-src 'none'"
+
+
+class World:
+    """A site where every page has something to show, and people for whom it has nothing."""
+
+    def __init__(self) -> None:
+        self.reader = UserFactory.create(username="reader", display_name="The Reader", bio="Reads. #books @writer")
+        self.writer = UserFactory.create(
+            username="writer", display_name="作者", bio="https://example.org/", is_big_v=True
+        )
+        self.friend = UserFactory.create(username="friend")
+        self.blocked = UserFactory.create(username="blocked")
+        self.newcomer = UserFactory.create(username="newcomer")
+        for person in (self.writer, self.friend):
+            follow(follower=self.reader, followee=person)
+            follow(follower=person, followee=self.reader)
+        follow(follower=self.friend, followee=self.writer)
+        mute(muter=self.reader, muted=self.friend)
+        self.root = self.say(self.writer, "zebra, see https://example.org/ and #books, @reader\n\n第二段 #小事")
+        self.long = self.say(self.writer, "words " * 300)
+        self.say(self.writer, "for followers", visibility="followers")
+        self.say(self.writer, "for mutuals", visibility="mutuals")
+        publish(
+            sender=self.writer,
+            type="link",
+            title="A title",
+            content={"text": "zebra", "url": "https://example.org/zebra"},
+        )
+        self.answer = self.say(self.friend, "an answer with a zebra", reply_to=self.root)
+        self.nested = self.say(self.writer, "an answer to it", reply_to=self.answer)
+        self.deep = self.say(self.reader, "and so on", reply_to=self.nested)
+        self.say(self.friend, "too", reply_to=self.deep)
+        self.own = self.say(self.reader, "mine", visibility="self")
+        hold(item=self.say(self.reader, "looked at"), reasons=["words"])
+        reject(item=self.say(self.reader, "refused"))
+        for person in (self.reader, self.friend):
+            like(user=person, item=self.root)
+            repost(sender=person, item=self.root)
+        repost(sender=self.writer, item=self.own_public())
+        like(user=self.writer, item=self.deep)
+        block(blocker=self.reader, blocked=self.blocked)
+
+    def own_public(self) -> Item:
+        self.mine = self.say(self.reader, "mine for all, @writer")
+        return self.mine
+
+    @staticmethod
+    def say(sender: Any, text: str, **fields: Any) -> Item:
+        return publish(sender=sender, content={"text": text}, **fields)
+
+
+class Look(NamedTuple):
+    """A look at a page: who goes where, and what they do there before it is examined."""
+
+    path: Callable[[World], str]
+    who: str = "reader"
+    do: Callable[[Page], object] = lambda page: None
+    status: int = 200
+
+
+def fixed(path: str) -> Callable[[World], str]:
+    return lambda world: path
+
+
+def begin_reply(page: Page) -> None:
+    page.locator("[data-act=reply]").first.click()
+    page.locator(".slot textarea").wait_for()
+
+
+def open_menu(page: Page) -> None:
+    page.locator("main summary").first.click()
+
+
+def edit_in_place(page: Page) -> None:
+    page.locator("article:has-text('mine for all') summary").first.click()
+    page.locator("article:has-text('mine for all') .menu-items a").first.click()
+    page.locator("article.editing").wait_for()
+
+
+def send_empty(page: Page) -> None:
+    """Send the form although the browser would ask for words first."""
+    form = page.locator("main form:not([action])").or_(page.locator("main form.composer")).first
+    form.evaluate("form => { form.noValidate = true; }")
+    form.locator("button").last.click()
+    page.locator("main .errorlist").first.wait_for()
+
+
+PAGES: dict[str, list[Look]] = {
+    "home": [
+        Look(fixed("/"), do=begin_reply),
+        Look(fixed("/"), do=edit_in_place),
+        Look(fixed("/"), "newcomer"),
+        Look(lambda world: f"/?last_id={world.long.pk}"),
+    ],
+    "signup": [Look(fixed("/signup"), ""), Look(fixed("/signup"), "", send_empty)],
+    "login": [Look(fixed("/login?next=/settings"), ""), Look(fixed("/login"), "", send_empty)],
+    "settings": [Look(fixed("/settings"))],
+    "settings-preferences": [Look(fixed("/settings/preferences"))],
+    "settings-password": [Look(fixed("/settings/password")), Look(fixed("/settings/password"), do=send_empty)],
+    "settings-data": [Look(fixed("/settings/data"))],
+    "settings-delete": [Look(fixed("/settings/delete"))],
+    "notifications": [Look(fixed("/notifications")), Look(fixed("/notifications"), "newcomer")],
+    "mentions": [Look(fixed("/notifications/mentions"))],
+    "search": [
+        Look(fixed("/search")),
+        Look(fixed("/search?q=zebra")),
+        Look(fixed("/search?q=writer")),
+        Look(fixed("/search?q=nothing-of-this"), ""),
+        Look(fixed("/search?q=" + "x" * 300), status=422),
+    ],
+    "tag": [Look(fixed("/tags/books")), Look(fixed("/tags/noneyet"), "")],
+    "publish": [
+        Look(fixed("/items/new")),
+        Look(lambda world: f"/items/new?reply_to={world.root.pk}"),
+        Look(fixed("/items/new"), do=send_empty),
+    ],
+    "item": [
+        Look(lambda world: f"/items/{world.root.pk}", do=open_menu),
+        Look(lambda world: f"/items/{world.deep.pk}"),
+        Look(lambda world: f"/items/{world.long.pk}", ""),
+    ],
+    "edit": [Look(lambda world: f"/items/{world.own.pk}/edit")],
+    "delete": [Look(lambda world: f"/items/{world.own.pk}/delete")],
+    "report": [Look(lambda world: f"/items/{world.root.pk}/report")],
+    "profile": [
+        Look(fixed("/@reader"), do=open_menu),
+        Look(fixed("/@writer"), do=open_menu),
+        Look(fixed("/@writer"), ""),
+        Look(fixed("/@blocked")),
+        Look(fixed("/@newcomer"), "newcomer"),
+    ],
+    "profile_replies": [Look(fixed("/@writer/replies")), Look(fixed("/@newcomer/replies"), "")],
+    "followers": [Look(fixed("/@writer/followers")), Look(fixed("/@newcomer/followers"), "")],
+    "following": [Look(fixed("/@reader/following"))],
+    "errors": [
+        Look(fixed("/items/1"), status=404),
+        Look(fixed("/?last_id=x"), status=400),
+        Look(lambda world: f"/items/{world.root.pk}/edit", status=403),
+    ],
+}
+WITHOUT = {
+    "news": "a part of home",
+    "position": "answers nothing",
+    "unread": "a part of every page",
+    "logout": "leads to the login",
+    "log-out-everywhere": "leads to the settings",
+    "language": "leads back",
+    "like": "leads back",
+    "unlike": "leads back",
+    "repost": "leads back",
+    "undo_repost": "leads back",
+    "relate": "leads back",
+}
+"""Addresses that are no pages of their own."""
+
+
+def test_every_page_is_looked_at() -> None:
+    assert {str(pattern.name) for pattern in urls.pages} == (PAGES.keys() - {"errors"}) | WITHOUT.keys()
+
+
+def strictly(route: Route) -> None:
+    """Add the policy to pages; what they load and ask for is held to it by the browser."""
+    if not route.request.is_navigation_request():
+        route.continue_()
+        return
+    response = route.fetch(max_redirects=0)
+    route.fulfill(response=response, headers={**response.headers, "content-security-policy": POLICY})
+
+
+def violations(page: Page, rules: list[str] | None = None) -> Iterator[str]:
+    """What axe finds in the page as it is."""
+    only = {"type": "rule", "values": rules} if rules else {"type": "tag", "values": TAGS}
+    options = json.dumps({"runOnly": only, "resultTypes": ["violations"]})
+    for found in page.evaluate(f"axe.run({options})")["violations"]:
+        for node in found["nodes"]:
+            yield f"{found['id']}: {node['html'][:160]} ({node['failureSummary'][:300]})"
+
+
+TOO_WIDE = """
+    width => document.documentElement.scrollWidth <= width ? [] : [...document.querySelectorAll("body *")]
+        .filter(element => element.getBoundingClientRect().right > width)
+        .map(element => `${element.tagName}.${element.className}`)
+"""
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_nothing_stands_in_anybodys_way(visit: Visit, settings: Any, language: str, width: int) -> None:
+    settings.HOME_POLL_SECONDS = 1000
+    world = World()
+    visitors: dict[str, Visitor] = {}
+    wrong: list[str] = []
+    for name, looks in PAGES.items():
+        for place, look in enumerate(looks):
+            visitor = visitors.get(look.who)
+            if not visitor:
+                visitor = visit(locale=LANGUAGES[language], viewport={"width": width, "height": 900})
+                visitor.expects(400, 403, 404, 422)
+                visitor.page.route(lambda address: "/static/" not in address, strictly)
+                if look.who:
+                    visitor.enter(getattr(world, look.who))
+                visitors[look.who] = visitor
+            page = visitor.page
+            page.emulate_media(color_scheme="light", reduced_motion="reduce")
+            response = page.goto(visitor.site + look.path(world))
+            assert response is not None
+            assert response.status == look.status, look.path(world)
+            look.do(page)
+            page.evaluate(AXE_SCRIPT)
+            at = f"{name} {place} {look.path(world)}"
+            wrong += [f"{at} light: {found}" for found in violations(page)]
+            page.emulate_media(color_scheme="dark", reduced_motion="reduce")
+            wrong += [f"{at} dark: {found}" for found in violations(page, OF_COLOUR)]
+            page.set_viewport_size({"width": WIDTHS[width], "height": 900})
+            if wide := page.evaluate(TOO_WIDE, WIDTHS[width]):
+                wrong.append(f"{at} is wider than {WIDTHS[width]}: {wide}")
+            page.set_viewport_size({"width": width, "height": 900})
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize("template", ["500.html", "503.html", "429.html", "403_csrf.html"])
+def test_pages_of_last_resort(visit: Visit, template: str, db: None) -> None:
+    page = visit().page
+    page.set_content(render_to_string(template, {"seconds": 3}))
+    page.evaluate(AXE_SCRIPT)
+    assert not list(violations(page))
+
+
+@pytest.mark.django_db(transaction=True)
+def test_who_wants_no_motion_gets_none(visit: Visit) -> None:
+    reader: User = UserFactory.create(username="reader")
+    publish(sender=reader, content={"text": "still"})
+    moving = "document.getAnimations().length"
+    for motion, expected in (("no-preference", True), ("reduce", False)):
+        visitor = visit(reduced_motion=motion)
+        visitor.enter(reader)
+        visitor.goto("/")
+        visitor.page.evaluate("document.querySelector('article').classList.add('htmx-added')")
+        assert bool(visitor.page.evaluate(moving)) is expected
