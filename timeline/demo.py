@@ -219,12 +219,18 @@ class Voices:
         if sender.username == "weather-desk":
             return self._forecasts.deal().format(self._chance.randint(4, 27))
         if sender.username in WRITE_CHINESE:
-            return self._chinese.deal()
+            return next(text for text in iter(self._chinese.deal, None) if not _calls(text, sender))
         lead, tail = self._leads.deal(), self._tails.deal()
+        if _calls(tail, sender):
+            return lead
         return self._chance.choice((lead, f"{lead} {tail}", f"{lead}\n\n{tail}"))
 
     def reply(self) -> str:
         return self._replies.deal()
+
+
+def _calls(text: str, user: User) -> bool:
+    return f"@{user.username}" in text
 
 
 @dataclass(frozen=True, slots=True)
