@@ -95,6 +95,7 @@ def test_reported_rejected_and_banned(
     reading.page.get_by_role("button", name="Report").click()
     expect(reading.page.get_by_role("heading", name="Thank you")).to_be_visible()
     reading.page.get_by_role("link", name="Go on reading").click()
+    expect(reading.page.get_by_role("heading", name="Home")).to_be_visible()
     assert reading.shown() == ["Something else", "Something rude"]
     assert Report.objects.get().item == item
 
