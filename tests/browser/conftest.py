@@ -2,13 +2,15 @@
 
 import os
 import shutil
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 from django.conf import settings
+from django.core.signals import request_finished, request_started
 from django.test import Client
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, expect, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
 from tests.factories import PASSWORD
 
@@ -44,11 +46,6 @@ class Visitor:
     def __init__(self, page: Page, site: str) -> None:
         self.page = page
         self.site = site
-        self.expected: tuple[str, ...] = ()
-
-    def expects(self, *statuses: int) -> None:
-        """Take it that pages answer so: Chromium logs it as an error."""
-        self.expected += tuple(f"with a status of {status}" for status in statuses)
 
     def sign_up(self, username: str) -> None:
         self.page.goto(f"{self.site}/signup")
@@ -96,6 +93,32 @@ class Visitor:
 Visit = Callable[..., Visitor]
 
 
+class Underway:
+    """How many requests the site is answering: one that outlives its test deadlocks with the flush of the tables."""
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._changed = threading.Condition()
+        request_started.connect(self._start)
+        request_finished.connect(self._finish)
+
+    def _start(self, **kwargs: Any) -> None:
+        with self._changed:
+            self._count += 1
+
+    def _finish(self, **kwargs: Any) -> None:
+        with self._changed:
+            self._count -= 1
+            self._changed.notify_all()
+
+    def end(self) -> None:
+        """Wait until all are answered."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._count <= 0, timeout=10)
+        request_started.disconnect(self._start)
+        request_finished.disconnect(self._finish)
+
+
 @pytest.fixture
 def tolerated() -> Callable[[str], None]:
     """Names what a page may log as an error: a server that the test takes away."""
@@ -116,21 +139,16 @@ def visit(browser: Browser, live_server: Any, settings: Any, tolerated: Any) -> 
     settings.RATE_SCALE = 1000.0
     contexts: list[BrowserContext] = []
     errors: list[str] = []
+    underway = Underway()
 
     def new(**options: Any) -> Visitor:
         context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}} | options)
         context.set_default_timeout(10_000)
         contexts.append(context)
         page = context.new_page()
-        visitor = Visitor(page, live_server.url)
-
-        def hear(said: ConsoleMessage) -> None:
-            if said.type == "error" and not any(words in said.text for words in visitor.expected):
-                errors.append(said.text)
-
         page.on("pageerror", lambda error: errors.append(str(error)))
-        page.on("console", hear)
-        return visitor
+        page.on("console", lambda said: errors.append(said.text) if said.type == "error" else None)
+        return Visitor(page, live_server.url)
 
     def close() -> None:
         while contexts:
@@ -139,6 +157,7 @@ def visit(browser: Browser, live_server: Any, settings: Any, tolerated: Any) -> 
     new.close = close  # type: ignore[attr-defined]
     yield new
     close()
+    underway.end()
     assert [error for error in errors if not any(word in error for word in tolerated.words)] == []
 
 

@@ -216,8 +216,9 @@ TOO_WIDE = """
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_nothing_stands_in_anybodys_way(visit: Visit, settings: Any, language: str, width: int) -> None:
+def test_nothing_stands_in_anybodys_way(visit: Visit, settings: Any, tolerated: Any, language: str, width: int) -> None:
     settings.HOME_POLL_SECONDS = 1000
+    tolerated("with a status of 4")
     world = World()
     visitors: dict[str, Visitor] = {}
     wrong: list[str] = []
@@ -226,7 +227,6 @@ def test_nothing_stands_in_anybodys_way(visit: Visit, settings: Any, language: s
             visitor = visitors.get(look.who)
             if not visitor:
                 visitor = visit(locale=LANGUAGES[language], viewport={"width": width, "height": 900})
-                visitor.expects(400, 403, 404, 422)
                 visitor.page.route(lambda address: "/static/" not in address, strictly)
                 if look.who:
                     visitor.enter(getattr(world, look.who))
