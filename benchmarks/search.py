@@ -55,7 +55,12 @@ class Writer:
 def write(writer: Writer, count: int) -> None:
     """Give the newest `count` items texts, and write down what they are found by."""
     with connection.cursor() as cursor:
-        cursor.execute("SELECT id FROM items_item ORDER BY id DESC LIMIT %s", [count])
+        cursor.execute(
+            """
+            SELECT id FROM items_item WHERE status = 'published' AND repost_of_id IS NULL ORDER BY id DESC LIMIT %s
+            """,
+            [count],
+        )
         texts = [(row[0], "", writer.text()) for row in reversed(cursor.fetchall())]
         cursor.execute("CREATE TEMPORARY TABLE said (id bigint PRIMARY KEY, text text)")
         with cursor.copy("COPY said FROM STDIN") as copy:
