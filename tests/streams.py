@@ -19,7 +19,7 @@ from django.db import connection
 
 from accounts.actions import issue_token
 from accounts.models import User
-from feedsite.embedded import wait_for
+from feedsite.embedded import die_with_parent, wait_for
 
 PATH = "/api/v1/stream"
 
@@ -54,6 +54,7 @@ class StreamServer:
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
+                preexec_fn=die_with_parent(signal.SIGTERM),  # also where the tests are killed
             )
         assert wait_for(self.answers, 30), self.said()
 
