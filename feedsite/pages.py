@@ -66,10 +66,13 @@ def show(
     part: str = "",
     status: int = 200,
 ) -> HttpResponse:
-    """The page, or where htmx asks for it, its `part`.
+    """The page, or where htmx asks for it, its `part`. Templates find in `address` the page that the reader is on, also
+    while a part of it is answered from somewhere else: that is where forms lead back to.
 
     Only the reader's own browser keeps it, and asks before it shows it again; going back in the history stays instant.
     """
+    page = request.htmx.current_url_abs_path if wants_part(request) else None
+    context = {"address": page or request.get_full_path()} | (context or {})
     response = render(request, part if part and wants_part(request) else template, context, status=status)
     patch_vary_headers(response, ["HX-Request"])
     patch_cache_control(response, private=True, no_cache=True)

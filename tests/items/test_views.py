@@ -388,7 +388,7 @@ def test_nothing_that_people_write_becomes_markup(client: Client, reader: Any, p
         assert "<img" not in page
         assert 'href="javascript' not in page
         assert 'onmouseover="' not in page
-        assert "1414" not in page
+        assert not re.search(r"(?<!\d)1414(?!\d)", page)
 
 
 def test_links_are_marked_as_not_ours(client: Client, other: Any) -> None:
@@ -518,3 +518,16 @@ def test_only_the_sender_changes_an_item(client: Client, reader: Any, other: Any
     assert client.get(f"/items/{item.pk}/{verb}")["Location"].startswith("/login")
     assert client.post(f"/items/{item.pk}/{verb}")["Location"] == "/login"
     assert Item.objects.filter(status=Status.PUBLISHED).count() == 2
+
+
+def test_parts_lead_back_to_the_page_that_they_are_in(client: Client, reader: Any, other: Any) -> None:
+    """A button that was just swapped in is pressed before htmx knows it: the browser sends its form by itself."""
+    item = say(other)
+    part = PART | {"HTTP_HX_CURRENT_URL": "http://testserver/@other?last_id=9"}
+    for verb in ("like", "repost"):
+        shown = client.post(f"/items/{item.pk}/{verb}", **part).content.decode()
+        assert f'name="next" value="/@other?last_id=9#item-{item.pk}"' in shown
+    response = client.post(f"/items/{item.pk}/unlike", {"next": "/@other?last_id=9"})
+    assert response["Location"] == "/@other?last_id=9"
+    elsewhere = PART | {"HTTP_HX_CURRENT_URL": "http://evil.example/x"}
+    assert "evil" not in client.post(f"/items/{item.pk}/like", **elsewhere).content.decode()
