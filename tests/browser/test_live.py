@@ -51,9 +51,14 @@ def say(sender: Any, text: str, **fields: Any) -> Item:
 
 
 def is_live(page: Page) -> None:
-    """Wait until the page listens: each asks once for what came before."""
+    """Wait until the page listens: each asks once for what came before.
+
+    The page is left before it is loaded again, so that it is not the answer to the old one that is waited for.
+    """
+    address = page.url
+    page.goto("about:blank")
     with page.expect_response(re.compile("/new")):
-        page.reload()
+        page.goto(address)
 
 
 def open_home(visit: Visit, user: Any, **options: Any) -> Visitor:
