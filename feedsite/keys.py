@@ -6,11 +6,17 @@
 | `outbox:{uid}` | ZSET | `sender:item` -> item id, and a window's own members | 1000; 30 days | rebuilt from SQL |
 | `tail:{uid}` | ZSET | `sender:item` -> item id, and a window's own members | 100; 5 minutes | pulled from SQL again |
 | `fans:active:{uid}:{shard}` | SET | follower id, and `complete` | big-V only | rebuilt from SQL |
+| `bf:global:{YYYYMMDD}:{shard}` | Bloom filter | `{uid}:{item}` | 7 days | items of the week may come again |
+| `feed:cache:{uid}` | LIST | item ids | 30 minutes | recalled again |
+| `feed:reasons:{uid}` | LIST | `item:reason`, beside each of them | 30 minutes | shown without a reason |
+| `user:views:topic:{uid}` | LIST | item ids, newest first, unique | 10; 7 days | viewed items may come again |
 | `events` | STREAM | `event` -> JSON (feedsite/events.py) | about 10,000 entries | open pages are told to ask |
 | `rate:{scope}:{who}` | STRING | calls in the slot that the first of them began | one slot | the slot starts anew |
 
 A window's own members (`floor`, `epoch`, `run:{id}`, `build:{token}`) are described in timeline/window.py.
 """
+
+from datetime import date
 
 
 def inbox(user_id: int) -> str:
@@ -31,6 +37,26 @@ def tail(user_id: int) -> str:
 def active_fans(user_id: int, shard: int) -> str:
     """One shard of a big-V's followers whose level takes pushes."""
     return f"fans:active:{user_id}:{shard}"
+
+
+def impressions(day: date, shard: int) -> str:
+    """Bloom filter of what one shard of the users was shown on a day (UTC)."""
+    return f"bf:global:{day:%Y%m%d}:{shard}"
+
+
+def candidates(user_id: int) -> str:
+    """What was recalled for a reader and is not shown yet."""
+    return f"feed:cache:{user_id}"
+
+
+def reasons(user_id: int) -> str:
+    """Why each of a reader's candidates was recalled."""
+    return f"feed:reasons:{user_id}"
+
+
+def views(user_id: int) -> str:
+    """What a reader opened last."""
+    return f"user:views:topic:{user_id}"
 
 
 def events() -> str:

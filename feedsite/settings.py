@@ -50,6 +50,8 @@ INSTALLED_APPS = [
     "timeline",
     "notifications",
     "moderation",
+    "seen",
+    "discover",
 ]
 
 MIDDLEWARE = [
@@ -218,6 +220,15 @@ MODERATION_REPORTS = env.int("FEEDSITE_MODERATION_REPORTS", default=3)
 # --- Notifications ---------------------------------------------------------------------------------------
 # An entry to which nothing is added for so long is dropped.
 NOTIFICATION_LIFE = timedelta(days=env.int("FEEDSITE_NOTIFICATION_DAYS", default=90))
+
+# --- Discover: the recommended feed ----------------------------------------------------------------------
+# Candidates that a refresh asks for, and how far it goes where most of them were seen.
+RECALL_COUNT = env.int("FEEDSITE_RECALL_COUNT", default=500)
+RECALL_DEPTH = env.int("FEEDSITE_RECALL_DEPTH", default=8000)
+# How long the rest of a refresh waits to be scrolled in.
+CANDIDATES_TTL = timedelta(minutes=env.int("FEEDSITE_CANDIDATES_MINUTES", default=30))
+# Items of one sender in a page.
+SENDER_CAP = env.int("FEEDSITE_DISCOVER_SENDER_CAP", default=2)
 
 # --- Where the reader was --------------------------------------------------------------------------------
 # How long a reader is away before the home offers to go on where they left off.

@@ -1,0 +1,58 @@
+"""What the recommended feed must not lose: what it issued within the last day, and what readers do not want."""
+
+from django.conf import settings
+from django.contrib.postgres.fields import ArrayField
+from django.db import models
+from django.db.models import Q
+from django.db.models.functions import Now
+
+from items.models import Item
+
+
+class IssuedPage(models.Model):
+    """A page that a reader got, kept for a day: inserted in the transaction that issues it.
+
+    It is three things at once: what a call that is repeated under its `request_id` gets again, what the reader is not
+    shown a second time while Redis does not know (impressions are recorded later, or the server was emptied), and the
+    queue of impressions to record (`is_recorded`).
+    """
+
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+", db_index=False)
+    request_id = models.CharField(max_length=64, null=True, help_text="The client's name for the call.")  # noqa: DJ001 (unique)
+    item_ids = ArrayField(models.BigIntegerField())
+    reasons = ArrayField(models.CharField(max_length=200), help_text="Why each of them, as recall put it.")
+    has_more = models.BooleanField()
+    issued_at = models.DateTimeField()
+    is_recorded = models.BooleanField(default=False)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["user", "request_id"], condition=Q(request_id__isnull=False), name="issued_request"
+            )
+        ]
+        indexes = [
+            models.Index(fields=["user", "issued_at"], name="issued_to"),
+            models.Index(fields=["issued_at"], name="issued_at"),
+            models.Index(fields=["id"], condition=Q(is_recorded=False), name="issued_unrecorded"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{len(self.item_ids)} items to {self.user_id}"
+
+
+class NotInterested(models.Model):
+    """`user` does not want `item`, nor much of its kind, until they say otherwise."""
+
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="not_interested", db_index=False
+    )
+    item = models.ForeignKey(Item, on_delete=models.DO_NOTHING, related_name="+", db_index=False, db_constraint=False)
+    created_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["user", "item"], name="not_interested_once")]
+        indexes = [models.Index(fields=["user", "-id"], name="not_interested_latest")]
+
+    def __str__(self) -> str:
+        return f"{self.user_id} does not want {self.item_id}"

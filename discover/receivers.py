@@ -1,0 +1,1 @@
+"""What discover does at the news from below."""
