@@ -236,6 +236,10 @@ READING_GAP = timedelta(seconds=env.float("FEEDSITE_READING_GAP_SECONDS", defaul
 # At most one write of a reader's position in this time.
 READING_INTERVAL = timedelta(seconds=10)
 
+# --- Metrics ---------------------------------------------------------------------------------------------
+# Who sends it may read /metrics; without it only this machine itself may.
+METRICS_TOKEN = env("FEEDSITE_METRICS_TOKEN", default="")
+
 # --- REST ------------------------------------------------------------------------------------------------
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": [
@@ -313,7 +317,7 @@ SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SECURE = HTTPS
 CSRF_COOKIE_SECURE = HTTPS
 SECURE_SSL_REDIRECT = HTTPS
-SECURE_REDIRECT_EXEMPT = ["^healthz$", "^readyz$"]  # probes come past the proxy
+SECURE_REDIRECT_EXEMPT = ["^healthz$", "^readyz$", "^metrics$"]  # probes come past the proxy
 SECURE_HSTS_SECONDS = 31_536_000 if HTTPS else 0
 SECURE_HSTS_INCLUDE_SUBDOMAINS = HTTPS
 SECURE_HSTS_PRELOAD = HTTPS

@@ -10,7 +10,7 @@ from rest_framework.permissions import AllowAny
 
 from accounts import api as accounts_api
 from accounts import views as accounts_views
-from feedsite import health, openapi
+from feedsite import health, metrics, openapi
 from feedsite.rest import NotFoundView
 from items import api as items_api
 from items import views as items_views
@@ -110,6 +110,7 @@ urlpatterns = [
     path("favicon.ico", RedirectView.as_view(url=f"/{settings.STATIC_URL.strip('/')}/feedsite/icon.svg")),
     path("healthz", health.healthz),
     path("readyz", health.readyz),
+    path("metrics", metrics.show),
     path("api/schema", openapi.schema, name="schema"),
     path("api/docs", docs, name="docs"),
     re_path("^api/", NotFoundView.as_view()),

@@ -124,6 +124,9 @@ def test_a_site_lives_survives_and_goes(site: Site, folder: Path, port: int) -> 
     assert site.get("/healthz") == (200, b"ok\n")
     assert site.is_ready(), site.get("/readyz")
 
+    assert site.get("/metrics")[0] == 200
+    assert (folder / "run" / "metrics" / "0.lock").exists()
+
     # What dies is started again: the programs, the keeper of the servers, a server.
     before = site.children()
     assert sorted(before) == ["asgi", "beat", "worker", "wsgi"]
@@ -132,6 +135,7 @@ def test_a_site_lives_survives_and_goes(site: Site, folder: Path, port: int) -> 
         os.kill(pid, signal.SIGKILL)
     assert wait_for(lambda: before.items().isdisjoint(site.children().items()) and len(site.children()) == 4, 20)
     assert wait_for(site.is_ready, 20), site.get("/readyz")
+    assert site.get("/metrics")[0] == 200
     os.kill(int((folder / "run" / "postgres.pid").read_text()), signal.SIGKILL)
     assert wait_for(lambda: not site.is_ready(), 5) or site.is_ready()
     assert wait_for(site.is_ready, 20), site.get("/readyz")

@@ -5,6 +5,7 @@ import errno
 import fcntl
 import http.client
 import os
+import shutil
 import signal
 import socket
 import sys
@@ -36,6 +37,7 @@ class Command(BaseCommand):
         signal.signal(signal.SIGTERM, signal.default_int_handler)
         with contextlib.suppress(KeyboardInterrupt), only_one_site():
             end_leftovers(str(settings.DATA_DIR))
+            shutil.rmtree(metrics_folder(), ignore_errors=True)  # what was counted is of the last run
             with reserved_port(host, port), stream_port(host, port) as stream, settings.SERVERS.ensure():
                 check_servers()
                 prepare()
@@ -70,6 +72,11 @@ def only_one_site() -> Iterator[None]:
         os.truncate(lock, 0)
         os.pwrite(lock, str(os.getpid()).encode(), 0)
         yield
+
+
+def metrics_folder() -> Path:
+    """Where the programs count (feedsite.metrics)."""
+    return settings.SERVERS.home.run / "metrics"
 
 
 @contextlib.contextmanager
@@ -161,6 +168,7 @@ def programs(host: str, port: int, stream: int) -> list[Program]:
     environ = os.environ | {
         TAG: str(settings.DATA_DIR),
         "FEEDSITE_STREAM_PORT": str(stream),
+        "PROMETHEUS_MULTIPROC_DIR": str(metrics_folder()),
         "PYTHONUNBUFFERED": "1",
         "PYTHONWARNINGS": ",".join(filter(None, warnings)),
     }

@@ -1,0 +1,156 @@
+"""What the site counts and times, and `/metrics`, where Prometheus reads it.
+
+A metric is one line below; whoever counts calls it: `discover_excluded.labels("seen").inc()`. Names end in their unit.
+A label has few values: every one of them is kept for good.
+
+The site is several processes. Where PROMETHEUS_MULTIPROC_DIR names a folder (`up` does, and empties it first) every
+process counts in files of its own there, and `/metrics` adds them up, whoever answers. Without it a process counts for
+itself, in memory.
+"""
+
+import fcntl
+import ipaddress
+import itertools
+import logging
+import os
+from pathlib import Path
+from typing import IO
+
+from django.conf import settings
+from django.http import Http404, HttpRequest, HttpResponse
+from django.utils.crypto import constant_time_compare
+from django.views.decorators.cache import never_cache
+from django.views.decorators.csrf import csrf_exempt
+from django.views.decorators.http import require_safe
+from prometheus_client import CollectorRegistry, Counter, Histogram, disable_created_metrics, multiprocess, values
+from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
+
+logger = logging.getLogger(__name__)
+
+FOLDER = "PROMETHEUS_MULTIPROC_DIR"
+"""The library's own name for the folder; it reads the environment again whenever a process opens a file."""
+
+
+# --- Processes -------------------------------------------------------------------------------------------
+class Slots:
+    """Which files of the folder are this process's: `counter_3.db` is the third slot's.
+
+    A slot is a lock that the kernel gives back when its process ends, however it ends. The next process that comes
+    takes the slot over and counts on where the last one ended. So no count ever goes back, and there are never more
+    files than there were processes at a time, however often they are restarted.
+    """
+
+    def __init__(self) -> None:
+        self._held: tuple[int, IO[bytes]] | None = None
+        os.register_at_fork(after_in_child=self._leave)  # the slot is the parent's
+
+    def mine(self) -> int:
+        """The number of this process's slot; the client library asks at every count."""
+        if self._held is None:
+            folder = Path(os.environ[FOLDER])
+            self._held = next(filter(None, (self._take(folder, number) for number in itertools.count())))
+        return self._held[0]
+
+    def _take(self, folder: Path, number: int) -> tuple[int, IO[bytes]] | None:
+        """A slot that is free. What its last process was doing (gauges) is over; what that has counted stays."""
+        lock = (folder / f"{number}.lock").open("ab")
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            lock.close()
+            return None
+        multiprocess.mark_process_dead(number, str(folder))  # type: ignore[no-untyped-call]
+        return number, lock
+
+    def _leave(self) -> None:
+        if self._held is not None:
+            self._held[1].close()
+            self._held = None
+
+    def clear(self) -> None:
+        """Forget what the dead were doing."""
+        folder = Path(os.environ[FOLDER])
+        for path in folder.glob("*.lock"):
+            if free := self._take(folder, int(path.stem)):
+                free[1].close()
+
+
+def _share() -> None:
+    """Count in files, if there is to be a folder; before the first metric is made."""
+    try:
+        Path(os.environ[FOLDER]).mkdir(mode=0o700, parents=True, exist_ok=True)
+        slots.mine()
+    except OSError as error:
+        logger.warning("metrics are not shared between processes: %s", error)
+        del os.environ[FOLDER]
+        values.ValueClass = values.MutexValue
+    else:
+        values.ValueClass = values.MultiProcessValue(slots.mine)  # type: ignore[no-untyped-call]
+
+
+slots = Slots()
+if FOLDER in os.environ:
+    _share()
+
+# --- The metrics -----------------------------------------------------------------------------------------
+registry = CollectorRegistry(auto_describe=True)
+disable_created_metrics()  # type: ignore[no-untyped-call]
+
+
+def _counter(name: str, text: str, *labels: str) -> Counter:
+    return Counter(name, text, labels, registry=registry)
+
+
+def _seconds(name: str, text: str, *labels: str) -> Histogram:
+    buckets = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
+    return Histogram(name, text, labels, registry=registry, buckets=buckets)
+
+
+discover_recalled = _counter("feedsite_discover_recalled_total", "Candidates that recall answered.", "source")
+discover_excluded = _counter("feedsite_discover_excluded_total", "Candidates that were left out, and why.", "reason")
+discover_recall_seconds = _seconds("feedsite_discover_recall_seconds", "What one recall took.", "source")
+discover_pages = _counter("feedsite_discover_pages_total", "Pages that were issued.", "action", "source")
+opensearch_failures = _counter("feedsite_opensearch_failures_total", "Calls that OpenSearch failed.", "operation")
+
+
+# --- /metrics --------------------------------------------------------------------------------------------
+@never_cache
+@csrf_exempt
+def show(request: HttpRequest) -> HttpResponse:
+    """Everything counted, as Prometheus reads it; for others than `may_read` there is nothing here."""
+    if not may_read(request):
+        raise Http404
+    return _answer(request)
+
+
+@require_safe
+def _answer(request: HttpRequest) -> HttpResponse:
+    return HttpResponse(exposition(), content_type=CONTENT_TYPE_PLAIN_0_0_4)
+
+
+def may_read(request: HttpRequest) -> bool:
+    """Whoever has the token (FEEDSITE_METRICS_TOKEN), and whoever asks on this very machine, past every proxy.
+
+    What a proxy passes on comes from the machine's own address too, if it runs there; that it was passed on is seen by
+    the headers that proxies set, whatever they say.
+    """
+    scheme, _, token = request.headers.get("Authorization", "").partition(" ")
+    if settings.METRICS_TOKEN and scheme.lower() == "bearer":
+        return constant_time_compare(token.strip(), settings.METRICS_TOKEN)
+    if any(name in request.headers for name in ("X-Forwarded-For", "Forwarded", "X-Real-IP", "Via")):
+        return False
+    try:
+        peer = ipaddress.ip_address(request.META.get("REMOTE_ADDR", ""))
+    except ValueError:
+        return False
+    return (getattr(peer, "ipv4_mapped", None) or peer).is_loopback
+
+
+def exposition() -> bytes:
+    """The sum over all processes in Prometheus' text format; without a folder this process's counts."""
+    if FOLDER not in os.environ:
+        return generate_latest(registry)
+    slots.clear()
+    everybody = CollectorRegistry()
+    multiprocess.MultiProcessCollector(everybody)  # type: ignore[no-untyped-call]
+    return generate_latest(everybody)
