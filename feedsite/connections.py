@@ -135,14 +135,14 @@ _scripts: dict[str, str] = {}
 
 
 def script(source: str) -> str:
-    """Register a Lua script of one key; its digest, for EVALSHA in `pipelined`."""
+    """Register a Lua script of one slot; its digest, for EVALSHA in `pipelined`."""
     digest = hashlib.sha1(source.encode(), usedforsecurity=False).hexdigest()
     _scripts[digest] = source
     return digest
 
 
 def pipelined(client: redis.Redis, commands: Iterable[Command]) -> list[Any]:
-    """The replies to single-key commands, in one round trip; raises the first error among them.
+    """The replies to commands of one slot each, in one round trip; raises the first error among them.
 
     Scripts that the server does not know (it was restarted) are loaded and everything is sent again, so the commands
     must be idempotent; what an error came after is not known to be done.

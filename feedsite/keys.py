@@ -10,6 +10,8 @@
 | `feed:cache:{uid}` | LIST | item ids | 30 minutes | recalled again |
 | `feed:reasons:{uid}` | LIST | `item:reason`, beside each of them | 30 minutes | shown without a reason |
 | `user:views:topic:{uid}` | LIST | item ids, newest first, unique | 10; 7 days | viewed items may come again |
+| `user:views:reply:{uid}` | LIST | reply ids, newest first, unique | 100; 7 days | likewise, with their threads |
+| `user:views:times:{the list's key}` | HASH | item id -> when, in ms since 1970 | as its list | as its list |
 | `events` | STREAM | `event` -> JSON (feedsite/events.py) | about 10,000 entries | open pages are told to ask |
 | `rate:{scope}:{who}` | STRING | calls in the slot that the first of them began | one slot | the slot starts anew |
 
@@ -57,6 +59,16 @@ def reasons(user_id: int) -> str:
 def views(user_id: int) -> str:
     """What a reader opened last."""
     return f"user:views:topic:{user_id}"
+
+
+def reply_views(user_id: int) -> str:
+    """The replies that a reader saw last."""
+    return f"user:views:reply:{user_id}"
+
+
+def view_times(views_key: str) -> str:
+    """When each entry of a list of views was viewed. The hash tag is the list's whole key: one slot has both."""
+    return f"user:views:times:{{{views_key}}}"
 
 
 def events() -> str:

@@ -230,6 +230,11 @@ CANDIDATES_TTL = timedelta(minutes=env.int("FEEDSITE_CANDIDATES_MINUTES", defaul
 # Items of one sender in a page.
 SENDER_CAP = env.int("FEEDSITE_DISCOVER_SENDER_CAP", default=2)
 
+# --- What readers have seen ------------------------------------------------------------------------------
+# Posts that a reader opened last, and replies that they saw last, as far as recommendations know; 0: none.
+RECENT_VIEWS = env.int("FEEDSITE_RECENT_VIEWS", default=10)
+RECENT_REPLY_VIEWS = env.int("FEEDSITE_RECENT_REPLY_VIEWS", default=100)
+
 # --- Where the reader was --------------------------------------------------------------------------------
 # How long a reader is away before the home offers to go on where they left off.
 READING_GAP = timedelta(seconds=env.float("FEEDSITE_READING_GAP_SECONDS", default=600))

@@ -132,6 +132,7 @@ class Item(models.Model):
             models.Index(fields=["sender", "-id"], name="item_sender"),
             models.Index(fields=["reply_to", "id"], condition=Q(reply_to__isnull=False), name="item_replies"),
             models.Index(fields=["root", "id"], condition=Q(root__isnull=False), name="item_thread"),
+            models.Index(fields=["sender", "root"], condition=Q(root__isnull=False), name="item_answered"),
             models.Index(fields=["published_at"], condition=Q(published_at__isnull=False), name="item_late"),
         ]
 

@@ -1,0 +1,174 @@
+"""What of the recalled candidates is not shown to their reader, or ranks lower than recall put it.
+
+Left out: the reader's own items, senders whom they blocked (or who blocked them) or muted, what they are not interested
+in, what they liked, replied to or reposted, what they viewed, and what they were issued within the last day.
+
+Ranked lower: senders and hashtags of what they are not interested in, and what they viewed some days ago. A view's
+weight is 1 for a day and falls from then on like the bell curve by which recall weighs age: `DECAY` at `SCALE` later.
+A post is left out while the weight is a half or more (five days); then its score is multiplied by one minus the weight
+(0.66 after six days, 0.79 after seven, when the view is forgotten).
+
+One round trip to Redis and one statement, which asks about the candidates and not about the reader's past, however long
+that is; of that it reads the newest `REMEMBERED` items that they do not want.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from accounts.models import User
+from discover.recall import Candidate
+from feedsite.connections import fetch, id_array
+from seen import recent
+from seen.recent import View, Views
+
+SURE = timedelta(days=1)
+"""The offset of the bell curve: as long as this a viewed item does not come again, whatever its worth."""
+SCALE = timedelta(days=4)
+DECAY = 0.5
+LEFT_OUT = 0.5
+"""The weight of a view from which on the item is left out."""
+
+SENDER_FACTOR = 0.5
+"""What the score is multiplied by for each item of the sender that the reader does not want."""
+TAG_FACTOR = 0.7
+"""And for each such item that carries a hashtag of the candidate, once for every hashtag that they share."""
+FLOOR = 0.05
+"""Neither of the two makes less of a score than this: nobody is silenced by a few clicks."""
+REMEMBERED = 200
+"""The newest so many unwanted items weaken others. An unwanted item itself stays out, however long ago that was."""
+ISSUED_WITHIN = timedelta(days=1)
+
+OWN, BLOCKED, MUTED, NOT_INTERESTED = "own", "blocked", "muted", "not_interested"
+INTERACTED, VIEWED, REPLY_VIEWED, ISSUED = "interacted", "viewed", "reply_viewed", "issued"
+REASONS = (OWN, BLOCKED, MUTED, NOT_INTERESTED, INTERACTED, VIEWED, REPLY_VIEWED, ISSUED)
+"""Why a candidate is left out: the first of these that holds is counted."""
+
+UNWANTED_OF, UNWANTED_TAGS, ROOT = "unwanted_of", "unwanted_tags", "root"
+
+# A row: what holds, of which item or sender, and how often; or for a reply that was viewed, which. Every branch reads
+# by an index that has the ids in its condition. Hashtags are collected before they are compared, because the planner
+# would otherwise look for every candidate under every unwanted tag.
+ABOUT = f"""
+    WITH unwanted AS MATERIALIZED (
+        SELECT item_id FROM discover_notinterested WHERE user_id = %(reader)s ORDER BY id DESC LIMIT {REMEMBERED}
+    ), unwanted_tags AS MATERIALIZED (
+        SELECT t.tag, count(*) AS times FROM unwanted u JOIN items_itemtag t USING (item_id) GROUP BY t.tag
+    ), tags AS MATERIALIZED (
+        SELECT tag, item_id FROM items_itemtag
+        WHERE item_id = ANY(%(ids)s::bigint[]) AND EXISTS (SELECT FROM unwanted_tags)
+    )
+    SELECT '{BLOCKED}', blocked_id, 1::bigint FROM relations_block
+    WHERE blocker_id = %(reader)s AND blocked_id = ANY(%(senders)s::bigint[])
+    UNION ALL
+    SELECT '{BLOCKED}', blocker_id, 1 FROM relations_block
+    WHERE blocked_id = %(reader)s AND blocker_id = ANY(%(senders)s::bigint[])
+    UNION ALL
+    SELECT '{MUTED}', muted_id, 1 FROM relations_mute
+    WHERE muter_id = %(reader)s AND muted_id = ANY(%(senders)s::bigint[])
+    UNION ALL
+    SELECT '{NOT_INTERESTED}', item_id, 1 FROM discover_notinterested
+    WHERE user_id = %(reader)s AND item_id = ANY(%(ids)s::bigint[])
+    UNION ALL
+    SELECT '{INTERACTED}', item_id, 1 FROM items_like
+    WHERE user_id = %(reader)s AND item_id = ANY(%(ids)s::bigint[])
+    UNION ALL
+    SELECT '{INTERACTED}', root_id, 1 FROM items_item
+    WHERE sender_id = %(reader)s AND root_id = ANY(%(ids)s::bigint[]) AND status <> 'deleted'
+    UNION ALL
+    SELECT '{INTERACTED}', repost_of_id, 1 FROM items_item
+    WHERE sender_id = %(reader)s AND repost_of_id = ANY(%(ids)s::bigint[]) AND status = 'published'
+    UNION ALL
+    SELECT '{ISSUED}', issued.pk, 1 FROM discover_issuedpage p
+    CROSS JOIN unnest(p.item_ids) AS issued (pk) JOIN unnest(%(ids)s::bigint[]) AS candidate (pk) USING (pk)
+    WHERE p.user_id = %(reader)s AND p.issued_at > %(since)s
+    UNION ALL
+    SELECT '{ROOT}', root_id, id FROM items_item WHERE id = ANY(%(replies)s::bigint[]) AND root_id IS NOT NULL
+    UNION ALL
+    SELECT '{UNWANTED_OF}', i.sender_id, count(*) FROM unwanted u JOIN items_item i ON i.id = u.item_id
+    WHERE i.sender_id = ANY(%(senders)s::bigint[]) GROUP BY i.sender_id
+    UNION ALL
+    SELECT '{UNWANTED_TAGS}', t.item_id, sum(u.times)::bigint FROM tags t JOIN unwanted_tags u USING (tag)
+    GROUP BY t.item_id
+"""  # noqa: S608 (constants)
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What is left of the candidates, and how many went for which of `REASONS`; together they are all there were.
+
+    Without `views_known` Redis did not say what the reader viewed: it may be among what is left.
+    """
+
+    candidates: list[Candidate]
+    """Best first by the corrected scores; equal ones in the order of recall."""
+    excluded: Counter[str]
+    views_known: bool
+
+
+def view_weight(age: timedelta) -> float:
+    """How much a view of this age still counts, 0 to 1."""
+    beyond = max(age - SURE, timedelta(0)) / SCALE
+    return float(DECAY ** (beyond**2))
+
+
+def exclude(reader: User, candidates: Sequence[Candidate], *, now: datetime) -> Kept:
+    """Take out and weaken what `reader` should not be shown at `now`. Scores are not negative."""
+    views = recent.views_of(reader.pk, now=now)
+    items, replies = views or Views([], [])
+    facts = _facts(reader, candidates, replies, now)
+    weights = {view.item_id: view_weight(view.age(now)) for view in items}
+    root_of = {reply: root for root, those in facts[ROOT].items() for reply in those}
+    thread_weights: dict[int, float] = {}
+    for view in reversed(replies):  # of several in a thread the newest counts
+        if view.item_id in root_of:
+            thread_weights[root_of[view.item_id]] = view_weight(view.age(now))
+
+    of_senders: dict[str, Collection[int]] = {OWN: [reader.pk], BLOCKED: facts[BLOCKED], MUTED: facts[MUTED]}
+    of_items: dict[str, Collection[int]] = {
+        NOT_INTERESTED: facts[NOT_INTERESTED],
+        INTERACTED: facts[INTERACTED],
+        VIEWED: [item for item, weight in weights.items() if weight >= LEFT_OUT],
+        REPLY_VIEWED: [root for root, weight in thread_weights.items() if weight >= LEFT_OUT],
+        ISSUED: facts[ISSUED],
+    }
+    against_sender, against_item = _first_reasons(of_senders), _first_reasons(of_items)
+    sender_factors = {pk: max(FLOOR, SENDER_FACTOR ** sum(times)) for pk, times in facts[UNWANTED_OF].items()}
+    item_factors = {pk: max(FLOOR, TAG_FACTOR ** sum(times)) for pk, times in facts[UNWANTED_TAGS].items()}
+    for item in weights.keys() | thread_weights.keys():
+        weight = max(weights.get(item, 0.0), thread_weights.get(item, 0.0))
+        item_factors[item] = item_factors.get(item, 1.0) * (1 - weight)
+
+    kept, excluded = [], Counter[str]()
+    for candidate in candidates:
+        reason = against_sender.get(candidate.sender_id) or against_item.get(candidate.item_id)
+        if reason:
+            excluded[reason] += 1
+            continue
+        factor = sender_factors.get(candidate.sender_id, 1.0) * item_factors.get(candidate.item_id, 1.0)
+        kept.append(candidate if factor == 1.0 else replace(candidate, score=candidate.score * factor))
+    kept.sort(key=lambda candidate: -candidate.score)
+    return Kept(kept, excluded, views is not None)
+
+
+def _facts(
+    reader: User, candidates: Sequence[Candidate], replies: Sequence[View], now: datetime
+) -> defaultdict[str, dict[int, list[int]]]:
+    """The rows of `ABOUT`: the numbers by what holds, and of what."""
+    params = {
+        "reader": reader.pk,
+        "ids": id_array(candidate.item_id for candidate in candidates),
+        "senders": id_array({candidate.sender_id for candidate in candidates}),
+        "replies": id_array(view.item_id for view in replies),
+        "since": now - ISSUED_WITHIN,
+    }
+    facts: defaultdict[str, dict[int, list[int]]] = defaultdict(lambda: defaultdict(list))
+    for what, pk, number in fetch(ABOUT, params) if candidates else ():
+        facts[what][pk].append(number)
+    return facts
+
+
+def _first_reasons(ids_by_reason: dict[str, Collection[int]]) -> dict[int, str]:
+    """For every id the first of `REASONS` that speaks against it."""
+    return {pk: reason for reason in reversed(REASONS) for pk in ids_by_reason.get(reason, ())}

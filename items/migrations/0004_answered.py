@@ -1,0 +1,16 @@
+"""Whether somebody answered in a thread is one probe, however long the thread is and whatever else they wrote."""
+
+from django.db import migrations, models
+
+
+class Migration(migrations.Migration):
+    dependencies = [
+        ("items", "0003_search"),
+    ]
+
+    operations = [
+        migrations.AddIndex(
+            "item",
+            models.Index(fields=["sender", "root"], condition=models.Q(("root__isnull", False)), name="item_answered"),
+        ),
+    ]
