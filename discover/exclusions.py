@@ -5,13 +5,14 @@ in, what they liked, replied to or reposted, what they viewed, and what they wer
 
 Ranked lower: senders and hashtags of what they are not interested in, and what they viewed some days ago. A view's
 weight is 1 for a day and falls from then on like the bell curve by which recall weighs age: `DECAY` at `SCALE` later.
-A post is left out while the weight is a half or more (five days); then its score is multiplied by one minus the weight
+A post is left out while the weight is a half or more (five days); then its worth is multiplied by one minus the weight
 (0.66 after six days, 0.79 after seven, when the view is forgotten).
 
 One round trip to Redis and one statement, which asks about the candidates and not about the reader's past, however long
 that is; of that it reads the newest `REMEMBERED` items that they do not want.
 """
 
+import math
 from collections import Counter, defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
@@ -31,11 +32,11 @@ LEFT_OUT = 0.5
 """The weight of a view from which on the item is left out."""
 
 SENDER_FACTOR = 0.5
-"""What the score is multiplied by for each item of the sender that the reader does not want."""
+"""What the worth is multiplied by for each item of the sender that the reader does not want."""
 TAG_FACTOR = 0.7
 """And for each such item that carries a hashtag of the candidate, once for every hashtag that they share."""
 FLOOR = 0.05
-"""Neither of the two makes less of a score than this: nobody is silenced by a few clicks."""
+"""Neither of the two makes less of it than this: nobody is silenced by a few clicks."""
 REMEMBERED = 200
 """The newest so many unwanted items weaken others. An unwanted item itself stays out, however long ago that was."""
 ISSUED_WITHIN = timedelta(days=1)
@@ -114,7 +115,7 @@ def view_weight(age: timedelta) -> float:
 
 
 def exclude(reader: User, candidates: Sequence[Candidate], *, now: datetime) -> Kept:
-    """Take out and weaken what `reader` should not be shown at `now`. Scores are not negative."""
+    """Take out and weaken what `reader` should not be shown at `now`."""
     views = recent.views_of(reader.pk, now=now)
     items, replies = views or Views([], [])
     facts = _facts(reader, candidates, replies, now)
@@ -147,7 +148,7 @@ def exclude(reader: User, candidates: Sequence[Candidate], *, now: datetime) -> 
             excluded[reason] += 1
             continue
         factor = sender_factors.get(candidate.sender_id, 1.0) * item_factors.get(candidate.item_id, 1.0)
-        kept.append(candidate if factor == 1.0 else replace(candidate, score=candidate.score * factor))
+        kept.append(candidate if factor == 1.0 else replace(candidate, score=candidate.score + math.log(factor)))
     kept.sort(key=lambda candidate: -candidate.score)
     return Kept(kept, excluded, views is not None)
 

@@ -9,9 +9,10 @@ from accounts.models import User
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """An item that was recalled for a reader: how much it is worth to them (any unit; more is better), and why.
+    """An item that was recalled for a reader: how much it is worth to them, and why.
 
-    `reason` is a code, `kind` or `kind:detail`, that discover.reasons turns into words.
+    `score` is the logarithm of its worth, because the decay of what is old underflows any floating-point number; it
+    orders what is recalled. `reason` is a code, `kind` or `kind:detail`, that discover.reasons turns into words.
     """
 
     item_id: int

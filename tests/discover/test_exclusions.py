@@ -1,5 +1,6 @@
 """What is left out of the candidates, and what is weakened."""
 
+import math
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
@@ -31,8 +32,8 @@ def reader() -> User:
     return UserFactory()
 
 
-def candidate(item: Item, score: float = 1.0) -> Candidate:
-    return Candidate(item.pk, item.sender_id, score, "popular")
+def candidate(item: Item, worth: float = 1.0) -> Candidate:
+    return Candidate(item.pk, item.sender_id, math.log(worth), "popular")
 
 
 def kept(reader: User, *those: Item, **options: Any) -> Kept:
@@ -40,7 +41,7 @@ def kept(reader: User, *those: Item, **options: Any) -> Kept:
 
 
 def scores(result: Kept) -> dict[int, float]:
-    return {candidate.item_id: round(candidate.score, 3) for candidate in result.candidates}
+    return {candidate.item_id: round(math.exp(candidate.score), 3) for candidate in result.candidates}
 
 
 def tagged(text: str, **fields: Any) -> Item:
