@@ -56,3 +56,32 @@ class NotInterested(models.Model):
 
     def __str__(self) -> str:
         return f"{self.user_id} does not want {self.item_id}"
+
+
+class WordRarity(models.Model):
+    """How rare a word is in what was said of late: ln(documents / documents with the word).
+
+    Made anew by a periodic task. Words that are too common to tell anything, or that one document has alone, are not
+    in it.
+    """
+
+    word = models.TextField(primary_key=True)  # a lexeme of items.words
+    rarity = models.FloatField()
+
+    def __str__(self) -> str:
+        return f"{self.word}: {self.rarity:.1f}"
+
+
+class PopularItem(models.Model):
+    """One of the currently popular public posts, made anew by a periodic task; `popularity` is above 0.
+
+    A hint: what was withdrawn since is still here.
+    """
+
+    item = models.OneToOneField(
+        Item, on_delete=models.DO_NOTHING, primary_key=True, related_name="+", db_constraint=False
+    )
+    popularity = models.FloatField()
+
+    def __str__(self) -> str:
+        return f"{self.item_id}: {self.popularity:.1f}"

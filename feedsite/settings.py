@@ -152,6 +152,8 @@ CELERY_BEAT_SCHEDULE = {
         ("clear sessions", "accounts.clear_sessions", 86_400.0),
         ("sweep deletions", "accounts.sweep_deletions", 30.0),
         ("forget old notifications", "notifications.forget_old", 3600.0),
+        ("see how rare words are", "discover.refresh_words", 900.0),
+        ("see what is popular", "discover.refresh_popular", 120.0),
     )
 }
 
@@ -227,6 +229,10 @@ RECALL_COUNT = env.int("FEEDSITE_RECALL_COUNT", default=500)
 RECALL_DEPTH = env.int("FEEDSITE_RECALL_DEPTH", default=8000)
 # How long the rest of a refresh waits to be scrolled in.
 CANDIDATES_TTL = timedelta(minutes=env.int("FEEDSITE_CANDIDATES_MINUTES", default=30))
+# What an item is worth falls with its age by a Gaussian curve: to DECAY at SCALE days beyond the first OFFSET days.
+DISCOVER_SCALE_DAYS = env.float("FEEDSITE_DISCOVER_SCALE_DAYS", default=14)
+DISCOVER_OFFSET_DAYS = env.float("FEEDSITE_DISCOVER_OFFSET_DAYS", default=1)
+DISCOVER_DECAY = env.float("FEEDSITE_DISCOVER_DECAY", default=0.5)
 # Items of one sender in a page.
 SENDER_CAP = env.int("FEEDSITE_DISCOVER_SENDER_CAP", default=2)
 

@@ -134,6 +134,13 @@ class Item(models.Model):
             models.Index(fields=["root", "id"], condition=Q(root__isnull=False), name="item_thread"),
             models.Index(fields=["sender", "root"], condition=Q(root__isnull=False), name="item_answered"),
             models.Index(fields=["published_at"], condition=Q(published_at__isnull=False), name="item_late"),
+            # What is recommended to everybody: the newest posts are an index-only scan, whatever lies between them.
+            models.Index(
+                fields=["-id"],
+                include=["sender"],
+                condition=Q(status="published", visibility="public", reply_to=None, repost_of=None),
+                name="item_public",
+            ),
         ]
 
     def __str__(self) -> str:

@@ -19,3 +19,5 @@ item_liked = Signal()
 item_unliked = Signal()
 # A made-up community was written past the verbs (manage.py demo). Arguments: items, likes, follows (lists).
 demo_made = Signal()
+# A data set was brought in past the verbs (manage.py load), and has been committed. No arguments.
+data_loaded = Signal()

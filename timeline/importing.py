@@ -23,6 +23,7 @@ from feedsite import ids, keys
 from feedsite.connections import feeds_for_tasks, pipelined
 from items.models import Item, ItemDocument, ItemTag, ItemType, Status, Visibility
 from items.search import copy_index
+from items.signals import data_loaded
 from relations.models import Follow
 from timeline.dataset import Dataset, FollowRow, PostRow, UserRow
 from timeline.models import Import, ImportedUser
@@ -55,6 +56,7 @@ def load(dataset: Dataset, *, password: str | None = None, say: Callable[[str], 
     if loaded.is_new:
         say("sorting out the tables ...")
         vacuum(say)
+        data_loaded.send(sender=Import)
     drop_windows(users, say)
     return loaded
 

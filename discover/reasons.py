@@ -1,0 +1,45 @@
+"""Why an item was recommended: from the code of a candidate to words in the reader's language.
+
+| code | who gives it |
+|---|---|
+| `liked` | liked by people who liked what the reader liked |
+| `follows:N` | N of those whom the reader follows follow the sender |
+| `similar` | people who follow the same as the reader follow the sender |
+| `follower` | the sender follows the reader |
+| `tag:NAME`, `words:WORD` | the hashtag or word, of what the reader wrote, liked or hears, that counted most |
+| `popular`, `fresh` | what everybody gets |
+| `followed` | the reader follows the sender; comes last |
+"""
+
+from collections.abc import Callable
+
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+CODE_LENGTH = 200
+"""The longest code that an issued page keeps; tags and words are shorter."""
+
+
+def words(code: str) -> str:
+    """The code in words, in the language in force. A code that is not known, or empty, gives words that fit all."""
+    kind, _colon, detail = code.partition(":")
+    if kind in PLAIN and not detail:
+        return PLAIN[kind]()
+    if kind == "follows" and detail.isascii() and detail.isdigit():
+        text = ngettext("{count} person you follow follows them", "{count} people you follow follow them", int(detail))
+        return text.format(count=int(detail))
+    if kind == "tag" and detail:
+        return _("Because of #{tag}").format(tag=detail)
+    if kind == "words" and detail:
+        return _("Like what you read: {word}").format(word=detail)
+    return _("Recommended")
+
+
+PLAIN: dict[str, Callable[[], str]] = {
+    "liked": lambda: _("People who liked what you liked also liked this"),
+    "similar": lambda: _("Followed by people who follow the same as you"),
+    "follower": lambda: _("They follow you"),
+    "popular": lambda: _("Popular now"),
+    "fresh": lambda: _("Among the newest"),
+    "followed": lambda: _("You follow them"),
+}

@@ -1,0 +1,258 @@
+"""Recall from PostgreSQL: what each source finds and why, what is never found, and in which order."""
+
+import math
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.utils import timezone
+
+from accounts.models import User
+from discover.postgres import PostgresRecall, log_decay
+from discover.recall import Candidate
+from discover.refreshing import refresh_popular, refresh_words
+from feedsite import ids
+from items.models import Item, Like, Status, Visibility
+from items.search import index
+from relations.models import Follow
+from tests.factories import ItemFactory, UserFactory
+from tests.statements import statements
+
+pytestmark = pytest.mark.django_db
+
+NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
+_sequence = iter(range(10**9))
+
+
+def post(
+    text: str = "something", sender: User | None = None, *, age: timedelta = timedelta(hours=1), **fields: Any
+) -> Item:
+    """An item made `age` before NOW, with what it is found by."""
+    item = ItemFactory.create(
+        id=ids.compose(NOW - age, next(_sequence) % 4096),
+        sender=sender or UserFactory.create(),
+        content={"text": text},
+        **fields,
+    )
+    index(item, is_new=True)
+    return item
+
+
+def follow(follower: User, *followees: User, at: datetime = NOW - timedelta(days=30)) -> None:
+    for followee in followees:
+        Follow.objects.create(follower=follower, followee=followee, created_at=at)
+
+
+def like(user: User, *items: Item, at: datetime = NOW - timedelta(minutes=5)) -> None:
+    for item in items:
+        Like.objects.create(user=user, item=item, created_at=at)
+
+
+def recall(reader: User, count: int = 500, now: datetime = NOW) -> list[Candidate]:
+    return PostgresRecall().candidates(reader, count=count, now=now)
+
+
+def reasons(reader: User, **options: Any) -> dict[int, str]:
+    return {candidate.item_id: candidate.reason for candidate in recall(reader, **options)}
+
+
+@pytest.fixture
+def reader() -> User:
+    return UserFactory.create()
+
+
+def test_empty_site(reader: User) -> None:
+    assert recall(reader) == []
+    refresh_words(now=NOW)
+    refresh_popular(now=NOW)
+    assert recall(reader) == []
+
+
+def test_cold_start_without_anything_prepared_is_newest_first(reader: User) -> None:
+    items = [post(age=timedelta(days=days)) for days in (400, 30, 3, 8000, 90)]
+    assert [candidate.item_id for candidate in recall(reader)] == sorted((item.pk for item in items), reverse=True)
+    assert {candidate.reason for candidate in recall(reader)} == {"fresh"}
+
+
+def test_cold_start_is_popular_and_fresh(reader: User) -> None:
+    popular, *_ = items = [post(age=timedelta(hours=10 - number)) for number in range(5)]
+    for _ in range(5):
+        like(UserFactory.create(), popular)
+    refresh_popular(now=NOW)
+    found = recall(reader)
+    assert (found[0].item_id, found[0].reason) == (popular.pk, "popular")
+    assert {candidate.item_id for candidate in found} == {item.pk for item in items}
+
+
+def test_people_who_liked_what_the_reader_liked(reader: User) -> None:
+    shared, also = post(), post(age=timedelta(days=3))
+    other = UserFactory.create()
+    like(reader, shared)
+    like(other, shared, also)
+    post()
+    assert recall(reader)[0].item_id == also.pk
+    assert reasons(reader)[also.pk] == "liked"
+
+
+def test_followed_by_those_whom_the_reader_follows(reader: User) -> None:
+    friends, sender = UserFactory.create_batch(3), UserFactory.create()
+    follow(reader, *friends)
+    for friend in friends:
+        follow(friend, sender)
+    item = post(sender=sender, age=timedelta(days=3))
+    post()
+    assert recall(reader)[0] == Candidate(item.pk, sender.pk, recall(reader)[0].score, "follows:3")
+
+
+def test_followed_by_those_who_follow_the_same(reader: User) -> None:
+    friend, twin, sender = UserFactory.create(), UserFactory.create(), UserFactory.create()
+    follow(reader, friend)
+    follow(twin, friend, sender)
+    item = post(sender=sender, age=timedelta(days=3))
+    post()
+    assert (recall(reader)[0].item_id, recall(reader)[0].reason) == (item.pk, "similar")
+
+
+def test_followers_whom_the_reader_does_not_follow(reader: User) -> None:
+    sender = UserFactory.create()
+    follow(sender, reader)
+    item = post(sender=sender, age=timedelta(days=3))
+    post()
+    assert (recall(reader)[0].item_id, recall(reader)[0].reason) == (item.pk, "follower")
+
+
+def test_tags_of_what_the_reader_wrote_and_liked(reader: User) -> None:
+    post("my #Redis", reader)
+    item = post("your #redis", age=timedelta(days=3))
+    post()
+    assert (recall(reader)[0].item_id, recall(reader)[0].reason) == (item.pk, "tag:redis")
+
+
+def test_words_of_what_the_reader_liked(reader: User) -> None:
+    liked = post("the pipeline of the day")
+    like(reader, liked)
+    item = post("another pipeline", age=timedelta(days=3))
+    other = post("nothing in common")
+    refresh_words(now=NOW)
+    found = reasons(reader)
+    assert found[item.pk] == "words:pipeline"
+    assert found[other.pk] == "fresh"
+
+
+def test_words_in_chinese(reader: User) -> None:
+    post("周末去登山吧", reader)
+    item = post("登山的人很多", age=timedelta(days=3))
+    post("别的事情")
+    refresh_words(now=NOW)
+    assert (recall(reader)[0].item_id, recall(reader)[0].reason) == (item.pk, "words:登山")
+
+
+def test_followed_senders_come_last(reader: User) -> None:
+    friend = UserFactory.create()
+    follow(reader, friend)
+    item, old = post(sender=friend), post(age=timedelta(days=900))
+    assert [candidate.item_id for candidate in recall(reader)] == [old.pk, item.pk]
+    assert reasons(reader)[item.pk] == "followed"
+
+
+def test_what_is_never_recalled(reader: User) -> None:
+    liker, gone = UserFactory.create(), UserFactory.create(is_active=False)
+    shared, root = post("#tag word"), post("root")
+    like(reader, shared)
+    hidden = [
+        post("#tag word", status=Status.DELETED),
+        post("#tag word", status=Status.IN_REVIEW),
+        post("#tag word", status=Status.REJECTED),
+        post("#tag word", visibility=Visibility.FOLLOWERS),
+        post("#tag word", visibility=Visibility.MUTUALS),
+        post("#tag word", visibility=Visibility.SELF),
+        post("#tag word", reply_to=root),
+        post("", repost_of=root),
+        post("#tag word", gone),
+        post("#tag word", reader),
+        post("#tag word", age=-timedelta(minutes=1)),
+    ]
+    for item in [shared, *hidden]:
+        like(liker, item)
+        follow(UserFactory.create(), item.sender)
+        if item.sender != reader:
+            follow(item.sender, reader)
+    refresh_words(now=NOW)
+    refresh_popular(now=NOW)
+    assert {candidate.item_id for candidate in recall(reader)} == {shared.pk, root.pk}
+
+
+def test_what_will_be_is_not_known(reader: User) -> None:
+    friend, sender, twin = UserFactory.create_batch(3)
+    follow(reader, friend)
+    mine, theirs = post("word #tag", reader, age=timedelta(days=2)), post("word #tag", sender, age=timedelta(days=3))
+    shared = post("other")
+    refresh_words(now=NOW)
+    refresh_popular(now=NOW)
+    before = recall(reader)
+
+    later = NOW + timedelta(days=1)
+    for follower, followee in ((friend, sender), (twin, friend), (twin, sender), (sender, reader), (reader, sender)):
+        follow(follower, followee, at=later)
+    like(reader, shared, at=later)
+    like(twin, shared, theirs, at=later)
+    post("word #tag other", reader, age=-timedelta(hours=1))
+    post("word #tag other", sender, age=-timedelta(hours=1), reply_to=mine)
+    refresh_words(now=NOW)
+    refresh_popular(now=NOW)
+    assert recall(reader) == before
+    assert recall(reader, now=later + timedelta(days=1)) != before
+
+
+@pytest.mark.parametrize("days", [0, 0.5, 1, 1.5, 15, 90, 365, 9000])
+def test_decay_is_the_gauss_function(days: float, settings: Any) -> None:
+    settings.DISCOVER_SCALE_DAYS, settings.DISCOVER_OFFSET_DAYS, settings.DISCOVER_DECAY = 14, 1, 0.5
+    sigma_squared = -(14**2) / (2 * math.log(0.5))
+    expected = -(max(0, days - 1) ** 2) / (2 * sigma_squared)
+    origin, item = ids.compose(NOW, 7), ids.compose(NOW - timedelta(days=days), 3000)
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"SELECT {log_decay('%(item)s')}",
+            {"item": item, "origin": origin, "decay_rate": 1 / (2 * sigma_squared), "offset": 1},
+        )
+        assert cursor.fetchone()[0] == pytest.approx(expected)
+    if days == 15:
+        assert math.exp(expected) == pytest.approx(0.5)
+
+
+def test_one_sender_does_not_fill_the_candidates(reader: User) -> None:
+    busy = UserFactory.create()
+    newest = [post(sender=busy, age=timedelta(minutes=number)).pk for number in range(1, 31)]
+    others = [post(age=timedelta(days=900)).pk for _ in range(3)]
+    found = [candidate.item_id for candidate in recall(reader, count=100)]
+    assert found == newest[:20] + sorted(others, reverse=True)
+
+
+def test_at_most_count_and_deeper_calls_begin_alike(reader: User) -> None:
+    for days in range(1, 61):
+        post(age=timedelta(days=days))
+    found = [[candidate.item_id for candidate in recall(reader, count=count)] for count in (1, 10, 8000)]
+    assert [len(ones) for ones in found] == [1, 10, 60]
+    assert found[2][:10] == found[1]
+
+
+def test_number_of_statements_does_not_depend_on_what_is_found(reader: User) -> None:
+    post()
+    recall(reader)
+    with statements() as few:
+        recall(reader)
+    friends = UserFactory.create_batch(5)
+    follow(reader, *friends)
+    for friend in friends:
+        follow(friend, *UserFactory.create_batch(2))
+        like(reader, post("word #tag", friend))
+    refresh_words(now=NOW)
+    with statements() as many:
+        recall(reader)
+    assert len(few) <= len(many) <= 9
+
+
+def test_a_site_of_the_present(reader: User) -> None:
+    item = ItemFactory.create()
+    assert [candidate.item_id for candidate in recall(reader, now=timezone.now() + timedelta(seconds=1))] == [item.pk]

@@ -1,0 +1,37 @@
+# ruff: noqa: RUF001 - a full-width colon is meant
+"""Codes to words, in the reader's language."""
+
+import pytest
+from django.utils import translation
+
+from discover.reasons import words
+
+CODES = [
+    "liked", "follows:1", "follows:12", "similar", "follower", "tag:小事", "words:redis", "popular", "fresh", "followed"
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("language", ["en", "zh-hans"])
+def test_every_code_has_words_of_its_own(language: str) -> None:
+    with translation.override(language):
+        said = [words(code) for code in [*CODES, ""]]
+    assert len(set(said)) == len(said)
+    assert all(said)
+
+
+def test_details_are_said() -> None:
+    assert words("follows:1") == "1 person you follow follows them"
+    assert words("follows:12") == "12 people you follow follow them"
+    assert words("tag:小事") == "Because of #小事"
+    assert words("tag:a:b") == "Because of #a:b"
+    with translation.override("zh-hans"):
+        assert words("follows:12") == "你关注的人中有 12 人关注作者"
+        assert words("words:{x} %s") == "与你读过的相似：{x} %s"
+
+
+@pytest.mark.parametrize(
+    "code",
+    ["", ":", "nonsense", "liked:1", "follows", "follows:", "follows:x", "follows:-1", "follows:²", "tag:", "<b>"],
+)
+def test_what_is_not_known_is_said_plainly(code: str) -> None:
+    assert words(code) == "Recommended"

@@ -1,0 +1,46 @@
+"""What recall keeps ready: the rarity of words, and what is popular."""
+
+import time
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.management import call_command
+from django.utils import timezone
+
+from discover import tasks
+from discover.models import PopularItem, WordRarity
+from discover.refreshing import refresh_words
+from items import actions
+from tests.factories import UserFactory
+
+pytestmark = pytest.mark.django_db
+
+
+def test_rare_words_are_known_and_others_are_not() -> None:
+    for number, text in enumerate(["rare", "rare", *["of"] * 18]):
+        actions.publish(sender=UserFactory.create(), content={"text": f"common {text} w{number}"})
+    now = timezone.now() + timedelta(seconds=1)
+    for _ in range(2):
+        refresh_words(now=now)
+        assert set(WordRarity.objects.values_list("word", flat=True)) == {"rare"}
+    assert WordRarity.objects.get().rarity == pytest.approx(2.302585)
+    refresh_words(now=now - timedelta(days=1))
+    assert not WordRarity.objects.exists()
+
+
+def test_the_demo_community_has_both(tmp_path: Path, settings: Any) -> None:
+    settings.DATA_DIR = tmp_path
+    call_command("demo", verbosity=0)
+    assert PopularItem.objects.count() > 10
+    assert WordRarity.objects.count() > 10
+
+
+def test_tasks() -> None:
+    items = [actions.publish(sender=UserFactory.create(), content={"text": "hello"}) for _ in range(2)]
+    time.sleep(0.002)  # until their millisecond is over
+    tasks.refresh_popular()
+    tasks.refresh_words()
+    assert set(PopularItem.objects.values_list("item_id", flat=True)) == {item.pk for item in items}
+    assert WordRarity.objects.get().word == "hello"
