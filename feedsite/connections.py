@@ -164,6 +164,32 @@ def _send(client: redis.Redis, commands: Sequence[Command]) -> list[Any]:
         return [connection.read_response() for _ in commands]
 
 
+def tried(client: redis.Redis, commands: Iterable[Command | bytes]) -> list[Any]:
+    """As `pipelined`, but the server's error to one command stands in its place; a command may be RESP already."""
+    commands = list(commands)
+    if not commands:
+        return []
+    replies = _try(client, commands)
+    if any(isinstance(reply, redis.exceptions.NoScriptError) for reply in replies):
+        for source in _scripts.values():
+            client.script_load(source)
+        replies = _try(client, commands)
+    return replies
+
+
+def _try(client: redis.Redis, commands: Sequence[Command | bytes]) -> list[Any]:
+    replies: list[Any] = []
+    with borrowed(client) as connection:
+        packed = [[each] if isinstance(each, bytes) else connection.pack_command(*each) for each in commands]
+        connection.send_packed_command([b"".join(part for parts in packed for part in parts)])
+        for _ in commands:
+            try:
+                replies.append(connection.read_response())
+            except redis.ResponseError as error:
+                replies.append(error)
+    return replies
+
+
 @contextmanager
 def borrowed(client: redis.Redis) -> Iterator[Any]:
     """A connection of the client's pool, for RESP by hand: a pipeline object costs more CPU a page.

@@ -7,6 +7,7 @@
 | `tail:{uid}` | ZSET | `sender:item` -> item id, and a window's own members | 100; 5 minutes | pulled from SQL again |
 | `fans:active:{uid}:{shard}` | SET | follower id, and `complete` | big-V only | rebuilt from SQL |
 | `bf:global:{YYYYMMDD}:{shard}` | Bloom filter | `{uid}:{item}` | 7 days | items of the week may come again |
+| `bf:over:{YYYYMMDD}:{shard}` | STRING | that it was reported to be over its capacity | 7 days | reported again |
 | `feed:cache:{uid}` | LIST | item ids | 30 minutes | recalled again |
 | `feed:reasons:{uid}` | LIST | `item:reason`, beside each of them | 30 minutes | shown without a reason |
 | `user:views:topic:{uid}` | LIST | item ids, newest first, unique | 10; 7 days | viewed items may come again |
@@ -44,6 +45,11 @@ def active_fans(user_id: int, shard: int) -> str:
 def impressions(day: date, shard: int) -> str:
     """Bloom filter of what one shard of the users was shown on a day (UTC)."""
     return f"bf:global:{day:%Y%m%d}:{shard}"
+
+
+def impressions_over(day: date, shard: int) -> str:
+    """Mark that such a filter was reported to hold more than it was made for."""
+    return f"bf:over:{day:%Y%m%d}:{shard}"
 
 
 def candidates(user_id: int) -> str:

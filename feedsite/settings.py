@@ -154,6 +154,7 @@ CELERY_BEAT_SCHEDULE = {
         ("forget old notifications", "notifications.forget_old", 3600.0),
         ("see how rare words are", "discover.refresh_words", 900.0),
         ("see what is popular", "discover.refresh_popular", 120.0),
+        ("check impressions", "seen.check_impressions", 300.0),
     )
 }
 
@@ -235,6 +236,14 @@ DISCOVER_OFFSET_DAYS = env.float("FEEDSITE_DISCOVER_OFFSET_DAYS", default=1)
 DISCOVER_DECAY = env.float("FEEDSITE_DISCOVER_DECAY", default=0.5)
 # Items of one sender in a page.
 SENDER_CAP = env.int("FEEDSITE_DISCOVER_SENDER_CAP", default=2)
+# The Bloom filters of what readers were shown (seen/impressions.py): BF.* (module), bitmap, or what the server has.
+BLOOM = env.str("FEEDSITE_BLOOM", default="auto", choices=("auto", "module", "bitmap"))
+# Keys of a day; another number forgets the week, a larger capacity does not.
+IMPRESSION_SHARDS = env.int("FEEDSITE_IMPRESSION_SHARDS", default=16)
+# Impressions of a day and shard, of which so many are allocated at once (2 bytes each).
+IMPRESSION_CAPACITY = env.int("FEEDSITE_IMPRESSION_CAPACITY", default=100_000)
+# Unseen items that one day's filter takes for seen; seven are asked.
+IMPRESSION_ERROR = env.float("FEEDSITE_IMPRESSION_ERROR", default=0.001)
 
 # --- What readers have seen ------------------------------------------------------------------------------
 # Posts that a reader opened last, and replies that they saw last, as far as recommendations know; 0: none.

@@ -1,0 +1,391 @@
+"""Bloom filters on the feeds server that know which user was shown which item, many users to a key.
+
+Two kinds of one interface (`Filter`): `ModuleFilter` where the server has the commands BF.* (RedisBloom, valkey-bloom),
+`BitmapFilter` where it has not. Which keys there are, and for which days, is the business of seen.impressions.
+
+The hashing is a format of its own, for other filters too. The 32-bit hashes of an id, under a seed of 64 bits, are the
+halves, the lower first, of the words w(0), w(1), ... with
+
+    w(j) = mix((id XOR seed) + (j + 1) * GOLDEN)        modulo 2**64
+
+which are the outputs of the generator splitmix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators,
+2014; `mix` is its finaliser). A hash h stands for the bit `h * m >> 32` of m.
+"""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import compress
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+import redis
+from numpy.typing import NDArray
+
+from feedsite.connections import Command, script, tried
+
+Numbers = NDArray[np.uint64]
+
+GOLDEN = 0x9E3779B97F4A7C15
+_WORD = 2**64 - 1
+PIPELINE_LENGTH = 500
+"""Commands of one round trip, and ids of one command that records."""
+
+
+# --- Hashing ---------------------------------------------------------------------------------------------
+def splitmix64(number: int) -> int:
+    """The first output of splitmix64 from this state: 64 well mixed bits of a number."""
+    word = (number + GOLDEN) & _WORD
+    word = (word ^ word >> 30) * 0xBF58476D1CE4E5B9 & _WORD
+    word = (word ^ word >> 27) * 0x94D049BB133111EB & _WORD
+    return word ^ word >> 31
+
+
+def hashed(ids: Sequence[int], *, seed: int, hashes: int) -> Numbers:
+    """The 32-bit hashes of ids, `hashes` rows of as many columns as there are ids."""
+    states = np.fromiter(ids, dtype=np.uint64, count=len(ids)) ^ np.uint64(seed)
+    steps = np.arange(1, (hashes + 1) // 2 + 1, dtype=np.uint64) * np.uint64(GOLDEN)
+    words = states + steps[:, None]
+    words ^= words >> np.uint64(30)
+    words *= np.uint64(0xBF58476D1CE4E5B9)
+    words ^= words >> np.uint64(27)
+    words *= np.uint64(0x94D049BB133111EB)
+    words ^= words >> np.uint64(31)
+    halves = np.stack((words & np.uint64(2**32 - 1), words >> np.uint64(32)), axis=1)
+    return halves.reshape(-1, len(ids))[:hashes]
+
+
+def positions(numbers: Numbers, bits: int) -> NDArray[np.intp]:
+    """The bits, of so many (less than 2**32), that 32-bit hashes stand for."""
+    return (numbers * np.uint64(bits) >> np.uint64(32)).astype(np.intp)
+
+
+# --- What every kind can do ------------------------------------------------------------------------------
+class Addition(NamedTuple):
+    """Items that a user was shown, for one key; where the key must be made it expires at `expires_at` (Unix time)."""
+
+    key: str
+    user_id: int
+    item_ids: Sequence[int]
+    expires_at: int
+
+
+class Answer(NamedTuple):
+    """Which items are known, and which keys hold something that this kind of filter cannot read."""
+
+    item_ids: set[int]
+    foreign_keys: set[str]
+
+
+class Fill(NamedTuple):
+    """How many members a key holds, as far as it knows, and for how many it was made."""
+
+    members: int
+    capacity: int
+
+
+class Filter(Protocol):
+    """Filters of one kind, each made on its first write for `capacity` members at an error rate of `error`.
+
+    A key goes on as it was made when the settings change meanwhile. Beyond its capacity nothing is lost: what was added
+    is known, but more is that was not. Errors are those of redis-py.
+    """
+
+    @property
+    def capacity(self) -> int: ...
+
+    @property
+    def error(self) -> float: ...
+
+    def known(self, client: redis.Redis, keys: Sequence[str], user_id: int, ids: Sequence[int]) -> Answer:
+        """Which of `ids` were added for the user to any of the keys; one round trip."""
+        ...
+
+    def add(self, client: redis.Redis, additions: Iterable[Addition], *, replace: bool = False) -> list[Addition]:
+        """Add, one round trip for each `PIPELINE_LENGTH` additions; doing it again changes nothing.
+
+        A key that holds something else is left alone, and its additions are returned; with `replace` it is made anew.
+        """
+        ...
+
+    def fill(self, client: redis.Redis, keys: Sequence[str]) -> list[Fill | None]:
+        """How full each key is; None for one that does not exist or holds something else. One round trip."""
+        ...
+
+
+def _is_foreign(reply: Any) -> bool:
+    """Whether a command failed because the key holds something else; raises any other error."""
+    if not isinstance(reply, redis.ResponseError):
+        return False
+    if str(reply).startswith("WRONGTYPE"):
+        return True
+    raise reply
+
+
+def _added(client: redis.Redis, additions: Iterable[Addition], commands: Iterable[Command]) -> list[Addition]:
+    """Send the command of each addition; the additions that met a foreign key."""
+    additions, commands = list(additions), list(commands)
+    refused = []
+    for first in range(0, len(additions), PIPELINE_LENGTH):
+        part = slice(first, first + PIPELINE_LENGTH)
+        replies = tried(client, commands[part])
+        refused += [addition for addition, reply in zip(additions[part], replies, strict=True) if _is_foreign(reply)]
+    return refused
+
+
+# --- Where the server has BF.* ---------------------------------------------------------------------------
+# ARGV: error rate, capacity, Unix time of the end, whether to replace what is no filter, members
+MODULE_ADD = script(
+    """
+    local function add()
+        local is_new = redis.call('EXISTS', KEYS[1]) == 0
+        if is_new then redis.call('BF.RESERVE', KEYS[1], ARGV[1], ARGV[2]) end
+        local reply = redis.pcall('BF.MADD', KEYS[1], unpack(ARGV, 5))
+        if is_new then redis.call('EXPIREAT', KEYS[1], ARGV[3]) end
+        return reply
+    end
+    local reply = add()
+    if not reply.err then return 1 end
+    if ARGV[4] == '0' or string.sub(reply.err, 1, 9) ~= 'WRONGTYPE' then return reply end
+    redis.call('DEL', KEYS[1])
+    reply = add()
+    return reply.err and reply or 1
+    """
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ModuleFilter:
+    """BF.* of the server; a member is `{user}:{item}`. Beyond its capacity a key grows by further filters, twice as
+    large and half as often wrong each.
+
+    A filter that may grow is made for half the error rate that it is asked for, so that all it ever grows to stays
+    below. It is asked for twice the rate here, so it has what is configured at its capacity, as the bitmap has.
+    """
+
+    capacity: int
+    error: float
+
+    def known(self, client: redis.Redis, keys: Sequence[str], user_id: int, ids: Sequence[int]) -> Answer:
+        # RESP by hand, the members once for all keys: packing them costs more than asking.
+        members = [b"%d:%d" % (user_id, item) for item in ids]
+        tail = b"".join([b"$%d\r\n%b\r\n" % (len(member), member) for member in members])
+        heads = [b"*%d\r\n$10\r\nBF.MEXISTS\r\n$%d\r\n%b\r\n" % (len(ids) + 2, len(key), key.encode()) for key in keys]
+        found: set[int] = set()
+        foreign = set()
+        for key, reply in zip(keys, tried(client, [head + tail for head in heads]), strict=True):
+            if _is_foreign(reply):
+                foreign.add(key)
+            else:
+                found.update(compress(ids, reply))
+        return Answer(found, foreign)
+
+    def add(self, client: redis.Redis, additions: Iterable[Addition], *, replace: bool = False) -> list[Addition]:
+        additions = list(additions)
+        return _added(client, additions, (self._adding(addition, replace=replace) for addition in additions))
+
+    def _adding(self, addition: Addition, *, replace: bool) -> Command:
+        key, user_id, item_ids, expires_at = addition
+        members = (f"{user_id}:{item}" for item in item_ids)
+        return ("EVALSHA", MODULE_ADD, 1, key, 2 * self.error, self.capacity, expires_at, int(replace), *members)
+
+    def fill(self, client: redis.Redis, keys: Sequence[str]) -> list[Fill | None]:
+        replies = tried(client, [("BF.INFO", key) for key in keys])
+        return [self._fill(reply) for reply in replies]
+
+    @staticmethod
+    def _fill(reply: Any) -> Fill | None:
+        if isinstance(reply, redis.ResponseError) and "not found" in str(reply):
+            return None
+        if _is_foreign(reply):
+            return None
+        facts = dict(zip(reply[::2], reply[1::2], strict=True))
+        # Each further filter is twice as large as the one before; the first is what was asked for.
+        grown = 2 ** facts[b"Number of filters"] - 1
+        return Fill(facts[b"Number of items inserted"], facts[b"Capacity"] // grown)
+
+
+# --- Where it has not ------------------------------------------------------------------------------------
+BLOCK_BYTES = 4096
+HASHES = 8
+PACKED = "<" + "I4" * HASHES
+"""How the script reads the hashes of an item."""
+ADDED_AT_ONCE = 25
+"""Items after which it is looked again which of a user's blocks has more room."""
+
+# What a string is divided into, and the two blocks of a user, whose hashes are `a` and `b`.
+BLOCKS = f"""
+    local function blocks(length, a, b)
+        local count = math.max(math.floor(length / {BLOCK_BYTES}), 1)
+        local size = math.floor(length / count)
+        local first = a % count
+        local second = count > 1 and (first + 1 + b % (count - 1)) % count or first
+        return first * size, second * size, size
+    end
+"""
+# ARGV: hashes of the user
+BITMAP_READ = script(
+    BLOCKS
+    + """
+    local length = redis.pcall('STRLEN', KEYS[1])
+    if length == 0 or type(length) == 'table' then return length end
+    local first, second, size = blocks(length, ARGV[1], ARGV[2])
+    return {
+        redis.call('GETRANGE', KEYS[1], first, first + size - 1),
+        redis.call('GETRANGE', KEYS[1], second, second + size - 1)
+    }
+    """
+)
+# ARGV: hashes of the user, bytes of a new string, Unix time of its end, whether to replace what is no string,
+# hashes of the items (HASHES numbers of 4 bytes each)
+BITMAP_ADD = script(
+    BLOCKS
+    + f"""
+    local key, hashes = KEYS[1], ARGV[6]
+    local floor, byte, band, rshift = math.floor, string.byte, bit.band, bit.rshift
+    local length = redis.pcall('STRLEN', key)
+    if type(length) == 'table' then
+        if ARGV[5] == '0' then return length end
+        redis.call('DEL', key)
+        length = 0
+    end
+    local is_new = length == 0
+    if is_new then
+        length = redis.call('SETRANGE', key, ARGV[3] - 1, '\\0')
+    end
+    local first, second, size = blocks(length, ARGV[1], ARGV[2])
+    local one = redis.call('GETRANGE', key, first, first + size - 1)
+    local other = redis.call('GETRANGE', key, second, second + size - 1)
+
+    local function lacks(block, places)
+        for hash = 1, {HASHES} do
+            local place = places[hash]
+            if band(byte(block, floor(place / 8) + 1), rshift(128, place % 8)) == 0 then return true end
+        end
+        return false
+    end
+
+    local command, last = {{}}, 0
+    local function set()
+        local start = first
+        if redis.call('BITCOUNT', key, first, first + size - 1)
+            > redis.call('BITCOUNT', key, second, second + size - 1) then start = second end
+        for at = 3, last, 4 do command[at] = start * 8 + command[at] end
+        redis.call('BITFIELD', key, unpack(command, 1, last))
+        last = 0
+    end
+
+    local scale = size * 8 / 4294967296
+    for at = 1, #hashes, {4 * HASHES} do
+        local places = {{struct.unpack('{PACKED}', hashes, at)}}
+        for hash = 1, {HASHES} do places[hash] = floor(places[hash] * scale) end
+        if lacks(one, places) and lacks(other, places) then
+            for hash = 1, {HASHES} do
+                command[last + 1], command[last + 2] = 'SET', 'u1'
+                command[last + 3], command[last + 4] = places[hash], '1'
+                last = last + 4
+            end
+            if last >= {ADDED_AT_ONCE * HASHES * 4} then set() end
+        end
+    end
+    if last > 0 then set() end
+    if is_new then redis.call('EXPIREAT', key, ARGV[4]) end
+    return 1
+    """
+)
+
+
+@dataclass(frozen=True, slots=True)
+class BitmapFilter:
+    """A string of bits, divided into blocks of 4 KB (blocked Bloom filters: Putze, Sanders, Singler 2007), so that
+    asking for any number of a user's items reads two blocks.
+
+    Blocks that each hold the users whom a hash sends there fill unevenly, above all by the few who see much, and the
+    error rate grows with the eighth power of the fill: with one block a user it came to 1.9 times the configured where
+    100,000 impressions are 100 each, to 5.7 times where they are 20 to 1000 each (log-uniform). So a user has two
+    blocks, and what is added goes into the one with more room at that moment (Azar, Broder, Karlin, Upfal: Balanced
+    allocations, 1994), which leaves 1.00 and 1.06 times. A reader asks both, so each block is made for half the
+    error rate. `HASHES` is fixed; the error rate decides how many bits there are for an item:
+
+        fill = (error / 2) ** (1 / HASHES),   bits an item = -HASHES / ln(1 - fill)
+
+    (16.4 at 0.001). The length of the string says all that must be known of it: readers and writers divide the string
+    that they find, whatever the settings are now.
+    """
+
+    capacity: int
+    error: float
+
+    @property
+    def bits_per_item(self) -> float:
+        return -HASHES / math.log1p(-((self.error / 2) ** (1 / HASHES)))
+
+    @property
+    def length(self) -> int:
+        """Bytes of a new string."""
+        return math.ceil(self.capacity * self.bits_per_item / 8)
+
+    def known(self, client: redis.Redis, keys: Sequence[str], user_id: int, ids: Sequence[int]) -> Answer:
+        seed, *block_hashes = _user(user_id)
+        replies = tried(client, [("EVALSHA", BITMAP_READ, 1, key, *block_hashes) for key in keys])
+        foreign = {key for key, reply in zip(keys, replies, strict=True) if _is_foreign(reply)}
+        by_size: dict[int, list[bytes]] = {}
+        for reply in replies:
+            if isinstance(reply, list):
+                by_size.setdefault(len(reply[0]), []).extend(reply)
+        found: set[int] = set()
+        if not by_size:
+            return Answer(found, foreign)
+        numbers = hashed(ids, seed=seed, hashes=HASHES)
+        for size, blocks in by_size.items():
+            bits = np.unpackbits(np.frombuffer(b"".join(blocks), dtype=np.uint8)).reshape(len(blocks), -1)
+            # A row of the positions at a time: its bits in all blocks, for all ids.
+            first, *others = positions(numbers, size * 8)
+            are_set = bits.take(first, axis=1)
+            for row in others:
+                are_set &= bits.take(row, axis=1)
+            found.update(compress(ids, are_set.any(axis=0).tolist()))
+        return Answer(found, foreign)
+
+    def add(self, client: redis.Redis, additions: Iterable[Addition], *, replace: bool = False) -> list[Addition]:
+        additions = list(additions)
+        return _added(client, additions, (self._adding(addition, replace=replace) for addition in additions))
+
+    def _adding(self, addition: Addition, *, replace: bool) -> Command:
+        key, user_id, item_ids, expires_at = addition
+        seed, *block_hashes = _user(user_id)
+        numbers = hashed(item_ids, seed=seed, hashes=HASHES).T.astype("<u4").tobytes()
+        return ("EVALSHA", BITMAP_ADD, 1, key, *block_hashes, self.length, expires_at, int(replace), numbers)
+
+    def fill(self, client: redis.Redis, keys: Sequence[str]) -> list[Fill | None]:
+        """The members are estimated from the bits that are set (Swamidass, Baldi 2007)."""
+        replies = tried(client, [command for key in keys for command in (("STRLEN", key), ("BITCOUNT", key))])
+        return [self._fill(*pair) for pair in zip(replies[::2], replies[1::2], strict=True)]
+
+    def _fill(self, length: Any, count: Any) -> Fill | None:
+        if _is_foreign(length) or _is_foreign(count) or not length:
+            return None
+        bits = length * 8
+        members = -bits / HASHES * math.log1p(-min(count, bits - 1) / bits)
+        return Fill(round(members), round(bits / self.bits_per_item))
+
+
+def _user(user_id: int) -> tuple[int, int, int]:
+    """A user's seed for the hashes of items, and two hashes that choose the blocks."""
+    seed = splitmix64(user_id)
+    place = splitmix64(seed)
+    return seed, place & 2**32 - 1, place >> 32
+
+
+# --- Which of them ---------------------------------------------------------------------------------------
+def has_module(client: redis.Redis) -> bool:
+    """Whether the server knows BF.*, whoever provides them."""
+    (reply,) = tried(client, [("COMMAND", "INFO", "BF.RESERVE", "BF.MADD", "BF.MEXISTS", "BF.INFO")])
+    if isinstance(reply, redis.ResponseError):
+        raise reply
+    return all(reply)
+
+
+def is_module_missing(error: redis.ResponseError) -> bool:
+    """Whether a command failed because the server does not know BF.* (any more)."""
+    return "unknown" in str(error).lower() and "command" in str(error).lower()
