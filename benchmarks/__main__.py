@@ -21,6 +21,7 @@ NAMES = (
     "fan_out",
     "publish_to_inbox",
     "streams",
+    "discover",
     "likes",
     "search",
     "moderation",

@@ -1,18 +1,28 @@
-"""What the workers do for the recommended feed."""
+"""What the workers do for discover: each task calls one function."""
 
 from celery import shared_task
 from django.utils import timezone
 
-from discover import refreshing
+from discover import impressions, refreshing
+
+
+@shared_task(name="discover.record_impressions")
+def record_impressions() -> None:
+    impressions.record_issued_pages()
+
+
+@shared_task(name="discover.forget_issued_pages")
+def forget_issued_pages() -> None:
+    impressions.forget_issued_pages(now=timezone.now())
 
 
 @shared_task(name="discover.refresh_words")
 def refresh_words() -> None:
-    """Periodic: how rare words are."""
+    """How rare words are."""
     refreshing.refresh_words(now=timezone.now())
 
 
 @shared_task(name="discover.refresh_popular")
 def refresh_popular() -> None:
-    """Periodic: which items are popular."""
+    """Which items are popular."""
     refreshing.refresh_popular(now=timezone.now())

@@ -155,6 +155,8 @@ CELERY_BEAT_SCHEDULE = {
         ("see how rare words are", "discover.refresh_words", 900.0),
         ("see what is popular", "discover.refresh_popular", 120.0),
         ("check impressions", "seen.check_impressions", 300.0),
+        ("record impressions", "discover.record_impressions", 2.0),
+        ("forget issued pages", "discover.forget_issued_pages", 3600.0),
     )
 }
 
@@ -291,6 +293,7 @@ RATES = {
     "write": env("FEEDSITE_RATE_WRITE", default="300/minute"),
     "search": env("FEEDSITE_RATE_SEARCH", default="60/minute"),
     "read": env("FEEDSITE_RATE_READ", default="1200/minute"),
+    "discover": env("FEEDSITE_RATE_DISCOVER", default="120/minute"),
     "report": env("FEEDSITE_RATE_REPORT", default="30/hour"),
 }
 RATE_SCALE = env.float("FEEDSITE_RATE_SCALE", default=1.0)

@@ -10,6 +10,7 @@ from rest_framework.permissions import AllowAny
 
 from accounts import api as accounts_api
 from accounts import views as accounts_views
+from discover import api as discover_api
 from feedsite import health, metrics, openapi
 from feedsite.rest import NotFoundView
 from items import api as items_api
@@ -60,6 +61,7 @@ api = [
     path("items/<str:item_id>/like", items_api.LikeView.as_view()),
     path("items/<str:item_id>/repost", items_api.RepostView.as_view()),
     path("items/<str:item_id>/replies", items_api.RepliesView.as_view()),
+    path("discover/feed", discover_api.DiscoverView.as_view()),
     path("items/<str:item_id>/report", moderation_api.ReportView.as_view()),
 ]
 

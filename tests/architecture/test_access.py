@@ -118,11 +118,19 @@ class Shows:
     method: str = "get"
     published_only: bool = False
     """Whether even its sender does not see here what is held for review or rejected."""
+    public_only: bool = False
+    """Whether it shows nothing but what everybody may see."""
+    body: dict[str, Any] | None = None
 
 
 def follows(relation: str, kind: str) -> bool:
     """Home: of whom one follows, and of nobody whom one mutes."""
     return relation not in {"anonymous", "muting"} and (kind == "repost" or relation in FOLLOWS | {"sender"})
+
+
+def is_recommended(relation: str, kind: str) -> bool:
+    """Discover: of others, and of nobody whom one mutes."""
+    return relation not in {"anonymous", "muting", "sender"}
 
 
 def is_sender(relation: str, kind: str) -> bool:
@@ -135,7 +143,17 @@ def is_told(relation: str, kind: str) -> bool:
 
 
 API_ROUTES: dict[str, list[Shows]] = {
-    # Before the readers repost it below, of which its sender is told.
+    # Before the readers repost it below: its sender is told of that, and it is recommended to them no more.
+    "discover/feed": [
+        Shows(
+            lambda world: "/discover/feed",
+            ("post",),
+            is_recommended,
+            method="post",
+            public_only=True,
+            body={"action": "refresh", "limit": 100},
+        )
+    ],
     "notifications": [Shows(lambda world: "/notifications", ("post", "answered"), is_told)],
     "timeline/home": [
         Shows(lambda world: "/timeline/home?limit=100", ("post", "repost"), follows, published_only=True)
@@ -316,12 +334,13 @@ def test_who_sees_what(world: World, settings: Any, side: str, visibility: Visib
             for relation in SEEN:
                 client: Any = api_client(world, relation) if side == "api" else page_client(world, relation)
                 prefix = "/api/v1" if side == "api" else ""
-                response = getattr(client, case.method)(prefix + case.path(world))
+                response = getattr(client, case.method)(prefix + case.path(world), case.body)
                 assert response.status_code < 500
                 shown = response.content.decode()
                 for kind in case.kinds:
                     wanted = case.narrowed(relation, kind) and expected(visibility, status, relation, kind)
                     wanted = wanted and (status == Status.PUBLISHED or not case.published_only)
+                    wanted = wanted and (visibility == Visibility.PUBLIC or not case.public_only)
                     if (world.words(kind) in shown) != wanted:
                         wrong.append((route, case.path(world), relation, kind, "missing" if wanted else "shown"))
                 if case.by_id and not expected(visibility, status, relation, case.kinds[0]):
@@ -339,7 +358,8 @@ def test_what_the_suspended_said_is_nowhere(world: World, side: str) -> None:
         for case in cases:
             for relation in SEEN.keys() - {"sender"}:
                 client: Any = api_client(world, relation) if side == "api" else page_client(world, relation)
-                response = getattr(client, case.method)(("/api/v1" if side == "api" else "") + case.path(world))
+                path = ("/api/v1" if side == "api" else "") + case.path(world)
+                response = getattr(client, case.method)(path, case.body)
                 for kind in case.kinds:
                     assert world.words(kind) not in response.content.decode(), (case.path(world), relation)
 

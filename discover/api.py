@@ -1,0 +1,73 @@
+"""The recommended feed over HTTP."""
+
+from typing import Any
+
+import msgspec
+from django.http import HttpResponse
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+
+from accounts.api import signed_in
+from discover import feed
+from feedsite.rest import PAGE, PAGE_LIMIT, ApiView, FeedResponse, StrictSerializer, TextField, body
+from items.hydrate import ItemBody
+
+REQUEST_ID_LENGTH = 64
+FEED_SOURCE = OpenApiParameter(
+    "X-Feed-Source",
+    str,
+    OpenApiParameter.HEADER,
+    response=[200],
+    description="What served the page: cache, recall, issued (a repeated call); no-dedup where what the caller has "
+    "seen within the week was not known.",
+)
+
+
+class DiscoverData(msgspec.Struct):
+    """`has_more`: more of the same recall waits. Where it is false, `load_more` begins anew."""
+
+    items: list[ItemBody]
+    has_more: bool
+
+
+class DiscoverAnswer(msgspec.Struct):
+    """The envelope of the smart feed protocol; `code` is 0. What is wrong is said as everywhere else."""
+
+    code: int
+    msg: str
+    data: DiscoverData
+
+
+class CountField(serializers.IntegerField):
+    """How many to list, as a number: from 1; more than `PAGE_LIMIT` count as that."""
+
+    def to_internal_value(self, data: Any) -> int:
+        if not isinstance(data, int) or isinstance(data, bool) or data < 1:
+            raise serializers.ValidationError("A whole number from 1; more than 100 count as 100.")
+        return min(data, PAGE_LIMIT)
+
+
+class PullSerializer(StrictSerializer):
+    """One pull of the feed. `request_id` names the call: repeated within a day, it gets the same page."""
+
+    action = serializers.ChoiceField(choices=["refresh", "load_more"])
+    limit = CountField(default=PAGE, min_value=1)
+    request_id = TextField(max_length=REQUEST_ID_LENGTH, required=False)
+
+
+class DiscoverView(ApiView):
+    rates = {"POST": "discover"}
+
+    @extend_schema(
+        operation_id="pull_discover", parameters=[FEED_SOURCE], request=PullSerializer, responses={200: DiscoverAnswer}
+    )
+    def post(self, request: Request) -> HttpResponse:
+        """What the caller may like and has not seen. `refresh` recalls anew, `load_more` goes on."""
+        reader, pull = signed_in(request), body(request, PullSerializer)
+        serve = feed.refresh if pull["action"] == "refresh" else feed.load_more
+        page = serve(reader, limit=pull["limit"], request_id=pull.get("request_id"))
+        return FeedResponse(
+            DiscoverAnswer(0, "success", DiscoverData(page.items, page.has_more)),
+            headers={"X-Feed-Source": ",".join(page.sources)},
+        )

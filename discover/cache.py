@@ -1,0 +1,62 @@
+"""The candidates that wait to be scrolled in: a LIST a reader in Redis, and why each of them was recalled beside it.
+
+It may be lost, or come back from an old copy, at any time: who pops from it asks PostgreSQL what was issued already.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from django.conf import settings
+
+from feedsite import keys
+from feedsite.connections import Command, feeds, pipelined
+
+
+class Entry(NamedTuple):
+    """A candidate in its place, and the code of its reason (discover.reasons); empty where that was lost."""
+
+    item_id: int
+    reason: str
+
+
+class CandidateList:
+    """One reader's candidates. Every method is one round trip, and raises what redis-py raises.
+
+    Source: the smart feed protocol, 2.2; its value is the item id alone, so reasons stand in a list of their own.
+    """
+
+    def __init__(self, user_id: int) -> None:
+        self.key = keys.candidates(user_id)
+        self.reasons_key = keys.reasons(user_id)
+
+    def drop(self) -> None:
+        pipelined(feeds(), [("DEL", self.key), ("DEL", self.reasons_key)])
+
+    def push(self, entries: Sequence[Entry]) -> None:
+        """Append, and let the list live for `CANDIDATES_TTL` from now on."""
+        self._write("RPUSH", entries)
+
+    def put_back(self, entries: Sequence[Entry]) -> None:
+        """Put what was popped, and not shown, before all others again."""
+        self._write("LPUSH", entries[::-1])
+
+    def pop(self, count: int) -> tuple[list[Entry], int]:
+        """The next `count` at most, and how many are left behind them."""
+        ids, reasons, left = pipelined(
+            feeds(),
+            [("LPOP", self.key, count), ("LPOP", self.reasons_key, count), ("LLEN", self.key)],
+        )
+        known = dict(reason.decode().split("|", 1) for reason in reasons or [])
+        return [Entry(int(item_id), known.get(item_id.decode(), "")) for item_id in ids or []], left
+
+    def _write(self, command: str, entries: Sequence[Entry]) -> None:
+        if not entries:
+            return
+        seconds = int(settings.CANDIDATES_TTL.total_seconds())
+        commands: list[Command] = [
+            (command, self.key, *(entry.item_id for entry in entries)),
+            ("EXPIRE", self.key, seconds),
+            (command, self.reasons_key, *(f"{entry.item_id}|{entry.reason}" for entry in entries)),
+            ("EXPIRE", self.reasons_key, seconds),
+        ]
+        pipelined(feeds(), commands)

@@ -1,0 +1,105 @@
+"""What a reader may be shown next: recalled, cleaned of what they have seen or do not want, and mixed."""
+
+import logging
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.conf import settings
+
+from accounts.models import User
+from discover.exclusions import exclude
+from discover.postgres import PostgresRecall
+from discover.recall import Candidate, Recall
+from feedsite import metrics
+from feedsite.connections import FeedsUnavailableError
+from seen import impressions
+
+logger = logging.getLogger(__name__)
+
+postgres: Recall = PostgresRecall()
+DEEPER = 4
+"""How many times as many candidates are asked for where too few of them were left."""
+
+
+@dataclass(frozen=True, slots=True)
+class Clean:
+    """Candidates that may be shown, best first. `is_deduplicated`: the impressions and views of the week were known."""
+
+    candidates: list[Candidate]
+    is_deduplicated: bool
+
+
+def clean(reader: User, *, wanted: int, now: datetime) -> Clean:
+    """What `reader` may be shown of the first `RECALL_COUNT` candidates; of more, where fewer than `wanted` are left.
+
+    Source: the smart feed protocol, scenario 1, steps 2 and 3; the recent views article for what is left out.
+    """
+    count = settings.RECALL_COUNT
+    while True:
+        found = _recalled(reader, count, now)
+        kept = exclude(reader, found, now=now)
+        excluded = Counter(kept.excluded)
+        candidates, is_known = _unseen(reader, kept.candidates, now)
+        excluded["impression"] = len(kept.candidates) - len(candidates)
+        deeper = min(count * DEEPER, settings.RECALL_DEPTH)
+        if len(candidates) >= wanted or len(found) < count or deeper <= count:
+            break
+        count = deeper
+    _report(reader, len(found), excluded, len(candidates))
+    return Clean(candidates, is_known and kept.views_known)
+
+
+def _recalled(reader: User, count: int, now: datetime) -> list[Candidate]:
+    with metrics.discover_recall_seconds.labels("postgres").time():
+        found = postgres.candidates(reader, count=count, now=now)
+    metrics.discover_recalled.labels("postgres").inc(len(found))
+    return found
+
+
+def _unseen(reader: User, candidates: list[Candidate], now: datetime) -> tuple[list[Candidate], bool]:
+    """Those that were not shown within the week; all, where Redis cannot tell."""
+    if not candidates:
+        return [], True
+    try:
+        shown = impressions.shown(reader.pk, [one.item_id for one in candidates], today=now.date())
+    except FeedsUnavailableError:
+        return candidates, False
+    return [one for one in candidates if one.item_id not in shown], True
+
+
+def _report(reader: User, found: int, excluded: Counter[str], left: int) -> None:
+    for reason, count in excluded.items():
+        metrics.discover_excluded.labels(reason).inc(count)
+    reasons = " ".join(f"{reason}={count}" for reason, count in sorted(excluded.items()) if count)
+    logger.info("Recall for user %s: recalled=%s left=%s excluded: %s", reader.pk, found, left, reasons or "nothing")
+
+
+def mixed(candidates: Sequence[Candidate], size: int) -> list[Candidate]:
+    """The candidates in pages of `size` with at most `SENDER_CAP` of one sender in each, best first within that.
+
+    Every candidate goes to the first page that has room for it. Pages at the end may be left with gaps, so who fills
+    a page still counts.
+    """
+    pages: list[list[Candidate]] = []
+    open_page = 0
+    next_page: defaultdict[int, int] = defaultdict(int)
+    here: Counter[int] = Counter()
+    for candidate in candidates:
+        sender = candidate.sender_id
+        place = max(open_page, next_page[sender])
+        while place < len(pages) and len(pages[place]) >= size:
+            place += 1
+        if place >= len(pages):
+            pages.append([])
+            place = len(pages) - 1
+        if place > next_page[sender]:
+            next_page[sender], here[sender] = place, 0
+        pages[place].append(candidate)
+        here[sender] += 1
+        if here[sender] >= settings.SENDER_CAP:
+            next_page[sender], here[sender] = place + 1, 0
+        while open_page < len(pages) and len(pages[open_page]) >= size:
+            open_page += 1
+    return [candidate for page in pages for candidate in page]

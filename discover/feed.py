@@ -1,0 +1,239 @@
+"""The recommended feed: `refresh` recalls anew, `load_more` goes on, and no reader gets an item twice.
+
+What a reader gets is written down in PostgreSQL with the call itself (IssuedPage), and their calls are served one after
+the other. So whatever Redis forgets, brings back or does not answer, a page holds nothing that a page of the last day
+held; the week before that is known to the Bloom filters (seen.impressions), to which a task adds the pages later.
+
+Source: the smart feed protocol, section 4.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Protocol
+
+from django.conf import settings
+from django.db import transaction
+from django.utils import timezone
+
+from accounts.models import User
+from discover import reasons
+from discover.cache import CandidateList, Entry
+from discover.candidates import clean, mixed
+from discover.models import IssuedPage
+from feedsite import metrics
+from feedsite.connections import FeedsUnavailableError, feeds_errors, fetch, id_array
+from items.hydrate import ItemBody, body, columns
+from items.visibility import visible_alone
+
+LOCK = 0x64697363
+"""The class of the advisory locks, one a reader."""
+ROUNDS = 5
+"""How often a page is filled up, where what was cached is hidden by now or of one sender."""
+
+# Posts only, so that there are no originals and no threads to ask about.
+SHOWN = f"""
+    SELECT {columns("i", "s")} FROM unnest(%(ids)s::bigint[]) WITH ORDINALITY AS wanted (id, place)
+    JOIN items_item i ON i.id = wanted.id JOIN accounts_user s ON s.id = i.sender_id
+    WHERE i.repost_of_id IS NULL AND i.reply_to_id IS NULL AND i.sender_id <> %(reader)s AND {visible_alone("i", "s")}
+        AND NOT EXISTS (SELECT FROM relations_mute m WHERE m.muter_id = %(reader)s AND m.muted_id = i.sender_id)
+        AND (%(again)s OR i.id NOT IN (SELECT unnest(p.item_ids) FROM discover_issuedpage p
+            WHERE p.user_id = %(reader)s))
+    ORDER BY wanted.place
+"""  # noqa: S608 (constants)
+ISSUE = """
+    INSERT INTO discover_issuedpage (user_id, request_id, item_ids, reasons, has_more, issued_at, is_recorded)
+    VALUES (%s, %s, %s::bigint[], %s, %s, %s, false) RETURNING id
+"""
+
+
+@dataclass(slots=True)
+class FeedPage:
+    """A page of the recommended feed. `has_more`: more of the same recall waits. `sources`: what it was made from.
+
+    Sources are `cache`, `recall`, `issued` (a repeated call), and `no-dedup` where Redis could not say what the reader
+    has seen.
+    """
+
+    items: list[ItemBody]
+    has_more: bool
+    sources: list[str]
+
+
+class Buffer(Protocol):
+    """Where entries come from, in order; `left` waits there."""
+
+    @property
+    def left(self) -> int: ...
+
+    def take(self, count: int) -> list[Entry]: ...
+
+    def put_back(self, entries: Sequence[Entry]) -> None: ...
+
+
+@dataclass(slots=True)
+class Recalled:
+    """What was just recalled."""
+
+    entries: list[Entry]
+
+    @property
+    def left(self) -> int:
+        return len(self.entries)
+
+    def take(self, count: int) -> list[Entry]:
+        taken, self.entries = self.entries[:count], self.entries[count:]
+        return taken
+
+    def put_back(self, entries: Sequence[Entry]) -> None:
+        self.entries = [*entries, *self.entries]
+
+
+@dataclass(slots=True)
+class Cached:
+    """What an earlier refresh left in Redis."""
+
+    cache: CandidateList
+    left: int = 0
+
+    def take(self, count: int) -> list[Entry]:
+        taken, self.left = self.cache.pop(count)
+        return taken
+
+    def put_back(self, entries: Sequence[Entry]) -> None:
+        self.cache.put_back(entries)
+        self.left += len(entries)
+
+
+@dataclass(slots=True)
+class Filled:
+    """A page in the making."""
+
+    items: list[ItemBody] = field(default_factory=list)
+    reasons: list[str] = field(default_factory=list)
+
+
+# --- The two calls ---------------------------------------------------------------------------------------
+def refresh(reader: User, *, limit: int, request_id: str | None = None, now: datetime | None = None) -> FeedPage:
+    """The best of what `reader` has not seen. What was cached before is dropped.
+
+    A call that is repeated under its `request_id` within a day gets its page again. Raises Django's database errors,
+    and nothing where Redis fails.
+    """
+    now = now or timezone.now()
+    with transaction.atomic():
+        _lock(reader)
+        page = _replayed(reader, request_id) or _refreshed(reader, limit, request_id, now)
+    metrics.discover_pages.labels("refresh", page.sources[0]).inc()
+    return page
+
+
+def load_more(reader: User, *, limit: int, request_id: str | None = None, now: datetime | None = None) -> FeedPage:
+    """What comes next of the last refresh; a new one, if nothing is left of it.
+
+    A tail shorter than `limit` is a page, and is not filled up. Otherwise as `refresh`.
+    """
+    now = now or timezone.now()
+    with transaction.atomic():
+        _lock(reader)
+        page = (
+            _replayed(reader, request_id)
+            or _continued(reader, limit, request_id, now)
+            or _refreshed(reader, limit, request_id, now)
+        )
+    metrics.discover_pages.labels("load_more", page.sources[0]).inc()
+    return page
+
+
+def _lock(reader: User) -> None:
+    """Until the transaction ends: what is issued meanwhile is seen by the statements that come after."""
+    fetch("SELECT FROM pg_advisory_xact_lock(%s, %s)", [LOCK, reader.pk % 2**31])
+
+
+def _replayed(reader: User, request_id: str | None) -> FeedPage | None:
+    """The page of an earlier call of this name, as far as it may still be seen."""
+    if request_id is None:
+        return None
+    issued = IssuedPage.objects.filter(user=reader, request_id=request_id).first()
+    if issued is None:
+        return None
+    codes = dict(zip(issued.item_ids, issued.reasons, strict=True))
+    items = _shown(reader, [Entry(item_id, codes[item_id]) for item_id in issued.item_ids], again=True)
+    return FeedPage([item for item, _ in items], issued.has_more, ["issued"])
+
+
+def _continued(reader: User, limit: int, request_id: str | None, now: datetime) -> FeedPage | None:
+    """The next page of what is cached; None if there is none."""
+    cached = Cached(CandidateList(reader.pk))
+    try:
+        with feeds_errors():
+            filled = _fill(reader, cached, limit)
+    except FeedsUnavailableError:
+        return None
+    if not filled.items:
+        return None
+    return _issue(reader, filled, request_id, now, has_more=cached.left > 0, sources=["cache"])
+
+
+def _refreshed(reader: User, limit: int, request_id: str | None, now: datetime) -> FeedPage:
+    cache = CandidateList(reader.pk)
+    is_known = True
+    try:
+        with feeds_errors():
+            cache.drop()
+    except FeedsUnavailableError:
+        is_known = False
+    found = clean(reader, wanted=limit, now=now)
+    recalled = Recalled([Entry(one.item_id, one.reason) for one in mixed(found.candidates, limit)])
+    filled = _fill(reader, recalled, limit)
+    try:
+        with feeds_errors():
+            cache.push(recalled.entries)
+    except FeedsUnavailableError:
+        is_known = False
+    sources = ["recall"] if is_known and found.is_deduplicated else ["recall", "no-dedup"]
+    return _issue(reader, filled, request_id, now, has_more=recalled.left > 0, sources=sources)
+
+
+# --- Pages -----------------------------------------------------------------------------------------------
+def _fill(reader: User, buffer: Buffer, limit: int) -> Filled:
+    """Take entries until the page is full or the buffer empty. Only what may still be seen counts, and of one sender at
+    most `SENDER_CAP`.
+    """
+    filled = Filled()
+    senders: Counter[str] = Counter()
+    later: list[Entry] = []
+    for _ in range(ROUNDS):
+        entries = buffer.take(limit)
+        for item, entry in _shown(reader, entries):
+            if len(filled.items) >= limit or senders[item.sender.id] >= settings.SENDER_CAP:
+                later.append(entry)
+                continue
+            senders[item.sender.id] += 1
+            filled.items.append(item)
+            filled.reasons.append(entry.reason)
+        if len(filled.items) >= limit or len(entries) < limit:
+            break
+    if later:
+        buffer.put_back(later)
+    return filled
+
+
+def _shown(reader: User, entries: Sequence[Entry], *, again: bool = False) -> list[tuple[ItemBody, Entry]]:
+    """The items that `reader` may see, in order; those that were issued before only `again`."""
+    if not entries:
+        return []
+    by_id = {entry.item_id: entry for entry in entries}
+    rows = fetch(SHOWN, {"ids": id_array(by_id), "reader": reader.pk, "again": again})
+    return [(body(row, reader.pk, reasons.words(by_id[row[0]].reason)), by_id[row[0]]) for row in rows]
+
+
+def _issue(
+    reader: User, filled: Filled, request_id: str | None, now: datetime, *, has_more: bool, sources: list[str]
+) -> FeedPage:
+    """Write down what the reader gets, in the transaction that serves them."""
+    if filled.items or request_id is not None:
+        issued = id_array(int(item.id) for item in filled.items)
+        fetch(ISSUE, [reader.pk, request_id, issued, filled.reasons, has_more, now])
+    return FeedPage(filled.items, has_more, sources)

@@ -1,0 +1,109 @@
+"""What is left of a recall, and in which order."""
+
+import logging
+from collections import Counter
+
+import hypothesis.strategies as st
+import pytest
+from django.conf import settings
+from django.utils import timezone
+from hypothesis import given
+
+from accounts.models import User
+from discover.candidates import clean, mixed
+from discover.recall import Candidate
+from feedsite import metrics
+from seen.impressions import Impression, record
+from tests import servers
+from tests.discover.conftest import NewestFirst, Publish
+
+pytestmark = pytest.mark.django_db
+
+
+def see(reader: User, item_ids: list[int]) -> None:
+    record([Impression(reader.pk, timezone.now().date(), item_ids)])
+
+
+def left(reader: User, wanted: int = 20) -> list[int]:
+    return [one.item_id for one in clean(reader, wanted=wanted, now=timezone.now()).candidates]
+
+
+def test_what_was_shown_is_left_out(reader: User, publish: Publish, newest_first: NewestFirst) -> None:
+    ids = publish(10)
+    see(reader, ids[2:5])
+    assert left(reader) == ids[:2] + ids[5:]
+
+
+def test_recall_goes_deeper_where_most_was_seen(
+    reader: User, publish: Publish, newest_first: NewestFirst, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(settings, "RECALL_COUNT", 10)
+    monkeypatch.setattr(settings, "RECALL_DEPTH", 100)
+    ids = publish(60)
+    see(reader, ids[:5])
+    assert left(reader, 5) == ids[5:10]
+    assert newest_first.asked == [10]
+    see(reader, ids[5:38])
+    assert left(reader, 5) == ids[38:60]
+    assert newest_first.asked == [10, 10, 40, 100]
+
+
+def test_it_does_not_go_deeper_than_there_is_anything(
+    reader: User, publish: Publish, newest_first: NewestFirst
+) -> None:
+    publish(3)
+    assert len(left(reader)) == 3
+    assert newest_first.asked == [settings.RECALL_COUNT]
+
+
+def test_without_redis_everything_is_left_and_it_says_so(
+    reader: User, publish: Publish, newest_first: NewestFirst, feeds_server: servers.Valkey
+) -> None:
+    ids = publish(3)
+    see(reader, ids)
+    with servers.dead(feeds_server):
+        found = clean(reader, wanted=3, now=timezone.now())
+    assert [one.item_id for one in found.candidates] == ids
+    assert not found.is_deduplicated
+
+
+def test_it_says_how_many_were_left_out_and_why(
+    reader: User, publish: Publish, newest_first: NewestFirst, caplog: pytest.LogCaptureFixture
+) -> None:
+    see(reader, publish(5)[:2])
+    counter = metrics.discover_excluded.labels("impression")
+    before = counter._value.get()
+    with caplog.at_level(logging.INFO, "discover.candidates"):
+        left(reader)
+    assert counter._value.get() == before + 2
+    assert caplog.messages == [f"Recall for user {reader.pk}: recalled=5 left=3 excluded: impression=2"]
+
+
+# --- Mixing ----------------------------------------------------------------------------------------------
+senders_in_order = st.lists(st.integers(1, 6), max_size=60)
+
+
+@given(senders_in_order, st.integers(1, 8))
+def test_a_page_has_at_most_two_of_a_sender(senders: list[int], size: int) -> None:
+    candidates = [Candidate(number, sender, -number, "") for number, sender in enumerate(senders)]
+    order = mixed(candidates, size)
+    assert sorted(one.item_id for one in order) == list(range(len(senders)))
+    full = True
+    for first in range(0, len(order), size):
+        page = order[first : first + size]
+        full = full and max(Counter(one.sender_id for one in page).values()) <= settings.SENDER_CAP
+        if not full:
+            # Only where what is left could not fill a page by the rule.
+            rest = Counter(one.sender_id for one in order[first:])
+            assert sum(min(count, settings.SENDER_CAP) for count in rest.values()) < size
+            break
+
+
+@given(senders_in_order, st.integers(1, 8))
+def test_the_first_page_is_the_best_that_there_is(senders: list[int], size: int) -> None:
+    candidates = [Candidate(number, sender, -number, "") for number, sender in enumerate(senders)]
+    best: list[Candidate] = []
+    for candidate in candidates:
+        if len(best) < size and sum(one.sender_id == candidate.sender_id for one in best) < settings.SENDER_CAP:
+            best.append(candidate)
+    assert mixed(candidates, size)[: len(best)] == best
