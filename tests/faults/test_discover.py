@@ -1,0 +1,100 @@
+"""The recommended feed while servers are flushed and killed, and recorders die: no reader gets an item twice."""
+
+import random
+import threading
+import time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+
+from accounts.models import User
+from discover.feed import load_more, refresh
+from discover.models import IssuedPage
+from feedsite.connections import feeds_for_tasks
+from seen import impressions
+from tests.factories import ItemFactory, UserFactory
+from tests.faults.conftest import Worker, until
+from tests.faults.test_races import Crowd
+from tests.servers import Valkey, restart
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(180)]
+
+POSTS = 1_500
+READERS = 3
+SECONDS = 12
+
+
+@pytest.fixture
+def readers() -> list[User]:
+    senders = UserFactory.create_batch(POSTS // 5)
+    ItemFactory.create_batch(POSTS // 2, sender=senders[0])
+    for number in range(POSTS // 2):
+        ItemFactory.create(sender=senders[number % len(senders)])
+    return UserFactory.create_batch(READERS)
+
+
+def issued(reader: User) -> list[int]:
+    """Every item of every page of the reader, also of those that were repeated."""
+    pages = IssuedPage.objects.filter(user=reader).values_list("item_ids", flat=True)
+    return [item_id for page in pages for item_id in page]
+
+
+def test_nothing_comes_twice_whatever_happens_to_redis(readers: list[User], feeds_server: Valkey) -> None:
+    """Several devices a reader, a server that is emptied all the time and killed now and then."""
+    got: dict[int, Counter[str]] = {reader.pk: Counter() for reader in readers}
+    named: dict[str, list[str]] = {}
+    lock = threading.Lock()
+    crowd = Crowd()
+
+    def pull(chance: random.Random) -> None:
+        reader = chance.choice(readers)
+        name = f"{reader.pk}-{chance.randrange(200)}" if chance.random() < 0.3 else None
+        page = chance.choice([refresh, load_more, load_more])(reader, limit=5, request_id=name)
+        ids = [item.id for item in page.items]
+        with lock:
+            if name is None:
+                got[reader.pk].update(ids)
+            else:
+                assert named.setdefault(name, ids) == ids
+
+    for seed in range(6):
+        crowd.add(pull, seed)
+    chance = random.Random(99)  # noqa: S311 (chance)
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(crowd.run, SECONDS)
+        while not running.done():  # here, because the server ends with the thread that started it
+            time.sleep(chance.uniform(0.2, 0.6))
+            if chance.random() < 0.2:
+                restart(feeds_server)
+            else:
+                feeds_for_tasks().flushall()
+        running.result()
+    assert crowd.done > 50
+    for reader in readers:
+        counts = Counter(issued(reader))
+        assert counts, "they got something"
+        assert max(counts.values()) == 1
+        assert set(got[reader.pk].values()) <= {1}
+        assert {int(item_id) for item_id in got[reader.pk]} <= counts.keys()
+
+
+def test_recorders_killed_amid_their_work_lose_nothing(readers: list[User], worker: Worker) -> None:
+    reader = readers[0]
+    for _ in range(2):
+        for _ in range(20):
+            load_more(reader, limit=5)
+        worker.start()
+        until(lambda: IssuedPage.objects.filter(is_recorded=True).exists(), 60)
+        worker.kill()
+        # As a recorder leaves it that dies between the filter and the mark.
+        IssuedPage.objects.filter(pk__in=IssuedPage.objects.values("pk")[:5]).update(is_recorded=False)
+    worker.start()
+    until(lambda: not IssuedPage.objects.filter(is_recorded=False).exists(), 60)
+    ids = issued(reader)
+    assert impressions.shown(reader.pk, ids, today=timezone.now().date()) == set(ids)
+    tomorrow = timezone.now() + timedelta(days=1)
+    IssuedPage.objects.all().delete()
+    assert not {int(item.id) for item in refresh(reader, limit=100, now=tomorrow).items} & set(ids)
