@@ -26,35 +26,48 @@ NAMES = (
     "search",
     "moderation",
 )
+REAL = ("discover_walk",)
+"""What is measured on a real data set."""
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="manage.py bench", description="Measure ratios against peers and limits.")
-    parser.add_argument("name", nargs="*", metavar="NAME", help=f"Of {', '.join(NAMES)}; without one, all.")
+    known = (*NAMES, *REAL)
+    parser.add_argument("name", nargs="*", metavar="NAME", help=f"Of {', '.join(known)}; without one, all.")
+    parser.add_argument(
+        "--data", type=Path, metavar="DIR", help=f"A data set as `load` takes it: for {', '.join(REAL)}."
+    )
     parser.add_argument("--quick", action="store_true", help="Tiny sizes: shows that it runs, measures nothing.")
     parser.add_argument("--json", type=Path, metavar="FILE", help="Write the results as JSON.")
     parser.add_argument("--page", type=Path, metavar="FILE", help="Renew the figures in this Markdown file.")
     options = parser.parse_args()
-    names = options.name or list(NAMES)
-    if unknown := set(names).difference(NAMES):
-        parser.error(f"There is no benchmark {', '.join(sorted(unknown))}; there are {', '.join(NAMES)}.")
+    names = options.name or [*NAMES, *(REAL if options.data else ())]
+    if unknown := set(names).difference(known):
+        parser.error(f"There is no benchmark {', '.join(sorted(unknown))}; there are {', '.join(known)}.")
+    if not options.data and set(names).intersection(REAL):
+        parser.error(f"{', '.join(REAL)}: give a data set by --data DIR.")
     size = QUICK if options.quick else Size()
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends with everything stopped and removed
     begin = time.perf_counter()
     with own_site():
         from benchmarks.community import Community
+        from benchmarks.real import RealData
         from benchmarks.report import as_page, as_text, machine, write_page
 
         facts = machine()
-        community = Community(size)
-        community.build()
-        data_set = community.described()
-        print(f"{data_set}.\n", flush=True)
-        reports = []
-        for name in names:
-            report = importlib.import_module(f"benchmarks.{name}").run(community)
-            reports.append(report)
-            print(as_text(report), end="\n\n", flush=True)
+        data_sets, reports = [], []
+        for some, data in ((NAMES, Community(size)), (REAL, options.data and RealData(options.data, size))):
+            chosen = [name for name in names if name in some]
+            if not chosen:
+                continue
+            data.build()
+            data_sets.append(data.described())
+            print(f"{data_sets[-1]}.\n", flush=True)
+            for name in chosen:
+                report = importlib.import_module(f"benchmarks.{name}").run(data)
+                reports.append(report)
+                print(as_text(report), end="\n\n", flush=True)
+    data_set = "; ".join(data_sets)
     seconds = round(time.perf_counter() - begin)
     print(f"{seconds} s in all; load now {os.getloadavg()[0]:.2f}.")
     if options.json:

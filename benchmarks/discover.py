@@ -25,7 +25,7 @@ from items.hydrate import BY_ID, bodies
 
 LIMIT = 20
 PAGES = 50
-"""Pages that a reader scrolls in a day."""
+"""Pages that a reader scrolls in a day at most."""
 HTTP_TARGET = 3.5
 FEED = "/api/v1/discover/feed"
 
@@ -45,17 +45,18 @@ def candidates(count: int) -> list[Entry]:
 
 def run(community: Community) -> Report:
     size = community.size
+    pages = min(PAGES, size.http_requests)
     report = Report(
         "discover",
         __doc__.splitlines()[0],
         ["call", "ms"],
-        f"{size.page_rounds} rounds in process, {size.http_rounds} blocks of {PAGES} requests over HTTP; medians",
+        f"{size.page_rounds} rounds in process, {size.http_rounds} blocks of {pages} requests over HTTP; medians",
     )
     readers = [reader for group in community.readers.values() for reader in users(group)]
     in_process, over_http = readers[: len(readers) // 2], readers[len(readers) // 2 :]
     entries = candidates(LIMIT * (PAGES + 5))
     _process(report, in_process, entries, min(size.page_rounds, len(in_process) * (PAGES - 5)))
-    _http(report, over_http[: 1 + size.http_rounds], entries)
+    _http(report, over_http[: 1 + size.http_rounds], entries, pages)
     IssuedPage.objects.all().delete()
     return report
 
@@ -96,7 +97,7 @@ def _process(report: Report, readers: list[User], entries: list[Entry], rounds: 
     raw.close()
 
 
-def _http(report: Report, readers: list[User], entries: list[Entry]) -> None:
+def _http(report: Report, readers: list[User], entries: list[Entry], pages: int) -> None:
     """Each block is another reader's day."""
     for reader in readers:
         cache = CandidateList(reader.pk)
@@ -111,10 +112,10 @@ def _http(report: Report, readers: list[User], entries: list[Entry]) -> None:
         for number, token in enumerate(tokens):
             for name, (path, body) in asked.items():
                 before = client.processor_time()
-                for _ in range(PAGES):
+                for _ in range(pages):
                     client.ask(path, token, body)
                 if number:  # the first warms up
-                    spent[name].append((client.processor_time() - before) / PAGES)
+                    spent[name].append((client.processor_time() - before) / pages)
     middle = {name: median(times) for name, times in spent.items()}
     report.rows += [[f"{name} (CPU)", round(middle[name] * 1000, 3)] for name in asked]
     name = "load_more over HTTP"

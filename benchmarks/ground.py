@@ -37,6 +37,10 @@ class Size:
     likes: int = 1_000
     streams: int = 1_000
     stream_rounds: int = 60
+    walkers: int = 200
+    """Readers who walk the recommended feed of a real data set, ..."""
+    walked_pages: int = 50
+    """... so many pages each."""
 
 
 QUICK = Size(
@@ -58,6 +62,8 @@ QUICK = Size(
     likes=60,
     streams=20,
     stream_rounds=2,
+    walkers=2,
+    walked_pages=9,
 )
 
 
@@ -75,6 +81,7 @@ def own_site() -> Iterator[Path]:
             "FEEDSITE_DATA_DIR": folder,
             "FEEDSITE_ENV_FILE": os.devnull,
             "FEEDSITE_FEEDS_MEMORY": FEEDS_MEMORY,
+            "FEEDSITE_LOG_LEVEL": "WARNING",
             "FEEDSITE_RATE_SCALE": "1e6",  # every call is counted, none is refused
         }
         import django

@@ -3,21 +3,46 @@
 import json
 import subprocess
 import sys
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 from django.conf import settings
 
-from benchmarks.__main__ import NAMES
+from benchmarks.__main__ import NAMES, REAL
 from feedsite.management.commands.check_all import clean_environ
+from tests.timeline.test_load import as_json, packed
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("embedded")]
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("embedded"), pytest.mark.timeout(450)]
 
 
-def test_every_benchmark_runs_and_prints_its_ratios(tmp_path: Path) -> None:
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    """A data set of 40 people in a ring, who each follow the next five, and 1,200 posts of the last months."""
+    folder = tmp_path / "data"
+    folder.mkdir()
+    now = datetime.now(UTC)
+    people = range(1, 41)
+    packed(folder / "users.csv.gz", ["id,name", *(f"{one},author-{one}" for one in people)])
+    pairs = [(one, (one + ahead - 1) % 40 + 1) for one in people for ahead in range(1, 6)]
+    follows = [
+        f"{one},{other},{(now - timedelta(days=5 * place)).isoformat()}" for place, (one, other) in enumerate(pairs)
+    ]
+    packed(folder / "follows.csv.gz", ["follower_id,followee_id,created_at", *follows])
+    posts = [
+        {"id": number, "author_id": number % 40 + 1, "text": f"words of topic {number % 7} #topic{number % 7}"}
+        | {"created_at": (now - timedelta(hours=1200 - number)).isoformat()}
+        for number in range(1, 1201)
+    ]
+    packed(folder / "posts.jsonl.gz", as_json(posts))
+    return folder
+
+
+def test_every_benchmark_runs_and_prints_its_ratios(tmp_path: Path, data: Path) -> None:
     results, page = tmp_path / "results.json", tmp_path / "benchmarks.md"
     page.write_text((settings.BASE_DIR / "docs" / "benchmarks.md").read_text())
     command = [sys.executable, "-m", "benchmarks", "--quick", "--json", str(results), "--page", str(page)]
+    command += ["--data", str(data)]
     run = subprocess.run(
         command,
         cwd=settings.BASE_DIR,
@@ -25,18 +50,25 @@ def test_every_benchmark_runs_and_prints_its_ratios(tmp_path: Path) -> None:
         check=False,
         capture_output=True,
         text=True,
-        timeout=240,
+        timeout=420,
     )
     assert run.returncode == 0, run.stdout + run.stderr
     found = json.loads(results.read_text())["results"]
-    assert list(found) == list(NAMES)
-    for name in NAMES:
+    assert list(found) == [*NAMES, *REAL]
+    for name in found:
         assert f"### {name}: " in run.stdout
         assert found[name]["rows"]
         assert f"### {name}: " in page.read_text()
         for ratio in found[name]["ratios"]:
-            assert ratio["value"] > 0
+            assert ratio["value"] >= 0
             assert ratio["name"] in run.stdout
+
+
+def test_a_benchmark_on_real_data_asks_for_it() -> None:
+    command = [sys.executable, "-m", "benchmarks", REAL[0]]
+    run = subprocess.run(command, cwd=settings.BASE_DIR, check=False, capture_output=True, text=True)
+    assert run.returncode == 2
+    assert "--data" in run.stderr
 
 
 def test_an_unknown_name_is_refused() -> None:

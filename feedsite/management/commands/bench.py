@@ -18,6 +18,7 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("name", nargs="*", metavar="NAME", help="Benchmarks to run; without one, all.")
+        parser.add_argument("--data", metavar="DIR", help="A data set as `load` takes it, for what is measured on one.")
         parser.add_argument("--quick", action="store_true", help="Tiny sizes: shows that it runs, measures nothing.")
         parser.add_argument("--json", metavar="FILE", help="Write the results as JSON.")
         parser.add_argument("--page", metavar="FILE", help="Renew the figures in this Markdown file.")
@@ -25,6 +26,6 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         command = [sys.executable, "-m", "benchmarks", *options["name"]]
         command += ["--quick"] if options["quick"] else []
-        for name in ("json", "page"):
+        for name in ("data", "json", "page"):
             command += [f"--{name}", str(Path(options[name]).resolve())] if options[name] else []
         sys.exit(subprocess.run(command, cwd=settings.BASE_DIR, check=False).returncode)  # noqa: S603 (ourselves)

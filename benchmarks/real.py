@@ -1,0 +1,39 @@
+"""What some benchmarks are about instead of the generated community: a data set as `manage.py load` takes it."""
+
+import time
+from pathlib import Path
+
+from django.core.management import call_command
+from django.db import connection
+
+from benchmarks.ground import Size
+from feedsite.connections import feeds_for_tasks, fetch
+from timeline.dataset import Dataset
+from timeline.importing import load
+
+
+class RealData:
+    """The data set in the benchmark's own database, which holds nothing else. The data stays where it is."""
+
+    def __init__(self, folder: Path, size: Size) -> None:
+        self.folder = folder
+        self.size = size
+        self.seconds = 0.0
+
+    def build(self) -> None:
+        """Load it, in place of whatever was there."""
+        begin = time.perf_counter()
+        call_command("flush", interactive=False, verbosity=0)
+        feeds_for_tasks().flushall()
+        load(Dataset(self.folder, quiet=True), password=None, say=lambda message: None)
+        with connection.cursor() as cursor:
+            cursor.execute("VACUUM ANALYZE")
+        self.seconds = time.perf_counter() - begin
+
+    def described(self) -> str:
+        """The data set in a line."""
+        users, follows, posts = (
+            fetch(f"SELECT count(*) FROM {table}")[0][0]  # noqa: S608 (constants)
+            for table in ("accounts_user", "relations_follow", "items_item")
+        )
+        return f"{posts:,} real posts, {users:,} users, {follows:,} follows; loaded in {self.seconds:.0f} s"
