@@ -105,8 +105,11 @@ def _save(user: User, fields: list[str]) -> None:
         User.objects.filter(pk=user.pk, deleted_at=None).update(**{field: getattr(user, field) for field in fields})
 
 
-def edit_preferences(*, user: User, language: str | None = None, time_zone: str | None = None) -> User:
-    """Choose language and time zone: "" leaves it to the browser, None stays.
+def edit_preferences(
+    *, user: User, language: str | None = None, time_zone: str | None = None, keeps_history: bool | None = None
+) -> User:
+    """Choose language and time zone ("" leaves it to the browser), and whether what one opens is remembered; None
+    stays.
 
     Raises ValidationError, a dict by field.
     """
@@ -114,7 +117,7 @@ def edit_preferences(*, user: User, language: str | None = None, time_zone: str 
         raise ValidationError({"language": ValidationError(_("There is no such language here."), code="invalid")})
     if time_zone and time_zone not in zone_names():
         raise ValidationError({"time_zone": ValidationError(_("There is no such time zone."), code="invalid")})
-    fields = {"language": language, "time_zone": time_zone}
+    fields = {"language": language, "time_zone": time_zone, "keeps_history": keeps_history}
     changed = [field for field, value in fields.items() if value is not None]
     for field in changed:
         setattr(user, field, fields[field])

@@ -50,6 +50,7 @@ class AccountRow(msgspec.Struct):
     email: str
     language: str
     time_zone: str
+    keeps_history: bool
     is_big_v: bool
     joined_at: datetime
     last_seen_at: datetime | None
@@ -104,6 +105,7 @@ def _account(user: User) -> ExportFile:
         user.email,
         user.language,
         user.time_zone,
+        user.keeps_history,
         user.is_big_v,
         user.date_joined,
         user.last_seen_at,

@@ -101,6 +101,9 @@ class User(AbstractBaseUser, PermissionsMixin):
     time_zone = models.CharField(
         max_length=64, blank=True, default="", db_default="", help_text="An IANA name; empty: the browser's."
     )
+    keeps_history = models.BooleanField(
+        default=True, db_default=True, help_text="Whether what the user opens is remembered for a while."
+    )
     is_big_v = models.BooleanField("big-V", default=False)
     level = models.SmallIntegerField(choices=Level.choices, default=Level.DORMANT)
     last_seen_at = models.DateTimeField(null=True, blank=True)

@@ -38,7 +38,9 @@ TAG_FACTOR = 0.7
 FLOOR = 0.05
 """Neither of the two makes less of it than this: nobody is silenced by a few clicks."""
 REMEMBERED = 200
-"""The newest so many unwanted items weaken others. An unwanted item itself stays out, however long ago that was."""
+"""The newest so many unwanted items weaken others, while they are published: what is gone cannot be taken back. An
+unwanted item itself stays out, however long ago that was.
+"""
 ISSUED_WITHIN = timedelta(days=1)
 
 OWN, BLOCKED, MUTED, NOT_INTERESTED = "own", "blocked", "muted", "not_interested"
@@ -49,11 +51,15 @@ REASONS = (OWN, BLOCKED, MUTED, NOT_INTERESTED, INTERACTED, VIEWED, REPLY_VIEWED
 UNWANTED_OF, UNWANTED_TAGS, ROOT = "unwanted_of", "unwanted_tags", "root"
 
 # A row: what holds, of which item or sender, and how often; or for a reply that was viewed, which. Every branch reads
-# by an index that has the ids in its condition. Hashtags are collected before they are compared, because the planner
-# would otherwise look for every candidate under every unwanted tag.
+# by an index that has the ids in its condition. The planner is not asked where it would do otherwise: it would look for
+# every candidate under every unwanted tag (MATERIALIZED), and for unwanted items among all of the senders' (OFFSET 0).
 ABOUT = f"""
     WITH unwanted AS MATERIALIZED (
-        SELECT item_id FROM discover_notinterested WHERE user_id = %(reader)s ORDER BY id DESC LIMIT {REMEMBERED}
+        SELECT newest.item_id, i.sender_id FROM (
+            SELECT item_id FROM discover_notinterested WHERE user_id = %(reader)s ORDER BY id DESC LIMIT {REMEMBERED}
+        ) newest CROSS JOIN LATERAL (
+            SELECT sender_id FROM items_item WHERE id = newest.item_id AND status = 'published' OFFSET 0
+        ) i
     ), unwanted_tags AS MATERIALIZED (
         SELECT t.tag, count(*) AS times FROM unwanted u JOIN items_itemtag t USING (item_id) GROUP BY t.tag
     ), tags AS MATERIALIZED (
@@ -85,10 +91,10 @@ ABOUT = f"""
     CROSS JOIN unnest(p.item_ids) AS issued (pk) JOIN unnest(%(ids)s::bigint[]) AS candidate (pk) USING (pk)
     WHERE p.user_id = %(reader)s AND p.issued_at > %(since)s
     UNION ALL
-    SELECT '{ROOT}', root_id, id FROM items_item WHERE id = ANY(%(replies)s::bigint[]) AND root_id IS NOT NULL
+    SELECT '{ROOT}', i.root_id, reply.pk FROM unnest(%(replies)s::bigint[]) AS reply (pk)
+    CROSS JOIN LATERAL (SELECT root_id FROM items_item WHERE id = reply.pk OFFSET 0) i WHERE i.root_id IS NOT NULL
     UNION ALL
-    SELECT '{UNWANTED_OF}', i.sender_id, count(*) FROM unwanted u JOIN items_item i ON i.id = u.item_id
-    WHERE i.sender_id = ANY(%(senders)s::bigint[]) GROUP BY i.sender_id
+    SELECT '{UNWANTED_OF}', sender_id, count(*) FROM unwanted GROUP BY sender_id
     UNION ALL
     SELECT '{UNWANTED_TAGS}', t.item_id, sum(u.times)::bigint FROM tags t JOIN unwanted_tags u USING (tag)
     GROUP BY t.item_id

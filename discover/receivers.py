@@ -5,8 +5,14 @@ from typing import Any
 from django.dispatch import receiver
 from django.utils import timezone
 
-from discover import refreshing
-from items.signals import data_loaded, demo_made
+from accounts.export import ExportFile
+from accounts.models import User
+from accounts.signals import account_purged, export_requested
+from discover import export, feedback, refreshing
+from items.hydrate import ItemBody
+from items.models import Item
+from items.signals import data_loaded, demo_made, item_viewed
+from seen import recent
 
 
 @receiver([demo_made, data_loaded])
@@ -15,3 +21,27 @@ def know_the_new(sender: object, **kwargs: Any) -> None:
     now = timezone.now()
     refreshing.refresh_words(now=now)
     refreshing.refresh_popular(now=now)
+
+
+@receiver(item_viewed)
+def remember_view(sender: type[Item], reader: User, item: ItemBody, replies: list[ItemBody], **kwargs: Any) -> None:
+    """One round trip to Redis when the answer is made, and none where the reader wants no history."""
+    if not reader.keeps_history:
+        return
+    # The uppermost reply is the first that is forgotten, and one that was opened the last.
+    seen = [int(reply.id) for reply in replies if reply.sender.id != str(reader.pk)]
+    opened = int(item.id)
+    if item.reply_to:
+        recent.record(reader.pk, replies=[*seen, opened], now=timezone.now())
+    else:
+        recent.record(reader.pk, items=[opened], replies=seen, now=timezone.now())
+
+
+@receiver(account_purged)
+def forget_user(sender: type[User], user: User, limit: int, **kwargs: Any) -> int:
+    return feedback.forget_user(user=user, limit=limit)
+
+
+@receiver(export_requested)
+def export_history(sender: type[User], reader: User, **kwargs: Any) -> list[ExportFile]:
+    return export.files(reader)

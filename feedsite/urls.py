@@ -11,6 +11,7 @@ from rest_framework.permissions import AllowAny
 from accounts import api as accounts_api
 from accounts import views as accounts_views
 from discover import api as discover_api
+from discover import history_api, history_views
 from feedsite import health, metrics, openapi
 from feedsite.rest import NotFoundView
 from items import api as items_api
@@ -63,6 +64,8 @@ api = [
     path("items/<str:item_id>/replies", items_api.RepliesView.as_view()),
     path("discover/feed", discover_api.DiscoverView.as_view()),
     path("items/<str:item_id>/report", moderation_api.ReportView.as_view()),
+    path("items/<str:item_id>/not-interested", history_api.NotInterestedView.as_view()),
+    path("me/history", history_api.HistoryView.as_view()),
 ]
 
 # Script and styles come from the site itself.
@@ -94,6 +97,11 @@ pages = [
     path("items/<int:item_id>/edit", items_views.edit, name="edit"),
     path("items/<int:item_id>/delete", items_views.delete, name="delete"),
     path("items/<int:item_id>/report", moderation_views.report, name="report"),
+    path("items/<int:item_id>/not-interested", history_views.not_interested, name="not-interested"),
+    path("items/<int:item_id>/interested", history_views.interested, name="interested"),
+    path("history", history_views.history, name="history"),
+    path("history/not-interested", history_views.unwanted, name="unwanted"),
+    re_path(f"^history/(?P<verb>{'|'.join(history_views.VERBS)})$", history_views.change, name="history-change"),
     path("items/<int:item_id>/like", items_views.like, name="like"),
     path("items/<int:item_id>/unlike", items_views.unlike, name="unlike"),
     path("items/<int:item_id>/repost", items_views.repost, name="repost"),

@@ -37,6 +37,7 @@ from items.profile import ItemPage, item_count, profile_page, replies_page, visi
 from items.search import QUERY_LENGTH, parse, search_items, search_users
 from items.tags import tag_page
 from items.text import TITLE_LENGTH, ContentError, canonical_tag
+from items.viewing import tell_viewed
 from relations.api import user_or_404
 from relations.visibility import standing
 
@@ -155,8 +156,12 @@ class ItemsView(ApiView):
 class ItemView(PublicApiView):
     @extend_schema(operation_id="read_item", responses={200: ItemBody})
     def get(self, request: Request, item_id: str) -> HttpResponse:
-        """One item."""
-        return FeedResponse(body_or_404(item_id, reader_of(request)))
+        """One item. That the caller opened it is remembered for a while (`GET /me/history`)."""
+        reader = reader_of(request)
+        item = body_or_404(item_id, reader)
+        response = FeedResponse(item)
+        tell_viewed(request._request, item, reader)
+        return response
 
     @extend_schema(operation_id="edit_item", request=ItemEdit, responses={200: ItemBody})
     def patch(self, request: Request, item_id: str) -> HttpResponse:

@@ -1,4 +1,4 @@
-"""News of items, for the rooms above. All are sent inside the transaction of the change."""
+"""News of items, for the rooms above. But for `item_viewed`, all are sent inside the transaction of the change."""
 
 from django.dispatch import Signal
 
@@ -17,6 +17,10 @@ item_withdrawn = Signal()
 # Arguments: item (Item), user (User: who likes it, or does not any more).
 item_liked = Signal()
 item_unliked = Signal()
+# Somebody opened an item: its page, or by its id over the API. Sent by items.viewing when the answer is made, and what
+# a receiver fails at is logged and not the reader's trouble. Arguments: reader (User), item (ItemBody, by somebody
+# else), replies (list[ItemBody]: those that the page shows below it, in their order).
+item_viewed = Signal()
 # A made-up community was written past the verbs (manage.py demo). Arguments: items, likes, follows (lists).
 demo_made = Signal()
 # A data set was brought in past the verbs (manage.py load), and has been committed. No arguments.

@@ -29,6 +29,7 @@ from items.profile import above, answers_page, note_answered, profile_page, repl
 from items.search import QUERY_LENGTH, parse, search_items, search_users
 from items.tags import tag_page
 from items.text import ContentError, canonical_tag
+from items.viewing import tell_viewed
 from relations.views import followed_among, user_or_404
 from relations.visibility import standing
 
@@ -99,7 +100,10 @@ def show_item(request: PageRequest, item_id: int) -> HttpResponse:
     if wants_part(request):
         return show(request, "items/_more.html", context)
     context |= {"above": above(item, request.user), "form": ItemForm.fresh(item)}
-    return show(request, "items/item.html", context)
+    response = show(request, "items/item.html", context)
+    if request.headers.get("Sec-Fetch-Dest") != "empty":  # a script that renews an open page opens nothing
+        tell_viewed(request, item, request.user, replies=page.items)
+    return response
 
 
 # --- Publishing ------------------------------------------------------------------------------------------

@@ -361,6 +361,8 @@ def test_the_archive_holds_everything(page: Client, api: APIClient, ann: User, k
         "blocks.jsonl",
         "mutes.jsonl",
         "reports.jsonl",
+        "history.jsonl",
+        "not_interested.jsonl",
     }
     (account,) = rows["account.json"]
     assert (account["username"], account["display_name"], account["bio"]) == ("Ann", "安", "b")

@@ -10,14 +10,17 @@ from typing import Any
 import pytest
 from django.test import Client
 from django.urls import URLPattern
+from django.utils import timezone
 from rest_framework.test import APIClient
 
 from accounts.actions import issue_token
 from accounts.models import User
+from discover import feedback
 from feedsite import urls
 from items import actions as items
 from items.models import Item, Status, Visibility
 from relations import actions as relations
+from seen import recent
 from tests.factories import ItemFactory, UserFactory
 
 pytestmark = pytest.mark.django_db
@@ -118,6 +121,8 @@ class Shows:
     method: str = "get"
     published_only: bool = False
     """Whether even its sender does not see here what is held for review or rejected."""
+    before: Callable[[World], None] = lambda world: None
+    """What everybody does first, so that there is something to show."""
     public_only: bool = False
     """Whether it shows nothing but what everybody may see."""
     body: dict[str, Any] | None = None
@@ -140,6 +145,21 @@ def is_sender(relation: str, kind: str) -> bool:
 def is_told(relation: str, kind: str) -> bool:
     """Notifications: whom the post names, but not whoever mutes its sender; and its sender, of the answer to it."""
     return relation == "sender" if kind == "answered" else relation not in {"anonymous", "muting", "sender"}
+
+
+def open_post(world: World) -> None:
+    """As if they had seen it, before it was hidden."""
+    for reader in world.readers.values():
+        recent.record(reader.pk, items=[world.post.pk], now=timezone.now())
+
+
+def dismiss_post(world: World) -> None:
+    for reader in world.readers.values():
+        feedback.not_interested(user=reader, item=world.post)
+
+
+def is_reader(relation: str, kind: str) -> bool:
+    return relation != "anonymous"
 
 
 API_ROUTES: dict[str, list[Shows]] = {
@@ -187,6 +207,7 @@ API_ROUTES: dict[str, list[Shows]] = {
         Shows(lambda world: "/search?q=%23ztag", ("post", "reply", "answered")),
         Shows(lambda world: "/search?q=from:sender", ("post", "reply")),
     ],
+    "me/history": [Shows(lambda world: "/me/history", ("post",), is_reader, before=open_post)],
     "tags/<str:tag>/items": [Shows(lambda world: "/tags/ztag/items", ("post", "reply", "answered"))],
 }
 """API routes that show items of others."""
@@ -211,6 +232,7 @@ API_WITHOUT = {
     "items": "what the caller publishes",
     "items/<str:item_id>/like": "204 or 404 (items/test_api.py)",
     "items/<str:item_id>/report": "204 or 404 (moderation/test_api.py)",
+    "items/<str:item_id>/not-interested": "204 or 404 (discover/test_feedback.py)",
 }
 """API routes that show none, and why not."""
 PAGES: dict[str, list[Shows]] = {
@@ -255,6 +277,8 @@ PAGES: dict[str, list[Shows]] = {
         Shows(lambda world: "/search?q=%23ztag", ("post", "reply", "answered")),
         Shows(lambda world: "/search?q=from:sender", ("post", "reply")),
     ],
+    "history": [Shows(lambda world: "/history", ("post",), is_reader, before=open_post)],
+    "unwanted": [Shows(lambda world: "/history/not-interested", ("post",), is_reader, before=dismiss_post)],
     "tag": [Shows(lambda world: "/tags/ztag", ("post", "reply", "answered"))],
 }
 """Pages that show items of others."""
@@ -269,6 +293,9 @@ PAGES_WITHOUT = {
     "settings": "",
     "like": "a footer or 404 (items/test_views.py)",
     "unlike": "the same",
+    "not-interested": "a line, or 404 (discover/test_feedback.py)",
+    "interested": "a card, or 404 (the same)",
+    "history-change": "what the history shows",
     "repost": "the same",
     "undo_repost": "the same",
     "settings-preferences": "",
@@ -331,6 +358,7 @@ def test_who_sees_what(world: World, settings: Any, side: str, visibility: Visib
     wrong = []
     for route, cases in (API_ROUTES if side == "api" else PAGES).items():
         for case in cases:
+            case.before(world)
             for relation in SEEN:
                 client: Any = api_client(world, relation) if side == "api" else page_client(world, relation)
                 prefix = "/api/v1" if side == "api" else ""
@@ -356,6 +384,7 @@ def test_what_the_suspended_said_is_nowhere(world: World, side: str) -> None:
     User.objects.filter(pk=world.sender.pk).update(is_active=False)
     for cases in (API_ROUTES if side == "api" else PAGES).values():
         for case in cases:
+            case.before(world)
             for relation in SEEN.keys() - {"sender"}:
                 client: Any = api_client(world, relation) if side == "api" else page_client(world, relation)
                 path = ("/api/v1" if side == "api" else "") + case.path(world)

@@ -234,6 +234,13 @@ def test_the_newest_unwanted_items_weaken_and_all_of_them_stay_out(reader: User)
     assert result.excluded == {"not_interested": 1}
 
 
+def test_what_is_deleted_weakens_nothing(reader: User) -> None:
+    item = tagged("#cats")
+    NotInterested.objects.create(user=reader, item=(gone := tagged("#cats", sender=item.sender)))
+    items.delete(item=gone)
+    assert scores(kept(reader, item)) == {item.pk: 1.0}
+
+
 def test_equal_scores_keep_the_order_of_recall(reader: User) -> None:
     those = ItemFactory.create_batch(6)
     mixed = [candidate(item, score) for item, score in zip(those, (3, 1, 2, 1, 3, 2), strict=True)]

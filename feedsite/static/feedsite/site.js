@@ -16,12 +16,25 @@ function say(text) {
 document.body.addEventListener("published", () => say(toast.dataset.published));
 document.body.addEventListener("held", () => say(toast.dataset.held));
 document.body.addEventListener("replied", () => say(toast.dataset.published));
-document.body.addEventListener("deleted", (event) => {
-  say(toast.dataset.deleted);
-  // The focus was on what is about to go: it moves on to a neighbour, not to the top of the page.
-  const item = event.target.closest("article");
+// The focus was on what is about to go: it moves on to a neighbour, not to the top of the page.
+function leave(item) {
   const neighbour = item && (item.nextElementSibling || item.previousElementSibling);
   if (neighbour) neighbour.focus({ preventScroll: true });
+}
+document.body.addEventListener("deleted", (event) => {
+  say(toast.dataset.deleted);
+  leave(event.target.closest("article"));
+});
+// What somebody had no interest in is back: the card in its place in a feed, or off the list of those.
+document.body.addEventListener("restored", (event) => {
+  const item = event.target.closest("article");
+  if (event.target.matches('[hx-swap="delete"]')) {
+    say(toast.dataset.restored);
+    leave(item);
+  } else if (item) {
+    const focus = () => document.getElementById(item.id).focus({ preventScroll: true });
+    document.body.addEventListener("htmx:afterSettle", focus, { once: true });
+  }
 });
 document.body.addEventListener("htmx:sendError", (event) => {
   if (!isPoll(event.detail.elt)) say(toast.dataset.offline);

@@ -1,0 +1,66 @@
+"""What discover adds to a user's own data: what they opened last, and what they do not want."""
+
+from collections.abc import Iterator
+from datetime import datetime
+
+import msgspec
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from accounts.export import ExportFile
+from accounts.models import User
+from feedsite.connections import id_array, stream
+from items.visibility import VISIBLE
+from seen import recent
+from seen.recent import Views
+
+VIEWED = f"""
+    SELECT i.id, s.username FROM items_item i JOIN accounts_user s ON s.id = i.sender_id
+    WHERE i.id = ANY(%(ids)s::bigint[]) AND {VISIBLE}
+"""  # noqa: S608 (constants)
+UNWANTED = f"""
+    SELECT i.id, s.username, n.created_at FROM discover_notinterested n
+    JOIN items_item i ON i.id = n.item_id JOIN accounts_user s ON s.id = i.sender_id
+    WHERE n.user_id = %(reader)s AND {VISIBLE} ORDER BY n.id
+"""  # noqa: S608
+
+
+class ViewRow(msgspec.Struct):
+    """A post that the user opened, or a reply that they saw below one."""
+
+    item_id: str
+    by: str
+    is_reply: bool
+    viewed_at: datetime
+
+
+class NotInterestedRow(msgspec.Struct):
+    item_id: str
+    by: str
+    since: datetime
+
+
+def files(reader: User) -> list[ExportFile]:
+    views = recent.views_of(reader.pk, now=timezone.now())
+    about = _("What you opened within the last days, as far as it is kept and you can still see it.")
+    if views is None:
+        about += " " + _("It could not be read just now.")
+    return [
+        ExportFile("history.jsonl", about, _views(reader, views) if views else ()),
+        ExportFile(
+            "not_interested.jsonl", _("What you are not interested in, as far as you can still see it."), _not(reader)
+        ),
+    ]
+
+
+def _views(reader: User, views: Views) -> Iterator[ViewRow]:
+    ids = id_array(view.item_id for view in [*views.items, *views.replies])
+    senders = dict(stream(VIEWED, {"ids": ids, "reader": reader.pk}))
+    for is_reply, those in ((False, views.items), (True, views.replies)):
+        for view in those:
+            if view.item_id in senders:
+                yield ViewRow(str(view.item_id), senders[view.item_id], is_reply, view.viewed_at)
+
+
+def _not(reader: User) -> Iterator[NotInterestedRow]:
+    return (NotInterestedRow(str(row[0]), row[1], row[2]) for row in stream(UNWANTED, {"reader": reader.pk}))

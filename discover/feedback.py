@@ -1,0 +1,43 @@
+"""The verbs by which readers say what they do not want to be recommended. Each is one statement."""
+
+from contextlib import suppress
+
+from django.db import transaction
+
+from accounts.models import User
+from discover.models import IssuedPage, NotInterested
+from feedsite.connections import FeedsUnavailableError, fetch
+from items.models import Item
+from seen import recent
+
+ADD = """
+    INSERT INTO discover_notinterested (user_id, item_id) VALUES (%(user)s, %(item)s)
+    ON CONFLICT DO NOTHING RETURNING id
+"""
+REMOVE = "DELETE FROM discover_notinterested WHERE user_id = %(user)s AND item_id = %(item)s RETURNING id"
+
+
+def not_interested(*, user: User, item: Item) -> bool:
+    """Keep an item, or of a repost its original, out of what is recommended to `user`, and show them less of its sender
+    and hashtags (discover.exclusions); True if it is new.
+    """
+    return bool(fetch(ADD, {"user": user.pk, "item": item.repost_of_id or item.pk}))
+
+
+def interested_again(*, user: User, item: Item) -> bool:
+    """Take that back; True if there was something to take back."""
+    return bool(fetch(REMOVE, {"user": user.pk, "item": item.repost_of_id or item.pk}))
+
+
+@transaction.atomic
+def forget_user(*, user: User, limit: int) -> int:
+    """Take away what a deleted account did not want and was issued, at most `limit` rows of each; how many. What it
+    viewed is forgotten too; where Redis does not answer, that is gone within a week.
+    """
+    with suppress(FeedsUnavailableError):
+        recent.clear(user.pk)
+    unwanted = NotInterested.objects.filter(user=user).order_by("pk").values("pk")[:limit]
+    issued = IssuedPage.objects.filter(user=user).order_by("pk").values("pk")[:limit]
+    return (
+        NotInterested.objects.filter(pk__in=unwanted).delete()[0] + IssuedPage.objects.filter(pk__in=issued).delete()[0]
+    )

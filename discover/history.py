@@ -1,0 +1,50 @@
+"""What a reader opened last and what they do not want, as far as they may still see it: what they are shown of
+themself.
+"""
+
+from datetime import datetime
+
+from accounts.models import User
+from feedsite.connections import fetch, id_array
+from feedsite.ids import MAX_ID
+from items.hydrate import COLUMNS, ITEMS, bodies
+from items.profile import ItemPage
+from items.visibility import VISIBLE
+from seen import recent
+from seen.recent import View
+
+VIEWED = f"""
+    SELECT {COLUMNS} FROM unnest(%(ids)s::bigint[]) WITH ORDINALITY AS viewed (id, place)
+    JOIN ({ITEMS}) ON i.id = viewed.id WHERE {VISIBLE} ORDER BY viewed.place LIMIT %(count)s
+"""  # noqa: S608 (constants)
+UNWANTED = f"""
+    SELECT {COLUMNS}, n.id FROM discover_notinterested n JOIN ({ITEMS}) ON i.id = n.item_id
+    WHERE n.user_id = %(reader)s AND n.id < %(below)s AND {VISIBLE} ORDER BY n.id DESC LIMIT %(count)s
+"""  # noqa: S608
+
+
+def viewed_page(reader: User, *, last_id: int | None = None, limit: int = 20, now: datetime) -> ItemPage | None:
+    """The posts that `reader` opened within the last 7 days before `last_id` (exclusive), the last opened first; None
+    if Redis does not say. `last_id` is the time of a view (`View.moment`); every item notes its own, `viewed_at`.
+    """
+    views = recent.views_of(reader.pk, now=now)
+    if views is None:
+        return None
+    before = [view for view in views.items if last_id is None or view.moment < last_id]
+    if not before:
+        return ItemPage([], None, has_more=False)
+    params = {"ids": id_array(view.item_id for view in before), "reader": reader.pk, "count": limit + 1}
+    rows = fetch(VIEWED, params)
+    by_item: dict[str, View] = {str(view.item_id): view for view in before}
+    items = bodies(rows[:limit], reader)
+    for item in items:
+        item.__dict__["viewed_at"] = by_item[item.id].viewed_at
+    return ItemPage(items, str(by_item[items[-1].id].moment) if items else None, len(rows) > limit)
+
+
+def unwanted_page(reader: User, *, last_id: int | None = None, limit: int = 20) -> ItemPage:
+    """What `reader` is not interested in before `last_id` (exclusive; of their saying so), the last said first."""
+    below = MAX_ID + 1 if last_id is None else last_id
+    rows = fetch(UNWANTED, {"reader": reader.pk, "below": below, "count": limit + 1})
+    shown = rows[:limit]
+    return ItemPage(bodies(shown, reader), str(shown[-1][-1]) if shown else None, len(rows) > limit)

@@ -1,0 +1,56 @@
+"""What readers opened last, and what they do not want, over HTTP."""
+
+from django.http import HttpResponse
+from django.utils import timezone
+from drf_spectacular.utils import extend_schema
+from rest_framework.request import Request
+
+from accounts.api import signed_in
+from discover import feedback
+from discover.history import viewed_page
+from feedsite.connections import FeedsUnavailableError
+from feedsite.openapi import PAGED
+from feedsite.rest import ApiView, FeedResponse, OutageError, limit, position
+from items.api import item_or_404
+from items.profile import ItemPage
+from seen import recent
+
+
+class HistoryView(ApiView):
+    @extend_schema(operation_id="list_history", parameters=PAGED, responses={200: ItemPage})
+    def get(self, request: Request) -> HttpResponse:
+        """The posts that the caller opened within the last 7 days, the last opened first; the newest few are kept.
+        `last_id` is a time here, not an item's id.
+        """
+        reader, last_id, count = signed_in(request), position(request), limit(request)
+        page = viewed_page(reader, last_id=last_id, limit=count, now=timezone.now())
+        if page is None:
+            raise OutageError
+        return FeedResponse(page)
+
+    @extend_schema(operation_id="clear_history", responses={204: None})
+    def delete(self, request: Request) -> HttpResponse:
+        """Forget what the caller opened."""
+        try:
+            recent.clear(signed_in(request).pk)
+        except FeedsUnavailableError as error:
+            raise OutageError from error
+        return HttpResponse(status=204)
+
+
+class NotInterestedView(ApiView):
+    @extend_schema(operation_id="not_interested", request=None, responses={204: None})
+    def put(self, request: Request, item_id: str) -> HttpResponse:
+        """Keep an item, or of a repost its original, out of what is recommended to the caller, and weaken what is like
+        it; again changes nothing.
+        """
+        user = signed_in(request)
+        feedback.not_interested(user=user, item=item_or_404(item_id, user))
+        return HttpResponse(status=204)
+
+    @extend_schema(operation_id="interested_again", responses={204: None})
+    def delete(self, request: Request, item_id: str) -> HttpResponse:
+        """Take that back; again changes nothing."""
+        user = signed_in(request)
+        feedback.interested_again(user=user, item=item_or_404(item_id, user))
+        return HttpResponse(status=204)

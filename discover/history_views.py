@@ -1,0 +1,124 @@
+"""The pages of what readers opened last and of what they do not want, and the buttons for both."""
+
+from collections.abc import Callable
+from typing import Any
+
+from django.conf import settings
+from django.contrib import messages
+from django.http import HttpResponse
+from django.shortcuts import redirect
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_POST, require_safe
+from django_htmx.http import trigger_client_event
+
+from accounts.access import signed_in
+from accounts.actions import edit_preferences
+from accounts.models import User
+from discover import feedback
+from discover.history import unwanted_page, viewed_page
+from feedsite.connections import FeedsUnavailableError
+from feedsite.pages import PageRequest, limited, next_page, position, show, wants_part
+from items.hydrate import hydrate
+from items.views import item_or_404
+from seen import recent
+
+
+def _pause(reader: User) -> str:
+    edit_preferences(user=reader, keeps_history=False)
+    return _("Paused. What you open from now on is not kept.")
+
+
+def _resume(reader: User) -> str:
+    edit_preferences(user=reader, keeps_history=True)
+    return _("What you open from now on is kept again.")
+
+
+def _clear(reader: User) -> str:
+    recent.clear(reader.pk)
+    return _("Cleared.")
+
+
+VERBS: dict[str, Callable[[User], str]] = {"pause": _pause, "resume": _resume, "clear": _clear}
+"""What one does with one's history; each returns what to say when it is done."""
+
+
+@require_safe
+@signed_in
+def history(request: PageRequest, reader: User) -> HttpResponse:
+    """What the reader opened last, and whether that is remembered."""
+    last_id = position(request)
+    context = _viewed(reader, last_id)
+    return show(request, "discover/history.html", context, part="discover/_more_history.html")
+
+
+def _viewed(reader: User, last_id: int | None = None) -> dict[str, Any]:
+    return {
+        "page": viewed_page(reader, last_id=last_id, now=timezone.now()),
+        "is_first": last_id is None,
+        "tab": "viewed",
+        "note": "discover/_viewed_at.html",
+        "kept": settings.RECENT_VIEWS,
+    }
+
+
+@require_safe
+@signed_in
+def unwanted(request: PageRequest, reader: User) -> HttpResponse:
+    """What the reader is not interested in."""
+    last_id = position(request)
+    context = {
+        "page": unwanted_page(reader, last_id=last_id),
+        "is_first": last_id is None,
+        "tab": "unwanted",
+        "note": "discover/_unwanted_since.html",
+    }
+    return show(request, "discover/unwanted.html", context, part="discover/_more_history.html")
+
+
+@require_POST
+@signed_in
+@limited("write")
+def change(request: PageRequest, reader: User, verb: str) -> HttpResponse:
+    """Pause, resume or clear the history; again changes nothing."""
+    problem = ""
+    try:
+        said = VERBS[verb](reader)
+    except FeedsUnavailableError:
+        said, problem = "", _("That did not work. Try again in a moment.")
+    if wants_part(request):
+        return show(request, "discover/_history.html", _viewed(reader) | {"said": said, "problem": problem})
+    if problem:
+        messages.error(request, problem)
+    else:
+        messages.success(request, said)
+    return redirect("history")
+
+
+# --- Not interested --------------------------------------------------------------------------------------
+@require_POST
+@signed_in
+@limited("write")
+def not_interested(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
+    """Do not want an item; again changes nothing. In the page a line that undoes it takes the card's place."""
+    item = item_or_404(item_id, reader)
+    feedback.not_interested(user=reader, item=item)
+    if wants_part(request):
+        return show(request, "discover/_dismissed.html", {"item_id": item.pk})
+    messages.success(request, _("You will see less like this."))
+    return redirect(next_page(request) or "unwanted")
+
+
+@require_POST
+@signed_in
+@limited("write")
+def interested(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
+    """Take that back; again changes nothing. In the page the card comes back."""
+    item = item_or_404(item_id, reader)
+    feedback.interested_again(user=reader, item=item)
+    if wants_part(request):
+        card = hydrate([item.pk], reader)[0]
+        context: dict[str, Any] = {"item": card, "discovering": True}
+        return trigger_client_event(show(request, "items/_item.html", context), "restored")
+    messages.success(request, _("It may be recommended again, and so may others like it."))
+    return redirect(next_page(request) or "unwanted")

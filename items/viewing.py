@@ -1,0 +1,24 @@
+"""That somebody opens an item: told to the rooms above once the answer is made."""
+
+from collections.abc import Sequence
+
+from django.contrib.auth.models import AnonymousUser
+from django.http import HttpRequest
+
+from accounts.models import User
+from items.hydrate import ItemBody
+from items.models import Item
+from items.signals import item_viewed
+
+
+def tell_viewed(
+    request: HttpRequest, item: ItemBody, reader: User | AnonymousUser, *, replies: Sequence[ItemBody] = ()
+) -> None:
+    """Tell that `reader` opened `item`, of a repost its original, if somebody looks at it: not where only the head of
+    the answer is asked for, nor where a browser fetches ahead. Strangers are nobody, and one's own items one knows.
+    """
+    seen = item.shown
+    is_ahead = "prefetch" in request.headers.get("Sec-Purpose", "")
+    if request.method != "GET" or is_ahead or not isinstance(reader, User) or seen.sender.id == str(reader.pk):
+        return
+    item_viewed.send_robust(sender=Item, reader=reader, item=seen, replies=list(replies))
