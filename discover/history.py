@@ -5,6 +5,7 @@ themself.
 from datetime import datetime
 
 from accounts.models import User
+from discover import reasons
 from feedsite.connections import fetch, id_array
 from feedsite.ids import MAX_ID
 from items.hydrate import COLUMNS, ITEMS, bodies
@@ -21,6 +22,11 @@ UNWANTED = f"""
     SELECT {COLUMNS}, n.id FROM discover_notinterested n JOIN ({ITEMS}) ON i.id = n.item_id
     WHERE n.user_id = %(reader)s AND n.id < %(below)s AND {VISIBLE} ORDER BY n.id DESC LIMIT %(count)s
 """  # noqa: S608
+
+WHY = """
+    SELECT p.reasons[array_position(p.item_ids, %(item)s::bigint)] FROM discover_issuedpage p
+    WHERE p.user_id = %(reader)s AND p.item_ids @> ARRAY[%(item)s::bigint] ORDER BY p.issued_at DESC LIMIT 1
+"""
 
 
 def viewed_page(reader: User, *, last_id: int | None = None, limit: int = 20, now: datetime) -> ItemPage | None:
@@ -48,3 +54,9 @@ def unwanted_page(reader: User, *, last_id: int | None = None, limit: int = 20) 
     rows = fetch(UNWANTED, {"reader": reader.pk, "below": below, "count": limit + 1})
     shown = rows[:limit]
     return ItemPage(bodies(shown, reader), str(shown[-1][-1]) if shown else None, len(rows) > limit)
+
+
+def why(reader: User, item_id: int) -> str | None:
+    """Why an item was recommended to `reader` within the last day, in words; None if it was not."""
+    rows = fetch(WHY, {"reader": reader.pk, "item": item_id})
+    return reasons.words(rows[0][0]) if rows else None

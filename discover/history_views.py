@@ -16,7 +16,7 @@ from accounts.access import signed_in
 from accounts.actions import edit_preferences
 from accounts.models import User
 from discover import feedback
-from discover.history import unwanted_page, viewed_page
+from discover.history import unwanted_page, viewed_page, why
 from feedsite.connections import FeedsUnavailableError
 from feedsite.pages import PageRequest, limited, next_page, position, show, wants_part
 from items.hydrate import hydrate
@@ -118,7 +118,8 @@ def interested(request: PageRequest, reader: User, item_id: int) -> HttpResponse
     feedback.interested_again(user=reader, item=item)
     if wants_part(request):
         card = hydrate([item.pk], reader)[0]
-        context: dict[str, Any] = {"item": card, "discovering": True}
-        return trigger_client_event(show(request, "items/_item.html", context), "restored")
+        card.reason = why(reader, item.pk)
+        part = show(request, "items/_item.html", {"item": card, "discovering": True})
+        return trigger_client_event(part, "restored")
     messages.success(request, _("It may be recommended again, and so may others like it."))
     return redirect(next_page(request) or "unwanted")

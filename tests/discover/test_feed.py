@@ -12,7 +12,7 @@ from django.conf import settings
 from django.utils import timezone
 
 from accounts.models import User
-from discover import feed
+from discover import feed, feedback
 from discover.feed import FeedPage, load_more, refresh
 from discover.impressions import forget_issued_pages, record_issued_pages
 from discover.models import IssuedPage
@@ -152,6 +152,17 @@ def test_what_was_hidden_meanwhile_is_not_shown(reader: User, publish: Publish) 
     by_id[made[6]].sender.save()
     assert shown(load_more(reader, limit=4)) == made[7:11]
     assert shown(load_more(reader, limit=4)) == made[11:]
+
+
+def test_what_the_reader_does_not_want_meanwhile_is_not_shown(reader: User, publish: Publish) -> None:
+    made = publish(6)
+    assert shown(refresh(reader, limit=2, request_id="first")) == made[:2]
+    for item_id in (made[0], made[3]):
+        feedback.not_interested(user=reader, item=Item.objects.get(pk=item_id))
+    assert shown(load_more(reader, limit=2)) == [made[2], made[4]]
+    assert shown(refresh(reader, limit=2, request_id="first")) == [made[1]]
+    feedback.interested_again(user=reader, item=Item.objects.get(pk=made[0]))
+    assert shown(refresh(reader, limit=2, request_id="first")) == made[:2]
 
 
 def test_where_all_that_was_cached_is_hidden_it_is_refreshed(reader: User, publish: Publish) -> None:

@@ -175,6 +175,16 @@ def test_a_line_takes_the_place_of_the_card_and_the_card_comes_back(page: Client
     assert unwanted(ann) == []
 
 
+def test_the_card_comes_back_with_why_it_was_recommended(page: Client, ann: User) -> None:
+    other, item = ItemFactory(), ItemFactory()
+    for user, codes in ((UserFactory(), ["liked", "liked"]), (ann, ["popular", "fresh"])):
+        IssuedPage.objects.create(user=user, item_ids=[other.pk, item.pk], reasons=codes, has_more=False, issued_at=NOW)
+    response = page.post(f"/items/{item.pk}/interested", **HTMX)
+    assert response.context["item"].reason == "Among the newest"
+    never = page.post(f"/items/{ItemFactory().pk}/interested", **HTMX)
+    assert never.context["item"].reason is None
+
+
 def test_without_javascript_one_comes_back_with_a_message(page: Client, ann: User) -> None:
     item: Item = ItemFactory()
     response = page.post(f"/items/{item.pk}/not-interested", {"next": f"/items/{item.pk}"}, follow=True)
