@@ -10,15 +10,14 @@ from django.conf import settings
 
 from accounts.models import User
 from discover.exclusions import exclude
-from discover.postgres import PostgresRecall
-from discover.recall import Candidate, Recall
+from discover.recall import Candidate
+from discover.recallers import recall
 from feedsite import metrics
 from feedsite.connections import FeedsUnavailableError
 from seen import impressions
 
 logger = logging.getLogger(__name__)
 
-postgres: Recall = PostgresRecall()
 DEEPER = 4
 """How many times as many candidates are asked for where too few of them were left."""
 
@@ -38,7 +37,7 @@ def clean(reader: User, *, wanted: int, now: datetime) -> Clean:
     """
     count = settings.RECALL_COUNT
     while True:
-        found = _recalled(reader, count, now)
+        found = recall(reader, count=count, now=now)
         kept = exclude(reader, found, now=now)
         excluded = Counter(kept.excluded)
         candidates, is_known = _unseen(reader, kept.candidates, now)
@@ -49,13 +48,6 @@ def clean(reader: User, *, wanted: int, now: datetime) -> Clean:
         count = deeper
     _report(reader, len(found), excluded, len(candidates))
     return Clean(candidates, is_known and kept.views_known)
-
-
-def _recalled(reader: User, count: int, now: datetime) -> list[Candidate]:
-    with metrics.discover_recall_seconds.labels("postgres").time():
-        found = postgres.candidates(reader, count=count, now=now)
-    metrics.discover_recalled.labels("postgres").inc(len(found))
-    return found
 
 
 def _unseen(reader: User, candidates: list[Candidate], now: datetime) -> tuple[list[Candidate], bool]:

@@ -85,3 +85,29 @@ class PopularItem(models.Model):
 
     def __str__(self) -> str:
         return f"{self.item_id}: {self.popularity:.1f}"
+
+
+class SearchIndex(models.Model):
+    """What we know of an index in OpenSearch. Its row is locked while something is written to the index: writers take
+    turns, and what is read last is written last.
+    """
+
+    name = models.CharField(max_length=200, primary_key=True)
+    position = models.BigIntegerField(help_text="The items from this id on have been loaded into it; 0: all.")
+    version = models.BigIntegerField(default=0, help_text="Of the last documents written; it only grows.")
+
+    def __str__(self) -> str:
+        return f"{self.name} from {self.position}"
+
+
+class ItemChange(models.Model):
+    """An item that OpenSearch does not know as it is now: the queue of what is to be written, and its record.
+
+    Written in the transaction of the change, only where there is an OpenSearch. An item may stand here more than once:
+    a row that a writer has read may be gone before another change commits.
+    """
+
+    item = models.ForeignKey(Item, on_delete=models.DO_NOTHING, related_name="+", db_index=False, db_constraint=False)
+
+    def __str__(self) -> str:
+        return f"change of {self.item_id}"

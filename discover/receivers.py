@@ -8,10 +8,18 @@ from django.utils import timezone
 from accounts.export import ExportFile
 from accounts.models import User
 from accounts.signals import account_purged, export_requested
-from discover import export, feedback, refreshing
+from discover import export, feedback, indexing, refreshing
 from items.hydrate import ItemBody
 from items.models import Item
-from items.signals import data_loaded, demo_made, item_viewed
+from items.signals import (
+    counts_folded,
+    data_loaded,
+    demo_made,
+    item_edited,
+    item_published,
+    item_viewed,
+    item_withdrawn,
+)
 from seen import recent
 
 
@@ -21,6 +29,7 @@ def know_the_new(sender: object, **kwargs: Any) -> None:
     now = timezone.now()
     refreshing.refresh_words(now=now)
     refreshing.refresh_popular(now=now)
+    indexing.load_again()
 
 
 @receiver(item_viewed)
@@ -45,3 +54,16 @@ def forget_user(sender: type[User], user: User, limit: int, **kwargs: Any) -> in
 @receiver(export_requested)
 def export_history(sender: type[User], reader: User, **kwargs: Any) -> list[ExportFile]:
     return export.files(reader)
+
+
+@receiver([item_published, item_edited, item_withdrawn])
+def note_change(sender: type[Item], item: Item, **kwargs: Any) -> None:
+    """Inside the transaction of the change. Replies and reposts are not recommended."""
+    if item.reply_to_id is None and item.repost_of_id is None:
+        indexing.note([item.pk])
+
+
+@receiver(counts_folded)
+def note_popularity(sender: type[Item], item_ids: list[int], **kwargs: Any) -> None:
+    """Inside the transaction of the fold."""
+    indexing.note(item_ids)

@@ -3,7 +3,7 @@
 from celery import shared_task
 from django.utils import timezone
 
-from discover import impressions, refreshing
+from discover import impressions, indexing, refreshing
 
 
 @shared_task(name="discover.record_impressions")
@@ -26,3 +26,9 @@ def refresh_words() -> None:
 def refresh_popular() -> None:
     """Which items are popular."""
     refreshing.refresh_popular(now=timezone.now())
+
+
+@shared_task(name="discover.index")
+def index() -> None:
+    """Tell OpenSearch, where there is one, what changed."""
+    indexing.work()

@@ -157,6 +157,7 @@ CELERY_BEAT_SCHEDULE = {
         ("check impressions", "seen.check_impressions", 300.0),
         ("record impressions", "discover.record_impressions", 2.0),
         ("forget issued pages", "discover.forget_issued_pages", 3600.0),
+        ("tell OpenSearch", "discover.index", 2.0),
     )
 }
 
@@ -236,6 +237,10 @@ CANDIDATES_TTL = timedelta(minutes=env.int("FEEDSITE_CANDIDATES_MINUTES", defaul
 DISCOVER_SCALE_DAYS = env.float("FEEDSITE_DISCOVER_SCALE_DAYS", default=14)
 DISCOVER_OFFSET_DAYS = env.float("FEEDSITE_DISCOVER_OFFSET_DAYS", default=1)
 DISCOVER_DECAY = env.float("FEEDSITE_DISCOVER_DECAY", default=0.5)
+# https://user:password@host:9200/name where OpenSearch recalls; PostgreSQL does without, and whenever it fails.
+OPENSEARCH_URL = env("FEEDSITE_OPENSEARCH_URL", default="")
+# How long a refresh waits for it, in seconds.
+OPENSEARCH_TIMEOUT = env.float("FEEDSITE_OPENSEARCH_TIMEOUT", default=0.5)
 # Items of one sender in a page.
 SENDER_CAP = env.int("FEEDSITE_DISCOVER_SENDER_CAP", default=2)
 # The Bloom filters of what readers were shown (seen/impressions.py): BF.* (module), bitmap, or what the server has.

@@ -18,6 +18,7 @@ from feedsite.connections import fetch
 from items.models import CountChange, IdempotencyKey, Item, ItemType, Status, Visibility
 from items.search import index
 from items.signals import (
+    counts_folded,
     item_edited,
     item_held,
     item_liked,
@@ -369,9 +370,13 @@ def count_changes(item: Item, sign: int) -> list[CountChange]:
     return changes
 
 
+@transaction.atomic
 def fold_counts() -> int:
     """Add the staged changes to the counts of their items; how many items."""
-    return len(fetch(FOLD))
+    item_ids = [row[0] for row in fetch(FOLD)]
+    if item_ids:
+        counts_folded.send(sender=Item, item_ids=item_ids)
+    return len(item_ids)
 
 
 def forget_idempotency_keys() -> int:

@@ -21,6 +21,8 @@ item_unliked = Signal()
 # a receiver fails at is logged and not the reader's trouble. Arguments: reader (User), item (ItemBody, by somebody
 # else), replies (list[ItemBody]: those that the page shows below it, in their order).
 item_viewed = Signal()
+# Staged likes, replies and reposts were added to the counts. Arguments: item_ids (list[int]).
+counts_folded = Signal()
 # A made-up community was written past the verbs (manage.py demo). Arguments: items, likes, follows (lists).
 demo_made = Signal()
 # A data set was brought in past the verbs (manage.py load), and has been committed. No arguments.

@@ -1,15 +1,18 @@
 """A reader of the recommended feed, and what there is to recommend."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
+from typing import Any
 
 import pytest
 
 from accounts.models import User
-from discover import candidates
+from discover import opensearch as recall_from_opensearch
+from discover import recallers
 from discover.recall import Candidate
 from items.models import Item
 from tests.factories import ItemFactory, UserFactory
+from tests.opensearch import OpenSearch
 
 Publish = Callable[..., list[int]]
 
@@ -46,9 +49,24 @@ class NewestFirst:
 @pytest.fixture
 def newest_first(monkeypatch: pytest.MonkeyPatch) -> NewestFirst:
     recall = NewestFirst()
-    monkeypatch.setattr(candidates, "postgres", recall)
+    monkeypatch.setattr(recallers, "postgres", recall)
     return recall
 
 
 def ids(items: Sequence[object]) -> list[int]:
     return [int(item.id) for item in items]  # type: ignore[attr-defined]
+
+
+@pytest.fixture
+def opensearch(settings: Any) -> Iterator[OpenSearch]:
+    """The site has an OpenSearch, which must not have refused anything when the test ends."""
+    engine = OpenSearch()
+    settings.OPENSEARCH_URL = engine.url
+    settings.OPENSEARCH_TIMEOUT = 10  # the stand-in computes in Python
+    recall_from_opensearch.server.cache_clear()
+    recall_from_opensearch.breaker.reset()
+    yield engine
+    recall_from_opensearch.server.cache_clear()
+    recall_from_opensearch.breaker.reset()
+    engine.close()
+    assert [(error.kind, error.why) for error in engine.refused] == []

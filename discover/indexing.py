@@ -1,0 +1,236 @@
+"""What OpenSearch is told of items: everything once, then what changes.
+
+PostgreSQL keeps the queue (`ItemChange`), written in the transaction of the change, and how far the first load has come
+(`SearchIndex`); a periodic task works them off. So publishing neither waits for OpenSearch nor for the broker, and
+nothing is lost while either is down.
+
+Writers take turns by the lock of the SearchIndex row: each reads items as they are, writes them as they are read, and
+forgets what was queued. Every turn's documents have a higher version (`version_type=external`), so that a request which
+arrives after it was given up, and after others, does no harm.
+"""
+
+import gzip
+import json
+import logging
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import timedelta
+from typing import Any
+
+import msgspec
+from django.conf import settings
+from django.db import connection, transaction
+
+from discover.models import SearchIndex
+from discover.opensearch import MAPPINGS, OpenSearchError, server, written
+from discover.postgres import PUBLIC
+from feedsite import ids, metrics
+from feedsite.connections import fetch, id_array
+
+logger = logging.getLogger(__name__)
+
+PATIENCE = 10.0
+"""Seconds that a bulk request may take."""
+PART = 1_000
+"""Items of one turn."""
+BODY_BYTES = 8_000_000
+SLICE = timedelta(seconds=5)
+"""How long the periodic task works at a time."""
+
+QUEUE = "INSERT INTO discover_itemchange (item_id) SELECT unnest(%(items)s::bigint[])"
+CHANGES = f"SELECT id, item_id FROM discover_itemchange ORDER BY id LIMIT {PART}"  # noqa: S608 (constants)
+FORGET = "DELETE FROM discover_itemchange WHERE id = ANY(%(rows)s::bigint[]) RETURNING id"
+NEXT = f"""
+    SELECT i.id FROM items_item i WHERE {PUBLIC.format(item="i")} AND i.id < %(position)s
+    ORDER BY i.id DESC LIMIT {PART}
+"""  # noqa: S608
+# A sender of NULL: an item that is not to be found.
+DOCUMENTS = f"""
+    SELECT asked.id, i.sender_id, ARRAY(SELECT tag FROM items_itemtag t WHERE t.item_id = i.id ORDER BY tag),
+        ARRAY(SELECT lexeme FROM items_itemdocument d, unnest(tsvector_to_array(d.document)) AS lexeme
+            WHERE d.item_id = i.id AND length(lexeme) > 1 AND lexeme !~ '^[0-9]+$'),
+        greatest(coalesce(c.likes + 2 * (c.replies + c.reposts), 0), 0)
+    FROM unnest(%(items)s::bigint[]) AS asked (id)
+    LEFT JOIN items_item i ON i.id = asked.id AND {PUBLIC.format(item="i")}
+    LEFT JOIN items_itemcounts c ON c.item_id = i.id
+"""  # noqa: S608
+
+
+# --- What is to be written -------------------------------------------------------------------------------
+def note(item_ids: Iterable[int]) -> None:
+    """Queue items, in the transaction that changes them."""
+    if settings.OPENSEARCH_URL:
+        with connection.cursor() as cursor:
+            cursor.execute(QUEUE, {"items": id_array(item_ids)})
+
+
+def load_again() -> None:
+    """Much was written past the verbs: everything is loaded again, by the periodic task."""
+    if settings.OPENSEARCH_URL:
+        SearchIndex.objects.filter(name=server().name).update(position=ids.MAX_ID + 1)
+
+
+# --- Writing ---------------------------------------------------------------------------------------------
+def create(*, anew: bool = False) -> None:
+    """Make the index, if it is not there; `anew`: also if it is. Raises OpenSearchError."""
+    there = server()
+    if anew:
+        try:
+            there.ask("DELETE", f"/{there.index}", patience=PATIENCE)
+        except OpenSearchError as error:
+            if error.status != 404:
+                raise
+    body = {"mappings": MAPPINGS, "aliases": {there.name: {}}}
+    try:
+        there.ask("PUT", f"/{there.index}", json.dumps(body).encode(), patience=PATIENCE)
+    except OpenSearchError as error:
+        if error.kind != "resource_already_exists_exception":
+            raise
+        SearchIndex.objects.get_or_create(name=there.name, defaults={"position": ids.MAX_ID + 1})
+    else:
+        SearchIndex.objects.update_or_create(name=there.name, defaults={"position": ids.MAX_ID + 1})
+
+
+def work() -> None:
+    """Periodic: create the index, write what changed, and load what was not loaded yet, for at most `SLICE`.
+
+    An OpenSearch that does not answer is logged; the next call goes on.
+    """
+    if not settings.OPENSEARCH_URL:
+        return
+    until = time.monotonic() + SLICE.total_seconds()
+    try:
+        if not SearchIndex.objects.filter(name=server().name).exists():
+            create()
+        while (write_changes() or load_part()) and time.monotonic() < until:
+            pass
+    except OpenSearchError as error:
+        metrics.opensearch_failures.labels("index").inc()
+        logger.warning("OpenSearch was not told of items: %s", error)
+        if error.kind == "index_not_found_exception":  # somebody deleted it
+            SearchIndex.objects.filter(name=server().name).delete()
+
+
+def write_changes() -> int:
+    """Write some of the items that changed; how many, 0 also while somebody else writes. Raises OpenSearchError."""
+    with transaction.atomic():
+        index = _turn(skip=True)
+        rows = fetch(CHANGES) if index else []
+        if index is None or not rows:
+            return 0
+        _write(index, sorted({item_id for _, item_id in rows}))
+        fetch(FORGET, {"rows": id_array(row_id for row_id, _ in rows)})
+        return len(rows)
+
+
+def load_part(*, wait: bool = False) -> int:
+    """Load the newest items that were not loaded yet; how many, 0 when all are, or (unless `wait`) while somebody else
+    writes. Raises OpenSearchError.
+    """
+    with transaction.atomic():
+        index = _turn(skip=not wait)
+        if index is None or not index.position:
+            return 0
+        item_ids = [row[0] for row in fetch(NEXT, {"position": index.position})]
+        if item_ids:
+            _write(index, item_ids)
+        # What is published from now on below this position is queued.
+        index.position = item_ids[-1] if len(item_ids) == PART else 0
+        index.save(update_fields=["position"])
+        return len(item_ids)
+
+
+def left() -> int:
+    """How many items are still to be loaded."""
+    index = SearchIndex.objects.get(name=server().name)
+    count = f"SELECT count(*) FROM items_item i WHERE {PUBLIC.format(item='i')} AND i.id < %(position)s"  # noqa: S608
+    return int(fetch(count, {"position": index.position})[0][0])
+
+
+def _turn(*, skip: bool) -> SearchIndex | None:
+    """The index, locked: what is read from now on is at least as new as what anybody has written before."""
+    return SearchIndex.objects.select_for_update(skip_locked=skip).filter(name=server().name).first()
+
+
+def _write(index: SearchIndex, item_ids: Sequence[int]) -> None:
+    """Tell OpenSearch how these items are now. Raises OpenSearchError, also where it took only some."""
+    # The clock, so that a database that was restored from yesterday's backup does not begin with yesterday's versions.
+    index.version = max(index.version + 1, time.time_ns() // 1000)
+    index.save(update_fields=["version"])
+    rows = fetch(DOCUMENTS, {"items": id_array(item_ids)})
+    path = f"/{server().name}/_bulk?require_alias=true"
+    for lines in _bodies(_action(index.version, *row) for row in rows):
+        body = gzip.compress(lines, compresslevel=1)
+        _check(server().ask("POST", path, body, patience=PATIENCE, kind="application/x-ndjson", encoding="gzip"))
+
+
+def _action(
+    version: int, item_id: int, sender_id: int | None, tags: list[str], words: list[str], popularity: int
+) -> bytes:
+    """The lines of a bulk request for one item."""
+    about = {"_id": str(item_id), "version": version, "version_type": "external"}
+    if sender_id is None:
+        return _line({"delete": about})
+    document = {
+        "item": item_id,
+        "sender": str(sender_id),
+        "created_at": written(ids.moment(item_id)),
+        "tags": tags,
+        "words": words,
+        "popularity": popularity,
+    }
+    return _line({"index": about}) + _line(document)
+
+
+def _line(value: dict[str, Any]) -> bytes:
+    return msgspec.json.encode(value) + b"\n"
+
+
+def _bodies(actions: Iterable[bytes]) -> Iterator[bytes]:
+    """Actions in bodies of no more than `BODY_BYTES`, or a single one."""
+    body = bytearray()
+    for action in actions:
+        if body and len(body) + len(action) > BODY_BYTES:
+            yield bytes(body)
+            body.clear()
+        body += action
+    if body:
+        yield bytes(body)
+
+
+class _Cause(msgspec.Struct):
+    type: str
+
+
+class _Done(msgspec.Struct):
+    status: int
+    id: str | None = msgspec.field(default=None, name="_id")
+    error: _Cause | None = None
+
+
+class _Answer(msgspec.Struct):
+    errors: bool
+    items: list[dict[str, _Done]]
+
+
+_decoder = msgspec.json.Decoder(_Answer)
+
+
+def _check(answer: bytes) -> None:
+    """Raise OpenSearchError if something of a bulk request is to be tried again.
+
+    A document that is refused for what it is would be refused for ever: it is logged and left out.
+    """
+    try:
+        bulk = _decoder.decode(answer)
+    except msgspec.MsgspecError as error:
+        raise OpenSearchError(f"its answer to a bulk request is none: {error}") from error
+    if not bulk.errors:
+        return
+    for done in (done for item in bulk.items for done in item.values() if done.error):
+        kind = done.error.type if done.error else ""
+        if done.status == 409:  # it has a newer one
+            continue
+        if done.status != 400:
+            raise OpenSearchError(f"it did not take item {done.id}: {done.status} {kind}", done.status, kind)
+        logger.error("OpenSearch refuses item %s: %s", done.id, kind)

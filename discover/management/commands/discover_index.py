@@ -1,0 +1,34 @@
+"""`manage.py discover_index`: make the index in OpenSearch and load all public posts into it."""
+
+from argparse import ArgumentParser
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError
+from tqdm import tqdm
+
+from discover import indexing
+from discover.opensearch import OpenSearchError
+
+
+class Command(BaseCommand):
+    help = "Load OpenSearch with all public posts, newest first. Stopped, it goes on where it was when it is run again."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--anew", action="store_true", help="Delete the index first.")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        if not settings.OPENSEARCH_URL:
+            raise CommandError("There is no OpenSearch: FEEDSITE_OPENSEARCH_URL is not set.")
+        try:
+            indexing.create(anew=options["anew"])
+            with tqdm(total=indexing.left(), unit="item", disable=options["verbosity"] == 0) as bar:
+                while count := indexing.load_part(wait=True):
+                    bar.update(count)
+                while indexing.write_changes():
+                    pass
+        except OpenSearchError as error:
+            raise CommandError(f"OpenSearch: {error}.") from error
+        except KeyboardInterrupt:
+            raise CommandError("Stopped; run it again to go on.", returncode=130) from None
+        self.stdout.write(f"{bar.n:,} items.")

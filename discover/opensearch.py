@@ -1,0 +1,346 @@
+"""Recall from OpenSearch (FEEDSITE_OPENSEARCH_URL): the interests of a reader as a query, scored by the server.
+
+Relevance is the sum of what matches, each interest with its weight (constant_score in a bool query), and of the item's
+popularity (field_value_factor, log1p); it is multiplied by the Gaussian decay of the item's age (gauss). The formats
+are those that OpenSearch publishes (docs.opensearch.org: Query DSL, Search API); tests/opensearch.py checks every
+request against them.
+
+The server is a hint like Redis: what it does not answer within `OPENSEARCH_TIMEOUT`, PostgreSQL is asked instead
+(discover.recallers), and what it answers is verified before it is shown.
+"""
+
+import json
+import logging
+import math
+import re
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from functools import cache
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+import msgspec
+import urllib3
+from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
+
+from accounts.models import User
+from discover.interests import Interests, interests_of
+from discover.models import SearchIndex
+from discover.postgres import BASE, CAP_SHARE, LEAST_CAP, WEIGHTS, decay_rate
+from discover.recall import Candidate, RecallUnavailableError
+from feedsite import ids, metrics
+from feedsite.connections import Breaker
+
+logger = logging.getLogger(__name__)
+
+MOST = 10_000
+"""The most that one search may ask for (index.max_result_window)."""
+ANSWER_BYTES = 64_000_000
+CONNECTIONS = 16
+
+LIKED_STEPS = 10
+"""Items that people alike liked are asked for in groups of about the same weight, a clause each."""
+POPULARITY_FULL = 4.0
+"""The decimal logarithm of the popularity that counts in full: 10,000."""
+FOLLOWED = 0.001
+"""What the relevance of followed senders is multiplied with; they come last besides."""
+
+MAPPINGS = {
+    "dynamic": False,
+    "properties": {
+        "item": {"type": "long"},
+        "sender": {"type": "keyword"},
+        "created_at": {"type": "date", "format": "strict_date_time"},
+        "tags": {"type": "keyword"},
+        # items.words has cut them: no analyzer, and none that could cut differently when it is asked.
+        "words": {"type": "keyword", "doc_values": False},
+        "popularity": {"type": "integer"},
+    },
+}
+"""An item as the index keeps it; its document's id is the item's."""
+
+
+class OpenSearchError(Exception):
+    """OpenSearch did not do what it was asked. `status` is that of its answer, 0 if it gave none."""
+
+    def __init__(self, message: str, status: int = 0, kind: str = "") -> None:
+        super().__init__(message)
+        self.status = status
+        self.kind = kind
+
+
+# --- The server ------------------------------------------------------------------------------------------
+class Server:
+    """OpenSearch at `https://user:password@host:9200/name`: `name` is an alias, of the index `name-1`.
+
+    An alias, because a bulk request may insist on one (require_alias): to an index that is gone it would make one
+    without our mapping. Raises ImproperlyConfigured.
+    """
+
+    def __init__(self, url: str) -> None:
+        parts = urlsplit(url)
+        self.name = parts.path.strip("/")
+        if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
+            raise ImproperlyConfigured("FEEDSITE_OPENSEARCH_URL is not like https://user:password@host:9200/name.")
+        if not re.fullmatch(r"[a-z0-9][a-z0-9._-]{0,199}", self.name):
+            raise ImproperlyConfigured("FEEDSITE_OPENSEARCH_URL must end in a name of small letters, digits, . _ or -.")
+        self.index = f"{self.name}-1"
+        self.headers = {"Accept": "application/json", "Accept-Encoding": "gzip"}
+        if parts.username:
+            user, password = unquote(parts.username), unquote(parts.password or "")
+            self.headers |= urllib3.make_headers(basic_auth=f"{user}:{password}")
+        origin = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
+        self._pool = urllib3.connection_from_url(origin, maxsize=CONNECTIONS)
+
+    def ask(
+        self,
+        method: str,
+        path: str,
+        body: bytes = b"",
+        *,
+        patience: float,
+        kind: str = "application/json",
+        encoding: str = "identity",
+    ) -> bytes:
+        """The body of the answer, within `patience` seconds. Raises OpenSearchError."""
+        until = time.monotonic() + patience
+        headers = self.headers | ({"Content-Type": kind} if body else {})
+        if encoding != "identity":
+            headers["Content-Encoding"] = encoding
+        try:
+            response = self._pool.urlopen(
+                method,
+                path,
+                body=body or None,
+                headers=headers,
+                timeout=urllib3.Timeout(total=patience),
+                retries=False,
+                redirect=False,
+                preload_content=False,
+            )
+            try:
+                answer = _read(response, until)
+            except BaseException:
+                response.close()
+                raise
+            response.release_conn()
+        except (urllib3.exceptions.HTTPError, OSError) as error:
+            raise OpenSearchError(f"it did not answer {method} {path}: {type(error).__name__}") from error
+        if response.status >= 300:
+            reason = _reason(answer)
+            raise OpenSearchError(f"{method} {path}: {response.status} {reason}", response.status, reason)
+        return answer
+
+
+def _read(response: urllib3.BaseHTTPResponse, until: float) -> bytes:
+    """All of the body; the time-out of the socket alone would let a server drip."""
+    chunks, length = [], 0
+    while chunk := response.read1(65_536):
+        chunks.append(chunk)
+        length += len(chunk)
+        if time.monotonic() > until:
+            raise OpenSearchError("its answer took too long")
+        if length > ANSWER_BYTES:
+            raise OpenSearchError("its answer is too long")
+    return b"".join(chunks)
+
+
+class _Cause(msgspec.Struct):
+    type: str = ""
+
+
+class _Failure(msgspec.Struct):
+    error: _Cause | str = ""
+
+
+def _reason(answer: bytes) -> str:
+    """The kind of an error; its words may hold what people wrote."""
+    try:
+        error = msgspec.json.decode(answer, type=_Failure).error
+    except msgspec.MsgspecError:
+        return ""
+    return error if isinstance(error, str) else error.type
+
+
+@cache
+def server() -> Server:
+    """The server of the settings, and its connections."""
+    return Server(settings.OPENSEARCH_URL)
+
+
+# --- The query -------------------------------------------------------------------------------------------
+Reason = tuple[str, float]
+"""A reason's code, and the relevance that its clause gives."""
+
+
+def written(moment: datetime) -> str:
+    """As the format strict_date_time has it, in milliseconds."""
+    return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def search(interests: Interests, *, reader_id: int, count: int, now: datetime) -> tuple[dict[str, Any], list[Reason]]:
+    """The body of the search, and what its named clauses stand for: clause "3" for the fourth."""
+    reasons: list[Reason] = []
+    clauses = [{"constant_score": {"filter": {"match_all": {}}, "boost": BASE}}]
+
+    def add(reason: str, weight: float, condition: dict[str, Any]) -> None:
+        if weight > 0:
+            clauses.append({"constant_score": {"filter": condition, "boost": weight, "_name": str(len(reasons))}})
+            reasons.append((reason, weight))
+
+    for tag, weight in interests.tags:
+        add(f"tag:{tag}", WEIGHTS["tags"] * weight, {"term": {"tags": {"value": tag}}})
+    for word, weight in interests.words:
+        add(f"words:{word}", WEIGHTS["words"] * weight, {"term": {"words": {"value": word}}})
+    for sender_id, weight, reason in interests.senders:
+        add(reason, WEIGHTS["graph"] * weight, {"term": {"sender": {"value": str(sender_id)}}})
+    steps: dict[int, list[str]] = {}
+    for item_id, weight in interests.items:
+        steps.setdefault(math.ceil(weight * LIKED_STEPS), []).append(str(item_id))
+    for step, item_ids in sorted(steps.items(), reverse=True):
+        add("liked", WEIGHTS["liked"] * step / LIKED_STEPS, {"ids": {"values": item_ids}})
+
+    relevance = {
+        "function_score": {
+            "query": {
+                "bool": {
+                    "should": clauses,
+                    "minimum_should_match": 1,
+                    "filter": [{"range": {"item": {"lt": ids.compose(now, 0)}}}],
+                    "must_not": [{"term": {"sender": {"value": str(reader_id)}}}],
+                }
+            },
+            "functions": [
+                {
+                    "field_value_factor": {"field": "popularity", "modifier": "log1p", "missing": 0},
+                    "weight": WEIGHTS["popular"] / POPULARITY_FULL,
+                }
+            ],
+            "max_boost": WEIGHTS["popular"],
+            "boost_mode": "sum",
+        }
+    }
+    functions: list[dict[str, Any]] = [
+        {
+            "gauss": {
+                "created_at": {
+                    "origin": written(interests.origin),
+                    "offset": _milliseconds(settings.DISCOVER_OFFSET_DAYS),
+                    "scale": _milliseconds(settings.DISCOVER_SCALE_DAYS),
+                    "decay": settings.DISCOVER_DECAY,
+                }
+            }
+        }
+    ]
+    if interests.followed:
+        followed = sorted(map(str, interests.followed))
+        functions.append({"filter": {"terms": {"sender": followed}}, "weight": FOLLOWED})
+    body = {
+        "query": {
+            "function_score": {
+                "query": relevance,
+                "functions": functions,
+                "score_mode": "multiply",
+                "boost_mode": "multiply",
+            }
+        },
+        # What is so old that its score is 0 in a 32-bit number is in its order all the same.
+        "sort": [{"_score": {"order": "desc"}}, {"item": {"order": "desc"}}],
+        "track_total_hits": False,
+        # Of each sender some are left out below.
+        "size": min(count * 2, MOST),
+        "_source": False,
+        "docvalue_fields": [{"field": "sender"}, {"field": "popularity"}],
+    }
+    return body, reasons
+
+
+def _milliseconds(days: float) -> str:
+    return f"{timedelta(days=days) // timedelta(milliseconds=1)}ms"
+
+
+# --- The answer ------------------------------------------------------------------------------------------
+class _Fields(msgspec.Struct):
+    sender: list[str]
+    popularity: list[int] = []
+
+
+class _Hit(msgspec.Struct):
+    fields: _Fields
+    id: str = msgspec.field(name="_id")
+    matched_queries: list[str] = []
+
+
+class _Hits(msgspec.Struct):
+    hits: list[_Hit]
+
+
+class _Answer(msgspec.Struct):
+    timed_out: bool
+    hits: _Hits
+
+
+_decoder = msgspec.json.Decoder(_Answer)
+
+breaker = Breaker()
+
+
+class OpenSearchRecall:
+    """Candidates as OpenSearch scores them."""
+
+    def candidates(self, reader: User, *, count: int, now: datetime) -> list[Candidate]:
+        if breaker.is_open:
+            raise RecallUnavailableError("OpenSearch failed a moment ago")
+        name = server().name
+        if not SearchIndex.objects.filter(name=name, position=0).exists():
+            raise RecallUnavailableError("the index is being loaded")
+        interests = interests_of(reader, now=now)
+        body, reasons = search(interests, reader_id=reader.pk, count=count, now=now)
+        try:
+            found = [_candidate(hit, reasons, interests) for hit in _search(body)]
+        except (OpenSearchError, msgspec.MsgspecError, ValueError, IndexError) as error:
+            breaker.trip()
+            metrics.opensearch_failures.labels("search").inc()
+            logger.warning("OpenSearch failed a search: %s", error)
+            raise RecallUnavailableError(str(error)) from error
+        found.sort(key=lambda one: (one.reason == "followed", -one.score, -one.item_id))
+        return _capped(found, count)
+
+
+def _capped(candidates: Sequence[Candidate], count: int) -> list[Candidate]:
+    """The first `count`, of no sender more than recall from PostgreSQL would give."""
+    cap = max(LEAST_CAP, int(count * CAP_SHARE))
+    of_sender: Counter[int] = Counter()
+    kept = []
+    for candidate in candidates:
+        of_sender[candidate.sender_id] += 1
+        if of_sender[candidate.sender_id] <= cap:
+            kept.append(candidate)
+    return kept[:count]
+
+
+def _search(body: Mapping[str, Any]) -> Sequence[_Hit]:
+    patience = settings.OPENSEARCH_TIMEOUT
+    # What we do not wait for any more, the server need not finish; and a part of the answer is none.
+    query = f"allow_partial_search_results=false&cancel_after_time_interval={math.ceil(patience * 1000)}ms"
+    path = f"/{server().name}/_search?{query}"
+    answer = _decoder.decode(server().ask("POST", path, json.dumps(body).encode(), patience=patience))
+    if answer.timed_out:
+        raise OpenSearchError("it ran out of time")
+    return answer.hits.hits
+
+
+def _candidate(hit: _Hit, reasons: Sequence[Reason], interests: Interests) -> Candidate:
+    """Its score is made here from what matched: as a logarithm, which a 32-bit number of the server's is not."""
+    item_id, sender_id = int(hit.id), int(hit.fields.sender[0])
+    likes = max(hit.fields.popularity, default=0)
+    popular = WEIGHTS["popular"] * min(1.0, math.log10(1 + max(likes, 0)) / POPULARITY_FULL)
+    matched = [("fresh", BASE), ("popular", popular), *(reasons[int(name)] for name in hit.matched_queries)]
+    reason, _ = max(matched, key=lambda each: each[1])
+    age = (interests.origin - ids.moment(item_id)) / timedelta(days=1)
+    decay = decay_rate() * max(age - settings.DISCOVER_OFFSET_DAYS, 0) ** 2
+    score = math.log(math.fsum(weight for _, weight in matched)) - decay
+    return Candidate(item_id, sender_id, score, "followed" if sender_id in interests.followed else reason)

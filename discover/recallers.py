@@ -1,0 +1,34 @@
+"""Who is asked for candidates: OpenSearch where there is one, and PostgreSQL whenever that does not answer."""
+
+import logging
+from datetime import datetime
+
+from django.conf import settings
+
+from accounts.models import User
+from discover.opensearch import OpenSearchRecall
+from discover.postgres import PostgresRecall
+from discover.recall import Candidate, Recall, RecallUnavailableError
+from feedsite import metrics
+
+logger = logging.getLogger(__name__)
+
+opensearch: Recall = OpenSearchRecall()
+postgres: Recall = PostgresRecall()
+
+
+def recall(reader: User, *, count: int, now: datetime) -> list[Candidate]:
+    """The candidates of the first who answers; counted and timed by name."""
+    if settings.OPENSEARCH_URL:
+        try:
+            return _ask("opensearch", opensearch, reader, count, now)
+        except RecallUnavailableError as error:
+            logger.info("PostgreSQL recalls for OpenSearch: %s", error)
+    return _ask("postgres", postgres, reader, count, now)
+
+
+def _ask(name: str, recaller: Recall, reader: User, count: int, now: datetime) -> list[Candidate]:
+    with metrics.discover_recall_seconds.labels(name).time():
+        found = recaller.candidates(reader, count=count, now=now)
+    metrics.discover_recalled.labels(name).inc(len(found))
+    return found

@@ -1,0 +1,358 @@
+"""Recall from OpenSearch: what is asked (tests.opensearch checks every request against the published formats), how the
+answer is read, and what becomes of a server in trouble. The real OpenSearch has no part in this.
+"""
+
+import logging
+import math
+import time
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from django.core.exceptions import ImproperlyConfigured
+
+from accounts.models import User
+from discover import indexing
+from discover.indexing import work
+from discover.interests import interests_of
+from discover.models import SearchIndex
+from discover.opensearch import FOLLOWED, MAPPINGS, OpenSearchRecall, Server, breaker, search, server
+from discover.postgres import PostgresRecall
+from discover.recall import Candidate, RecallUnavailableError
+from discover.recallers import recall
+from discover.refreshing import refresh_words
+from feedsite import metrics
+from items.models import ItemCounts
+from tests.discover.test_postgres import NOW, follow, like, post
+from tests.factories import UserFactory
+from tests.opensearch import OpenSearch, Query, RefusedError, Trouble, drips, late, says, status
+from tests.statements import statements
+
+pytestmark = pytest.mark.django_db
+
+DAY = timedelta(days=1)
+
+
+def recalled(reader: User, *, count: int = 500, now: datetime = NOW) -> list[Candidate]:
+    return OpenSearchRecall().candidates(reader, count=count, now=now)
+
+
+def reasons(reader: User, **options: Any) -> dict[int, str]:
+    return {candidate.item_id: candidate.reason for candidate in recalled(reader, **options)}
+
+
+def source(reader: User) -> str:
+    """Who answers; there must be something to find."""
+    counts = {name: metrics.discover_recalled.labels(name)._value for name in ("opensearch", "postgres")}
+    before = {name: count.get() for name, count in counts.items()}
+    recall(reader, count=10, now=NOW)
+    return next(name for name, count in counts.items() if count.get() > before[name])
+
+
+@pytest.fixture
+def reader(opensearch: OpenSearch) -> User:
+    return UserFactory.create()
+
+
+# --- What is found, and why ------------------------------------------------------------------------------
+def test_every_interest_is_a_reason(reader: User) -> None:
+    friend, friends_friend, fan, kindred, stranger = UserFactory.create_batch(5)
+    follow(reader, friend)
+    follow(friend, friends_friend)
+    follow(fan, reader)
+    both = post("gardening #garden")
+    like(reader, both)
+    like(kindred, both)
+    by_kindred = post("other words", stranger)
+    like(kindred, by_kindred)
+    tagged = post("again #garden", stranger)
+    popular = post("everybody reads this", stranger)
+    ItemCounts.objects.create(item=popular, likes=900)
+    for _ in range(3):
+        post("volcano erupts", stranger)
+    like(reader, post("a volcano"))
+    said = post("the volcano sleeps", stranger)
+    refresh_words(now=NOW)
+    of_friend, of_friends_friend, of_fan = post("hi", friend), post("hello", friends_friend), post("hey", fan)
+    fresh = post("nothing in common", stranger)
+    work()
+    found = reasons(reader)
+    assert found[by_kindred.pk] == "liked"
+    assert found[tagged.pk] == "tag:garden"
+    assert found[said.pk] == "words:volcano"
+    assert found[of_friends_friend.pk] == "follows:1"
+    assert found[of_fan.pk] == "follower"
+    assert found[popular.pk] == "popular"
+    assert found[fresh.pk] == "fresh"
+    assert found[of_friend.pk] == "followed"
+    assert list(found)[-1] == of_friend.pk, "the Following tab has them"
+
+
+def test_own_and_later_items_are_not_found(reader: User) -> None:
+    post("own", reader)
+    later = post("later", age=-timedelta(hours=1))
+    there = post("there")
+    work()
+    assert list(reasons(reader)) == [there.pk]
+    assert list(reasons(reader, now=NOW + DAY)) == [later.pk, there.pk]
+
+
+def test_the_published_decay(opensearch: OpenSearch, reader: User, settings: Any) -> None:
+    """The stand-in computes the published formula; what we make of the answer is the logarithm of the same."""
+    settings.DISCOVER_OFFSET_DAYS, settings.DISCOVER_SCALE_DAYS, settings.DISCOVER_DECAY = 2, 10, 0.25
+    now = NOW + timedelta(milliseconds=1)
+    ages = [0, 1, 2, 7, 12, 22, 42]
+    items = [post("words", age=age * DAY) for age in ages]
+    work()
+    body, _ = search(interests_of(reader, now=now), reader_id=reader.pk, count=10, now=now)
+    score = Query(body["query"], MAPPINGS["properties"]).score
+    found = {candidate.item_id: candidate.score for candidate in recalled(reader, now=now)}
+    for age, item in zip(ages, items, strict=True):
+        worth = score({"_id": str(item.pk)} | opensearch.documents[item.pk])
+        assert worth == pytest.approx(0.02 * 0.25 ** ((max(0, age - 2) / 10) ** 2), rel=1e-6)
+        assert math.exp(found[item.pk]) == pytest.approx(worth, rel=1e-6)
+    assert list(found)[3:] == [item.pk for item in items[3:]]
+
+
+def test_both_recalls_agree_on_the_decay(reader: User) -> None:
+    for age in (1, 5, 40, 400, 4000):
+        post("words", age=age * DAY)
+    work()
+    by_postgres = {one.item_id: one.score for one in PostgresRecall().candidates(reader, count=10, now=NOW)}
+    by_opensearch = {one.item_id: one.score for one in recalled(reader)}
+    assert list(by_opensearch) == list(by_postgres), "also where a 32-bit score is 0"
+    assert by_opensearch == {item_id: pytest.approx(score, rel=1e-6) for item_id, score in by_postgres.items()}
+
+
+def test_the_score_is_what_the_server_computes(opensearch: OpenSearch, reader: User) -> None:
+    """For every candidate, whatever it is liked for: else the order would not be the server's."""
+    friend, far, kindred = UserFactory.create_batch(3)
+    follow(reader, friend)
+    follow(friend, far)
+    for number in range(12):
+        sender = [friend, far, UserFactory.create()][number % 3]
+        item = post(f"volcano #garden {number}" if number % 2 else "words", sender, age=number * DAY)
+        like(kindred, item)
+        ItemCounts.objects.create(item=item, likes=number * 300)
+    like(reader, *[post("volcano #garden") for _ in range(3)])
+    like(kindred, *[like_of.item for like_of in reader.likes.select_related("item")])
+    refresh_words(now=NOW)
+    work()
+    body, _ = search(interests_of(reader, now=NOW), reader_id=reader.pk, count=10, now=NOW)
+    score = Query(body["query"], MAPPINGS["properties"]).score
+    found = recalled(reader)
+    assert len({candidate.reason for candidate in found}) >= 4
+    for candidate in found:
+        factor = FOLLOWED if candidate.reason == "followed" else 1
+        worth = score({"_id": str(candidate.item_id)} | opensearch.documents[candidate.item_id])
+        assert factor * math.exp(candidate.score) == pytest.approx(worth, rel=1e-6)
+
+
+def test_no_sender_fills_the_list(reader: User) -> None:
+    busy = UserFactory.create()
+    for number in range(30):
+        post("words", busy, age=number * timedelta(minutes=1))
+    other = post("words", age=DAY)
+    work()
+    found = recalled(reader, count=25)
+    assert [candidate.sender_id for candidate in found].count(busy.pk) == 20
+    assert found[-1].item_id == other.pk
+
+
+def test_count(opensearch: OpenSearch, reader: User) -> None:
+    for _ in range(5):
+        post()
+    work()
+    assert len(recalled(reader, count=3)) == 3
+    recalled(reader, count=8000)
+    assert [body["size"] for body in opensearch.searches()] == [6, 10_000]
+
+
+def test_an_empty_site(reader: User) -> None:
+    work()
+    assert recalled(reader) == []
+
+
+def test_clauses_and_queries_are_bounded(opensearch: OpenSearch, reader: User) -> None:
+    """However much a reader likes and follows; the real server refuses more than 1,024 clauses."""
+    friends, kindred = UserFactory.create_batch(60), UserFactory.create_batch(30)
+    follow(reader, *friends)
+    for number, friend in enumerate(friends):
+        follow(friend, *kindred)
+        like(reader, liked := post(f"word{number} both #tag{number} #also{number}", friend))
+        like(kindred[number % 30], liked, post())
+    for friend in kindred:
+        follow(friend, reader)
+    work()
+    with statements() as executed:
+        recalled(reader)
+    assert len(executed) <= 8
+    (body,) = opensearch.searches()
+    clauses = body["query"]["function_score"]["query"]["function_score"]["query"]["bool"]["should"]
+    assert 40 < len(clauses) < 200
+
+
+# --- The stand-in is strict ------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    "query",
+    [
+        {},
+        {"term": {"tags": {"value": "a"}}, "match_all": {}},
+        {"terms": {"tags": "a"}},
+        {"term": {"tags": {"value": 5}}},
+        {"term": {"tag": {"value": "a"}}},
+        {"term": {"item": {"value": "a"}}},
+        {"term": {"tags": {"value": "a", "weight": 2}}},
+        {"match": {"words": "a"}},
+        {"range": {"item": {"below": 5}}},
+        {"range": {"words": {"lt": 5}}},
+        {"constant_score": {"query": {"match_all": {}}}},
+        {"constant_score": {"filter": {"match_all": {}}, "boost": -1}},
+        {"bool": {"shall": []}},
+        {"bool": {"should": [{"match_all": {"_name": "a"}}, {"match_all": {"_name": "a"}}]}},
+        {"bool": {"should": [{"match_all": {}}] * 1024}},
+        {"function_score": {"functions": [{"gauss": {"created_at": {"origin": "2026-05-01T12:00:00.000Z"}}}]}},
+        {
+            "function_score": {
+                "functions": [{"gauss": {"created_at": {"origin": "2026-05-01T12:00:00.000Z", "scale": "1.5d"}}}]
+            }
+        },
+        {"function_score": {"functions": [{"gauss": {"created_at": {"scale": "1d", "origin": "2026-05-01"}}}]}},
+        {"function_score": {"functions": [{"gauss": {"words": {"scale": "1d", "origin": "2026-05-01"}}}]}},
+        {"function_score": {"functions": [{"filter": {"match_all": {}}}]}},
+        {"function_score": {"functions": [{"field_value_factor": {"field": "words"}}]}},
+        {"function_score": {"functions": [{"field_value_factor": {"field": "popularity", "modifier": "log3"}}]}},
+        {"function_score": {"boost_mode": "add"}},
+    ],
+)
+def test_the_stand_in_refuses_what_is_not_published(query: dict[str, Any]) -> None:
+    with pytest.raises(RefusedError):
+        Query(query, MAPPINGS["properties"])
+
+
+# --- The server in trouble -------------------------------------------------------------------------------
+NO_HITS = b'{"took": 1, "timed_out": %s, "_shards": {}, "hits": {"hits": []}}'
+
+TROUBLES: dict[str, Trouble] = {
+    "500": status(500),
+    "429": status(429),
+    "404": status(404, b'{"error": {"type": "index_not_found_exception", "reason": "no such index"}, "status": 404}'),
+    "a page": status(502, b"<html>Bad Gateway</html>"),
+    "redirect": status(302),
+    "hangs": late(3),
+    "drips": drips,
+    "cut": says(b""),
+    "cut in the middle": says(b'HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n{"took": 1, "hi'),
+    "rubbish": says(b"\x16\x03\x01 what?\r\n\r\n"),
+    "no JSON": status(200, b"yes"),
+    "another shape": status(200, b'{"hits": []}'),
+    "out of time": status(200, NO_HITS % b"true"),
+    "an unknown clause": status(
+        200,
+        NO_HITS.replace(b"[]", b'[{"_id": "1", "fields": {"sender": ["1"]}, "matched_queries": ["99999"]}]') % b"false",
+    ),
+    "an id that is none": status(
+        200, NO_HITS.replace(b"[]", b'[{"_id": "x", "fields": {"sender": ["1"]}}]') % b"false"
+    ),
+    "no sender": status(200, NO_HITS.replace(b"[]", b'[{"_id": "1", "fields": {"sender": []}}]') % b"false"),
+}
+
+
+@pytest.mark.parametrize("name", TROUBLES)
+def test_postgresql_recalls_when_it_fails(opensearch: OpenSearch, reader: User, settings: Any, name: str) -> None:
+    there = post()
+    work()
+    assert source(reader) == "opensearch"
+    settings.OPENSEARCH_TIMEOUT = 0.5
+    failures = metrics.opensearch_failures.labels("search")._value
+    before = failures.get()
+    with opensearch.in_trouble(TROUBLES[name]):
+        began = time.monotonic()
+        found = recall(reader, count=10, now=NOW)
+        first = time.monotonic() - began
+        assert [one.item_id for one in found] == [there.pk]
+        assert first < 0.5 + 0.5
+        asked = failures.get()
+        assert asked == before + 1
+        began = time.monotonic()
+        assert source(reader) == "postgres"
+        assert time.monotonic() - began < 0.5, "it is not asked again within a second"
+        assert failures.get() == asked
+    settings.OPENSEARCH_TIMEOUT = 10
+    time.sleep(1.0)
+    assert source(reader) == "opensearch"
+
+
+def test_nobody_listens(opensearch: OpenSearch, reader: User, settings: Any) -> None:
+    work()
+    there = post()
+    settings.OPENSEARCH_URL = "http://127.0.0.1:1/site-items"
+    server.cache_clear()
+    assert [one.item_id for one in recall(reader, count=10, now=NOW)] == [there.pk]
+
+
+def test_until_everything_is_loaded_postgresql_recalls(reader: User) -> None:
+    there = post()
+    with pytest.raises(RecallUnavailableError):
+        recalled(reader)
+    assert [one.item_id for one in recall(reader, count=10, now=NOW)] == [there.pk]
+    indexing.create()
+    assert source(reader) == "postgres"
+    work()
+    assert source(reader) == "opensearch"
+
+
+def test_without_an_address_nobody_is_asked(settings: Any) -> None:
+    assert settings.OPENSEARCH_URL == ""
+    work()
+    indexing.note([1])
+    indexing.load_again()
+    post()
+    assert source(UserFactory.create()) == "postgres"
+    assert not SearchIndex.objects.exists()
+
+
+def test_recalls_are_counted_and_timed(reader: User) -> None:
+    post()
+    work()
+    count = metrics.discover_recalled.labels("opensearch")._value.get
+    seconds = metrics.discover_recall_seconds.labels("opensearch")._sum.get
+    before = count(), seconds()
+    recall(reader, count=10, now=NOW)
+    assert count() == before[0] + 1
+    assert 0 < seconds() - before[1] < 5
+
+
+# --- The address -----------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    "url",
+    [
+        "search.internal",
+        "ftp://search.internal/items",
+        "https://search.internal:9200",
+        "https://search.internal:9200/",
+        "https://search.internal:9200/Items",
+        "https://search.internal:9200/_items",
+        "https://search.internal:9200/a/b",
+        "https://search.internal:9200/a,b",
+        "https://search.internal:9200/items?x=1",
+        "https:///items",
+    ],
+)
+def test_a_wrong_address_is_told(url: str) -> None:
+    with pytest.raises(ImproperlyConfigured):
+        Server(url)
+
+
+def test_the_password_is_not_in_the_log(
+    opensearch: OpenSearch, reader: User, settings: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    work()
+    settings.OPENSEARCH_TIMEOUT = 0.3
+    for trouble in TROUBLES.values():
+        with opensearch.in_trouble(trouble), pytest.raises(RecallUnavailableError), caplog.at_level(logging.DEBUG):
+            recalled(reader)
+        breaker.reset()
+    assert "OpenSearch failed a search" in caplog.text
+    assert "pass" not in caplog.text
+    assert "admin" not in caplog.text
