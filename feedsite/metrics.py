@@ -22,7 +22,15 @@ from django.utils.crypto import constant_time_compare
 from django.views.decorators.cache import never_cache
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_safe
-from prometheus_client import CollectorRegistry, Counter, Histogram, disable_created_metrics, multiprocess, values
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    disable_created_metrics,
+    multiprocess,
+    values,
+)
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
 
 logger = logging.getLogger(__name__)
@@ -106,10 +114,18 @@ def _seconds(name: str, text: str, *labels: str) -> Histogram:
     return Histogram(name, text, labels, registry=registry, buckets=buckets)
 
 
+def _latest(name: str, text: str, *labels: str) -> Gauge:
+    """What whoever looked last found."""
+    return Gauge(name, text, labels, registry=registry, multiprocess_mode="mostrecent")
+
+
 discover_recalled = _counter("feedsite_discover_recalled_total", "Candidates that recall answered.", "source")
 discover_excluded = _counter("feedsite_discover_excluded_total", "Candidates that were left out, and why.", "reason")
 discover_recall_seconds = _seconds("feedsite_discover_recall_seconds", "What one recall took.", "source")
 discover_pages = _counter("feedsite_discover_pages_total", "Pages that were issued.", "action", "source")
+impressions_fill = _latest(
+    "feedsite_impressions_fill_ratio", "Impressions of today's fullest shard, over its capacity."
+)
 opensearch_failures = _counter("feedsite_opensearch_failures_total", "Calls that OpenSearch failed.", "operation")
 
 

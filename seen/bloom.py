@@ -29,7 +29,7 @@ Numbers = NDArray[np.uint64]
 GOLDEN = 0x9E3779B97F4A7C15
 _WORD = 2**64 - 1
 PIPELINE_LENGTH = 500
-"""Commands of one round trip, and ids of one command that records."""
+"""Commands of one round trip that adds."""
 
 
 # --- Hashing ---------------------------------------------------------------------------------------------
@@ -134,20 +134,31 @@ def _added(client: redis.Redis, additions: Iterable[Addition], commands: Iterabl
 
 
 # --- Where the server has BF.* ---------------------------------------------------------------------------
+REDISBLOOM = "MBbloom--"
+"""The type of its keys."""
+
 # ARGV: error rate, capacity, Unix time of the end, whether to replace what is no filter, members
 MODULE_ADD = script(
-    """
+    f"""
+    local key = KEYS[1]
+    local function reserve()
+        redis.call('BF.RESERVE', key, 2 * ARGV[1], ARGV[2])
+        if redis.call('TYPE', key).ok ~= '{REDISBLOOM}' then
+            redis.call('DEL', key)
+            redis.call('BF.RESERVE', key, ARGV[1], ARGV[2])
+        end
+    end
     local function add()
-        local is_new = redis.call('EXISTS', KEYS[1]) == 0
-        if is_new then redis.call('BF.RESERVE', KEYS[1], ARGV[1], ARGV[2]) end
-        local reply = redis.pcall('BF.MADD', KEYS[1], unpack(ARGV, 5))
-        if is_new then redis.call('EXPIREAT', KEYS[1], ARGV[3]) end
+        local is_new = redis.call('EXISTS', key) == 0
+        if is_new then reserve() end
+        local reply = redis.pcall('BF.MADD', key, unpack(ARGV, 5))
+        if is_new then redis.call('EXPIREAT', key, ARGV[3]) end
         return reply
     end
     local reply = add()
     if not reply.err then return 1 end
     if ARGV[4] == '0' or string.sub(reply.err, 1, 9) ~= 'WRONGTYPE' then return reply end
-    redis.call('DEL', KEYS[1])
+    redis.call('DEL', key)
     reply = add()
     return reply.err and reply or 1
     """
@@ -156,11 +167,12 @@ MODULE_ADD = script(
 
 @dataclass(frozen=True, slots=True)
 class ModuleFilter:
-    """BF.* of the server; a member is `{user}:{item}`. Beyond its capacity a key grows by further filters, twice as
-    large and half as often wrong each.
+    """BF.* of the server; a member is `{user}:{item}`. Beyond its capacity a key grows by further filters, each twice
+    as large as the one before and half as often wrong.
 
-    A filter that may grow is made for half the error rate that it is asked for, so that all it ever grows to stays
-    below. It is asked for twice the rate here, so it has what is configured at its capacity, as the bitmap has.
+    RedisBloom makes the first of them for half the rate that it is asked for, so that all together stay below; it is
+    asked for twice the rate, and so is wrong as often as configured when it is full, as the bitmap is. valkey-bloom
+    makes the first for the rate itself.
     """
 
     capacity: int
@@ -168,8 +180,8 @@ class ModuleFilter:
 
     def known(self, client: redis.Redis, keys: Sequence[str], user_id: int, ids: Sequence[int]) -> Answer:
         # RESP by hand, the members once for all keys: packing them costs more than asking.
-        members = [b"%d:%d" % (user_id, item) for item in ids]
-        tail = b"".join([b"$%d\r\n%b\r\n" % (len(member), member) for member in members])
+        user = f"{user_id}:"
+        tail = "".join([f"${len(user) + len(item)}\r\n{user}{item}\r\n" for item in map(str, ids)]).encode()
         heads = [b"*%d\r\n$10\r\nBF.MEXISTS\r\n$%d\r\n%b\r\n" % (len(ids) + 2, len(key), key.encode()) for key in keys]
         found: set[int] = set()
         foreign = set()
@@ -187,7 +199,7 @@ class ModuleFilter:
     def _adding(self, addition: Addition, *, replace: bool) -> Command:
         key, user_id, item_ids, expires_at = addition
         members = (f"{user_id}:{item}" for item in item_ids)
-        return ("EVALSHA", MODULE_ADD, 1, key, 2 * self.error, self.capacity, expires_at, int(replace), *members)
+        return ("EVALSHA", MODULE_ADD, 1, key, self.error, self.capacity, expires_at, int(replace), *members)
 
     def fill(self, client: redis.Redis, keys: Sequence[str]) -> list[Fill | None]:
         replies = tried(client, [("BF.INFO", key) for key in keys])
@@ -379,11 +391,9 @@ def _user(user_id: int) -> tuple[int, int, int]:
 
 # --- Which of them ---------------------------------------------------------------------------------------
 def has_module(client: redis.Redis) -> bool:
-    """Whether the server knows BF.*, whoever provides them."""
+    """Whether the server knows BF.*, whoever provides them; one that may not be asked counts as one without."""
     (reply,) = tried(client, [("COMMAND", "INFO", "BF.RESERVE", "BF.MADD", "BF.MEXISTS", "BF.INFO")])
-    if isinstance(reply, redis.ResponseError):
-        raise reply
-    return all(reply)
+    return not isinstance(reply, redis.ResponseError) and all(reply)
 
 
 def is_module_missing(error: redis.ResponseError) -> bool:

@@ -15,10 +15,9 @@ from typing import NamedTuple, TypeVar
 import redis
 from django.conf import settings
 
-from feedsite import keys
+from feedsite import keys, metrics
 from feedsite.connections import feeds, feeds_errors, feeds_for_tasks, pipelined
 from seen.bloom import (
-    PIPELINE_LENGTH,
     Addition,
     Answer,
     BitmapFilter,
@@ -32,6 +31,8 @@ from seen.bloom import (
 logger = logging.getLogger(__name__)
 
 DAYS = 7
+ITEMS_AT_ONCE = 100
+"""Items that one command adds: a bitmap takes some 5 microseconds for each, and others wait meanwhile."""
 KINDS: dict[str, type[BitmapFilter | ModuleFilter]] = {"bitmap": BitmapFilter, "module": ModuleFilter}
 
 T = TypeVar("T")
@@ -79,9 +80,9 @@ def shown(user_id: int, ids: Sequence[int], *, today: date) -> set[int]:
 
 
 def record(impressions: Iterable[Impression]) -> None:
-    """Remember what was shown, for workers: one round trip for each 500 users and days, and at least one.
+    """Remember what was shown, for workers: one round trip for up to 500 users and days of up to 100 items each.
 
-    Doing it again changes nothing. A day that is over for more than six days is forgotten at once.
+    Doing it again changes nothing, nor does recording a day whose week is over.
     """
     shown_to: dict[tuple[int, date], dict[int, None]] = {}
     for user_id, day, item_ids in impressions:
@@ -115,8 +116,13 @@ def fill(today: date) -> list[ShardFill]:
 
 
 def check(today: date) -> list[ShardFill]:
-    """The shards of a day that hold more than they were made for; each is logged once, whichever process finds it."""
-    over = [shard for shard in fill(today) if shard.is_over]
+    """The shards of a day that hold more than they were made for; each is logged once, whichever process finds it.
+
+    The metric `feedsite_impressions_fill_ratio` is what the fullest of them holds.
+    """
+    found = fill(today)
+    metrics.impressions_fill.set(max((shard.impressions / shard.capacity for shard in found), default=0))
+    over = [shard for shard in found if shard.is_over]
     with feeds_errors():
         marks = [("SET", keys.impressions_over(today, each.shard), 1, "NX", "EXAT", _end(today)) for each in over]
         is_news = pipelined(feeds_for_tasks(), marks)
@@ -144,7 +150,7 @@ def _end(day: date) -> int:
 
 
 def _parts(item_ids: list[int]) -> Iterable[list[int]]:
-    return (item_ids[first : first + PIPELINE_LENGTH] for first in range(0, len(item_ids), PIPELINE_LENGTH))
+    return (item_ids[first : first + ITEMS_AT_ONCE] for first in range(0, len(item_ids), ITEMS_AT_ONCE))
 
 
 class _Chosen:
@@ -159,20 +165,25 @@ class _Chosen:
 
     def run(self, client: redis.Redis, call: Callable[[Filter], T]) -> T:
         """Call with the filter; once more with the right one, if the server does not know what it asks for."""
+        kind = self._kind(client)
         try:
-            return call(self._filter(client))
+            return call(self._filter(kind))
         except redis.ResponseError as error:
-            if not is_module_missing(error) or not self.look_again(client):
+            if not is_module_missing(error):
                 raise
-            return call(self._filter(client))
+            self.look_again(client)
+            if self._kind(client) == kind:
+                raise
+            return call(self._filter(self._kind(client)))
 
     def look_again(self, client: redis.Redis) -> bool:
         """Whether the server turns out to have another kind than was thought."""
         before, self._found = self._found, None
         return settings.BLOOM == "auto" and self._kind(client) != before
 
-    def _filter(self, client: redis.Redis) -> Filter:
-        return KINDS[self._kind(client)](settings.IMPRESSION_CAPACITY, settings.IMPRESSION_ERROR)
+    @staticmethod
+    def _filter(kind: str) -> Filter:
+        return KINDS[kind](settings.IMPRESSION_CAPACITY, settings.IMPRESSION_ERROR)
 
     def _kind(self, client: redis.Redis) -> str:
         if settings.BLOOM != "auto":

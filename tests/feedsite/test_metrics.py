@@ -95,7 +95,11 @@ def test_a_killed_process_leaves_its_counts_and_its_slot(tmp_path: Path) -> None
             started.wait()
     assert counted(tmp_path)["feedsite_discover_excluded_total seen"] == 4
     assert slots(tmp_path) == ["0.lock"]
-    assert sorted(path.name for path in tmp_path.glob("*.db")) == ["counter_0.db", "histogram_0.db"]
+    assert sorted(path.name for path in tmp_path.glob("*.db")) == [
+        "counter_0.db",
+        "gauge_mostrecent_0.db",
+        "histogram_0.db",
+    ]
 
 
 def test_gauges_of_the_dead_are_forgotten(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
+import re
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, date, datetime, timedelta
 from threading import Barrier
@@ -12,16 +13,17 @@ from django.conf import settings as django_settings
 from pytest_django import Settings
 from redis.connection import AbstractConnection
 
-from feedsite import connections, keys
+from feedsite import connections, keys, metrics
 from feedsite.connections import FeedsUnavailableError, feeds_breaker, feeds_for_tasks
 from feedsite.embedded import Valkey
 from seen import impressions, tasks
-from seen.impressions import DAYS, Impression, ShardFill, check, fill, record, shard_of, shown
+from seen.impressions import Impression, ShardFill, check, fill, record, shard_of, shown
 from tests import servers
-from tests.seen.conftest import forget_clients, use
+from tests.seen.conftest import Use
 
 TODAY = datetime.now(UTC).date()
 DAY = timedelta(days=1)
+DAYS = 7
 
 
 @pytest.fixture
@@ -204,9 +206,10 @@ def test_a_frozen_server_costs_a_page_one_short_wait(kind: str, server: Valkey) 
         begin = time.monotonic()
         with pytest.raises(FeedsUnavailableError):
             shown(1, [1], today=TODAY)
-        assert time.monotonic() - begin < django_settings.REDIS_TIMEOUT + 0.3
+        waited = time.monotonic()
+        assert django_settings.REDIS_TIMEOUT <= waited - begin < django_settings.REDIS_TIMEOUT + 0.7
         everything_is_unavailable()
-        assert time.monotonic() - begin < django_settings.REDIS_TIMEOUT + 0.5, "nobody waits again"
+        assert time.monotonic() - waited < django_settings.REDIS_TIMEOUT, "nobody waits again"
     feeds_breaker.reset()
     assert shown(1, [1], today=TODAY) == {1}
 
@@ -239,48 +242,43 @@ def test_days_of_the_other_kind_are_asked_in_one_round_trip(trips: list[None], c
     assert len(trips) == 1
 
 
+@pytest.mark.parametrize(
+    ("ask", "answer"),
+    [
+        (lambda: shown(1, [1], today=TODAY), set()),
+        (lambda: record([Impression(1, TODAY, [1])]), None),
+        (lambda: fill(TODAY), []),
+    ],
+)
 def test_a_server_that_lost_the_module(
-    module_server: Valkey, feeds: redis.Redis, settings: Settings, monkeypatch: pytest.MonkeyPatch
+    module_server: Valkey, feeds_server: Valkey, use: Use, chosen: None, ask: Callable[[], object], answer: object
 ) -> None:
-    monkeypatch.setattr(impressions, "_chosen", impressions._Chosen())
-    own = settings.REDIS_URL
-    for ask in (
-        lambda: shown(1, [1], today=TODAY) == set(),
-        lambda: record([Impression(1, TODAY, [1])]) is None,
-        lambda: fill(TODAY) == [],
-    ):
-        use(module_server, settings)
-        impressions._chosen.look_again(feeds_for_tasks())
-        record([Impression(1, TODAY, [1])])
-        feeds_for_tasks().flushall()
-        assert impressions._chosen._found == "module"
-        settings.REDIS_URL = own
-        forget_clients()
-        assert ask()
-        assert impressions._chosen._found == "bitmap"
-        feeds.flushall()
-
-
-def test_a_server_that_gained_the_module(
-    module_server: Valkey, settings: Settings, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Another process records by the module already."""
-    monkeypatch.setattr(impressions, "_chosen", impressions._Chosen())
-    record([Impression(1, TODAY, [5])])
-    assert impressions._chosen._found == "bitmap"
-    use(module_server, settings)
-    monkeypatch.setattr(impressions, "_chosen", impressions._Chosen())
+    use(module_server)
     record([Impression(1, TODAY, [1])])
     assert impressions._chosen._found == "module"
-    for ask in (lambda: shown(1, [1, 2], today=TODAY) == {1}, lambda: record([Impression(1, TODAY, [3])]) is None):
-        stale = impressions._Chosen()
-        stale._found = "bitmap"
-        monkeypatch.setattr(impressions, "_chosen", stale)
-        assert ask()
-        assert stale._found == "module"
-    assert shown(1, [1, 2, 3], today=TODAY) == {1, 3}, "nothing was replaced"
-    feeds_for_tasks().flushall()
-    forget_clients()
+    use(feeds_server)
+    assert ask() == answer
+    assert impressions._chosen._found == "bitmap"
+    record([Impression(1, TODAY, [2])])
+    assert 2 in shown(1, [1, 2], today=TODAY)
+
+
+@pytest.mark.parametrize("ask", [lambda: shown(1, [1], today=TODAY), lambda: record([Impression(1, TODAY, [3])])])
+def test_a_server_that_gained_the_module(
+    module_server: Valkey, feeds_server: Valkey, use: Use, chosen: None, ask: Callable[[], object]
+) -> None:
+    """Another process, which started later, records by the module already."""
+    use(feeds_server)
+    record([Impression(1, TODAY, [5])])
+    stale = impressions._chosen
+    impressions._chosen = impressions._Chosen()
+    use(module_server)
+    record([Impression(1, TODAY, [1])])
+    impressions._chosen = stale
+    assert stale._found == "bitmap"
+    assert ask() in ({1}, None)
+    assert stale._found == "module"
+    assert 1 in shown(1, [1, 2], today=TODAY), "nothing was replaced"
 
 
 def test_the_kind_may_be_set(client: redis.Redis, kind: str, settings: Settings) -> None:
@@ -334,6 +332,15 @@ def test_a_shard_over_its_capacity_is_reported_once(
     assert len(check(TODAY)) == 2
     assert len(check(TODAY + DAY)) == 1
     assert [message[:21] for message in caplog.messages[1:]] == [f"Shard 1 of {TODAY}", f"Shard 0 of {TODAY + DAY}"]
+
+
+def test_how_full_the_fullest_shard_is_can_be_measured(kind: str, small: None) -> None:
+    record([Impression(of_shard(0), TODAY, range(1, 301)), Impression(of_shard(1), TODAY, range(1, 901))])
+    check(TODAY)
+    (line,) = re.findall(r"^feedsite_impressions_fill_ratio (\S+)$", metrics.exposition().decode(), re.MULTILINE)
+    assert float(line) == pytest.approx(0.9, rel=0.05)
+    check(TODAY + DAY)
+    assert "feedsite_impressions_fill_ratio 0.0\n" in metrics.exposition().decode()
 
 
 def test_beyond_the_capacity_nothing_is_lost(kind: str, small: None) -> None:
