@@ -25,6 +25,7 @@ NAMES = (
     "likes",
     "search",
     "moderation",
+    "impressions",
 )
 REAL = ("discover_walk",)
 """What is measured on a real data set."""

@@ -41,6 +41,8 @@ class Size:
     """Readers who walk the recommended feed of a real data set, ..."""
     walked_pages: int = 50
     """... so many pages each."""
+    impressions: int = 100_000
+    impression_rounds: int = 100
 
 
 QUICK = Size(
@@ -64,6 +66,8 @@ QUICK = Size(
     stream_rounds=2,
     walkers=2,
     walked_pages=9,
+    impressions=5_000,
+    impression_rounds=2,
 )
 
 
