@@ -22,7 +22,7 @@ from django.conf import settings
 from accounts.models import User
 from benchmarks.measure import Report
 from benchmarks.real import RealData
-from discover import candidates, feed, impressions, refreshing
+from discover import candidates, feed, impressions, recallers, refreshing
 from discover.candidates import Clean
 from feedsite import ids
 from feedsite.connections import feeds_for_tasks, fetch
@@ -44,11 +44,11 @@ class Watched:
         self.left: list[int] = []
         self.fresh = self.lost = 0
         self._stack = ExitStack()
-        self._recall, self._clean, self._ask = candidates.postgres.candidates, feed.clean, seen.shown
+        self._recall, self._clean, self._ask = recallers.postgres.candidates, feed.clean, seen.shown
 
     def __enter__(self) -> "Watched":
         for where, name, by in (
-            (candidates.postgres, "candidates", self._timed_recall),
+            (recallers.postgres, "candidates", self._timed_recall),
             (feed, "clean", self._counted_clean),
             (candidates.impressions, "shown", self._compared_shown),
             (seen, "_end", lambda day: int(time.time()) + 86_400),
