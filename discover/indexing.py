@@ -38,6 +38,10 @@ SLICE = timedelta(seconds=5)
 """How long the periodic task works at a time."""
 
 QUEUE = "INSERT INTO discover_itemchange (item_id) SELECT unnest(%(items)s::bigint[])"
+QUEUE_PUBLIC = f"""
+    INSERT INTO discover_itemchange (item_id) SELECT id FROM items_item i
+    WHERE id = ANY(%(items)s::bigint[]) AND {PUBLIC.format(item="i")} ORDER BY id
+"""  # noqa: S608 (constants)
 CHANGES = f"SELECT id, item_id FROM discover_itemchange ORDER BY id LIMIT {PART}"  # noqa: S608 (constants)
 FORGET = "DELETE FROM discover_itemchange WHERE id = ANY(%(rows)s::bigint[]) RETURNING id"
 NEXT = f"""
@@ -57,11 +61,11 @@ DOCUMENTS = f"""
 
 
 # --- What is to be written -------------------------------------------------------------------------------
-def note(item_ids: Iterable[int]) -> None:
-    """Queue items, in the transaction that changes them."""
+def note(item_ids: Iterable[int], *, only_public: bool = False) -> None:
+    """Queue items, in the transaction that changes them; `only_public`: those of them that are to be found."""
     if settings.OPENSEARCH_URL:
         with connection.cursor() as cursor:
-            cursor.execute(QUEUE, {"items": id_array(item_ids)})
+            cursor.execute(QUEUE_PUBLIC if only_public else QUEUE, {"items": id_array(item_ids)})
 
 
 def load_again() -> None:
@@ -167,19 +171,22 @@ def _write(index: SearchIndex, item_ids: Sequence[int]) -> None:
 def _action(
     version: int, item_id: int, sender_id: int | None, tags: list[str], words: list[str], popularity: int
 ) -> bytes:
-    """The lines of a bulk request for one item."""
-    about = {"_id": str(item_id), "version": version, "version_type": "external"}
-    if sender_id is None:
-        return _line({"delete": about})
-    document = {
-        "item": item_id,
-        "sender": str(sender_id),
-        "created_at": written(ids.moment(item_id)),
-        "tags": tags,
-        "words": words,
-        "popularity": popularity,
-    }
-    return _line({"index": about}) + _line(document)
+    """The lines of a bulk request for one item.
+
+    What is not to be found is an empty document, which no search finds. Of a deletion OpenSearch would forget the
+    version after a minute (index.gc_deletes), and a deletion does not know require_alias.
+    """
+    document: dict[str, Any] = {}
+    if sender_id is not None:
+        document = {
+            "item": item_id,
+            "sender": str(sender_id),
+            "created_at": written(ids.moment(item_id)),
+            "tags": tags,
+            "words": words,
+            "popularity": popularity,
+        }
+    return _line({"index": {"_id": str(item_id), "version": version, "version_type": "external"}}) + _line(document)
 
 
 def _line(value: dict[str, Any]) -> bytes:

@@ -10,7 +10,7 @@ from accounts.models import User
 from accounts.signals import account_purged, export_requested
 from discover import export, feedback, indexing, refreshing
 from items.hydrate import ItemBody
-from items.models import Item
+from items.models import Item, Visibility
 from items.signals import (
     counts_folded,
     data_loaded,
@@ -58,12 +58,13 @@ def export_history(sender: type[User], reader: User, **kwargs: Any) -> list[Expo
 
 @receiver([item_published, item_edited, item_withdrawn])
 def note_change(sender: type[Item], item: Item, **kwargs: Any) -> None:
-    """Inside the transaction of the change. Replies and reposts are not recommended."""
-    if item.reply_to_id is None and item.repost_of_id is None:
+    """Inside the transaction of the change, of posts that are public or were."""
+    is_post = item.reply_to_id is None and item.repost_of_id is None
+    if is_post and Visibility.PUBLIC in (item.visibility, kwargs.get("visibility_before")):
         indexing.note([item.pk])
 
 
 @receiver(counts_folded)
 def note_popularity(sender: type[Item], item_ids: list[int], **kwargs: Any) -> None:
     """Inside the transaction of the fold."""
-    indexing.note(item_ids)
+    indexing.note(item_ids, only_public=True)

@@ -6,8 +6,8 @@ everything else it refuses:
 
 - Query DSL: Function score (gauss, field value factor, weight, score and boost modes), Boolean, Constant score, Term,
   Terms, Range, IDs, Match all, Named queries; limits: index.max_result_window, indices.query.bool.max_clause_count
-- API reference: Search (parameters, sort, docvalue_fields, response), Bulk (NDJSON, require_alias, versions, response),
-  Create index (naming, mappings, aliases), Delete index
+- API reference: Search (parameters, sort, docvalue_fields, response), Bulk (NDJSON, index,
+  require_alias, external versions, response), Create index (naming, mappings, aliases), Delete index
 - Mappings: dynamic, keyword, long, integer, date with strict_date_time
 
 What it does not know: analysis, shards, refreshing (a document is found at once), how long anything takes.
@@ -337,7 +337,6 @@ class Index:
         self.properties: Json = body["mappings"]["properties"]
         self.documents: dict[str, Json] = {}
         self.versions: dict[str, int] = {}
-        """Of what was deleted too: the real one forgets that after a minute (index.gc_deletes)."""
 
 
 Trouble = Callable[["Handler"], bool]
@@ -377,8 +376,8 @@ class OpenSearch:
 
     @property
     def documents(self) -> dict[int, Json]:
-        """What is found under the alias, by item."""
-        return {int(item_id): found for item_id, found in self.index("site-items").documents.items()}
+        """What is kept under the alias, by item, and says something."""
+        return {int(item_id): found for item_id, found in self.index("site-items").documents.items() if found}
 
     def searches(self) -> list[Json]:
         return [body for _, path, body in self.requests if path.endswith("/_search")]
@@ -417,10 +416,11 @@ class OpenSearch:
         self.requests.append(("POST", f"/{name}/_bulk", list(lines)))
         while lines:
             verb, about = only(lines.pop(0))
-            need(verb in ("index", "delete"), f"Malformed action/metadata line, found [{verb}]", "illegal_argument")
+            need(verb == "index", f"Malformed action/metadata line, found [{verb}]", "illegal_argument")
             about = known(about, "_index", "version", "version_type", required=("_id",))
             need(isinstance(about["_id"], str) and len(about["_id"].encode()) <= 512, "_id")
-            document = lines.pop(0) if verb == "index" else None
+            need(bool(lines), "an action without its document", "illegal_argument")
+            document = lines.pop(0)
             done: Json = {"_index": name, "_id": about["_id"]}
             try:
                 done |= self.write(name, about, document, query)
@@ -444,9 +444,6 @@ class OpenSearch:
             raise RefusedError("version_conflict_engine_exception", "version conflict", 409)
         index.versions[item_id] = version
         there = item_id in index.documents
-        if document is None:
-            index.documents.pop(item_id, None)
-            return {"_version": version, "result": "deleted" if there else "not_found", "status": 200 if there else 404}
         need(isinstance(document, dict), "a document is an object", "mapper_parsing_exception")
         need(set(document) <= set(index.properties), "a field without a mapping would not be found")
         for field, value in document.items():

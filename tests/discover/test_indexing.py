@@ -69,6 +69,19 @@ def test_what_is_not_public_is_not_found(opensearch: OpenSearch) -> None:
     assert set(opensearch.documents) == {post.pk}
 
 
+def test_what_nobody_could_find_is_not_told(opensearch: OpenSearch) -> None:
+    work()
+    sender = UserFactory.create()
+    psst = actions.publish(sender=sender, content={"text": "psst"}, visibility=Visibility.FOLLOWERS)
+    reply = actions.publish(sender=sender, content={"text": "reply"}, reply_to=psst)
+    for item in (psst, reply):
+        actions.like(user=sender, item=item)
+        actions.fold_counts()
+        actions.edit(item=item, content={"text": "again"})
+        actions.delete(item=item)
+    assert not ItemChange.objects.exists()
+
+
 VERBS = {
     "delete": lambda item: actions.delete(item=item),
     "hold": lambda item: actions.hold(item=item, reasons=["words"]),
