@@ -9,13 +9,16 @@ from typing import Any, NamedTuple
 import pytest
 from axe_playwright_python.base import AXE_SCRIPT
 from django.template.loader import render_to_string
+from django.utils import timezone
 from playwright.sync_api import Page, Route
 
 from accounts.models import User
+from discover.feedback import not_interested
 from feedsite import urls
 from items.actions import hold, like, publish, reject, repost
 from items.models import Item
 from relations.actions import block, follow, mute
+from seen.recent import record as record_views
 from tests.browser.conftest import Visit, Visitor
 from tests.factories import UserFactory
 
@@ -68,6 +71,8 @@ class World:
             repost(sender=person, item=self.root)
         repost(sender=self.writer, item=self.own_public())
         like(user=self.writer, item=self.deep)
+        record_views(self.reader.pk, items=[self.long.pk, self.root.pk], now=timezone.now())
+        not_interested(user=self.reader, item=self.long)
         block(blocker=self.reader, blocked=self.blocked)
 
     def own_public(self) -> Item:
@@ -115,6 +120,17 @@ def send_empty(page: Page) -> None:
     page.locator("main .errorlist").first.wait_for()
 
 
+def clear_history(page: Page) -> None:
+    page.once("dialog", lambda dialog: dialog.accept())
+    page.locator("[action$=clear] button").click()
+    page.locator("#history [role=status]").wait_for()
+
+
+def pause_history(page: Page) -> None:
+    page.locator("[action$=pause] button").click()
+    page.locator("[action$=resume] button").wait_for()
+
+
 PAGES: dict[str, list[Look]] = {
     "home": [
         Look(fixed("/"), do=begin_reply),
@@ -129,6 +145,12 @@ PAGES: dict[str, list[Look]] = {
     "settings-password": [Look(fixed("/settings/password")), Look(fixed("/settings/password"), do=send_empty)],
     "settings-data": [Look(fixed("/settings/data"))],
     "settings-delete": [Look(fixed("/settings/delete"))],
+    "history": [
+        Look(fixed("/history")),
+        Look(fixed("/history"), do=clear_history),
+        Look(fixed("/history"), "newcomer", pause_history),
+    ],
+    "unwanted": [Look(fixed("/history/not-interested")), Look(fixed("/history/not-interested"), "newcomer")],
     "notifications": [Look(fixed("/notifications")), Look(fixed("/notifications"), "newcomer")],
     "mentions": [Look(fixed("/notifications/mentions"))],
     "search": [
@@ -179,6 +201,9 @@ WITHOUT = {
     "unlike": "leads back",
     "repost": "leads back",
     "undo_repost": "leads back",
+    "not-interested": "leads back",
+    "interested": "leads back",
+    "history-change": "leads back",
     "relate": "leads back",
 }
 """Addresses that are no pages of their own."""
