@@ -36,6 +36,11 @@ def wants_part(request: PageRequest) -> bool:
     return bool(request.htmx) and not request.htmx.boosted and not request.htmx.history_restore_request
 
 
+def fetches_ahead(request: HttpRequest) -> bool:
+    """Whether a browser asks for a page before anybody wants to see it."""
+    return request.headers.get("Sec-Purpose", "").startswith("prefetch")
+
+
 def position(request: HttpRequest, name: str = "last_id") -> int | None:
     """The position in a list that the query names, or None; no item need be there. Raises BadRequest."""
     values = request.GET.getlist(name)

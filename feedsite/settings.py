@@ -333,6 +333,8 @@ USE_TZ = True
 TIME_ZONE = "UTC"
 # How often an open home page asks for news.
 HOME_POLL_SECONDS = env.float("FEEDSITE_HOME_POLL_SECONDS", default=20)
+# How often an open Discover page asks whether there is something new.
+DISCOVER_REFRESH_SECONDS = env.float("FEEDSITE_DISCOVER_REFRESH_SECONDS", default=300)
 STATIC_URL = "/static/"
 STATIC_ROOT = DATA_DIR / "static"
 STORAGES = {

@@ -12,6 +12,7 @@ from accounts import api as accounts_api
 from accounts import views as accounts_views
 from discover import api as discover_api
 from discover import history_api, history_views
+from discover import views as discover_views
 from feedsite import health, metrics, openapi
 from feedsite.rest import NotFoundView
 from items import api as items_api
@@ -77,6 +78,7 @@ pages = [
     path("", timeline_views.home, name="home"),
     path("new", timeline_views.news, name="news"),
     path("position", timeline_views.keep_position, name="position"),
+    path("discover", discover_views.discover, name="discover"),
     path("signup", accounts_views.sign_up, name="signup"),
     path("login", accounts_views.LoginView.as_view(), name="login"),
     path("logout", LogoutView.as_view(), name="logout"),

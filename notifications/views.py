@@ -5,7 +5,7 @@ from django.views.decorators.http import require_safe
 
 from accounts.access import signed_in
 from accounts.models import User
-from feedsite.pages import PageRequest, position, show
+from feedsite.pages import PageRequest, fetches_ahead, position, show
 from notifications import actions
 from notifications.feed import notifications_page, unread_count
 
@@ -16,9 +16,7 @@ def everything(request: PageRequest, reader: User) -> HttpResponse:
     """What others did that concerns the reader. Whoever opens its beginning has read what it shows, and all before."""
     last_id = position(request)
     page = notifications_page(reader, last_id=last_id)
-    # A browser that fetches ahead shows nothing yet.
-    ahead = request.headers.get("Sec-Purpose", "").startswith("prefetch")
-    if last_id is None and page.items and request.method == "GET" and not ahead:
+    if last_id is None and page.items and request.method == "GET" and not fetches_ahead(request):
         actions.mark_read(user=reader, up_to=page.newest)
     context = {"page": page, "is_first": last_id is None, "tab": "everything"}
     return show(request, "notifications/notifications.html", context, part="notifications/_more.html")

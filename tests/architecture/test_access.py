@@ -237,6 +237,10 @@ API_WITHOUT = {
 """API routes that show none, and why not."""
 PAGES: dict[str, list[Shows]] = {
     "home": [Shows(lambda world: "/", ("post", "repost"), follows, published_only=True)],
+    # Of the repost its original, for its own sake.
+    "discover": [
+        Shows(lambda world: "/discover", ("post", "repost"), is_recommended, published_only=True, public_only=True)
+    ],
     "profile": [
         Shows(lambda world: "/@sender", ("post",)),
         Shows(lambda world: "/@author", ("repost",)),

@@ -3,6 +3,7 @@ wider than the screen at 200 and 400 % zoom, and no page needs more than a stric
 """
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -131,12 +132,25 @@ def pause_history(page: Page) -> None:
     page.locator("[action$=resume] button").wait_for()
 
 
+def fetch_in_the_background(page: Page) -> None:
+    World.say(UserFactory.create(), "since then")
+    page.get_by_role("button").filter(has_text=re.compile("Refresh|刷新")).nth(1).wait_for()  # all pages are loaded
+    page.evaluate("htmx.trigger('#fresh', 'due')")
+    page.locator(".pill").wait_for()
+
+
 PAGES: dict[str, list[Look]] = {
     "home": [
         Look(fixed("/"), do=begin_reply),
         Look(fixed("/"), do=edit_in_place),
         Look(fixed("/"), "newcomer"),
         Look(lambda world: f"/?last_id={world.long.pk}"),
+    ],
+    "discover": [
+        Look(fixed("/discover"), do=open_menu),
+        Look(fixed("/discover"), "newcomer", fetch_in_the_background),
+        Look(fixed(f"/discover?walk={'x' * 22}&page=2")),
+        Look(fixed(f"/discover?walk={'y' * 22}")),
     ],
     "signup": [Look(fixed("/signup"), ""), Look(fixed("/signup"), "", send_empty)],
     "login": [Look(fixed("/login?next=/settings"), ""), Look(fixed("/login"), "", send_empty)],

@@ -158,6 +158,28 @@ def test_the_page_of_an_item_hears_of_it_and_of_its_replies(
     expect(visitor.page.locator("article.whole")).to_have_count(0)
 
 
+def test_recommended_posts_are_edited_and_deleted_in_place(
+    visit: Visit, streams: StreamServer, author: Any, reader: Any
+) -> None:
+    items = [say(author, f"words {number}") for number in range(2)]
+    visitor = visit()
+    visitor.enter(reader)
+    with visitor.page.expect_response(re.compile("/stream")):
+        visitor.goto("/discover")
+    card = visitor.page.locator(f"#item-{items[0].pk}")
+    why, menu = card.locator(".why").inner_text(), card.locator(".menu-items").inner_text()
+    edit(item=items[0], content={"text": "other words"})
+    expect(card.get_by_text("other words")).to_be_visible(timeout=SOON)
+    expect(card.locator(".why")).to_have_text(why)
+    assert card.locator(".menu-items").inner_text() == menu
+    card.locator("summary").click()
+    expect(card.get_by_role("link", name="Report")).to_be_visible()
+    say(author, "for the other tab")
+    delete(item=items[1])
+    expect(visitor.page.locator(f"#item-{items[1].pk}")).to_have_count(0, timeout=SOON)
+    expect(visitor.page.locator(".pill")).to_have_count(0)
+
+
 def test_notifications_reach_the_page(visit: Visit, streams: StreamServer, author: Any) -> None:
     visitor = open_home(visit, author)
     visitor.page.evaluate(

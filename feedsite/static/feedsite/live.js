@@ -165,15 +165,23 @@
     return new DOMParser().parseFromString(await response.text(), "text/html").getElementById(`item-${id}`);
   }
 
+  // What the feed knows better: who reposted it, why it is there, and what one may do with it.
+  function keep(old, fresh) {
+    for (const known of old.querySelectorAll(":scope > .via, :scope > .menu, .why")) {
+      const place = fresh.querySelector(`.${known.classList[0]}`);
+      if (place) place.replaceWith(known);
+      else fresh.querySelector(".acts")?.before(known);
+    }
+  }
+
   async function refresh(id) {
     for (const { dataset, classList } of entries(id)) {
       const fresh = await part(dataset.id, classList.contains("whole")).catch(() => null);
       // It may have gone meanwhile, or somebody edits it.
       const old = entries(id).find((one) => one.dataset.id === dataset.id);
       if (!fresh || !old) continue;
-      const via = fresh.querySelector(".via");
-      if (via) via.replaceWith(old.querySelector(".via") || via); // who reposted it, the feed knows better
       const focused = old.contains(document.activeElement);
+      keep(old, fresh);
       old.replaceWith(fresh);
       htmx.process(fresh);
       if (focused) fresh.focus({ preventScroll: true });

@@ -1,0 +1,200 @@
+"""The Discover tab: the recommended feed as a page.
+
+What the feed returns counts as shown, and does not come again for a week. So the page never asks twice for one thing:
+a *walk* begins with a refresh and goes on page by page, and page N of it is asked for under the request id `WALK.N`.
+The server makes the walk's name, and every form says which page it asks for; who asks again gets the same page, whether
+an answer was lost or somebody came back.
+
+Which walk a browser is on stands in a cookie for as long as what was recalled for it waits to be scrolled in
+(`CANDIDATES_TTL`). People who open a post and come back, look into the other tab or load the page again expect to find
+what they left; new posts they get where they ask for them: by the button, by pulling, by the badge, or when they
+come back after a break. The address could name the walk instead, but then every visit through the tab would be a new
+one, which spends twenty posts that were hardly looked at.
+
+What the page fetches by itself waits under its walk's name in a second cookie, for as long as issued pages are kept.
+"""
+
+import re
+import secrets
+from urllib.parse import urlencode
+
+from django.conf import settings
+from django.contrib import messages
+from django.core.exceptions import BadRequest
+from django.http import HttpResponse, QueryDict
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+from django.views.decorators.http import require_http_methods
+from django_htmx.http import reswap, trigger_client_event
+
+from accounts.access import signed_in
+from accounts.models import User
+from discover import feed
+from discover.feed import FeedPage
+from discover.impressions import KEPT
+from feedsite import rates
+from feedsite.pages import PageRequest, fetches_ahead, show, too_many, wants_part
+from feedsite.rest import PAGE, parse_id
+from items.models import Item
+from relations.suggestions import suggestions
+
+WALK = re.compile(r"[A-Za-z0-9_-]{22}")
+PAGES = 10_000
+CURRENT = "discover"
+COMING = "discover_next"
+"""The cookies; the second is read by templates/timeline/_tabs.html too."""
+
+
+def new_walk() -> str:
+    return secrets.token_urlsafe(16)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@signed_in
+def discover(request: PageRequest, reader: User) -> HttpResponse:
+    """What the reader may like that they did not ask for.
+
+    POST asks for a page of a walk, GET also for the one that the browser is on. A browser that fetches ahead is
+    refused, for nobody might look at what it gets.
+    """
+    if request.method == "HEAD" or fetches_ahead(request):
+        return HttpResponse(status=200 if request.method == "HEAD" else 503, headers={"Cache-Control": "no-store"})
+    wait = rates.hit("discover", str(reader.pk))
+    if wait is not None:
+        return too_many(request, wait)
+    asked = request.POST if request.method == "POST" else request.GET
+    walk, number = _walk(asked), _number(asked)
+    if request.method != "POST":
+        return _whole(request, reader, walk, number)
+    if walk is None:
+        raise BadRequest("walk is missing")
+    if number > 1:
+        return _following(request, reader, walk, number)
+    if "quiet" in asked:
+        return _fetched(request, reader, walk)
+    return _refreshed(request, reader, walk)
+
+
+# --- What is asked for -----------------------------------------------------------------------------------
+def _once(asked: QueryDict, name: str) -> str:
+    values = asked.getlist(name)
+    if len(values) > 1:
+        raise BadRequest(f"{name} is given twice")
+    return values[0] if values else ""
+
+
+def _walk(asked: QueryDict) -> str | None:
+    walk = _once(asked, "walk")
+    if walk and not WALK.fullmatch(walk):
+        raise BadRequest("walk is none of this site's")
+    return walk or None
+
+
+def _number(asked: QueryDict) -> int:
+    text = _once(asked, "page")
+    number = parse_id(text) if text else 1
+    if number is None or number > PAGES:
+        raise BadRequest("page is not the number of one")
+    return number
+
+
+def _kept(request: PageRequest, name: str) -> str | None:
+    """The walk that a cookie names; what is none counts as not there."""
+    walk = request.COOKIES.get(name, "")
+    return walk if WALK.fullmatch(walk) else None
+
+
+def _issue(reader: User, walk: str, number: int) -> FeedPage:
+    ask = feed.refresh if number == 1 else feed.load_more
+    return ask(reader, limit=PAGE, request_id=f"{walk}.{number}", now=timezone.now())
+
+
+# --- What is answered ------------------------------------------------------------------------------------
+def _whole(request: PageRequest, reader: User, asked: str | None, number: int) -> HttpResponse:
+    """The page itself. What was fetched for a reader who has gone since begins their next visit."""
+    coming = _kept(request, COMING)
+    for walk in filter(None, (asked or _kept(request, CURRENT), coming, new_walk())):
+        page = _issue(reader, walk, number)
+        if page.items or number > 1:
+            break  # else what it had has been deleted since
+    coming = coming if coming != walk else None
+    context = _context(page, walk, number) | {"coming": coming, "next_walk": coming or new_walk()}
+    if not page.items and number == 1:
+        context["is_bare"] = not _others(reader)
+        context["suggestions"] = suggestions(reader) if context["is_bare"] else []
+    response = _answer(request, "discover/discover.html", context, page)
+    if page.items:
+        _keep(response, CURRENT, walk)
+    if not coming:
+        response.delete_cookie(COMING, samesite="Lax")
+    return response
+
+
+def _following(request: PageRequest, reader: User, walk: str, number: int) -> HttpResponse:
+    """The next page of a walk."""
+    if not wants_part(request):
+        return redirect(f"{reverse('discover')}?{urlencode({'walk': walk, 'page': number})}")
+    page = _issue(reader, walk, number)
+    response = _answer(request, "discover/_more.html", _context(page, walk, number), page)
+    _keep(response, CURRENT, walk)
+    return response
+
+
+def _refreshed(request: PageRequest, reader: User, walk: str) -> HttpResponse:
+    """The beginning of a new walk, and how much is in it. Without anything new the reader stays where they are."""
+    page = _issue(reader, walk, 1)
+    count = len(page.items)
+    said = ngettext("%(count)s new post", "%(count)s new posts", count) if count else _("Nothing new right now.")
+    said %= {"count": count}
+    if not wants_part(request):
+        messages.info(request, said)
+        response: HttpResponse = redirect("discover")
+    else:
+        context = _context(page, walk, 1) | {"next_walk": new_walk()}
+        template = "discover/_beginning.html" if count else "discover/_nothing.html"
+        response = _answer(request, template, context, page)
+        trigger_client_event(response, "refreshed", {"said": said, "count": count}, after="settle")
+        if not count:
+            reswap(response, "none")
+    if count:
+        _keep(response, CURRENT, walk)
+    response.delete_cookie(COMING, samesite="Lax")
+    return response
+
+
+def _fetched(request: PageRequest, reader: User, walk: str) -> HttpResponse:
+    """Whether there is something new, for the badge of an open page. It waits for the reader under its walk."""
+    page = _issue(reader, walk, 1)
+    context = {"coming": walk if page.items else None, "next_walk": walk if page.items else new_walk()}
+    response = _answer(request, "discover/_fresh.html", context | _poll(), page)
+    if page.items:
+        _keep(response, COMING, walk)
+    return response
+
+
+def _context(page: FeedPage, walk: str, number: int) -> dict[str, object]:
+    return {"page": page, "walk": walk, "number": number, "next_number": number + 1, "discovering": True} | _poll()
+
+
+def _poll() -> dict[str, object]:
+    return {"refresh_seconds": settings.DISCOVER_REFRESH_SECONDS}
+
+
+def _answer(request: PageRequest, template: str, context: dict[str, object], page: FeedPage) -> HttpResponse:
+    response = show(request, template, context)
+    response["X-Feed-Source"] = ",".join(page.sources)
+    return response
+
+
+def _keep(response: HttpResponse, name: str, walk: str) -> None:
+    life = settings.CANDIDATES_TTL if name == CURRENT else KEPT
+    response.set_cookie(name, walk, max_age=life, secure=settings.HTTPS, httponly=True, samesite="Lax")
+
+
+def _others(reader: User) -> bool:
+    """Whether anybody else has said anything that the reader could be shown."""
+    posts = Item.objects.published().without_replies().filter(visibility="public", repost_of=None)
+    return posts.visible_to(reader).exclude(sender=reader).exists()

@@ -1,0 +1,374 @@
+"""The Discover page in Chromium: tabs, endless scroll, refreshing by button, finger and clock, and coming back."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from playwright.sync_api import Locator, Page, Route, expect
+
+from discover.models import IssuedPage
+from items.actions import publish
+from items.models import Item
+from relations.actions import follow
+from tests.browser.conftest import Visit, Visitor
+from tests.factories import UserFactory
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
+
+PHONE: dict[str, Any] = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
+
+
+@pytest.fixture
+def reader(settings: Any) -> Any:
+    settings.DISCOVER_REFRESH_SECONDS = 1000
+    return UserFactory.create(username="reader")
+
+
+@pytest.fixture
+def posts(db: None) -> list[Item]:
+    return write(45)
+
+
+def say(sender: Any, text: str) -> Item:
+    return publish(sender=sender, content={"text": text})
+
+
+def write(count: int, words: str = "words") -> list[Item]:
+    """Each by somebody else, so that no page holds too many of one."""
+    return [say(UserFactory.create(), f"{words} {number}") for number in range(count)]
+
+
+def enter(visit: Visit, reader: Any, path: str = "/discover", **options: Any) -> Visitor:
+    visitor = visit(**options)
+    visitor.enter(reader)
+    visitor.goto(path)
+    return visitor
+
+
+def articles(page: Page) -> Locator:
+    return page.locator("[role=feed] article")
+
+
+def scroll_down(page: Page) -> None:
+    page.evaluate("scrollTo(0, document.body.scrollHeight)")
+
+
+def said(page: Page, text: str) -> None:
+    expect(page.locator("#toast")).to_have_text(text)
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_home_has_two_tabs(visit: Visit, reader: Any, posts: list[Item], javascript: bool, width: int) -> None:
+    follow(follower=reader, followee=posts[0].sender)
+    visitor = enter(visit, reader, "/", java_script_enabled=javascript, viewport={"width": width, "height": 844})
+    page = visitor.page
+    tabs = page.get_by_role("navigation", name="Which posts")
+    places = []
+    for name, count in (("Following", 1), ("Discover", 20), ("Following", 1)):
+        tabs.get_by_role("link", name=name).click()
+        expect(page.locator(".tabs [aria-current=page]")).to_have_text(name)
+        expect(articles(page)).to_have_count(count)
+        expect(page.get_by_role("navigation", name="Main").locator("[aria-current]")).to_have_text("Home")
+        places.append([tab.bounding_box() for tab in tabs.get_by_role("link").all()])
+    assert places[0] == places[1] == places[2]
+
+
+def test_scrolling_never_repeats_itself(visit: Visit, reader: Any, posts: list[Item]) -> None:
+    visitor = enter(visit, reader)
+    for count in (20, 40, 45):
+        expect(articles(visitor.page)).to_have_count(count)
+        scroll_down(visitor.page)
+    assert sorted(visitor.shown()) == sorted(post.text for post in posts)
+    expect(articles(visitor.page).last).to_have_attribute("aria-posinset", "45")
+    expect(visitor.page.get_by_text("You have seen everything for now.")).to_be_visible()
+    expect(visitor.page.locator(".why")).to_have_count(45)
+
+    write(2, "more")
+    visitor.page.locator("#more").get_by_role("button", name="Refresh").click()
+    expect(articles(visitor.page)).to_have_count(2)
+    expect(articles(visitor.page).first).to_be_focused()
+
+
+def test_without_javascript(visit: Visit, reader: Any, posts: list[Item]) -> None:
+    visitor = enter(visit, reader, java_script_enabled=False)
+    page = visitor.page
+    shown = visitor.shown()
+    for number in (2, 3):
+        page.get_by_role("button", name="Load more").click()
+        page.wait_for_url(f"**page={number}")
+        shown += visitor.shown()
+    assert sorted(shown) == sorted(post.text for post in posts)
+    expect(page.get_by_text("You have seen everything for now.")).to_be_visible()
+    page.get_by_role("link", name="From the first post").click()
+    expect(page.get_by_text(shown[0], exact=True)).to_be_visible()
+    assert visitor.shown() == shown[:20]
+
+    say(UserFactory.create(), "fresh words")
+    page.get_by_role("button", name="Refresh").first.click()
+    expect(page.get_by_role("status").get_by_text("1 new post")).to_be_visible()
+    assert visitor.shown() == ["fresh words"]
+    page.get_by_role("button", name="Refresh").first.click()
+    expect(page.get_by_role("status").get_by_text("Nothing new right now.")).to_be_visible()
+    assert visitor.shown() == ["fresh words"]
+
+
+def test_the_refresh_button(visit: Visit, reader: Any, posts: list[Item]) -> None:
+    visitor = enter(visit, reader)
+    page = visitor.page
+    first = visitor.shown()
+    articles(page).nth(10).scroll_into_view_if_needed()
+    button = page.locator("#refresh").get_by_role("button", name="Refresh")
+    button.focus()
+    page.keyboard.press("Enter")
+    said(page, "20 new posts")
+    expect(button).to_be_focused()
+    assert not set(visitor.shown()[:20]) & set(first)
+    assert page.evaluate("window.scrollY") == 0
+    button.click()
+    said(page, "5 new posts")
+    expect(articles(page)).to_have_count(5)
+    button.click()
+    said(page, "Nothing new right now.")
+    expect(articles(page)).to_have_count(5)
+    say(UserFactory.create(), "fresh words")
+    page.get_by_role("navigation", name="Which posts").get_by_role("link", name="Discover").click()
+    said(page, "1 new post")
+    assert visitor.shown() == ["fresh words"]
+
+
+# --- Fingers ---------------------------------------------------------------------------------------------
+def pull(page: Page, *way: tuple[int, int], lift: bool = True) -> None:
+    """Move a finger over these points."""
+    touch = page.context.new_cdp_session(page)
+    for place, (x, y) in enumerate(way):
+        kind = "touchMove" if place else "touchStart"
+        touch.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": [{"x": x, "y": y}]})
+    if lift:
+        touch.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
+
+
+def down(pixels: int) -> list[tuple[int, int]]:
+    return [(200, 200 + moved) for moved in range(0, pixels + 1, 20)]
+
+
+@pytest.mark.parametrize("motion", ["no-preference", "reduce"])
+def test_pulling_refreshes(visit: Visit, reader: Any, posts: list[Item], motion: str) -> None:
+    visitor = enter(visit, reader, reduced_motion=motion, **PHONE)
+    page = visitor.page
+    first = visitor.shown()
+    pull(page, *down(160), lift=False)
+    expect(page.locator(".pull")).to_have_class("pull far")
+    assert visitor.shown() == first
+    pull(page, *down(160))
+    said(page, "20 new posts")
+    expect(page.locator(".pull")).to_have_class("pull")
+    assert not set(visitor.shown()) & set(first)
+
+
+@pytest.mark.parametrize(
+    "way",
+    [
+        pytest.param(down(60), id="not far enough"),
+        pytest.param([*down(160), *reversed(down(160))], id="and back again"),
+        pytest.param([(340 - moved, 200 + moved // 2) for moved in range(0, 300, 20)], id="aside"),
+        pytest.param([*reversed(down(160)), *down(160)], id="after scrolling"),
+    ],
+)
+def test_other_ways_of_a_finger_do_not(
+    visit: Visit, reader: Any, posts: list[Item], way: list[tuple[int, int]]
+) -> None:
+    visitor = enter(visit, reader, **PHONE)
+    page = visitor.page
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url) if request.method == "POST" else None)
+    pull(page, *way)
+    expect(page.locator(".pull")).to_have_class("pull")
+    page.get_by_role("button", name="Refresh").click()  # whatever was asked before would be answered before
+    said(page, "20 new posts")
+    assert len(asked) == 1
+
+
+# --- By itself -------------------------------------------------------------------------------------------
+def test_new_posts_wait_behind_a_badge(visit: Visit, reader: Any, settings: Any) -> None:
+    write(3)
+    visitor = enter(visit, reader)
+    page = visitor.page
+    first = visitor.shown()
+    settings.DISCOVER_REFRESH_SECONDS = 0.3
+    visitor.goto("/discover")
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url) if request.method == "POST" else None)
+    page.wait_for_timeout(700)
+    expect(page.locator(".pill")).to_have_count(0)  # nothing new: nobody is told
+    write(2, "fresh")
+    pill = page.get_by_role("button", name="New posts")
+    expect(pill).to_be_in_viewport()
+    assert visitor.shown() == first
+    issued = IssuedPage.objects.filter(item_ids__len=2).get()
+    del asked[:]
+    page.wait_for_timeout(1_000)
+    assert asked == []  # while it waits, nothing else is fetched
+
+    page.get_by_role("link", name="Following").click()
+    tab = page.get_by_role("navigation", name="Which posts").get_by_role("link", name="Discover New posts")
+    tab.click()
+    assert visitor.shown() == first
+    pill.focus()
+    settings.DISCOVER_REFRESH_SECONDS = 1000
+    page.keyboard.press("Enter")
+    said(page, "2 new posts")
+    expect(articles(page)).to_have_count(2)
+    expect(articles(page).first).to_be_focused()
+    expect(page.locator(".pill")).to_have_count(0)
+    shown = page.locator("[role=feed] article").evaluate_all("all => all.map(one => Number(one.dataset.id))")
+    assert shown == issued.item_ids
+    page.get_by_role("link", name="Following").click()
+    expect(page.get_by_role("link", name="Discover", exact=True)).to_be_visible()
+
+
+def test_who_looks_again_after_a_while_is_asked_for(visit: Visit, reader: Any, settings: Any) -> None:
+    write(1)
+    settings.DISCOVER_REFRESH_SECONDS = 60
+    visitor = visit()
+    visitor.enter(reader)
+    visitor.page.clock.install()
+    visitor.goto("/discover")
+    say(UserFactory.create(), "fresh words")
+    hide = """hidden => {
+        Object.defineProperty(document, "hidden", { configurable: true, get: () => hidden });
+        document.dispatchEvent(new Event("visibilitychange"));
+    }"""
+    visitor.page.evaluate(hide, True)
+    visitor.page.clock.run_for(300_000)
+    assert IssuedPage.objects.count() == 1
+    visitor.page.evaluate(hide, False)
+    expect(visitor.page.locator(".pill")).to_be_visible()
+    assert IssuedPage.objects.count() == 2
+
+
+def test_a_refresh_takes_what_waits(visit: Visit, reader: Any, posts: list[Item], settings: Any) -> None:
+    settings.DISCOVER_REFRESH_SECONDS = 0.2
+    visitor = enter(visit, reader)
+    expect(visitor.page.locator(".pill")).to_be_visible()
+    visitor.page.locator("#refresh button").click()
+    said(visitor.page, "20 new posts")
+    assert IssuedPage.objects.filter(item_ids__len=20).count() == 2
+
+
+# --- Coming back -----------------------------------------------------------------------------------------
+def test_coming_back_from_a_post(visit: Visit, reader: Any, posts: list[Item], javascript: bool) -> None:
+    visitor = enter(visit, reader, java_script_enabled=javascript)
+    page = visitor.page
+    if javascript:
+        visitor.page.locator("#refresh button").click()
+        said(page, "20 new posts")
+    first = visitor.shown()
+    articles(page).nth(3).locator(".time").click()
+    page.wait_for_url("**/items/*")
+    page.go_back()
+    expect(page.get_by_text(first[0], exact=True)).to_be_visible()
+    assert visitor.shown() == first
+    page.reload()
+    assert visitor.shown() == first
+
+
+def test_scrolling_on_after_coming_back(visit: Visit, reader: Any, posts: list[Item]) -> None:
+    visitor = enter(visit, reader)
+    page = visitor.page
+    scroll_down(page)
+    expect(articles(page)).to_have_count(40)
+    before = visitor.shown()
+    articles(page).nth(30).locator(".time").click()
+    page.wait_for_url("**/items/*")
+    page.go_back()
+    expect(page.get_by_text(before[0], exact=True)).to_be_attached()
+    scroll_down(page)
+    expect(articles(page)).to_have_count(40)
+    assert visitor.shown() == before
+
+
+# --- When something is missing ---------------------------------------------------------------------------
+def lose(page: Page, times: int) -> Callable[[], int]:
+    """Let the next answers be lost on their way, after the site has given them."""
+    lost = 0
+
+    def handle(route: Route) -> None:
+        nonlocal lost
+        if route.request.method == "POST" and lost < times:
+            lost += 1
+            route.fetch()
+            route.abort("connectionreset")
+        else:
+            route.continue_()
+
+    page.route("**/discover", handle)
+    return lambda: lost
+
+
+def test_a_lost_answer_loses_nothing(visit: Visit, reader: Any, posts: list[Item], tolerated: Any) -> None:
+    tolerated("net::ERR_")
+    tolerated("htmx:")
+    visitor = enter(visit, reader)
+    page = visitor.page
+    lost = lose(page, 1)
+    scroll_down(page)
+    said(page, "No connection. Try again in a moment.")
+    assert lost() == 1
+    page.get_by_role("button", name="Load more").click()
+    expect(articles(page)).to_have_count(40)
+    scroll_down(page)
+    expect(articles(page)).to_have_count(45)
+    assert sorted(visitor.shown()) == sorted(post.text for post in posts)
+
+
+@pytest.mark.parametrize(
+    ("status", "words"),
+    [(429, "That is too often. Wait a little."), (503, "That did not work. Try again in a moment.")],
+)
+def test_a_refusal_is_said_and_can_be_tried_again(
+    visit: Visit, reader: Any, posts: list[Item], tolerated: Any, status: int, words: str
+) -> None:
+    tolerated("Response Status Error Code")
+    tolerated("with a status of")
+    visitor = enter(visit, reader)
+    page = visitor.page
+    page.route("**/discover", lambda route: route.fulfill(status=status), times=1)
+    page.locator("#refresh button").click()
+    said(page, words)
+    assert len(visitor.shown()) == 20
+    page.locator("#refresh button").click()
+    said(page, "20 new posts")
+
+
+def test_a_new_site(visit: Visit, reader: Any, javascript: bool) -> None:
+    UserFactory.create(username="famous", follower_count=9)
+    visitor = enter(visit, reader, java_script_enabled=javascript)
+    page = visitor.page
+    expect(page.get_by_text("There is nothing to recommend yet.")).to_be_visible()
+    expect(page.get_by_role("link", name="famous").first).to_be_visible()
+    expect(page.get_by_role("main").get_by_role("link", name="Search posts and people")).to_be_visible()
+    say(UserFactory.create(), "the first words")
+    page.get_by_role("button", name="Refresh").first.click()
+    expect(page.get_by_text("the first words")).to_be_visible()
+
+
+def test_all_seen(visit: Visit, reader: Any, javascript: bool) -> None:
+    write(1)
+    visitor = enter(visit, reader, java_script_enabled=javascript)
+    expect(visitor.page.get_by_text("You have seen everything for now.")).to_be_visible()
+    visitor.page.context.clear_cookies(name="discover")
+    visitor.goto("/discover")
+    expect(visitor.page.get_by_text("You have seen everything for now.")).to_be_visible()
+    expect(articles(visitor.page)).to_have_count(0)
+    visitor.page.get_by_role("button", name="Refresh").first.click()
+    expect(visitor.page.get_by_role("status").get_by_text("Nothing new right now.")).to_be_visible()
+
+
+def test_in_chinese(visit: Visit, reader: Any, posts: list[Item]) -> None:
+    visitor = enter(visit, reader, locale="zh-CN")
+    page = visitor.page
+    expect(page.locator(".tabs [aria-current=page]")).to_have_text("发现")
+    page.get_by_role("button", name="刷新").click()
+    said(page, "20 条新帖子")
+    page.get_by_role("navigation", name="看哪些帖子").get_by_role("link", name="关注").click()
+    expect(page.locator(".tabs [aria-current=page]")).to_have_text("关注")
