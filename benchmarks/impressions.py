@@ -93,7 +93,7 @@ def measure(report: Report, kind: str, impressions: int, rounds: int, *, has_mod
     for name, taken in times.items():
         report.rows.append([kind, name, round(milliseconds(taken), 3), round(over(times, name, "PING"), 1)])
     if has_module:
-        limit = 1.2 if kind == "module" else 1.0
+        limit = 1.0 if kind == "module" else 0.5
         report.ratio(f"{kind}: shown / 7 BF.MEXISTS (redis-py)", over(times, "shown, 500", MEXISTS), at_most=limit)
         report.ratio(f"{kind}: shown / 7 BF.MEXISTS (packed before)", over(times, "shown, 500", PACKED))
         report.ratio(f"{kind}: shown / 3,500 BF.EXISTS (redis-py)", over(times, "shown, 500", EXISTS), at_most=0.2)
