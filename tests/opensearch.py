@@ -433,8 +433,11 @@ class OpenSearch:
         return {"took": 1, "errors": errors, "items": items}
 
     def write(self, name: str, about: Json, document: Any, query: dict[str, str]) -> Json:
-        if query.get("require_alias") == "true" and not any(name in index.aliases for index in self.indexes.values()):
+        there = [index for index in self.indexes.values() if name == index.name or name in index.aliases]
+        if query.get("require_alias") == "true" and not any(name in index.aliases for index in there):
             raise RefusedError("index_not_found_exception", f"no such index [{name}] and [require_alias]", 404)
+        if not there:  # as action.auto_create_index does
+            self.indexes[name] = Index(name, {"mappings": {"properties": {}}})
         index, item_id = self.index(name), about["_id"]
         if trouble := self.item_trouble(item_id):
             raise RefusedError(trouble["type"], "trouble", trouble["status"])
@@ -443,13 +446,13 @@ class OpenSearch:
         if version <= index.versions.get(item_id, -1):
             raise RefusedError("version_conflict_engine_exception", "version conflict", 409)
         index.versions[item_id] = version
-        there = item_id in index.documents
+        is_new = item_id not in index.documents
         need(isinstance(document, dict), "a document is an object", "mapper_parsing_exception")
         need(set(document) <= set(index.properties), "a field without a mapping would not be found")
         for field, value in document.items():
             check_value(index.properties[field]["type"], value, field)
         index.documents[item_id] = document
-        return {"_version": version, "result": "updated" if there else "created", "status": 200 if there else 201}
+        return {"_version": version, "result": "created" if is_new else "updated", "status": 201 if is_new else 200}
 
     def search(self, name: str, body: Any, query: dict[str, str]) -> Json:
         query = known(query, "allow_partial_search_results", "cancel_after_time_interval")

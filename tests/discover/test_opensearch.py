@@ -124,6 +124,14 @@ def test_both_recalls_agree_on_the_decay(reader: User) -> None:
     assert by_opensearch == {item_id: pytest.approx(score, rel=1e-6) for item_id, score in by_postgres.items()}
 
 
+def test_of_what_is_too_old_for_a_score_the_newest_comes_first(reader: User) -> None:
+    post()
+    ages = [4003, 4001, 4005, 4002, 4004]
+    old = {age: post(age=age * DAY) for age in ages}
+    work()
+    assert [one.item_id for one in recalled(reader, count=2)][1] == old[4001].pk
+
+
 def test_the_score_is_what_the_server_computes(opensearch: OpenSearch, reader: User) -> None:
     """For every candidate, whatever it is liked for: else the order would not be the server's."""
     friend, far, kindred = UserFactory.create_batch(3)
