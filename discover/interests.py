@@ -25,11 +25,11 @@ TAGS = f"""
 class Interests:
     """What a reader likes, each with how much: weights of about 0 to 1 within their kind.
 
-    `senders` have the code of why besides. `items` are what people liked who like the same. `origin` is the moment from
-    which the age of items counts.
+    `senders` have the code of why besides. `items` are what people liked who like the same. `origin` is the
+    item from which age counts.
     """
 
-    origin: datetime
+    origin: int
     items: list[tuple[int, float]]
     senders: list[tuple[int, float, str]]
     tags: list[tuple[str, float]]
@@ -64,7 +64,7 @@ def interests_of(reader: User, *, now: datetime) -> Interests:
         "SELECT followee_id FROM relations_follow WHERE follower_id = %(reader)s AND created_at < %(now)s", params
     )
     return Interests(
-        origin=ids.moment(origin),
+        origin=origin,
         items=[(item_id, float(likeness / most)) for item_id, likeness in liked],
         senders=[(sender_id, score / scored[0][0], reason) for score, sender_id, reason in scored],
         tags=[(tag, weight) for tag, weight in fetch(TAGS, params)],

@@ -15,7 +15,7 @@ import math
 import re
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from typing import Any
@@ -29,7 +29,7 @@ from django.core.exceptions import ImproperlyConfigured
 from accounts.models import User
 from discover.interests import Interests, interests_of
 from discover.models import SearchIndex
-from discover.postgres import BASE, CAP_SHARE, LEAST_CAP, WEIGHTS, decay_rate
+from discover.postgres import BASE, CAP_SHARE, DAY_MILLISECONDS, LEAST_CAP, WEIGHTS, decay_rate
 from discover.recall import Candidate, RecallUnavailableError
 from feedsite import ids, metrics
 from feedsite.connections import Breaker
@@ -227,7 +227,7 @@ def search(interests: Interests, *, reader_id: int, count: int, now: datetime) -
         {
             "gauss": {
                 "created_at": {
-                    "origin": written(interests.origin),
+                    "origin": written(ids.moment(interests.origin)),
                     "offset": _milliseconds(settings.DISCOVER_OFFSET_DAYS),
                     "scale": _milliseconds(settings.DISCOVER_SCALE_DAYS),
                     "decay": settings.DISCOVER_DECAY,
@@ -300,7 +300,7 @@ class OpenSearchRecall:
         interests = interests_of(reader, now=now)
         body, reasons = search(interests, reader_id=reader.pk, count=count, now=now)
         try:
-            found = [_candidate(hit, reasons, interests) for hit in _search(body)]
+            found = _candidates(_search(body), reasons, interests)
         except (OpenSearchError, msgspec.MsgspecError, ValueError, IndexError) as error:
             breaker.trip()
             metrics.opensearch_failures.labels("search").inc()
@@ -333,14 +333,25 @@ def _search(body: Mapping[str, Any]) -> Sequence[_Hit]:
     return answer.hits.hits
 
 
-def _candidate(hit: _Hit, reasons: Sequence[Reason], interests: Interests) -> Candidate:
-    """Its score is made here from what matched: as a logarithm, which a 32-bit number of the server's is not."""
-    item_id, sender_id = int(hit.id), int(hit.fields.sender[0])
-    likes = max(hit.fields.popularity, default=0)
-    popular = WEIGHTS["popular"] * min(1.0, math.log10(1 + max(likes, 0)) / POPULARITY_FULL)
-    matched = [("fresh", BASE), ("popular", popular), *(reasons[int(name)] for name in hit.matched_queries)]
-    reason, _ = max(matched, key=lambda each: each[1])
-    age = (interests.origin - ids.moment(item_id)) / timedelta(days=1)
-    decay = decay_rate() * max(age - settings.DISCOVER_OFFSET_DAYS, 0) ** 2
-    score = math.log(math.fsum(weight for _, weight in matched)) - decay
-    return Candidate(item_id, sender_id, score, "followed" if sender_id in interests.followed else reason)
+def _candidates(hits: Iterable[_Hit], reasons: Sequence[Reason], interests: Interests) -> list[Candidate]:
+    """Their scores are made here from what matched: as logarithms, which a 32-bit number of the server's is not."""
+    rate, offset = decay_rate(), settings.DISCOVER_OFFSET_DAYS
+    newest = interests.origin >> ids.SEQUENCE_BITS
+    candidates = []
+    for hit in hits:
+        item_id, sender_id = int(hit.id), int(hit.fields.sender[0])
+        likes = max(hit.fields.popularity, default=0)
+        popular = WEIGHTS["popular"] * min(1.0, math.log10(1 + max(likes, 0)) / POPULARITY_FULL)
+        reason, most = ("popular", popular) if popular > BASE else ("fresh", BASE)
+        relevance = BASE + popular
+        for name in hit.matched_queries:
+            why, weight = reasons[int(name)]
+            relevance += weight
+            if weight > most:
+                reason, most = why, weight
+        age = (newest - (item_id >> ids.SEQUENCE_BITS)) / DAY_MILLISECONDS
+        score = math.log(relevance) - rate * max(age - offset, 0.0) ** 2
+        candidates.append(
+            Candidate(item_id, sender_id, score, "followed" if sender_id in interests.followed else reason)
+        )
+    return candidates
