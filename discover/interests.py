@@ -1,24 +1,179 @@
-"""What a reader likes, as far as the site can tell: what every recall starts from."""
+"""What a reader likes, as far as the site can tell: what every recall starts from.
 
-import math
+Every statement is a bounded look-up, whatever the reader follows and likes: the newest so many of each kind.
+And it knows only what was posted, liked and followed before `now`.
+"""
+
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from django.conf import settings
-
 from accounts.models import User
-from discover.postgres import HEARD, LIKED, NEWEST, SENDERS, WORDS, decay_rate
+from discover import decay
+from discover.decay import log_decay, public, recency
 from feedsite import ids
 from feedsite.connections import fetch
 
+FRIEND = 0.05
+"""In the graph, a sender whom most of those follow whom the reader follows; the most similar one is 1."""
+FOLLOWER = 0.3
+"""One who follows the reader since just now."""
+KNOWN = 0.5
+"""The one whose posts the reader liked and answered most."""
+
+NEWEST = f"SELECT i.id FROM items_item i WHERE {public('i')} AND i.id < %(below)s ORDER BY i.id DESC LIMIT 1"  # noqa: S608
+
+# The reader's likes and those of others are taken newest item first, which the unique index of likes offers. A common
+# taste for what few like says more than one for what all like; and what all like is divided by its popularity.
+ALSO_LIKED = f"""
+    WITH mine AS MATERIALIZED (
+        SELECT item_id FROM items_like WHERE user_id = %(reader)s AND created_at < %(now)s
+        ORDER BY item_id DESC LIMIT 40
+    ), alike AS MATERIALIZED (
+        SELECT l.user_id, sum(1 / ln(2 + l.likes)) AS weight FROM mine CROSS JOIN LATERAL (
+            SELECT user_id, count(*) OVER () AS likes FROM (
+                SELECT user_id FROM items_like WHERE item_id = mine.item_id AND created_at < %(now)s
+                ORDER BY id DESC LIMIT 50) newest
+        ) l WHERE l.user_id <> %(reader)s GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT 60
+    ), also AS MATERIALIZED (
+        SELECT l.item_id, sum(weight / sqrt(l.likes)) AS weight FROM alike CROSS JOIN LATERAL (
+            SELECT item_id, count(*) OVER () AS likes FROM (
+                SELECT item_id FROM items_like WHERE user_id = alike.user_id AND created_at < %(now)s
+                ORDER BY item_id DESC LIMIT 30) newest
+        ) l WHERE l.item_id NOT IN (SELECT item_id FROM mine) AND l.item_id < %(below)s
+        GROUP BY 1 ORDER BY ln(sum(weight / sqrt(l.likes))) + {log_decay("l.item_id")} DESC, 1 LIMIT 200
+    ), normal AS (
+        SELECT item_id, weight / sqrt(likes) AS weight FROM also CROSS JOIN LATERAL (
+            SELECT count(*) AS likes FROM (
+                SELECT FROM items_like WHERE item_id = also.item_id AND created_at < %(now)s
+                ORDER BY id DESC LIMIT 40) newest) l
+    )
+    SELECT item_id, (weight / max(weight) OVER ())::float8, 'liked' FROM normal
+"""  # noqa: S608
+
+
+# Those who follow the same people as the reader lead to whom they follow. What was followed of late says most, so the
+# newest follows are enough; how fast they age was chosen on real follows (docs/decisions.md).
+NEAR = f"""
+    WITH mine AS MATERIALIZED (
+        SELECT followee_id, {recency("created_at", 365)} AS weight FROM relations_follow
+        WHERE follower_id = %(reader)s AND created_at < %(now)s ORDER BY id DESC LIMIT 50
+    ), alike AS MATERIALIZED (
+        SELECT f.follower_id, sum(mine.weight * f.weight / ln(2 + f.followers)) AS weight
+        FROM mine CROSS JOIN LATERAL (
+            SELECT follower_id, {recency("created_at", 365)} AS weight, count(*) OVER () AS followers FROM (
+                SELECT follower_id, created_at FROM relations_follow
+                WHERE followee_id = mine.followee_id AND created_at < %(now)s ORDER BY id DESC LIMIT 40) newest
+        ) f WHERE f.follower_id <> %(reader)s GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT 100
+    ), likewise AS (
+        SELECT f.followee_id AS sender_id, sum(alike.weight * f.weight / sqrt(f.follows)) AS weight
+        FROM alike CROSS JOIN LATERAL (
+            SELECT followee_id, {recency("created_at", 180)} AS weight, count(*) OVER () AS follows FROM (
+                SELECT followee_id, created_at FROM relations_follow
+                WHERE follower_id = alike.follower_id AND created_at < %(now)s ORDER BY id DESC LIMIT 40) newest
+        ) f GROUP BY 1
+    ), friends AS (
+        SELECT f.followee_id AS sender_id, sum(mine.weight * f.weight / sqrt(f.follows)) AS weight
+        FROM (SELECT * FROM mine LIMIT 30) mine CROSS JOIN LATERAL (
+            SELECT followee_id, {recency("created_at", 180)} AS weight, count(*) OVER () AS follows FROM (
+                SELECT followee_id, created_at FROM relations_follow
+                WHERE follower_id = mine.followee_id AND created_at < %(now)s ORDER BY id DESC LIMIT 30) newest
+        ) f GROUP BY 1
+    ), followers AS (
+        SELECT follower_id AS sender_id, {recency("created_at", 365)} AS weight FROM relations_follow
+        WHERE followee_id = %(reader)s AND created_at < %(now)s ORDER BY id DESC LIMIT 100
+    ), met AS (
+        SELECT item_id FROM (
+            SELECT item_id FROM items_like WHERE user_id = %(reader)s AND created_at < %(now)s
+            ORDER BY item_id DESC LIMIT 40) liked
+        UNION ALL
+        SELECT reply_to_id FROM (
+            SELECT reply_to_id FROM items_item WHERE sender_id = %(reader)s AND id < %(below)s
+            ORDER BY id DESC LIMIT 30) own
+        WHERE reply_to_id IS NOT NULL
+    ), known AS (
+        SELECT i.sender_id, count(*) AS weight FROM met JOIN items_item i ON i.id = met.item_id GROUP BY 1
+    ), senders AS MATERIALIZED (
+        SELECT sender_id, sum(weight) AS weight, bool_or(kind = 'follower') AS is_follower,
+            bool_or(kind = 'known') AS is_known
+        FROM (
+            SELECT sender_id, weight / max(weight) OVER () AS weight, 'similar' AS kind FROM likewise
+            UNION ALL SELECT sender_id, {FRIEND} * weight / max(weight) OVER (), 'friend' FROM friends
+            UNION ALL SELECT sender_id, {FOLLOWER} * weight, 'follower' FROM followers
+            UNION ALL SELECT sender_id, {KNOWN}::float8 * weight / max(weight) OVER (), 'known' FROM known
+        ) near WHERE sender_id <> %(reader)s AND sender_id NOT IN (
+            SELECT followee_id FROM relations_follow WHERE follower_id = %(reader)s AND created_at < %(now)s)
+        GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT 300
+    )
+"""  # noqa: S608
+
+
+def told(senders: str) -> str:
+    """A CTE that says of `senders`, SQL for some of them, how many of those follow them whom the reader follows."""
+    return f"""
+    told AS MATERIALIZED (
+        SELECT s.sender_id, (
+            SELECT count(*) FROM mine WHERE EXISTS (
+                SELECT FROM relations_follow f WHERE f.follower_id = mine.followee_id AND f.followee_id = s.sender_id
+                AND f.created_at < %(now)s OFFSET 0)
+        ) AS friends FROM ({senders}) s
+    )
+    """  # noqa: S608
+
+
+REASON = """CASE WHEN is_known THEN 'sender' WHEN friends > 0 THEN 'follows:' || friends
+    WHEN is_follower THEN 'follower' ELSE 'similar' END"""
+
+# What the reader is interested in: what they wrote, answered and liked, and a little what those write whom they follow.
+HEARD = f"""
+    WITH own AS MATERIALIZED (
+        SELECT id, reply_to_id FROM items_item
+        WHERE sender_id = %(reader)s AND status = 'published' AND id < %(below)s ORDER BY id DESC LIMIT 30
+    ), all_heard AS (
+        SELECT id AS item_id, 1.0 AS weight FROM own
+        UNION ALL SELECT reply_to_id, 2.0 FROM own WHERE reply_to_id IS NOT NULL
+        UNION ALL SELECT item_id, 2.0 FROM (
+            SELECT item_id FROM items_like WHERE user_id = %(reader)s AND created_at < %(now)s
+            ORDER BY item_id DESC LIMIT 40) liked
+        UNION ALL SELECT p.id, 0.3 FROM (
+            SELECT followee_id FROM relations_follow WHERE follower_id = %(reader)s AND created_at < %(now)s
+            ORDER BY id DESC LIMIT 40
+        ) f CROSS JOIN LATERAL (
+            SELECT i.id FROM items_item i WHERE i.sender_id = f.followee_id AND {public("i")} AND i.id < %(below)s
+            ORDER BY i.id DESC LIMIT 2) p
+    ), heard AS MATERIALIZED (
+        SELECT h.item_id, sum(h.weight)::float8 AS weight FROM all_heard h JOIN items_item i ON i.id = h.item_id
+        WHERE i.status = 'published' GROUP BY 1
+    )
+"""  # noqa: S608
+
 TAGS = f"""
     {HEARD}
-    SELECT tag, (weight / sum(weight) OVER ())::float8 FROM (
+    SELECT tag, weight / max(weight) OVER () AS weight FROM (
         SELECT t.tag, sum(heard.weight) AS weight FROM heard JOIN items_itemtag t ON t.item_id = heard.item_id
         GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT 12
     ) tags
-"""  # noqa: S608 (constants)
+"""  # noqa: S608
+
+# Words that are too common to tell anything are not in the table; numbers are mostly those of issues.
+WORDS = f"""
+    {HEARD}
+    SELECT w.word, heard.weight * w.rarity,
+        exp(-w.rarity) * (SELECT reltuples FROM pg_class WHERE oid = 'items_itemdocument'::regclass)
+    FROM (
+        SELECT lexeme, sum(heard.weight * (1 + ln(cardinality(positions)))) AS weight
+        FROM heard JOIN items_itemdocument d ON d.item_id = heard.item_id CROSS JOIN LATERAL unnest(d.document)
+        WHERE length(lexeme) > 1 AND lexeme !~ '^[0-9]+$' GROUP BY 1
+    ) heard JOIN discover_wordrarity w ON w.word = heard.lexeme
+    ORDER BY 2 DESC, 1 LIMIT 16
+"""  # noqa: S608
+
+
+NEAR_SENDERS = f"""
+    {NEAR}, nearest AS MATERIALIZED (SELECT * FROM senders LIMIT 80), {told("SELECT sender_id FROM nearest")}
+    SELECT sender_id, weight / max(weight) OVER (), {REASON} FROM nearest JOIN told USING (sender_id)
+    ORDER BY 2 DESC, 1
+"""  # noqa: S608
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,36 +193,25 @@ class Interests:
 
 
 def interests_of(reader: User, *, now: datetime) -> Interests:
-    below = ids.compose(now, 0)
-    newest = fetch(NEWEST, {"below": below})
-    origin = newest[0][0] if newest else below
-    params: dict[str, Any] = {
-        "reader": reader.pk,
-        "now": now,
-        "below": below,
-        "origin": origin,
-        "decay_rate": decay_rate(),
-        "offset": settings.DISCOVER_OFFSET_DAYS,
-    }
-    liked = fetch(LIKED, params)
-    most = max((row[1] for row in liked), default=1)
-    scored = []
-    for sender_id, paths, followed, likewise, back, followers in fetch(SENDERS, params):
-        score = (followed + likewise) / math.sqrt(10 + followers) + 0.3 * back
-        reason = f"follows:{paths}" if paths else "follower" if back else "similar"
-        scored.append((score, sender_id, reason))
-    scored.sort(reverse=True)
-    del scored[80:]
+    params = params_of(reader, now)
     terms = fetch(WORDS, params)
-    heaviest = sum(weight for _, weight in terms[:5])
+    heaviest = sum(weight for _, weight, _ in terms[:4])
     followees = fetch(
         "SELECT followee_id FROM relations_follow WHERE follower_id = %(reader)s AND created_at < %(now)s", params
     )
     return Interests(
-        origin=origin,
-        items=[(item_id, float(likeness / most)) for item_id, likeness in liked],
-        senders=[(sender_id, score / scored[0][0], reason) for score, sender_id, reason in scored],
+        origin=params["origin"],
+        items=[(item_id, weight) for item_id, weight, _ in fetch(ALSO_LIKED, params)],
+        senders=[(sender_id, weight, reason) for sender_id, weight, reason in fetch(NEAR_SENDERS, params)],
         tags=[(tag, weight) for tag, weight in fetch(TAGS, params)],
-        words=[(word, weight / heaviest) for word, weight in terms],
+        words=[(word, weight / heaviest) for word, weight, _ in terms],
         followed=frozenset(row[0] for row in followees),
     )
+
+
+def params_of(reader: User, now: datetime) -> dict[str, Any]:
+    """The parameters of the statements; `origin` is the newest public post, or now."""
+    below = ids.compose(now, 0)
+    newest = fetch(NEWEST, {"below": below})
+    origin = newest[0][0] if newest else below
+    return {"reader": reader.pk, "now": now, "below": below, "origin": origin, **decay.params()}

@@ -65,8 +65,11 @@ class WordRarity(models.Model):
     in it.
     """
 
-    word = models.TextField(primary_key=True)  # a lexeme of items.words
+    word = models.TextField(help_text="As items.words has it.")
     rarity = models.FloatField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["word"], include=["rarity"], name="word_rarity")]
 
     def __str__(self) -> str:
         return f"{self.word}: {self.rarity:.1f}"

@@ -27,9 +27,10 @@ from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 
 from accounts.models import User
+from discover import decay
 from discover.interests import Interests, interests_of
 from discover.models import SearchIndex
-from discover.postgres import BASE, CAP_SHARE, DAY_MILLISECONDS, LEAST_CAP, WEIGHTS, decay_rate
+from discover.postgres import BASE, CAP_SHARE, LAST, LEAST_CAP, WEIGHTS
 from discover.recall import Candidate, RecallUnavailableError
 from feedsite import ids, metrics
 from feedsite.connections import Breaker
@@ -306,7 +307,7 @@ class OpenSearchRecall:
             metrics.opensearch_failures.labels("search").inc()
             logger.warning("OpenSearch failed a search: %s", error)
             raise RecallUnavailableError(str(error)) from error
-        found.sort(key=lambda one: (one.reason == "followed", -one.score, -one.item_id))
+        found.sort(key=lambda one: (-one.score, -one.item_id))
         return _capped(found, count)
 
 
@@ -335,7 +336,7 @@ def _search(body: Mapping[str, Any]) -> Sequence[_Hit]:
 
 def _candidates(hits: Iterable[_Hit], reasons: Sequence[Reason], interests: Interests) -> list[Candidate]:
     """Their scores are made here from what matched: as logarithms, which a 32-bit number of the server's is not."""
-    rate, offset = decay_rate(), settings.DISCOVER_OFFSET_DAYS
+    rate, offset = decay.rate(), settings.DISCOVER_OFFSET_DAYS
     newest = interests.origin >> ids.SEQUENCE_BITS
     candidates = []
     for hit in hits:
@@ -349,9 +350,9 @@ def _candidates(hits: Iterable[_Hit], reasons: Sequence[Reason], interests: Inte
             relevance += weight
             if weight > most:
                 reason, most = why, weight
-        age = (newest - (item_id >> ids.SEQUENCE_BITS)) / DAY_MILLISECONDS
+        age = (newest - (item_id >> ids.SEQUENCE_BITS)) / decay.DAY_MILLISECONDS
         score = math.log(relevance) - rate * max(age - offset, 0.0) ** 2
-        candidates.append(
-            Candidate(item_id, sender_id, score, "followed" if sender_id in interests.followed else reason)
-        )
+        if sender_id in interests.followed:
+            score, reason = score - LAST, "followed"
+        candidates.append(Candidate(item_id, sender_id, score, reason))
     return candidates

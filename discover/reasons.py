@@ -5,6 +5,7 @@
 | `liked` | liked by people who liked what the reader liked |
 | `follows:N` | N of those whom the reader follows follow the sender |
 | `similar` | people who follow the same as the reader follow the sender |
+| `sender` | the reader liked or answered what the sender posted |
 | `follower` | the sender follows the reader |
 | `tag:NAME`, `words:WORD` | the hashtag or word, of what the reader wrote, liked or hears, that counted most |
 | `popular`, `fresh` | what everybody gets |
@@ -38,6 +39,7 @@ def words(code: str) -> str:
 PLAIN: dict[str, Callable[[], str]] = {
     "liked": lambda: _("People who liked what you liked also liked this"),
     "similar": lambda: _("Followed by people who follow the same as you"),
+    "sender": lambda: _("You liked or answered their posts"),
     "follower": lambda: _("They follow you"),
     "popular": lambda: _("Popular now"),
     "fresh": lambda: _("Among the newest"),

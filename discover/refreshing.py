@@ -3,16 +3,20 @@
 from datetime import datetime
 from typing import Any
 
-from django.conf import settings
 from django.db import connection, transaction
 
-from discover.postgres import PUBLIC, decay_rate, log_decay
+from discover import decay
+from discover.decay import log_decay, public
 from feedsite import ids
 
 SAMPLE = 100_000
 """The newest documents, from which the rarity of words is taken."""
-COMMON = 0.02
-"""Words in a larger share of the documents tell nothing."""
+COMMON = 0.005
+"""Words in a larger share of the documents tell nothing, ..."""
+FEW = 5
+"""... but on a small site words of so many documents may tell something, ..."""
+SMALL = 20
+"""... and of so many, where they are not in a quarter of all."""
 
 # The lexemes of a sample as ts_stat counts them. It runs its query by itself, so the bounds stand in its text.
 RARITY = f"""
@@ -22,42 +26,60 @@ RARITY = f"""
             SELECT FROM items_itemdocument WHERE item_id < %(below)s ORDER BY item_id DESC LIMIT {SAMPLE}) sample
     ) total, ts_stat(format(
         'SELECT document FROM items_itemdocument WHERE item_id < %%s ORDER BY item_id DESC LIMIT {SAMPLE}', %(below)s))
-    WHERE ndoc > 1 AND length(word) > 1 AND ndoc <= greatest({COMMON} * total.documents, 5)
+    WHERE ndoc > 1 AND length(word) > 1 AND ndoc <= greatest(
+        {COMMON} * total.documents, least({SMALL}, total.documents / 4), {FEW})
 """  # noqa: S608
 
 RECENT = 5_000
+"""The newest posts, which may be popular even if nobody has liked them yet, because their senders are."""
 ACTS = 50_000
-KEPT = 1_000
+"""The newest likes, and the newest items (of which the replies and reposts count), by which posts become popular."""
+REPLY = 2
+"""What a reply or repost counts; a like counts 1, ..."""
+FOLLOWER = 0.02
+"""... and a follower of the sender so much, of whom at most MOST_FOLLOWERS are counted."""
+MOST_FOLLOWERS = 200
+KEPT = 500
 KEPT_OF_SENDER = 5
 
 POPULAR = f"""
-    WITH newest AS (
-        SELECT i.id, i.sender_id FROM items_item i WHERE {PUBLIC.format(item="i")} AND i.id < %(below)s
+    WITH newest AS MATERIALIZED (
+        SELECT i.id, i.sender_id FROM items_item i WHERE {public("i")} AND i.id < %(below)s
         ORDER BY i.id DESC LIMIT {RECENT}
     ), acts AS (
         SELECT item_id, 1 AS weight FROM (
-            SELECT item_id, created_at FROM items_like ORDER BY id DESC LIMIT {ACTS}) l
+            SELECT item_id, created_at FROM items_like ORDER BY id DESC LIMIT {ACTS}) liked
         WHERE created_at < %(now)s
         UNION ALL
-        SELECT coalesce(a.root_id, a.repost_of_id), 2 FROM (
+        SELECT coalesce(root_id, repost_of_id), {REPLY} FROM (
             SELECT root_id, repost_of_id, status, visibility FROM items_item
-            WHERE id < %(below)s ORDER BY id DESC LIMIT {ACTS}) a
-        WHERE (root_id IS NOT NULL OR repost_of_id IS NOT NULL) AND status = 'published' AND visibility = 'public'
+            WHERE id < %(below)s ORDER BY id DESC LIMIT {ACTS}) said
+        WHERE coalesce(root_id, repost_of_id) IS NOT NULL AND status = 'published' AND visibility = 'public'
     ), engaged AS (
         SELECT item_id AS id, sum(weight) AS engagement FROM acts WHERE item_id < %(below)s GROUP BY 1
     ), pool AS (
-        SELECT i.id, i.sender_id, ln(2 + coalesce(engagement, 0) + 0.02 * s.follower_count)::float8 AS popularity
+        SELECT i.id, i.sender_id, coalesce(engagement, 0) AS engagement
         FROM newest FULL JOIN engaged USING (id) JOIN items_item i USING (id) JOIN accounts_user s ON s.id = i.sender_id
-        WHERE {PUBLIC.format(item="i")} AND s.is_active
+        WHERE {public("i")} AND s.is_active
+    ), followed AS MATERIALIZED (
+        SELECT sender_id, (
+            SELECT count(*) FROM (
+                SELECT FROM relations_follow WHERE followee_id = sender_id AND created_at < %(now)s
+                LIMIT {MOST_FOLLOWERS}) f
+        ) AS followers FROM (SELECT DISTINCT sender_id FROM pool) senders
+    ), scored AS (
+        SELECT id, sender_id, popularity, ln(popularity) + {log_decay("id", "(SELECT max(id) FROM newest)")} AS score
+        FROM (
+            SELECT id, sender_id, ln(2 + engagement + {FOLLOWER} * followers)::float8 AS popularity
+            FROM pool JOIN followed USING (sender_id)
+        ) popular
     ), placed AS (
-        SELECT id, popularity, ln(popularity) + {log_decay("id", "(SELECT max(id) FROM newest)")} AS score, sender_id
-        FROM pool
-    ), capped AS (
-        SELECT *, row_number() OVER (PARTITION BY sender_id ORDER BY score DESC, id DESC) AS place FROM placed
+        SELECT *, row_number() OVER (PARTITION BY sender_id ORDER BY score DESC, id DESC) AS place FROM scored
     )
     INSERT INTO discover_popularitem (item_id, popularity)
-    SELECT id, popularity FROM capped WHERE place <= {KEPT_OF_SENDER} ORDER BY score DESC, id DESC LIMIT {KEPT}
-"""  # noqa: S608
+    SELECT id, popularity / max(popularity) OVER () FROM placed WHERE place <= {KEPT_OF_SENDER}
+    ORDER BY score DESC, id DESC LIMIT {KEPT}
+"""  # noqa: S608 (constants)
 
 
 @transaction.atomic
@@ -75,15 +97,7 @@ def refresh_popular(*, now: datetime) -> None:
     with connection.cursor() as cursor:
         _one_at_a_time(cursor)
         cursor.execute("DELETE FROM discover_popularitem")
-        cursor.execute(
-            POPULAR,
-            {
-                "below": ids.compose(now, 0),
-                "now": now,
-                "decay_rate": decay_rate(),
-                "offset": settings.DISCOVER_OFFSET_DAYS,
-            },
-        )
+        cursor.execute(POPULAR, {"below": ids.compose(now, 0), "now": now, **decay.params()})
 
 
 def _one_at_a_time(cursor: Any) -> None:

@@ -8,6 +8,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import environ
+from django.core.exceptions import ImproperlyConfigured
 
 from feedsite import embedded
 
@@ -237,6 +238,8 @@ CANDIDATES_TTL = timedelta(minutes=env.int("FEEDSITE_CANDIDATES_MINUTES", defaul
 DISCOVER_SCALE_DAYS = env.float("FEEDSITE_DISCOVER_SCALE_DAYS", default=14)
 DISCOVER_OFFSET_DAYS = env.float("FEEDSITE_DISCOVER_OFFSET_DAYS", default=1)
 DISCOVER_DECAY = env.float("FEEDSITE_DISCOVER_DECAY", default=0.5)
+if not (DISCOVER_SCALE_DAYS > 0 and DISCOVER_OFFSET_DAYS >= 0 and 0 < DISCOVER_DECAY < 1):
+    raise ImproperlyConfigured("FEEDSITE_DISCOVER_*: scale above 0, offset 0 or more, decay between 0 and 1.")
 # https://user:password@host:9200/name where OpenSearch recalls; PostgreSQL does without, and whenever it fails.
 OPENSEARCH_URL = env("FEEDSITE_OPENSEARCH_URL", default="")
 # How long a refresh waits for it, in seconds.

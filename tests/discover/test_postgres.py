@@ -9,7 +9,8 @@ from django.db import connection
 from django.utils import timezone
 
 from accounts.models import User
-from discover.postgres import PostgresRecall, log_decay
+from discover.decay import log_decay
+from discover.postgres import PostgresRecall
 from discover.recall import Candidate
 from discover.refreshing import refresh_popular, refresh_words
 from feedsite import ids
@@ -114,6 +115,16 @@ def test_followed_by_those_who_follow_the_same(reader: User) -> None:
     assert (recall(reader)[0].item_id, recall(reader)[0].reason) == (item.pk, "similar")
 
 
+def test_senders_whose_posts_the_reader_liked_or_answered(reader: User) -> None:
+    liked, answered = post(age=timedelta(days=9)), post(age=timedelta(days=9))
+    like(reader, liked)
+    post("an answer", reader, reply_to=answered)
+    items = {post(sender=item.sender, age=timedelta(days=3)).pk for item in (liked, answered)}
+    post()
+    assert {candidate.item_id for candidate in recall(reader)[:2]} == items
+    assert {reasons(reader)[item] for item in items} == {"sender"}
+
+
 def test_followers_whom_the_reader_does_not_follow(reader: User) -> None:
     sender = UserFactory.create()
     follow(sender, reader)
@@ -214,7 +225,7 @@ def test_decay_is_the_gauss_function(days: float, settings: Any) -> None:
     with connection.cursor() as cursor:
         cursor.execute(
             f"SELECT {log_decay('%(item)s')}",
-            {"item": item, "origin": origin, "decay_rate": 1 / (2 * sigma_squared), "offset": 1},
+            {"item": item, "origin": origin, "decay_rate": 1 / (2 * sigma_squared), "decay_offset": 1},
         )
         assert cursor.fetchone()[0] == pytest.approx(expected)
     if days == 15:
@@ -235,6 +246,29 @@ def test_at_most_count_and_deeper_calls_begin_alike(reader: User) -> None:
     found = [[candidate.item_id for candidate in recall(reader, count=count)] for count in (1, 10, 8000)]
     assert [len(ones) for ones in found] == [1, 10, 60]
     assert found[2][:10] == found[1]
+
+
+def test_follows_and_likes_of_any_age(reader: User) -> None:
+    friend, twin, sender = UserFactory.create_batch(3)
+    follow(reader, friend, at=datetime(1, 1, 1, tzinfo=UTC))
+    follow(twin, friend, sender, at=datetime(1, 1, 1, tzinfo=UTC))
+    item = post(sender=sender, age=timedelta(days=9000))
+    post(age=timedelta(days=9001))
+    assert recall(reader)[0].item_id == item.pk
+
+
+def test_a_reader_of_two_thousand(reader: User) -> None:
+    senders = User.objects.bulk_create(User(username=f"s{number}", password="!") for number in range(2_100))
+    Follow.objects.bulk_create(
+        Follow(follower=reader, followee=sender, created_at=NOW + timedelta(days=number))
+        for number, sender in enumerate(senders[:2_000], -2_001)
+    )
+    twin = UserFactory.create()
+    follow(twin, *senders[1_997:2_000], senders[2_050])
+    newest = [post(sender=sender) for sender in (senders[5], senders[1_900], senders[2_050], senders[2_060])]
+    found = recall(reader)
+    assert [candidate.item_id for candidate in found[:2]] == [newest[2].pk, newest[3].pk]
+    assert [candidate.reason for candidate in found] == ["similar", "fresh", "followed", "followed"]
 
 
 def test_number_of_statements_does_not_depend_on_what_is_found(reader: User) -> None:

@@ -7,7 +7,8 @@ from django.utils import translation
 from discover.reasons import words
 
 CODES = [
-    "liked", "follows:1", "follows:12", "similar", "follower", "tag:小事", "words:redis", "popular", "fresh", "followed"
+    "liked", "follows:1", "follows:12", "similar", "sender", "follower", "tag:小事", "words:redis", "popular", "fresh",
+    "followed",
 ]  # fmt: skip
 
 
