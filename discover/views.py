@@ -126,8 +126,7 @@ def _whole(request: PageRequest, reader: User, asked: str | None, number: int) -
         context["is_bare"] = not _others(reader)
         context["suggestions"] = suggestions(reader) if context["is_bare"] else []
     response = _answer(request, "discover/discover.html", context, page)
-    if page.items:
-        _keep(response, CURRENT, walk)
+    _stay(request, response, walk, page)
     if not coming:
         response.delete_cookie(COMING, samesite="Lax")
     return response
@@ -139,7 +138,7 @@ def _following(request: PageRequest, reader: User, walk: str, number: int) -> Ht
         return redirect(f"{reverse('discover')}?{urlencode({'walk': walk, 'page': number})}")
     page = _issue(reader, walk, number)
     response = _answer(request, "discover/_more.html", _context(page, walk, number), page)
-    _keep(response, CURRENT, walk)
+    _stay(request, response, walk, page)
     return response
 
 
@@ -187,6 +186,12 @@ def _answer(request: PageRequest, template: str, context: dict[str, object], pag
     response = show(request, template, context)
     response["X-Feed-Source"] = ",".join(page.sources)
     return response
+
+
+def _stay(request: PageRequest, response: HttpResponse, walk: str, page: FeedPage) -> None:
+    """Let the browser be on this walk; looking at what it has had already does not make it younger."""
+    if page.items and (walk != _kept(request, CURRENT) or "issued" not in page.sources):
+        _keep(response, CURRENT, walk)
 
 
 def _keep(response: HttpResponse, name: str, walk: str) -> None:

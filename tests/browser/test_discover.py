@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Locator, Page, Route, expect
 
-from discover.models import IssuedPage
+from discover.models import IssuedPage, NotInterested
 from items.actions import publish
 from items.models import Item
 from relations.actions import follow
@@ -134,6 +134,50 @@ def test_the_refresh_button(visit: Visit, reader: Any, posts: list[Item]) -> Non
     page.get_by_role("navigation", name="Which posts").get_by_role("link", name="Discover").click()
     said(page, "1 new post")
     assert visitor.shown() == ["fresh words"]
+
+
+@pytest.mark.parametrize("keys", [False, True], ids=["mouse", "keys"])
+def test_not_interested_and_interested_again(visit: Visit, reader: Any, posts: list[Item], keys: bool) -> None:
+    visitor = enter(visit, reader)
+    page = visitor.page
+    first = visitor.shown()
+    card = articles(page).nth(1)
+    why = card.locator(".why").inner_text()
+
+    def dismiss() -> None:
+        summary = card.locator("summary")
+        if keys:
+            summary.press("Enter")
+            card.get_by_role("button", name="Not interested").press("Enter")
+        else:
+            summary.click()
+            card.get_by_role("button", name="Not interested").click()
+        expect(card.get_by_text("You will see less like this.")).to_be_visible()
+        expect(card.get_by_role("button", name="Undo")).to_be_focused()
+
+    dismiss()
+    assert NotInterested.objects.get().item.text == first[1]
+    assert visitor.shown() == [first[0], *first[2:]]
+    card.get_by_role("button", name="Undo").press("Enter")
+    expect(card.locator(".why")).to_have_text(why)
+    expect(card).to_be_focused()
+    assert visitor.shown() == first
+    assert not NotInterested.objects.exists()
+
+    dismiss()
+    page.reload()  # who comes back does not see it, and the rest is as it was
+    assert visitor.shown() == [first[0], *first[2:]]
+    scroll_down(page)
+    expect(articles(page)).to_have_count(39)
+
+
+def test_not_interested_without_javascript(visit: Visit, reader: Any, posts: list[Item]) -> None:
+    visitor = enter(visit, reader, java_script_enabled=False)
+    first = visitor.shown()
+    visitor.choose("Not interested")
+    expect(visitor.page.get_by_text("You will see less like this.")).to_be_visible()
+    assert visitor.page.url == f"{visitor.site}/discover"
+    assert visitor.shown() == first[1:]
 
 
 # --- Fingers ---------------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from items.actions import delete, publish
 from items.models import Item
 from tests import servers
 from tests.factories import UserFactory
+from tests.statements import statements
 
 pytestmark = pytest.mark.django_db
 
@@ -131,7 +132,9 @@ def test_who_comes_back_finds_what_they_left(client: Client, reader: Any, posts:
     client.get("/")
     back = client.get("/discover")
     assert shown(back) == shown(first)
-    assert shown(client.post("/discover", following(back), **PART)) == shown(second)
+    again = client.post("/discover", following(back), **PART)
+    assert shown(again) == shown(second)
+    assert not {CURRENT} & (back.cookies.keys() | again.cookies.keys())  # looking at it does not make it younger
     refreshed = client.post("/discover", fresh(first), **PART)
     assert shown(client.get("/discover")) == shown(refreshed)
     del client.cookies[CURRENT]  # as browsers do after a while
@@ -290,6 +293,18 @@ def test_it_speaks_chinese(client: Client, reader: Any, posts: list[Item]) -> No
     assert "刷新" in response.content.decode()
     refreshed = client.post("/discover", fresh(response), HTTP_ACCEPT_LANGUAGE="zh-CN", **PART)
     assert json.loads(refreshed["HX-Trigger-After-Settle"])["refreshed"]["said"] == "20 条新帖子"
+
+
+def test_it_costs_the_same_for_few_and_many(client: Client, reader: Any) -> None:
+    counts = []
+    for count in (1, 25):
+        for _ in range(count):
+            say(UserFactory.create(), "#tag words")
+        client.cookies.pop(CURRENT, None)
+        with statements() as seen:
+            assert shown(client.get("/discover"))
+        counts.append(len(seen))
+    assert counts[0] == counts[1], counts
 
 
 def test_it_works_with_redis_dead(client: Client, reader: Any, posts: list[Item]) -> None:
