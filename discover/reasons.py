@@ -37,7 +37,7 @@ def words(code: str) -> str:
 
 
 PLAIN: dict[str, Callable[[], str]] = {
-    "liked": lambda: _("People who liked what you liked also liked this"),
+    "liked": lambda: _("Liked by people who like what you like"),
     "similar": lambda: _("Followed by people who follow the same as you"),
     "sender": lambda: _("You liked or answered their posts"),
     "follower": lambda: _("They follow you"),

@@ -23,6 +23,7 @@ PICTURES = [
     ("search", "wide", "dark", "en-US", "search"),
     ("profile", "narrow", "light", "en-US", "profile"),
     ("notifications", "narrow", "dark", "en-US", "notifications"),
+    ("discover", "narrow", "light", "en-US", "discover"),
     ("home-chinese", "narrow", "dark", "zh-CN", "home"),
 ]
 
@@ -71,6 +72,9 @@ def enter(browser: Browser, asked: argparse.Namespace, shape: str, colours: str,
 def lead(page: Page, site: str, username: str, what: str) -> None:
     if what == "notifications":
         page.goto(f"{site}/notifications")
+    elif what == "discover":
+        page.goto(f"{site}/discover")
+        page.locator("[role=feed] article").first.wait_for()
     elif what == "search":
         page.goto(f"{site}/search?q=%23harbor")
     elif what == "profile":
