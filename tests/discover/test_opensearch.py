@@ -9,10 +9,12 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
+from django.apps import apps
 from django.core.exceptions import ImproperlyConfigured
 
 from accounts.models import User
 from discover import indexing
+from discover.feed import refresh
 from discover.indexing import work
 from discover.interests import interests_of
 from discover.models import SearchIndex
@@ -22,7 +24,8 @@ from discover.recall import Candidate, RecallUnavailableError
 from discover.recallers import recall
 from discover.refreshing import refresh_words
 from feedsite import metrics
-from items.models import ItemCounts
+from items import actions
+from items.models import ItemCounts, Visibility
 from tests.discover.test_postgres import NOW, follow, like, post
 from tests.factories import UserFactory
 from tests.opensearch import OpenSearch, Query, RefusedError, Trouble, drips, late, says, status
@@ -202,6 +205,20 @@ def test_clauses_and_queries_are_bounded(opensearch: OpenSearch, reader: User) -
     assert 40 < len(clauses) < 200
 
 
+@pytest.mark.django_db(transaction=True)
+def test_what_it_has_not_heard_of_is_not_shown(opensearch: OpenSearch, reader: User) -> None:
+    """It is a hint: PostgreSQL is asked before anything is shown."""
+    shown, deleted, hidden, suspended, unsaid = (post(f"number {number}", age=DAY) for number in range(5))
+    work()
+    actions.delete(item=deleted)
+    actions.change_visibility(item=hidden, visibility=Visibility.FOLLOWERS)
+    User.objects.filter(pk=suspended.sender_id).update(is_active=False)
+    opensearch.index("site-items").documents["12345"] = opensearch.documents[unsaid.pk] | {"item": 12345}
+    page = refresh(reader, limit=20)
+    assert {item.id for item in page.items} == {str(shown.pk), str(unsaid.pk)}
+    assert len(opensearch.searches()) == 1
+
+
 # --- The stand-in is strict ------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     "query",
@@ -352,6 +369,13 @@ def test_recalls_are_counted_and_timed(reader: User) -> None:
 def test_a_wrong_address_is_told(url: str) -> None:
     with pytest.raises(ImproperlyConfigured):
         Server(url)
+
+
+def test_it_is_told_at_the_start(settings: Any) -> None:
+    settings.OPENSEARCH_URL = "search.internal"
+    server.cache_clear()
+    with pytest.raises(ImproperlyConfigured, match="FEEDSITE_OPENSEARCH_URL"):
+        apps.get_app_config("discover").ready()
 
 
 def test_the_password_is_not_in_the_log(
