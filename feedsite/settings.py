@@ -158,7 +158,6 @@ CELERY_BEAT_SCHEDULE = {
         ("check impressions", "seen.check_impressions", 300.0),
         ("record impressions", "discover.record_impressions", 2.0),
         ("forget issued pages", "discover.forget_issued_pages", 3600.0),
-        ("tell OpenSearch", "discover.index", 2.0),
     )
 }
 
@@ -242,6 +241,8 @@ if not (DISCOVER_SCALE_DAYS > 0 and DISCOVER_OFFSET_DAYS >= 0 and 0 < DISCOVER_D
     raise ImproperlyConfigured("FEEDSITE_DISCOVER_*: scale above 0, offset 0 or more, decay between 0 and 1.")
 # https://user:password@host:9200/name where OpenSearch recalls; PostgreSQL does without, and whenever it fails.
 OPENSEARCH_URL = env("FEEDSITE_OPENSEARCH_URL", default="")
+if OPENSEARCH_URL:
+    CELERY_BEAT_SCHEDULE["tell OpenSearch"] = {"task": "discover.index", "schedule": 2.0, "options": {"expires": 2.0}}
 # How long a refresh waits for it, in seconds.
 OPENSEARCH_TIMEOUT = env.float("FEEDSITE_OPENSEARCH_TIMEOUT", default=0.5)
 # Items of one sender in a page.
