@@ -27,7 +27,7 @@ NAMES = (
     "moderation",
     "impressions",
 )
-REAL = ("discover_walk",)
+REAL = ("discover_walk", "discover_quality")
 """What is measured on a real data set."""
 
 

@@ -41,6 +41,10 @@ class Size:
     """Readers who walk the recommended feed of a real data set, ..."""
     walked_pages: int = 50
     """... so many pages each."""
+    quality_readers: int = 1_000
+    """Readers whose recommendations at a past date are compared with whom they followed then, ..."""
+    recall_readers: int = 300
+    """... and readers for whom recall is timed."""
     impressions: int = 100_000
     impression_rounds: int = 100
 
@@ -66,6 +70,8 @@ QUICK = Size(
     stream_rounds=2,
     walkers=2,
     walked_pages=9,
+    quality_readers=5,
+    recall_readers=3,
     impressions=5_000,
     impression_rounds=2,
 )

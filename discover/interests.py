@@ -64,7 +64,7 @@ NEAR = f"""
             SELECT follower_id, {recency("created_at", 365)} AS weight, count(*) OVER () AS followers FROM (
                 SELECT follower_id, created_at FROM relations_follow
                 WHERE followee_id = mine.followee_id AND created_at < %(now)s ORDER BY id DESC LIMIT 40) newest
-        ) f WHERE f.follower_id <> %(reader)s GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT 100
+        ) f WHERE f.follower_id <> %(reader)s GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT 80
     ), likewise AS (
         SELECT f.followee_id AS sender_id, sum(alike.weight * f.weight / sqrt(f.follows)) AS weight
         FROM alike CROSS JOIN LATERAL (
@@ -101,9 +101,10 @@ NEAR = f"""
             UNION ALL SELECT sender_id, {FRIEND} * weight / max(weight) OVER (), 'friend' FROM friends
             UNION ALL SELECT sender_id, {FOLLOWER} * weight, 'follower' FROM followers
             UNION ALL SELECT sender_id, {KNOWN}::float8 * weight / max(weight) OVER (), 'known' FROM known
+            OFFSET 0  -- or the followees are read once for each of the four
         ) near WHERE sender_id <> %(reader)s AND sender_id NOT IN (
             SELECT followee_id FROM relations_follow WHERE follower_id = %(reader)s AND created_at < %(now)s)
-        GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT 300
+        GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT 200
     )
 """  # noqa: S608
 
@@ -155,7 +156,7 @@ TAGS = f"""
     ) tags
 """  # noqa: S608
 
-# Words that are too common to tell anything are not in the table; numbers are mostly those of issues.
+# With how many documents have the word, about. Words that tell nothing are not in the table of rarities.
 WORDS = f"""
     {HEARD}
     SELECT w.word, heard.weight * w.rarity,
@@ -163,7 +164,7 @@ WORDS = f"""
     FROM (
         SELECT lexeme, sum(heard.weight * (1 + ln(cardinality(positions)))) AS weight
         FROM heard JOIN items_itemdocument d ON d.item_id = heard.item_id CROSS JOIN LATERAL unnest(d.document)
-        WHERE length(lexeme) > 1 AND lexeme !~ '^[0-9]+$' GROUP BY 1
+        GROUP BY 1
     ) heard JOIN discover_wordrarity w ON w.word = heard.lexeme
     ORDER BY 2 DESC, 1 LIMIT 16
 """  # noqa: S608

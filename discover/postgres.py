@@ -119,7 +119,7 @@ NEAR_POSTS = f"""
                 WHERE i.sender_id = s.sender_id AND {public("i")} AND i.id < %(below)s
                 ORDER BY i.id DESC LIMIT 8) newest
         ) p ORDER BY ln(s.weight) + {log_decay("p.id")} DESC, p.id DESC LIMIT 400
-    ), {told("SELECT sender_id FROM posts GROUP BY 1 ORDER BY max(weight) DESC, 1 LIMIT 50")}
+    ), {told("SELECT sender_id FROM posts GROUP BY 1 ORDER BY max(weight) DESC, 1 LIMIT 40")}
     SELECT id, weight::float8, {REASON} FROM posts LEFT JOIN told USING (sender_id)
 """  # noqa: S608
 

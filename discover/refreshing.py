@@ -18,7 +18,8 @@ FEW = 5
 SMALL = 20
 """... and of so many, where they are not in a quarter of all."""
 
-# The lexemes of a sample as ts_stat counts them. It runs its query by itself, so the bounds stand in its text.
+# The lexemes of a sample as ts_stat counts them. It runs its query by itself, so the bounds stand in its text. Single
+# characters and numbers, which are mostly those of issues, tell nothing.
 RARITY = f"""
     INSERT INTO discover_wordrarity (word, rarity)
     SELECT word, ln(total.documents::float8 / ndoc) FROM (
@@ -26,7 +27,7 @@ RARITY = f"""
             SELECT FROM items_itemdocument WHERE item_id < %(below)s ORDER BY item_id DESC LIMIT {SAMPLE}) sample
     ) total, ts_stat(format(
         'SELECT document FROM items_itemdocument WHERE item_id < %%s ORDER BY item_id DESC LIMIT {SAMPLE}', %(below)s))
-    WHERE ndoc > 1 AND length(word) > 1 AND ndoc <= greatest(
+    WHERE ndoc > 1 AND length(word) > 1 AND word !~ '^[0-9]+$' AND ndoc <= greatest(
         {COMMON} * total.documents, least({SMALL}, total.documents / 4), {FEW})
 """  # noqa: S608
 
