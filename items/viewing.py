@@ -6,6 +6,7 @@ from django.contrib.auth.models import AnonymousUser
 from django.http import HttpRequest
 
 from accounts.models import User
+from feedsite.pages import fetches_ahead
 from items.hydrate import ItemBody
 from items.models import Item
 from items.signals import item_viewed
@@ -18,7 +19,11 @@ def tell_viewed(
     the answer is asked for, nor where a browser fetches ahead. Strangers are nobody, and one's own items one knows.
     """
     seen = item.shown
-    is_ahead = "prefetch" in request.headers.get("Sec-Purpose", "")
-    if request.method != "GET" or is_ahead or not isinstance(reader, User) or seen.sender.id == str(reader.pk):
+    if (
+        request.method != "GET"
+        or fetches_ahead(request)
+        or not isinstance(reader, User)
+        or seen.sender.id == str(reader.pk)
+    ):
         return
     item_viewed.send_robust(sender=Item, reader=reader, item=seen, replies=list(replies))

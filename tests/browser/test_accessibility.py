@@ -121,6 +121,12 @@ def send_empty(page: Page) -> None:
     page.locator("main .errorlist").first.wait_for()
 
 
+def dismiss(page: Page) -> None:
+    open_menu(page)
+    page.locator("[action$=not-interested] button").first.click()
+    page.locator(".dismissed button").wait_for()
+
+
 def clear_history(page: Page) -> None:
     page.once("dialog", lambda dialog: dialog.accept())
     page.locator("[action$=clear] button").click()
@@ -148,6 +154,7 @@ PAGES: dict[str, list[Look]] = {
     ],
     "discover": [
         Look(fixed("/discover"), do=open_menu),
+        Look(fixed("/discover"), do=dismiss),
         Look(fixed("/discover"), "newcomer", fetch_in_the_background),
         Look(fixed(f"/discover?walk={'x' * 22}&page=2")),
         Look(fixed(f"/discover?walk={'y' * 22}")),

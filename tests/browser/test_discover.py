@@ -180,6 +180,21 @@ def test_not_interested_without_javascript(visit: Visit, reader: Any, posts: lis
     assert visitor.shown() == first[1:]
 
 
+def test_from_the_history_it_comes_back(visit: Visit, reader: Any, posts: list[Item], javascript: bool) -> None:
+    visitor = enter(visit, reader, java_script_enabled=javascript)
+    page = visitor.page
+    first = visitor.shown()
+    visitor.choose("Not interested")
+    expect(page.get_by_text("You will see less like this.")).to_be_visible()
+    page.get_by_role("link", name="History").click()
+    page.get_by_role("link", name="Not interested").click()
+    assert visitor.shown() == first[:1]
+    page.get_by_role("button", name="Undo").click()
+    expect(page.locator("article")).to_have_count(0)
+    visitor.goto("/discover")
+    assert visitor.shown() == first
+
+
 # --- Fingers ---------------------------------------------------------------------------------------------
 def pull(page: Page, *way: tuple[int, int], lift: bool = True) -> None:
     """Move a finger over these points."""

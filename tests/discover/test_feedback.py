@@ -163,7 +163,7 @@ def test_a_line_takes_the_place_of_the_card_and_the_card_comes_back(page: Client
     item: Item = ItemFactory(content={"text": "zebra"})
     line = page.post(f"/items/{item.pk}/not-interested", **HTMX).content.decode()
     assert "You will see less like this." in line
-    assert re.search(rf'<article [^>]*id="item-{item.pk}"', line)
+    assert re.search(rf'<article [^>]*data-id="{item.pk}"', line)
     assert f'hx-post="/items/{item.pk}/interested"' in line
     assert "zebra" not in line
     assert unwanted(ann) == [item.pk]

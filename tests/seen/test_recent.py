@@ -171,9 +171,10 @@ def test_a_frozen_server_costs_its_patience_once(feeds: redis.Redis, feeds_serve
     recent.record(7, items=[1], now=NOW)
     with frozen(feeds_server):
         start = time.monotonic()
-        recent.record(7, items=[2], now=NOW)
-        assert recent.views_of(7, now=NOW) is None
-        assert time.monotonic() - start < 0.4
+        for _ in range(10):
+            recent.record(7, items=[2], now=NOW)
+            assert recent.views_of(7, now=NOW) is None
+        assert time.monotonic() - start < 1, "twenty waits would take four seconds"
 
 
 def test_a_key_of_another_kind_harms_no_page(feeds: redis.Redis, caplog: pytest.LogCaptureFixture) -> None:

@@ -165,11 +165,12 @@
     return new DOMParser().parseFromString(await response.text(), "text/html").getElementById(`item-${id}`);
   }
 
-  // What the feed knows better: who reposted it, why it is there, and what one may do with it.
+  // What the feed knows better: who reposted or opened it, why it is there, and what one may do with it.
   function keep(old, fresh) {
     for (const known of old.querySelectorAll(":scope > .via, :scope > .menu, .why")) {
       const place = fresh.querySelector(`.${known.classList[0]}`);
       if (place) place.replaceWith(known);
+      else if (known.matches(".via")) fresh.prepend(known);
       else fresh.querySelector(".acts")?.before(known);
     }
   }

@@ -32,7 +32,7 @@ document.body.addEventListener("restored", (event) => {
     say(toast.dataset.restored);
     leave(item);
   } else if (item) {
-    const focus = () => document.getElementById(item.id).focus({ preventScroll: true });
+    const focus = () => document.getElementById(`item-${item.dataset.id}`).focus({ preventScroll: true });
     document.body.addEventListener("htmx:afterSettle", focus, { once: true });
   }
 });
