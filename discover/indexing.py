@@ -25,7 +25,7 @@ from discover.decay import public
 from discover.models import SearchIndex
 from discover.opensearch import MAPPINGS, OpenSearchError, server, written
 from feedsite import ids, metrics
-from feedsite.connections import fetch, id_array
+from feedsite.connections import Breaker, fetch, id_array
 
 logger = logging.getLogger(__name__)
 
@@ -36,6 +36,9 @@ PART = 1_000
 BODY_BYTES = 8_000_000
 SLICE = timedelta(seconds=5)
 """How long the periodic task works at a time."""
+
+pause = Breaker(30.0)
+"""After a failure: an OpenSearch that hangs must not hold the workers, which have other things to do."""
 
 QUEUE = "INSERT INTO discover_itemchange (item_id) SELECT unnest(%(items)s::bigint[])"
 QUEUE_PUBLIC = f"""
@@ -98,9 +101,9 @@ def create(*, anew: bool = False) -> None:
 def work() -> None:
     """Periodic: create the index, write what changed, and load what was not loaded yet, for at most `SLICE`.
 
-    An OpenSearch that does not answer is logged; the next call goes on.
+    An OpenSearch that does not answer is logged, and left alone for a while.
     """
-    if not settings.OPENSEARCH_URL:
+    if not settings.OPENSEARCH_URL or pause.is_open:
         return
     until = time.monotonic() + SLICE.total_seconds()
     try:
@@ -113,6 +116,8 @@ def work() -> None:
         logger.warning("OpenSearch was not told of items: %s", error)
         if error.kind == "index_not_found_exception":  # somebody deleted it
             SearchIndex.objects.filter(name=server().name).delete()
+        else:
+            pause.trip()
 
 
 def write_changes() -> int:

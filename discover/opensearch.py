@@ -41,6 +41,7 @@ MOST = 10_000
 """The most that one search may ask for (index.max_result_window)."""
 ANSWER_BYTES = 64_000_000
 CONNECTIONS = 16
+CONNECT_SECONDS = 1.0
 
 LIKED_STEPS = 10
 """Items that people alike liked are asked for in groups of about the same weight, a clause each."""
@@ -117,7 +118,7 @@ class Server:
                 path,
                 body=body or None,
                 headers=headers,
-                timeout=urllib3.Timeout(total=patience),
+                timeout=urllib3.Timeout(connect=min(patience, CONNECT_SECONDS), total=patience),
                 retries=False,
                 redirect=False,
                 preload_content=False,

@@ -27,13 +27,14 @@ class FeedsRefusedError(FeedsUnavailableError):
 
 
 class Breaker:
-    """Stops asking a server for a second after it failed to answer, so that an outage costs one wait, not one a
-    request.
+    """Stops asking a server for a while (a second) after it failed to answer, so that an outage costs one wait, not
+    one a request.
 
     One a process and server; threads may share it (a lost race costs one extra wait).
     """
 
-    def __init__(self) -> None:
+    def __init__(self, seconds: float = BREAKER_SECONDS) -> None:
+        self._seconds = seconds
         self._open_until = 0.0
 
     @property
@@ -41,7 +42,7 @@ class Breaker:
         return time.monotonic() < self._open_until
 
     def trip(self) -> None:
-        self._open_until = time.monotonic() + BREAKER_SECONDS
+        self._open_until = time.monotonic() + self._seconds
 
     def reset(self) -> None:
         self._open_until = 0.0

@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from accounts.models import User
+from discover import indexing, recallers
 from discover import opensearch as recall_from_opensearch
-from discover import recallers
 from discover.recall import Candidate
+from feedsite.connections import Breaker
 from items.models import Item
 from tests.factories import ItemFactory, UserFactory
 from tests.opensearch import OpenSearch
@@ -58,8 +59,9 @@ def ids(items: Sequence[object]) -> list[int]:
 
 
 @pytest.fixture
-def opensearch(settings: Any) -> Iterator[OpenSearch]:
+def opensearch(settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[OpenSearch]:
     """The site has an OpenSearch, which must not have refused anything when the test ends."""
+    monkeypatch.setattr(indexing, "pause", Breaker(0))
     engine = OpenSearch()
     settings.OPENSEARCH_URL = engine.url
     settings.OPENSEARCH_TIMEOUT = 10  # the stand-in computes in Python

@@ -15,6 +15,7 @@ from discover.indexing import PART, create, load_part, work, write_changes
 from discover.models import ItemChange, SearchIndex
 from discover.opensearch import OpenSearchError
 from feedsite import ids
+from feedsite.connections import Breaker
 from items import actions
 from items.models import Item, ItemCounts, Status, Visibility
 from items.signals import data_loaded
@@ -188,6 +189,22 @@ def test_an_item_that_it_cannot_take_now_is_written_later(opensearch: OpenSearch
     opensearch.item_trouble = lambda item_id: None
     work()
     assert set(opensearch.documents) == {first.pk, second.pk}
+
+
+def test_an_outage_does_not_hold_the_workers(opensearch: OpenSearch, monkeypatch: pytest.MonkeyPatch) -> None:
+    work()
+    actions.publish(sender=UserFactory.create(), content={"text": "words"})
+    monkeypatch.setattr(indexing, "PATIENCE", 0.5)
+    monkeypatch.setattr(indexing, "pause", Breaker(2))
+    with opensearch.in_trouble(late(2)):
+        work()
+        began = time.monotonic()
+        work()
+        assert time.monotonic() - began < 0.3
+    assert ItemChange.objects.exists()
+    time.sleep(2)
+    work()
+    assert not ItemChange.objects.exists()
 
 
 def test_an_item_that_it_refuses_holds_up_nothing(opensearch: OpenSearch, caplog: Any) -> None:
