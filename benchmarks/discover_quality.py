@@ -44,6 +44,8 @@ DATES = 3
 PAGE = 20
 TARGET = 1.5
 """Times the hit rate of the best peer."""
+WARM_UP = 20
+"""Recalls that are not counted: each process plans its statements a few times before it keeps the plans."""
 RECALL_TARGET = 50
 """Milliseconds."""
 
@@ -176,13 +178,14 @@ def _time_recall(data: RealData, report: Report) -> None:
     refresh_words(now=now)
     refresh_popular(now=now)
     followers = [row[0] for row in fetch("SELECT DISTINCT follower_id FROM relations_follow ORDER BY 1")]
-    chosen = random.Random(11).sample(followers, min(data.size.recall_readers, len(followers)))  # noqa: S311
+    chosen = random.Random(11).sample(followers, min(data.size.recall_readers + WARM_UP, len(followers)))  # noqa: S311
     recall = PostgresRecall()
     seconds = []
     for reader in chosen:
         begin = time.perf_counter()
         recall.candidates(User(pk=reader), count=500, now=now)
         seconds.append(time.perf_counter() - begin)
+    del seconds[:WARM_UP]
     p50, p99 = median(seconds) * 1000, sorted(seconds)[int(len(seconds) * 0.99)] * 1000
     report.notes.append(f"A recall of 500: p50 {p50:.1f} ms, p99 {p99:.1f} ms, with {likes:,} interactions as likes.")
     report.ratio(f"recall p50 / {RECALL_TARGET} ms", p50 / RECALL_TARGET, at_most=1)

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from django.db import connection
+from django.db import connection, transaction
 from django.utils import timezone
 
 from accounts.models import User
@@ -194,26 +194,59 @@ def test_what_is_never_recalled(reader: User) -> None:
     assert {candidate.item_id for candidate in recall(reader)} == {shared.pk, root.pk}
 
 
-def test_what_will_be_is_not_known(reader: User) -> None:
-    friend, sender, twin = UserFactory.create_batch(3)
-    follow(reader, friend)
-    mine, theirs = post("word #tag", reader, age=timedelta(days=2)), post("word #tag", sender, age=timedelta(days=3))
-    shared = post("other")
-    refresh_words(now=NOW)
-    refresh_popular(now=NOW)
-    before = recall(reader)
+class World:
+    """A reader of whom something is known from every source, and people whose next act tells more."""
 
-    later = NOW + timedelta(days=1)
-    for follower, followee in ((friend, sender), (twin, friend), (twin, sender), (sender, reader), (reader, sender)):
-        follow(follower, followee, at=later)
-    like(reader, shared, at=later)
-    like(twin, shared, theirs, at=later)
-    post("word #tag other", reader, age=-timedelta(hours=1))
-    post("word #tag other", sender, age=-timedelta(hours=1), reply_to=mine)
-    refresh_words(now=NOW)
-    refresh_popular(now=NOW)
-    assert recall(reader) == before
-    assert recall(reader, now=later + timedelta(days=1)) != before
+    def __init__(self) -> None:
+        self.reader, self.friend, self.other = UserFactory.create_batch(3)
+        self.alike, self.stranger, self.twin, self.newcomer = UserFactory.create_batch(4)
+        self.senders = UserFactory.create_batch(6)
+        self.posts = [post("word #tag", sender, age=timedelta(days=3)) for sender in self.senders]
+        self.liked, self.unliked, self.hidden = post("apple"), post("pear"), post("plum")
+        like(self.reader, self.liked)
+        like(self.alike, self.liked, self.posts[0])
+        like(self.stranger, self.unliked, self.posts[1])
+        follow(self.reader, self.friend)
+        follow(self.twin, self.friend, self.senders[2])
+        follow(self.newcomer, self.senders[3])
+        follow(self.other, self.senders[4])
+
+
+ACTS: dict[str, Any] = {
+    "the reader likes": lambda world, at: like(world.reader, world.unliked, at=at),
+    "others like the same": lambda world, at: like(world.stranger, world.liked, at=at),
+    "those alike like": lambda world, at: like(world.alike, world.posts[1], at=at),
+    "the popularity of what they like": lambda world, at: like(world.newcomer, world.posts[0], at=at),
+    "the reader follows": lambda world, at: follow(world.reader, world.other, at=at),
+    "the reader follows a sender": lambda world, at: follow(world.reader, world.senders[2], at=at),
+    "others follow the same": lambda world, at: follow(world.newcomer, world.friend, at=at),
+    "those alike follow": lambda world, at: follow(world.twin, world.senders[3], at=at),
+    "friends follow": lambda world, at: follow(world.friend, world.senders[5], at=at),
+    "a sender follows the reader": lambda world, at: follow(world.senders[5], world.reader, at=at),
+    "the reader posts": lambda world, at: post("word #tag", world.reader, age=NOW - at),
+    "the reader answers": lambda world, at: post("!", world.reader, age=NOW - at, reply_to=world.posts[0]),
+    "a friend posts": lambda world, at: post("word #tag", world.friend, age=NOW - at),
+    "a sender posts": lambda world, at: post("word", world.senders[2], age=NOW - at),
+    "somebody posts": lambda world, at: post("apple", age=NOW - at),
+}
+
+
+@pytest.mark.parametrize("act", ACTS.values(), ids=ACTS)
+def test_what_will_be_is_not_known(act: Any) -> None:
+    world = World()
+
+    def found() -> list[Candidate]:
+        refresh_words(now=NOW)
+        refresh_popular(now=NOW)
+        return recall(world.reader)
+
+    before = found()
+    with transaction.atomic():
+        act(world, NOW + timedelta(hours=1))
+        assert found() == before
+        transaction.set_rollback(True)
+    act(world, NOW - timedelta(hours=1))
+    assert found() != before
 
 
 @pytest.mark.parametrize("days", [0, 0.5, 1, 1.5, 15, 90, 365, 9000])
