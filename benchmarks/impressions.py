@@ -71,8 +71,9 @@ def served(url: str, kind: str, capacity: int) -> Iterator[None]:
 
 
 def forget_clients() -> None:
-    feeds.cache_clear()
-    feeds_for_tasks.cache_clear()
+    for client in (feeds, feeds_for_tasks):
+        client().close()
+        client.cache_clear()
 
 
 def measure(report: Report, kind: str, impressions: int, rounds: int, *, has_module: bool) -> None:

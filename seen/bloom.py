@@ -13,7 +13,7 @@ which are the outputs of the generator splitmix64 (Steele, Lea, Flood: Fast spli
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import compress
 from typing import Any, NamedTuple, Protocol
@@ -227,6 +227,9 @@ PACKED = "<" + "I4" * HASHES
 ADDED_AT_ONCE = 25
 """Items after which it is looked again which of a user's blocks has most room."""
 
+ASKED_AT_ONCE = 1000
+"""Ids that are looked up together: what numpy makes for them stays small enough to be in the processor's cache."""
+
 # What a string is divided into, and where the blocks of a user begin, whose hashes are `a` and `b`.
 BLOCKS = f"""
     local function blocks(length, a, b)
@@ -363,17 +366,10 @@ class BitmapFilter:
             if isinstance(reply, list):
                 by_size.setdefault(len(reply[0]), []).extend(reply)
         found: set[int] = set()
-        if not by_size:
-            return Answer(found, foreign)
-        numbers = hashed(ids, seed=seed, hashes=HASHES)
-        for size, blocks in by_size.items():
+        for blocks in by_size.values():
             bits = np.unpackbits(np.frombuffer(b"".join(blocks), dtype=np.uint8)).reshape(len(blocks), -1)
-            # A row of the positions at a time: its bits in all blocks, for all ids.
-            first, *others = positions(numbers, size * 8)
-            are_set = bits.take(first, axis=1)
-            for row in others:
-                are_set &= bits.take(row, axis=1)
-            found.update(compress(ids, are_set.any(axis=0).tolist()))
+            for first in range(0, len(ids), ASKED_AT_ONCE):
+                found.update(_hits(bits, ids[first : first + ASKED_AT_ONCE], seed))
         return Answer(found, foreign)
 
     def add(self, client: redis.Redis, additions: Iterable[Addition], *, replace: bool = False) -> list[Addition]:
@@ -397,6 +393,15 @@ class BitmapFilter:
         bits = length * 8
         members = -bits / HASHES * math.log1p(-min(count, bits - 1) / bits)
         return Fill(round(members), round(bits / self.bits_per_item))
+
+
+def _hits(blocks: NDArray[np.uint8], ids: Sequence[int], seed: int) -> Iterator[int]:
+    """The ids all of whose bits are set in one of the blocks, which are rows of bits."""
+    first, *others = positions(hashed(ids, seed=seed, hashes=HASHES), blocks.shape[1])
+    are_set = blocks.take(first, axis=1)
+    for places in others:
+        are_set &= blocks.take(places, axis=1)
+    return compress(ids, are_set.any(axis=0).tolist())
 
 
 def _user(user_id: int) -> tuple[int, int, int]:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 
 import pytest
+import redis
 from pytest_django import Settings
 
 from benchmarks import redisbloom
@@ -30,21 +31,25 @@ def module_server() -> Iterator[Valkey]:
 @pytest.fixture
 def use(settings: Settings) -> Iterator[Use]:
     """Let the clients of this process speak to a server, as if the environment had named it."""
-    used = []
+    used: list[redis.Redis] = []
+    settings.REDIS_TIMEOUT = 1.0  # thousands of ids are asked about, and a busy machine is no dead server
 
     def forget_clients() -> None:
-        connections.feeds.cache_clear()
-        connections.feeds_for_tasks.cache_clear()
+        for client in (connections.feeds, connections.feeds_for_tasks):
+            client().connection_pool.disconnect()
+            client.cache_clear()
 
     def use(server: Valkey) -> None:
         settings.REDIS_URL = f"unix://{server.socket}"
         forget_clients()
         used.append(connections.feeds_for_tasks())
 
+    forget_clients()
     yield use
     connections.feeds_breaker.reset()
     for client in used:
         client.flushall()
+        client.connection_pool.disconnect()
     forget_clients()
 
 

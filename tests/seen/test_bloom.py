@@ -250,6 +250,7 @@ def test_a_filter_of_the_other_kind_is_foreign(module_server: Valkey) -> None:
         assert other.add(client, [addition], replace=True) == []
         assert other.known(client, ["filter"], 1, [1]) == Answer({1}, set())
     client.flushall()
+    client.close()
 
 
 def test_a_bitmap_takes_as_much_memory_as_it_says(feeds: redis.Redis) -> None:
