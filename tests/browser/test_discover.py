@@ -193,11 +193,11 @@ def test_from_the_history_it_comes_back(visit: Visit, reader: Any, posts: list[I
     expect(page.get_by_text("You will see less like this.")).to_be_visible()
     page.get_by_role("link", name="History").click()
     page.get_by_role("link", name="Not interested").click()
-    assert visitor.shown() == first[:1]
+    shows(visitor, first[:1])
     page.get_by_role("button", name="Undo").click()
     expect(page.locator("article")).to_have_count(0)
     visitor.goto("/discover")
-    assert visitor.shown() == first
+    shows(visitor, first)
 
 
 # --- Fingers ---------------------------------------------------------------------------------------------
