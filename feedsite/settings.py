@@ -137,6 +137,10 @@ CELERY_BROKER_TRANSPORT_OPTIONS = {
     "socket_connect_timeout": 0.5,
     "visibility_timeout": 300,
     "retry_on_timeout": False,
+    # A connection is tried again within CONNECTION_TIMEOUT; kombu's first pause would be two seconds, whatever that is.
+    "interval_start": 0.1,
+    "interval_step": 0,
+    "interval_max": 0.1,
 }
 CELERY_TASK_SERIALIZER = "json"
 CELERY_ACCEPT_CONTENT = ["json"]
