@@ -204,7 +204,7 @@ class World:
         self.posts = [post("word #tag", sender, age=timedelta(days=3)) for sender in self.senders]
         self.liked, self.unliked, self.hidden = post("apple"), post("pear"), post("plum")
         like(self.reader, self.liked)
-        like(self.alike, self.liked, self.posts[0])
+        like(self.alike, self.liked, self.posts[0], self.posts[2])
         like(self.stranger, self.unliked, self.posts[1])
         follow(self.reader, self.friend)
         follow(self.twin, self.friend, self.senders[2])
