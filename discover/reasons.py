@@ -17,9 +17,6 @@ from collections.abc import Callable
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-CODE_LENGTH = 200
-"""The longest code that an issued page keeps; tags and words are shorter."""
-
 
 def words(code: str) -> str:
     """The code in words, in the language in force. A code that is not known, or empty, gives words that fit all."""
