@@ -222,6 +222,7 @@ ACTS: dict[str, Any] = {
     "others follow the same": lambda world, at: follow(world.newcomer, world.friend, at=at),
     "those alike follow": lambda world, at: follow(world.twin, world.senders[3], at=at),
     "friends follow": lambda world, at: follow(world.friend, world.senders[5], at=at),
+    "friends follow whom those alike follow": lambda world, at: follow(world.friend, world.senders[2], at=at),
     "a sender follows the reader": lambda world, at: follow(world.senders[5], world.reader, at=at),
     "the reader posts": lambda world, at: post("word #tag", world.reader, age=NOW - at),
     "the reader answers": lambda world, at: post("!", world.reader, age=NOW - at, reply_to=world.posts[0]),
