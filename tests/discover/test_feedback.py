@@ -7,7 +7,7 @@ import pytest
 from django.test import Client
 from rest_framework.test import APIClient
 
-from accounts.actions import issue_token
+from accounts.actions import delete_account, issue_token
 from accounts.models import User
 from discover import feedback
 from discover.models import IssuedPage, NotInterested
@@ -15,6 +15,7 @@ from items import actions as items
 from items.models import Item
 from relations import actions as relations
 from seen import recent
+from tests.accounts.test_deletion import settle
 from tests.at_once import at_once
 from tests.discover.test_exclusions import NOW
 from tests.factories import ItemFactory, UserFactory
@@ -119,6 +120,15 @@ def test_nothing_of_a_deleted_account_is_left(ann: User, feeds: Any) -> None:
     assert (NotInterested.objects.count(), IssuedPage.objects.count()) == (3, 3)
     assert not feeds.keys(f"*:{ann.pk}*")
     assert len(feeds.keys(f"*:{other.pk}*")) == 4
+
+
+def test_it_goes_with_the_account(ann: User) -> None:
+    feedback.not_interested(user=ann, item=ItemFactory())
+    recent.record(ann.pk, items=[1], now=NOW)
+    delete_account(user=ann)
+    settle(ann)
+    assert not NotInterested.objects.exists()
+    assert recent.views_of(ann.pk, now=NOW) == recent.Views([], [])
 
 
 # --- Over the API ----------------------------------------------------------------------------------------
