@@ -27,7 +27,7 @@ from feedsite.connections import Command, script, tried
 Numbers = NDArray[np.uint64]
 
 GOLDEN = 0x9E3779B97F4A7C15
-_WORD = 2**64 - 1
+WORD = 2**64 - 1
 PIPELINE_LENGTH = 500
 """Commands of one round trip that adds."""
 
@@ -35,9 +35,9 @@ PIPELINE_LENGTH = 500
 # --- Hashing ---------------------------------------------------------------------------------------------
 def splitmix64(number: int) -> int:
     """The first output of splitmix64 from this state: 64 well mixed bits of a number."""
-    word = (number + GOLDEN) & _WORD
-    word = (word ^ word >> 30) * 0xBF58476D1CE4E5B9 & _WORD
-    word = (word ^ word >> 27) * 0x94D049BB133111EB & _WORD
+    word = (number + GOLDEN) & WORD
+    word = (word ^ word >> 30) * 0xBF58476D1CE4E5B9 & WORD
+    word = (word ^ word >> 27) * 0x94D049BB133111EB & WORD
     return word ^ word >> 31
 
 
@@ -45,14 +45,19 @@ def hashed(ids: Sequence[int], *, seed: int, hashes: int) -> Numbers:
     """The 32-bit hashes of ids, `hashes` rows of as many columns as there are ids."""
     states = np.fromiter(ids, dtype=np.uint64, count=len(ids)) ^ np.uint64(seed)
     steps = np.arange(1, (hashes + 1) // 2 + 1, dtype=np.uint64) * np.uint64(GOLDEN)
-    words = states + steps[:, None]
+    words = mixed(states + steps[:, None])
+    halves = np.stack((words & np.uint64(2**32 - 1), words >> np.uint64(32)), axis=1)
+    return halves.reshape(-1, len(ids))[:hashes]
+
+
+def mixed(words: Numbers) -> Numbers:
+    """The finaliser of splitmix64, in place."""
     words ^= words >> np.uint64(30)
     words *= np.uint64(0xBF58476D1CE4E5B9)
     words ^= words >> np.uint64(27)
     words *= np.uint64(0x94D049BB133111EB)
     words ^= words >> np.uint64(31)
-    halves = np.stack((words & np.uint64(2**32 - 1), words >> np.uint64(32)), axis=1)
-    return halves.reshape(-1, len(ids))[:hashes]
+    return words
 
 
 def positions(numbers: Numbers, bits: int) -> NDArray[np.intp]:

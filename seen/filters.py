@@ -1,0 +1,189 @@
+"""One user's month of plays as bytes: a Bloom filter that grows with what they play.
+
+The bytes are the same on every machine and in every process that is told the same plays in the same order. Numbers are
+little-endian; a filter is a head, the heads of its parts, and the bits of its parts:
+
+| at | bytes | what |
+|---|---|---|
+| 0 | 4 | `FSPF` |
+| 4 | 1 | version of the format: 1 |
+| 5 | 1 | p, how many parts there are |
+| 6 | 2 | 0 |
+| 8 | 8 | seed of the hashes |
+| 16 + 16 i | 4 | m, the bits of part i, a multiple of 64 |
+| 20 + 16 i | 4 | capacity: for how many ids it is made |
+| 24 + 16 i | 4 | count: how many ids it was told |
+| 28 + 16 i | 1 | k, hashes of an id |
+| 29 + 16 i | 3 | 0 |
+| 16 + 16 p | m / 8, for each part in order | bit b is bit b % 8 of byte b // 8 |
+
+An id sets the bits `h(j) * m >> 32` of a part for j = 0 ... k - 1; the 32-bit hashes h(j) of an id under a seed are
+described in seen.bloom. An id is added to the last part, unless some part knows it. When the last part has as many as
+it is made for, another is put behind it, for twice as many at half its error rate, so that all of them together stay
+below twice the rate of the first (Almeida, Baquero, Preguica, Hutchison: Scalable Bloom filters, 2007).
+"""
+
+import math
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from seen.bloom import GOLDEN, WORD, mixed, positions, splitmix64
+
+Ids = NDArray[np.uint64]
+Mask = NDArray[np.bool_]
+
+MAGIC = b"FSPF"
+VERSION = 1
+LEAST = 64
+"""Ids that the smallest filter is made for."""
+GROWTH = 2
+TIGHTENING = 0.5
+_HEAD = struct.Struct("<4sBBHQ")
+_PART = struct.Struct("<IIIB3x")
+
+
+class BadFilterError(ValueError):
+    """These bytes are no filter of a version that is known here."""
+
+
+def id_numbers(ids: Sequence[int]) -> Ids:
+    """Ids as the filters take them."""
+    return np.fromiter(ids, dtype=np.uint64, count=len(ids))
+
+
+@dataclass(slots=True)
+class Part:
+    """A Bloom filter of a fixed size (bits), for `capacity` ids of which it was told `count`."""
+
+    size: int
+    capacity: int
+    count: int
+    hashes: int
+    bits: NDArray[np.uint8]
+
+    @classmethod
+    def empty(cls, capacity: int, error: float) -> "Part":
+        """With as few bits as `capacity` ids take at this error rate."""
+        size = math.ceil(capacity * -math.log(error) / math.log(2) ** 2 / 64) * 64
+        hashes = max(round(size / capacity * math.log(2)), 1)
+        return cls(size, capacity, 0, hashes, np.zeros(size // 8, dtype=np.uint8))
+
+    def known(self, ids: Ids, seed: int) -> Mask:
+        """Which ids have all their bits set. Most of the unknown are out after two hashes, and asked no further."""
+        left = np.arange(len(ids))
+        states = ids ^ np.uint64(seed)
+        for first in range(0, self.hashes, 2):
+            low, high = self._places(states, first)
+            is_set = self.bits[low >> 3] >> (low & 7).astype(np.uint8) & 1
+            if first + 1 < self.hashes:
+                is_set &= self.bits[high >> 3] >> (high & 7).astype(np.uint8)
+            found = is_set.astype(bool)
+            left, states = left[found], states[found]
+            if not len(left):
+                break
+        mask = np.zeros(len(ids), dtype=bool)
+        mask[left] = True
+        return mask
+
+    def add(self, ids: Ids, seed: int) -> None:
+        if not self.bits.flags.writeable:  # numpy does not look, and would write into the bytes that were read
+            raise ValueError("this filter is read-only")
+        states = ids ^ np.uint64(seed)
+        for first in range(0, self.hashes, 2):
+            for places in self._places(states, first)[: self.hashes - first]:
+                np.bitwise_or.at(self.bits, places >> 3, (1 << (places & 7)).astype(np.uint8))
+        self.count += len(ids)
+
+    def _places(self, states: Ids, first: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """The bits of the hashes `first` (an even number) and `first + 1`."""
+        words = mixed(states + np.uint64((first // 2 + 1) * GOLDEN & WORD))
+        return positions(words & np.uint64(2**32 - 1), self.size), positions(words >> np.uint64(32), self.size)
+
+
+class MonthFilter:
+    """What one user played in one month. `known` never misses what was added, and claims more with the error rate."""
+
+    def __init__(self, seed: int, parts: list[Part]) -> None:
+        self.seed = seed
+        self.parts = parts
+
+    @classmethod
+    def empty(cls, user_id: int, *, expected: int, error: float) -> "MonthFilter":
+        """For about `expected` ids, and at most `error` of wrong answers however many they become."""
+        first = Part.empty(max(expected, LEAST), error * (1 - TIGHTENING))
+        return cls(splitmix64(user_id), [first])
+
+    @property
+    def count(self) -> int:
+        """How many ids it was told; those that it already claimed to know are not among them."""
+        return sum(part.count for part in self.parts)
+
+    def known(self, ids: Ids) -> Mask:
+        """Which ids it was told, and a few others."""
+        mask = np.zeros(len(ids), dtype=bool)
+        for part in self.parts:
+            mask |= part.known(ids, self.seed)
+        return mask
+
+    def add(self, ids: Ids) -> int:
+        """Add ids; how many were new. Adding again changes nothing."""
+        new = np.unique(ids[~self.known(ids)])
+        left = new
+        while len(left):
+            last = self.parts[-1]
+            room = last.capacity - last.count
+            if room <= 0:
+                self.parts.append(Part.empty(last.capacity * GROWTH, self._error(last) * TIGHTENING))
+                continue
+            last.add(left[:room], self.seed)
+            left = left[room:]
+        return len(new)
+
+    def to_bytes(self) -> bytes:
+        heads = (_PART.pack(part.size, part.capacity, part.count, part.hashes) for part in self.parts)
+        return b"".join(
+            [
+                _HEAD.pack(MAGIC, VERSION, len(self.parts), 0, self.seed),
+                *heads,
+                *(part.bits.tobytes() for part in self.parts),
+            ]
+        )
+
+    @classmethod
+    def from_bytes(cls, data: bytes | memoryview) -> "MonthFilter":
+        """Read only: `writable` copies. Raises BadFilterError."""
+        return cls._read(data, copy=False)
+
+    @classmethod
+    def writable(cls, data: bytes | memoryview) -> "MonthFilter":
+        """One that can be added to. Raises BadFilterError."""
+        return cls._read(data, copy=True)
+
+    @classmethod
+    def _read(cls, data: bytes | memoryview, *, copy: bool) -> "MonthFilter":
+        try:
+            magic, version, count, zero, seed = _HEAD.unpack_from(data)
+            heads = [_PART.unpack_from(data, _HEAD.size + place * _PART.size) for place in range(count)]
+        except struct.error:
+            raise BadFilterError("too short") from None
+        at = _HEAD.size + count * _PART.size
+        sizes = [head[0] for head in heads]
+        if magic != MAGIC or version != VERSION or zero or not count or any(size % 64 for size in sizes):
+            raise BadFilterError("another format")
+        if len(data) != at + sum(sizes) // 8:
+            raise BadFilterError("another length")
+        parts = []
+        for size, capacity, told, hashes in heads:
+            bits = np.frombuffer(data, dtype=np.uint8, count=size // 8, offset=at)
+            parts.append(Part(size, capacity, told, hashes, bits.copy() if copy else bits))
+            at += size // 8
+        return cls(seed, parts)
+
+    @staticmethod
+    def _error(part: Part) -> float:
+        """The rate that a part was made for, as its size tells."""
+        return math.exp(-part.size / part.capacity * math.log(2) ** 2)
