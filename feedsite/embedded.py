@@ -656,6 +656,11 @@ class Servers:
     def broker_url(self) -> str:
         return f"redis+socket://{quote(str(self.home.sockets / 'broker.sock'))}?virtual_host=0"
 
+    @property
+    def played_url(self) -> str:
+        """The broker's server too, because it neither evicts nor forgets; in a database of its own."""
+        return f"unix://{quote(str(self.home.sockets / 'broker.sock'))}?db=1"
+
     def running(self) -> bool:
         return all(make_server(self.home, name).answers() for name in self.names)
 

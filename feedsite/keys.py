@@ -13,6 +13,11 @@
 | `user:views:topic:{uid}` | LIST | item ids, newest first, unique | 10; 7 days | viewed items may come again |
 | `user:views:reply:{uid}` | LIST | reply ids, newest first, unique | 100; 7 days | likewise, with their threads |
 | `user:views:times:{the list's key}` | HASH | item id -> when, in ms since 1970 | as its list | as its list |
+| `played:recent:{uid}` | ZSET | item id -> ms since 1970 of the play | until merged | **plays are lost** |
+| `played:user:{node}:{shard}` | SET | user ids | until merged | marked again by the daily look |
+| `issued:{uid}` | LIST | item ids, newest first | 100; 30 days | issued items may come again |
+| `played:filter:{month}:{uid}` | STRING | seen/filters.py | the sixth month after | **plays are lost** |
+| `played:months` | HASH | `{month}:filters`, `{month}:size` -> number | | counted anew from then on |
 | `events` | STREAM | `event` -> JSON (feedsite/events.py) | about 10,000 entries | open pages are told to ask |
 | `rate:{scope}:{who}` | STRING | calls in the slot that the first of them began | one slot | the slot starts anew |
 
@@ -75,6 +80,31 @@ def reply_views(user_id: int) -> str:
 def view_times(views_key: str) -> str:
     """When each entry of a list of views was viewed. The hash tag is the list's whole key: one slot has both."""
     return f"user:views:times:{{{views_key}}}"
+
+
+def played_recent(user_id: int) -> str:
+    """What a user played and no filter knows yet."""
+    return f"played:recent:{user_id}"
+
+
+def played_users(node: int, shard: int) -> str:
+    """Who of a shard of the users played something in the hour of a node of the time ring."""
+    return f"played:user:{node}:{shard}"
+
+
+def issued(user_id: int) -> str:
+    """What a user was issued last."""
+    return f"issued:{user_id}"
+
+
+def played_filter(user_id: int, month: int) -> str:
+    """A user's filter of a month, where a server keeps them."""
+    return f"played:filter:{month}:{user_id}"
+
+
+def played_months() -> str:
+    """How many filters and bytes such a server keeps of each month."""
+    return "played:months"
 
 
 def events() -> str:

@@ -265,6 +265,19 @@ IMPRESSION_ERROR = env.float("FEEDSITE_IMPRESSION_ERROR", default=0.001)
 RECENT_VIEWS = env.int("FEEDSITE_RECENT_VIEWS", default=10)
 RECENT_REPLY_VIEWS = env.int("FEEDSITE_RECENT_REPLY_VIEWS", default=100)
 
+# --- Played history --------------------------------------------------------------------------------------
+# The Redis that holds plays until they are merged, and what was issued: it must not evict, and keeps an AOF.
+PLAYED_URL = env("FEEDSITE_PLAYED_URL", default=env("FEEDSITE_REDIS_URL", default=SERVERS.played_url))
+# The disk store of the month filters: a server that speaks the Redis protocol (Kvrocks); without one, LMDB.
+PLAYED_STORE_URL = env("FEEDSITE_PLAYED_STORE_URL", default="")
+# How large the LMDB file may become. It takes address space at once, and the disk as it grows.
+PLAYED_STORE_BYTES = env.int("FEEDSITE_PLAYED_STORE_GB", default=1024) * 2**30
+# Of ids that were never played, at most this share is taken for played.
+PLAYED_ERROR = env.float("FEEDSITE_PLAYED_ERROR", default=0.001)
+PLAYED_SHARDS = env.int("FEEDSITE_PLAYED_SHARDS", default=5000)
+PLAYED_TASK_SHARDS = env.int("FEEDSITE_PLAYED_TASK_SHARDS", default=50)
+ISSUED_COUNT = env.int("FEEDSITE_ISSUED_COUNT", default=100)
+
 # --- Where the reader was --------------------------------------------------------------------------------
 # How long a reader is away before the home offers to go on where they left off.
 READING_GAP = timedelta(seconds=env.float("FEEDSITE_READING_GAP_SECONDS", default=600))

@@ -1,0 +1,273 @@
+"""The disk store of the month filters: LMDB beside the site by default, or a server that speaks the Redis protocol and
+keeps its data on disk (Apache Kvrocks), by URL. One interface, whoever answers.
+
+A filter is read, changed and written back; that nobody else changes it meanwhile is the store's promise. LMDB has one
+writer at a time, over all processes of the machine; a server compares what it has with what was read, and the change is
+made again where it differs. What was written is there for good when `update` returns.
+"""
+
+import hashlib
+import os
+import struct
+import threading
+from calendar import monthrange
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+import lmdb
+import redis
+from django.conf import settings
+
+from feedsite import keys
+from feedsite.connections import client_of, pipelined, script
+from seen.bloom import splitmix64
+
+KEPT_MONTHS = 6
+IDLE_HOURS = 5
+"""Filters expire between midnight and this hour (UTC), when least is asked of the store."""
+ATTEMPTS = 20
+"""How often a change is made again that others made meanwhile."""
+TIMEOUT = 5.0
+"""Seconds."""
+
+
+class StoreUnavailableError(Exception):
+    """The store did not answer, or could not write."""
+
+
+class FilterKey(NamedTuple):
+    """Whose filter, of which month: months since the year 0."""
+
+    user_id: int
+    month: int
+
+
+class MonthStats(NamedTuple):
+    """What is kept of a month."""
+
+    filters: int
+    size: int
+    """In bytes."""
+
+
+Change = Callable[[FilterKey, bytes | None], bytes]
+
+
+def month_of(moment: datetime) -> int:
+    return moment.year * 12 + moment.month - 1
+
+
+def expiry(key: FilterKey) -> int:
+    """When a filter expires (Unix time): on a day of the sixth month after its own, between 00:00 and 05:00 UTC.
+
+    The moment is drawn by the user and the month, so it is the same however often the filter is written, and spread as
+    evenly as chance does. Source: the deduplication article, 3.4.
+    """
+    year, month = divmod(key.month + KEPT_MONTHS, 12)
+    days = monthrange(year, month + 1)[1]
+    drawn = splitmix64(splitmix64(key.user_id) ^ key.month)
+    seconds = drawn % (days * IDLE_HOURS * 3600)
+    day, within = divmod(seconds, IDLE_HOURS * 3600)
+    return int((datetime(year, month + 1, 1, tzinfo=UTC) + timedelta(days=day, seconds=within)).timestamp())
+
+
+class FilterStore(Protocol):
+    """What every store can do. Everything raises StoreUnavailableError."""
+
+    def read(self, keys: Sequence[FilterKey]) -> list[bytes | None]:
+        """The filters, in order; one call, however many."""
+        ...
+
+    def update(self, keys: Sequence[FilterKey], change: Change) -> None:
+        """Write what `change` makes of each filter (None: there is none). It may be called more than once for a key."""
+        ...
+
+    def purge(self, *, now: datetime, limit: int) -> int:
+        """Remove filters that have expired, at most `limit`; how many. Servers do so by themselves."""
+        ...
+
+    def stats(self) -> dict[int, MonthStats]:
+        """What is kept, by month."""
+        ...
+
+
+# --- LMDB ------------------------------------------------------------------------------------------------
+class LmdbStore:
+    """Filters in one file, which the processes of a machine share.
+
+    Three tables: `filters` month, user -> bytes; `expiry` moment, month, user -> nothing; `months` month -> how many
+    filters and bytes. A transaction is on disk when it ends. An environment belongs to the process that opened it.
+    """
+
+    _FILTER = struct.Struct(">IQ")
+    _EXPIRY = struct.Struct(">IIQ")
+    _MONTH = struct.Struct(">I")
+    _STATS = struct.Struct("<QQ")
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._opening = threading.Lock()
+        self._opened: tuple[int, Any, list[Any]] | None = None
+
+    def read(self, keys: Sequence[FilterKey]) -> list[bytes | None]:
+        with self._transaction(write=False) as (transaction, (filters, _, _)):
+            return [transaction.get(self._FILTER.pack(key.month, key.user_id), db=filters) for key in keys]
+
+    def update(self, keys: Sequence[FilterKey], change: Change) -> None:
+        with self._transaction(write=True) as (transaction, (filters, expiries, months)):
+            for key in keys:
+                place = self._FILTER.pack(key.month, key.user_id)
+                old = transaction.get(place, db=filters)
+                new = change(key, old)
+                if new == old:
+                    continue
+                transaction.put(place, new, db=filters)
+                if old is None:
+                    transaction.put(self._EXPIRY.pack(expiry(key), key.month, key.user_id), b"", db=expiries)
+                self._count(transaction, months, key.month, int(old is None), len(new) - len(old or b""))
+
+    def purge(self, *, now: datetime, limit: int) -> int:
+        purged = 0
+        end = int(now.timestamp())
+        with self._transaction(write=True) as (transaction, (filters, expiries, months)):
+            cursor = transaction.cursor(db=expiries)
+            while purged < limit and cursor.first():
+                expires_at, month, user_id = self._EXPIRY.unpack(cursor.key())
+                if expires_at > end:
+                    break
+                cursor.delete()
+                gone = transaction.pop(self._FILTER.pack(month, user_id), db=filters) or b""
+                self._count(transaction, months, month, -1, -len(gone))
+                purged += 1
+        return purged
+
+    def stats(self) -> dict[int, MonthStats]:
+        with self._transaction(write=False) as (transaction, (_, _, months)):
+            found = {
+                self._MONTH.unpack(key)[0]: MonthStats(*self._STATS.unpack(value))
+                for key, value in transaction.cursor(db=months)
+            }
+        return {month: stats for month, stats in found.items() if stats.filters}
+
+    def _count(self, transaction: Any, months: Any, month: int, filters: int, size: int) -> None:
+        place = self._MONTH.pack(month)
+        before = MonthStats(*self._STATS.unpack(transaction.get(place, default=bytes(16), db=months)))
+        transaction.put(place, self._STATS.pack(before.filters + filters, before.size + size), db=months)
+
+    @contextmanager
+    def _transaction(self, *, write: bool) -> Iterator[tuple[Any, list[Any]]]:
+        try:
+            environment, tables = self._environment()
+            with environment.begin(write=write) as transaction:
+                yield transaction, tables
+        except (lmdb.Error, OSError) as error:
+            raise StoreUnavailableError(f"{self.folder}: {error}") from error
+
+    def _environment(self) -> tuple[Any, list[Any]]:
+        with self._opening:
+            if self._opened is None or self._opened[0] != os.getpid():
+                if self._opened is not None:
+                    self._opened[1].close()  # the parent's, which a fork took along; it goes on there
+                self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+                environment = lmdb.open(
+                    str(self.folder), map_size=settings.PLAYED_STORE_BYTES, max_dbs=3, max_readers=1024, mode=0o600
+                )
+                environment.reader_check()  # places of processes that were killed
+                tables = [environment.open_db(name) for name in (b"filters", b"expiry", b"months")]
+                self._opened = os.getpid(), environment, tables
+            return self._opened[1], self._opened[2]
+
+
+# --- A server that speaks the Redis protocol ---------------------------------------------------------------
+# KEYS: filter; ARGV: digest of what was read (empty: nothing), what it shall be, Unix time of the end
+REPLACE = script(
+    """
+    local old = redis.call('GET', KEYS[1])
+    local found = ''
+    if old then found = redis.sha1hex(old) end
+    if found ~= ARGV[1] then return 0 end
+    redis.call('SET', KEYS[1], ARGV[2])
+    redis.call('EXPIREAT', KEYS[1], ARGV[3])
+    return 1
+    """
+)
+
+
+class RedisStore:
+    """Filters as strings of a server, each with its end."""
+
+    def __init__(self, url: str) -> None:
+        self.client = client_of(url, TIMEOUT)
+
+    def read(self, keys: Sequence[FilterKey]) -> list[bytes | None]:
+        return self._ask([("GET", self._key(key)) for key in keys])
+
+    def update(self, keys: Sequence[FilterKey], change: Change) -> None:
+        left = list(keys)
+        for _ in range(ATTEMPTS):
+            if not left:
+                return
+            olds = self.read(left)
+            news = [change(key, old) for key, old in zip(left, olds, strict=True)]
+            replies = self._ask(
+                [
+                    ("EVALSHA", REPLACE, 1, self._key(key), _digest(old), new, expiry(key))
+                    for key, old, new in zip(left, olds, news, strict=True)
+                ]
+            )
+            written = list(zip(left, olds, news, replies, strict=True))
+            self._count([(key, old, new) for key, old, new, reply in written if reply])
+            left = [key for key, _, _, reply in written if not reply]
+        raise StoreUnavailableError(f"{len(left)} filters are written by others all the time")
+
+    def purge(self, *, now: datetime, limit: int) -> int:
+        return 0
+
+    def stats(self) -> dict[int, MonthStats]:
+        """Counted beside the filters: about right after a server failed, and of expired months not at all."""
+        (found,) = self._ask([("HGETALL", keys.played_months())])
+        counts = dict(zip(found[::2], found[1::2], strict=True))
+        months = {int(name.split(b":")[0]) for name in counts}
+        stats = {
+            month: MonthStats(int(counts.get(b"%d:filters" % month, 0)), int(counts.get(b"%d:size" % month, 0)))
+            for month in months
+        }
+        end = month_of(datetime.now(UTC)) - KEPT_MONTHS
+        return {month: one for month, one in stats.items() if one.filters and month >= end}
+
+    def _count(self, written: Sequence[tuple[FilterKey, bytes | None, bytes]]) -> None:
+        counts: dict[str, int] = {}
+        for key, old, new in written:
+            for name, number in (("filters", int(old is None)), ("size", len(new) - len(old or b""))):
+                counts[f"{key.month}:{name}"] = counts.get(f"{key.month}:{name}", 0) + number
+        self._ask([("HINCRBY", keys.played_months(), name, number) for name, number in counts.items() if number])
+
+    def _ask(self, commands: Sequence[tuple[Any, ...]]) -> list[Any]:
+        try:
+            return pipelined(self.client, commands)
+        except (redis.RedisError, OSError) as error:
+            raise StoreUnavailableError(str(error)) from error
+
+    @staticmethod
+    def _key(key: FilterKey) -> str:
+        return keys.played_filter(key.user_id, key.month)
+
+
+def _digest(old: bytes | None) -> str:
+    return "" if old is None else hashlib.sha1(old, usedforsecurity=False).hexdigest()
+
+
+# --- The site's ------------------------------------------------------------------------------------------
+_store: FilterStore | None = None
+
+
+def store() -> FilterStore:
+    """The store that the settings name."""
+    global _store
+    if _store is None:
+        url = settings.PLAYED_STORE_URL
+        _store = RedisStore(url) if url else LmdbStore(settings.DATA_DIR / "played")
+    return _store

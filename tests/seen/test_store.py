@@ -1,0 +1,182 @@
+"""Both stores of the month filters: LMDB in a folder, and a server that speaks the Redis protocol."""
+
+import multiprocessing
+import os
+import signal
+import time
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.conf import settings
+
+from seen.store import FilterKey, FilterStore, LmdbStore, RedisStore, StoreUnavailableError, expiry, month_of
+
+MONTH = month_of(datetime(2026, 11, 21, tzinfo=UTC))
+Make = Callable[[], FilterStore]
+
+
+@pytest.fixture(params=["lmdb", "redis"])
+def make(request: pytest.FixtureRequest, tmp_path: Path) -> Make:
+    """Another process's view of the same store, each time."""
+    if request.param == "lmdb":
+        return lambda: LmdbStore(tmp_path / "played")
+    return lambda: RedisStore(settings.REDIS_URL)
+
+
+@pytest.fixture
+def store(make: Make) -> FilterStore:
+    return make()
+
+
+def keys(count: int, month: int = MONTH) -> list[FilterKey]:
+    return [FilterKey(user_id, month) for user_id in range(1, count + 1)]
+
+
+def appended(text: bytes) -> Any:
+    return lambda key, old: (old or b"") + text
+
+
+def test_what_is_written_is_read(store: FilterStore) -> None:
+    store.update(keys(3), lambda key, old: b"%d" % key.user_id)
+    assert store.read([*keys(4), FilterKey(1, MONTH - 1)]) == [b"1", b"2", b"3", None, None]
+    store.update(keys(1), appended(b"+"))
+    assert store.read(keys(1)) == [b"1+"]
+
+
+def test_nothing_is_lost_between_writers(store: FilterStore, make: Make) -> None:
+    stores = [store, *(make() for _ in range(3))] if isinstance(store, RedisStore) else [store] * 4
+    with ThreadPoolExecutor(4) as pool:
+        for number, one in enumerate(stores):
+            for _ in range(20):
+                pool.submit(one.update, keys(2), appended(b"%d" % number))
+    for data in store.read(keys(2)):
+        assert data is not None
+        assert Counter(data) == {ord(str(number)): 20 for number in range(4)}
+
+
+def test_what_is_kept_is_counted_by_month(store: FilterStore) -> None:
+    store.update([*keys(3), *keys(2, MONTH - 1)], appended(b"1234"))
+    store.update(keys(1), appended(b"56"))
+    assert store.stats() == {MONTH: (3, 14), MONTH - 1: (2, 8)}
+
+
+def test_a_change_that_fails_changes_nothing(store: FilterStore) -> None:
+    store.update(keys(2), appended(b"1"))
+
+    def fail(key: FilterKey, old: bytes | None) -> bytes:
+        if key.user_id == 2:
+            raise RuntimeError
+        return b"other"
+
+    with pytest.raises(RuntimeError):
+        store.update(keys(2), fail)
+    assert store.read(keys(2)) == [b"1", b"1"]
+
+
+# --- Expiry ----------------------------------------------------------------------------------------------
+def test_filters_expire_at_night_in_the_sixth_month_after() -> None:
+    moments = [datetime.fromtimestamp(expiry(FilterKey(user_id, MONTH)), UTC) for user_id in range(1, 50_001)]
+    assert {month_of(moment) for moment in moments} == {MONTH + 6}
+    assert {moment.hour for moment in moments} == {0, 1, 2, 3, 4}
+    days = Counter(moment.day for moment in moments)
+    assert set(days) == set(range(1, 32)), "May has 31 days"
+    expected = len(moments) / 31
+    assert max(abs(count - expected) for count in days.values()) < 5 * expected**0.5
+    hours = Counter(moment.hour for moment in moments)
+    assert max(abs(count - 10_000) for count in hours.values()) < 5 * 100
+
+
+def test_lmdb_is_purged_in_small_batches(tmp_path: Path) -> None:
+    store = LmdbStore(tmp_path)
+    store.update([*keys(30), *keys(5, MONTH + 1)], appended(b"1"))
+    ends = sorted(map(expiry, keys(30)))
+    assert store.purge(now=datetime.fromtimestamp(ends[0] - 1, UTC), limit=100) == 0
+    half = datetime.fromtimestamp(ends[14], UTC)
+    assert [store.purge(now=half, limit=10) for _ in range(3)] == [10, 5, 0]
+    left = [key for key, data in zip(keys(30), store.read(keys(30)), strict=True) if data]
+    assert sorted(map(expiry, left)) == ends[15:]
+    assert store.stats() == {MONTH: (15, 15), MONTH + 1: (5, 5)}
+
+
+def test_a_server_forgets_by_itself() -> None:
+    store = RedisStore(settings.REDIS_URL)
+    month = month_of(datetime.now(UTC))
+    store.update(keys(2, month), appended(b"1"))
+    store.update(keys(1, month), appended(b"2"))
+    for key in keys(2, month):
+        assert store.client.expiretime(f"played:filter:{key.month}:{key.user_id}") == expiry(key)
+
+
+# --- Processes -------------------------------------------------------------------------------------------
+def _append(folder: Path, rounds: int) -> None:
+    store = LmdbStore(folder)
+    for _ in range(rounds):
+        store.update(keys(1), appended(b"x"))
+
+
+def test_lmdb_is_written_by_several_processes(tmp_path: Path) -> None:
+    context = multiprocessing.get_context("spawn")
+    processes = [context.Process(target=_append, args=(tmp_path, 50)) for _ in range(3)]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join(60)
+    assert LmdbStore(tmp_path).read(keys(1)) == [b"x" * 150]
+
+
+def test_a_killed_writer_blocks_nobody(tmp_path: Path) -> None:
+    process = multiprocessing.get_context("spawn").Process(target=_append, args=(tmp_path, 10**6))
+    process.start()
+    while not (tmp_path / "data.mdb").exists():
+        time.sleep(0.05)
+    time.sleep(0.3)
+    assert process.pid
+    os.kill(process.pid, signal.SIGKILL)
+    process.join()
+    store = LmdbStore(tmp_path)
+    (before,) = store.read(keys(1))
+    assert before
+    store.update(keys(1), appended(b"y"))
+    assert store.read(keys(1)) == [before + b"y"]
+
+
+def test_a_forked_process_opens_it_anew(tmp_path: Path) -> None:
+    store = LmdbStore(tmp_path)
+    store.update(keys(1), appended(b"1"))
+    child = os.fork()
+    if not child:
+        try:
+            store.update(keys(1), appended(b"2"))
+            os._exit(0)
+        finally:
+            os._exit(1)
+    assert os.waitpid(child, 0)[1] == 0
+    assert store.read(keys(1)) == [b"12"]
+
+
+# --- Faults ----------------------------------------------------------------------------------------------
+def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
+    (tmp_path / "played").write_text("a file")
+    with pytest.raises(StoreUnavailableError):
+        LmdbStore(tmp_path / "played").read(keys(1))
+
+
+def test_a_store_that_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(settings, "PLAYED_STORE_BYTES", 200_000)
+    store = LmdbStore(tmp_path)
+    store.update(keys(1), appended(b"1"))
+    with pytest.raises(StoreUnavailableError):
+        store.update(keys(1), appended(b"x" * 400_000))
+    assert store.read(keys(1)) == [b"1"]
+
+
+def test_a_server_that_does_not_answer(tmp_path: Path) -> None:
+    store = RedisStore(f"unix://{tmp_path}/nobody.sock")
+    for call in (lambda: store.read(keys(1)), lambda: store.update(keys(1), appended(b"1")), store.stats):
+        with pytest.raises(StoreUnavailableError):
+            call()
