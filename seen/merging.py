@@ -1,0 +1,161 @@
+"""From the plays in Redis to the month filters on disk: the hourly work on the time ring.
+
+A merge may die between any two steps, run twice, late, or beside another one, and no play is lost: plays are taken out
+of Redis only after the store has them on disk, and only as they were read (what was played again meanwhile stays);
+adding to a filter twice changes nothing; the store lets nobody's change get lost. A user's mark is taken off the ring
+after their plays, and put on again where plays have come in between.
+
+Source: the deduplication article, 3.2.2.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from django.conf import settings
+
+from feedsite import keys
+from feedsite.connections import pipelined, script
+from seen.checker import MONTHS
+from seen.filters import MonthFilter, id_numbers
+from seen.played import client, errors, marks
+from seen.store import FilterKey, month_of, store
+
+CHUNK = 200
+"""Users that are merged by one transaction of the store."""
+
+# KEYS: recent plays; ARGV: ids and scores as they were read. How many plays are left.
+FORGET = script(
+    """
+    for n = 1, #ARGV, 2 do
+        if redis.call('ZSCORE', KEYS[1], ARGV[n]) == ARGV[n + 1] then redis.call('ZREM', KEYS[1], ARGV[n]) end
+    end
+    return redis.call('ZCARD', KEYS[1])
+    """
+)
+
+
+@dataclass(slots=True)
+class Merged:
+    """What a merge did."""
+
+    users: int = 0
+    plays: int = 0
+
+
+def merge_shard(node: int, shard: int, *, now: datetime) -> Merged:
+    """Merge everybody who is marked on a shard of a node.
+
+    Raises PlayedUnavailableError and StoreUnavailableError; what was merged until then is.
+    """
+    merged = Merged()
+    for user_ids in _marked(node, shard):
+        merged.plays += merge_users(user_ids)
+        merged.users += len(user_ids)
+        _unmark(node, shard, user_ids, now)
+    return merged
+
+
+def merge_users(user_ids: Sequence[int]) -> int:
+    """Write what these users played to their filters, and take it out of Redis; how many plays."""
+    with errors():
+        replies = pipelined(
+            client(), [("ZRANGE", keys.played_recent(user_id), 0, -1, "WITHSCORES") for user_id in user_ids]
+        )
+    read = {user_id: reply for user_id, reply in zip(user_ids, replies, strict=True) if reply}
+    if not read:
+        return 0
+    months = {key: ids for user_id, reply in read.items() for key, ids in _by_month(user_id, reply).items()}
+
+    expected = _expected(months)
+
+    def add(key: FilterKey, data: bytes | None) -> bytes:
+        ids = id_numbers(months[key])
+        if data is None:
+            found = MonthFilter.empty(key.user_id, expected=expected[key], error=_error())
+        else:
+            found = MonthFilter.writable(data)
+            if not len(ids[~found.known(ids)]):
+                return data
+        found.add(ids)
+        return found.to_bytes()
+
+    store().update(list(months), add)
+    with errors():
+        pipelined(
+            client(),
+            [("EVALSHA", FORGET, 1, keys.played_recent(user_id), *reply) for user_id, reply in read.items()],
+        )
+    return sum(len(reply) // 2 for reply in read.values())
+
+
+def _by_month(user_id: int, reply: Sequence[bytes]) -> dict[FilterKey, list[int]]:
+    months: dict[FilterKey, list[int]] = {}
+    for member, score in zip(reply[::2], reply[1::2], strict=True):
+        month = month_of(datetime.fromtimestamp(float(score) / 1000, UTC))
+        months.setdefault(FilterKey(user_id, month), []).append(int(member))
+    return months
+
+
+def _error() -> float:
+    """Of one filter, so that the four that are asked stay within `PLAYED_ERROR` together."""
+    return float(settings.PLAYED_ERROR) / MONTHS
+
+
+def _expected(months: Mapping[FilterKey, Sequence[int]]) -> dict[FilterKey, int]:
+    """How much users will play in a month: as much as in the month before, or what the first hours promise."""
+    before = store().read([FilterKey(key.user_id, key.month - 1) for key in months])
+    counts = (MonthFilter.from_bytes(data).count if data else 0 for data in before)
+    return {key: max(2 * len(ids), count) for (key, ids), count in zip(months.items(), counts, strict=True)}
+
+
+def _marked(node: int, shard: int) -> Iterator[list[int]]:
+    """Who is marked, in chunks."""
+    cursor: Any = 0
+    waiting: set[int] = set()
+    while True:
+        with errors():
+            ((cursor, found),) = pipelined(
+                client(), [("SSCAN", keys.played_users(node, shard), cursor, "COUNT", CHUNK)]
+            )
+        waiting.update(map(int, found))
+        is_over = int(cursor) == 0
+        while waiting and (is_over or len(waiting) >= CHUNK):
+            yield [waiting.pop() for _ in range(min(CHUNK, len(waiting)))]
+        if is_over:
+            return
+
+
+def _unmark(node: int, shard: int, user_ids: Sequence[int], now: datetime) -> None:
+    """Take marks off; whoever has plays again is marked on the node of now.
+
+    A play that comes before the count is seen by it. One that comes after it brings its own mark, after the plays and
+    so after the marks were taken off.
+    """
+    with errors():
+        _, *left = pipelined(
+            client(),
+            [
+                ("SREM", keys.played_users(node, shard), *user_ids),
+                *(("ZCARD", keys.played_recent(user_id)) for user_id in user_ids),
+            ],
+        )
+        if again := [user_id for user_id, count in zip(user_ids, left, strict=True) if count]:
+            pipelined(client(), marks(again, now=now))
+
+
+def mark_strays(*, now: datetime) -> int:
+    """Mark everybody who has plays, for the case that a merge died between taking off a mark and looking; how many."""
+    cursor: Any = 0
+    marked = 0
+    pattern = keys.played_recent(0)[:-1] + "*"
+    while True:
+        with errors():
+            ((cursor, found),) = pipelined(client(), [("SCAN", cursor, "MATCH", pattern, "COUNT", 1000)])
+            user_ids = [int(key.rpartition(b":")[2]) for key in found]
+            if user_ids:
+                pipelined(client(), marks(user_ids, now=now))
+        marked += len(user_ids)
+        if int(cursor) == 0:
+            return marked

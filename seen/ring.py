@@ -1,0 +1,36 @@
+"""The time ring: six nodes of an hour each, on which users are marked who played something, in shards.
+
+Whoever plays is marked on the node of the hour; the hourly task works on the node before it only, so that nobody marks
+where it works. What it misses is met an hour's second pass later, and the rest one lap later.
+
+Source: the deduplication article, 3.2.2 and 3.3.
+"""
+
+from datetime import datetime
+
+from django.conf import settings
+
+from seen.bloom import splitmix64
+
+NODES = 6
+HOUR = 3600
+
+
+def node_of(moment: datetime) -> int:
+    """The node on which plays of this moment are marked."""
+    return int(moment.timestamp()) // HOUR % NODES
+
+
+def node_before(moment: datetime) -> int:
+    """The node whose hour is over, which is merged at this moment."""
+    return (node_of(moment) - 1) % NODES
+
+
+def shard_of(user_id: int) -> int:
+    return splitmix64(user_id) % int(settings.PLAYED_SHARDS)
+
+
+def shards_of_task(task_shard: int) -> range:
+    """The shards that one task works on; together the tasks have every shard once."""
+    shards, tasks = settings.PLAYED_SHARDS, settings.PLAYED_TASK_SHARDS
+    return range(shards * task_shard // tasks, shards * (task_shard + 1) // tasks)

@@ -1,0 +1,203 @@
+"""From Redis to the filters: what was played is known at every moment, however a merge ends."""
+
+import itertools
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import hypothesis.strategies as st
+import pytest
+import redis
+from django.conf import settings
+from hypothesis import HealthCheck
+from hypothesis import settings as hypothesis_settings
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
+
+from seen import merging, played, ring, store
+from seen.checker import unseen
+from seen.merging import mark_strays, merge_shard
+from seen.played import Play
+from seen.store import FilterKey, LmdbStore, month_of
+
+NOW = datetime(2026, 11, 21, 10, 30, tzinfo=UTC)
+HOUR = timedelta(hours=1)
+
+
+@pytest.fixture(autouse=True)
+def plays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[redis.Redis]:
+    """A server of plays that is empty, a store of its own, and few shards."""
+    monkeypatch.setattr(store, "_store", LmdbStore(tmp_path / "played"))
+    monkeypatch.setattr(settings, "PLAYED_SHARDS", 4)
+    played.client().flushdb()
+    yield played.client()
+    played.client().flushdb()
+
+
+def play(user_id: int, *item_ids: int, at: datetime = NOW) -> None:
+    played.record([Play(user_id, item_id, at) for item_id in item_ids], now=at)
+
+
+def merge(at: datetime) -> int:
+    """The whole node before; how many plays."""
+    return sum(merge_shard(ring.node_before(at), shard, now=at).plays for shard in range(settings.PLAYED_SHARDS))
+
+
+def test_a_play_is_known_at_once_and_after_it_was_merged(plays: redis.Redis) -> None:
+    play(7, 1, 2, 3)
+    assert unseen(7, [5, 3, 2, 1, 4], now=NOW) == [5, 4]
+    assert merge(NOW) == 0, "the hour is not over"
+    assert merge(NOW + HOUR) == 3
+    assert plays.dbsize() == 0
+    assert unseen(7, [5, 3, 2, 1, 4], now=NOW) == [5, 4]
+    assert unseen(8, [1, 2, 3], now=NOW) == [1, 2, 3]
+    assert merge(NOW + HOUR) == 0
+
+
+def test_what_was_missed_is_met_one_lap_later() -> None:
+    play(7, 1)
+    for hours in (2, 3, 4, 5, 6):
+        assert merge(NOW + hours * HOUR) == 0
+    assert merge(NOW + 7 * HOUR) == 1
+
+
+def test_a_play_belongs_to_its_own_month() -> None:
+    end = datetime(2026, 11, 30, 23, 59, tzinfo=UTC)
+    play(7, 1, at=end)
+    play(7, 2, at=end + 2 * timedelta(minutes=1))
+    merge(end + HOUR)
+    november, december = store.store().read([FilterKey(7, month_of(end)), FilterKey(7, month_of(end) + 1)])
+    assert november
+    assert december
+
+
+@pytest.mark.parametrize(("months", "is_known"), [(0, True), (3, True), (4, False)])
+def test_four_months_are_asked(months: int, is_known: bool) -> None:
+    play(7, 1)
+    merge(NOW + HOUR)
+    later = NOW + timedelta(days=30.5 * months)
+    assert (unseen(7, [1], now=later) == []) == is_known
+
+
+def test_a_play_that_comes_while_it_is_merged_is_kept(plays: redis.Redis, monkeypatch: pytest.MonkeyPatch) -> None:
+    play(7, 1, 2)
+    update = store.store().update
+
+    def meanwhile(*args: Any) -> None:
+        update(*args)
+        play(7, 2, 3, at=NOW + HOUR)
+
+    monkeypatch.setattr(store.store(), "update", meanwhile)
+    merge(NOW + HOUR)
+    assert unseen(7, [1, 2, 3], now=NOW) == []
+    assert {int(member) for member in plays.zrange("played:recent:7", 0, -1)} == {2, 3}
+    monkeypatch.undo()
+    monkeypatch.setattr(settings, "PLAYED_SHARDS", 4)
+
+
+def test_many_users_are_merged_in_chunks(plays: redis.Redis) -> None:
+    count = merging.CHUNK * 3 + 1
+    played.record([Play(user_id, user_id + 1000, NOW) for user_id in range(1, count + 1)], now=NOW)
+    assert merge(NOW + HOUR) == count
+    assert plays.dbsize() == 0
+    assert all(unseen(user_id, [user_id + 1000], now=NOW) == [] for user_id in (1, count // 2, count))
+
+
+def test_who_lost_their_mark_is_marked_again(plays: redis.Redis) -> None:
+    play(7, 1)
+    plays.delete(*plays.keys("played:user:*"))
+    assert merge(NOW + HOUR) == 0
+    assert mark_strays(now=NOW) == 1
+    assert merge(NOW + HOUR) == 1
+
+
+def test_issued_items_are_left_out_the_last_hundred() -> None:
+    played.issue(7, range(1, 81))
+    played.issue(7, range(81, 131))
+    assert unseen(7, range(1, 140), now=NOW) == [*range(1, 31), *range(131, 140)]
+
+
+class DiedError(Exception):
+    """The process ended here."""
+
+
+class Merging(RuleBasedStateMachine):
+    """People play, and merges end at any of their steps, run twice and late."""
+
+    @initialize()
+    def begin(self) -> None:
+        played.client().flushdb()
+        FOLDERS.append(FOLDER / str(len(FOLDERS)))
+        store._store = LmdbStore(FOLDERS[-1])
+        self.now = NOW
+        self.acknowledged: dict[int, set[int]] = {}
+
+    @rule(user_id=st.integers(1, 3), item_ids=st.sets(st.integers(1, 30), min_size=1, max_size=5))
+    def play(self, user_id: int, item_ids: set[int]) -> None:
+        play(user_id, *item_ids, at=self.now)
+        self.acknowledged.setdefault(user_id, set()).update(item_ids)
+
+    @rule(minutes=st.integers(1, 150))
+    def wait(self, minutes: int) -> None:
+        self.now += timedelta(minutes=minutes)
+
+    @rule(late=st.integers(0, 7))
+    def merge(self, late: int) -> None:
+        merge(self.now - late * HOUR)
+
+    @rule(step=st.integers(0, 12), after=st.booleans())
+    def merge_and_die(self, step: int, after: bool) -> None:
+        """The `step`th call to a server is the last; it may have been done."""
+        calls = itertools.count()
+        patch = pytest.MonkeyPatch()
+
+        def dying(call: Any) -> Any:
+            def wrapped(*args: Any, **options: Any) -> Any:
+                if next(calls) < step:
+                    return call(*args, **options)
+                if after:
+                    call(*args, **options)
+                raise DiedError
+
+            return wrapped
+
+        patch.setattr(merging, "pipelined", dying(merging.pipelined))
+        patch.setattr(store._store, "update", dying(store.store().update))
+        try:
+            merge(self.now)
+        except DiedError:
+            pass
+        finally:
+            patch.undo()
+
+    @invariant()
+    def nothing_is_forgotten(self) -> None:
+        for user_id, item_ids in getattr(self, "acknowledged", {}).items():
+            assert not set(unseen(user_id, sorted(item_ids), now=self.now)) & item_ids
+
+    def teardown(self) -> None:
+        """One lap more, and everything is in the filters."""
+        if not hasattr(self, "now"):
+            return
+        mark_strays(now=self.now)
+        for _ in range(ring.NODES + 1):
+            self.now += HOUR
+            merge(self.now)
+        assert not played.client().keys("played:recent:*")
+        self.nothing_is_forgotten()
+
+
+FOLDERS: list[Path] = []
+FOLDER = Path()
+
+
+@pytest.mark.slow
+def test_no_play_is_lost_however_merges_end(tmp_path: Path) -> None:
+    global FOLDER
+    FOLDER = tmp_path
+    run_state_machine_as_test(
+        Merging,
+        settings=hypothesis_settings(
+            max_examples=80, stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck)
+        ),
+    )
