@@ -55,8 +55,10 @@ UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 class PayloadTooLargeError(exceptions.APIException):
     status_code = HTTPStatus.REQUEST_ENTITY_TOO_LARGE
-    default_detail = f"The body may have at most {BODY_BYTES} bytes."
     default_code = "too_large"
+
+    def __init__(self, allowed: int = BODY_BYTES) -> None:
+        super().__init__(f"The body may have at most {allowed} bytes.")
 
 
 class ConflictError(exceptions.APIException):
@@ -154,7 +156,7 @@ def parse_json(data: bytes) -> dict[str, Any]:
 
 
 class StrictJSONParser(BaseParser):
-    """The only parser: a JSON object of at most 64 KiB, whatever Content-Length says."""
+    """The only parser: a JSON object of at most 64 KiB, or what the view takes, whatever Content-Length says."""
 
     media_type = JSON_TYPE
 
@@ -164,9 +166,10 @@ class StrictJSONParser(BaseParser):
         media_type: str | None = None,
         parser_context: Mapping[str, Any] | None = None,
     ) -> dict[str, Any]:
-        data = stream.read(BODY_BYTES + 1)
-        if len(data) > BODY_BYTES:
-            raise PayloadTooLargeError
+        allowed = getattr((parser_context or {}).get("view"), "body_bytes", BODY_BYTES)
+        data = stream.read(allowed + 1)
+        if len(data) > allowed:
+            raise PayloadTooLargeError(allowed)
         return parse_json(data)
 
 
@@ -322,10 +325,12 @@ class RateThrottle(BaseThrottle):
 class ApiView(APIView):
     """A view of the API: what is wrong with the envelope is said before anybody is asked who they are.
 
-    `rates` names the scopes of methods that are counted apart. Every POST and PATCH takes a JSON body.
+    `rates` names the scopes of methods that are counted apart. Every POST and PATCH takes a JSON body of at most
+    `body_bytes`.
     """
 
     rates: Mapping[str, str] = {}
+    body_bytes = BODY_BYTES
     parser_classes = [StrictJSONParser]
     content_negotiation_class = OnlyJSON
     throttle_classes = [RateThrottle]
@@ -338,8 +343,8 @@ class ApiView(APIView):
             length = int(request.META.get("CONTENT_LENGTH") or 0)
         except ValueError:
             raise exceptions.ParseError("Content-Length is not a number.") from None
-        if length > BODY_BYTES:
-            raise PayloadTooLargeError
+        if length > self.body_bytes:
+            raise PayloadTooLargeError(self.body_bytes)
         if method in BODY_METHODS and length:
             media_type = (request.content_type or "").partition(";")[0].strip().lower()
             if media_type != JSON_TYPE:

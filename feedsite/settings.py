@@ -8,6 +8,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import environ
+from celery.schedules import crontab
 from django.core.exceptions import ImproperlyConfigured
 
 from feedsite import embedded
@@ -165,6 +166,13 @@ CELERY_BEAT_SCHEDULE = {
     )
 }
 
+# Twice an hour, each with all of that hour's node; the day's work when least is asked.
+CELERY_BEAT_SCHEDULE |= {
+    "merge plays": {"task": "seen.merge_plays", "schedule": crontab(minute="5,35"), "options": {"expires": 1200}},
+    "mark strays": {"task": "seen.mark_strays", "schedule": crontab(hour="5", minute="15")},
+    "purge filters": {"task": "seen.purge_filters", "schedule": crontab(hour="0-4", minute="*/10")},
+}
+
 # --- Accounts --------------------------------------------------------------------------------------------
 AUTH_USER_MODEL = "accounts.User"
 LOGIN_URL = "login"
@@ -249,6 +257,10 @@ if OPENSEARCH_URL:
     CELERY_BEAT_SCHEDULE["tell OpenSearch"] = {"task": "discover.index", "schedule": 2.0, "options": {"expires": 2.0}}
 # How long a refresh waits for it, in seconds.
 OPENSEARCH_TIMEOUT = env.float("FEEDSITE_OPENSEARCH_TIMEOUT", default=0.5)
+# What counts as seen: the impressions of a week, the plays of three months (and the last issued), or both.
+DISCOVER_SEEN = env("FEEDSITE_DISCOVER_SEEN", default="impressions")
+if DISCOVER_SEEN not in ("impressions", "plays", "both"):
+    raise ImproperlyConfigured("FEEDSITE_DISCOVER_SEEN is impressions, plays or both.")
 # Items of one sender in a page.
 SENDER_CAP = env.int("FEEDSITE_DISCOVER_SENDER_CAP", default=2)
 # The Bloom filters of what readers were shown (seen/impressions.py): BF.* (module), bitmap, or what the server has.
@@ -267,7 +279,7 @@ RECENT_REPLY_VIEWS = env.int("FEEDSITE_RECENT_REPLY_VIEWS", default=100)
 
 # --- Played history --------------------------------------------------------------------------------------
 # The Redis that holds plays until they are merged, and what was issued: it must not evict, and keeps an AOF.
-PLAYED_URL = env("FEEDSITE_PLAYED_URL", default=env("FEEDSITE_REDIS_URL", default=SERVERS.played_url))
+PLAYED_URL = env("FEEDSITE_PLAYED_URL", default=SERVERS.played_url if "broker" in SERVERS.names else REDIS_URL)
 # The disk store of the month filters: a server that speaks the Redis protocol (Kvrocks); without one, LMDB.
 PLAYED_STORE_URL = env("FEEDSITE_PLAYED_STORE_URL", default="")
 # How large the LMDB file may become. It takes address space at once, and the disk as it grows.
@@ -319,6 +331,7 @@ RATES = {
     "write": env("FEEDSITE_RATE_WRITE", default="300/minute"),
     "search": env("FEEDSITE_RATE_SEARCH", default="60/minute"),
     "read": env("FEEDSITE_RATE_READ", default="1200/minute"),
+    "played": env("FEEDSITE_RATE_PLAYED", default="6000/minute"),
     "discover": env("FEEDSITE_RATE_DISCOVER", default="120/minute"),
     "report": env("FEEDSITE_RATE_REPORT", default="30/hour"),
 }

@@ -23,6 +23,7 @@ from notifications import api as notifications_api
 from notifications import views as notifications_views
 from relations import api as relations_api
 from relations import views as relations_views
+from seen import api as seen_api
 from timeline import api as timeline_api
 from timeline import views as timeline_views
 
@@ -63,6 +64,9 @@ api = [
     path("items/<str:item_id>/like", items_api.LikeView.as_view()),
     path("items/<str:item_id>/repost", items_api.RepostView.as_view()),
     path("items/<str:item_id>/replies", items_api.RepliesView.as_view()),
+    path("seen/plays", seen_api.PlaysView.as_view()),
+    path("seen/issued", seen_api.IssuedView.as_view()),
+    path("seen/filter", seen_api.FilterView.as_view()),
     path("discover/feed", discover_api.DiscoverView.as_view()),
     path("items/<str:item_id>/report", moderation_api.ReportView.as_view()),
     path("items/<str:item_id>/not-interested", history_api.NotInterestedView.as_view()),

@@ -8,6 +8,7 @@ after their plays, and put on again where plays have come in between.
 Source: the deduplication article, 3.2.2.
 """
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -19,9 +20,12 @@ from feedsite import keys
 from feedsite.connections import pipelined, script
 from seen.checker import MONTHS
 from seen.filters import MonthFilter, id_numbers
-from seen.played import client, errors, marks
-from seen.store import FilterKey, month_of, store
+from seen.models import MergeRun
+from seen.played import PlayedUnavailableError, client, errors, marks
+from seen.ring import node_before, shards_of_task
+from seen.store import IDLE_HOURS, FilterKey, StoreUnavailableError, month_of, store
 
+PURGED_AT_ONCE = 500
 CHUNK = 200
 """Users that are merged by one transaction of the store."""
 
@@ -42,6 +46,39 @@ class Merged:
 
     users: int = 0
     plays: int = 0
+
+
+def merge_task_shard(task_shard: int, *, now: datetime) -> Merged:
+    """Merge the shards of one task on the node before this hour's, and write down how it went.
+
+    A shard that fails is left to the next pass, and the others are merged all the same. Raises the first failure in
+    the end.
+    """
+    node, begin = node_before(now), time.monotonic()
+    merged, failure = Merged(), None
+    for shard in shards_of_task(task_shard):
+        try:
+            done = merge_shard(node, shard, now=now)
+        except (PlayedUnavailableError, StoreUnavailableError) as error:
+            failure = failure or error
+            if isinstance(error, PlayedUnavailableError):
+                break  # the others are on the same server
+            continue
+        merged.users += done.users
+        merged.plays += done.plays
+    if merged.users or failure:
+        MergeRun.objects.create(
+            node=node,
+            task_shard=task_shard,
+            started_at=now,
+            seconds=time.monotonic() - begin,
+            users=merged.users,
+            plays=merged.plays,
+            error=str(failure or "")[:200],
+        )
+    if failure:
+        raise failure
+    return merged
 
 
 def merge_shard(node: int, shard: int, *, now: datetime) -> Merged:
@@ -159,3 +196,17 @@ def mark_strays(*, now: datetime) -> int:
         marked += len(user_ids)
         if int(cursor) == 0:
             return marked
+
+
+def purge(*, now: datetime) -> int:
+    """Remove what has expired, a batch at a time, for as long as the idle hours last; how many filters.
+
+    Where a batch is removed others wait to write, so each is small.
+    """
+    purged = 0
+    while now.hour < IDLE_HOURS:
+        found = store().purge(now=now, limit=PURGED_AT_ONCE)
+        purged += found
+        if found < PURGED_AT_ONCE:
+            break
+    return purged

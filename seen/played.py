@@ -81,20 +81,22 @@ def marks(user_ids: Iterable[int], *, now: datetime) -> list[Command]:
     return [("SADD", keys.played_users(node, shard), *users) for shard, users in by_shard.items()]
 
 
-def issue(user_id: int, item_ids: Sequence[int]) -> None:
-    """Remember the last items that a user was issued, newest last in `item_ids`. Raises PlayedUnavailableError."""
-    if not item_ids:
-        return
-    key = keys.issued(user_id)
+def issue(pages: Iterable[tuple[int, Sequence[int]]]) -> None:
+    """Remember the last items that users were issued: pages of a user id and item ids, the last issued at the end.
+
+    One round trip. Raises PlayedUnavailableError.
+    """
+    seconds = int(ISSUED_LIFE.total_seconds())
+    commands: list[Command] = []
+    for user_id, item_ids in pages:
+        key = keys.issued(user_id)
+        commands += [
+            ("LPUSH", key, *item_ids),
+            ("LTRIM", key, 0, settings.ISSUED_COUNT - 1),
+            ("EXPIRE", key, seconds),
+        ]
     with errors():
-        pipelined(
-            client(),
-            [
-                ("LPUSH", key, *item_ids),
-                ("LTRIM", key, 0, settings.ISSUED_COUNT - 1),
-                ("EXPIRE", key, int(ISSUED_LIFE.total_seconds())),
-            ],
-        )
+        pipelined(client(), commands)
 
 
 def recent(user_id: int) -> Recent:

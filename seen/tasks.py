@@ -1,11 +1,34 @@
 """What the workers do for what was seen: each task calls one function."""
 
 from celery import shared_task
+from django.conf import settings
 from django.utils import timezone
 
-from seen import impressions
+from seen import impressions, merging
 
 
 @shared_task(name="seen.check_impressions")
 def check_impressions() -> None:
     impressions.check(timezone.now().date())
+
+
+@shared_task(name="seen.merge_plays")
+def merge_plays() -> None:
+    """Twice an hour: the second pass meets what the first missed."""
+    for task_shard in range(settings.PLAYED_TASK_SHARDS):
+        merge_task_shard.delay(task_shard)
+
+
+@shared_task(name="seen.merge_task_shard")
+def merge_task_shard(task_shard: int) -> None:
+    merging.merge_task_shard(task_shard, now=timezone.now())
+
+
+@shared_task(name="seen.mark_strays")
+def mark_strays() -> None:
+    merging.mark_strays(now=timezone.now())
+
+
+@shared_task(name="seen.purge_filters")
+def purge_filters() -> None:
+    merging.purge(now=timezone.now())

@@ -8,6 +8,7 @@ import redis
 from django.conf import settings
 
 from feedsite import connections, rates
+from seen import played
 from tests import servers
 
 
@@ -45,3 +46,4 @@ def _nothing_left_behind() -> Iterator[None]:
     connections.broker_breaker.reset()
     rates.breaker.reset()
     connections.feeds_for_tasks().flushall()
+    played.client().flushdb()

@@ -16,9 +16,10 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from seen import merging, played, ring, store
 from seen.checker import unseen
-from seen.merging import mark_strays, merge_shard
+from seen.merging import mark_strays, merge_shard, merge_task_shard, purge
+from seen.models import MergeRun
 from seen.played import Play
-from seen.store import FilterKey, LmdbStore, month_of
+from seen.store import FilterKey, LmdbStore, StoreUnavailableError, month_of
 
 NOW = datetime(2026, 11, 21, 10, 30, tzinfo=UTC)
 HOUR = timedelta(hours=1)
@@ -112,9 +113,49 @@ def test_who_lost_their_mark_is_marked_again(plays: redis.Redis) -> None:
 
 
 def test_issued_items_are_left_out_the_last_hundred() -> None:
-    played.issue(7, range(1, 81))
-    played.issue(7, range(81, 131))
+    played.issue([(7, range(1, 81)), (7, range(81, 131))])
     assert unseen(7, range(1, 140), now=NOW) == [*range(1, 31), *range(131, 140)]
+
+
+# --- Tasks -----------------------------------------------------------------------------------------------
+@pytest.mark.django_db
+def test_the_tasks_together_merge_everybody(plays: redis.Redis, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(settings, "PLAYED_SHARDS", 7)
+    monkeypatch.setattr(settings, "PLAYED_TASK_SHARDS", 3)
+    played.record([Play(user_id, 1, NOW) for user_id in range(1, 51)], now=NOW)
+    done = [merge_task_shard(task_shard, now=NOW + HOUR) for task_shard in range(3)]
+    assert sum(one.users for one in done) == sum(one.plays for one in done) == 50
+    runs = MergeRun.objects.order_by("task_shard")
+    assert [(run.node, run.users, run.error) for run in runs] == [
+        (ring.node_of(NOW), one.users, "") for one in done if one.users
+    ]
+    assert plays.dbsize() == 0
+
+
+@pytest.mark.django_db
+def test_a_task_that_fails_is_written_down_and_leaves_its_work(
+    plays: redis.Redis, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(settings, "PLAYED_TASK_SHARDS", 1)
+    play(7, 1)
+    (tmp_path / "file").write_text("no folder")
+    with monkeypatch.context() as patch:
+        patch.setattr(store, "_store", LmdbStore(tmp_path / "file"))
+        with pytest.raises(StoreUnavailableError):
+            merge_task_shard(0, now=NOW + HOUR)
+    assert MergeRun.objects.get().error
+    assert merge_task_shard(0, now=NOW + HOUR).plays == 1
+    assert unseen(7, [1], now=NOW) == []
+
+
+def test_filters_are_purged_at_night_only() -> None:
+    play(7, 1)
+    play(8, 1)
+    merge(NOW + HOUR)
+    later = datetime(2027, 6, 1, 12, tzinfo=UTC)
+    assert purge(now=later) == 0
+    assert purge(now=later.replace(hour=3)) == 2
+    assert store.store().stats() == {}
 
 
 class DiedError(Exception):
