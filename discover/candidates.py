@@ -15,6 +15,9 @@ from discover.recallers import recall
 from feedsite import metrics
 from feedsite.connections import FeedsUnavailableError
 from seen import impressions
+from seen.checker import unseen
+from seen.played import PlayedUnavailableError
+from seen.store import StoreUnavailableError
 
 logger = logging.getLogger(__name__)
 
@@ -51,14 +54,21 @@ def clean(reader: User, *, wanted: int, now: datetime) -> Clean:
 
 
 def _unseen(reader: User, candidates: list[Candidate], now: datetime) -> tuple[list[Candidate], bool]:
-    """Those that were not shown within the week; all, where Redis cannot tell."""
-    if not candidates:
-        return [], True
-    try:
-        shown = impressions.shown(reader.pk, [one.item_id for one in candidates], today=now.date())
-    except FeedsUnavailableError:
-        return candidates, False
-    return [one for one in candidates if one.item_id not in shown], True
+    """Those that the reader has not seen, as `DISCOVER_SEEN` understands it; all, where that cannot be told."""
+    ids = [one.item_id for one in candidates]
+    left = set(ids)
+    is_known = True
+    if settings.DISCOVER_SEEN != "plays":
+        try:
+            left -= impressions.shown(reader.pk, ids, today=now.date())
+        except FeedsUnavailableError:
+            is_known = False
+    if settings.DISCOVER_SEEN != "impressions":
+        try:
+            left.intersection_update(unseen(reader.pk, ids, now=now))
+        except (PlayedUnavailableError, StoreUnavailableError):
+            is_known = False
+    return [one for one in candidates if one.item_id in left], is_known
 
 
 def _report(reader: User, found: int, excluded: Counter[str], left: int) -> None:

@@ -2,11 +2,14 @@
 
 from datetime import datetime, timedelta
 
+from django.conf import settings
 from django.db import connection, transaction
 
 from discover.models import IssuedPage
 from feedsite.connections import FeedsUnavailableError
+from seen import played
 from seen.impressions import Impression, record
+from seen.played import PlayedUnavailableError
 
 BATCH = 500
 KEPT = timedelta(days=1)
@@ -32,7 +35,9 @@ def record_issued_pages() -> int:
                 return recorded
             try:
                 record(Impression(page.user_id, page.issued_at.date(), page.item_ids) for page in pages)
-            except FeedsUnavailableError:
+                if settings.DISCOVER_SEEN != "impressions":
+                    played.issue((page.user_id, page.item_ids) for page in pages if page.item_ids)
+            except (FeedsUnavailableError, PlayedUnavailableError):
                 return recorded
             IssuedPage.objects.filter(pk__in=[page.pk for page in pages]).update(is_recorded=True)
             recorded += len(pages)

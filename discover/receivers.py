@@ -1,7 +1,9 @@
 """What discover does at the news from below."""
 
+import logging
 from typing import Any
 
+from django.conf import settings
 from django.dispatch import receiver
 from django.utils import timezone
 
@@ -20,7 +22,10 @@ from items.signals import (
     item_viewed,
     item_withdrawn,
 )
-from seen import recent
+from seen import played, recent
+from seen.played import Play, PlayedUnavailableError
+
+logger = logging.getLogger(__name__)
 
 
 @receiver([demo_made, data_loaded])
@@ -34,9 +39,13 @@ def know_the_new(sender: object, **kwargs: Any) -> None:
 
 @receiver(item_viewed)
 def remember_view(sender: type[Item], reader: User, item: ItemBody, replies: list[ItemBody], **kwargs: Any) -> None:
-    """One round trip to Redis when the answer is made, and none where the reader wants no history."""
+    """One round trip to Redis when the answer is made (two where plays are kept), and none where the reader wants no
+    history.
+    """
     if not reader.keeps_history:
         return
+    if settings.DISCOVER_SEEN != "impressions":
+        remember_play(reader, int(item.id))
     # The uppermost reply is the first that is forgotten, and one that was opened the last.
     seen = [int(reply.id) for reply in replies if reply.sender.id != str(reader.pk)]
     opened = int(item.id)
@@ -44,6 +53,15 @@ def remember_view(sender: type[Item], reader: User, item: ItemBody, replies: lis
         recent.record(reader.pk, replies=[*seen, opened], now=timezone.now())
     else:
         recent.record(reader.pk, items=[opened], replies=seen, now=timezone.now())
+
+
+def remember_play(reader: User, item_id: int) -> None:
+    """What was opened was played. Nobody waits for a server of plays that is down, and the view is known without it."""
+    now = timezone.now()
+    try:
+        played.record([Play(reader.pk, item_id, now)], now=now)
+    except PlayedUnavailableError as error:
+        logger.warning("A play was not kept: %s", error)
 
 
 @receiver(account_purged)

@@ -2,6 +2,7 @@
 
 import logging
 from collections import Counter
+from pathlib import Path
 
 import hypothesis.strategies as st
 import pytest
@@ -13,7 +14,10 @@ from accounts.models import User
 from discover.candidates import clean, mixed
 from discover.recall import Candidate
 from feedsite import metrics
+from seen import played, store
 from seen.impressions import Impression, record
+from seen.played import Play
+from seen.store import LmdbStore
 from tests import servers
 from tests.discover.conftest import NewestFirst, Publish
 
@@ -65,6 +69,44 @@ def test_without_redis_everything_is_left_and_it_says_so(
         found = clean(reader, wanted=3, now=timezone.now())
     assert [one.item_id for one in found.candidates] == ids
     assert not found.is_deduplicated
+
+
+@pytest.mark.parametrize(
+    ("what", "left_out"), [("impressions", {"impression"}), ("plays", {"play"}), ("both", {"impression", "play"})]
+)
+def test_what_counts_as_seen_is_a_setting(
+    reader: User,
+    publish: Publish,
+    newest_first: NewestFirst,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    what: str,
+    left_out: set[str],
+) -> None:
+    monkeypatch.setattr(settings, "DISCOVER_SEEN", what)
+    monkeypatch.setattr(store, "_store", LmdbStore(tmp_path))
+    ids = dict(zip(("impression", "play", "neither"), publish(3), strict=True))
+    see(reader, [ids["impression"]])
+    played.record([Play(reader.pk, ids["play"], timezone.now())], now=timezone.now())
+    assert set(left(reader)) == {item_id for name, item_id in ids.items() if name not in left_out}
+
+
+@pytest.mark.parametrize(("what", "is_known"), [("impressions", True), ("plays", False), ("both", False)])
+def test_without_the_plays_it_says_so(
+    reader: User,
+    publish: Publish,
+    newest_first: NewestFirst,
+    monkeypatch: pytest.MonkeyPatch,
+    broker_server: servers.Valkey,
+    what: str,
+    is_known: bool,
+) -> None:
+    monkeypatch.setattr(settings, "DISCOVER_SEEN", what)
+    publish(2)
+    with servers.dead(broker_server):
+        found = clean(reader, wanted=2, now=timezone.now())
+    assert len(found.candidates) == 2
+    assert found.is_deduplicated == is_known
 
 
 def test_it_says_how_many_were_left_out_and_why(

@@ -20,6 +20,7 @@ from feedsite import connections, keys
 from items import actions as items
 from items.models import Item
 from relations import actions as relations
+from seen import played
 from tests import servers
 from tests.at_once import at_once
 from tests.discover.conftest import NewestFirst, Publish, ids
@@ -294,6 +295,16 @@ def test_impressions_are_recorded_off_the_path(reader: User, publish: Publish, f
     assert record_issued_pages() == 0
     IssuedPage.objects.all().delete()
     assert shown(refresh(reader, limit=20)) == made[10:]
+
+
+def test_what_was_issued_is_told_to_the_plays_where_they_count(
+    reader: User, publish: Publish, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(settings, "DISCOVER_SEEN", "both")
+    made = publish(4)
+    refresh(reader, limit=3)
+    assert record_issued_pages() == 1
+    assert sorted(played.recent(reader.pk).issued, reverse=True) == made[:3]
 
 
 def test_they_belong_to_the_day_on_which_they_were_issued(reader: User, publish: Publish) -> None:

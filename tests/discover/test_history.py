@@ -25,7 +25,7 @@ from feedsite import connections
 from items import actions as items
 from items.models import Item
 from items.signals import item_viewed
-from seen import recent
+from seen import played, recent
 from tests.factories import ItemFactory, UserFactory
 from tests.servers import Valkey, dead, frozen
 from tests.statements import statements
@@ -78,6 +78,26 @@ def test_opening_an_item_is_remembered(get: Callable[..., Any], ann: User) -> No
     for item in (first, second, first):
         assert get(item).status_code == 200
     assert viewed(ann) == ([first.pk, second.pk], [])
+
+
+@pytest.mark.parametrize(("what", "is_played"), [("impressions", False), ("plays", True), ("both", True)])
+def test_opening_an_item_is_a_play_where_plays_count(
+    page: Client, ann: User, settings: Any, what: str, is_played: bool
+) -> None:
+    settings.DISCOVER_SEEN = what
+    item = ItemFactory()
+    assert page.get(f"/items/{item.pk}").status_code == 200
+    assert (item.pk in played.recent(ann.pk).played) == is_played
+
+
+def test_opening_an_item_without_the_server_of_plays(
+    page: Client, ann: User, settings: Any, broker_server: Valkey
+) -> None:
+    settings.DISCOVER_SEEN = "both"
+    item = ItemFactory()
+    with dead(broker_server):
+        assert page.get(f"/items/{item.pk}").status_code == 200
+    assert viewed(ann) == ([item.pk], [])
 
 
 def test_opening_a_repost_is_opening_its_original(get: Callable[..., Any], ann: User) -> None:
