@@ -41,6 +41,14 @@ class Worker:
                 command, cwd=ROOT, env=environ, stdout=log, stderr=log, start_new_session=True
             )
 
+    def keep(self) -> bool:
+        """Start it again if it has ended, as the supervisor does: Celery's consumer may die of an error of its own when
+        its broker goes. Always true, to stand in the condition of `until`.
+        """
+        if self.process is not None and self.process.poll() is not None:
+            self.start()
+        return True
+
     def kill(self) -> None:
         """Kill -9, children and all."""
         if self.process is not None:
@@ -54,6 +62,8 @@ def worker(tmp_path: Path) -> Iterator[Worker]:
     worker = Worker(tmp_path)
     yield worker
     worker.kill()
+    if (log := tmp_path / "worker.log").exists():
+        print(log.read_text()[-10_000:])  # shown where the test failed
 
 
 @pytest.fixture

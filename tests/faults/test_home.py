@@ -86,7 +86,7 @@ def test_the_broker_killed_while_workers_run(star: User, worker: Worker, broker_
     until(lambda: not Delivery.objects.exists(), 60)
     restart(broker_server)
     item = say(star)
-    until(lambda: not Delivery.objects.exists(), 60)
+    until(lambda: worker.keep() and not Delivery.objects.exists(), 60)
     assert delivered(star, item) == FOLLOWERS
 
 
