@@ -5,7 +5,10 @@ from datetime import datetime
 from typing import Any
 
 import pytest
+from django.test import Client
+from rest_framework.test import APIClient
 
+from accounts.actions import issue_token
 from accounts.models import User
 from discover import indexing, recallers
 from discover import opensearch as recall_from_opensearch
@@ -21,6 +24,24 @@ Publish = Callable[..., list[int]]
 @pytest.fixture
 def reader() -> User:
     return UserFactory.create(username="reader")
+
+
+@pytest.fixture
+def ann() -> User:
+    return UserFactory.create(username="ann")
+
+
+@pytest.fixture
+def api(ann: User) -> APIClient:
+    client = APIClient()
+    client.credentials(HTTP_AUTHORIZATION=f"Token {issue_token(user=ann)}")
+    return client
+
+
+@pytest.fixture
+def page(client: Client, ann: User) -> Client:
+    client.force_login(ann)
+    return client
 
 
 @pytest.fixture

@@ -27,11 +27,6 @@ NOW = timezone.now()
 DAY = timedelta(days=1)
 
 
-@pytest.fixture
-def reader() -> User:
-    return UserFactory()
-
-
 def candidate(item: Item, worth: float = 1.0) -> Candidate:
     return Candidate(item.pk, item.sender_id, math.log(worth), "popular")
 

@@ -7,7 +7,7 @@ import pytest
 from django.test import Client
 from rest_framework.test import APIClient
 
-from accounts.actions import delete_account, issue_token
+from accounts.actions import delete_account
 from accounts.models import User
 from discover import feedback
 from discover.models import IssuedPage, NotInterested
@@ -25,24 +25,6 @@ pytestmark = pytest.mark.django_db
 
 API = "/api/v1"
 HTMX = {"HTTP_HX_REQUEST": "true"}
-
-
-@pytest.fixture
-def ann() -> User:
-    return UserFactory(username="ann")
-
-
-@pytest.fixture
-def api(ann: User) -> APIClient:
-    client = APIClient()
-    client.credentials(HTTP_AUTHORIZATION=f"Token {issue_token(user=ann)}")
-    return client
-
-
-@pytest.fixture
-def page(client: Client, ann: User) -> Client:
-    client.force_login(ann)
-    return client
 
 
 def unwanted(user: User) -> list[int]:

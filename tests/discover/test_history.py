@@ -37,24 +37,6 @@ HTMX = {"HTTP_HX_REQUEST": "true"}
 UNAVAILABLE = "cannot be read just now"
 
 
-@pytest.fixture
-def ann() -> User:
-    return UserFactory(username="ann")
-
-
-@pytest.fixture
-def api(ann: User) -> APIClient:
-    client = APIClient()
-    client.credentials(HTTP_AUTHORIZATION=f"Token {actions.issue_token(user=ann)}")
-    return client
-
-
-@pytest.fixture
-def page(client: Client, ann: User) -> Client:
-    client.force_login(ann)
-    return client
-
-
 def viewed(user: User) -> tuple[list[int], list[int]]:
     views = recent.views_of(user.pk, now=timezone.now())
     assert views is not None

@@ -58,11 +58,6 @@ def reasons(reader: User, **options: Any) -> dict[int, str]:
     return {candidate.item_id: candidate.reason for candidate in recall(reader, **options)}
 
 
-@pytest.fixture
-def reader() -> User:
-    return UserFactory.create()
-
-
 def test_empty_site(reader: User) -> None:
     assert recall(reader) == []
     refresh_words(now=NOW)
