@@ -278,8 +278,13 @@ RECENT_VIEWS = env.int("FEEDSITE_RECENT_VIEWS", default=10)
 RECENT_REPLY_VIEWS = env.int("FEEDSITE_RECENT_REPLY_VIEWS", default=100)
 
 # --- Played history --------------------------------------------------------------------------------------
-# The Redis that holds plays until they are merged, and what was issued: it must not evict, and keeps an AOF.
-PLAYED_URL = env("FEEDSITE_PLAYED_URL", default=SERVERS.played_url if "broker" in SERVERS.names else REDIS_URL)
+# The Redis that holds plays until they are merged, and what was issued: it must not evict, and keeps an AOF, as the
+# broker's does, where that is a Redis.
+_broker_is_redis = BROKER_URL.startswith(("redis://", "rediss://", "unix://"))
+PLAYED_URL = env(
+    "FEEDSITE_PLAYED_URL",
+    default=SERVERS.played_url if "broker" in SERVERS.names else BROKER_URL if _broker_is_redis else REDIS_URL,
+)
 # The disk store of the month filters: a server that speaks the Redis protocol (Kvrocks); without one, LMDB.
 PLAYED_STORE_URL = env("FEEDSITE_PLAYED_STORE_URL", default="")
 # How large the LMDB file may become. It takes address space at once, and the disk as it grows.

@@ -1,0 +1,36 @@
+"""What the settings make of the environment, in a process of its own."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from django.conf import settings
+
+from feedsite.management.commands.check_all import clean_environ
+
+FEEDS, BROKER = "redis://feeds/0", "redis://broker/1"
+
+
+@pytest.mark.parametrize(
+    ("environ", "expected"),
+    [
+        ({}, "broker.sock?db=1"),
+        ({"FEEDSITE_REDIS_URL": FEEDS}, FEEDS),
+        ({"FEEDSITE_REDIS_URL": FEEDS, "FEEDSITE_BROKER_URL": BROKER}, BROKER),
+        ({"FEEDSITE_REDIS_URL": FEEDS, "FEEDSITE_BROKER_URL": "amqp://broker//"}, FEEDS),
+        ({"FEEDSITE_BROKER_URL": BROKER, "FEEDSITE_PLAYED_URL": "redis://plays/2"}, "redis://plays/2"),
+    ],
+)
+def test_plays_are_where_nothing_is_evicted(tmp_path: Path, environ: dict[str, str], expected: str) -> None:
+    """The feeds server forgets what it likes; it is taken only where no other Redis is named."""
+    code = "from django.conf import settings; print(settings.PLAYED_URL)"
+    run = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=settings.BASE_DIR,
+        env=clean_environ(tmp_path) | {"DJANGO_SETTINGS_MODULE": "feedsite.settings"} | environ,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert run.stdout.strip().endswith(expected)
