@@ -14,10 +14,10 @@ from django.db import connection
 from accounts.models import User
 from benchmarks.ground import Size
 from feedsite.connections import feeds_for_tasks, fetch, pipelined
+from feedsite.window import INFINITY, Entry, Window
 from timeline import inbox, outbox
 from timeline.inbox import Inbox
 from timeline.outbox import EPOCH, Outbox
-from timeline.window import INFINITY, Entry, Window
 
 FOLLOWEES_OF_HYBRIDS = 200
 """Readers who pull outboxes follow so many others besides."""

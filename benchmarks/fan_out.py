@@ -1,6 +1,6 @@
 """How many deliveries a second does one process make, against the least that Redis could be asked to do?
 
-Measured: `timeline.window.deliver` (the windows, with floor and trim), and `fanout.fan_out` as a worker runs it (claim,
+Measured: `feedsite.window.deliver` (the windows, with floor and trim), and `fanout.fan_out` as a worker runs it (claim,
 followers from PostgreSQL, deliveries, completion). The limit: ZREMRANGEBYRANK and ZADD for the same followers, written
 as RESP bytes with two chunks in flight, into keys of the same content; a second peer does the same by redis-py's
 pipeline.
@@ -20,11 +20,11 @@ from django.db import connection
 from benchmarks.community import Community, build_window, entries, materialise_inbox
 from benchmarks.measure import Report, interleaved, over
 from feedsite.connections import feeds_for_tasks, fetch
+from feedsite.window import PIPELINE_LENGTH, Entry, deliver
 from items.models import Item
 from timeline import fanout
 from timeline.inbox import Inbox, cap_of
 from timeline.models import Delivery
-from timeline.window import PIPELINE_LENGTH, Entry, deliver
 
 TARGET = 0.8
 

@@ -19,11 +19,11 @@ from accounts.models import User
 from benchmarks.community import Community, users
 from benchmarks.measure import Report, interleaved, milliseconds, over
 from feedsite.connections import feeds, pipelined
+from feedsite.window import INFINITY, Window
 from items.hydrate import COLUMNS, ITEMS, ORIGINALS
 from timeline.home import SLACK, home_page
 from timeline.inbox import Inbox
 from timeline.outbox import Outbox
-from timeline.window import INFINITY, Window
 
 LIMIT = 20
 TARGET = 1.6

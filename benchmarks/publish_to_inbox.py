@@ -24,10 +24,10 @@ from benchmarks.measure import Report
 from feedsite.celery import app
 from feedsite.connections import feeds_for_tasks, fetch
 from feedsite.embedded import die_with_parent, wait_for
+from feedsite.window import Entry, deliver
 from items.actions import publish
 from timeline.inbox import Inbox, cap_of
 from timeline.models import Delivery
-from timeline.window import Entry, deliver
 
 TARGET = 3
 WARM_UP = 6

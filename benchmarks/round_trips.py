@@ -19,11 +19,11 @@ from benchmarks.community import Community, materialise_inbox, users
 from benchmarks.depth import FOLLOWEES, first_below, walk
 from benchmarks.measure import Report
 from feedsite.connections import feeds, feeds_for_tasks, pipelined
+from feedsite.window import Entry, deliver
 from items.models import Item, Status
 from timeline.home import home_page
 from timeline.inbox import Inbox, Tail, cap_of
 from timeline.models import Delivery
-from timeline.window import Entry, deliver
 
 TARGET = 2
 

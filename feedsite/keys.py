@@ -21,7 +21,7 @@
 | `events` | STREAM | `event` -> JSON (feedsite/events.py) | about 10,000 entries | open pages are told to ask |
 | `rate:{scope}:{who}` | STRING | calls in the slot that the first of them began | one slot | the slot starts anew |
 
-A window's own members (`floor`, `epoch`, `run:{id}`, `build:{token}`) are described in timeline/window.py.
+A window's own members (`floor`, `epoch`, `run:{id}`, `build:{token}`) are described in feedsite/window.py.
 """
 
 from datetime import date

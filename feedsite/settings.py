@@ -54,6 +54,7 @@ INSTALLED_APPS = [
     "moderation",
     "seen",
     "discover",
+    "live",
 ]
 
 MIDDLEWARE = [

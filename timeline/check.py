@@ -11,10 +11,10 @@ from typing import Any
 from django.conf import settings
 
 from feedsite.connections import Command, feeds_for_tasks, fetch, pipelined
+from feedsite.window import INFINITY, Window, to_score
 from timeline.inbox import Inbox, cap_of
 from timeline.oracle import entry_ids
 from timeline.outbox import Outbox
-from timeline.window import INFINITY, Window, to_score
 
 PART = 500
 READERS = """

@@ -30,11 +30,11 @@ from feedsite.connections import (
     fetch,
     pipelined,
 )
+from feedsite.window import PIPELINE_LENGTH, Entry, deliver
 from items.models import Item, Status, Visibility
 from timeline import active_fans
 from timeline.inbox import Tail, cap_of
 from timeline.models import Delivery, DeliveryRange
-from timeline.window import PIPELINE_LENGTH, Entry, deliver
 
 logger = logging.getLogger(__name__)
 

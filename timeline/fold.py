@@ -9,8 +9,8 @@ Originals are never folded, and nothing is folded into them: they are older than
 
 from collections import defaultdict
 
+from feedsite.window import INFINITY
 from timeline.pull import around
-from timeline.window import INFINITY
 
 REACH = 40
 """Entries."""

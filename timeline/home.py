@@ -19,6 +19,7 @@ from accounts.levels import touch
 from accounts.models import User
 from feedsite.celery import enqueue
 from feedsite.connections import Command, FeedsUnavailableError, feeds, feeds_errors, fetch, pipelined
+from feedsite.window import INFINITY, NO_SLICE, Entry, Slice, Window
 from items.hydrate import ItemBody, body
 from timeline import outbox
 from timeline.fold import FOLDED, folds, shown_above
@@ -26,7 +27,6 @@ from timeline.hydrate import POSTS, REPOSTS, verify_bodies, verify_ids
 from timeline.inbox import Inbox, Tail, cap_of
 from timeline.outbox import Outbox
 from timeline.pull import count_above, pull_bodies
-from timeline.window import INFINITY, NO_SLICE, Entry, Slice, Window
 
 SLACK = 2
 """Candidates that are verified beyond the page: so many may fail before the page needs a second round."""

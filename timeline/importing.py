@@ -21,13 +21,13 @@ from accounts.big_v import upgrade_big_vs
 from accounts.models import Level, User
 from feedsite import ids, keys
 from feedsite.connections import feeds_for_tasks, pipelined
+from feedsite.window import Window
 from items.models import Item, ItemDocument, ItemTag, ItemType, Status, Visibility
 from items.search import copy_index
 from items.signals import data_loaded
 from relations.models import Follow
 from timeline.dataset import Dataset, FollowRow, PostRow, UserRow
 from timeline.models import Import, ImportedUser
-from timeline.window import Window
 
 CHUNK = 20_000
 """Posts whose ids are chosen together; so many texts are in memory at once."""

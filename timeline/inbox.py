@@ -8,9 +8,9 @@ from django.conf import settings
 
 from feedsite import keys
 from feedsite.connections import Command, feeds_for_tasks, fetch, pipelined, script
+from feedsite.window import BUILD_SECONDS, RUN, Entry, Window, scored
 from timeline import active_fans
 from timeline.pull import pull_entries
-from timeline.window import BUILD_SECONDS, RUN, Entry, Window, scored
 
 EPOCH_TRIES = 3
 

@@ -4,7 +4,7 @@ from typing import ClassVar
 
 from feedsite import keys
 from feedsite.connections import feeds_for_tasks, fetch, pipelined
-from timeline.window import Entry, Window
+from feedsite.window import Entry, Window
 
 EPOCH = 1
 """Outboxes have one epoch: nothing but a delivery ever adds to what a sender published."""

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from feedsite.connections import fetch
+from feedsite.window import INFINITY, Entry
 from items.hydrate import COLUMNS, ORIGINALS
 from items.visibility import original_visible
-from timeline.window import INFINITY, Entry
 
 # Whose items belong into the reader's home: the reader's own and the followees', neither blocked (by either) nor
 # muted.

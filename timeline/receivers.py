@@ -10,11 +10,11 @@ from accounts.models import User
 from accounts.signals import big_v_demotion_requested, big_v_made, levels_lowered
 from feedsite import events
 from feedsite.connections import FeedsUnavailableError, feeds_errors, feeds_for_tasks, pipelined
+from feedsite.window import PIPELINE_LENGTH
 from items.models import Item
 from items.signals import item_edited, item_published, item_withdrawn
 from timeline import backfill, fanout
 from timeline.inbox import Inbox, cap_of
-from timeline.window import PIPELINE_LENGTH
 
 
 @receiver(item_published)

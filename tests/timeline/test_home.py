@@ -10,6 +10,7 @@ from django.utils import timezone
 from accounts.models import User
 from feedsite import connections, keys
 from feedsite.connections import feeds_for_tasks, pipelined
+from feedsite.window import OWN_MEMBERS, Entry
 from items import actions as items
 from items.models import Item
 from relations import actions as relations
@@ -21,7 +22,6 @@ from timeline.inbox import Inbox, Tail
 from timeline.models import Delivery
 from timeline.oracle import home_ids
 from timeline.outbox import Outbox
-from timeline.window import OWN_MEMBERS, Entry
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

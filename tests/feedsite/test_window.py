@@ -6,8 +6,8 @@ import pytest
 import redis
 
 from feedsite.connections import feeds_for_tasks, pipelined
+from feedsite.window import INFINITY, MEASURE_EVERY, OWN_MEMBERS, PIPELINE_LENGTH, Entry, Slice, Window, deliver
 from tests.servers import Valkey, restart
-from timeline.window import INFINITY, MEASURE_EVERY, OWN_MEMBERS, PIPELINE_LENGTH, Entry, Slice, Window, deliver
 
 WINDOW = Window("inbox:1")
 
@@ -190,7 +190,7 @@ def test_lazy_delete(feeds: redis.Redis) -> None:
 
 
 def test_a_slow_reader_deletes_nothing(feeds: redis.Redis, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("timeline.window.FORGET_WITHIN", 0.05)
+    monkeypatch.setattr("feedsite.window.FORGET_WITHIN", 0.05)
     build(100, 200)
     command = WINDOW.forget(["7:200"], read())
     time.sleep(0.1)

@@ -1,0 +1,108 @@
+"""Live sessions, who hosts them, and who wants to be told when they start."""
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+from django.db.models.functions import Now
+
+from items.models import ItemId
+
+TITLE_LENGTH = 200
+
+
+class State(models.TextChoices):
+    """What a session is. Upcoming becomes live, cancelled or missed; live becomes a replay; the others are final."""
+
+    UPCOMING = "upcoming"
+    LIVE = "live"
+    REPLAY = "replay"
+    CANCELLED = "cancelled"
+    MISSED = "missed"
+
+
+class LiveSession(models.Model):
+    """One session of a host, who alone changes it, through live.actions.
+
+    `version` grows with every change. `position` is given when the session ends: an id of that moment (feedsite.ids),
+    by which replays are sorted, scored and paged. A session with `hidden_at` is hidden by an admin, or taken back by
+    its host: nobody else sees it. An `automatic` one starts at `starts_at` and ends `minutes` later by itself.
+    """
+
+    id = models.BigIntegerField(primary_key=True, db_default=ItemId(), editable=False)
+    host = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="live_sessions", db_index=False
+    )
+    title = models.CharField(max_length=TITLE_LENGTH)
+    url = models.URLField(max_length=2000, blank=True, help_text="Where it is watched; https.")
+    cover_url = models.URLField(max_length=2000, blank=True, help_text="A picture; https.")
+    state = models.CharField(max_length=16, choices=State.choices, default=State.UPCOMING)
+    version = models.PositiveIntegerField(default=1)
+    starts_at = models.DateTimeField()
+    started_at = models.DateTimeField(null=True, blank=True)
+    ended_at = models.DateTimeField(null=True, blank=True)
+    position = models.BigIntegerField(null=True, blank=True, unique=True, editable=False)
+    automatic = models.BooleanField(default=False)
+    minutes = models.PositiveSmallIntegerField(default=60, help_text="How long an automatic session lasts.")
+    hidden_at = models.DateTimeField(null=True, blank=True)
+    modified_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(
+                condition=(Q(state="replay") & Q(position__isnull=False) & Q(ended_at__isnull=False))
+                | (~Q(state="replay") & Q(position=None)),
+                name="live_position_of_replays",
+            ),
+            models.CheckConstraint(
+                condition=~Q(state__in=["live", "replay"]) | Q(started_at__isnull=False), name="live_started"
+            ),
+        ]
+        indexes = [
+            models.Index(fields=["host", "-id"], name="live_of_host"),
+            models.Index(fields=["host"], condition=Q(state__in=["upcoming", "live"]), name="live_lineup"),
+            models.Index(fields=["host", "-position"], condition=Q(state="replay"), name="live_replays"),
+            models.Index(fields=["starts_at"], condition=Q(state="upcoming"), name="live_due"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.title} ({self.state})"
+
+
+class Host(models.Model):
+    """Somebody who has made a session, locked while one of theirs changes.
+
+    `version` is an id made in the transaction of the last change of what their lineup holds (live or upcoming sessions:
+    which, their states and times); it grows, and is not met twice even where the database was restored. A lineup in
+    Redis of another version is not used. `applied` is the version that the queue brought there: the sweeper looks for
+    those that differ.
+    """
+
+    user = models.OneToOneField(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, primary_key=True, related_name="live_host"
+    )
+    version = models.BigIntegerField(db_default=ItemId())
+    applied = models.BigIntegerField(default=0)
+    scheduled = models.PositiveIntegerField(default=0, help_text="Sessions that are live or upcoming, and not hidden.")
+
+    class Meta:
+        indexes = [
+            models.Index(fields=["user"], condition=Q(scheduled__gt=0), name="live_host_scheduled"),
+            models.Index(fields=["version"], condition=~Q(applied=models.F("version")), name="live_host_behind"),
+        ]
+
+    def __str__(self) -> str:
+        return f"host {self.user_id}"
+
+
+class Reminder(models.Model):
+    """Somebody wants to be told when a session starts."""
+
+    session = models.ForeignKey(LiveSession, on_delete=models.CASCADE, related_name="reminders", db_index=False)
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    created_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["session", "user"], name="live_reminder_once")]
+
+    def __str__(self) -> str:
+        return f"{self.user_id} waits for {self.session_id}"
