@@ -17,6 +17,7 @@
 | `played:user:{node}:{shard}` | SET | user ids | until merged | marked again by the daily look |
 | `issued:{uid}` | LIST | item ids, newest first | 100; 30 days | issued items may come again |
 | `played:filter:{month}:{uid}` | STRING | seen/filters.py | the sixth month after | **plays are lost** |
+| `played:filter:{shelf}:{uid}` | STRING | shelf 0 to 2: seen/old.py | during a migration | **old plays are lost** |
 | `played:months` | HASH | `{month}:filters`, `{month}:size` -> number | | counted anew from then on |
 | `events` | STREAM | `event` -> JSON (feedsite/events.py) | about 10,000 entries | open pages are told to ask |
 | `rate:{scope}:{who}` | STRING | calls in the slot that the first of them began | one slot | the slot starts anew |

@@ -295,6 +295,12 @@ PLAYED_ERROR = env.float("FEEDSITE_PLAYED_ERROR", default=0.001)
 PLAYED_SHARDS = env.int("FEEDSITE_PLAYED_SHARDS", default=5000)
 PLAYED_TASK_SHARDS = env.int("FEEDSITE_PLAYED_TASK_SHARDS", default=50)
 ISSUED_COUNT = env.int("FEEDSITE_ISSUED_COUNT", default=100)
+# The Redis that had all plays before (seen/old.py): asked and written to until the migration is cut over.
+PLAYED_OLD_URL = env("FEEDSITE_PLAYED_OLD_URL", default="")
+# Its ZSET of a user: id -> ms since 1970.
+PLAYED_OLD_KEY = env("FEEDSITE_PLAYED_OLD_KEY", default="played:{uid}")
+if "{uid}" not in PLAYED_OLD_KEY:
+    raise ImproperlyConfigured("FEEDSITE_PLAYED_OLD_KEY names no {uid}.")
 
 # --- Where the reader was --------------------------------------------------------------------------------
 # How long a reader is away before the home offers to go on where they left off.

@@ -5,12 +5,9 @@ from datetime import datetime
 
 import numpy as np
 
-from seen import played
-from seen.filters import MonthFilter, id_numbers
-from seen.store import FilterKey, month_of, store
-
-MONTHS = 4
-"""The running month is not whole: three whole months need four."""
+from seen import old, played
+from seen.filters import Ids, MonthFilter, id_numbers
+from seen.store import MONTHS, FilterKey, month_of, store
 
 
 def unseen(user_id: int, item_ids: Sequence[int], *, now: datetime) -> list[int]:
@@ -21,20 +18,29 @@ def unseen(user_id: int, item_ids: Sequence[int], *, now: datetime) -> list[int]
     PlayedUnavailableError and StoreUnavailableError.
 
     Redis comes first: a merge writes the filter before it takes plays out of Redis, so that they are found in one of
-    the two by whoever looks in this order.
+    the two by whoever looks in this order. It is likewise with what was played before there were filters (seen.old),
+    which costs a round trip more for those who are not migrated yet.
     """
     if not item_ids:
         return []
+    kept: list[int] = unseen_ids(user_id, id_numbers(item_ids), now=now).tolist()
+    return kept
+
+
+def unseen_ids(user_id: int, ids: Ids, *, now: datetime) -> Ids:
+    """`unseen` for whoever has the ids as an array, and takes one."""
     recent = played.recent(user_id)
     month = month_of(now)
-    filters = store().read([FilterKey(user_id, month - ago) for ago in range(MONTHS)])
-    ids = id_numbers(item_ids)
-    is_seen = np.zeros(len(ids), dtype=bool)
+    shelved = old.keys_of(user_id)
+    found = store().read([*shelved, *(FilterKey(user_id, month - ago) for ago in range(MONTHS))])
+    with played.errors():
+        before = old.known(user_id, found[: len(shelved)])
+    filters = found[len(shelved) :]
+    is_seen = np.isin(ids, before) if len(before) else np.zeros(len(ids), dtype=bool)
     if recent.played or recent.issued:
         is_seen |= np.isin(ids, id_numbers([*recent.played, *recent.issued]))
     for data in filters:
         if data is not None:
             left = np.flatnonzero(~is_seen)
             is_seen[left] = MonthFilter.from_bytes(data).known(ids[left])
-    kept: list[int] = ids[~is_seen].tolist()
-    return kept
+    return ids[~is_seen]

@@ -5,6 +5,9 @@ of Redis only after the store has them on disk, and only as they were read (what
 adding to a filter twice changes nothing; the store lets nobody's change get lost. A user's mark is taken off the ring
 after their plays, and put on again where plays have come in between.
 
+While a migration goes on, what somebody played before there were filters (seen.old) is added by the same write, and
+they are marked as migrated after it.
+
 Source: the deduplication article, 3.2.2.
 """
 
@@ -14,16 +17,17 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+import numpy as np
 from django.conf import settings
 
 from feedsite import keys
 from feedsite.connections import pipelined, script
-from seen.checker import MONTHS
-from seen.filters import MonthFilter, id_numbers
+from seen import old
+from seen.filters import Ids, MonthFilter, id_numbers
 from seen.models import MergeRun
 from seen.played import PlayedUnavailableError, client, errors, marks
 from seen.ring import node_before, shards_of_task
-from seen.store import IDLE_HOURS, FilterKey, StoreUnavailableError, month_of, store
+from seen.store import IDLE_HOURS, MONTHS, FilterKey, StoreUnavailableError, month_of, store
 
 PURGED_AT_ONCE = 500
 CHUNK = 200
@@ -88,27 +92,27 @@ def merge_shard(node: int, shard: int, *, now: datetime) -> Merged:
     """
     merged = Merged()
     for user_ids in _marked(node, shard):
-        merged.plays += merge_users(user_ids)
+        merged.plays += merge_users(user_ids, now=now)
         merged.users += len(user_ids)
         _unmark(node, shard, user_ids, now)
     return merged
 
 
-def merge_users(user_ids: Sequence[int]) -> int:
+def merge_users(user_ids: Sequence[int], *, now: datetime) -> int:
     """Write what these users played to their filters, and take it out of Redis; how many plays."""
     with errors():
+        before = old.unmigrated(user_ids, now=now)
         replies = pipelined(
             client(), [("ZRANGE", keys.played_recent(user_id), 0, -1, "WITHSCORES") for user_id in user_ids]
         )
     read = {user_id: reply for user_id, reply in zip(user_ids, replies, strict=True) if reply}
-    if not read:
-        return 0
     months = {key: ids for user_id, reply in read.items() for key, ids in _by_month(user_id, reply).items()}
-
-    expected = _expected(months)
+    expected = _expected(months, before.months)
+    for key, ids in before.months.items():
+        months[key] = np.concatenate([months[key], ids]) if key in months else ids
 
     def add(key: FilterKey, data: bytes | None) -> bytes:
-        ids = id_numbers(months[key])
+        ids = months[key]
         if data is None:
             found = MonthFilter.empty(key.user_id, expected=expected[key], error=_error())
         else:
@@ -118,7 +122,9 @@ def merge_users(user_ids: Sequence[int]) -> int:
         found.add(ids)
         return found.to_bytes()
 
-    store().update(list(months), add)
+    if months:
+        store().update(list(months), add)
+    old.migrated(before)
     with errors():
         pipelined(
             client(),
@@ -127,12 +133,12 @@ def merge_users(user_ids: Sequence[int]) -> int:
     return sum(len(reply) // 2 for reply in read.values())
 
 
-def _by_month(user_id: int, reply: Sequence[bytes]) -> dict[FilterKey, list[int]]:
+def _by_month(user_id: int, reply: Sequence[bytes]) -> dict[FilterKey, Ids]:
     months: dict[FilterKey, list[int]] = {}
     for member, score in zip(reply[::2], reply[1::2], strict=True):
         month = month_of(datetime.fromtimestamp(float(score) / 1000, UTC))
         months.setdefault(FilterKey(user_id, month), []).append(int(member))
-    return months
+    return {key: id_numbers(ids) for key, ids in months.items()}
 
 
 def _error() -> float:
@@ -140,11 +146,17 @@ def _error() -> float:
     return float(settings.PLAYED_ERROR) / MONTHS
 
 
-def _expected(months: Mapping[FilterKey, Sequence[int]]) -> dict[FilterKey, int]:
-    """How much users will play in a month: as much as in the month before, or what the first hours promise."""
-    before = store().read([FilterKey(key.user_id, key.month - 1) for key in months])
+def _expected(months: Mapping[FilterKey, Ids], old_months: Mapping[FilterKey, Ids]) -> dict[FilterKey, int]:
+    """How much users will play in a month: as much as in the month before, or what the first hours promise.
+
+    What is migrated is added: it is known how much that is.
+    """
+    before = store().read([FilterKey(key.user_id, key.month - 1) for key in months]) if months else []
     counts = (MonthFilter.from_bytes(data).count if data else 0 for data in before)
-    return {key: max(2 * len(ids), count) for (key, ids), count in zip(months.items(), counts, strict=True)}
+    expected = {key: len(ids) for key, ids in old_months.items()}
+    for (key, ids), count in zip(months.items(), counts, strict=True):
+        expected[key] = expected.get(key, 0) + max(2 * len(ids), count)
+    return expected
 
 
 def _marked(node: int, shard: int) -> Iterator[list[int]]:
@@ -168,7 +180,7 @@ def _unmark(node: int, shard: int, user_ids: Sequence[int], now: datetime) -> No
     """Take marks off; whoever has plays again is marked on the node of now.
 
     A play that comes before the count is seen by it. One that comes after it brings its own mark, after the plays and
-    so after the marks were taken off.
+    so after the marks were taken off. It is likewise with histories that a migration brings.
     """
     with errors():
         _, *left = pipelined(
@@ -178,7 +190,8 @@ def _unmark(node: int, shard: int, user_ids: Sequence[int], now: datetime) -> No
                 *(("ZCARD", keys.played_recent(user_id)) for user_id in user_ids),
             ],
         )
-        if again := [user_id for user_id, count in zip(user_ids, left, strict=True) if count]:
+        waiting = old.waiting(user_ids)
+        if again := [user_id for user_id, count in zip(user_ids, left, strict=True) if count or user_id in waiting]:
             pipelined(client(), marks(again, now=now))
 
 

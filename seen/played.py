@@ -16,6 +16,7 @@ from django.conf import settings
 
 from feedsite import keys
 from feedsite.connections import Command, client_of, pipelined
+from seen import old
 from seen.ring import node_of, shard_of
 
 TIMEOUT = 2.0
@@ -59,6 +60,7 @@ def errors() -> Iterator[None]:
 def record(plays: Iterable[Play], *, now: datetime) -> None:
     """Take plays, in one round trip; when it returns they are in every answer. Raises PlayedUnavailableError.
 
+    While a migration may be rolled back they are written to the old server too (seen.old), in another round trip.
     Whoever is not told whether it worked may do it again: a play is there once, however often it is recorded.
     """
     by_user: dict[int, list[int]] = {}
@@ -70,6 +72,7 @@ def record(plays: Iterable[Play], *, now: datetime) -> None:
     ]
     with errors():
         pipelined(client(), [*commands, *marks(by_user, now=now)])
+        old.write(by_user)
 
 
 def marks(user_ids: Iterable[int], *, now: datetime) -> list[Command]:

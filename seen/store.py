@@ -25,6 +25,8 @@ from feedsite import keys
 from feedsite.connections import client_of, pipelined, script
 from seen.bloom import splitmix64
 
+MONTHS = 4
+"""That are asked what a user played: the running month is not whole, so three whole months need four."""
 KEPT_MONTHS = 6
 IDLE_HOURS = 5
 """Filters expire between midnight and this hour (UTC), when least is asked of the store."""
@@ -32,6 +34,11 @@ ATTEMPTS = 20
 """How often a change is made again that others made meanwhile."""
 TIMEOUT = 5.0
 """Seconds."""
+FIRST_MONTH = 12
+"""Months of the year 0 hold no filters: they are the shelves of a migration (seen.old), and do not expire."""
+NEVER = 2**32 - 1
+BATCH = 10_000
+"""Keys that are removed at once."""
 
 
 class StoreUnavailableError(Exception):
@@ -53,7 +60,7 @@ class MonthStats(NamedTuple):
     """In bytes."""
 
 
-Change = Callable[[FilterKey, bytes | None], bytes]
+Change = Callable[[FilterKey, bytes | None], bytes | None]
 
 
 def month_of(moment: datetime) -> int:
@@ -66,6 +73,8 @@ def expiry(key: FilterKey) -> int:
     The moment is drawn by the user and the month, so it is the same however often the filter is written, and spread as
     evenly as chance does. Source: the deduplication article, 3.4.
     """
+    if key.month < FIRST_MONTH:
+        return NEVER
     year, month = divmod(key.month + KEPT_MONTHS, 12)
     days = monthrange(year, month + 1)[1]
     drawn = splitmix64(splitmix64(key.user_id) ^ key.month)
@@ -82,7 +91,10 @@ class FilterStore(Protocol):
         ...
 
     def update(self, keys: Sequence[FilterKey], change: Change) -> None:
-        """Write what `change` makes of each filter (None: there is none). It may be called more than once for a key."""
+        """Write what `change` makes of each filter (None: there is none). It may be called more than once for a key.
+
+        The writes are done in the order of the keys.
+        """
         ...
 
     def purge(self, *, now: datetime, limit: int) -> int:
@@ -91,6 +103,14 @@ class FilterStore(Protocol):
 
     def stats(self) -> dict[int, MonthStats]:
         """What is kept, by month."""
+        ...
+
+    def count(self, month: int) -> int:
+        """How many keys a month has."""
+        ...
+
+    def clear(self, month: int) -> Iterator[int]:
+        """Remove all keys of a shelf, some at a time: how many."""
         ...
 
 
@@ -124,10 +144,14 @@ class LmdbStore:
                 new = change(key, old)
                 if new == old:
                     continue
-                transaction.put(place, new, db=filters)
-                if old is None:
+                if new is None:
+                    transaction.delete(place, db=filters)
+                    transaction.delete(self._EXPIRY.pack(expiry(key), key.month, key.user_id), db=expiries)
+                else:
+                    transaction.put(place, new, db=filters)
+                if old is None and key.month >= FIRST_MONTH:
                     transaction.put(self._EXPIRY.pack(expiry(key), key.month, key.user_id), b"", db=expiries)
-                self._count(transaction, months, key.month, int(old is None), len(new) - len(old or b""))
+                self._count(transaction, months, key.month, _more(old, new), len(new or b"") - len(old or b""))
 
     def purge(self, *, now: datetime, limit: int) -> int:
         purged = 0
@@ -145,12 +169,34 @@ class LmdbStore:
         return purged
 
     def stats(self) -> dict[int, MonthStats]:
+        return {month: stats for month, stats in self._counts().items() if stats.filters and month >= FIRST_MONTH}
+
+    def count(self, month: int) -> int:
+        return self._counts().get(month, MonthStats(0, 0)).filters
+
+    def clear(self, month: int) -> Iterator[int]:
+        first = self._FILTER.pack(month, 0)
+        while True:
+            cleared = size = 0
+            with self._transaction(write=True) as (transaction, (filters, _, months)):
+                cursor = transaction.cursor(db=filters)
+                found = cursor.set_range(first)
+                while found and cleared < BATCH and self._FILTER.unpack(cursor.key())[0] == month:
+                    size += len(cursor.value())
+                    cleared += 1
+                    cursor.delete()
+                    found = bool(cursor.key())
+                self._count(transaction, months, month, -cleared, -size)
+            if not cleared:
+                return
+            yield cleared
+
+    def _counts(self) -> dict[int, MonthStats]:
         with self._transaction(write=False) as (transaction, (_, _, months)):
-            found = {
+            return {
                 self._MONTH.unpack(key)[0]: MonthStats(*self._STATS.unpack(value))
                 for key, value in transaction.cursor(db=months)
             }
-        return {month: stats for month, stats in found.items() if stats.filters}
 
     def _count(self, transaction: Any, months: Any, month: int, filters: int, size: int) -> None:
         place = self._MONTH.pack(month)
@@ -182,15 +228,19 @@ class LmdbStore:
 
 
 # --- A server that speaks the Redis protocol ---------------------------------------------------------------
-# KEYS: filter; ARGV: digest of what was read (empty: nothing), what it shall be, Unix time of the end
+# KEYS: filter; ARGV: digest of what was read (empty: nothing), what it shall be (empty: nothing), Unix time of the end
 REPLACE = script(
     """
     local old = redis.call('GET', KEYS[1])
     local found = ''
     if old then found = redis.sha1hex(old) end
     if found ~= ARGV[1] then return 0 end
-    redis.call('SET', KEYS[1], ARGV[2])
-    redis.call('EXPIREAT', KEYS[1], ARGV[3])
+    if ARGV[2] == '' then
+        redis.call('DEL', KEYS[1])
+    else
+        redis.call('SET', KEYS[1], ARGV[2])
+        redis.call('EXPIREAT', KEYS[1], ARGV[3])
+    end
     return 1
     """
 )
@@ -214,7 +264,7 @@ class RedisStore:
             news = [change(key, old) for key, old in zip(left, olds, strict=True)]
             replies = self._ask(
                 [
-                    ("EVALSHA", REPLACE, 1, self._key(key), _digest(old), new, expiry(key))
+                    ("EVALSHA", REPLACE, 1, self._key(key), _digest(old), new or b"", expiry(key))
                     for key, old, new in zip(left, olds, news, strict=True)
                 ]
             )
@@ -228,20 +278,38 @@ class RedisStore:
 
     def stats(self) -> dict[int, MonthStats]:
         """Counted beside the filters: about right after a server failed, and of expired months not at all."""
+        end = month_of(datetime.now(UTC)) - KEPT_MONTHS
+        return {month: one for month, one in self._counts().items() if one.filters and month >= end}
+
+    def count(self, month: int) -> int:
+        """As exact as `stats`."""
+        return self._counts().get(month, MonthStats(0, 0)).filters
+
+    def clear(self, month: int) -> Iterator[int]:
+        cursor: Any = 0
+        pattern = keys.played_filter(0, month)[:-1] + "*"
+        while True:
+            ((cursor, found),) = self._ask([("SCAN", cursor, "MATCH", pattern, "COUNT", BATCH)])
+            cleared = sum(self._ask([("UNLINK", key) for key in found]))
+            if cleared:
+                yield cleared
+            if int(cursor) == 0:
+                self._ask([("HDEL", keys.played_months(), f"{month}:filters", f"{month}:size")])
+                return
+
+    def _counts(self) -> dict[int, MonthStats]:
         (found,) = self._ask([("HGETALL", keys.played_months())])
         counts = dict(zip(found[::2], found[1::2], strict=True))
         months = {int(name.split(b":")[0]) for name in counts}
-        stats = {
+        return {
             month: MonthStats(int(counts.get(b"%d:filters" % month, 0)), int(counts.get(b"%d:size" % month, 0)))
             for month in months
         }
-        end = month_of(datetime.now(UTC)) - KEPT_MONTHS
-        return {month: one for month, one in stats.items() if one.filters and month >= end}
 
-    def _count(self, written: Sequence[tuple[FilterKey, bytes | None, bytes]]) -> None:
+    def _count(self, written: Sequence[tuple[FilterKey, bytes | None, bytes | None]]) -> None:
         counts: dict[str, int] = {}
         for key, old, new in written:
-            for name, number in (("filters", int(old is None)), ("size", len(new) - len(old or b""))):
+            for name, number in (("filters", _more(old, new)), ("size", len(new or b"") - len(old or b""))):
                 counts[f"{key.month}:{name}"] = counts.get(f"{key.month}:{name}", 0) + number
         self._ask([("HINCRBY", keys.played_months(), name, number) for name, number in counts.items() if number])
 
@@ -254,6 +322,11 @@ class RedisStore:
     @staticmethod
     def _key(key: FilterKey) -> str:
         return keys.played_filter(key.user_id, key.month)
+
+
+def _more(old: bytes | None, new: bytes | None) -> int:
+    """By how many the keys become more."""
+    return int(old is None) - int(new is None)
 
 
 def _digest(old: bytes | None) -> str:

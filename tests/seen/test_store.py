@@ -78,6 +78,31 @@ def test_a_change_that_fails_changes_nothing(store: FilterStore) -> None:
     assert store.read(keys(2)) == [b"1", b"1"]
 
 
+def test_what_becomes_nothing_is_removed(store: FilterStore) -> None:
+    store.update(keys(3), appended(b"1234"))
+    store.update(keys(2), lambda key, old: None if key.user_id == 2 else old)
+    store.update(keys(5)[4:], lambda key, old: None)
+    assert store.read(keys(5)) == [b"1234", None, b"1234", None, None]
+    assert store.stats() == {MONTH: (2, 8)}
+    assert store.purge(now=datetime(2030, 1, 1, tzinfo=UTC), limit=10) in (0, 2)
+
+
+def test_a_shelf_is_counted_and_cleared_and_never_expires(store: FilterStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("seen.store.BATCH", 4)
+    for shelf in (0, 1, 2):
+        store.update(keys(10, shelf), appended(b"1"))
+    store.update(keys(3), appended(b"1"))
+    assert store.purge(now=datetime(2100, 1, 1, tzinfo=UTC), limit=0) == 0
+    assert [store.count(shelf) for shelf in (0, 1, 2, 3, MONTH)] == [10, 10, 10, 0, 3]
+    assert store.stats() == {MONTH: (3, 3)}
+    assert sum(store.clear(1)) == 10
+    assert [store.count(shelf) for shelf in (0, 1, 2, 3, MONTH)] == [10, 0, 10, 0, 3]
+    assert store.read([*keys(1, 0), *keys(1, 1), *keys(1, 2), *keys(1)]) == [b"1", None, b"1", b"1"]
+    assert list(store.clear(1)) == []
+    assert store.purge(now=datetime(2100, 1, 1, tzinfo=UTC), limit=100) in (0, 3)
+    assert store.count(0) == 10
+
+
 # --- Expiry ----------------------------------------------------------------------------------------------
 def test_filters_expire_at_night_in_the_sixth_month_after() -> None:
     moments = [datetime.fromtimestamp(expiry(FilterKey(user_id, MONTH)), UTC) for user_id in range(1, 50_001)]
