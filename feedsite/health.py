@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import psycopg
@@ -39,11 +39,17 @@ def server_states() -> dict[str, str]:
 
     Only the kind of an error is told: this page is public, and messages name hosts and users.
     """
-    checks: dict[str, Callable[[], object]] = {
-        "postgresql": _postgresql_check(),
-        "feeds": lambda: _ping(settings.REDIS_URL),
-        "broker": _broker_check,
-    }
+    return probed(
+        {
+            "postgresql": postgresql_check(),
+            "feeds": lambda: ping(settings.REDIS_URL),
+            "broker": _broker_check,
+        }
+    )
+
+
+def probed(checks: Mapping[str, Callable[[], object]]) -> dict[str, str]:
+    """What came of the checks, which run at once; whatever they raise is wrong."""
     states: dict[str, str] = {}
 
     def probe(name: str, check: Callable[[], object]) -> None:
@@ -64,7 +70,7 @@ def server_states() -> dict[str, str]:
     return {name: states.get(name, "does not answer (in time)") for name in checks}
 
 
-def _postgresql_check() -> Callable[[], object]:
+def postgresql_check() -> Callable[[], object]:
     # A connection of its own, made by its parameters: this thread's may be in use, or broken by a restart.
     parameters: dict[str, Any] = connection.get_connection_params()
     parameters |= {
@@ -79,7 +85,7 @@ def _postgresql_check() -> Callable[[], object]:
     return check
 
 
-def _ping(url: str) -> None:
+def ping(url: str) -> None:
     client = redis.Redis.from_url(
         url, socket_timeout=PATIENCE, socket_connect_timeout=PATIENCE, retry=Retry(NoBackoff(), 0)
     )
@@ -90,9 +96,9 @@ def _ping(url: str) -> None:
 def _broker_check() -> None:
     url: str = settings.BROKER_URL
     if url.startswith("redis+socket://"):
-        _ping(url.replace("redis+socket://", "unix://", 1).replace("virtual_host=", "db="))
+        ping(url.replace("redis+socket://", "unix://", 1).replace("virtual_host=", "db="))
     elif url.startswith(("redis://", "rediss://")):
-        _ping(url)
+        ping(url)
     else:
         with current_app.connection_for_write(connect_timeout=PATIENCE) as broker:
             broker.connect()

@@ -127,6 +127,8 @@ impressions_fill = _latest(
     "feedsite_impressions_fill_ratio", "Impressions of today's fullest shard, over its capacity."
 )
 opensearch_failures = _counter("feedsite_opensearch_failures_total", "Calls that OpenSearch failed.", "operation")
+grpc_seconds = _seconds("feedsite_grpc_seconds", "What one call over gRPC took.", "method")
+grpc_refused = _counter("feedsite_grpc_refused_total", "Calls over gRPC that were not served.", "method", "code")
 
 
 # --- /metrics --------------------------------------------------------------------------------------------

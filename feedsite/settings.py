@@ -301,6 +301,11 @@ PLAYED_OLD_URL = env("FEEDSITE_PLAYED_OLD_URL", default="")
 PLAYED_OLD_KEY = env("FEEDSITE_PLAYED_OLD_KEY", default="played:{uid}")
 if "{uid}" not in PLAYED_OLD_KEY:
     raise ImproperlyConfigured("FEEDSITE_PLAYED_OLD_KEY names no {uid}.")
+# Where `manage.py played_grpc` listens. No port: `up` takes the next free one; 0: no gRPC.
+GRPC_HOST = env("FEEDSITE_GRPC_HOST", default="127.0.0.1")
+GRPC_PORT = env.int("FEEDSITE_GRPC_PORT") if env("FEEDSITE_GRPC_PORT", default="") else None
+# Calls that it works on at a time; each has a connection to PostgreSQL.
+GRPC_THREADS = env.int("FEEDSITE_GRPC_THREADS", default=4)
 
 # --- Where the reader was --------------------------------------------------------------------------------
 # How long a reader is away before the home offers to go on where they left off.

@@ -1,5 +1,6 @@
 """Fixtures that every test may use; the servers behind them come from tests/servers.py."""
 
+import os
 from collections.abc import Iterator
 from datetime import timedelta
 
@@ -13,6 +14,8 @@ from tests import servers
 
 
 def pytest_configure() -> None:
+    # gRPC's handlers around a fork can crash the servers and programs that tests start while a channel is open.
+    os.environ["GRPC_ENABLE_FORK_SUPPORT"] = "0"
     # Tests need no collected and hashed static files.
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]  # slow by design otherwise
     # Their people have just signed up, and say much in little time; tests of moderation set rules of their own.

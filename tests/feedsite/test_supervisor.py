@@ -19,10 +19,13 @@ from django.core.management.base import CommandError
 
 from feedsite.embedded import wait_for
 from feedsite.management.commands.check_all import clean_environ
-from feedsite.management.commands.up import reserved_port
+from feedsite.management.commands.up import programs, reserved_port
 from feedsite.supervisor import tagged
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("embedded")]
+
+
+PROGRAMS = ("asgi", "wsgi", "played_grpc", "worker", "beat")
 
 
 class Site:
@@ -74,7 +77,7 @@ class Site:
         found = {}
         for pid in Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split():
             command = Path(f"/proc/{pid}/cmdline").read_bytes().decode().split("\0")
-            found[next(word for word in ("asgi", "wsgi", "worker", "beat", "?") if word in [*command, "?"])] = int(pid)
+            found[next(word for word in (*PROGRAMS, "?") if word in [*command, "?"])] = int(pid)
         return found
 
     def end(self, number: signal.Signals) -> int:
@@ -124,17 +127,23 @@ def test_a_site_lives_survives_and_goes(site: Site, folder: Path, port: int) -> 
     assert site.get("/healthz") == (200, b"ok\n")
     assert site.is_ready(), site.get("/readyz")
 
+    rpc_port = int(re.search(r"gRPC for services that rank: 127.0.0.1, port (\d+)", site.printed)[1])  # type: ignore[index]
+    assert wait_for(lambda: takes_calls(rpc_port), 20)
+
     assert site.get("/metrics")[0] == 200
     assert (folder / "run" / "metrics" / "0.lock").exists()
 
     # What dies is started again: the programs, the keeper of the servers, a server.
     before = site.children()
-    assert sorted(before) == ["asgi", "beat", "worker", "wsgi"]
+    assert sorted(before) == sorted(PROGRAMS)
     keeper = json.loads((folder / "run" / "keeper.lock").read_text())["pid"]
     for pid in [*before.values(), keeper]:
         os.kill(pid, signal.SIGKILL)
-    assert wait_for(lambda: before.items().isdisjoint(site.children().items()) and len(site.children()) == 4, 20)
+    assert wait_for(
+        lambda: before.items().isdisjoint(site.children().items()) and len(site.children()) == len(before), 20
+    )
     assert wait_for(site.is_ready, 20), site.get("/readyz")
+    assert wait_for(lambda: takes_calls(rpc_port), 20)
     assert site.get("/metrics")[0] == 200
     os.kill(int((folder / "run" / "postgres.pid").read_text()), signal.SIGKILL)
     assert wait_for(lambda: not site.is_ready(), 5) or site.is_ready()
@@ -168,6 +177,11 @@ def test_sigterm_stops_everything_in_time(site: Site) -> None:
     site.process.stdout.close()
 
 
+def takes_calls(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
 def manage(folder: Path, *arguments: str) -> str:
     command = [sys.executable, "manage.py", *arguments]
     environ = clean_environ(folder)
@@ -193,6 +207,24 @@ def test_taken_port(folder: Path) -> None:
         other.listen()
         port = other.getsockname()[1]
         assert f"Port {port} of 127.0.0.1 is taken" in refused(folder, port, {})
+
+
+def test_taken_grpc_port(folder: Path, port: int) -> None:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        taken = other.getsockname()[1]
+        assert f"Port {taken} of 127.0.0.1 is taken; set FEEDSITE_GRPC_PORT" in refused(
+            folder, port, {"FEEDSITE_GRPC_PORT": str(taken)}
+        )
+
+
+def test_no_grpc_where_its_port_is_0() -> None:
+    def names(grpc: int) -> list[str]:
+        return [program.name for program in programs("127.0.0.1", 8000, 8001, grpc)]
+
+    assert names(8002) == ["web", "stream", "grpc", "beat", "worker"]
+    assert names(0) == ["web", "stream", "beat", "worker"]
 
 
 def test_reserved_port_is_for_this_sites_web_server_only(port: int) -> None:

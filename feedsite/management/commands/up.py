@@ -22,14 +22,14 @@ from feedsite.embedded import ServerError, lock_file, try_lock
 from feedsite.health import server_states
 from feedsite.supervisor import TAG, Program, ProgramError, Supervisor, end_leftovers, say
 
-STREAM_PORTS = 20
-"""How many ports after the site's are tried for the stream process."""
+MORE_PORTS = 20
+"""How many ports after the site's are tried for the stream process, and after that for gRPC."""
 
 
 class Command(BaseCommand):
-    """Start the servers, bring the database up to date, and run web, stream, worker and beat until Ctrl-C."""
+    """Start the servers, bring the database up to date, and run web, stream, gRPC, worker and beat until Ctrl-C."""
 
-    help = "Run the site: servers, migrations, a demo community on the first run, web, stream, worker and beat."
+    help = "Run the site: servers, migrations, a demo community on the first run, web, stream, gRPC, worker and beat."
 
     def handle(self, *args: Any, **options: Any) -> None:
         host, port = address()
@@ -38,15 +38,20 @@ class Command(BaseCommand):
         with contextlib.suppress(KeyboardInterrupt), only_one_site():
             end_leftovers(str(settings.DATA_DIR))
             shutil.rmtree(metrics_folder(), ignore_errors=True)  # what was counted is of the last run
-            with reserved_port(host, port), stream_port(host, port) as stream, settings.SERVERS.ensure():
+            with (
+                reserved_port(host, port),
+                further_port(host, port, settings.STREAM_PORT, "FEEDSITE_STREAM_PORT") as stream,
+                grpc_port(stream) as grpc,
+                settings.SERVERS.ensure(),
+            ):
                 check_servers()
                 prepare()
-                self.supervise(host, port, stream)
+                self.supervise(host, port, stream, grpc)
 
-    def supervise(self, host: str, port: int, stream: int) -> None:
-        supervisor = Supervisor(programs(host, port, stream), tend=tend_servers)
+    def supervise(self, host: str, port: int, stream: int, grpc: int) -> None:
+        supervisor = Supervisor(programs(host, port, stream, grpc), tend=tend_servers)
         try:
-            supervisor.run(is_up=lambda: answers(host, port), announce=lambda: announce(host, port))
+            supervisor.run(is_up=lambda: answers(host, port), announce=lambda: announce(host, port, grpc))
         except ProgramError as error:
             raise CommandError(str(error)) from error
 
@@ -104,10 +109,9 @@ def reserved_port(host: str, port: int) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def stream_port(host: str, port: int) -> Iterator[int]:
-    """Keep a port for the stream process: the one that is asked for, or the next free one after the site's."""
-    asked = settings.STREAM_PORT
-    for candidate in [asked] if asked else range(port + 1, min(port + STREAM_PORTS, 65535) + 1):
+def further_port(host: str, port: int, asked: int | None, variable: str) -> Iterator[int]:
+    """Keep a port for another program: the one that is asked for by `variable`, or the next free one after `port`."""
+    for candidate in [asked] if asked else range(port + 1, min(port + MORE_PORTS, 65535) + 1):
         with contextlib.ExitStack() as stack:
             try:
                 stack.enter_context(reserved_port(host, candidate))
@@ -116,8 +120,18 @@ def stream_port(host: str, port: int) -> Iterator[int]:
             yield candidate
             return
     if asked:
-        raise CommandError(f"Port {asked} of {host} is taken; set FEEDSITE_STREAM_PORT to a free one.")
-    raise CommandError(f"No port after {port} of {host} is free; set FEEDSITE_STREAM_PORT to one.")
+        raise CommandError(f"Port {asked} of {host} is taken; set {variable} to a free one.")
+    raise CommandError(f"No port after {port} of {host} is free; set {variable} to one.")
+
+
+@contextlib.contextmanager
+def grpc_port(port: int) -> Iterator[int]:
+    """Keep a port for gRPC, likewise; 0 where there is to be none."""
+    if settings.GRPC_PORT == 0:
+        yield 0
+        return
+    with further_port(settings.GRPC_HOST, port, settings.GRPC_PORT, "FEEDSITE_GRPC_PORT") as kept:
+        yield kept
 
 
 def check_servers() -> None:
@@ -142,7 +156,7 @@ def prepare() -> None:
 
 
 # --- What runs -------------------------------------------------------------------------------------------
-def programs(host: str, port: int, stream: int) -> list[Program]:
+def programs(host: str, port: int, stream: int, grpc: int) -> list[Program]:
     """In the order in which they are stopped: no new requests, no new tasks, and then the tasks at work."""
     given = os.environ.get
     processors = str(len(os.sched_getaffinity(0)))
@@ -168,6 +182,7 @@ def programs(host: str, port: int, stream: int) -> list[Program]:
     environ = os.environ | {
         TAG: str(settings.DATA_DIR),
         "FEEDSITE_STREAM_PORT": str(stream),
+        "FEEDSITE_GRPC_PORT": str(grpc),
         "PROMETHEUS_MULTIPROC_DIR": str(metrics_folder()),
         "PYTHONUNBUFFERED": "1",
         "PYTHONWARNINGS": ",".join(filter(None, warnings)),
@@ -178,6 +193,7 @@ def programs(host: str, port: int, stream: int) -> list[Program]:
         for name, command, environment in (
             ("web", web.split(), environ),
             ("stream", streams.split(), environ),
+            *([("grpc", ["django", "played_grpc"], environ)] if grpc else []),
             ("beat", beat, quiet),
             ("worker", worker.split(), quiet),
         )
@@ -207,9 +223,11 @@ def reachable(host: str) -> str:
     return {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 (read, not bound)
 
 
-def announce(host: str, port: int) -> None:
+def announce(host: str, port: int, grpc: int) -> None:
     shown = reachable(host)
     say(f"the site is at http://{f'[{shown}]' if ':' in shown else shown}:{port}/  (Ctrl-C stops it)")
+    if grpc:
+        say(f"gRPC for services that rank: {settings.GRPC_HOST}, port {grpc}")
     with contextlib.suppress(FileNotFoundError):
         for line in Path(settings.DATA_DIR / "demo.txt").read_text().splitlines():
             say(line)

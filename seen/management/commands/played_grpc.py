@@ -1,0 +1,32 @@
+"""`played_grpc`: the played history over gRPC, until SIGTERM or Ctrl-C."""
+
+import signal
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError
+
+from seen.rpc import Server
+
+GRACE = 3.0
+"""Seconds that calls get to end; less than the supervisor's."""
+ENDS = (signal.SIGTERM, signal.SIGINT)
+
+
+class Command(BaseCommand):
+    """Serve seen/seen.proto on FEEDSITE_GRPC_HOST and FEEDSITE_GRPC_PORT."""
+
+    help = "Serve the played history over gRPC (seen/seen.proto) on FEEDSITE_GRPC_PORT."
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        if not settings.GRPC_PORT:
+            raise CommandError("Set FEEDSITE_GRPC_PORT to the port to listen on.")
+        signal.pthread_sigmask(signal.SIG_BLOCK, ENDS)  # for the threads too, which begin now
+        host = f"[{settings.GRPC_HOST}]" if ":" in settings.GRPC_HOST else settings.GRPC_HOST
+        try:
+            server = Server(f"{host}:{settings.GRPC_PORT}", threads=settings.GRPC_THREADS)
+        except RuntimeError as error:
+            raise CommandError(f"gRPC cannot listen on {host}, port {settings.GRPC_PORT}: {error}") from error
+        server.start()
+        signal.sigwait(ENDS)
+        server.stop(GRACE)

@@ -1,0 +1,260 @@
+"""The played history over gRPC (seen/seen.proto), for services that rank and are written in whatever language.
+
+The same functions as behind `POST /api/v1/seen/*`, with the same tokens, rates and limits. The server is a process of
+its own (`manage.py played_grpc`): a pool of threads, each with a connection to PostgreSQL that goes on from call to
+call, as a web server's do. Health and reflection are the standard services; health is what a look every two seconds
+found, for all of the server ("") and for the service.
+"""
+
+import logging
+import math
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+import grpc
+import numpy as np
+from django.conf import settings
+from django.db import close_old_connections
+from django.utils import timezone
+from grpc_health.v1 import health_pb2_grpc
+from grpc_health.v1.health import OVERALL_HEALTH, HealthServicer
+from grpc_health.v1.health import SERVICE_NAME as HEALTH
+from grpc_health.v1.health_pb2 import HealthCheckResponse
+from grpc_reflection.v1alpha import reflection
+from rest_framework.exceptions import AuthenticationFailed
+
+from accounts.models import User
+from accounts.tokens import TokenAuthentication
+from feedsite import health, metrics, rates
+from feedsite.rest import MAX_POSITION, OUTAGES, RETRY_AFTER
+from seen import played
+from seen.access import may_act_for
+from seen.api import ASKED, REPORTED
+from seen.checker import unseen_ids
+from seen.filters import Ids
+from seen.generated import seen_pb2_grpc
+from seen.generated.seen_pb2 import (
+    DESCRIPTOR,
+    FilterRequest,
+    FilterResponse,
+    RecordIssuedRequest,
+    RecordIssuedResponse,
+    RecordPlaysRequest,
+    RecordPlaysResponse,
+)
+from seen.played import Play, PlayedUnavailableError
+from seen.store import FilterKey, StoreUnavailableError, store
+
+logger = logging.getLogger(__name__)
+
+SERVICE = DESCRIPTOR.services_by_name["Seen"].full_name
+MESSAGE_BYTES = 1024 * 1024
+"""Ten thousand ids are 80 kB; who sends too many shall hear of it from us."""
+WAITING = 1000
+"""Calls at a time, of which those beyond the threads wait."""
+LEAST_SECONDS = 0.002
+"""A call that has less left until its deadline is not begun."""
+LOOK_SECONDS = 2.0
+"""Between two looks at the servers."""
+
+OPTIONS = (
+    ("grpc.max_receive_message_length", MESSAGE_BYTES),
+    ("grpc.so_reuseport", 1),  # several processes share the calls to one port, and `up` holds the port for this one
+    # Clients that are gone without a word are found out within 80 seconds; theirs may ask every 10.
+    ("grpc.keepalive_time_ms", 60_000),
+    ("grpc.keepalive_timeout_ms", 20_000),
+    ("grpc.keepalive_permit_without_calls", 1),
+    ("grpc.http2.min_ping_interval_without_data_ms", 10_000),
+)
+
+Response = TypeVar("Response")
+Request = FilterRequest | RecordPlaysRequest | RecordIssuedRequest
+
+
+class RefusedError(Exception):
+    """Why a call is not served; `retry_after` in seconds, where another time it may be."""
+
+    def __init__(self, code: grpc.StatusCode, detail: str, retry_after: float = 0) -> None:
+        super().__init__(detail)
+        self.code = code
+        self.detail = detail
+        self.retry_after = retry_after
+
+
+# --- The service -----------------------------------------------------------------------------------------
+class Seen(seen_pb2_grpc.SeenServicer):
+    """The calls, named as in the proto."""
+
+    def Filter(self, request: FilterRequest, context: grpc.ServicerContext) -> FilterResponse:  # noqa: N802
+        return _answer(request, context, ASKED, _filtered)
+
+    def RecordPlays(  # noqa: N802
+        self, request: RecordPlaysRequest, context: grpc.ServicerContext
+    ) -> RecordPlaysResponse:
+        return _answer(request, context, REPORTED, _recorded)
+
+    def RecordIssued(  # noqa: N802
+        self, request: RecordIssuedRequest, context: grpc.ServicerContext
+    ) -> RecordIssuedResponse:
+        return _answer(request, context, REPORTED, _issued)
+
+
+def _filtered(user_id: int, ids: Ids) -> FilterResponse:
+    left = unseen_ids(user_id, ids, now=timezone.now())
+    # The message is made of its bytes (field 1, packed): ten thousand numbers one by one would take a millisecond.
+    packed = left.astype("<u8").tobytes()
+    answer: FilterResponse = FilterResponse.FromString(b"\x0a" + _varint(len(packed)) + packed)
+    return answer
+
+
+def _recorded(user_id: int, ids: Ids) -> RecordPlaysResponse:
+    now = timezone.now()
+    played.record([Play(user_id, item_id, now) for item_id in ids.tolist()], now=now)
+    return RecordPlaysResponse()
+
+
+def _issued(user_id: int, ids: Ids) -> RecordIssuedResponse:
+    played.issue([(user_id, ids.tolist())])
+    return RecordIssuedResponse()
+
+
+def _varint(number: int) -> bytes:
+    """As protobuf writes lengths: seven bits a byte, the lowest first."""
+    written = bytearray()
+    while number > 0x7F:
+        written.append(number & 0x7F | 0x80)
+        number >>= 7
+    written.append(number)
+    return bytes(written)
+
+
+# --- Around every call -----------------------------------------------------------------------------------
+def _answer(
+    request: Request, context: grpc.ServicerContext, most: int, work: Callable[[int, Ids], Response]
+) -> Response:
+    """What `work` answers for the user and the ids of a request, or the status that says why not."""
+    began = time.perf_counter()
+    method = request.DESCRIPTOR.name.removesuffix("Request")
+    code = grpc.StatusCode.OK
+    close_old_connections()
+    try:
+        check_time(context)
+        user_id, ids = _admitted(request, _caller(context), most)
+        check_time(context)
+        return work(user_id, ids)
+    except RefusedError as error:
+        refusal = error
+    except (PlayedUnavailableError, StoreUnavailableError, *OUTAGES) as error:
+        logger.error("%s failed: %s", method, error)
+        refusal = RefusedError(
+            grpc.StatusCode.UNAVAILABLE, "The service is unavailable for a moment.", retry_after=RETRY_AFTER
+        )
+    except Exception:
+        logger.exception("%s failed", method)
+        refusal = RefusedError(grpc.StatusCode.INTERNAL, "The server failed.")
+    finally:
+        close_old_connections()
+        metrics.grpc_seconds.labels(method).observe(time.perf_counter() - began)
+    code = refusal.code
+    metrics.grpc_refused.labels(method, code.name).inc()
+    if refusal.retry_after:
+        context.set_trailing_metadata((("retry-after", str(math.ceil(refusal.retry_after))),))
+    context.abort(code, refusal.detail)
+    raise AssertionError("abort raises")
+
+
+def check_time(context: grpc.ServicerContext) -> None:
+    """Raise RefusedError where nobody waits for the answer any more, or would not until it is there."""
+    left = context.time_remaining()
+    if not context.is_active() or (left is not None and left < LEAST_SECONDS):
+        raise RefusedError(grpc.StatusCode.DEADLINE_EXCEEDED, "Too little time is left to begin.")
+
+
+def _caller(context: grpc.ServicerContext) -> User:
+    """Whose token the call carries. Raises RefusedError."""
+    given = [value for name, value in context.invocation_metadata() if name == "authorization"]
+    words = given[0].split() if len(given) == 1 else []
+    if len(words) != 2 or words[0].lower() != "token":
+        raise RefusedError(grpc.StatusCode.UNAUTHENTICATED, "Send the metadata `authorization: Token ...`, once.")
+    try:
+        user, _ = TokenAuthentication().authenticate_credentials(words[1].encode())
+    except AuthenticationFailed as error:
+        raise RefusedError(grpc.StatusCode.UNAUTHENTICATED, str(error.detail)) from None
+    return user
+
+
+def _admitted(request: Request, caller: User, most: int) -> tuple[int, Ids]:
+    """Whom and what a call is about, if the caller may ask for it. Raises RefusedError."""
+    wait = rates.hit("played", str(caller.pk))
+    if wait is not None:
+        raise RefusedError(grpc.StatusCode.RESOURCE_EXHAUSTED, "Too many calls.", retry_after=wait)
+    user_id = request.user_id or caller.pk
+    ids: Ids = np.array(request.ids, dtype=np.uint64)
+    if not 1 <= len(ids) <= most:
+        raise RefusedError(grpc.StatusCode.INVALID_ARGUMENT, f"From 1 to {most} ids, not {len(ids)}.")
+    if not (ids.min() >= 1 and ids.max() <= MAX_POSITION and user_id <= MAX_POSITION):
+        raise RefusedError(grpc.StatusCode.INVALID_ARGUMENT, "An id is a number from 1 to 2^53.")
+    if not may_act_for(caller, user_id):
+        raise RefusedError(grpc.StatusCode.PERMISSION_DENIED, "You may not act for another user.")
+    return user_id, ids
+
+
+# --- The server ------------------------------------------------------------------------------------------
+class Server:
+    """gRPC on one port, with health and reflection. The disk store is opened by the process that starts it."""
+
+    def __init__(self, address: str, *, threads: int) -> None:
+        """Raises RuntimeError when it cannot listen on `address` (host:port; port 0 is any)."""
+        # Watchers of health hold no thread.
+        self._health = HealthServicer(experimental_non_blocking=True)
+        self._state: dict[str, str] = {}
+        self._stopping = threading.Event()
+        self._watch = threading.Thread(target=self._look_again, name="health", daemon=True)
+        self._server = grpc.server(
+            ThreadPoolExecutor(threads, thread_name_prefix="grpc"),
+            options=OPTIONS,
+            maximum_concurrent_rpcs=WAITING,
+        )
+        seen_pb2_grpc.add_SeenServicer_to_server(Seen(), self._server)  # type: ignore[no-untyped-call]
+        health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
+        reflection.enable_server_reflection((SERVICE, HEALTH, reflection.SERVICE_NAME), self._server)
+        self.port: int = self._server.add_insecure_port(address)
+
+    def start(self) -> None:
+        self._look()
+        self._server.start()
+        self._watch.start()
+
+    def stop(self, grace: float) -> None:
+        """Take no new calls, and end when those that run are answered, after `grace` seconds at the latest.
+
+        Watchers of health are told, and are let go only then: their calls have no end of their own.
+        """
+        self._stopping.set()
+        self._health.enter_graceful_shutdown()
+        self._server.stop(grace).wait()
+        self._watch.join()
+
+    def _look_again(self) -> None:
+        while not self._stopping.wait(LOOK_SECONDS):
+            self._look()
+
+    def _look(self) -> None:
+        """Find out whether calls can be served, and say so."""
+        states = health.probed(
+            {
+                "postgresql": health.postgresql_check(),
+                "plays": lambda: health.ping(settings.PLAYED_URL),
+                "store": lambda: store().read([FilterKey(0, 0)]),
+            }
+        )
+        if states != self._state:
+            logger.info("servers: %s", ", ".join(f"{name} {state}" for name, state in states.items()))
+            self._state = states
+        is_serving = all(state == "ok" for state in states.values())
+        status = HealthCheckResponse.SERVING if is_serving else HealthCheckResponse.NOT_SERVING
+        for service in (OVERALL_HEALTH, SERVICE):
+            self._health.set(service, status)

@@ -1,0 +1,474 @@
+"""The played history over gRPC: a real server, over a real socket."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+import redis
+from django.conf import settings
+from django.contrib.auth.models import Permission
+from django.db import connection
+from django.utils import timezone
+from google.protobuf import descriptor_pb2
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
+
+from accounts.actions import issue_token
+from accounts.models import User
+from feedsite import metrics
+from feedsite.embedded import Valkey, die_with_parent, wait_for
+from seen import played, rpc, store
+from seen.checker import unseen
+from seen.generated.seen_pb2 import FilterRequest, FilterResponse, RecordIssuedRequest, RecordPlaysRequest
+from seen.generated.seen_pb2_grpc import SeenStub
+from seen.rpc import SERVICE, Server
+from seen.store import LmdbStore, RedisStore
+from tests import servers
+from tests.factories import UserFactory
+from tests.servers import dead, frozen
+from tests.streams import database_url
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+ROOT = Path(settings.BASE_DIR)
+CODE = grpc.StatusCode
+SERVING = health_pb2.HealthCheckResponse.SERVING
+NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
+
+
+@pytest.fixture(autouse=True)
+def plays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[redis.Redis]:
+    """A server of plays that is empty, and a store of its own."""
+    monkeypatch.setattr(store, "_store", LmdbStore(tmp_path / "played"))
+    played.client().flushdb()
+    yield played.client()
+    played.client().flushdb()
+
+
+@pytest.fixture
+def start(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Server]]:
+    """Starts servers in this process; their threads keep no connection to the database of the test."""
+    monkeypatch.setitem(connection.settings_dict, "CONN_MAX_AGE", 0)
+    monkeypatch.setattr(rpc, "LOOK_SECONDS", 0.1)
+    servers = []
+
+    def start(threads: int = 4) -> Server:
+        server = Server("127.0.0.1:0", threads=threads)
+        server.start()
+        servers.append(server)
+        return server
+
+    yield start
+    for server in servers:
+        server.stop(0)
+
+
+@pytest.fixture
+def connect() -> Iterator[Callable[[int], grpc.Channel]]:
+    channels = []
+
+    def connect(port: int) -> grpc.Channel:
+        channel = grpc.insecure_channel(f"127.0.0.1:{port}", options=[("grpc.use_local_subchannel_pool", 1)])
+        channels.append(channel)
+        return channel
+
+    yield connect
+    for channel in channels:
+        channel.close()
+
+
+@pytest.fixture
+def channel(start: Callable[..., Server], connect: Callable[[int], grpc.Channel]) -> grpc.Channel:
+    return connect(start().port)
+
+
+@pytest.fixture
+def seen(channel: grpc.Channel) -> SeenStub:
+    return SeenStub(channel)
+
+
+@pytest.fixture
+def ann() -> User:
+    return UserFactory.create(username="ann")
+
+
+@pytest.fixture
+def service() -> User:
+    user = UserFactory.create(username="ranking")
+    user.user_permissions.add(Permission.objects.get(codename="act_for_others"))
+    return user
+
+
+@pytest.fixture
+def plays_server() -> Valkey:
+    """The server that has the plays, for tests that freeze or kill it."""
+    has_plays = [
+        each for each in (servers.servers.feeds, servers.servers.broker) if str(each.socket) in settings.PLAYED_URL
+    ]
+    return has_plays[0]
+
+
+Metadata = list[tuple[str, str]]
+
+
+def kept(plays: redis.Redis) -> list[bytes]:
+    return [*plays.keys("played:*"), *plays.keys("issued:*")]
+
+
+def token(user: User) -> Metadata:
+    return [("authorization", f"Token {issue_token(user=user)}")]
+
+
+def ids_left(seen: SeenStub, who: Metadata, *ids: int, user_id: int = 0) -> list[int]:
+    return list(seen.Filter(FilterRequest(user_id=user_id, ids=ids), metadata=who, timeout=10).unseen)
+
+
+def refused(call: Any, request: Any, **options: Any) -> grpc.RpcError:
+    with pytest.raises(grpc.RpcError) as refusal:
+        call(request, **{"timeout": 10} | options)
+    return refusal.value
+
+
+# --- What it answers -------------------------------------------------------------------------------------
+def test_what_was_played_or_issued_is_left_out_in_order(seen: SeenStub, ann: User) -> None:
+    who = token(ann)
+    assert ids_left(seen, who, 5, 3, 4) == [5, 3, 4]
+    seen.RecordPlays(RecordPlaysRequest(ids=[3]), metadata=who)
+    seen.RecordPlays(RecordPlaysRequest(ids=[3, 3]), metadata=who)
+    seen.RecordIssued(RecordIssuedRequest(ids=[4, 6]), metadata=who)
+    assert ids_left(seen, who, 5, 3, 4, 2, 6, 5) == [5, 2, 5]
+    assert ids_left(seen, who, 3, 4) == []
+    assert unseen(ann.pk, [3, 4, 5], now=timezone.now()) == [5]
+    assert ids_left(seen, token(UserFactory.create()), 3) == [3]
+
+
+def test_as_many_as_may_be(seen: SeenStub, ann: User) -> None:
+    who = token(ann)
+    ids = [2**53 - number for number in range(rpc.ASKED)]
+    seen.RecordPlays(RecordPlaysRequest(ids=ids[:500]), metadata=who)
+    assert ids_left(seen, who, *ids) == ids[500:]
+
+
+@pytest.mark.parametrize("count", [1, 15, 16, 17, 2047, 2048, 2049])
+def test_the_answer_is_the_message_that_protobuf_makes(ann: User, count: int) -> None:
+    """Lengths of one, two and three bytes."""
+    ids = list(range(1, count + 1))
+    answer = rpc._filtered(ann.pk, rpc.np.array(ids, dtype=rpc.np.uint64))
+    assert answer.SerializeToString() == FilterResponse(unseen=ids).SerializeToString()
+
+
+def test_a_service_acts_for_others(seen: SeenStub, ann: User, service: User) -> None:
+    who = token(service)
+    seen.RecordPlays(RecordPlaysRequest(user_id=ann.pk, ids=[3]), metadata=who)
+    seen.RecordIssued(RecordIssuedRequest(user_id=ann.pk, ids=[4]), metadata=who)
+    assert ids_left(seen, who, 3, 4, 5, user_id=ann.pk) == [5]
+    assert ids_left(seen, who, 3, 4, 5) == [3, 4, 5], "its own history is another"
+    assert ids_left(seen, token(ann), 3, 4, 5, user_id=ann.pk) == [5], "everybody may name themselves"
+
+
+def test_calls_are_counted(seen: SeenStub, ann: User) -> None:
+    def counted(name: str, **labels: str) -> float:
+        return metrics.registry.get_sample_value(name, labels) or 0
+
+    calls = counted("feedsite_grpc_seconds_count", method="Filter")
+    refusals = counted("feedsite_grpc_refused_total", method="Filter", code="INVALID_ARGUMENT")
+    ids_left(seen, token(ann), 1)
+    refused(seen.Filter, FilterRequest(), metadata=token(ann))
+    assert counted("feedsite_grpc_seconds_count", method="Filter") == calls + 2
+    assert counted("feedsite_grpc_refused_total", method="Filter", code="INVALID_ARGUMENT") == refusals + 1
+
+
+def test_two_clients_at_once(
+    start: Callable[..., Server], connect: Callable[[int], grpc.Channel], ann: User, service: User
+) -> None:
+    port = start(threads=2).port
+    clients = [(SeenStub(connect(port)), token(each)) for each in (ann, service)]
+
+    def work(client: tuple[SeenStub, Metadata]) -> list[int]:
+        stub, who = client
+        for number in range(1, 41):
+            stub.RecordPlays(RecordPlaysRequest(ids=[number]), metadata=who, timeout=20)
+            assert ids_left(stub, who, number, number + 1) == [number + 1]
+        return ids_left(stub, who, *range(1, 50))
+
+    with ThreadPoolExecutor(2) as pool:
+        assert list(pool.map(work, clients)) == [list(range(41, 50))] * 2
+
+
+# --- What it refuses -------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        [],
+        [("authorization", "Token")],
+        [("authorization", "Token nonsense")],
+        [("authorization", "Bearer nonsense")],
+        [("authorization", "Token a b")],
+    ],
+)
+def test_without_a_token_nothing(seen: SeenStub, metadata: Metadata) -> None:
+    assert refused(seen.Filter, FilterRequest(ids=[1]), metadata=metadata).code() == CODE.UNAUTHENTICATED
+
+
+def test_a_token_that_ended_and_one_too_many(seen: SeenStub, ann: User) -> None:
+    who = token(ann)
+    assert refused(seen.Filter, FilterRequest(ids=[1]), metadata=who + who).code() == CODE.UNAUTHENTICATED
+    ann.is_active = False
+    ann.save()
+    refusal = refused(seen.Filter, FilterRequest(ids=[1]), metadata=who)
+    assert (refusal.code(), refusal.details()) == (CODE.UNAUTHENTICATED, "Invalid token.")
+
+
+def test_another_user_is_not_for_everybody(seen: SeenStub, ann: User, plays: redis.Redis) -> None:
+    for call, request in (
+        (seen.Filter, FilterRequest),
+        (seen.RecordPlays, RecordPlaysRequest),
+        (seen.RecordIssued, RecordIssuedRequest),
+    ):
+        refusal = refused(call, request(user_id=ann.pk + 1, ids=[1]), metadata=token(ann))
+        assert refusal.code() == CODE.PERMISSION_DENIED
+    assert not kept(plays)
+
+
+@pytest.mark.parametrize("request_type", [FilterRequest, RecordPlaysRequest, RecordIssuedRequest])
+@pytest.mark.parametrize("ids", [[], [0], [1, 2**53 + 1], [2**64 - 1], "too many", "far too many"])
+def test_ids_out_of_range(seen: SeenStub, service: User, request_type: Any, ids: Any, plays: redis.Redis) -> None:
+    most = rpc.ASKED if request_type is FilterRequest else rpc.REPORTED
+    if isinstance(ids, str):
+        ids = range(1, most + 2) if ids == "too many" else range(1, 100_001)
+    call = getattr(seen, request_type.__name__.removesuffix("Request"))
+    assert refused(call, request_type(ids=ids), metadata=token(service)).code() == CODE.INVALID_ARGUMENT
+    request = request_type(ids=[1], user_id=2**53 + 1)
+    assert refused(call, request, metadata=token(service)).code() == CODE.INVALID_ARGUMENT
+    assert not kept(plays)
+
+
+def test_over_the_rate(seen: SeenStub, ann: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(settings.RATES, "played", "2/hour")
+    who = token(ann)
+    seen.RecordPlays(RecordPlaysRequest(ids=[1]), metadata=who)
+    ids_left(seen, who, 1)
+    refusal = refused(seen.Filter, FilterRequest(ids=[1]), metadata=who)
+    assert refusal.code() == CODE.RESOURCE_EXHAUSTED
+    assert 0 < int(dict(refusal.trailing_metadata())["retry-after"]) <= 3600
+    assert ids_left(seen, token(UserFactory.create()), 1) == [1]
+
+
+def test_what_nobody_expected_tells_nothing(
+    seen: SeenStub, ann: User, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(*args: object, **options: object) -> None:
+        raise LookupError("a secret")
+
+    monkeypatch.setattr(rpc, "unseen_ids", fail)
+    refusal = refused(seen.Filter, FilterRequest(ids=[1]), metadata=token(ann))
+    assert (refusal.code(), refusal.details()) == (CODE.INTERNAL, "The server failed.")
+    assert "a secret" in caplog.text
+
+
+# --- Outages and deadlines -------------------------------------------------------------------------------
+@pytest.mark.parametrize("trouble", [dead, frozen])
+def test_without_the_server_of_the_plays(seen: SeenStub, ann: User, plays_server: Valkey, trouble: Any) -> None:
+    who = token(ann)
+    with trouble(plays_server):
+        for call, request in (
+            (seen.Filter, FilterRequest(ids=[1])),
+            (seen.RecordPlays, RecordPlaysRequest(ids=[1])),
+            (seen.RecordIssued, RecordIssuedRequest(ids=[1])),
+        ):
+            refusal = refused(call, request, metadata=who)
+            assert refusal.code() == CODE.UNAVAILABLE
+            assert dict(refusal.trailing_metadata())["retry-after"] == "2"
+    played.client().flushdb()
+    assert ids_left(seen, who, 1) == [1]
+
+
+def test_without_the_store(seen: SeenStub, ann: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store, "_store", RedisStore("redis://127.0.0.1:1/0"))
+    who = token(ann)
+    assert refused(seen.Filter, FilterRequest(ids=[1]), metadata=who).code() == CODE.UNAVAILABLE
+    seen.RecordPlays(RecordPlaysRequest(ids=[1]), metadata=who)
+
+
+def test_what_cannot_be_finished_is_not_begun(
+    start: Callable[..., Server],
+    connect: Callable[[int], grpc.Channel],
+    ann: User,
+    plays: redis.Redis,
+    plays_server: Valkey,
+) -> None:
+    """One thread, which a frozen server holds: the calls behind it are over before it comes to them."""
+    seen = SeenStub(connect(start(threads=1).port))
+    who = token(ann)
+    with frozen(plays_server):
+        held = seen.Filter.future(FilterRequest(ids=[1]), metadata=who, timeout=10)
+        time.sleep(0.2)
+        began = time.monotonic()
+        late = refused(seen.RecordPlays, RecordPlaysRequest(ids=[7]), metadata=who, timeout=0.3)
+        assert late.code() == CODE.DEADLINE_EXCEEDED
+        assert time.monotonic() - began < 1.5
+    assert held.exception() is None or held.code() == CODE.UNAVAILABLE
+    assert ids_left(seen, who, 7) == [7], "nobody was told that it was recorded"
+    assert not kept(plays)
+
+
+def test_too_little_time(seen: SeenStub, ann: User, plays: redis.Redis, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rpc, "LEAST_SECONDS", 60)
+    refusal = refused(seen.RecordPlays, RecordPlaysRequest(ids=[7]), metadata=token(ann), timeout=10)
+    assert (refusal.code(), refusal.details()) == (CODE.DEADLINE_EXCEEDED, "Too little time is left to begin.")
+    assert not kept(plays)
+    seen.RecordPlays(RecordPlaysRequest(ids=[7]), metadata=token(ann), timeout=None)
+    assert kept(plays)
+
+
+# --- Health and reflection -------------------------------------------------------------------------------
+def health_of(channel: grpc.Channel, service: str = SERVICE) -> int:
+    stub = health_pb2_grpc.HealthStub(channel)
+    status: int = stub.Check(health_pb2.HealthCheckRequest(service=service), timeout=10).status
+    return status
+
+
+def test_health_goes_down_and_up_with_redis(channel: grpc.Channel, plays_server: Valkey) -> None:
+    assert health_of(channel) == health_of(channel, "") == SERVING
+    watched = health_pb2_grpc.HealthStub(channel).Watch(health_pb2.HealthCheckRequest(service=SERVICE))
+    assert next(watched).status == SERVING
+    with frozen(plays_server):
+        assert next(watched).status == NOT_SERVING
+        assert health_of(channel) == health_of(channel, "") == NOT_SERVING
+    assert next(watched).status == SERVING
+    assert health_of(channel) == SERVING
+    watched.cancel()
+
+
+def test_health_goes_down_and_up_with_the_store(channel: grpc.Channel, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as broken:
+        broken.setattr(store, "_store", RedisStore("redis://127.0.0.1:1/0"))
+        assert wait_for(lambda: health_of(channel) == NOT_SERVING, 5)
+    assert wait_for(lambda: health_of(channel) == SERVING, 5)
+
+
+def test_health_knows_no_other_service(channel: grpc.Channel) -> None:
+    stub = health_pb2_grpc.HealthStub(channel)
+    assert refused(stub.Check, health_pb2.HealthCheckRequest(service="other")).code() == CODE.NOT_FOUND
+
+
+def test_reflection_lists_and_describes_the_service(channel: grpc.Channel) -> None:
+    stub = reflection_pb2_grpc.ServerReflectionStub(channel)
+    questions = [
+        reflection_pb2.ServerReflectionRequest(list_services=""),
+        reflection_pb2.ServerReflectionRequest(file_containing_symbol=SERVICE),
+    ]
+    services, file = stub.ServerReflectionInfo(iter(questions), timeout=10)
+    assert {each.name for each in services.list_services_response.service} == {
+        SERVICE,
+        "grpc.health.v1.Health",
+        "grpc.reflection.v1alpha.ServerReflection",
+    }
+    described = descriptor_pb2.FileDescriptorProto.FromString(file.file_descriptor_response.file_descriptor_proto[0])
+    assert described.package == "feedsite.seen.v1"
+    assert [method.name for method in described.service[0].method] == ["Filter", "RecordPlays", "RecordIssued"]
+
+
+# --- The process -----------------------------------------------------------------------------------------
+class Process:
+    """`manage.py played_grpc` as `up` starts it."""
+
+    def __init__(self, folder: Path, **environ: str) -> None:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self.port: int = probe.getsockname()[1]
+        self.log = folder / "grpc.log"
+        own = {
+            "DJANGO_SETTINGS_MODULE": "feedsite.settings",
+            "FEEDSITE_DATABASE_URL": database_url(),
+            "FEEDSITE_SECRET_KEY": settings.SECRET_KEY,
+            "FEEDSITE_PLAYED_URL": settings.PLAYED_URL,
+            "FEEDSITE_DATA_DIR": str(folder),
+            "FEEDSITE_GRPC_PORT": str(self.port),
+        }
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "django", "played_grpc"],
+                cwd=ROOT,
+                env=os.environ | own | environ,
+                stdout=log,
+                stderr=log,
+                preexec_fn=die_with_parent(signal.SIGKILL),  # also where the tests are killed
+            )
+
+
+@pytest.fixture
+def process(tmp_path: Path) -> Iterator[Process]:
+    process = Process(tmp_path)
+    yield process
+    process.process.kill()
+    process.process.wait()
+
+
+def test_a_process_of_its_own_ends_when_the_last_call_is_answered(
+    process: Process, connect: Callable[[int], grpc.Channel], ann: User, plays_server: Valkey, plays: redis.Redis
+) -> None:
+    channel = connect(process.port)
+    grpc.channel_ready_future(channel).result(30)
+    assert health_of(channel) == SERVING
+    seen, who = SeenStub(channel), token(ann)
+    seen.RecordPlays(RecordPlaysRequest(ids=[1]), metadata=who)
+    assert ids_left(seen, who, 1, 2) == [2]
+
+    with frozen(plays_server):
+        running = seen.RecordPlays.future(RecordPlaysRequest(ids=[2]), metadata=who, timeout=10)
+        time.sleep(0.5)
+        process.process.terminate()
+        time.sleep(0.5)
+        assert process.process.poll() is None, process.log.read_text()
+        with socket.socket() as other:
+            assert other.connect_ex(("127.0.0.1", process.port)) != 0, "it takes no new calls"
+    running.result()
+    assert process.process.wait(5) == 0, process.log.read_text()
+    assert unseen(ann.pk, [1, 2, 3], now=timezone.now()) == [3]
+    assert "Traceback" not in process.log.read_text()
+
+
+def test_two_processes_share_a_port_and_a_store(
+    process: Process, connect: Callable[[int], grpc.Channel], tmp_path: Path, ann: User
+) -> None:
+    grpc.channel_ready_future(connect(process.port)).result(30)
+    other = Process(tmp_path, FEEDSITE_GRPC_PORT=str(process.port))
+    try:
+        assert wait_for(lambda: (tmp_path / "grpc.log").read_text().count("store ok") == 2, 30)
+        who = token(ann)
+        for number in range(1, 9):
+            stub = SeenStub(connect(process.port))
+            stub.RecordPlays(RecordPlaysRequest(ids=[number]), metadata=who, timeout=10)
+            assert ids_left(stub, who, *range(1, 10)) == list(range(number + 1, 10))
+    finally:
+        other.process.terminate()
+        assert other.process.wait(10) == 0
+
+
+@pytest.mark.parametrize("port", ["", "0"])
+def test_no_port_no_server(tmp_path: Path, port: str) -> None:
+    process = Process(tmp_path, FEEDSITE_GRPC_PORT=port)
+    assert process.process.wait(30) == 1
+    assert "Set FEEDSITE_GRPC_PORT" in process.log.read_text()
+
+
+def test_the_committed_code_is_what_the_proto_says(tmp_path: Path) -> None:
+    protoc = pytest.importorskip("grpc_tools.protoc")
+    out = [f"--{kind}_out={tmp_path}" for kind in ("python", "pyi", "grpc_python")]
+    assert (
+        protoc.main(["protoc", f"--proto_path=seen/generated={ROOT / 'seen'}", *out, "seen/generated/seen.proto"]) == 0
+    )
+    made = sorted((tmp_path / "seen/generated").iterdir())
+    assert [path.name for path in made] == ["seen_pb2.py", "seen_pb2.pyi", "seen_pb2_grpc.py"]
+    for path in made:
+        assert path.read_text() == (ROOT / "seen/generated" / path.name).read_text(), f"{path.name}: README.md says how"
