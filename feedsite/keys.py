@@ -19,6 +19,7 @@
 | `played:filter:{month}:{uid}` | STRING | seen/filters.py | the sixth month after | **plays are lost** |
 | `played:filter:{shelf}:{uid}` | STRING | shelf 0 to 2: seen/old.py | during a migration | **old plays are lost** |
 | `played:months` | HASH | `{month}:filters`, `{month}:size` -> number | | counted anew from then on |
+| `live:lineup:{uid}` | ZSET | session -> start in ms, minus where planned; and `version` | 100; 30 days | rebuilt from SQL |
 | `events` | STREAM | `event` -> JSON (feedsite/events.py) | about 10,000 entries | open pages are told to ask |
 | `rate:{scope}:{who}` | STRING | calls in the slot that the first of them began | one slot | the slot starts anew |
 
@@ -106,6 +107,11 @@ def played_filter(user_id: int, month: int) -> str:
 def played_months() -> str:
     """How many filters and bytes such a server keeps of each month."""
     return "played:months"
+
+
+def lineup(user_id: int) -> str:
+    """What a host has live or upcoming (live/lineup.py)."""
+    return f"live:lineup:{user_id}"
 
 
 def events() -> str:

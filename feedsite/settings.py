@@ -164,6 +164,7 @@ CELERY_BEAT_SCHEDULE = {
         ("check impressions", "seen.check_impressions", 300.0),
         ("record impressions", "discover.record_impressions", 2.0),
         ("forget issued pages", "discover.forget_issued_pages", 3600.0),
+        ("sweep live sessions", "live.sweep", 5.0),
     )
 }
 
@@ -306,6 +307,12 @@ GRPC_HOST = env("FEEDSITE_GRPC_HOST", default="127.0.0.1")
 GRPC_PORT = env.int("FEEDSITE_GRPC_PORT") if env("FEEDSITE_GRPC_PORT", default="") else None
 # Calls that it works on at a time; each has a connection to PostgreSQL.
 GRPC_THREADS = env.int("FEEDSITE_GRPC_THREADS", default=4)
+
+# --- Live sessions ---------------------------------------------------------------------------------------
+# A planned session that nobody starts is missed so long after its time.
+LIVE_GRACE = timedelta(minutes=env.float("FEEDSITE_LIVE_GRACE_MINUTES", default=120))
+# Sessions that one host may have live or upcoming.
+LIVE_SCHEDULED = env.int("FEEDSITE_LIVE_SCHEDULED", default=100)
 
 # --- Where the reader was --------------------------------------------------------------------------------
 # How long a reader is away before the home offers to go on where they left off.

@@ -1,0 +1,299 @@
+"""The verbs that change sessions. Each is one transaction, and holds the lock on the host's row all the while.
+
+So the sessions of one host change one after the other, and what is read under the lock is what is changed. A
+transition that does not start from the session's state, or that was made already, raises WrongStateError with the state
+that holds; nothing is changed then. Times are kept to the millisecond, as lineups keep them.
+
+Every change of what a lineup holds gives the host a new version (models.Host); `live.apply` brings it to Redis after
+the commit, and the sweeper looks for what was lost on the way.
+"""
+
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Any
+from urllib.parse import urlsplit
+
+from django.conf import settings
+from django.core.exceptions import ValidationError
+from django.db import connection, transaction
+from django.utils.translation import gettext as _
+
+from accounts.models import User
+from feedsite.celery import enqueue
+from feedsite.connections import fetch
+from live.models import LiveSession, State
+from live.signals import replay_made, session_changed
+
+LATE = timedelta(minutes=5)
+"""How long ago a session that is planned now may begin: forms are filled in slowly."""
+AHEAD = timedelta(days=366)
+LONGEST_MINUTES = 24 * 60
+
+SCHEDULED = (State.UPCOMING, State.LIVE)
+OPEN_TO_EDIT = (State.UPCOMING, State.LIVE, State.REPLAY)
+PLAN = frozenset({"starts_at", "automatic", "minutes"})
+"""What is settled once a session has started."""
+
+HOST = "INSERT INTO live_host (user_id, applied, scheduled) VALUES (%s, 0, 0) ON CONFLICT DO NOTHING"
+LOCK = "SELECT user_id FROM live_host WHERE user_id = %s FOR NO KEY UPDATE"
+NEXT_ID = "SELECT feedsite_next_id()"
+RESCHEDULE = """
+    UPDATE live_host SET version = greatest(version + 1, feedsite_next_id()), scheduled = (
+        SELECT count(*) FROM live_livesession
+        WHERE host_id = %(host)s AND state IN ('upcoming', 'live') AND hidden_at IS NULL)
+    WHERE user_id = %(host)s RETURNING version
+"""
+
+
+class WrongStateError(Exception):
+    """The session's state does not allow that; `state` is the one it is in."""
+
+    def __init__(self, state: str) -> None:
+        super().__init__(state)
+        self.state = State(state)
+
+
+class TooManyError(Exception):
+    """The host has as many sessions planned as one may (settings.LIVE_SCHEDULED)."""
+
+
+# --- Planning --------------------------------------------------------------------------------------------
+@transaction.atomic
+def create(
+    *,
+    host: User,
+    title: str,
+    starts_at: datetime,
+    now: datetime,
+    url: str = "",
+    cover_url: str = "",
+    automatic: bool = False,
+    minutes: int = 60,
+) -> LiveSession:
+    """Plan a session. Raises ValidationError by field, and TooManyError."""
+    session = LiveSession(
+        host=host,
+        title=title,
+        url=url,
+        cover_url=cover_url,
+        starts_at=_milliseconds(starts_at),
+        automatic=automatic,
+        minutes=minutes,
+        modified_at=now,
+    )
+    _check(session, {"title", "url", "cover_url", *PLAN}, now)
+    _lock(host.pk, is_new=True)
+    if LiveSession.objects.filter(host=host, state__in=SCHEDULED).count() >= settings.LIVE_SCHEDULED:
+        raise TooManyError
+    session.save(force_insert=True)
+    _tell(session, before=None, was_hidden=False, moves=True)
+    return session
+
+
+@transaction.atomic
+def edit(*, session: LiveSession, now: datetime, **changes: Any) -> LiveSession:
+    """Change title, url, cover_url; while it is upcoming also starts_at, automatic, minutes. What equals what there is
+    changes nothing. Raises ValidationError by field, and WrongStateError.
+    """
+    session = _held(session)
+    if session.state not in OPEN_TO_EDIT:
+        raise WrongStateError(session.state)
+    if "starts_at" in changes:
+        changes["starts_at"] = _milliseconds(changes["starts_at"])
+    changed = {name for name, value in changes.items() if getattr(session, name) != value}
+    if not changed:
+        return session
+    if changed & PLAN and session.state != State.UPCOMING:
+        raise WrongStateError(session.state)
+    for name in changed:
+        setattr(session, name, changes[name])
+    _check(session, changed, now)
+    _save(session, now, *changed)
+    hidden = session.hidden_at is not None
+    _tell(session, before=session.state, was_hidden=hidden, moves="starts_at" in changed and not hidden)
+    return session
+
+
+# --- Transitions -----------------------------------------------------------------------------------------
+@transaction.atomic
+def start(*, session: LiveSession, now: datetime) -> LiveSession:
+    """Upcoming becomes live, at the host's word and not before it, whatever was planned. Raises WrongStateError."""
+    session = _held(session)
+    _needs(session, State.UPCOMING)
+    session.started_at = _milliseconds(now)
+    return _transition(session, State.LIVE, now, "started_at")
+
+
+@transaction.atomic
+def end(*, session: LiveSession, now: datetime) -> LiveSession:
+    """Live becomes a replay, and gets its position among the replays. Raises WrongStateError."""
+    session = _held(session)
+    _needs(session, State.LIVE)
+    assert session.started_at is not None  # noqa: S101 (a constraint of the table)
+    session.ended_at = max(_milliseconds(now), session.started_at)
+    session.position = fetch(NEXT_ID)[0][0]
+    session = _transition(session, State.REPLAY, now, "ended_at", "position")
+    if session.hidden_at is None:
+        replay_made.send(sender=LiveSession, session=session, again=False)
+    return session
+
+
+@transaction.atomic
+def cancel(*, session: LiveSession, now: datetime) -> LiveSession:
+    """Upcoming becomes cancelled, for good. Raises WrongStateError."""
+    session = _held(session)
+    _needs(session, State.UPCOMING)
+    return _transition(session, State.CANCELLED, now)
+
+
+@transaction.atomic
+def miss(*, session: LiveSession, now: datetime) -> LiveSession:
+    """Upcoming becomes missed once nobody started it for settings.LIVE_GRACE. Raises WrongStateError, also where it was
+    put off in the meantime.
+    """
+    session = _held(session)
+    _needs(session, State.UPCOMING)
+    if session.starts_at + settings.LIVE_GRACE > now:
+        raise WrongStateError(session.state)
+    return _transition(session, State.MISSED, now)
+
+
+def force_end(*, session: LiveSession, now: datetime) -> bool:
+    """Put an end to it, as an admin does: what is live becomes a replay, what is upcoming is cancelled. True if that
+    changed anything.
+    """
+    for verb in (end, cancel):
+        try:
+            verb(session=session, now=now)
+        except WrongStateError:
+            continue
+        return True
+    return False
+
+
+# --- Who sees it -----------------------------------------------------------------------------------------
+@transaction.atomic
+def hide(*, session: LiveSession, now: datetime) -> bool:
+    """Show a session to nobody but its host, whatever becomes of it; True if it was shown."""
+    session = _held(session)
+    if session.hidden_at is not None:
+        return False
+    session.hidden_at = now
+    _save(session, now, "hidden_at")
+    _tell(session, before=session.state, was_hidden=False, moves=session.state in SCHEDULED)
+    return True
+
+
+@transaction.atomic
+def show_again(*, session: LiveSession, now: datetime) -> bool:
+    """Show a hidden session again; True if it was hidden."""
+    session = _held(session)
+    if session.hidden_at is None:
+        return False
+    session.hidden_at = None
+    _save(session, now, "hidden_at")
+    _tell(session, before=session.state, was_hidden=True, moves=session.state in SCHEDULED)
+    if session.state == State.REPLAY:
+        replay_made.send(sender=LiveSession, session=session, again=True)
+    return True
+
+
+# --- Reminders -------------------------------------------------------------------------------------------
+# The lock makes it wait for a start that is under way, and a start for it: whoever is written down is told.
+REMIND = """
+    WITH upcoming AS (SELECT id FROM live_livesession WHERE id = %(session)s AND state = 'upcoming' FOR SHARE),
+    new AS (
+        INSERT INTO live_reminder (session_id, user_id) SELECT id, %(user)s FROM upcoming
+        ON CONFLICT DO NOTHING RETURNING 1)
+    SELECT EXISTS (SELECT FROM new) FROM upcoming
+"""
+FORGET_REMINDER = "DELETE FROM live_reminder WHERE session_id = %(session)s AND user_id = %(user)s RETURNING 1"
+
+
+@transaction.atomic
+def remind(*, user: User, session: LiveSession) -> bool:
+    """Tell `user` when an upcoming session starts; True if that is new. Raises WrongStateError."""
+    rows = fetch(REMIND, {"session": session.pk, "user": user.pk})
+    if not rows:
+        session.refresh_from_db(fields=["state"])
+        raise WrongStateError(session.state)
+    return bool(rows[0][0])
+
+
+def forget_reminder(*, user: User, session: LiveSession) -> bool:
+    """Do not tell them; True if they would have been told."""
+    return bool(fetch(FORGET_REMINDER, {"session": session.pk, "user": user.pk}))
+
+
+# --- What the verbs share --------------------------------------------------------------------------------
+def _lock(host_id: int, *, is_new: bool = False) -> None:
+    with connection.cursor() as cursor:
+        if is_new:
+            cursor.execute(HOST, [host_id])
+        cursor.execute(LOCK, [host_id])
+
+
+def _held(session: LiveSession) -> LiveSession:
+    """The session as it is now, which nobody else changes before this transaction ends."""
+    _lock(session.host_id)
+    return LiveSession.objects.select_related("host").get(pk=session.pk)
+
+
+def _needs(session: LiveSession, state: State) -> None:
+    if session.state != state:
+        raise WrongStateError(session.state)
+
+
+def _transition(session: LiveSession, state: State, now: datetime, *fields: str) -> LiveSession:
+    before, session.state = session.state, state
+    _save(session, now, "state", *fields)
+    hidden = session.hidden_at is not None
+    _tell(session, before=before, was_hidden=hidden, moves=not hidden)
+    return session
+
+
+def _save(session: LiveSession, now: datetime, *fields: str) -> None:
+    session.version += 1
+    session.modified_at = now
+    session.save(update_fields=["version", "modified_at", *fields])
+
+
+def _tell(session: LiveSession, *, before: str | None, was_hidden: bool, moves: bool) -> None:
+    """What follows from every change. `moves`: the host's lineup holds something else from now on."""
+    if moves:
+        fetch(RESCHEDULE, {"host": session.host_id})
+        transaction.on_commit(partial(enqueue, "live.apply", session.host_id))
+    session_changed.send(
+        sender=LiveSession, session=session, before=State(before) if before else None, was_hidden=was_hidden
+    )
+
+
+def _milliseconds(moment: datetime) -> datetime:
+    return moment.replace(microsecond=moment.microsecond // 1000 * 1000)
+
+
+def _check(session: LiveSession, changed: set[str], now: datetime) -> None:
+    """Raise ValidationError for what is changed and must not be so. What was right once stays so as time goes by."""
+    errors: dict[str, str] = {}
+    if "title" in changed and not session.title.strip():
+        errors["title"] = _("Give it a title.")
+    for name in ("url", "cover_url"):
+        if name in changed and not _is_https(getattr(session, name)):
+            errors[name] = _("An address that begins with https://.")
+    if "starts_at" in changed and not now - LATE <= session.starts_at <= now + AHEAD:
+        errors["starts_at"] = _("A time from now on, within a year.")
+    if "minutes" in changed and not 1 <= session.minutes <= LONGEST_MINUTES:
+        errors["minutes"] = _("From 1 minute to 24 hours.")
+    if errors:
+        raise ValidationError(errors)
+    session.clean_fields(exclude=[field.name for field in LiveSession._meta.fields if field.name not in changed])
+
+
+def _is_https(address: str) -> bool:
+    if not address:
+        return True
+    try:
+        parts = urlsplit(address)
+    except ValueError:
+        return False
+    return parts.scheme == "https" and bool(parts.hostname)

@@ -1,0 +1,152 @@
+"""The lineup of a host in Redis: what of theirs is live or upcoming, as of a version.
+
+Members of the ZSET:
+
+| member | score | what |
+|---|---|---|
+| a session's id, live | ms since 1970 of its start | an entry |
+| a session's id, upcoming | minus the ms since 1970 of its planned start | an entry |
+| `version` | minus the host's version | the state of PostgreSQL that the lineup holds |
+
+A version is an id (feedsite.ids), above 2^50 in magnitude for any time after 2009; a time in ms stays below 2^42 until
+2109. So the score of `version` is below every entry's, and read from the top a lineup is live newest start first,
+then upcoming soonest first, as the seed has it. (Redis breaks ties by the member's text; readers sort by id.)
+
+A lineup is written whole, by one script that refuses what is not newer than what is there. So writing it late, twice
+or out of order changes nothing, and a lost one is rebuilt by the same step. Who reads it compares its version with the
+host's in PostgreSQL (models.Host): another one is not used, and `live.apply` is sent for. So Redis may be flushed,
+restored from yesterday or behind by any number of changes, and nobody sees it.
+"""
+
+import logging
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+from feedsite import ids, keys
+from feedsite.celery import enqueue
+from feedsite.connections import Command, FeedsUnavailableError, feeds_errors, feeds_for_tasks, fetch, pipelined, script
+
+logger = logging.getLogger(__name__)
+
+TTL = int(timedelta(days=30).total_seconds())
+UNAPPLIED = timedelta(seconds=5)
+"""How long the queue may take before the sweeper sends again."""
+SWEEP_LENGTH = 1000
+VERSION = "version"
+
+SCORE = """
+    (CASE s.state WHEN 'live' THEN extract(epoch FROM s.started_at) ELSE -extract(epoch FROM s.starts_at) END
+        * 1000)::bigint
+"""
+"""The score of a session `s` that is live or upcoming."""
+SCHEDULED = "s.state IN ('upcoming', 'live') AND s.hidden_at IS NULL"
+"""Whether a session `s` belongs into its host's lineup."""
+CURRENT = f"""
+    SELECT h.version, s.id, {SCORE} FROM live_host h
+    LEFT JOIN live_livesession s ON s.host_id = h.user_id AND {SCHEDULED}
+    WHERE h.user_id = %(host)s
+"""  # noqa: S608 (constants)
+APPLIED = """
+    UPDATE live_host SET applied = version
+    WHERE user_id = %(host)s AND version = %(version)s AND applied <> version RETURNING user_id
+"""
+BEHIND = """
+    SELECT user_id FROM live_host WHERE applied <> version AND version < %(before)s ORDER BY version LIMIT %(count)s
+"""
+# KEYS[1]; ARGV: version, seconds to live, then score and member by turns. Replies the version that it holds now.
+PUT = script(
+    """
+    local stored = redis.call('ZSCORE', KEYS[1], 'version')
+    if stored and -tonumber(stored) >= tonumber(ARGV[1]) then return string.format('%.0f', -tonumber(stored)) end
+    redis.call('DEL', KEYS[1])
+    redis.call('ZADD', KEYS[1], -tonumber(ARGV[1]), 'version', unpack(ARGV, 3))
+    redis.call('EXPIRE', KEYS[1], ARGV[2])
+    return ARGV[1]
+    """
+)
+
+
+class Scheduled(NamedTuple):
+    """An entry of a lineup."""
+
+    session_id: int
+    score: int
+
+    @property
+    def is_live(self) -> bool:
+        return self.score > 0
+
+
+class Lineup:
+    """The lineup of one host. Methods named after a command return it for `connections.pipelined`."""
+
+    __slots__ = ("key",)
+
+    def __init__(self, host_id: int) -> None:
+        self.key = keys.lineup(host_id)
+
+    def reading(self) -> Command:
+        """Read all of it; `read` understands the reply."""
+        return ("ZRANGE", self.key, 0, -1, "WITHSCORES")
+
+    @staticmethod
+    def read(reply: Sequence[bytes]) -> tuple[int, list[Scheduled]]:
+        """The version that it holds (0: there is no lineup), and its entries in the order of scores, lowest first."""
+        if len(reply) < 2 or reply[0] != b"version":
+            return 0, []
+        entries = [
+            Scheduled(int(member), int(float(score))) for member, score in zip(reply[2::2], reply[3::2], strict=True)
+        ]
+        return -int(float(reply[1])), entries
+
+    def put(self, version: int, entries: Sequence[Scheduled]) -> Command:
+        """Write all of it, unless it is of this version or a newer one; replies the version that it holds then."""
+        pairs = [part for entry in entries for part in (entry.score, entry.session_id)]
+        return ("EVALSHA", PUT, 1, self.key, version, TTL, *pairs)
+
+    def drop(self) -> Command:
+        """Lose it. Always safe: readers take PostgreSQL."""
+        return ("UNLINK", self.key)
+
+
+def apply(host_id: int) -> bool:
+    """Bring a host's lineup to what is committed now; False if Redis does not answer (the sweeper comes again)."""
+    version, entries = _current(host_id)
+    if not version:
+        return True
+    lineup = Lineup(host_id)
+    try:
+        with feeds_errors():
+            if _put(lineup, version, entries) > version:
+                # Whoever wrote that had read it from PostgreSQL, which therefore knows it by now; unless it was
+                # restored to an older state, and the lineup is of a time that never was.
+                version, entries = _current(host_id)
+                if _put(lineup, version, entries) > version:
+                    pipelined(feeds_for_tasks(), [lineup.drop(), lineup.put(version, entries)])
+    except FeedsUnavailableError as error:
+        logger.warning("the lineup of host %s waits: %s", host_id, error)
+        return False
+    fetch(APPLIED, {"host": host_id, "version": version})
+    return True
+
+
+def _current(host_id: int) -> tuple[int, list[Scheduled]]:
+    rows = fetch(CURRENT, {"host": host_id})
+    if not rows:
+        return 0, []
+    return rows[0][0], [Scheduled(session_id, score) for _, session_id, score in rows if session_id is not None]
+
+
+def _put(lineup: Lineup, version: int, entries: Sequence[Scheduled]) -> int:
+    return int(pipelined(feeds_for_tasks(), [lineup.put(version, entries)])[0])
+
+
+def sweep(*, now: datetime) -> int:
+    """Send again for the lineups that the queue left behind; how many."""
+    params = {"before": ids.compose(now - UNAPPLIED, 0), "count": SWEEP_LENGTH}
+    behind = [row[0] for row in fetch(BEHIND, params)]
+    for host_id in behind:
+        if not enqueue("live.apply", host_id):
+            break
+    return len(behind)

@@ -1,0 +1,109 @@
+"""The lineup of a host in Redis: written whole, by version, whatever the order of events."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+import redis
+
+from feedsite import keys
+from feedsite.connections import pipelined
+from live import actions, lineup
+from live.lineup import Lineup, Scheduled
+from live.models import Host
+from tests.factories import UserFactory
+
+pytestmark = pytest.mark.django_db
+
+NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
+MS = int(NOW.timestamp() * 1000)
+HOUR = 3_600_000
+
+
+def held(feeds: redis.Redis, host_id: int) -> tuple[int, list[Scheduled]]:
+    return Lineup.read(pipelined(feeds, [Lineup(host_id).reading()])[0])
+
+
+def test_holds_what_is_live_or_upcoming_in_the_order_of_the_feed(feeds: redis.Redis) -> None:
+    host = UserFactory()
+    later, soon, first, second, over, hidden = (
+        actions.create(host=host, title="t", starts_at=NOW + timedelta(hours=hours), now=NOW)
+        for hours in (9, 2, 3, 4, 5, 6)
+    )
+    actions.start(session=first, now=NOW)
+    actions.start(session=second, now=NOW + timedelta(hours=1))
+    actions.start(session=over, now=NOW)
+    actions.end(session=over, now=NOW + timedelta(hours=1))
+    actions.hide(session=hidden, now=NOW)
+
+    assert lineup.apply(host.pk)
+
+    row = Host.objects.get(pk=host.pk)
+    version, entries = held(feeds, host.pk)
+    assert version == row.version == row.applied
+    assert row.scheduled == 4
+    assert entries[::-1] == [
+        Scheduled(second.pk, MS + HOUR),
+        Scheduled(first.pk, MS),
+        Scheduled(soon.pk, -MS - 2 * HOUR),
+        Scheduled(later.pk, -MS - 9 * HOUR),
+    ]
+    assert [entry.is_live for entry in entries[::-1]] == [True, True, False, False]
+
+
+def test_what_is_written_late_changes_nothing(feeds: redis.Redis) -> None:
+    host = UserFactory()
+    session = actions.create(host=host, title="t", starts_at=NOW, now=NOW)
+    lineup.apply(host.pk)
+    old, upcoming = held(feeds, host.pk)
+    session = actions.start(session=session, now=NOW)
+    actions.end(session=session, now=NOW)
+    lineup.apply(host.pk)
+    newest, nothing = held(feeds, host.pk)
+    assert newest > old
+    assert nothing == []
+
+    late = Lineup(host.pk).put(old, upcoming)
+    assert pipelined(feeds, [late, late]) == [str(newest).encode()] * 2
+
+    assert held(feeds, host.pk) == (newest, [])
+
+
+def test_a_lost_lineup_is_read_as_none_and_rebuilt_by_the_same_step(feeds: redis.Redis) -> None:
+    host = UserFactory()
+    actions.create(host=host, title="t", starts_at=NOW, now=NOW)
+    lineup.apply(host.pk)
+    before = held(feeds, host.pk)
+    feeds.flushall()
+    assert held(feeds, host.pk) == (0, [])
+    lineup.apply(host.pk)
+    assert held(feeds, host.pk) == before
+
+
+def test_a_restored_database_takes_the_lineup_back(feeds: redis.Redis) -> None:
+    """Redis knows a version that PostgreSQL has lost."""
+    host = UserFactory()
+    session = actions.create(host=host, title="t", starts_at=NOW, now=NOW)
+    version = Host.objects.get(pk=host.pk).version
+    pipelined(feeds, [Lineup(host.pk).put(version + 1000, [])])
+    lineup.apply(host.pk)
+    assert held(feeds, host.pk) == (version, [Scheduled(session.pk, -MS)])
+
+
+def test_the_version_is_below_every_entry(feeds: redis.Redis) -> None:
+    host = UserFactory()
+    actions.create(host=host, title="t", starts_at=NOW, now=NOW)
+    lineup.apply(host.pk)
+    ends = feeds.zrange(keys.lineup(host.pk), 0, -1)
+    assert ends[0] == b"version"
+    assert -Host.objects.get(pk=host.pk).version < -(2**50)
+    assert datetime(2100, 1, 1, tzinfo=UTC).timestamp() * 1000 < 2**42
+
+
+def test_the_sweeper_sends_for_what_is_behind() -> None:
+    host = UserFactory()
+    actions.create(host=host, title="t", starts_at=NOW, now=NOW)
+    now = datetime.now(UTC)
+    assert lineup.sweep(now=now) == 0, "the queue has a moment"
+    assert lineup.sweep(now=now + timedelta(minutes=1)) == 1
+    lineup.apply(host.pk)
+    assert lineup.sweep(now=now + timedelta(minutes=1)) == 0
