@@ -106,7 +106,7 @@ class Application:
                 return response
             if request.method == "HEAD":
                 return HttpResponse(headers={"Content-Type": "text/event-stream", "Cache-Control": "no-store"})
-            connection = await hub.open(response.grant, response.item, response.since)
+            connection = await hub.open(response.grant, response.listener, response.since)
         except TooManyError as error:
             return _too_many(error)
         except (*OUTAGES, TimeoutError) as error:

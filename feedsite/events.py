@@ -5,7 +5,7 @@ Every piece of news is one XADD. Who may hear of it is decided by whoever holds 
 """
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -41,6 +41,13 @@ class Withdrawn(msgspec.Struct, tag="withdrawn", frozen=True):
     visibility_before: str
 
 
+class SessionChanged(msgspec.Struct, tag="session", frozen=True):
+    """A live session was made, or is not what it was; `was_hidden`: until now only its host saw it."""
+
+    session: int
+    was_hidden: bool = False
+
+
 class Notified(msgspec.Struct, tag="notified", frozen=True):
     """A user has a notification; `payload` is what their pages are told."""
 
@@ -52,7 +59,7 @@ class Gap(msgspec.Struct, tag="gap", frozen=True):
     """News may have been lost just before this: the feeds server did not answer, or came back empty."""
 
 
-Event = Published | Edited | Withdrawn | Notified | Gap
+Event = Published | Edited | Withdrawn | SessionChanged | Notified | Gap
 ItemEvent = Published | Edited | Withdrawn
 
 _encode = msgspec.json.Encoder().encode
@@ -80,6 +87,20 @@ class Position(NamedTuple):
 
 Entry = tuple[Position, Event | None]
 """What the stream holds at a place; None for what another version of the program wrote."""
+
+
+class Listener(NamedTuple):
+    """Who is connected: a reader, and the item or the live session whose page they look at, or 0."""
+
+    reader: int
+    item: int = 0
+    session: int = 0
+
+
+SessionAudience = Callable[[Iterable[Listener], Sequence[tuple[int, SessionChanged]]], list[tuple[int, Listener, Any]]]
+"""Of events with a place each, who hears of which, and what they are told. It may raise Django's database errors."""
+session_audiences: list[SessionAudience] = []
+"""Filled by the room that knows who may see a session (live.stream), for the one that holds the connections."""
 
 
 def entry(event: Event) -> Command:

@@ -20,7 +20,7 @@ from accounts.grants import (
     issue_ticket,
     read_ticket,
 )
-from feedsite.events import Position
+from feedsite.events import Listener, Position
 from feedsite.openapi import PAGED
 from feedsite.rest import MAX_POSITION, ApiView, FeedResponse, OutageError, limit, position
 from items.profile import ItemPage
@@ -73,20 +73,27 @@ ITEM = OpenApiParameter(
     {"type": "integer", "minimum": 1, "maximum": MAX_POSITION},
     description="Also tell of this item and of the replies to it.",
 )
+SESSION = OpenApiParameter(
+    "session",
+    {"type": "integer", "minimum": 1, "maximum": MAX_POSITION},
+    description="Also tell of this live session.",
+)
 LAST_EVENT_ID = OpenApiParameter(
     "last_event_id", str, description="Go on after this event; the header is meant for browsers, and wins."
 )
 LAST_EVENT_ID_HEADER = OpenApiParameter("Last-Event-ID", str, OpenApiParameter.HEADER)
+WATCHED = ("item", "session")
+"""The parameters that name a page which is looked at, in the order of `Listener`."""
 TICKET = OpenApiParameter("ticket", str, description="As a redirect gave it.")
 
 
 class Admission(HttpResponse):
     """The stream process may open a connection. No other process sends it."""
 
-    def __init__(self, grant: Grant, item: int, since: Position | None, origin: str) -> None:
+    def __init__(self, grant: Grant, listener: Listener, since: Position | None, origin: str) -> None:
         super().__init__()
         self.grant = grant
-        self.item = item
+        self.listener = listener
         self.since = since
         self.origin = origin
 
@@ -98,29 +105,30 @@ class StreamView(ApiView):
 
     @extend_schema(
         operation_id="stream",
-        parameters=[ITEM, LAST_EVENT_ID, LAST_EVENT_ID_HEADER, TICKET],
+        parameters=[ITEM, SESSION, LAST_EVENT_ID, LAST_EVENT_ID_HEADER, TICKET],
         responses={
             (200, "text/event-stream"): OpenApiResponse(
                 {"type": "string"},
-                "Events `item`, `edit`, `delete` (data: the item's id), `notification`; `reset`: what happened up to "
-                "here has to be asked for. A comment line every 15 seconds.",
+                "Events `item`, `edit`, `delete` (data: the item's id), `live` (data: id, state and version of a live "
+                "session of a host whom the caller follows), `notification`; `reset`: what happened up to here has to be "
+                "asked for. A comment line every 15 seconds.",
             ),
             307: OpenApiResponse(None, "Where the stream is, with a ticket for it."),
         },
     )
     def get(self, request: Request) -> HttpResponse:
         """What happens in the caller's home timeline, as it happens."""
-        reader, item, since = signed_in(request), position(request, "item") or 0, last_event_id(request)
+        reader, since = signed_in(request), last_event_id(request)
+        listener = Listener(reader.pk, position(request, "item") or 0, position(request, "session") or 0)
         ticket = once(request, "ticket")
         if getattr(request._request, "keeps_lines_open", False):
             signed = read_ticket(ticket, max_age=None)
-            return Admission(grant_of(request, reader), item, since, signed.origin if signed else "")
+            return Admission(grant_of(request, reader), listener, since, signed.origin if signed else "")
         if not settings.STREAM_PORT or isinstance(request.auth, Ticket):
             raise OutageError
         host, _ = split_domain_port(request.get_host())
         query = {"ticket": issue_ticket(user=reader, origin=origin(request), digest=digest_of(request))}
-        if item:
-            query["item"] = str(item)
+        query |= {name: str(place) for name, place in zip(WATCHED, listener[1:], strict=True) if place}
         if since:
             query["last_event_id"] = str(since)
         place = f"{request.scheme}://{host}:{settings.STREAM_PORT}{request.path}?{urlencode(query)}"

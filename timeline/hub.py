@@ -25,9 +25,9 @@ from redis.backoff import NoBackoff
 
 from accounts.grants import BORROWED_SECONDS, Grant, standing
 from feedsite import keys
-from feedsite.events import Entry, Gap, Position, entry, event_of
+from feedsite.events import Entry, Gap, Listener, Position, entry, event_of
 from feedsite.rest import OUTAGES
-from timeline.stream import Listener, Message, news_for, reset
+from timeline.stream import Message, news_for, reset
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -151,13 +151,13 @@ class Hub:
         if self._of_user.get(user_id, 0) >= settings.STREAM_USER_LIMIT:
             raise TooManyError(of_user=True)
 
-    async def open(self, grant: Grant, item: int, since: Position | None) -> Connection:
+    async def open(self, grant: Grant, listener: Listener, since: Position | None) -> Connection:
         """A connection that has what happened after `since`, or `reset`, to write first.
 
         Raises TooManyError, and Django's database errors.
         """
         self.check_room(grant.user_id)
-        connection = Connection(grant, Listener(grant.user_id, item))
+        connection = Connection(grant, listener)
         self._of_user[grant.user_id] = self._of_user.get(grant.user_id, 0) + 1
         # From here on batches are written to it too; they wait behind the replay.
         self.connections.add(connection)

@@ -6,12 +6,24 @@ never theirs to see.
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
 from feedsite.connections import fetch, id_array
-from feedsite.events import Edited, Entry, Gap, ItemEvent, Notified, Position, Published, Withdrawn
+from feedsite.events import (
+    Edited,
+    Entry,
+    Gap,
+    ItemEvent,
+    Listener,
+    Notified,
+    Position,
+    Published,
+    SessionChanged,
+    Withdrawn,
+    session_audiences,
+)
 from items.visibility import VISIBLE
 from timeline.hydrate import BELONGS
 from timeline.pull import SHOWN
@@ -43,13 +55,6 @@ AUDIENCE = f"""
 """  # noqa: S608 (constants)
 
 
-class Listener(NamedTuple):
-    """Who is connected: a reader, and the item whose page they look at, or 0."""
-
-    reader: int
-    item: int
-
-
 class ItemNews(msgspec.Struct, omit_defaults=True):
     """What `item`, `edit` and `delete` tell; `reply_to` of a new reply only."""
 
@@ -76,12 +81,15 @@ def reset(position: Position | None) -> bytes:
 
 
 def news_for(listeners: Iterable[Listener], entries: Sequence[Entry]) -> list[Message]:
-    """What to write to whom, in the order of the entries; one query at most. Raises Django's database errors."""
+    """What to write to whom, in the order of the entries; one query for items and one for live sessions at most. Raises
+    Django's database errors.
+    """
     everyone = set(listeners)
     items = [
         (place, event) for place, (_, event) in enumerate(entries) if isinstance(event, (Published, Edited, Withdrawn))
     ]
     hits, replies = _audience(everyone, items) if items and everyone else ({}, {})
+    sessions = _sessions(everyone, entries) if everyone else {}
     by_reader: dict[int, list[Listener]] = {}
     for listener in everyone:
         by_reader.setdefault(listener.reader, []).append(listener)
@@ -91,6 +99,9 @@ def news_for(listeners: Iterable[Listener], entries: Sequence[Entry]) -> list[Me
             case Published() | Edited() | Withdrawn():
                 now, before = hits.get((place, False), set()), hits.get((place, True), set())
                 messages += _item_news(event, position, now, before, replies.get(place))
+            case SessionChanged():
+                told_of = sessions.get(place, [])
+                messages += [(listener, position, message("live", position, news)) for listener, news in told_of]
             case Notified(user, payload):
                 told = message("notification", position, payload)
                 messages += [(listener, position, told) for listener in by_reader.get(user, [])]
@@ -111,6 +122,16 @@ def _item_news(
     messages: list[Message] = [(listener, position, seen) for listener in now]
     messages += [(listener, position, gone) for listener in before - now]
     return messages
+
+
+def _sessions(everyone: set[Listener], entries: Sequence[Entry]) -> dict[int, list[tuple[Listener, Any]]]:
+    """By place of the event, who hears of a live session, and what."""
+    changes = [(place, event) for place, (_, event) in enumerate(entries) if isinstance(event, SessionChanged)]
+    told: dict[int, list[tuple[Listener, Any]]] = {}
+    for audience in session_audiences if changes else ():
+        for place, listener, news in audience(everyone, changes):
+            told.setdefault(place, []).append((listener, news))
+    return told
 
 
 def _audience(
@@ -145,7 +166,7 @@ def _audience(
             replies[place] = reply_to
         heard = hits.setdefault((place, before), set())
         if watched:
-            heard.add(Listener(reader, watched))
+            heard.update(one for one in by_reader[reader] if one.item == watched)
         else:
             heard.update(by_reader[reader])  # an item of the home is news on every page
     return hits, replies

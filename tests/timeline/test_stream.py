@@ -10,7 +10,7 @@ from django.db.models import Model
 from accounts.deactivation import deactivate
 from accounts.models import User
 from feedsite import keys
-from feedsite.events import Edited, Entry, Event, Gap, Notified, Position, Published, Withdrawn, event_of
+from feedsite.events import Edited, Entry, Event, Gap, Listener, Notified, Position, Published, Withdrawn, event_of
 from items import actions as items
 from items.models import Item, Status, Visibility
 from items.profile import visible_item
@@ -18,7 +18,7 @@ from relations.models import Block, Follow, Mute
 from tests.factories import ItemFactory, UserFactory
 from tests.statements import statements
 from timeline.oracle import entry_ids
-from timeline.stream import Listener, news_for
+from timeline.stream import news_for
 
 pytestmark = pytest.mark.django_db
 

@@ -1,0 +1,86 @@
+"""Who hears that a live session changed: one query for a batch of changes and all who are connected.
+
+Followers hear of it on every page, by the rules of the feed; whoever has the session's page open, by those of the
+page. What it tells is the state as it is now: who comes late hears the newest several times.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import msgspec
+
+from feedsite.connections import fetch, id_array
+from feedsite.events import Listener, SessionChanged, session_audiences
+
+GONE = "gone"
+"""The state that is told of a session which was hidden, to those who saw it before."""
+
+
+def _apart(reader: str) -> str:
+    """Whether neither blocks the other."""
+    return f"""
+        NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = {reader} AND b.blocked_id = e.host_id)
+        AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = e.host_id AND b.blocked_id = {reader})
+    """  # noqa: S608 (columns of the query below)
+
+
+# OFFSET 0: a probe for each who is connected, not all of a host's followers in a hash.
+AUDIENCE = f"""
+    WITH e AS MATERIALIZED (
+        SELECT event.place, l.id, l.host_id, l.state, l.version, l.hidden_at IS NOT NULL AS is_hidden,
+            h.is_active AND NOT (l.hidden_at IS NOT NULL AND event.was_hidden) AS is_told
+        FROM unnest(%(places)s::int[], %(sessions)s::bigint[], %(hidden)s::bool[]) AS event (place, session, was_hidden)
+        JOIN live_livesession l ON l.id = event.session JOIN accounts_user h ON h.id = l.host_id
+    )
+    SELECT e.place, connected.reader, 0::bigint, e.id, e.host_id, e.state, e.version, e.is_hidden
+    FROM e CROSS JOIN unnest(%(readers)s::bigint[]) AS connected (reader)
+    WHERE connected.reader = e.host_id OR (e.is_told AND EXISTS (
+            SELECT FROM relations_follow f
+            WHERE f.follower_id = connected.reader AND f.followee_id = e.host_id OFFSET 0)
+        AND NOT EXISTS (SELECT FROM relations_mute m WHERE m.muter_id = connected.reader AND m.muted_id = e.host_id)
+        AND {_apart("connected.reader")})
+    UNION ALL
+    SELECT e.place, watch.reader, e.id, e.id, e.host_id, e.state, e.version, e.is_hidden
+    FROM unnest(%(watchers)s::bigint[], %(watched)s::bigint[]) AS watch (reader, session)
+    JOIN e ON e.id = watch.session
+    WHERE watch.reader <> e.host_id AND e.is_told AND {_apart("watch.reader")}
+"""  # noqa: S608 (constants)
+
+
+class SessionNews(msgspec.Struct):
+    """What `live` tells. A page that shows an older version asks for the session."""
+
+    id: str
+    state: str
+    version: int
+
+
+def audience(
+    listeners: Iterable[Listener], changes: Sequence[tuple[int, SessionChanged]]
+) -> list[tuple[int, Listener, Any]]:
+    """See `feedsite.events.SessionAudience`."""
+    by_reader: dict[int, list[Listener]] = {}
+    for listener in listeners:
+        by_reader.setdefault(listener.reader, []).append(listener)
+    watching = [one for several in by_reader.values() for one in several if one.session]
+    rows = fetch(
+        AUDIENCE,
+        {
+            "places": id_array(place for place, _ in changes),
+            "sessions": id_array(change.session for _, change in changes),
+            "hidden": [change.was_hidden for _, change in changes],
+            "readers": id_array(by_reader),
+            "watchers": id_array(one.reader for one in watching),
+            "watched": id_array(one.session for one in watching),
+        },
+    )
+    told: dict[tuple[int, Listener], SessionNews] = {}
+    for place, reader, watched, session, host, state, version, is_hidden in rows:
+        news = SessionNews(str(session), GONE if is_hidden and reader != host else state, version)
+        for listener in by_reader[reader]:
+            if not watched or listener.session == watched:
+                told[place, listener] = news
+    return [(place, listener, news) for (place, listener), news in told.items()]
+
+
+session_audiences.append(audience)
