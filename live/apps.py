@@ -5,4 +5,7 @@ class LiveConfig(AppConfig):
     name = "live"
 
     def ready(self) -> None:
-        from live import stream  # noqa: F401 - tells the stream process who hears of sessions
+        from live import (  # noqa: F401 - connects the receivers, and tells the stream process who hears of sessions
+            receivers,
+            stream,
+        )

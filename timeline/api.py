@@ -109,9 +109,9 @@ class StreamView(ApiView):
         responses={
             (200, "text/event-stream"): OpenApiResponse(
                 {"type": "string"},
-                "Events `item`, `edit`, `delete` (data: the item's id), `live` (data: id, state and version of a live "
-                "session of a host whom the caller follows), `notification`; `reset`: what happened up to here has to be "
-                "asked for. A comment line every 15 seconds.",
+                "Events `item`, `edit`, `delete` (data: the item's id), `live` (data: id, state and version of a "
+                "followed host's session), `notification`; `reset`: what happened up to here has to be asked for. "
+                "A comment line every 15 seconds.",
             ),
             307: OpenApiResponse(None, "Where the stream is, with a ticket for it."),
         },

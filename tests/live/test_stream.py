@@ -74,7 +74,8 @@ def test_who_saw_it_hears_that_it_is_gone_and_of_what_is_hidden_nobody(people: d
     hidden = session(people["host"], hidden_at=timezone.now())
     heard = told(people, hidden.pk, SessionChanged(hidden.pk))
     assert heard.pop("host") == heard.pop("host there") == [("upcoming", 1)]
-    assert heard == dict.fromkeys(["follower", "follower there", "stranger there", "muting there"], [("gone", 1)])
+    gone = [("gone", 1)]
+    assert heard == {"follower": gone, "follower there": gone, "stranger there": gone, "muting there": gone}
     assert told(people, hidden.pk, SessionChanged(hidden.pk, was_hidden=True)).keys() == {"host", "host there"}
     User.objects.filter(username="host").update(is_active=False)
     assert told(people, hidden.pk, SessionChanged(hidden.pk)).keys() == {"host", "host there"}

@@ -1,0 +1,112 @@
+"""From sessions to what readers get: one rule of who sees a session, and the session as the API and pages show it."""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import Any
+
+import msgspec
+from django.contrib.auth.models import AnonymousUser
+from msgspec import UNSET, UnsetType
+
+from accounts.api import UserCard
+from accounts.models import User
+from feedsite.connections import fetch
+from feedsite.ids import MAX_ID
+from feedsite.rest import Time
+from live.models import State
+
+SESSIONS = "live_livesession l JOIN accounts_user h ON h.id = l.host_id"
+"""What `VISIBLE` and `COLUMNS` are asked of, with the parameter `reader` (0: nobody who is signed in)."""
+VISIBLE = """
+    (l.host_id = %(reader)s OR (l.hidden_at IS NULL AND h.is_active
+        AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = %(reader)s AND b.blocked_id = l.host_id)
+        AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = l.host_id AND b.blocked_id = %(reader)s)))
+"""
+"""Whether the reader may see a session: not hidden, its host active, no block either way; or their own."""
+# Where it is watched is nobody's business before it starts, and where it never will.
+COLUMNS = """
+    l.id, l.title, h.id, h.username, h.display_name, h.is_big_v,
+    CASE WHEN l.state IN ('live', 'replay') OR l.host_id = %(reader)s THEN l.url ELSE '' END, l.cover_url, l.state,
+    l.starts_at, l.started_at, l.ended_at,
+    EXISTS (SELECT FROM live_reminder r WHERE r.session_id = l.id AND r.user_id = %(reader)s),
+    l.automatic, l.version, CASE WHEN l.host_id = %(reader)s THEN l.hidden_at IS NOT NULL END
+"""
+"""What `body` needs, in its order."""
+WIDTH = 16
+ONE = f"SELECT {COLUMNS} FROM {SESSIONS} WHERE l.id = %(session)s AND {VISIBLE}"  # noqa: S608 (constants)
+
+
+class HostCard(UserCard):
+    """Who hosts a session."""
+
+    @property
+    def name(self) -> str:
+        return self.display_name or self.username
+
+
+class SessionBody(msgspec.Struct):
+    """A session as every reader gets it. `shown_as` is its state where the list was frozen that it stands in, `state`
+    the one it is in now. `duration` of replays is in seconds; `url` is empty where there is nothing to watch yet.
+    """
+
+    id: str
+    title: str
+    host: HostCard
+    url: str
+    cover_url: str
+    state: str
+    shown_as: str
+    starts_at: Time
+    started_at: Time | None
+    ended_at: Time | None
+    duration: int | None
+    reminder: bool
+    automatic: bool
+    version: int
+    hidden: bool | UnsetType = UNSET
+    """To its host only."""
+
+    @property
+    def has_changed(self) -> bool:
+        return self.state != self.shown_as
+
+
+def body(row: Sequence[Any], shown_as: str | None = None) -> SessionBody:
+    """The session of a row of `COLUMNS`, as it was shown, or as it is."""
+    (
+        session_id, title, host_id, username, display_name, is_big_v, url, cover_url, state,
+        starts_at, started_at, ended_at, reminder, automatic, version, hidden,
+    ) = row  # fmt: skip
+    return SessionBody(
+        id=str(session_id),
+        title=title,
+        host=HostCard(str(host_id), username, display_name, is_big_v),
+        url=url,
+        cover_url=cover_url,
+        state=state,
+        shown_as=shown_as or state,
+        starts_at=starts_at,
+        started_at=started_at,
+        ended_at=ended_at,
+        duration=_seconds(started_at, ended_at) if state == State.REPLAY else None,
+        reminder=reminder,
+        automatic=automatic,
+        version=version,
+        hidden=UNSET if hidden is None else hidden,
+    )
+
+
+def bodies(rows: Iterable[Sequence[Any]]) -> list[SessionBody]:
+    return [body(row) for row in rows]
+
+
+def visible_session(session_id: int, reader: User | AnonymousUser, shown_as: str | None = None) -> SessionBody | None:
+    """One session as far as `reader` may see it, by one prepared query; any number may be asked for."""
+    if not 0 < session_id <= MAX_ID:
+        return None
+    rows = fetch(ONE, {"session": session_id, "reader": reader.pk or 0})
+    return body(rows[0], shown_as) if rows else None
+
+
+def _seconds(started_at: datetime | None, ended_at: datetime | None) -> int:
+    return int((ended_at - started_at).total_seconds()) if started_at and ended_at else 0

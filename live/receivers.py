@@ -1,0 +1,17 @@
+"""What live does at news of sessions."""
+
+from functools import partial
+from typing import Any
+
+from django.db import transaction
+from django.dispatch import receiver
+
+from feedsite import events
+from live.models import LiveSession
+from live.signals import session_changed
+
+
+@receiver(session_changed)
+def announce_change(sender: type[LiveSession], session: LiveSession, was_hidden: bool, **kwargs: Any) -> None:
+    """Once it is committed, to open pages."""
+    transaction.on_commit(partial(events.announce, events.SessionChanged(session.pk, was_hidden)))
