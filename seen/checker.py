@@ -6,7 +6,7 @@ from datetime import datetime
 import numpy as np
 
 from seen import old, played
-from seen.filters import Ids, MonthFilter, id_numbers
+from seen.filters import Ids, MonthFilter, id_numbers, known
 from seen.store import MONTHS, FilterKey, month_of, store
 
 
@@ -39,8 +39,6 @@ def unseen_ids(user_id: int, ids: Ids, *, now: datetime) -> Ids:
     is_seen = np.isin(ids, before) if len(before) else np.zeros(len(ids), dtype=bool)
     if recent.played or recent.issued:
         is_seen |= np.isin(ids, id_numbers([*recent.played, *recent.issued]))
-    for data in filters:
-        if data is not None:
-            left = np.flatnonzero(~is_seen)
-            is_seen[left] = MonthFilter.from_bytes(data).known(ids[left])
+    left = np.flatnonzero(~is_seen)
+    is_seen[left] = known((MonthFilter.from_bytes(data) for data in filters if data), ids[left])
     return ids[~is_seen]

@@ -25,7 +25,7 @@ below twice the rate of the first (Almeida, Baquero, Preguica, Hutchison: Scalab
 
 import math
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -35,6 +35,7 @@ from seen.bloom import GOLDEN, WORD, mixed, positions, splitmix64
 
 Ids = NDArray[np.uint64]
 Mask = NDArray[np.bool_]
+Places = NDArray[np.intp]
 
 MAGIC = b"FSPF"
 VERSION = 1
@@ -55,6 +56,21 @@ def id_numbers(ids: Sequence[int]) -> Ids:
     return np.fromiter(ids, dtype=np.uint64, count=len(ids))
 
 
+class Hashes:
+    """The 32-bit hashes of ids under a seed, row by row as they are asked for: all filters of a user share them."""
+
+    def __init__(self, ids: Ids, seed: int) -> None:
+        self.seed = seed
+        self._states = ids ^ np.uint64(seed)
+        self._rows: list[Ids] = []
+
+    def row(self, number: int) -> Ids:
+        while len(self._rows) <= number:
+            words = mixed(self._states + np.uint64((len(self._rows) // 2 + 1) * GOLDEN & WORD))
+            self._rows += (words & np.uint64(2**32 - 1), words >> np.uint64(32))
+        return self._rows[number]
+
+
 @dataclass(slots=True)
 class Part:
     """A Bloom filter of a fixed size (bits), for `capacity` ids of which it was told `count`."""
@@ -72,36 +88,25 @@ class Part:
         hashes = max(round(size / capacity * math.log(2)), 1)
         return cls(size, capacity, 0, hashes, np.zeros(size // 8, dtype=np.uint8))
 
-    def known(self, ids: Ids, seed: int) -> Mask:
-        """Which ids have all their bits set. Most of the unknown are out after two hashes, and asked no further."""
-        left = np.arange(len(ids))
-        states = ids ^ np.uint64(seed)
-        for first in range(0, self.hashes, 2):
-            low, high = self._places(states, first)
-            is_set = self.bits[low >> 3] >> (low & 7).astype(np.uint8) & 1
-            if first + 1 < self.hashes:
-                is_set &= self.bits[high >> 3] >> (high & 7).astype(np.uint8)
-            found = is_set.astype(bool)
-            left, states = left[found], states[found]
-            if not len(left):
+    def known(self, hashes: Hashes, among: Places) -> Places:
+        """Which of some places of `hashes` have all their bits set. Each hash leaves half of the unknown, or fewer."""
+        bits = np.unpackbits(self.bits, bitorder="little").view(bool)
+        for number in range(self.hashes):
+            row = hashes.row(number)
+            asked = row if len(among) == len(row) else row.take(among)
+            among = among.compress(bits.take(positions(asked, self.size)))  # both are twice as fast as brackets
+            if not len(among):
                 break
-        mask = np.zeros(len(ids), dtype=bool)
-        mask[left] = True
-        return mask
+        return among
 
     def add(self, ids: Ids, seed: int) -> None:
         if not self.bits.flags.writeable:  # numpy does not look, and would write into the bytes that were read
             raise ValueError("this filter is read-only")
-        states = ids ^ np.uint64(seed)
-        for first in range(0, self.hashes, 2):
-            for places in self._places(states, first)[: self.hashes - first]:
-                np.bitwise_or.at(self.bits, places >> 3, (1 << (places & 7)).astype(np.uint8))
+        hashes = Hashes(ids, seed)
+        for number in range(self.hashes):
+            places = positions(hashes.row(number), self.size)
+            np.bitwise_or.at(self.bits, places >> 3, (1 << (places & 7)).astype(np.uint8))
         self.count += len(ids)
-
-    def _places(self, states: Ids, first: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """The bits of the hashes `first` (an even number) and `first + 1`."""
-        words = mixed(states + np.uint64((first // 2 + 1) * GOLDEN & WORD))
-        return positions(words & np.uint64(2**32 - 1), self.size), positions(words >> np.uint64(32), self.size)
 
 
 class MonthFilter:
@@ -124,10 +129,7 @@ class MonthFilter:
 
     def known(self, ids: Ids) -> Mask:
         """Which ids it was told, and a few others."""
-        mask = np.zeros(len(ids), dtype=bool)
-        for part in self.parts:
-            mask |= part.known(ids, self.seed)
-        return mask
+        return known([self], ids)
 
     def add(self, ids: Ids) -> int:
         """Add ids; how many were new. Adding again changes nothing."""
@@ -187,3 +189,19 @@ class MonthFilter:
     def _error(part: Part) -> float:
         """The rate that a part was made for, as its size tells."""
         return math.exp(-part.size / part.capacity * math.log(2) ** 2)
+
+
+def known(filters: Iterable[MonthFilter], ids: Ids) -> Mask:
+    """Which ids some filter was told, and a few others. Filters of one user hash the ids once."""
+    mask = np.zeros(len(ids), dtype=bool)
+    left = np.arange(len(ids))
+    hashes = Hashes(ids, 0)
+    for one in filters:
+        if one.seed != hashes.seed:
+            hashes = Hashes(ids, one.seed)
+        for part in one.parts:
+            found = part.known(hashes, left)
+            if len(found):
+                mask[found] = True
+                left = np.flatnonzero(~mask)
+    return mask

@@ -117,10 +117,7 @@ def merge_users(user_ids: Sequence[int], *, now: datetime) -> int:
             found = MonthFilter.empty(key.user_id, expected=expected[key], error=_error())
         else:
             found = MonthFilter.writable(data)
-            if not len(ids[~found.known(ids)]):
-                return data
-        found.add(ids)
-        return found.to_bytes()
+        return found.to_bytes() if found.add(ids) or data is None else data
 
     if months:
         store().update(list(months), add)

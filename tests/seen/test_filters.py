@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 
 from seen.bloom import splitmix64
-from seen.filters import LEAST, BadFilterError, MonthFilter, id_numbers
+from seen.filters import LEAST, BadFilterError, MonthFilter, id_numbers, known
 
 id_sets = st.sets(st.integers(1, 2**53 - 1), max_size=200)
 ERROR = 0.01
@@ -42,6 +42,15 @@ def test_adding_again_changes_nothing(ids: set[int]) -> None:
     before = found.to_bytes()
     assert found.add(id_numbers(list(ids) * 2)) == 0
     assert found.to_bytes() == before
+
+
+def test_many_filters_know_what_each_of_them_does() -> None:
+    """Of one user and of others, whose hashes are not shared; with doubles."""
+    filters = [filled(count, user_id=user_id) for count, user_id in ((0, 7), (500, 7), (300, 8), (900, 7), (70, 9))]
+    asked = id_numbers([*range(1_100, 1, -1), *range(800, 1_000), *range(10**9, 10**9 + 10_000)])
+    each = [one.known(asked) for one in filters]
+    assert (known(filters, asked) == np.logical_or.reduce(each)).all()
+    assert not known([], asked).any()
 
 
 @pytest.mark.parametrize(("count", "expected"), [(20_000, 20_000), (20_000, LEAST), (64, LEAST), (60_000, 1_000)])
