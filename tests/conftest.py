@@ -7,6 +7,8 @@ from datetime import timedelta
 import pytest
 import redis
 from django.conf import settings
+from django.db import connection
+from django.test import TransactionTestCase
 
 from feedsite import connections, rates
 from seen import played
@@ -22,6 +24,27 @@ def pytest_configure() -> None:
     settings.MODERATION_LINK_AGE = timedelta(0)
     settings.MODERATION_BURST = settings.MODERATION_SAME_TEXT = 0
     settings.STORAGES["staticfiles"] = {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"}
+    TransactionTestCase._fixture_teardown = empty_tables  # type: ignore[attr-defined]
+
+
+def empty_tables(case: TransactionTestCase) -> None:
+    """Empty the database in 5 ms instead of the 150 ms that Django's flush takes, which truncates every table and makes
+    content types and permissions anew. Rows of small tables are deleted; what has grown is truncated.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute("""
+            SELECT quote_ident(relname), pg_relation_size(oid) > 262144 FROM pg_class
+            WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace AND pg_relation_size(oid) > 0
+                AND relname NOT IN ('django_migrations', 'django_content_type', 'auth_permission')
+        """)
+        tables = cursor.fetchall()
+        # Without the triggers of foreign keys, so that the order does not matter.
+        statements = ["SET session_replication_role = replica"]
+        statements += [f"DELETE FROM {table}" for table, is_large in tables if not is_large]  # noqa: S608 (quoted)
+        statements += ["SET session_replication_role = origin"]
+        if large := [table for table, is_large in tables if is_large]:
+            statements.append(f"TRUNCATE {', '.join(large)} CASCADE")
+        cursor.execute("; ".join(statements))
 
 
 @pytest.fixture
