@@ -19,7 +19,7 @@
 | `played:filter:{month}:{uid}` | STRING | seen/filters.py | the sixth month after | **plays are lost** |
 | `played:filter:{shelf}:{uid}` | STRING | shelf 0 to 2: seen/old.py | during a migration | **old plays are lost** |
 | `played:months` | HASH | `{month}:filters`, `{month}:size` -> number | | counted anew from then on |
-| `live:lineup:{uid}` | ZSET | session -> start in ms, minus where planned; and `version` | 100; 30 days | rebuilt from SQL |
+| `live:lineup:{uid}` | ZSET | session -> ± start in ms; `version` | 100; 30 days | rebuilt from SQL |
 | `events` | STREAM | `event` -> JSON (feedsite/events.py) | about 10,000 entries | open pages are told to ask |
 | `rate:{scope}:{who}` | STRING | calls in the slot that the first of them began | one slot | the slot starts anew |
 

@@ -358,6 +358,7 @@ RATES = {
     "played": env("FEEDSITE_RATE_PLAYED", default="6000/minute"),
     "discover": env("FEEDSITE_RATE_DISCOVER", default="120/minute"),
     "report": env("FEEDSITE_RATE_REPORT", default="30/hour"),
+    "live": env("FEEDSITE_RATE_LIVE", default="60/minute"),
 }
 RATE_SCALE = env.float("FEEDSITE_RATE_SCALE", default=1.0)
 # Proxies of ours in front of the site: so many addresses at the end of X-Forwarded-For are believed.

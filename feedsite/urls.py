@@ -17,6 +17,7 @@ from feedsite import health, metrics, openapi
 from feedsite.rest import NotFoundView
 from items import api as items_api
 from items import views as items_views
+from live import api as live_api
 from moderation import api as moderation_api
 from moderation import views as moderation_views
 from notifications import api as notifications_api
@@ -68,6 +69,12 @@ api = [
     path("seen/issued", seen_api.IssuedView.as_view()),
     path("seen/filter", seen_api.FilterView.as_view()),
     path("discover/feed", discover_api.DiscoverView.as_view()),
+    path("live/sessions", live_api.LiveSessionsView.as_view()),
+    path("live/sessions/<str:session_id>", live_api.LiveSessionView.as_view()),
+    path("live/sessions/<str:session_id>/start", live_api.StartView.as_view()),
+    path("live/sessions/<str:session_id>/end", live_api.EndView.as_view()),
+    path("live/sessions/<str:session_id>/reminder", live_api.ReminderView.as_view()),
+    path("users/<str:username>/live", live_api.UserSessionsView.as_view()),
     path("items/<str:item_id>/report", moderation_api.ReportView.as_view()),
     path("items/<str:item_id>/not-interested", history_api.NotInterestedView.as_view()),
     path("me/history", history_api.HistoryView.as_view()),

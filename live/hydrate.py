@@ -29,11 +29,19 @@ COLUMNS = """
     CASE WHEN l.state IN ('live', 'replay') OR l.host_id = %(reader)s THEN l.url ELSE '' END, l.cover_url, l.state,
     l.starts_at, l.started_at, l.ended_at,
     EXISTS (SELECT FROM live_reminder r WHERE r.session_id = l.id AND r.user_id = %(reader)s),
-    l.automatic, l.version, CASE WHEN l.host_id = %(reader)s THEN l.hidden_at IS NOT NULL END
+    l.automatic, l.version, CASE WHEN l.host_id = %(reader)s THEN l.hidden_at IS NOT NULL END,
+    CASE WHEN l.host_id = %(reader)s THEN l.minutes END
 """
 """What `body` needs, in its order."""
-WIDTH = 16
+WIDTH = 17
 ONE = f"SELECT {COLUMNS} FROM {SESSIONS} WHERE l.id = %(session)s AND {VISIBLE}"  # noqa: S608 (constants)
+# What came to nothing is of interest to its host alone.
+OF_HOST = f"""
+    SELECT {COLUMNS} FROM {SESSIONS}
+    WHERE l.host_id = %(host)s AND l.id < %(below)s AND {VISIBLE}
+        AND (l.host_id = %(reader)s OR l.state IN ('upcoming', 'live', 'replay'))
+    ORDER BY l.id DESC LIMIT %(count)s
+"""  # noqa: S608
 
 
 class HostCard(UserCard):
@@ -65,17 +73,27 @@ class SessionBody(msgspec.Struct):
     version: int
     hidden: bool | UnsetType = UNSET
     """To its host only."""
+    minutes: int | UnsetType = UNSET
+    """How long an automatic one lasts. To its host only."""
 
     @property
     def has_changed(self) -> bool:
         return self.state != self.shown_as
 
 
+class SessionPage(msgspec.Struct):
+    """A page of a host's sessions. `last_id` is the id of the last of them."""
+
+    items: list[SessionBody]
+    last_id: str | None
+    has_more: bool
+
+
 def body(row: Sequence[Any], shown_as: str | None = None) -> SessionBody:
     """The session of a row of `COLUMNS`, as it was shown, or as it is."""
     (
         session_id, title, host_id, username, display_name, is_big_v, url, cover_url, state,
-        starts_at, started_at, ended_at, reminder, automatic, version, hidden,
+        starts_at, started_at, ended_at, reminder, automatic, version, hidden, minutes,
     ) = row  # fmt: skip
     return SessionBody(
         id=str(session_id),
@@ -93,6 +111,7 @@ def body(row: Sequence[Any], shown_as: str | None = None) -> SessionBody:
         automatic=automatic,
         version=version,
         hidden=UNSET if hidden is None else hidden,
+        minutes=UNSET if minutes is None else minutes,
     )
 
 
@@ -106,6 +125,18 @@ def visible_session(session_id: int, reader: User | AnonymousUser, shown_as: str
         return None
     rows = fetch(ONE, {"session": session_id, "reader": reader.pk or 0})
     return body(rows[0], shown_as) if rows else None
+
+
+def sessions_of(
+    host: User, reader: User | AnonymousUser, *, last_id: int | None = None, limit: int = 20
+) -> SessionPage:
+    """The sessions of `host` below `last_id` (exclusive) as far as `reader` may see them, newest first; what was
+    cancelled or missed only if they are the host.
+    """
+    below = MAX_ID + 1 if last_id is None else last_id
+    rows = fetch(OF_HOST, {"host": host.pk, "reader": reader.pk or 0, "below": below, "count": limit + 1})
+    page = bodies(rows[:limit])
+    return SessionPage(page, page[-1].id if page else None, len(rows) > limit)
 
 
 def _seconds(started_at: datetime | None, ended_at: datetime | None) -> int:

@@ -1,0 +1,253 @@
+"""Live sessions over HTTP."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+from django.contrib.auth.models import AnonymousUser
+from django.core.exceptions import ValidationError as DjangoValidationError
+from django.http import HttpResponse
+from django.utils import timezone
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiResponse, extend_schema, extend_schema_field
+from rest_framework import exceptions, serializers
+from rest_framework.request import Request
+
+from accounts.api import reader_of, signed_in
+from accounts.models import User
+from feedsite.openapi import PAGED
+from feedsite.rest import (
+    ApiView,
+    ConflictError,
+    FeedResponse,
+    Problem,
+    PublicApiView,
+    StrictSerializer,
+    TextField,
+    body,
+    invalid,
+    limit,
+    parse_id,
+    position,
+)
+from items.api import EMPTY_BODY, Nothing
+from live import actions
+from live.hydrate import SessionBody, SessionPage, sessions_of, visible_session
+from live.models import TITLE_LENGTH, LiveSession
+from relations.api import user_or_404
+
+URL_LENGTH = 2000
+RATES: Mapping[str, str] = {"POST": "live", "PATCH": "live", "DELETE": "live"}
+
+
+class StateProblem(msgspec.Struct):
+    """What the session's state does not allow; `state` is the one that it is in."""
+
+    detail: str
+    state: str
+
+
+WRONG_STATE = OpenApiResponse(StateProblem, "The session's state does not allow that.")
+
+
+@extend_schema_field(OpenApiTypes.DATETIME)
+class MomentField(serializers.Field):  # type: ignore[type-arg]  # not generic at run time
+    """A time in ISO 8601 that says of which zone it is."""
+
+    def to_internal_value(self, data: Any) -> datetime:
+        try:
+            moment = datetime.fromisoformat(data) if isinstance(data, str) and data.isascii() else None
+            if moment and moment.tzinfo:
+                return moment.astimezone(UTC)
+        except (ValueError, OverflowError):
+            pass
+        raise serializers.ValidationError("A time in ISO 8601 with its zone, as 2026-05-01T20:00:00Z.")
+
+    def to_representation(self, value: datetime) -> str:
+        return value.isoformat()
+
+
+class FlagField(serializers.BooleanField):
+    """True or false; DRF's field takes "yes" and 1 too."""
+
+    def to_internal_value(self, data: Any) -> bool:
+        if not isinstance(data, bool):
+            self.fail("invalid", input=data)
+        return data
+
+
+class MinutesField(serializers.IntegerField):
+    """A number that was sent as one; DRF's field takes text too."""
+
+    def to_internal_value(self, data: Any) -> int:
+        if not isinstance(data, int) or isinstance(data, bool):
+            self.fail("invalid")
+        return data
+
+
+class NewSession(StrictSerializer):
+    """A session to plan. An automatic one starts at `starts_at` and ends `minutes` later by itself."""
+
+    title = TextField(max_length=TITLE_LENGTH)
+    starts_at = MomentField()
+    url = TextField(max_length=URL_LENGTH, allow_blank=True, default="")
+    cover_url = TextField(max_length=URL_LENGTH, allow_blank=True, default="")
+    automatic = FlagField(default=False)
+    minutes = MinutesField(default=60, min_value=1, max_value=actions.LONGEST_MINUTES)
+
+
+class SessionEdit(StrictSerializer):
+    """What a session is to be from now on. Once it has started, `starts_at`, `automatic` and `minutes` stand."""
+
+    title = TextField(max_length=TITLE_LENGTH, required=False)
+    starts_at = MomentField(required=False)
+    url = TextField(max_length=URL_LENGTH, allow_blank=True, required=False)
+    cover_url = TextField(max_length=URL_LENGTH, allow_blank=True, required=False)
+    automatic = FlagField(required=False)
+    minutes = MinutesField(required=False, min_value=1, max_value=actions.LONGEST_MINUTES)
+
+
+@contextmanager
+def answers() -> Iterator[None]:
+    """What the verbs refuse, as the API says it."""
+    try:
+        yield
+    except actions.WrongStateError as error:
+        detail = {"detail": f"The session is {error.state.label.lower()}.", "state": error.state.value}
+        raise ConflictError(detail) from error
+    except actions.TooManyError as error:
+        raise ConflictError("You have as many sessions planned as one may.") from error
+    except DjangoValidationError as error:
+        raise invalid(error) from error
+
+
+def body_or_404(text: str, reader: User | AnonymousUser) -> SessionBody:
+    """The session of this id as far as `reader` may see it. Raises NotFound, the same for every other id."""
+    number = parse_id(text)
+    found = visible_session(number, reader) if number else None
+    if found is None:
+        raise exceptions.NotFound
+    return found
+
+
+def session_or_404(text: str, reader: User) -> LiveSession:
+    """The same, to act on."""
+    number = int(body_or_404(text, reader).id)
+    session = LiveSession.objects.filter(pk=number).first()
+    if session is None:
+        raise exceptions.NotFound
+    return session
+
+
+def own_session(request: Request, text: str) -> LiveSession:
+    """The caller's session of this id. Raises NotFound, and PermissionDenied for one that is somebody else's."""
+    user = signed_in(request)
+    session = session_or_404(text, user)
+    if session.host_id != user.pk:
+        raise exceptions.PermissionDenied("That session is not yours.")
+    return session
+
+
+def shown(session: LiveSession, reader: User, status: int = 200) -> FeedResponse:
+    return FeedResponse(visible_session(session.pk, reader), status=status)
+
+
+class LiveSessionsView(ApiView):
+    rates = RATES
+
+    @extend_schema(
+        operation_id="create_live_session",
+        request=NewSession,
+        responses={201: SessionBody, 409: OpenApiResponse(Problem, "The caller has as many planned as one may.")},
+    )
+    def post(self, request: Request) -> HttpResponse:
+        """Plan a session: it is upcoming, in the live feed of every follower, when this answers."""
+        host = signed_in(request)
+        fields = body(request, NewSession)
+        with answers():
+            session = actions.create(host=host, now=timezone.now(), **fields)
+        return shown(session, host, 201)
+
+
+class LiveSessionView(PublicApiView):
+    rates = RATES
+
+    @extend_schema(operation_id="read_live_session", responses={200: SessionBody})
+    def get(self, request: Request, session_id: str) -> HttpResponse:
+        """One session, in whatever state it is now."""
+        return FeedResponse(body_or_404(session_id, reader_of(request)))
+
+    @extend_schema(
+        operation_id="edit_live_session", request=SessionEdit, responses={200: SessionBody, 409: WRONG_STATE}
+    )
+    def patch(self, request: Request, session_id: str) -> HttpResponse:
+        """Change one's own session; what is not sent stays."""
+        session = own_session(request, session_id)
+        fields = body(request, SessionEdit)
+        with answers():
+            session = actions.edit(session=session, now=timezone.now(), **fields)
+        return shown(session, signed_in(request))
+
+    @extend_schema(operation_id="cancel_live_session", responses={204: None, 409: WRONG_STATE})
+    def delete(self, request: Request, session_id: str) -> HttpResponse:
+        """Cancel one's own session while it is upcoming."""
+        session = own_session(request, session_id)
+        with answers():
+            actions.cancel(session=session, now=timezone.now())
+        return HttpResponse(status=204)
+
+
+class StartView(ApiView):
+    rates = RATES
+
+    @extend_schema(
+        operation_id="start_live_session", request=EMPTY_BODY, responses={200: SessionBody, 409: WRONG_STATE}
+    )
+    def post(self, request: Request, session_id: str) -> HttpResponse:
+        """Go live with one's own upcoming session, whenever that was planned for."""
+        session = own_session(request, session_id)
+        body(request, Nothing)
+        with answers():
+            session = actions.start(session=session, now=timezone.now())
+        return shown(session, signed_in(request))
+
+
+class EndView(ApiView):
+    rates = RATES
+
+    @extend_schema(operation_id="end_live_session", request=EMPTY_BODY, responses={200: SessionBody, 409: WRONG_STATE})
+    def post(self, request: Request, session_id: str) -> HttpResponse:
+        """End one's own live session: it is a replay from then on."""
+        session = own_session(request, session_id)
+        body(request, Nothing)
+        with answers():
+            session = actions.end(session=session, now=timezone.now())
+        return shown(session, signed_in(request))
+
+
+class ReminderView(ApiView):
+    @extend_schema(operation_id="remind_of_live_session", request=None, responses={204: None, 409: WRONG_STATE})
+    def put(self, request: Request, session_id: str) -> HttpResponse:
+        """Be told when an upcoming session starts; again changes nothing."""
+        user = signed_in(request)
+        with answers():
+            actions.remind(user=user, session=session_or_404(session_id, user))
+        return HttpResponse(status=204)
+
+    @extend_schema(operation_id="forget_live_reminder", responses={204: None})
+    def delete(self, request: Request, session_id: str) -> HttpResponse:
+        """Not be told; again changes nothing."""
+        user = signed_in(request)
+        actions.forget_reminder(user=user, session=session_or_404(session_id, user))
+        return HttpResponse(status=204)
+
+
+class UserSessionsView(PublicApiView):
+    @extend_schema(operation_id="list_user_live_sessions", parameters=PAGED, responses={200: SessionPage})
+    def get(self, request: Request, username: str) -> HttpResponse:
+        """The sessions of a user, newest first: upcoming, live and replays; one's own also cancelled and missed."""
+        reader, last_id, count = reader_of(request), position(request), limit(request)
+        host = user_or_404(username, reader)
+        return FeedResponse(sessions_of(host, reader, last_id=last_id, limit=count))
