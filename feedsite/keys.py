@@ -20,6 +20,8 @@
 | `played:filter:{shelf}:{uid}` | STRING | shelf 0 to 2: seen/old.py | during a migration | **old plays are lost** |
 | `played:months` | HASH | `{month}:filters`, `{month}:size` -> number | | counted anew from then on |
 | `live:lineup:{uid}` | ZSET | session -> ± start in ms; `version` | 100; 30 days | rebuilt from SQL |
+| `live:replays:{uid}` | ZSET | `host:position` -> position, a window's own members | 300; 30 days | rebuilt from SQL |
+| `live:snapshot:{session_id}` | LIST | live/snapshot.py | 30 minutes | readers are told to begin anew |
 | `events` | STREAM | `event` -> JSON (feedsite/events.py) | about 10,000 entries | open pages are told to ask |
 | `rate:{scope}:{who}` | STRING | calls in the slot that the first of them began | one slot | the slot starts anew |
 
@@ -112,6 +114,16 @@ def played_months() -> str:
 def lineup(user_id: int) -> str:
     """What a host has live or upcoming (live/lineup.py)."""
     return f"live:lineup:{user_id}"
+
+
+def replays(user_id: int) -> str:
+    """Window of the replays of whom a reader follows."""
+    return f"live:replays:{user_id}"
+
+
+def snapshot(session_id: str) -> str:
+    """What a reader's walk through live sessions goes by."""
+    return f"live:snapshot:{session_id}"
 
 
 def events() -> str:

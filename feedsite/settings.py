@@ -313,6 +313,10 @@ GRPC_THREADS = env.int("FEEDSITE_GRPC_THREADS", default=4)
 LIVE_GRACE = timedelta(minutes=env.float("FEEDSITE_LIVE_GRACE_MINUTES", default=120))
 # Sessions that one host may have live or upcoming.
 LIVE_SCHEDULED = env.int("FEEDSITE_LIVE_SCHEDULED", default=100)
+# Replays that a reader's inbox of them holds; with the slack it must stay under zset-max-listpack-entries (512).
+LIVE_REPLAYS_CAP = env.int("FEEDSITE_LIVE_REPLAYS_CAP", default=300)
+# How long a walk through the live feed may pause before it must begin anew.
+LIVE_SNAPSHOT_TTL = timedelta(minutes=env.float("FEEDSITE_LIVE_SNAPSHOT_MINUTES", default=30))
 
 # --- Where the reader was --------------------------------------------------------------------------------
 # How long a reader is away before the home offers to go on where they left off.

@@ -1,6 +1,9 @@
-"""Live sessions, who hosts them, and who wants to be told when they start."""
+"""Live sessions, who hosts them, who wants to be told when they start, and what the feed of them keeps."""
+
+from typing import ClassVar, Self
 
 from django.conf import settings
+from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
@@ -26,6 +29,8 @@ class LiveSession(models.Model):
     `version` grows with every change. `position` is given when the session ends: an id of that moment (feedsite.ids),
     by which replays are sorted, scored and paged. A session with `hidden_at` is hidden by an admin, or taken back by
     its host: nobody else sees it. An `automatic` one starts at `starts_at` and ends `minutes` later by itself.
+    `pulled` is decided at the end, for good: the replay of a host who was big-V then is pushed into no reader's inbox,
+    whatever the host becomes later; readers pull it from here.
     """
 
     id = models.BigIntegerField(primary_key=True, db_default=ItemId(), editable=False)
@@ -44,6 +49,7 @@ class LiveSession(models.Model):
     automatic = models.BooleanField(default=False)
     minutes = models.PositiveSmallIntegerField(default=60, help_text="How long an automatic session lasts.")
     hidden_at = models.DateTimeField(null=True, blank=True)
+    pulled = models.BooleanField(default=False, db_default=False, editable=False)
     modified_at = models.DateTimeField(db_default=Now())
 
     class Meta:
@@ -61,6 +67,9 @@ class LiveSession(models.Model):
             models.Index(fields=["host", "-id"], name="live_of_host"),
             models.Index(fields=["host"], condition=Q(state__in=["upcoming", "live"]), name="live_lineup"),
             models.Index(fields=["host", "-position"], condition=Q(state="replay"), name="live_replays"),
+            models.Index(
+                fields=["host", "-position"], condition=Q(state="replay", pulled=True), name="live_pulled_replays"
+            ),
             models.Index(fields=["starts_at"], condition=Q(state="upcoming"), name="live_due"),
         ]
 
@@ -74,7 +83,7 @@ class Host(models.Model):
     `version` is an id made in the transaction of the last change of what their lineup holds (live or upcoming sessions:
     which, their states and times); it grows, and is not met twice even where the database was restored. A lineup in
     Redis of another version is not used. `applied` is the version that the queue brought there: the sweeper looks for
-    those that differ.
+    those that differ. `has_pulled`: some of their replays are pulled.
     """
 
     user = models.OneToOneField(
@@ -83,11 +92,13 @@ class Host(models.Model):
     version = models.BigIntegerField(db_default=ItemId())
     applied = models.BigIntegerField(default=0)
     scheduled = models.PositiveIntegerField(default=0, help_text="Sessions that are live or upcoming, and not hidden.")
+    has_pulled = models.BooleanField(default=False, db_default=False)
 
     class Meta:
         indexes = [
             models.Index(fields=["user"], condition=Q(scheduled__gt=0), name="live_host_scheduled"),
             models.Index(fields=["version"], condition=~Q(applied=models.F("version")), name="live_host_behind"),
+            models.Index(fields=["user"], condition=Q(has_pulled=True), name="live_host_pulled"),
         ]
 
     def __str__(self) -> str:
@@ -106,3 +117,51 @@ class Reminder(models.Model):
 
     def __str__(self) -> str:
         return f"{self.user_id} waits for {self.session_id}"
+
+
+class ReplayDeliveryQuerySet(models.QuerySet["ReplayDelivery"]):
+    def parked(self) -> Self:
+        """Given up after too many attempts; read all the same, until an admin retries."""
+        return self.filter(parked_at__isnull=False)
+
+    def pending(self) -> Self:
+        return self.filter(parked_at=None)
+
+
+class ReplayDelivery(models.Model):
+    """A replay whose fan-out is not complete. Readers add it to their pages, so nobody waits for a worker.
+
+    Inserted in the transaction that ends the session, deleted when every follower's inbox of replays has it.
+    """
+
+    session = models.OneToOneField(LiveSession, on_delete=models.CASCADE, primary_key=True, related_name="delivery")
+    host = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+", db_index=False)
+    position = models.BigIntegerField(unique=True)
+    attempts = models.IntegerField(
+        default=0, help_text="Fan-outs begun; counted before the work, so that a kill counts."
+    )
+    enqueued = models.IntegerField(default=0, help_text="Times that the sweeper enqueued it.")
+    sweep_at = models.DateTimeField(db_index=True, help_text="When the sweeper enqueues it again.")
+    parked_at = models.DateTimeField(null=True, blank=True)
+    last_error = models.TextField(blank=True, default="")
+    created_at = models.DateTimeField(db_default=Now())
+
+    objects: ClassVar[models.Manager["ReplayDelivery"]] = ReplayDeliveryQuerySet.as_manager()
+
+    class Meta:
+        verbose_name_plural = "replay deliveries"
+
+    def __str__(self) -> str:
+        return f"delivery of replay {self.session_id}"
+
+
+class KeptSnapshot(models.Model):
+    """A snapshot of the feed (live/snapshot.py) that Redis did not take."""
+
+    key = models.CharField(max_length=64, primary_key=True, help_text="The session_id.")
+    lives = models.IntegerField(help_text="How many of the entries were live; they come first.")
+    entries = ArrayField(models.BigIntegerField(), help_text="Ids in the frozen order; minus the id where upcoming.")
+    expires_at = models.DateTimeField(db_index=True)
+
+    def __str__(self) -> str:
+        return f"snapshot of {len(self.entries)} sessions"

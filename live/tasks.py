@@ -3,7 +3,7 @@
 from celery import shared_task
 from django.utils import timezone
 
-from live import lineup
+from live import lineup, replays
 
 
 @shared_task(name="live.apply")
@@ -16,3 +16,14 @@ def apply(host_id: int) -> None:
 def sweep() -> None:
     """Periodic: send again for what was lost on the way."""
     lineup.sweep(now=timezone.now())
+    replays.sweep(now=timezone.now())
+
+
+@shared_task(name="live.fan_out")
+def fan_out(session_id: int) -> None:
+    replays.fan_out(session_id, now=timezone.now())
+
+
+@shared_task(name="live.materialise_replays")
+def materialise_replays(user_id: int, token: str) -> None:
+    replays.materialise(user_id, token)

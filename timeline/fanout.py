@@ -32,6 +32,7 @@ from feedsite.connections import (
 )
 from feedsite.window import PIPELINE_LENGTH, Entry, deliver
 from items.models import Item, Status, Visibility
+from relations.followers import LAST_ID, PART, follower_parts
 from timeline import active_fans
 from timeline.inbox import Tail, cap_of
 from timeline.models import Delivery, DeliveryRange
@@ -42,8 +43,6 @@ AGAIN_AFTER = timedelta(seconds=5)
 """What is published again waits so long: longer than any lazy delete of it may still be under way
 (window.FORGET_WITHIN).
 """
-PART = 5_000
-"""Followers that one query reads and one pipeline serves."""
 SWEEP_LENGTH = 1_000
 OUTAGE_PAUSE = timedelta(seconds=5)
 
@@ -75,11 +74,6 @@ FINISH = f"""
     DELETE FROM timeline_delivery WHERE item_id = %(item)s AND revision = %(revision)s AND (SELECT {LAZILY})
     RETURNING item_id
 """  # noqa: S608
-FOLLOWERS = """
-    SELECT f.follower_id, u.level FROM relations_follow f JOIN accounts_user u ON u.id = f.follower_id
-    WHERE f.followee_id = %s AND f.follower_id > %s AND f.follower_id <= %s AND u.level >= %s
-    ORDER BY f.follower_id LIMIT %s
-"""
 # The last follower of every full range, so that a range holds at most `size` followers; nothing for a small sender.
 BOUNDARIES = """
     SELECT follower_id FROM (
@@ -94,7 +88,6 @@ SWEEP = """
         ORDER BY sweep_at LIMIT %(count)s FOR UPDATE SKIP LOCKED)
     RETURNING item_id
 """
-LAST_ID = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -310,21 +303,6 @@ def _deliver_to(entry: Entry, follower_ids: Sequence[int], caps: Sequence[int]) 
     for first in range(0, len(refused), PIPELINE_LENGTH):
         part = refused[first : first + PIPELINE_LENGTH]
         pipelined(feeds_for_tasks(), [Tail(follower_ids[position]).drop() for position in part])
-
-
-def follower_parts(
-    sender_id: int, low: int, high: int, minimum_level: int, size: int = PART
-) -> Iterator[list[tuple[Any, ...]]]:
-    """The followers with low < id <= high of at least a level, as (id, level), `size` at a time, in the order of
-    ids.
-    """
-    while True:
-        rows = fetch(FOLLOWERS, [sender_id, low, high, minimum_level, size])
-        if rows:
-            yield rows
-        if len(rows) < size:
-            return
-        low = rows[-1][0]
 
 
 # --- What becomes of an attempt --------------------------------------------------------------------------

@@ -1,0 +1,80 @@
+"""Replays straight from PostgreSQL: for windows to be built from, and for what no window holds.
+
+As the pull of the home timeline (the seed's read diffusion): one index probe a host finds the newest replay of each,
+and only hosts whose newest can be among the wanted are read further.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from feedsite.connections import fetch
+from feedsite.window import INFINITY, Entry
+from live.hydrate import COLUMNS
+
+# Whose sessions belong into the reader's feed. Who is suspended is left out by the verifying query, so that no window
+# has to hear of it. Blocks and mutes are few.
+HOSTS = """
+    SELECT host.user_id AS id FROM relations_follow f JOIN live_host host ON host.user_id = f.followee_id
+    WHERE f.follower_id = %(reader)s
+        AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = %(reader)s AND b.blocked_id = f.followee_id)
+        AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = f.followee_id AND b.blocked_id = %(reader)s)
+        AND NOT EXISTS (SELECT FROM relations_mute m WHERE m.muter_id = %(reader)s AND m.muted_id = f.followee_id)
+"""
+
+
+def _pulled(condition: str) -> str:
+    """The newest replays of `HOSTS` that meet a condition (of a session `l` and its host `h`), as `pulled`."""
+    return f"""
+    hosts AS MATERIALIZED (SELECT u.id, u.is_active FROM ({HOSTS}) host JOIN accounts_user u ON u.id = host.id),
+    heads AS MATERIALIZED (
+        SELECT h.id, h.is_active, head.position AS head FROM hosts h CROSS JOIN LATERAL (
+            SELECT l.position FROM live_livesession l
+            WHERE l.host_id = h.id AND l.state = 'replay' AND l.position < %(below)s AND {condition}
+            ORDER BY l.position DESC LIMIT 1
+        ) head
+    ),
+    cut AS MATERIALIZED (
+        SELECT coalesce((SELECT head FROM heads ORDER BY head DESC OFFSET %(count)s - 1 LIMIT 1), 0) AS position
+    ),
+    pulled AS MATERIALIZED (
+        SELECT replay.id, replay.position, replay.host_id FROM heads h CROSS JOIN LATERAL (
+            SELECT l.id, l.position, l.host_id FROM live_livesession l
+            WHERE l.host_id = h.id AND l.state = 'replay' AND l.position < %(below)s
+                AND l.position >= (SELECT position FROM cut) AND {condition}
+            ORDER BY l.position DESC LIMIT %(count)s
+        ) replay
+        WHERE h.head >= (SELECT position FROM cut)
+        ORDER BY replay.position DESC LIMIT %(count)s
+    )
+    """  # noqa: S608 (constants)
+
+
+# A window holds hidden replays too, so that nobody has to deliver them again when they are shown again.
+ENTRIES = f"""
+    WITH {_pulled("NOT l.pulled")}
+    SELECT u.window_epoch, pulled.position, pulled.host_id
+    FROM accounts_user u LEFT JOIN pulled ON true WHERE u.id = %(reader)s ORDER BY pulled.position DESC
+"""  # noqa: S608
+BODIES = f"""
+    WITH {_pulled("l.hidden_at IS NULL AND h.is_active AND l.id <> ALL(%(held)s::bigint[])")}
+    SELECT pulled.position, {COLUMNS} FROM pulled
+    JOIN live_livesession l ON l.id = pulled.id JOIN accounts_user h ON h.id = l.host_id
+    ORDER BY pulled.position DESC
+"""  # noqa: S608
+
+
+def pull_entries(reader_id: int, count: int) -> tuple[int, list[Entry], int]:
+    """The newest `count` replays that belong into a reader's window, as (window epoch, entries, floor), in one
+    snapshot.
+    """
+    rows = fetch(ENTRIES, {"reader": reader_id, "below": INFINITY, "count": count + 1})
+    entries = [Entry(row[1], row[2]) for row in rows if row[1] is not None]
+    floor = entries[count].item_id if len(entries) > count else 0
+    return rows[0][0], entries[:count], floor
+
+
+def pull_bodies(reader_id: int, *, below: int, count: int, held: str) -> list[Sequence[Any]]:
+    """The replays below a position that the reader may see, newest first: rows of (position, *COLUMNS), without those
+    sessions that `held` (an array, as PostgreSQL writes it) names.
+    """
+    return list(fetch(BODIES, {"reader": reader_id, "below": below, "count": count, "held": held}))

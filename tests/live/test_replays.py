@@ -1,0 +1,155 @@
+"""Replays: what is pushed to whom, what is pulled, what is tried again and what is given up."""
+
+from datetime import timedelta
+
+import pytest
+import redis
+from django.utils import timezone
+
+from accounts import big_v
+from accounts.models import User
+from feedsite import connections, keys
+from feedsite.window import deliver
+from live import actions, replays
+from live.models import Host, LiveSession, ReplayDelivery, State
+from live.pull import pull_entries
+from relations import actions as relations
+from tests.live.conftest import Workers, seen, session
+from tests.servers import Valkey, dead
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture(autouse=True)
+def _workers(workers: Workers) -> Workers:
+    return workers
+
+
+@pytest.fixture
+def host(db: None) -> User:
+    return seen()
+
+
+@pytest.fixture
+def reader(host: User, workers: Workers) -> User:
+    """Somebody who follows the host and has an inbox of replays."""
+    reader = seen()
+    relations.follow(follower=reader, followee=host)
+    build(reader)
+    return reader
+
+
+def build(reader: User) -> None:
+    epoch = User.objects.get(pk=reader.pk).window_epoch
+    connections.pipelined(connections.feeds_for_tasks(), [replays.Replays(reader.pk).begin("token", epoch)])
+    assert replays.materialise(reader.pk, "token")
+
+
+def held(feeds: redis.Redis, reader: User) -> list[int]:
+    """Positions in the reader's inbox, newest first."""
+    members = feeds.zrange(keys.replays(reader.pk), 0, -1, desc=True)
+    return [int(member.split(b":")[1]) for member in members if member[:1].isdigit()]
+
+
+def test_a_replay_comes_to_every_follower_with_an_inbox(
+    host: User, reader: User, workers: Workers, feeds: redis.Redis
+) -> None:
+    dormant = seen()
+    relations.follow(follower=dormant, followee=host)
+    User.objects.filter(pk=dormant.pk).update(level=0)
+    ended = session(host, State.REPLAY)
+    assert ReplayDelivery.objects.get().position == ended.position
+    workers.work()
+    assert not ReplayDelivery.objects.exists()
+    assert held(feeds, reader) == [ended.position]
+    assert not feeds.exists(keys.replays(dormant.pk))
+
+
+def test_delivering_again_changes_nothing(host: User, reader: User, workers: Workers, feeds: redis.Redis) -> None:
+    ended = session(host, State.REPLAY)
+    for _ in range(2):
+        replays.deliver_anew(session=ended)
+        workers.work()
+    assert held(feeds, reader) == [ended.position]
+
+
+def test_a_big_vs_replay_is_pulled_whatever_they_become(
+    host: User, reader: User, workers: Workers, feeds: redis.Redis
+) -> None:
+    big_v.make_big_v(user=host)
+    ended = session(host, State.REPLAY)
+    assert not ReplayDelivery.objects.exists()
+    User.objects.update(is_big_v=False)
+    replays.deliver_anew(session=ended)
+    workers.work()
+    assert held(feeds, reader) == []
+    assert LiveSession.objects.get(pulled=True).pk == ended.pk
+    assert Host.objects.get(has_pulled=True).pk == host.pk
+    pushed = session(host, State.REPLAY)
+    workers.work()
+    assert held(feeds, reader) == [pushed.position]
+    assert [entry.item_id for entry in pull_entries(reader.pk, 9)[1]] == [pushed.position]
+
+
+def test_what_ended_hidden_is_delivered_when_it_is_shown(
+    host: User, reader: User, workers: Workers, feeds: redis.Redis
+) -> None:
+    live = session(host, State.LIVE)
+    actions.hide(session=live, now=timezone.now())
+    ended = actions.end(session=live, now=timezone.now())
+    workers.work()
+    assert held(feeds, reader) == []
+    actions.show_again(session=ended, now=timezone.now())
+    workers.work()
+    assert held(feeds, reader) == [ended.position]
+
+
+def test_a_window_holds_the_newest_and_knows_its_floor(
+    host: User, reader: User, workers: Workers, feeds: redis.Redis, settings: object
+) -> None:
+    settings.LIVE_REPLAYS_CAP = 2  # type: ignore[attr-defined]
+    positions = [session(host, State.REPLAY).position for _ in range(4)]
+    workers.work()
+    feeds.delete(keys.replays(reader.pk))
+    build(reader)
+    assert held(feeds, reader) == positions[:1:-1]
+    assert feeds.zscore(keys.replays(reader.pk), "floor") == positions[1]
+
+
+def test_an_outage_is_waited_for_and_not_counted(
+    host: User, reader: User, workers: Workers, feeds_server: Valkey
+) -> None:
+    with dead(feeds_server):
+        session(host, State.REPLAY)
+        workers.work()
+        row = ReplayDelivery.objects.get()
+        assert (row.attempts, bool(row.last_error)) == (0, True)
+    connections.feeds_breaker.reset()
+    assert replays.sweep(now=timezone.now()) == 0
+    assert replays.sweep(now=row.sweep_at) == 1
+    workers.work()
+    assert not ReplayDelivery.objects.exists()
+
+
+def test_a_replay_that_always_fails_is_parked_and_can_be_tried_again(
+    host: User, reader: User, workers: Workers, monkeypatch: pytest.MonkeyPatch, feeds: redis.Redis
+) -> None:
+    def fail(*args: object) -> list[int]:
+        raise ValueError("poison")
+
+    monkeypatch.setattr(replays, "deliver", fail)
+    ended = session(host, State.REPLAY)
+    now = timezone.now()
+    for day in range(9):
+        workers.work()
+        replays.sweep(now=now + timedelta(days=day))
+    row = ReplayDelivery.objects.parked().get()
+    assert row.attempts == 5
+    assert row.last_error == "ValueError: poison"
+    monkeypatch.setattr(replays, "deliver", deliver)
+    workers.work()
+    assert held(feeds, reader) == []
+    assert replays.retry(session_ids=[ended.pk], now=now) == 1
+    workers.work()
+    assert held(feeds, reader) == [ended.position]
+    assert not ReplayDelivery.objects.exists()
