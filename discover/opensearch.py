@@ -287,7 +287,7 @@ class _Answer(msgspec.Struct):
 
 _decoder = msgspec.json.Decoder(_Answer)
 
-breaker = Breaker()
+breaker = Breaker(name="opensearch")
 
 
 class OpenSearchRecall:

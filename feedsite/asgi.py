@@ -22,6 +22,7 @@ from django.http import HttpResponse, HttpResponseBase  # noqa: E402
 from django.urls import path, re_path  # noqa: E402
 
 from feedsite import health  # noqa: E402
+from feedsite.logs import HEADER, request_id  # noqa: E402
 from feedsite.outage import unavailable  # noqa: E402
 from feedsite.rest import OUTAGES, FeedResponse, NotFoundView, Problem  # noqa: E402
 from timeline.api import Admission, StreamView  # noqa: E402
@@ -117,7 +118,10 @@ class Application:
     def _decide(self, request: ASGIRequest) -> HttpResponseBase:
         request.urlconf = __name__
         request.keeps_lines_open = True  # type: ignore[attr-defined]
-        response = self.handler.get_response(request)
+        try:
+            response = self.handler.get_response(request)
+        finally:
+            request_id.set("")  # the thread goes on to others
         if hasattr(response, "render") and not getattr(response, "is_rendered", True):
             response.render()
         return response
@@ -129,6 +133,7 @@ def _headers(admission: Admission, request: ASGIRequest) -> list[tuple[bytes, by
         (b"cache-control", b"no-store"),
         (b"x-accel-buffering", b"no"),  # nginx passes on what is written when it is written
         (b"vary", b"Origin"),
+        (b"x-request-id", admission.headers.get(HEADER, "").encode()),
     ]
     # Under `up` the page is of another port: its own origin may listen, as the ticket names it, and no other.
     if admission.origin and request.headers.get("Origin") == admission.origin:

@@ -14,6 +14,8 @@ from django.db import DEFAULT_DB_ALIAS, connections
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
+from feedsite import metrics
+
 BREAKER_SECONDS = 1.0
 TASK_TIMEOUT = 5.0
 
@@ -33,8 +35,9 @@ class Breaker:
     One a process and server; threads may share it (a lost race costs one extra wait).
     """
 
-    def __init__(self, seconds: float = BREAKER_SECONDS) -> None:
+    def __init__(self, seconds: float = BREAKER_SECONDS, *, name: str = "") -> None:
         self._seconds = seconds
+        self._name = name
         self._open_until = 0.0
 
     @property
@@ -43,13 +46,16 @@ class Breaker:
 
     def trip(self) -> None:
         self._open_until = time.monotonic() + self._seconds
+        if self._name:
+            metrics.breaker_trips.labels(self._name).inc()
+            metrics.breaker_open_until.labels(self._name).set(time.time() + self._seconds)
 
     def reset(self) -> None:
         self._open_until = 0.0
 
 
-feeds_breaker = Breaker()
-broker_breaker = Breaker()
+feeds_breaker = Breaker(name="feeds")
+broker_breaker = Breaker(name="broker")
 
 
 def client_of(url: str, timeout: float) -> redis.Redis:

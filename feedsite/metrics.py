@@ -119,6 +119,11 @@ def _latest(name: str, text: str, *labels: str) -> Gauge:
     return Gauge(name, text, labels, registry=registry, multiprocess_mode="mostrecent")
 
 
+def _living(name: str, text: str, *labels: str) -> Gauge:
+    """The sum over the processes that live."""
+    return Gauge(name, text, labels, registry=registry, multiprocess_mode="livesum")
+
+
 discover_recalled = _counter("feedsite_discover_recalled_total", "Candidates that recall answered.", "source")
 discover_excluded = _counter("feedsite_discover_excluded_total", "Candidates that were left out, and why.", "reason")
 discover_recall_seconds = _seconds("feedsite_discover_recall_seconds", "What one recall took.", "source")
@@ -129,6 +134,41 @@ impressions_fill = _latest(
 opensearch_failures = _counter("feedsite_opensearch_failures_total", "Calls that OpenSearch failed.", "operation")
 grpc_seconds = _seconds("feedsite_grpc_seconds", "What one call over gRPC took.", "method")
 grpc_refused = _counter("feedsite_grpc_refused_total", "Calls over gRPC that were not served.", "method", "code")
+
+# Requests (feedsite.requests), and the servers behind them.
+http_seconds = _seconds("feedsite_http_seconds", "What one request took.", "route", "method", "status")
+stream_connections = _living("feedsite_stream_connections", "Open streams.")
+breaker_trips = _counter("feedsite_breaker_trips_total", "Servers that did not answer, once a second.", "server")
+breaker_open_until = _latest(
+    "feedsite_breaker_open_until_seconds", "Unix time until which a process leaves the server alone.", "server"
+)
+
+# Timelines: counted where it happens.
+LAG = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 3600.0)
+delivery_seconds = Histogram(
+    "feedsite_delivery_seconds",
+    "From publishing an item until all windows have it.",
+    registry=registry,
+    buckets=LAG,
+)
+fanout_entries = _counter("feedsite_fanout_entries_total", "Windows of followers that were told of an item.")
+deliveries_failed = _counter("feedsite_delivery_failures_total", "Attempts at a delivery that failed.")
+deliveries_given_up = _counter("feedsite_delivery_parked_total", "Deliveries that were parked.")
+home_pages = _counter("feedsite_home_pages_total", "Pages of the home timeline, by all that served them.", "sources")
+home_misses = _counter(
+    "feedsite_home_misses_total", "Home pages for which the windows did not suffice, and why.", "reason"
+)
+oracle_readers = _counter("feedsite_oracle_readers_total", "Readers whose windows were compared with PostgreSQL.")
+oracle_differences = _counter("feedsite_oracle_differences_total", "Windows that differed.", "kind")
+
+# What a task asks for (operation.sampling); /metrics asks no server.
+deliveries_pending = _latest("feedsite_deliveries_pending", "Deliveries that are not complete.")
+deliveries_parked = _latest("feedsite_deliveries_parked", "Deliveries that were given up.")
+delivery_oldest = _latest("feedsite_delivery_oldest_seconds", "Age of the oldest delivery that is not complete.")
+queue_length = _latest("feedsite_queue_length", "Messages that wait for a worker.", "queue")
+users = _latest("feedsite_users", "Users by level.", "level")
+big_vs = _latest("feedsite_big_vs", "Users whose items are pulled by most followers.")
+sampled_at = _latest("feedsite_sampled_seconds", "Unix time of the last look at the gauges.")
 
 
 # --- /metrics --------------------------------------------------------------------------------------------

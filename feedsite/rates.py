@@ -34,7 +34,7 @@ return math.max(left, 1)
 """
 )
 
-breaker = Breaker()
+breaker = Breaker(name="cache")
 
 
 @cache

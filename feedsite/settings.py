@@ -58,6 +58,7 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
+    "feedsite.requests.RequestMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
@@ -420,10 +421,18 @@ SECURE_REFERRER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
 
 # --- Logging ---------------------------------------------------------------------------------------------
+# Lines for people (plain), or one JSON object each.
+LOG_FORMAT = env.str("FEEDSITE_LOG_FORMAT", default="plain", choices=("plain", "json"))
+# A line a request; by default where machines read them.
+ACCESS_LOG = env.bool("FEEDSITE_ACCESS_LOG", default=LOG_FORMAT == "json")
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
-    "formatters": {"plain": {"format": "%(asctime)s %(levelname)s %(name)s: %(message)s"}},
-    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "plain"}},
+    "filters": {"about": {"()": "feedsite.logs.AboutFilter"}},
+    "formatters": {
+        "plain": {"format": "%(asctime)s %(levelname)s %(name)s%(about)s: %(message)s"},
+        "json": {"()": "feedsite.logs.JsonFormatter"},
+    },
+    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": LOG_FORMAT, "filters": ["about"]}},
     "root": {"handlers": ["console"], "level": os.environ.get("FEEDSITE_LOG_LEVEL", "INFO")},
 }

@@ -19,7 +19,7 @@ from django.db.models import F
 from django.db.models.functions import Now
 
 from accounts.models import Level
-from feedsite import keys
+from feedsite import keys, metrics
 from feedsite.celery import enqueue
 from feedsite.connections import (
     FeedsRefusedError,
@@ -72,7 +72,7 @@ CLAIM = f"""
 FINISH = f"""
     WITH ranges AS (DELETE FROM timeline_deliveryrange WHERE delivery_id = %(item)s AND revision <= %(revision)s)
     DELETE FROM timeline_delivery WHERE item_id = %(item)s AND revision = %(revision)s AND (SELECT {LAZILY})
-    RETURNING item_id
+    RETURNING extract(epoch FROM clock_timestamp() - not_before)::float8
 """  # noqa: S608
 # The last follower of every full range, so that a range holds at most `size` followers; nothing for a small sender.
 BOUNDARIES = """
@@ -300,6 +300,7 @@ def _deliver_to_fans(claim: Claim, fans: Sequence[int]) -> None:
 
 def _deliver_to(entry: Entry, follower_ids: Sequence[int], caps: Sequence[int]) -> None:
     refused = deliver(feeds_for_tasks(), entry, [keys.inbox(follower_id) for follower_id in follower_ids], caps)
+    metrics.fanout_entries.inc(len(follower_ids))
     for first in range(0, len(refused), PIPELINE_LENGTH):
         part = refused[first : first + PIPELINE_LENGTH]
         pipelined(feeds_for_tasks(), [Tail(follower_ids[position]).drop() for position in part])
@@ -308,7 +309,8 @@ def _deliver_to(entry: Entry, follower_ids: Sequence[int], caps: Sequence[int]) 
 # --- What becomes of an attempt --------------------------------------------------------------------------
 def _finish(claim: Claim) -> None:
     """The delivery is complete; one that was published again in the meantime stays."""
-    fetch(FINISH, {"item": claim.entry.item_id, "revision": claim.revision})
+    for (seconds,) in fetch(FINISH, {"item": claim.entry.item_id, "revision": claim.revision}):
+        metrics.delivery_seconds.observe(seconds)
 
 
 @contextmanager
@@ -333,6 +335,7 @@ def _postpone(claim: Claim, error: str) -> None:
 
 
 def _failed(claim: Claim, error: str) -> None:
+    metrics.deliveries_failed.inc()
     if claim.attempts >= settings.FAN_OUT_ATTEMPTS:
         _park(claim, error)
     else:
@@ -341,6 +344,7 @@ def _failed(claim: Claim, error: str) -> None:
 
 def _park(claim: Claim, error: str) -> None:
     logger.error("delivery of item %s is parked after %s attempts", claim.entry.item_id, settings.FAN_OUT_ATTEMPTS)
+    metrics.deliveries_given_up.inc()
     fields = {"last_error": error} if error else {}
     Delivery.objects.filter(pk=claim.entry.item_id, revision=claim.revision).update(parked_at=Now(), **fields)
 

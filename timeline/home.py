@@ -17,6 +17,7 @@ from django.conf import settings
 
 from accounts.levels import touch
 from accounts.models import User
+from feedsite import metrics
 from feedsite.celery import enqueue
 from feedsite.connections import Command, FeedsUnavailableError, feeds, feeds_errors, fetch, pipelined
 from feedsite.window import INFINITY, NO_SLICE, Entry, Slice, Window
@@ -36,6 +37,7 @@ NARROW = 16
 """Up to so many outboxes are read a whole page deep at once; of more, only `GLANCE` entries first."""
 GLANCE = 3
 NEW_CAP = 100
+_pages_by_sources: dict[str, Any] = {}
 
 CONTEXT = """
     WITH scanned AS MATERIALIZED (
@@ -111,6 +113,10 @@ class Walk:
 
     more: bool | None = None
     """Whether more follows a full page, where that is known without having seen it."""
+    missed: str = ""
+    """Why the windows did not suffice: `dormant` (the level has no inbox), `missing` (a window is absent, under
+    construction, or of another epoch or run), `floor` (the page reaches below one), `redis` (no answer).
+    """
 
     @property
     def is_done(self) -> bool:
@@ -167,15 +173,20 @@ def home_page(reader: User, *, last_id: int | None = None, limit: int = 20) -> P
     context = _context(reader, walk.below)
     try:
         if context.unseen and touch(reader.pk):  # the level rose: no window yet is worth a look
+            walk.missed = "missing"
             walk.wishes.append((Inbox(reader.pk), context.epoch + 1))
         elif cap_of(context.level):
             for _ in range(REFILLS):
                 if not _from_windows(walk, context):
                     break
+        else:
+            walk.missed = "dormant"
     except FeedsUnavailableError:
-        pass
+        walk.missed = "redis"
     if not walk.is_done:
+        walk.missed = walk.missed or "floor"
         _from_sql(walk, context)
+    _count(walk)
     _tell(walk)
     return Page(walk.shown[:limit], walk.scanned, bool(walk.more) or len(walk.shown) > limit, sorted(walk.sources))
 
@@ -268,6 +279,7 @@ def _read(walk: Walk, context: Context, count: int) -> Reading | None:
         missed = [(box, outbox.EPOCH) for box, one in zip(outboxes, slices, strict=True) if not one.is_usable]
         walk.wishes += missed
         if missed or not usable:
+            walk.missed = "missing"
             return None
         if depth < count:
             _read_deeper(outboxes, slices, read, walk.below, count)
@@ -341,6 +353,16 @@ def _from_sql(walk: Walk, context: Context) -> None:
             if walk.is_done:
                 return
         walk.ended = len(rows) <= bodies
+
+
+def _count(walk: Walk) -> None:
+    """Note what served the page; labels are looked up once, for counting must cost a page nothing."""
+    sources = ",".join(sorted(walk.sources)) or "none"
+    if sources not in _pages_by_sources:
+        _pages_by_sources[sources] = metrics.home_pages.labels(sources)
+    _pages_by_sources[sources].inc()
+    if walk.missed and "sql" in walk.sources:
+        metrics.home_misses.labels(walk.missed).inc()
 
 
 def _tell(walk: Walk) -> None:

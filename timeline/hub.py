@@ -24,7 +24,7 @@ from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
 from accounts.grants import BORROWED_SECONDS, Grant, standing
-from feedsite import keys
+from feedsite import keys, metrics
 from feedsite.events import Entry, Gap, Listener, Position, entry, event_of
 from feedsite.rest import OUTAGES
 from timeline.stream import Message, news_for, reset
@@ -161,6 +161,7 @@ class Hub:
         self._of_user[grant.user_id] = self._of_user.get(grant.user_id, 0) + 1
         # From here on batches are written to it too; they wait behind the replay.
         self.connections.add(connection)
+        metrics.stream_connections.set(len(self.connections))
         upto = self.position
         if upto is not None:
             connection.after = max(upto, since or OLDEST)
@@ -176,6 +177,7 @@ class Hub:
         if connection not in self.connections:
             return
         self.connections.discard(connection)
+        metrics.stream_connections.set(len(self.connections))
         user_id = connection.grant.user_id
         self._of_user[user_id] -= 1
         if not self._of_user[user_id]:

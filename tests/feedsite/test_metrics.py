@@ -97,6 +97,7 @@ def test_a_killed_process_leaves_its_counts_and_its_slot(tmp_path: Path) -> None
     assert slots(tmp_path) == ["0.lock"]
     assert sorted(path.name for path in tmp_path.glob("*.db")) == [
         "counter_0.db",
+        "gauge_livesum_0.db",
         "gauge_mostrecent_0.db",
         "histogram_0.db",
     ]
