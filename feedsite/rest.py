@@ -259,9 +259,9 @@ def position(request: Request, name: str = "last_id") -> int | None:
     return _number(request, name, "An id is a decimal number from 1 to 2^53.")
 
 
-def limit(request: Request) -> int:
+def limit(request: Request, name: str = "limit") -> int:
     """How many to list: 20, or what the query asks for, at most 100. Raises ValidationError."""
-    asked = _number(request, "limit", "A whole number from 1; more than 100 count as 100.")
+    asked = _number(request, name, "A whole number from 1; more than 100 count as 100.")
     return PAGE if asked is None else min(asked, PAGE_LIMIT)
 
 

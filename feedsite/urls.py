@@ -18,6 +18,7 @@ from feedsite.rest import NotFoundView
 from items import api as items_api
 from items import views as items_views
 from live import api as live_api
+from live import feed_api as live_feed_api
 from moderation import api as moderation_api
 from moderation import views as moderation_views
 from notifications import api as notifications_api
@@ -69,6 +70,7 @@ api = [
     path("seen/issued", seen_api.IssuedView.as_view()),
     path("seen/filter", seen_api.FilterView.as_view()),
     path("discover/feed", discover_api.DiscoverView.as_view()),
+    path("live/feed", live_feed_api.LiveFeedView.as_view()),
     path("live/sessions", live_api.LiveSessionsView.as_view()),
     path("live/sessions/<str:session_id>", live_api.LiveSessionView.as_view()),
     path("live/sessions/<str:session_id>/start", live_api.StartView.as_view()),

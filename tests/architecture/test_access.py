@@ -236,6 +236,7 @@ API_WITHOUT = {
     "items/<str:item_id>/like": "204 or 404 (items/test_api.py)",
     "items/<str:item_id>/report": "204 or 404 (moderation/test_api.py)",
     "items/<str:item_id>/not-interested": "204 or 404 (discover/test_feedback.py)",
+    "live/feed": "sessions of followed hosts; who sees which: properties/test_live.py",
     "live/sessions": "the caller's session; who sees a session on these routes: live/test_api.py",
     "live/sessions/<str:session_id>": "a session",
     "live/sessions/<str:session_id>/start": "the caller's session",

@@ -1,0 +1,99 @@
+"""The feed of live sessions over HTTP."""
+
+from http import HTTPStatus
+
+import msgspec
+from django.http import HttpResponse
+from django.utils import timezone
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
+from rest_framework import exceptions, serializers
+from rest_framework.request import Request
+
+from accounts.api import signed_in
+from feedsite.openapi import LAST_ID
+from feedsite.rest import PAGE, PAGE_LIMIT, ApiView, FeedResponse, Problem, limit, position
+from live.feed import Page, SnapshotExpiredError, UnknownSnapshotError, live_page
+from live.hydrate import SessionBody
+
+EXPIRED = "snapshot_expired"
+PAGE_SIZE = OpenApiParameter(
+    "page_size",
+    {"type": "integer", "minimum": 1, "default": PAGE},
+    description=f"How many to list; more than {PAGE_LIMIT} count as {PAGE_LIMIT}.",
+)
+SESSION_ID = OpenApiParameter(
+    "session_id", str, description="The walk to go on with, as its first page named it; without it, a new one."
+)
+SOURCE = OpenApiParameter(
+    "X-Feed-Source",
+    str,
+    OpenApiParameter.HEADER,
+    response=[200],
+    description="What served the page: lineup, snapshot, inbox, pending, sql.",
+)
+
+
+class LiveFeedPage(msgspec.Struct):
+    """A page of a walk. The next one is asked for with its `last_id` and `session_id`."""
+
+    items: list[SessionBody]
+    last_id: str | None
+    session_id: str | None
+    has_more: bool
+
+
+class Expired(msgspec.Struct):
+    """The walk cannot go on. `code` is `snapshot_expired`: begin a new one, without last_id and session_id."""
+
+    detail: str
+    code: str
+
+
+class ExpiredError(exceptions.APIException):
+    status_code = HTTPStatus.GONE
+
+    def __init__(self) -> None:
+        super().__init__({"detail": "This walk has expired; begin a new one.", "code": EXPIRED})
+
+
+def keep_after(response: HttpResponse, page: Page) -> HttpResponse:
+    """Let the page's snapshot be written once the response has been sent."""
+    response._resource_closers.append(page.keep)  # type: ignore[attr-defined]  # called when the server closes it
+    return response
+
+
+def _session_id(request: Request) -> str | None:
+    values = request.query_params.getlist("session_id")
+    if len(values) > 1:
+        raise serializers.ValidationError({"session_id": ["Give it once."]})
+    return (values and values[0]) or None
+
+
+class LiveFeedView(ApiView):
+    @extend_schema(
+        operation_id="read_live_feed",
+        parameters=[PAGE_SIZE, LAST_ID, SESSION_ID, SOURCE],
+        responses={
+            200: LiveFeedPage,
+            404: OpenApiResponse(Problem, "The caller was never given that session_id."),
+            410: OpenApiResponse(Expired, "The walk paused for too long, or its snapshot was lost."),
+        },
+    )
+    def get(self, request: Request) -> HttpResponse:
+        """The sessions of hosts whom the caller follows: live, newest start first; upcoming, soonest first; replays,
+        newest end first. What is live and upcoming stays in the order, and `shown_as`, of the first page.
+        """
+        reader = signed_in(request)
+        session_id, last_id, count = _session_id(request), position(request), limit(request, "page_size")
+        try:
+            page = live_page(reader, session_id=session_id, last_id=last_id, page_size=count, now=timezone.now())
+        except UnknownSnapshotError as error:
+            raise exceptions.NotFound from error
+        except SnapshotExpiredError as error:
+            raise ExpiredError from error
+        scanned = None if page.last_id is None else str(page.last_id)
+        response = FeedResponse(
+            LiveFeedPage(page.items, scanned, page.session_id, page.has_more),
+            headers={"X-Feed-Source": ",".join(page.sources)},
+        )
+        return keep_after(response, page)
