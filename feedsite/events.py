@@ -55,11 +55,17 @@ class Notified(msgspec.Struct, tag="notified", frozen=True):
     payload: dict[str, Any]
 
 
+class ManyNotified(msgspec.Struct, tag="notified-many", frozen=True):
+    """Many users have a notification at once; `payloads` by user."""
+
+    payloads: dict[int, dict[str, Any]]
+
+
 class Gap(msgspec.Struct, tag="gap", frozen=True):
     """News may have been lost just before this: the feeds server did not answer, or came back empty."""
 
 
-Event = Published | Edited | Withdrawn | SessionChanged | Notified | Gap
+Event = Published | Edited | Withdrawn | SessionChanged | Notified | ManyNotified | Gap
 ItemEvent = Published | Edited | Withdrawn
 
 _encode = msgspec.json.Encoder().encode

@@ -166,6 +166,7 @@ CELERY_BEAT_SCHEDULE = {
         ("record impressions", "discover.record_impressions", 2.0),
         ("forget issued pages", "discover.forget_issued_pages", 3600.0),
         ("sweep live sessions", "live.sweep", 5.0),
+        ("start and end live sessions", "live.run", 2.0),
     )
 }
 

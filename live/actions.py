@@ -116,12 +116,19 @@ def edit(*, session: LiveSession, now: datetime, **changes: Any) -> LiveSession:
 
 # --- Transitions -----------------------------------------------------------------------------------------
 @transaction.atomic
-def start(*, session: LiveSession, now: datetime) -> LiveSession:
-    """Upcoming becomes live, at the host's word and not before it, whatever was planned. Raises WrongStateError."""
+def start(*, session: LiveSession, now: datetime, by_itself: bool = False) -> LiveSession:
+    """Upcoming becomes live at the host's word, whatever was planned; or `by_itself`, where it is an automatic one and
+    its time has come. Who asked for it is told. Raises WrongStateError.
+    """
     session = _held(session)
     _needs(session, State.UPCOMING)
+    if by_itself and not (session.automatic and session.starts_at <= now and session.hidden_at is None):
+        raise WrongStateError(session.state)
     session.started_at = _milliseconds(now)
-    return _transition(session, State.LIVE, now, "started_at")
+    session = _transition(session, State.LIVE, now, "started_at")
+    if fetch(REMINDERS_DUE, {"session": session.pk}):
+        transaction.on_commit(partial(enqueue, "live.remind", session.pk))
+    return session
 
 
 @transaction.atomic
@@ -135,6 +142,7 @@ def end(*, session: LiveSession, now: datetime) -> LiveSession:
     session = _transition(session, State.REPLAY, now, "ended_at", "position")
     if session.hidden_at is None:
         replay_made.send(sender=LiveSession, session=session, again=False)
+    _plan_next(session, now)
     return session
 
 
@@ -143,7 +151,9 @@ def cancel(*, session: LiveSession, now: datetime) -> LiveSession:
     """Upcoming becomes cancelled, for good. Raises WrongStateError."""
     session = _held(session)
     _needs(session, State.UPCOMING)
-    return _transition(session, State.CANCELLED, now)
+    session = _transition(session, State.CANCELLED, now)
+    session.reminders.all().delete()
+    return session
 
 
 @transaction.atomic
@@ -155,7 +165,10 @@ def miss(*, session: LiveSession, now: datetime) -> LiveSession:
     _needs(session, State.UPCOMING)
     if session.starts_at + settings.LIVE_GRACE > now:
         raise WrongStateError(session.state)
-    return _transition(session, State.MISSED, now)
+    session = _transition(session, State.MISSED, now)
+    session.reminders.all().delete()
+    _plan_next(session, now)
+    return session
 
 
 def force_end(*, session: LiveSession, now: datetime) -> bool:
@@ -206,6 +219,11 @@ REMIND = """
         INSERT INTO live_reminder (session_id, user_id) SELECT id, %(user)s FROM upcoming
         ON CONFLICT DO NOTHING RETURNING 1)
     SELECT EXISTS (SELECT FROM new) FROM upcoming
+"""
+# A statement of its own, after the one that starts it: so it sees every reminder that did not wait for that.
+REMINDERS_DUE = """
+    UPDATE live_livesession SET reminders_due = true
+    WHERE id = %(session)s AND EXISTS (SELECT FROM live_reminder WHERE session_id = %(session)s) RETURNING id
 """
 FORGET_REMINDER = "DELETE FROM live_reminder WHERE session_id = %(session)s AND user_id = %(user)s RETURNING 1"
 
@@ -266,6 +284,27 @@ def _tell(session: LiveSession, *, before: str | None, was_hidden: bool, moves: 
     session_changed.send(
         sender=LiveSession, session=session, before=State(before) if before else None, was_hidden=was_hidden
     )
+
+
+def _plan_next(session: LiveSession, now: datetime) -> None:
+    """Where it repeats, plan the one that follows, however long ago this one's time was."""
+    if session.repeat_minutes is None:
+        return
+    period = timedelta(minutes=session.repeat_minutes)
+    periods = max(0, (now - session.starts_at) // period) + 1
+    following = LiveSession(
+        host=session.host,
+        title=session.title,
+        url=session.url,
+        cover_url=session.cover_url,
+        starts_at=session.starts_at + periods * period,
+        automatic=session.automatic,
+        minutes=session.minutes,
+        repeat_minutes=session.repeat_minutes,
+        modified_at=now,
+    )
+    following.save(force_insert=True)
+    _tell(following, before=None, was_hidden=False, moves=True)
 
 
 def _milliseconds(moment: datetime) -> datetime:

@@ -9,3 +9,7 @@ class LiveConfig(AppConfig):
             receivers,
             stream,
         )
+        from live.hydrate import cards, shown
+        from notifications.sessions import sessions
+
+        sessions.shown, sessions.cards = shown("n.session_id"), cards

@@ -10,10 +10,11 @@ from msgspec import UNSET, UnsetType
 
 from accounts.api import UserCard
 from accounts.models import User
-from feedsite.connections import fetch
+from feedsite.connections import fetch, id_array
 from feedsite.ids import MAX_ID
 from feedsite.rest import Time
 from live.models import State
+from notifications.sessions import SessionCard
 
 SESSIONS = "live_livesession l JOIN accounts_user h ON h.id = l.host_id"
 """What `VISIBLE` and `COLUMNS` are asked of, with the parameter `reader` (0: nobody who is signed in)."""
@@ -35,6 +36,9 @@ COLUMNS = """
 """What `body` needs, in its order."""
 WIDTH = 17
 ONE = f"SELECT {COLUMNS} FROM {SESSIONS} WHERE l.id = %(session)s AND {VISIBLE}"  # noqa: S608 (constants)
+CARDS = f"""
+    SELECT l.id, l.title, l.state FROM {SESSIONS} WHERE l.id = ANY(%(ids)s::bigint[]) AND {VISIBLE}
+"""  # noqa: S608
 # What came to nothing is of interest to its host alone.
 OF_HOST = f"""
     SELECT {COLUMNS} FROM {SESSIONS}
@@ -137,6 +141,17 @@ def sessions_of(
     rows = fetch(OF_HOST, {"host": host.pk, "reader": reader.pk or 0, "below": below, "count": limit + 1})
     page = bodies(rows[:limit])
     return SessionPage(page, page[-1].id if page else None, len(rows) > limit)
+
+
+def shown(session_id: str) -> str:
+    """SQL: whether the reader may see the session of this id, where a room below keeps no more of it."""
+    return f"EXISTS (SELECT FROM {SESSIONS} WHERE l.id = {session_id} AND {VISIBLE} OFFSET 0)"
+
+
+def cards(session_ids: Iterable[int], reader: User) -> dict[int, SessionCard]:
+    """The sessions of these ids as notifications tell of them, as far as `reader` may see them."""
+    rows = fetch(CARDS, {"ids": id_array(session_ids), "reader": reader.pk})
+    return {row[0]: SessionCard(str(row[0]), row[1], row[2]) for row in rows}
 
 
 def _seconds(started_at: datetime | None, ended_at: datetime | None) -> int:

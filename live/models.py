@@ -28,9 +28,11 @@ class LiveSession(models.Model):
 
     `version` grows with every change. `position` is given when the session ends: an id of that moment (feedsite.ids),
     by which replays are sorted, scored and paged. A session with `hidden_at` is hidden by an admin, or taken back by
-    its host: nobody else sees it. An `automatic` one starts at `starts_at` and ends `minutes` later by itself.
+    its host: nobody else sees it. An `automatic` one starts at `starts_at` and ends `minutes` later by itself; with
+    `repeat_minutes` the next is planned when it is over, so long after its time (the demo community's shows).
     `pulled` is decided at the end, for good: the replay of a host who was big-V then is pushed into no reader's inbox,
-    whatever the host becomes later; readers pull it from here.
+    whatever the host becomes later; readers pull it from here. `reminders_due`: it has started, and not all who asked
+    have been told.
     """
 
     id = models.BigIntegerField(primary_key=True, db_default=ItemId(), editable=False)
@@ -48,6 +50,8 @@ class LiveSession(models.Model):
     position = models.BigIntegerField(null=True, blank=True, unique=True, editable=False)
     automatic = models.BooleanField(default=False)
     minutes = models.PositiveSmallIntegerField(default=60, help_text="How long an automatic session lasts.")
+    repeat_minutes = models.PositiveIntegerField(null=True, blank=True, editable=False)
+    reminders_due = models.BooleanField(default=False, db_default=False, editable=False)
     hidden_at = models.DateTimeField(null=True, blank=True)
     pulled = models.BooleanField(default=False, db_default=False, editable=False)
     modified_at = models.DateTimeField(db_default=Now())
@@ -71,6 +75,8 @@ class LiveSession(models.Model):
                 fields=["host", "-position"], condition=Q(state="replay", pulled=True), name="live_pulled_replays"
             ),
             models.Index(fields=["starts_at"], condition=Q(state="upcoming"), name="live_due"),
+            models.Index(fields=["started_at"], condition=Q(state="live", automatic=True), name="live_due_to_end"),
+            models.Index(fields=["id"], condition=Q(reminders_due=True), name="live_reminders_due"),
         ]
 
     def __str__(self) -> str:
@@ -106,7 +112,9 @@ class Host(models.Model):
 
 
 class Reminder(models.Model):
-    """Somebody wants to be told when a session starts."""
+    """Somebody wants to be told when a session starts. The row goes in the transaction in which they are, and where
+    there will be nothing to tell.
+    """
 
     session = models.ForeignKey(LiveSession, on_delete=models.CASCADE, related_name="reminders", db_index=False)
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")

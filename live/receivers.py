@@ -6,8 +6,11 @@ from typing import Any
 from django.db import transaction
 from django.dispatch import receiver
 
+from accounts.export import ExportFile
+from accounts.models import User
+from accounts.signals import account_purged, export_requested
 from feedsite import events
-from live import replays
+from live import export, purge, replays
 from live.models import LiveSession
 from live.signals import replay_made, session_changed
 
@@ -22,3 +25,13 @@ def announce_change(sender: type[LiveSession], session: LiveSession, was_hidden:
 def write_delivery(sender: type[LiveSession], session: LiveSession, **kwargs: Any) -> None:
     """Inside the transaction that ends the session, or shows it again."""
     replays.deliver_anew(session=session)
+
+
+@receiver(account_purged)
+def purge_sessions(sender: type[User], user: User, limit: int, **kwargs: Any) -> int:
+    return purge.purge(user_id=user.pk, limit=limit)
+
+
+@receiver(export_requested)
+def export_sessions(sender: type[User], reader: User, **kwargs: Any) -> list[ExportFile]:
+    return export.files(reader)

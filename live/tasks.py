@@ -3,7 +3,7 @@
 from celery import shared_task
 from django.utils import timezone
 
-from live import lineup, replays
+from live import lineup, reminders, replays, timing
 
 
 @shared_task(name="live.apply")
@@ -17,6 +17,7 @@ def sweep() -> None:
     """Periodic: send again for what was lost on the way."""
     lineup.sweep(now=timezone.now())
     replays.sweep(now=timezone.now())
+    reminders.sweep()
 
 
 @shared_task(name="live.fan_out")
@@ -27,3 +28,15 @@ def fan_out(session_id: int) -> None:
 @shared_task(name="live.materialise_replays")
 def materialise_replays(user_id: int, token: str) -> None:
     replays.materialise(user_id, token)
+
+
+@shared_task(name="live.run")
+def run() -> None:
+    """Periodic: start, end and miss what is due."""
+    timing.run(now=timezone.now())
+
+
+@shared_task(name="live.remind")
+def remind(session_id: int) -> None:
+    """Tell who asked for it that a session has started."""
+    reminders.send(session_id)

@@ -16,8 +16,8 @@ from django.db import transaction
 
 from accounts.models import User
 from feedsite import ids
-from feedsite.connections import fetch
-from feedsite.events import Notified, announce
+from feedsite.connections import fetch, id_array
+from feedsite.events import ManyNotified, Notified, announce
 from items.hydrate import ITEMS
 from items.models import Item, Status
 from items.text import mentions
@@ -27,6 +27,8 @@ from notifications.models import Kind
 
 MENTIONS = 20
 """So many of those whom an item mentions are told."""
+ONE_BY_ONE = MENTIONS + 2
+"""More who are told at once are one event: the stream keeps so many, not so many people."""
 BATCH = 5_000
 ATTEMPTS = 3
 
@@ -72,6 +74,21 @@ TELL = f"""
     acts AS (INSERT INTO notifications_act (id, notification_id, actor_id) SELECT position, id, %(sender)s FROM told)
     SELECT recipient_id FROM told
 """  # noqa: S608 (constants)
+# Once for a session, whoever asks again. Who blocks, is blocked by or mutes the host at the moment is not told at all.
+TELL_OF_SESSION = """
+    WITH told AS (
+        INSERT INTO notifications_notification (recipient_id, kind, session_id)
+        SELECT u.id, 'live', %(session)s
+        FROM accounts_user u JOIN accounts_user h ON h.id = %(host)s AND h.is_active
+        WHERE u.id = ANY(%(users)s::bigint[]) AND u.is_active
+            AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = u.id AND b.blocked_id = h.id)
+            AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = h.id AND b.blocked_id = u.id)
+            AND NOT EXISTS (SELECT FROM relations_mute m WHERE m.muter_id = u.id AND m.muted_id = h.id)
+        ON CONFLICT DO NOTHING RETURNING id, recipient_id, position
+    ),
+    acts AS (INSERT INTO notifications_act (id, notification_id, actor_id) SELECT position, id, %(host)s FROM told)
+    SELECT recipient_id FROM told
+"""
 MARK = """
     INSERT INTO notifications_readmark AS mark (user_id, up_to)
     VALUES (%(user)s, least(%(up_to)s::bigint, feedsite_next_id()))
@@ -119,6 +136,12 @@ def tell_of_follow(*, follower: User, followee: User) -> None:
     _add_to(ADD_TO_TODAY, BEGIN_TODAY, params)
 
 
+def tell_of_session(*, session_id: int, host_id: int, user_ids: Sequence[int]) -> None:
+    """Tell those who asked for it that a live session has started; who was told of it before is not told again."""
+    told = fetch(TELL_OF_SESSION, {"session": session_id, "host": host_id, "users": id_array(user_ids)})
+    _announce_later([row[0] for row in told])
+
+
 def _add(kind: Kind, item: Item, actor_id: int) -> None:
     if item.sender_id == actor_id:
         return
@@ -163,7 +186,11 @@ def _announce_later(user_ids: Sequence[int]) -> None:
 
 def _announce(user_ids: Sequence[int]) -> None:
     counts = feed.unread_counts(user_ids)
-    announce(*(Notified(user_id, msgspec.to_builtins(count)) for user_id, count in counts.items()))
+    payloads = {user_id: msgspec.to_builtins(count) for user_id, count in counts.items()}
+    if len(payloads) > ONE_BY_ONE:
+        announce(ManyNotified(payloads))
+    else:
+        announce(*(Notified(user_id, payload) for user_id, payload in payloads.items()))
 
 
 # --- Forgetting ------------------------------------------------------------------------------------------

@@ -1,9 +1,10 @@
 """Reading notifications: the list, and how many of its entries are unread.
 
-An **entry** is a row of Notification: all likes of one item, all its reposts, one reply, one mention, or all followers
-of one UTC day. It is shown if the reader may see its item and at least one of its acts is **shown**: the act stands
-(the like, the follow, the repost is there), its actor is active, neither of the two blocks the other, and the reader
-does not mute the actor. It names the newest three of these, and counts them up to `ACTORS_CAP`.
+An **entry** is a row of Notification: all likes of one item, all its reposts, one reply, one mention, all followers of
+one UTC day, or the start of a live session. It is shown if the reader may see its item or session and at least one of
+its acts is **shown**: the act stands (the like, the follow, the repost is there), its actor is active, neither of the
+two blocks the other, and the reader does not mute the actor. It names the newest three of these, and counts them up to
+`ACTORS_CAP`.
 
 **The list is in the order of `position`, newest first, and `last_id` is a position.** A position never falls, also not
 when acts are undone, and only something new raises it. So in a walk no entry comes twice, and every entry to which
@@ -17,7 +18,8 @@ Work is bounded by the page: at most `ACTORS_CAP + 1` acts an entry are looked a
 index probe each for the actor, the act and the three relations, whether an item has ten likes or a hundred thousand.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -29,6 +31,7 @@ from feedsite.ids import MAX_ID, SEQUENCE_BITS, moment
 from feedsite.rest import Time
 from items.hydrate import ITEMS, ItemBody, hydrate
 from items.visibility import VISIBLE
+from notifications.sessions import SessionCard, sessions
 
 ACTORS_SHOWN = 3
 ACTORS_CAP = 100
@@ -43,8 +46,11 @@ MARK = "coalesce((SELECT r.up_to FROM notifications_readmark r WHERE r.user_id =
 # A repost is seen by whoever sees its original, which is the reader's own.
 # `n` is the entry, `a` an act and `u` its actor. OFFSET 0 keeps the planner from reading a whole table into a hash for
 # the sake of one page; CASE keeps it from asking of likes what is asked of reposts.
+SESSION_SHOWN = "session_shown"
+"""Stands for `sessions.shown`, which is known when the site is ready: `_told` puts it in."""
 ITEM_SHOWN = f"""
     (n.item_id IS NULL OR EXISTS (SELECT FROM {ITEMS} WHERE i.id = n.item_id AND {VISIBLE} OFFSET 0))
+    AND CASE WHEN n.kind = 'live' THEN {SESSION_SHOWN} ELSE true END
 """
 ACT_SHOWN = """
     u.is_active
@@ -66,7 +72,7 @@ ACT_SHOWN = """
     END
 """
 PAGE = f"""
-    SELECT n.position, n.kind, n.item_id, shown.newest, shown.count, shown.actors,
+    SELECT n.position, n.kind, n.item_id, n.session_id, shown.newest, shown.count, shown.actors,
         shown.newest > {MARK}
     FROM notifications_notification n CROSS JOIN LATERAL (
         SELECT max(act.id), count(*),
@@ -88,7 +94,7 @@ CONVERSATIONS = PAGE.format(kinds="n.kind IN ('mention', 'reply')")
 UNREAD = f"""
     SELECT count(*) FROM (
         SELECT FROM (
-            SELECT n.id, n.kind, n.item_id, n.day, n.recipient_id FROM notifications_notification n
+            SELECT n.id, n.kind, n.item_id, n.session_id, n.day, n.recipient_id FROM notifications_notification n
             WHERE n.recipient_id = %(reader)s AND n.position > {MARK} - %(still)s
             ORDER BY n.position DESC LIMIT {UNREAD_SCAN}
         ) n
@@ -105,13 +111,22 @@ ANYTHING_NEW = f"""
     WHERE n.recipient_id = %(reader)s AND n.position > {MARK} - %(still)s LIMIT 1
 """
 UNREAD_OF_MANY = f"""
-    SELECT reader.id, ({UNREAD.replace("%(reader)s", "reader.id")})
-    FROM unnest(%(readers)s::bigint[]) AS reader (id)
+    SELECT reader.id, ({UNREAD}) FROM unnest(%(readers)s::bigint[]) AS reader (id)
 """  # noqa: S608
 
 
+@cache
+def _told(query: str) -> str:
+    return query.replace(SESSION_SHOWN, sessions.shown)
+
+
+@cache
+def _told_of_many(query: str) -> str:
+    return _told(query).replace("%(reader)s", "reader.id")
+
+
 KindName = Annotated[
-    Literal["like", "reply", "repost", "follow", "mention"], msgspec.Meta(extra_json_schema={"type": "string"})
+    Literal["like", "reply", "repost", "follow", "mention", "live"], msgspec.Meta(extra_json_schema={"type": "string"})
 ]
 
 
@@ -124,7 +139,8 @@ class Unread(msgspec.Struct):
 
 class Entry(msgspec.Struct):
     """What happened, once for all who did it. `actors` are the newest of them, `count` says how many they are, or if it
-    is `capped`, that they are more. `item` is what was liked or reposted, the reply, or the post that mentions.
+    is `capped`, that they are more. `item` is what was liked or reposted, the reply, or the post that mentions;
+    `session` is the live session that started.
     """
 
     id: str
@@ -133,6 +149,7 @@ class Entry(msgspec.Struct):
     count: int
     capped: bool
     item: ItemBody | None
+    session: SessionCard | None
     created_at: Time
     unread: bool
 
@@ -161,15 +178,18 @@ def notifications_page(
     """The entries below `last_id` (exclusive), newest first; of `conversations` only the replies and mentions."""
     below = MAX_ID + 1 if last_id is None else last_id
     params = {"reader": reader.pk, "below": below, "count": limit + 1}
-    rows = fetch(CONVERSATIONS if conversations else EVERYTHING, params)
+    rows = fetch(_told(CONVERSATIONS if conversations else EVERYTHING), params)
     page = rows[:limit]
     ids = list(dict.fromkeys(row[2] for row in page if row[2]))
     items = {int(item.id): item for item in hydrate(ids, reader)}
-    return NotificationPage([_entry(row, items) for row in page], str(page[-1][0]) if page else None, len(rows) > limit)
+    started = [row[3] for row in page if row[3]]
+    cards = sessions.cards(started, reader) if started else {}
+    entries = [_entry(row, items, cards) for row in page]
+    return NotificationPage(entries, str(page[-1][0]) if page else None, len(rows) > limit)
 
 
-def _entry(row: Sequence[Any], items: dict[int, ItemBody]) -> Entry:
-    _, kind, item_id, newest, count, actors, unread = row
+def _entry(row: Sequence[Any], items: Mapping[int, ItemBody], cards: Mapping[int, SessionCard]) -> Entry:
+    _, kind, item_id, session_id, newest, count, actors, unread = row
     return Entry(
         id=str(newest),
         kind=kind,
@@ -177,6 +197,7 @@ def _entry(row: Sequence[Any], items: dict[int, ItemBody]) -> Entry:
         count=min(count, ACTORS_CAP),
         capped=count > ACTORS_CAP,
         item=items[item_id] if item_id else None,
+        session=cards.get(session_id),
         created_at=moment(newest),
         unread=unread,
     )
@@ -184,7 +205,7 @@ def _entry(row: Sequence[Any], items: dict[int, ItemBody]) -> Entry:
 
 def unread_counts(user_ids: Sequence[int]) -> dict[int, Unread]:
     """How many entries are unread for each of these users, one query."""
-    rows = fetch(UNREAD_OF_MANY, {"readers": id_array(user_ids), "still": STILL})
+    rows = fetch(_told_of_many(UNREAD_OF_MANY), {"readers": id_array(user_ids), "still": STILL})
     return {user_id: _capped(count) for user_id, count in rows}
 
 
@@ -192,7 +213,7 @@ def unread_count(reader: User) -> Unread:
     """How many entries are unread: one small query if nothing came since the reader looked, and one more if it did."""
     if not fetch(ANYTHING_NEW, {"reader": reader.pk, "still": STILL}):
         return Unread(0, False)
-    return _capped(fetch(UNREAD, {"reader": reader.pk, "still": STILL})[0][0])
+    return _capped(fetch(_told(UNREAD), {"reader": reader.pk, "still": STILL})[0][0])
 
 
 def _capped(count: int) -> Unread:

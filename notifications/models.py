@@ -20,12 +20,15 @@ class Kind(models.TextChoices):
     REPOST = "repost"
     FOLLOW = "follow"
     MENTION = "mention"
+    LIVE = "live"
 
 
 class Notification(models.Model):
-    """An entry of a recipient's list: the likes of one item, its reposts, one reply, one mention, or a day's followers.
+    """An entry of a recipient's list: the likes of one item, its reposts, one reply, one mention, a day's followers, or
+    the start of a live session that they wanted to be told of.
 
-    `item` is what was liked or reposted, or the reply or the post that mentions; follows have a `day` (UTC) instead.
+    `item` is what was liked or reposted, or the reply or the post that mentions; follows have a `day` (UTC) instead,
+    and starts a `session_id`, of a row of a room above.
     `position` is the entry's place in the list and the cursor: an item id's moment (feedsite.ids), which grows when
     something is added, but at most once in `actions.STILL`, so that the entry of a viral item is no hot row. Every act
     of the entry has an id below `position + STILL`.
@@ -40,6 +43,7 @@ class Notification(models.Model):
         Item, on_delete=models.DO_NOTHING, null=True, related_name="+", db_index=False, db_constraint=False
     )
     day = models.DateField(null=True)
+    session_id = models.BigIntegerField(null=True)
     position = models.BigIntegerField(db_default=ItemId())
 
     class Meta:
@@ -50,9 +54,13 @@ class Notification(models.Model):
             models.UniqueConstraint(
                 fields=["recipient", "day"], condition=Q(kind="follow"), name="notification_of_followers"
             ),
+            models.UniqueConstraint(
+                fields=["recipient", "session_id"], condition=Q(kind="live"), name="notification_of_session"
+            ),
             models.CheckConstraint(
-                condition=Q(kind="follow", item=None, day__isnull=False)
-                | (~Q(kind="follow") & Q(item__isnull=False, day=None)),
+                condition=Q(kind="follow", item=None, day__isnull=False, session_id=None)
+                | Q(kind="live", item=None, day=None, session_id__isnull=False)
+                | (~Q(kind__in=["follow", "live"]) & Q(item__isnull=False, day=None, session_id=None)),
                 name="notification_item_or_day",
             ),
         ]

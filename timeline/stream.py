@@ -17,6 +17,7 @@ from feedsite.events import (
     Gap,
     ItemEvent,
     Listener,
+    ManyNotified,
     Notified,
     Position,
     Published,
@@ -105,6 +106,10 @@ def news_for(listeners: Iterable[Listener], entries: Sequence[Entry]) -> list[Me
             case Notified(user, payload):
                 told = message("notification", position, payload)
                 messages += [(listener, position, told) for listener in by_reader.get(user, [])]
+            case ManyNotified(payloads):
+                for user in payloads.keys() & by_reader.keys():
+                    told = message("notification", position, payloads[user])
+                    messages += [(listener, position, told) for listener in by_reader[user]]
             case Gap():
                 messages.append((None, position, reset(position)))
     return messages

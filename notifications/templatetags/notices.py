@@ -28,6 +28,8 @@ def sentence(entry: Entry) -> SafeString:
             words = _("{people} mentioned you")
         case "follow":
             words = _("{people} followed you")
+        case "live":
+            words = _("{people} went live")
     return format_html(words, people=_people(entry))
 
 

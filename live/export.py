@@ -1,0 +1,61 @@
+"""What live adds to a user's own data: the sessions that they hosted, and those that they want to be told of."""
+
+from collections.abc import Iterator
+from datetime import datetime
+
+import msgspec
+from django.utils.translation import gettext as _
+
+from accounts.export import ExportFile
+from accounts.models import User
+from feedsite.connections import stream
+from live.hydrate import SESSIONS, VISIBLE
+
+OWN = """
+    SELECT id, title, url, cover_url, state, starts_at, started_at, ended_at, automatic, minutes, hidden_at IS NOT NULL
+    FROM live_livesession WHERE host_id = %(reader)s ORDER BY id
+"""
+REMINDERS = f"""
+    SELECT l.id, l.title, h.username, l.starts_at, r.created_at
+    FROM live_reminder r JOIN {SESSIONS} ON l.id = r.session_id
+    WHERE r.user_id = %(reader)s AND {VISIBLE} ORDER BY r.id
+"""  # noqa: S608 (constants)
+
+
+class OwnSession(msgspec.Struct):
+    """A session as its host planned and held it."""
+
+    id: str
+    title: str
+    url: str
+    cover_url: str
+    state: str
+    starts_at: datetime
+    started_at: datetime | None
+    ended_at: datetime | None
+    automatic: bool
+    minutes: int
+    hidden: bool
+
+
+class ReminderRow(msgspec.Struct):
+    session_id: str
+    title: str
+    by: str
+    starts_at: datetime
+    asked_at: datetime
+
+
+def _own(user: User) -> Iterator[OwnSession]:
+    return (OwnSession(str(row[0]), *row[1:]) for row in stream(OWN, {"reader": user.pk}))
+
+
+def _reminders(user: User) -> Iterator[ReminderRow]:
+    return (ReminderRow(str(row[0]), *row[1:]) for row in stream(REMINDERS, {"reader": user.pk}))
+
+
+def files(user: User) -> list[ExportFile]:
+    return [
+        ExportFile("live_sessions.jsonl", _("The live sessions you planned and held."), _own(user)),
+        ExportFile("live_reminders.jsonl", _("The live sessions you want to be told of."), _reminders(user)),
+    ]

@@ -1,0 +1,66 @@
+"""What sessions do by themselves as time goes by: automatic ones start and end; those that nobody starts are missed.
+
+One periodic task looks for what is due and calls the same verbs as hosts do. They look again under the host's lock: two
+tasks at once, or a task and a host, change a session once, and one that was put off or cancelled meanwhile stays so.
+"""
+
+import logging
+from collections.abc import Callable
+from datetime import datetime
+from functools import partial
+from typing import Any
+
+from django.conf import settings
+from django.db import DatabaseError
+
+from feedsite.connections import fetch
+from live import actions
+from live.models import LiveSession
+
+logger = logging.getLogger(__name__)
+
+AT_ONCE = 1000
+"""Sessions that one run changes of each kind."""
+
+MISSED = """
+    SELECT id FROM live_livesession WHERE state = 'upcoming' AND starts_at <= %(lost)s
+    ORDER BY starts_at LIMIT %(count)s
+"""
+# Nobody hears of the sessions of who is not seen; they are missed.
+STARTING = """
+    SELECT s.id FROM live_livesession s JOIN accounts_user h ON h.id = s.host_id
+    WHERE s.state = 'upcoming' AND s.starts_at <= %(now)s AND s.automatic AND s.hidden_at IS NULL AND h.is_active
+    ORDER BY s.starts_at LIMIT %(count)s
+"""
+ENDING = """
+    SELECT id FROM live_livesession
+    WHERE state = 'live' AND automatic AND started_at + minutes * interval '1 minute' <= %(now)s
+    ORDER BY started_at LIMIT %(count)s
+"""
+
+
+def run(*, now: datetime) -> int:
+    """Change what is due; how many."""
+    params = {"now": now, "lost": now - settings.LIVE_GRACE, "count": AT_ONCE}
+    return sum(
+        _each(fetch(due, params), partial(verb, now=now))
+        for due, verb in (
+            (MISSED, actions.miss),
+            (STARTING, partial(actions.start, by_itself=True)),
+            (ENDING, actions.end),
+        )
+    )
+
+
+def _each(rows: list[tuple[Any, ...]], verb: Callable[..., LiveSession]) -> int:
+    changed = 0
+    for session in LiveSession.objects.filter(pk__in=[row[0] for row in rows]).order_by("pk"):
+        try:
+            verb(session=session)
+        except (actions.WrongStateError, LiveSession.DoesNotExist):
+            continue  # somebody else was faster
+        except DatabaseError:
+            logger.exception("session %s does not change by itself", session.pk)  # nor does it keep the others
+            continue
+        changed += 1
+    return changed

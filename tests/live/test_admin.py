@@ -1,0 +1,74 @@
+"""Sessions in the admin: found, ended, hidden and shown again, and every one of it in the log."""
+
+from typing import Any
+
+import pytest
+from django.contrib.admin.models import LogEntry
+from django.test import Client
+
+from live.models import LiveSession, State
+from tests.admin import act, text
+from tests.factories import UserFactory
+from tests.live.conftest import session as made
+
+pytestmark = pytest.mark.django_db
+
+SESSIONS = "/admin/live/livesession/"
+
+
+@pytest.fixture
+def sessions() -> list[LiveSession]:
+    host = UserFactory(username="host")
+    return [made(host), made(host, State.LIVE), made(host, State.REPLAY), made(UserFactory(username="42"))]
+
+
+def shown(admin_client: Client, **query: str) -> list[LiveSession]:
+    response = admin_client.get(SESSIONS, query)
+    assert response.status_code == 200
+    return list(response.context["cl"].result_list)
+
+
+def states(sessions: list[LiveSession]) -> list[str]:
+    return [LiveSession.objects.get(pk=session.pk).state for session in sessions]
+
+
+def test_sessions_are_found(admin_client: Client, sessions: list[LiveSession], django_assert_num_queries: Any) -> None:
+    upcoming, live, replay, other = sessions
+    with django_assert_num_queries(5):  # session, user, estimate, count, rows
+        assert shown(admin_client) == [other, replay, live, upcoming]
+    assert shown(admin_client, q="@HOST") == [replay, live, upcoming]
+    assert shown(admin_client, q="42") == [other]
+    assert shown(admin_client, q=str(live.pk)) == [live]
+    assert shown(admin_client, q="9" * 40) == []
+    assert shown(admin_client, state__exact="live") == [live]
+
+
+def test_they_are_ended_hidden_and_shown_again_and_it_is_logged(
+    admin_client: Client, sessions: list[LiveSession]
+) -> None:
+    assert "3 sessions ended." in text(act(admin_client, SESSIONS, "force_end", *sessions))
+    assert states(sessions) == [State.CANCELLED, State.REPLAY, State.REPLAY, State.CANCELLED]
+    replay = sessions[2]
+    assert "1 session hidden." in text(act(admin_client, SESSIONS, "hide", replay))
+    assert "0 sessions hidden." in text(act(admin_client, SESSIONS, "hide", replay))
+    assert shown(admin_client, hidden="yes") == [replay]
+    assert replay not in shown(admin_client, hidden="no")
+    assert "1 session shown again." in text(act(admin_client, SESSIONS, "show_again", replay))
+    logged = LogEntry.objects.filter(object_id=str(replay.pk)).order_by("pk").values_list("change_message", flat=True)
+    assert list(logged) == ["hidden (action)", "shown again (action)"]
+    assert LogEntry.objects.count() == 5
+
+
+def test_nobody_edits_or_removes_them(admin_client: Client, sessions: list[LiveSession]) -> None:
+    page = text(admin_client.get(f"{SESSIONS}{sessions[0].pk}/change/"))
+    assert 'name="title"' not in page
+    assert admin_client.post(f"{SESSIONS}{sessions[0].pk}/change/", {"title": "x"}).status_code == 403
+    assert admin_client.get(f"{SESSIONS}add/").status_code == 403
+    assert admin_client.post(f"{SESSIONS}{sessions[0].pk}/delete/", {"post": "yes"}).status_code == 403
+    assert "delete_selected" not in text(admin_client.get(SESSIONS))
+
+
+def test_staff_without_the_right_do_nothing(client: Client, sessions: list[LiveSession]) -> None:
+    client.force_login(UserFactory(is_staff=True))
+    assert client.get(SESSIONS).status_code == 403
+    assert act(client, SESSIONS, "hide", sessions[0]).status_code == 403

@@ -1,0 +1,185 @@
+"""Reminders: everybody who asked is told once, when it starts, whatever dies on the way."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test import Client
+from rest_framework.test import APIClient
+
+from accounts import deactivation
+from accounts.actions import issue_token
+from accounts.models import User
+from feedsite import events
+from feedsite.events import ManyNotified
+from live import actions, reminders
+from live.models import LiveSession, Reminder
+from notifications import actions as notifications
+from notifications.feed import notifications_page, unread_count, unread_counts
+from notifications.models import Act, Notification
+from relations import actions as relations
+from tests.at_once import at_once
+from tests.factories import UserFactory
+from tests.live.conftest import Workers
+from tests.statements import statements
+from timeline.stream import news_for
+
+pytestmark = pytest.mark.django_db
+
+NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
+MANY, BATCH = 250, 100
+
+
+@pytest.fixture
+def session() -> LiveSession:
+    host = UserFactory(username="host", display_name="The Host")
+    return actions.create(host=host, title="Evening show", starts_at=NOW, now=NOW)
+
+
+def crowd(session: LiveSession, size: int) -> list[User]:
+    fans = User.objects.bulk_create(User(username=f"fan{number}", level=3) for number in range(size))
+    Reminder.objects.bulk_create(Reminder(session=session, user=fan) for fan in fans)
+    return fans
+
+
+def told(session: LiveSession) -> list[int]:
+    return sorted(Notification.objects.filter(session_id=session.pk).values_list("recipient_id", flat=True))
+
+
+def test_who_asked_reads_it(session: LiveSession, client: Client) -> None:
+    fan = UserFactory()
+    actions.remind(user=fan, session=session)
+    assert unread_count(fan).unread == 0
+    actions.start(session=session, now=NOW)
+    assert reminders.send(session.pk) == 1
+    assert reminders.send(session.pk) == 0
+    assert unread_count(fan).unread == 1
+    api = APIClient()
+    api.credentials(HTTP_AUTHORIZATION=f"Token {issue_token(user=fan)}")
+    (entry,) = api.get("/api/v1/notifications").json()["items"]
+    assert entry["kind"] == "live"
+    assert entry["session"] == {"id": str(session.pk), "title": "Evening show", "state": "live"}
+    assert entry["item"] is None
+    assert entry["actors"][0]["username"] == "host"
+    client.force_login(fan)
+    page = client.get("/notifications").content.decode()
+    assert "went live" in page
+    assert "Evening show" in page
+    assert "Evening show" not in client.get("/notifications/mentions").content.decode()
+
+
+def test_what_is_not_to_be_seen_is_not_told(session: LiveSession) -> None:
+    muting, blocking, blocked, gone, fan = UserFactory.create_batch(5)
+    for user in (muting, blocking, blocked, gone, fan):
+        actions.remind(user=user, session=session)
+    relations.mute(muter=muting, muted=session.host)
+    relations.block(blocker=blocking, blocked=session.host)
+    relations.block(blocker=session.host, blocked=blocked)
+    deactivation.deactivate(user=gone)
+    actions.start(session=session, now=NOW)
+    reminders.send(session.pk)
+    assert told(session) == [fan.pk]
+    assert not Reminder.objects.exists()
+
+    def is_told() -> bool:
+        page = notifications_page(fan)
+        assert unread_count(fan).unread == unread_counts([fan.pk])[fan.pk].unread == len(page.items)
+        return bool(page.items)
+
+    assert is_told()
+    actions.hide(session=session, now=NOW)
+    assert not is_told()
+    actions.show_again(session=session, now=NOW)
+    assert is_told()
+    relations.mute(muter=fan, muted=session.host)
+    assert not is_told()
+    relations.unmute(muter=fan, muted=session.host)
+    deactivation.deactivate(user=session.host)
+    assert not is_told()
+
+
+def test_the_page_costs_one_more_query_for_all_sessions(session: LiveSession) -> None:
+    fan, host = UserFactory(), session.host
+    for _ in range(5):
+        other = actions.create(host=host, title="t", starts_at=NOW, now=NOW)
+        actions.remind(user=fan, session=other)
+        actions.start(session=other, now=NOW)
+        reminders.send(other.pk)
+    with statements() as asked:
+        page = notifications_page(fan)
+    assert [entry.kind for entry in page.items] == ["live"] * 5
+    assert len(asked) <= 3
+
+
+def test_many_are_told_in_batches_and_once_though_a_worker_dies(
+    session: LiveSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fans = crowd(session, MANY)
+    actions.start(session=session, now=NOW)
+    tell, calls = notifications.tell_of_session, []
+
+    def dying(**kwargs: Any) -> None:
+        tell(**kwargs)
+        calls.append(len(kwargs["user_ids"]))
+        if len(calls) == 2:
+            raise ConnectionError("the worker dies before the commit")
+
+    monkeypatch.setattr(notifications, "tell_of_session", dying)
+    with pytest.raises(ConnectionError):
+        reminders.send(session.pk, size=BATCH)
+    assert len(told(session)) == BATCH, "the first batch stands, the second is as if it had not been"
+    assert Reminder.objects.count() == MANY - BATCH
+    assert reminders.sweep() == 1
+    assert reminders.send(session.pk, size=BATCH) == MANY - BATCH
+    assert told(session) == sorted(fan.pk for fan in fans)
+    assert Act.objects.count() == MANY
+    assert calls == [100, 100, 100, 50]
+    assert reminders.sweep() == 0
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_workers_share_the_work(session: LiveSession, workers: Workers) -> None:
+    fans = crowd(session, 300)
+    actions.start(session=session, now=NOW)
+    assert ("live.remind", (session.pk,)) in workers.queue
+    taken = at_once(*[lambda: reminders.send(session.pk, size=20)] * 3)
+    assert sum(taken) == len(fans)
+    assert told(session) == sorted(fan.pk for fan in fans)
+    reminders.send(session.pk)  # as the sweeper would, where all found others at work
+    assert not LiveSession.objects.get().reminders_due
+
+
+def test_open_pages_hear_of_it_by_one_event_a_batch(
+    session: LiveSession, feeds: Any, django_capture_on_commit_callbacks: Any
+) -> None:
+    fans = crowd(session, 60)
+    with django_capture_on_commit_callbacks(execute=True):
+        actions.start(session=session, now=NOW)
+    feeds.delete("events")
+    with django_capture_on_commit_callbacks(execute=True):
+        reminders.send(session.pk)
+    ((_, fields),) = feeds.xrange("events")
+    event = events.event_of(fields)
+    assert isinstance(event, ManyNotified)
+    assert event.payloads == {fan.pk: {"unread": 1, "capped": False} for fan in fans}
+    listener, stranger = events.Listener(fans[0].pk), events.Listener(UserFactory().pk)
+    heard = news_for([listener, stranger], [(events.Position(1, 0), event)])
+    assert [one for one, _, _ in heard] == [listener]
+
+
+def test_what_comes_to_nothing_forgets_who_asked(session: LiveSession) -> None:
+    other = actions.create(host=session.host, title="t", starts_at=NOW, now=NOW)
+    for each in (session, other):
+        actions.remind(user=UserFactory(), session=each)
+    actions.cancel(session=session, now=NOW)
+    actions.miss(session=other, now=NOW + timedelta(days=1))
+    assert not Reminder.objects.exists()
+    assert reminders.sweep() == 0
+
+
+def test_the_sweep_costs_an_index() -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("SET LOCAL enable_seqscan = off")
+        cursor.execute("EXPLAIN " + reminders.DUE, {"count": 1})
+        assert "live_reminders_due" in str(cursor.fetchall())
