@@ -281,9 +281,13 @@ def feeds(home: Home) -> Valkey:
     return Valkey(home, "feeds", options | {"zset-max-listpack-entries": "512"})
 
 
-def broker(home: Home) -> Valkey:
-    """Celery's queue: never evicted, and kept through a kill -9 but for the last second."""
-    options = {"save": "", "appendonly": "yes", "appendfsync": "everysec", "maxmemory-policy": "noeviction"}
+def broker(home: Home, *, durable: bool = True) -> Valkey:
+    """Celery's queue, and the plays that are not merged: never evicted, and on disk before it is answered.
+
+    `everysec` would answer before it writes whenever the last fsync is still under way, and lose that by a kill -9.
+    """
+    fsync = "always" if durable else "everysec"
+    options = {"save": "", "appendonly": "yes", "appendfsync": fsync, "maxmemory-policy": "noeviction"}
     return Valkey(home, "broker", options)
 
 

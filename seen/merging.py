@@ -12,7 +12,7 @@ Source: the deduplication article, 3.2.2.
 """
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -33,6 +33,9 @@ PURGED_AT_ONCE = 500
 CHUNK = 200
 """Users that are merged by one transaction of the store."""
 
+Mark = tuple[int, int]
+"""A shard, and a user who is marked on it."""
+
 # KEYS: recent plays; ARGV: ids and scores as they were read. How many plays are left.
 FORGET = script(
     """
@@ -46,31 +49,21 @@ FORGET = script(
 
 @dataclass(slots=True)
 class Merged:
-    """What a merge did."""
+    """What a merge did, and the first failure that it met."""
 
     users: int = 0
     plays: int = 0
+    failure: Exception | None = None
 
 
 def merge_task_shard(task_shard: int, *, now: datetime) -> Merged:
     """Merge the shards of one task on the node before this hour's, and write down how it went.
 
-    A shard that fails is left to the next pass, and the others are merged all the same. Raises the first failure in
-    the end.
+    Raises the first failure in the end.
     """
     node, begin = node_before(now), time.monotonic()
-    merged, failure = Merged(), None
-    for shard in shards_of_task(task_shard):
-        try:
-            done = merge_shard(node, shard, now=now)
-        except (PlayedUnavailableError, StoreUnavailableError) as error:
-            failure = failure or error
-            if isinstance(error, PlayedUnavailableError):
-                break  # the others are on the same server
-            continue
-        merged.users += done.users
-        merged.plays += done.plays
-    if merged.users or failure:
+    merged = merge_shards(node, shards_of_task(task_shard), now=now)
+    if merged.users or merged.failure:
         MergeRun.objects.create(
             node=node,
             task_shard=task_shard,
@@ -78,23 +71,29 @@ def merge_task_shard(task_shard: int, *, now: datetime) -> Merged:
             seconds=time.monotonic() - begin,
             users=merged.users,
             plays=merged.plays,
-            error=str(failure or "")[:200],
+            error=str(merged.failure or "")[:200],
         )
-    if failure:
-        raise failure
+    if merged.failure:
+        raise merged.failure
     return merged
 
 
-def merge_shard(node: int, shard: int, *, now: datetime) -> Merged:
-    """Merge everybody who is marked on a shard of a node.
+def merge_shards(node: int, shards: Iterable[int], *, now: datetime) -> Merged:
+    """Merge everybody who is marked on these shards of a node.
 
-    Raises PlayedUnavailableError and StoreUnavailableError; what was merged until then is.
+    Users whose filters cannot be read or written are left to the next pass, and the others are merged all the same.
     """
     merged = Merged()
-    for user_ids in _marked(node, shard):
-        merged.plays += merge_users(user_ids, now=now)
-        merged.users += len(user_ids)
-        _unmark(node, shard, user_ids, now)
+    try:
+        for marked in _marked(node, shards):
+            try:
+                merged.plays += merge_users([user_id for _, user_id in marked], now=now)
+                merged.users += len(marked)
+                _unmark(node, marked, now)
+            except StoreUnavailableError as error:
+                merged.failure = merged.failure or error
+    except PlayedUnavailableError as error:  # all shards are on the same server
+        merged.failure = merged.failure or error
     return merged
 
 
@@ -156,37 +155,43 @@ def _expected(months: Mapping[FilterKey, Ids], old_months: Mapping[FilterKey, Id
     return expected
 
 
-def _marked(node: int, shard: int) -> Iterator[list[int]]:
-    """Who is marked, in chunks."""
-    cursor: Any = 0
-    waiting: set[int] = set()
-    while True:
+def _marked(node: int, shards: Iterable[int]) -> Iterator[list[Mark]]:
+    """Who is marked, in chunks; one round trip looks into all shards."""
+    cursors: dict[int, Any] = dict.fromkeys(shards, 0)
+    waiting: set[Mark] = set()
+    while cursors:
         with errors():
-            ((cursor, found),) = pipelined(
-                client(), [("SSCAN", keys.played_users(node, shard), cursor, "COUNT", CHUNK)]
-            )
-        waiting.update(map(int, found))
-        is_over = int(cursor) == 0
-        while waiting and (is_over or len(waiting) >= CHUNK):
+            scans = [
+                ("SSCAN", keys.played_users(node, shard), cursor, "COUNT", CHUNK) for shard, cursor in cursors.items()
+            ]
+            replies = pipelined(client(), scans)
+        for shard, (cursor, found) in zip(list(cursors), replies, strict=True):
+            waiting.update((shard, int(user_id)) for user_id in found)
+            cursors[shard] = int(cursor)
+        cursors = {shard: cursor for shard, cursor in cursors.items() if cursor}
+        while len(waiting) >= CHUNK or (waiting and not cursors):
             yield [waiting.pop() for _ in range(min(CHUNK, len(waiting)))]
-        if is_over:
-            return
 
 
-def _unmark(node: int, shard: int, user_ids: Sequence[int], now: datetime) -> None:
+def _unmark(node: int, marked: Sequence[Mark], now: datetime) -> None:
     """Take marks off; whoever has plays again is marked on the node of now.
 
     A play that comes before the count is seen by it. One that comes after it brings its own mark, after the plays and
     so after the marks were taken off. It is likewise with histories that a migration brings.
     """
+    by_shard: dict[int, list[int]] = {}
+    for shard, user_id in marked:
+        by_shard.setdefault(shard, []).append(user_id)
+    user_ids = [user_id for some in by_shard.values() for user_id in some]
     with errors():
-        _, *left = pipelined(
+        replies = pipelined(
             client(),
             [
-                ("SREM", keys.played_users(node, shard), *user_ids),
+                *(("SREM", keys.played_users(node, shard), *some) for shard, some in by_shard.items()),
                 *(("ZCARD", keys.played_recent(user_id)) for user_id in user_ids),
             ],
         )
+        left = replies[len(by_shard) :]
         waiting = old.waiting(user_ids)
         if again := [user_id for user_id, count in zip(user_ids, left, strict=True) if count or user_id in waiting]:
             pipelined(client(), marks(again, now=now))

@@ -137,11 +137,15 @@ class LmdbStore:
             return [transaction.get(self._FILTER.pack(key.month, key.user_id), db=filters) for key in keys]
 
     def update(self, keys: Sequence[FilterKey], change: Change) -> None:
+        """The changes are made before the transaction, which others wait for, and again where somebody was faster."""
+        read = self.read(keys)
+        changed = [change(key, old) for key, old in zip(keys, read, strict=True)]
         with self._transaction(write=True) as (transaction, (filters, expiries, months)):
-            for key in keys:
+            for key, expected, new in zip(keys, read, changed, strict=True):
                 place = self._FILTER.pack(key.month, key.user_id)
                 old = transaction.get(place, db=filters)
-                new = change(key, old)
+                if old != expected:
+                    new = change(key, old)
                 if new == old:
                     continue
                 if new is None:

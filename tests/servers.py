@@ -29,7 +29,7 @@ class TestServers:
         (folder / "static").mkdir()  # where `up` collects; WhiteNoise warns when it is missing
         self.folder = folder
         self.feeds: Valkey = feeds(home)
-        self.broker: Valkey = broker(home)
+        self.broker: Valkey = broker(home, durable=False)
         self.postgres: Postgres | None = None
         environ = dict.fromkeys(("FEEDSITE_CACHE_URL", "FEEDSITE_BROKER_URL"), "")
         addresses = Servers(folder, environ)

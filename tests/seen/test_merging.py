@@ -16,7 +16,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from seen import merging, played, ring, store
 from seen.checker import unseen
-from seen.merging import mark_strays, merge_shard, merge_task_shard, purge
+from seen.merging import mark_strays, merge_shards, merge_task_shard, purge
 from seen.models import MergeRun
 from seen.played import Play
 from seen.store import FilterKey, LmdbStore, StoreUnavailableError, month_of
@@ -41,7 +41,7 @@ def play(user_id: int, *item_ids: int, at: datetime = NOW) -> None:
 
 def merge(at: datetime) -> int:
     """The whole node before; how many plays."""
-    return sum(merge_shard(ring.node_before(at), shard, now=at).plays for shard in range(settings.PLAYED_SHARDS))
+    return merge_shards(ring.node_before(at), range(settings.PLAYED_SHARDS), now=at).plays
 
 
 def test_a_play_is_known_at_once_and_after_it_was_merged(plays: redis.Redis) -> None:

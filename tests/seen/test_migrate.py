@@ -28,7 +28,7 @@ from hypothesis.stateful import run_state_machine_as_test as run_machine
 
 from seen import merging, migrate, old, played, ring, store
 from seen.checker import unseen
-from seen.merging import merge_shard
+from seen.merging import merge_shards
 from seen.old import HISTORY, MIGRATED, Phase
 from seen.played import Play, PlayedUnavailableError
 from seen.store import FilterKey, FilterStore, LmdbStore, RedisStore, month_of
@@ -100,7 +100,7 @@ def seconds(moment: datetime) -> int:
 
 
 def merge(at: datetime) -> int:
-    return sum(merge_shard(ring.node_before(at), shard, now=at).users for shard in range(settings.PLAYED_SHARDS))
+    return merge_shards(ring.node_before(at), range(settings.PLAYED_SHARDS), now=at).users
 
 
 def kept(filters: FilterStore) -> tuple[int, int]:
@@ -215,10 +215,10 @@ def test_a_history_that_comes_while_its_user_is_merged_stays_marked(
 
     monkeypatch.setattr(filters, "update", meanwhile)
     shard = ring.shard_of(7)
-    merge_shard(ring.node_of(NOW), shard, now=NOW + HOUR)
+    merge_shards(ring.node_of(NOW), [shard], now=NOW + HOUR)
     assert unseen(7, [1, 2], now=NOW) == []
     assert filters.read([FilterKey(7, HISTORY)]) != [None]
-    merge_shard(ring.node_of(NOW + HOUR), shard, now=NOW + 2 * HOUR)
+    merge_shards(ring.node_of(NOW + HOUR), [shard], now=NOW + 2 * HOUR)
     assert filters.read([FilterKey(7, HISTORY)]) == [None]
     assert unseen(7, [1, 2], now=NOW) == []
 
