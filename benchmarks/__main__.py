@@ -26,38 +26,45 @@ NAMES = (
     "search",
     "moderation",
     "impressions",
+    "played",
 )
 REAL = ("discover_walk", "discover_quality")
 """What is measured on a real data set."""
+PLAYED = ("played_simulation",)
+"""What plays the interactions of one."""
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="manage.py bench", description="Measure ratios against peers and limits.")
-    known = (*NAMES, *REAL)
+    known = (*NAMES, *REAL, *PLAYED)
     parser.add_argument("name", nargs="*", metavar="NAME", help=f"Of {', '.join(known)}; without one, all.")
     parser.add_argument(
-        "--data", type=Path, metavar="DIR", help=f"A data set as `load` takes it: for {', '.join(REAL)}."
+        "--data", type=Path, metavar="DIR", help=f"A data set as `load` takes it: for {', '.join(REAL + PLAYED)}."
     )
     parser.add_argument("--quick", action="store_true", help="Tiny sizes: shows that it runs, measures nothing.")
     parser.add_argument("--json", type=Path, metavar="FILE", help="Write the results as JSON.")
     parser.add_argument("--page", type=Path, metavar="FILE", help="Renew the figures in this Markdown file.")
     options = parser.parse_args()
-    names = options.name or [*NAMES, *(REAL if options.data else ())]
+    names = options.name or [*NAMES, *(REAL + PLAYED if options.data else ())]
     if unknown := set(names).difference(known):
         parser.error(f"There is no benchmark {', '.join(sorted(unknown))}; there are {', '.join(known)}.")
-    if not options.data and set(names).intersection(REAL):
-        parser.error(f"{', '.join(REAL)}: give a data set by --data DIR.")
+    if not options.data and set(names).intersection(REAL + PLAYED):
+        parser.error(f"{', '.join(REAL + PLAYED)}: give a data set by --data DIR.")
     size = QUICK if options.quick else Size()
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends with everything stopped and removed
     begin = time.perf_counter()
     with own_site():
         from benchmarks.community import Community
-        from benchmarks.real import RealData
+        from benchmarks.real import Interactions, RealData
         from benchmarks.report import as_page, as_text, machine, write_page
 
         facts = machine()
         data_sets, reports = [], []
-        for some, data in ((NAMES, Community(size)), (REAL, options.data and RealData(options.data, size))):
+        for some, data in (
+            (NAMES, Community(size)),
+            (REAL, options.data and RealData(options.data, size)),
+            (PLAYED, options.data and Interactions(options.data, size)),
+        ):
             chosen = [name for name in names if name in some]
             if not chosen:
                 continue

@@ -47,6 +47,14 @@ class Size:
     """... and readers for whom recall is timed."""
     impressions: int = 100_000
     impression_rounds: int = 100
+    interactions: int | None = None
+    """How many of a data set are played; all, ..."""
+    played_laps: int = 60
+    """... in so many laps of the time ring."""
+    played_users: int = 2_000
+    """Users whose plays are merged together, ..."""
+    played_rounds: int = 40
+    """... and how often it is measured."""
 
 
 QUICK = Size(
@@ -74,6 +82,10 @@ QUICK = Size(
     recall_readers=3,
     impressions=5_000,
     impression_rounds=2,
+    interactions=5_000,
+    played_laps=2,
+    played_users=50,
+    played_rounds=2,
 )
 
 

@@ -1,5 +1,7 @@
 """What some benchmarks are about instead of the generated community: a data set as `manage.py load` takes it."""
 
+import csv
+import gzip
 import time
 from pathlib import Path
 
@@ -37,3 +39,22 @@ class RealData:
             for table in ("accounts_user", "relations_follow", "items_item")
         )
         return f"{posts:,} real posts, {users:,} users, {follows:,} follows; loaded in {self.seconds:.0f} s"
+
+
+class Interactions:
+    """Who did something with which item, in the order of time, from a data set's interactions.csv.gz."""
+
+    def __init__(self, folder: Path, size: Size) -> None:
+        self.folder = folder
+        self.size = size
+        self.pairs: list[tuple[int, int]] = []
+
+    def build(self) -> None:
+        with gzip.open(self.folder / "interactions.csv.gz", "rt") as file:
+            rows = sorted((int(at), int(user), int(item)) for user, item, at in list(csv.reader(file))[1:])
+        self.pairs = [(user, item) for _, user, item in rows[: self.size.interactions]]
+
+    def described(self) -> str:
+        """The data set in a line."""
+        users, items = ({pair[place] for pair in self.pairs} for place in (0, 1))
+        return f"{len(self.pairs):,} real interactions of {len(users):,} users with {len(items):,} items"

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from django.conf import settings
 
-from benchmarks.__main__ import NAMES, REAL
+from benchmarks.__main__ import NAMES, PLAYED, REAL
 from feedsite.management.commands.check_all import clean_environ
 from tests.timeline.test_load import as_json, packed
 
@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("embedded"), pytest.mark
 
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
-    """A data set of 40 people in a ring, who each follow the next five, and 1,200 posts of the last months."""
+    """A data set of 40 people in a ring, who each follow the next five, with 1,200 posts and 600 plays."""
     folder = tmp_path / "data"
     folder.mkdir()
     now = datetime.now(UTC)
@@ -35,6 +35,8 @@ def data(tmp_path: Path) -> Path:
         for number in range(1, 1201)
     ]
     packed(folder / "posts.jsonl.gz", as_json(posts))
+    plays = [f"{number % 40 + 1},{number * 7 % 1200 + 1},{number}" for number in range(600)]
+    packed(folder / "interactions.csv.gz", ["user_id,item_id,created_at_unix", *plays])
     return folder
 
 
@@ -54,7 +56,7 @@ def test_every_benchmark_runs_and_prints_its_ratios(tmp_path: Path, data: Path) 
     )
     assert run.returncode == 0, run.stdout + run.stderr
     found = json.loads(results.read_text())["results"]
-    assert list(found) == [*NAMES, *REAL]
+    assert list(found) == [*NAMES, *REAL, *PLAYED]
     for name in found:
         assert f"### {name}: " in run.stdout
         assert found[name]["rows"]

@@ -1,0 +1,360 @@
+"""Is any play forgotten that was acknowledged, whatever is killed, and how much is known that was never played?
+
+The interactions of a real data set are played in their order, at compressed time: six hours, a lap of the time ring,
+then two days in which nobody plays, and so on for four and a half months. Every hour's plays are recorded while the
+tasks of the hour before are merged by processes of their own. In every other lap merging processes and the server of
+the plays are killed (-9) at random moments, the server comes back from its AOF, tasks run twice, at once and hours
+late, and plays reach the node that is being merged, or belong to the day before. A play counts as acknowledged when
+`record` has returned; what failed is recorded again, or not.
+
+After each lap everything that some readers played within three months, and in the end everything of everybody, must be
+known to `unseen`, and of ids that nobody played not more than the configured share. After a lap without kills nothing
+may wait in Redis but what the last hour brought.
+"""
+
+import heapq
+import multiprocessing
+import random
+import signal
+import subprocess
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime, timedelta
+from multiprocessing.connection import Connection
+from pathlib import Path
+from unittest.mock import patch
+
+import numpy as np
+from django.conf import settings
+from django.db import connections
+from django.test import override_settings
+
+from benchmarks.measure import Report
+from benchmarks.real import Interactions
+from feedsite import keys
+from feedsite.embedded import Home, Valkey, broker, die_with_parent, wait_for
+from seen import played, store
+from seen.checker import unseen_ids
+from seen.filters import id_numbers
+from seen.merging import mark_strays, merge_task_shard
+from seen.played import Play, PlayedUnavailableError
+from seen.ring import NODES
+from seen.store import LmdbStore, StoreUnavailableError, month_of
+
+BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
+HOUR = timedelta(hours=1)
+REST = timedelta(days=2)
+"""Between two laps; a multiple of a lap, so that the nodes go on where they were."""
+BATCH = 500
+WORKERS = 2
+SHARDS, TASK_SHARDS = 500, 10
+"""As many users a shard as 4 million would be on 5,000."""
+KILL_EVERY = 0.25
+"""Seconds between two kills of merging processes, on average, ..."""
+SERVER_KILLS = 2
+"""... and the hours of a stormy lap in which the server is killed."""
+NEVER = 2**40
+"""Ids from here on were played by nobody."""
+READERS = 100
+"""Readers who are asked about after each lap, ..."""
+ASKED = 1000
+"""... with so many ids that nobody played."""
+Pair = tuple[int, int]
+
+
+class Merger:
+    """A process that merges one task shard after the other, and may be killed at any moment."""
+
+    def __init__(self) -> None:
+        self.is_busy = False
+        self._start()
+
+    def _start(self) -> None:
+        context = multiprocessing.get_context("fork")
+        bind = die_with_parent(signal.SIGKILL)
+        self.pipe, theirs = context.Pipe()
+        self.process = context.Process(target=_merge, args=(theirs, bind), daemon=True)
+        self.process.start()
+        theirs.close()
+
+    def give(self, task_shard: int, now: datetime) -> None:
+        self.pipe.send((task_shard, now))
+        self.is_busy = True
+
+    def is_free(self) -> bool:
+        """Whether it can take a task; a dead one is replaced, and what it did is nobody's any more."""
+        if not self.process.is_alive():
+            self.pipe.close()
+            self.process.join()
+            self.is_busy = False
+            self._start()
+        elif self.is_busy and self.pipe.poll():
+            self.pipe.recv()
+            self.is_busy = False
+        return not self.is_busy
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.join()
+
+
+def _merge(pipe: Connection, bind: Callable[[], None]) -> None:
+    bind()
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    while True:
+        task_shard, now = pipe.recv()
+        with suppress(PlayedUnavailableError, StoreUnavailableError):  # the next pass meets it
+            merge_task_shard(task_shard, now=now)
+        pipe.send(None)
+
+
+class Simulation:
+    """Plays in, merges and kills; what was acknowledged is kept beside it, exactly."""
+
+    def __init__(self, server: Valkey, *, seed: int, kill_every: float) -> None:
+        self.server = server
+        self.kill_every = kill_every
+        self.chance = random.Random(seed)  # noqa: S311 (chance)
+        self.now = BEGIN
+        self.counts: Counter[str] = Counter()
+        self.acknowledged: dict[int, dict[int, datetime]] = {}
+        self.last_hour: set[Pair] = set()
+        """What may wait in Redis when an hour without kills is over."""
+        self._tasks: deque[tuple[int, datetime]] = deque()
+        self._killer: subprocess.Popen[bytes] | None = None
+        self._next_kill = 0.0
+        connections.close_all()  # no session may be shared with a child
+        self.mergers = [Merger() for _ in range(WORKERS)]
+
+    def close(self) -> None:
+        for merger in self.mergers:
+            merger.kill()
+
+    # --- A lap -------------------------------------------------------------------------------------------
+    def lap(self, hours: Sequence[Sequence[Pair]], *, is_stormy: bool) -> None:
+        """Six hours, each with its plays, and the rest after them; then what must hold is counted."""
+        if not is_stormy:
+            self.counts["lost marks"] += len(self._strays())
+            mark_strays(now=self.now)  # the daily look
+        killed = self.chance.sample(range(NODES), SERVER_KILLS) if is_stormy else []
+        for number, plays in enumerate(hours):
+            self.hour(plays, is_stormy=is_stormy, kills_server=number in killed)
+        if not is_stormy:
+            self.counts["left over"] += len(self.waiting() - self.last_hour)
+        self.counts["laps"] += 1
+        users = list(self.acknowledged)
+        self.check(self.chance.sample(users, min(READERS, len(users))))
+        self.now += REST
+
+    def hour(self, plays: Sequence[Pair], *, is_stormy: bool = False, kills_server: bool = False) -> None:
+        """Two passes over the node before; the plays come while the first works."""
+        self.last_hour = set(plays)
+        killed_at = self.chance.randrange(0, len(plays), BATCH) if kills_server else None
+        self._plan(is_stormy=is_stormy)
+        for first in range(0, len(plays), BATCH):
+            self._serve(is_stormy=is_stormy)
+            if first == killed_at:
+                self._kill_server()
+            self._record(plays[first : first + BATCH], first / len(plays), is_stormy=is_stormy)
+        self._drain(is_stormy=is_stormy)
+        self._plan(is_stormy=is_stormy)
+        self._drain(is_stormy=is_stormy)
+        self.counts["hours"] += 1
+        self.now += HOUR
+
+    def check(self, user_ids: Sequence[int], asked: int = ASKED) -> None:
+        """Everything that they played within three months is known, and little of what nobody did."""
+        since = three_months_before(self.now)
+        for user_id in user_ids:
+            recent = [item_id for item_id, at in self.acknowledged[user_id].items() if at >= since]
+            new = [self.chance.randrange(NEVER, 2**53) for _ in range(asked)]
+            left = unseen_ids(user_id, id_numbers([*recent, *new]), now=self.now)
+            forgotten = int(np.count_nonzero(left < NEVER))
+            self.counts["checked"] += len(recent)
+            self.counts["forgotten"] += forgotten
+            self.counts["asked"] += asked
+            self.counts["wrong"] += asked - (len(left) - forgotten)
+
+    # --- Plays -------------------------------------------------------------------------------------------
+    def _record(self, pairs: Sequence[Pair], through: float, *, is_stormy: bool) -> None:
+        """Record a batch until it is acknowledged, or given up; it is known at once."""
+        at = self.now + through * HOUR
+        if is_stormy and self.chance.random() < 0.05:
+            at -= timedelta(days=1)  # somebody was without a network
+        # The hour ended between the request's look at the clock and its writing.
+        now = self.now - HOUR if is_stormy and self.chance.random() < 0.05 else self.now
+        plays = [Play(user_id, item_id, at) for user_id, item_id in pairs]
+        while True:
+            try:
+                played.record(plays, now=now)
+            except PlayedUnavailableError:
+                self.counts["refused batches"] += 1
+                self._revive()
+                if self.chance.random() < 0.5:
+                    return
+                continue
+            break
+        self.counts["acknowledged"] += len(pairs)
+        for user_id, item_id in pairs:
+            known = self.acknowledged.setdefault(user_id, {})
+            known[item_id] = max(at, known.get(item_id, at))
+        try:
+            self.check([self.chance.choice(pairs)[0]], asked=0)
+        except PlayedUnavailableError:
+            self._revive()
+
+    # --- Tasks -------------------------------------------------------------------------------------------
+    def _plan(self, *, is_stormy: bool) -> None:
+        tasks = [(task_shard, self.now) for task_shard in range(settings.PLAYED_TASK_SHARDS)]
+        if is_stormy:
+            doubled = self.chance.sample(tasks, 3)
+            late = [
+                (task, self.now - self.chance.randrange(1, NODES) * HOUR) for task, _ in self.chance.sample(tasks, 2)
+            ]
+            self.counts["doubled tasks"] += len(doubled)
+            self.counts["late tasks"] += len(late)
+            tasks = [*(twice for one in doubled for twice in (one, one)), *late, *tasks]
+        self.counts["tasks"] += len(tasks)
+        self._tasks.extend(tasks)
+
+    def _serve(self, *, is_stormy: bool) -> None:
+        """Give tasks to whoever is free; now and then kill somebody who is not."""
+        for merger in self.mergers:
+            if merger.is_free() and self._tasks:
+                merger.give(*self._tasks.popleft())
+        if is_stormy and time.monotonic() > self._next_kill:
+            self._next_kill = time.monotonic() + self.chance.expovariate(1 / self.kill_every)
+            merger = self.chance.choice(self.mergers)
+            self.counts["killed tasks"] += merger.is_busy
+            merger.kill()
+
+    def _drain(self, *, is_stormy: bool) -> None:
+        """Until no task is left, and the server is there."""
+        while self._tasks or any(merger.is_busy for merger in self.mergers):
+            self._serve(is_stormy=is_stormy)
+            self._revive()
+            time.sleep(0.002)
+        if self._killer is not None:
+            self._killer.wait()
+            self._killer = None
+        self._revive()
+
+    # --- The server --------------------------------------------------------------------------------------
+    def _kill_server(self) -> None:
+        """In some milliseconds, whatever it is doing then."""
+        self._revive()
+        assert self.server.process is not None
+        moment, pid = self.chance.random() / 20, self.server.process.pid
+        self._killer = subprocess.Popen(["sh", "-c", f"sleep {moment:.4f}; kill -9 {pid}"])
+        self.counts["killed servers"] += 1
+
+    def _revive(self) -> None:
+        if not self.server.is_alive():
+            self.server.start()
+            assert wait_for(self.server.answers, 60), self.server.last_words()
+
+    def waiting(self) -> set[Pair]:
+        """What is in Redis and in no filter."""
+        client = played.client()
+        found = list(client.scan_iter(keys.played_recent(0)[:-1] + "*", count=1000))
+        return {(int(key.rpartition(b":")[2]), int(member)) for key in found for member in client.zrange(key, 0, -1)}
+
+    def _strays(self) -> set[int]:
+        """Who has plays and no mark: a merge died before it looked again."""
+        client = played.client()
+        marks = list(client.scan_iter(keys.played_users(0, 0)[:-3] + "*", count=1000))
+        marked = {int(user_id) for key in marks for user_id in client.smembers(key)}
+        return {user_id for user_id, _ in self.waiting()} - marked
+
+
+@contextmanager
+def simulation(
+    folder: Path, *, seed: int, kill_every: float = KILL_EVERY, shards: int = SHARDS, task_shards: int = TASK_SHARDS
+) -> Iterator[Simulation]:
+    """On a server as the site configures it, and a store, both in this folder."""
+    home = Home(folder)
+    home.make()
+    server = Valkey(home, "plays", broker(home).options)
+    server.start()
+    assert wait_for(server.answers, 30), server.last_words()
+    url = f"unix://{server.socket}"
+    try:
+        with (
+            override_settings(PLAYED_URL=url, PLAYED_SHARDS=shards, PLAYED_TASK_SHARDS=task_shards),
+            patch.object(played, "TIMEOUT", 30.0),  # a busy machine is no dead server
+            patch.object(store, "_store", LmdbStore(folder / "played")),
+        ):
+            played.client.cache_clear()
+            simulated = Simulation(server, seed=seed, kill_every=kill_every)
+            try:
+                yield simulated
+            finally:
+                simulated.close()
+    finally:
+        played.client.cache_clear()
+        server.stop()
+
+
+def three_months_before(moment: datetime) -> datetime:
+    year, month = divmod(month_of(moment) - 3, 12)
+    return moment.replace(year=year, month=month + 1, day=min(moment.day, 28))
+
+
+def hours_of(pairs: Sequence[Pair], laps: int) -> Iterator[list[Sequence[Pair]]]:
+    """The plays of each hour of each lap."""
+    count = laps * NODES
+    ends = [len(pairs) * number // count for number in range(count + 1)]
+    for lap in range(laps):
+        yield [pairs[ends[hour] : ends[hour + 1]] for hour in range(lap * NODES, (lap + 1) * NODES)]
+
+
+def run(data: Interactions) -> Report:
+    laps = data.size.played_laps
+    report = Report("played_simulation", __doc__.splitlines()[0], ["figure", "value"], f"{laps} laps of {NODES} hours")
+    begin = time.perf_counter()
+    with simulation(Path(settings.DATA_DIR) / "simulation", seed=5) as simulated:
+        for number, hours in enumerate(hours_of(data.pairs, laps)):
+            simulated.lap(hours, is_stormy=number % 2 == 0)
+        counts = simulated.counts
+        for _ in range(NODES + 1):
+            simulated.hour([])
+        waiting = len(simulated.waiting())
+        simulated.check(list(simulated.acknowledged), asked=ASKED // 4)
+        stats = store.store().stats()
+        on_disk = (Path(settings.DATA_DIR) / "simulation" / "played" / "data.mdb").stat().st_blocks * 512
+    pairs_known = sum(map(len, simulated.acknowledged.values()))
+    size = sum(month.size for month in stats.values())
+    heaviest = heapq.nlargest(1, map(len, simulated.acknowledged.values()))[0]
+    figures: list[tuple[str, float | str]] = [
+        ("plays acknowledged", counts["acknowledged"]),
+        ("of users", len(simulated.acknowledged)),
+        ("different items of the heaviest user", heaviest),
+        ("batches refused while the server was dead", counts["refused batches"]),
+        ("tasks", counts["tasks"]),
+        ("of them killed at work", counts["killed tasks"]),
+        ("doubled", counts["doubled tasks"]),
+        ("late", counts["late tasks"]),
+        ("kills of the server", counts["killed servers"]),
+        ("acknowledged plays that were asked about", counts["checked"]),
+        ("of them reported unseen", counts["forgotten"]),
+        ("ids that nobody played", counts["asked"]),
+        ("of them reported seen", f"{counts['wrong'] / max(counts['asked'], 1):.4%}"),
+        ("users who had lost their mark", counts["lost marks"]),
+        ("plays left over after laps without kills", counts["left over"]),
+        ("filters", sum(month.filters for month in stats.values())),
+        ("bytes of filters", size),
+        ("bytes on disk", on_disk),
+        ("seconds", round(time.perf_counter() - begin)),
+    ]
+    report.rows += figures
+    report.ratio("acknowledged plays reported unseen", counts["forgotten"], at_most=0)
+    report.ratio(
+        "reported seen / configured", counts["wrong"] / max(counts["asked"], 1) / settings.PLAYED_ERROR, at_most=1
+    )
+    report.ratio("plays left over after laps without kills", counts["left over"] + waiting, at_most=0)
+    kills = counts["killed tasks"] + counts["killed servers"]
+    report.ratio("lost marks / kills", counts["lost marks"] / max(kills, 1), at_most=1)
+    report.ratio("bytes of filters a pair of user and item", size / max(pairs_known, 1))
+    return report
