@@ -1,0 +1,248 @@
+"""What does it cost to remember what everybody played, and to ask for it?
+
+Ingest: `record` against the same ZADDs and SADDs packed before, on the site's own server. Merge: everybody who is
+marked on a node, with ten plays each for filters that hold a month, against putting the same bytes into LMDB, as many
+in a transaction. Filter: `unseen` for a user of four months with 3,333 plays each, 50 plays that are not merged and 100
+issued, against the bare reads of the same keys; "grown" is one whose filters began small. Bytes: the filters of plays
+over three months, made ten plays at a time, in LMDB's file, and without its pages, against the ZSET of all ids.
+"""
+
+import random
+import time
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from statistics import median
+from unittest.mock import patch
+
+import lmdb
+import numpy as np
+from django.conf import settings
+
+from benchmarks.community import Community
+from benchmarks.measure import Report, Times, interleaved, milliseconds, over
+from feedsite import keys
+from feedsite.connections import borrowed
+from seen import merging, played, store
+from seen.checker import unseen
+from seen.filters import MonthFilter, id_numbers
+from seen.merging import CHUNK, merge_shards
+from seen.played import Play, record
+from seen.ring import node_of, shard_of
+from seen.store import MONTHS, FilterKey, LmdbStore, month_of
+
+NOW = datetime(2026, 4, 20, 12, tzinfo=UTC)
+HOUR = timedelta(hours=1)
+ID = 2**52
+"""Ids have 16 digits, as the site's."""
+A_MONTH = 3_333
+MERGED_PLAYS = 10
+RECENT, ISSUED = 50, 100
+TARGET = 5.0
+"""Milliseconds for 10,000 ids."""
+KEPT = (100, 1_000, 10_000)
+"""Plays over three months."""
+COPIES = 200
+"""Users whose filters are put into a file of their own, to see what LMDB's pages take."""
+NEVER = 2**53
+SEED_BYTES = 25
+"""An id in the seed article's ZSETs."""
+
+
+def run(community: Community) -> Report:
+    size = community.size
+    report = Report(
+        "played",
+        __doc__.splitlines()[0],
+        ["what", "p50, ms", "p99, ms", "CPU, ms", "a second"],
+        f"{size.played_rounds} rounds; merges of {size.played_users:,} users, {max(size.played_rounds // 4, 1)} rounds",
+    )
+    folder = Path(settings.DATA_DIR) / "played-bench"
+    with patch.object(store, "_store", LmdbStore(folder / "filters")):
+        played.client().flushdb()
+        ingest(report, size.played_rounds)
+        played.client().flushdb()
+        merge(report, folder, size.played_users, max(size.played_rounds // 4, 1))
+        ask(report, size.played_rounds * 5)
+        keep(report, folder, KEPT[: 2 if size.played_users < 100 else None])
+    played.client().flushdb()
+    return report
+
+
+def add_row(report: Report, what: str, times: Sequence[float], cpu: float, done: int) -> None:
+    """`done`: how much was done each time."""
+    ordered = sorted(times)
+    p99 = ordered[min(int(len(ordered) * 0.99), len(ordered) - 1)]
+    figures = [round(milliseconds(times), 3), round(p99 * 1000, 3), round(cpu * 1000, 3), round(done / median(times))]
+    report.rows.append([what, *figures])
+
+
+def cpu_of(case: Callable[[int], object], first: int, rounds: int = 5) -> float:
+    """CPU seconds of this process, on average."""
+    begin = time.process_time()
+    for number in range(first, first + rounds):
+        case(number)
+    return (time.process_time() - begin) / rounds
+
+
+# --- Ingest ----------------------------------------------------------------------------------------------
+def ingest(report: Report, rounds: int) -> None:
+    for users, each in ((100, 5), (1, 10)):
+        what = f"{users * each} plays of {users} users" if users > 1 else f"{each} plays of one user"
+
+        def plays(number: int, users: int = users, each: int = each) -> list[Play]:
+            return [Play(user, ID + number * each + play, NOW) for user in range(1, users + 1) for play in range(each)]
+
+        batches = [plays(number) for number in range(rounds + 20)]
+        packed = [_packed(batch) for batch in batches]
+
+        def raw(number: int, packed: list[tuple[list[bytes], int]] = packed) -> None:
+            data, count = packed[number]
+            with borrowed(played.client()) as connection:
+                connection.send_packed_command(data)
+                for _ in range(count):
+                    connection.read_response()
+
+        def ours(number: int, batches: list[list[Play]] = batches) -> None:
+            record(batches[number], now=NOW)
+
+        cases: dict[str, Callable[[int], object]] = {"record": ours, "raw": raw}
+        times = interleaved(cases, rounds=rounds)
+        cpu = {name: cpu_of(case, rounds + 5) for name, case in cases.items()}
+        add_row(report, f"record, {what}", times["record"], cpu["record"], users * each)
+        add_row(report, f"raw ZADD + SADD, {what}", times["raw"], cpu["raw"], users * each)
+        report.ratio(f"plays/s: record / raw, {what}", over(times, "raw", "record"), at_least=0.5)
+
+
+def _packed(batch: Sequence[Play]) -> tuple[list[bytes], int]:
+    """What `record` sends, as bytes, and how many replies there are."""
+    by_user: dict[int, list[int]] = {}
+    shards: dict[int, list[int]] = {}
+    for play in batch:
+        by_user.setdefault(play.user_id, []).extend((int(play.played_at.timestamp() * 1000), play.item_id))
+    for user_id in by_user:
+        shards.setdefault(shard_of(user_id), []).append(user_id)
+    commands = [("ZADD", keys.played_recent(user_id), "GT", *pairs) for user_id, pairs in by_user.items()]
+    commands += [("SADD", keys.played_users(node_of(NOW), shard), *users) for shard, users in shards.items()]
+    with borrowed(played.client()) as connection:
+        return connection.pack_commands(commands), len(commands)
+
+
+# --- Merge -----------------------------------------------------------------------------------------------
+def merge(report: Report, folder: Path, users: int, rounds: int) -> None:
+    """Every round brings everybody ten plays; merging them and writing the same bytes are timed, in turn."""
+    month, chance = month_of(NOW), random.Random(2)  # noqa: S311 (the same in every run)
+    one = _filter(chance, A_MONTH // 2, error=merging._error())
+    store.store().update([FilterKey(user, month) for user in range(1, users + 1)], lambda key, data: one)
+    raw = lmdb.open(str(folder / "raw"), map_size=2**34, mode=0o600)
+    values: list[bytes] = []
+    times: Times = {"merge": [], "raw": []}
+    cpu = {"merge": 0.0, "raw": 0.0}
+    for number in range(1 + rounds):
+        for first in range(1, users + 1, 500):
+            some = range(first, min(first + 500, users + 1))
+            record([Play(user, ID + chance.randrange(ID), NOW) for user in some for _ in range(MERGED_PLAYS)], now=NOW)
+
+        def merge_all() -> None:
+            merge_shards(node_of(NOW), range(settings.PLAYED_SHARDS), now=NOW + HOUR)
+
+        def write_all() -> None:
+            for first in range(0, len(values), CHUNK):
+                with raw.begin(write=True) as transaction:
+                    for user in range(first, min(first + CHUNK, len(values))):
+                        transaction.put(user.to_bytes(8, "big"), values[user])
+
+        for name, work in (("merge", merge_all), ("raw", write_all)):
+            found = store.store().read([FilterKey(user, month) for user in range(1, users + 1)])
+            values[:] = [data or b"" for data in found]
+            begin, used = time.perf_counter(), time.process_time()
+            work()
+            if number:  # the first round warms up
+                times[name].append(time.perf_counter() - begin)
+                cpu[name] += (time.process_time() - used) / rounds
+    raw.close()
+    add_row(report, f"merge, {users:,} users, {MERGED_PLAYS} plays each", times["merge"], cpu["merge"], users)
+    add_row(report, f"raw LMDB, {users:,} filters of {len(one):,} bytes", times["raw"], cpu["raw"], users)
+    report.ratio("users/s: merge / raw LMDB writes", over(times, "raw", "merge"), at_least=0.05)
+    report.ratio("CPU of a merge, µs a user", cpu["merge"] / users * 1e6)
+
+
+def _filter(
+    chance: random.Random, plays: int, *, error: float, expected: int = 0, at_once: int = MERGED_PLAYS
+) -> bytes:
+    """A month of plays; with nothing expected it grows from the first merge on."""
+    found = MonthFilter.empty(7, expected=expected or 2 * at_once, error=error)
+    for _ in range(plays // at_once):
+        found.add(id_numbers([ID + chance.randrange(ID) for _ in range(at_once)]))
+    return found.to_bytes()
+
+
+# --- Filter ----------------------------------------------------------------------------------------------
+def ask(report: Report, rounds: int) -> None:
+    chance, client = random.Random(3), played.client()  # noqa: S311 (the same in every run)
+    month = month_of(NOW)
+    for user, kind, expected in ((1, "", A_MONTH), (2, ", grown", 0)):
+        months = [FilterKey(user, month - ago) for ago in range(MONTHS)]
+        store.store().update(
+            months,
+            lambda key, data, expected=expected: _filter(  # type: ignore[misc]
+                chance, A_MONTH, error=merging._error(), expected=expected
+            ),
+        )
+        client.delete(keys.played_recent(user))
+        record([Play(user, ID + chance.randrange(ID), NOW) for _ in range(RECENT)], now=NOW)
+        played.issue([(user, [ID + chance.randrange(ID) for _ in range(ISSUED)])])
+
+        def floor(_: int, user: int = user, months: list[FilterKey] = months) -> None:
+            played.recent(user)
+            store.store().read(months)
+
+        cases: dict[str, Callable[[int], object]] = {"floor": floor}
+        for count in (2_000, 5_000, 10_000):
+            ids = [ID + chance.randrange(ID) for _ in range(count)]
+            cases[f"{count:,}"] = lambda _, ids=ids, user=user: unseen(user, ids, now=NOW)  # type: ignore[misc]
+        times = interleaved(cases, rounds=rounds)
+        for name, taken in times.items():
+            what = f"unseen of {name} ids{kind}" if name != "floor" else f"bare reads of the same keys{kind}"
+            add_row(report, what, taken, cpu_of(cases[name], 0, 20), 1)
+        target = TARGET if not kind else None
+        report.ratio(
+            f"unseen of 10,000{kind}, p50 / 5 ms", milliseconds(times["10,000"]) / TARGET, at_most=target and 1
+        )
+        report.ratio(f"unseen of 10,000{kind} / bare reads", over(times, "10,000", "floor"))
+
+
+# --- Bytes -----------------------------------------------------------------------------------------------
+def keep(report: Report, folder: Path, kept: Sequence[int]) -> None:
+    """Three months of a user's plays as filters, in LMDB's file, and as the ZSET that has all ids."""
+    client, error = played.client(), merging._error()
+    for plays in kept:
+        chance = random.Random(plays)  # noqa: S311 (the same in every run)
+        each = plays // 3
+        key = keys.played_recent(plays)
+        scores = {ID + chance.randrange(ID): int((NOW - place * HOUR / 5).timestamp() * 1000) for place in range(plays)}
+        client.zadd(key, scores)
+        exact = client.memory_usage(key, samples=0)
+        client.delete(key)
+        at_once = min(MERGED_PLAYS, each)
+        filters = [_filter(chance, each, error=error, at_once=at_once)]
+        filters += [_filter(chance, each, error=error, at_once=at_once, expected=each) for _ in range(2)]
+        size = sum(map(len, filters))
+        copies = LmdbStore(folder / f"copies-{plays}")
+        for first in range(0, COPIES, CHUNK):
+            some = [FilterKey(user, month) for user in range(first, first + CHUNK) for month in range(24_300, 24_303)]
+            copies.update(some, lambda key, data, filters=filters: filters[key.month - 24_300])  # type: ignore[misc]
+        on_disk = (folder / f"copies-{plays}" / "data.mdb").stat().st_size / COPIES
+        asked = id_numbers([NEVER + number for number in range(100_000)])
+        taken = np.zeros(len(asked), dtype=bool)
+        for data in filters:
+            taken |= MonthFilter.from_bytes(data).known(asked)
+        report.notes.append(
+            f"{plays:,} plays over three months: filters {size:,} bytes ({size / plays:.2f} a play; the month that "
+            f"grew {len(filters[0]):,}, each of the others {len(filters[1]):,}), {on_disk:,.0f} in LMDB's file, the "
+            f"ZSET {exact:,} ({exact / plays:.1f} a play); never played and taken for played {taken.mean():.4%}."
+        )
+        report.ratio(f"bytes: filters / ZSET, {plays:,} plays", size / exact, at_most=0.25)
+        report.ratio(f"bytes: LMDB's file / ZSET, {plays:,} plays", on_disk / exact)
+        report.ratio(f"bytes: filters / {SEED_BYTES} a play, {plays:,} plays", size / plays / SEED_BYTES)
+        report.ratio(f"taken for played / configured, {plays:,} plays", taken.mean() / settings.PLAYED_ERROR, at_most=1)
