@@ -234,15 +234,16 @@ def keep(report: Report, folder: Path, kept: Sequence[int]) -> None:
             copies.update(some, lambda key, data, filters=filters: filters[key.month - 24_300])  # type: ignore[misc]
         on_disk = (folder / f"copies-{plays}" / "data.mdb").stat().st_size / COPIES
         asked = id_numbers([NEVER + number for number in range(100_000)])
-        taken = np.zeros(len(asked), dtype=bool)
+        is_taken = np.zeros(len(asked), dtype=bool)
         for data in filters:
-            taken |= MonthFilter.from_bytes(data).known(asked)
+            is_taken |= MonthFilter.from_bytes(data).known(asked)
+        wrong = float(is_taken.mean())
         report.notes.append(
             f"{plays:,} plays over three months: filters {size:,} bytes ({size / plays:.2f} a play; the month that "
             f"grew {len(filters[0]):,}, each of the others {len(filters[1]):,}), {on_disk:,.0f} in LMDB's file, the "
-            f"ZSET {exact:,} ({exact / plays:.1f} a play); never played and taken for played {taken.mean():.4%}."
+            f"ZSET {exact:,} ({exact / plays:.1f} a play); never played and taken for played {wrong:.4%}."
         )
         report.ratio(f"bytes: filters / ZSET, {plays:,} plays", size / exact, at_most=0.25)
         report.ratio(f"bytes: LMDB's file / ZSET, {plays:,} plays", on_disk / exact)
         report.ratio(f"bytes: filters / {SEED_BYTES} a play, {plays:,} plays", size / plays / SEED_BYTES)
-        report.ratio(f"taken for played / configured, {plays:,} plays", taken.mean() / settings.PLAYED_ERROR, at_most=1)
+        report.ratio(f"taken for played / configured, {plays:,} plays", wrong / settings.PLAYED_ERROR, at_most=1)

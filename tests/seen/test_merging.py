@@ -96,6 +96,22 @@ def test_a_play_that_comes_while_it_is_merged_is_kept(plays: redis.Redis, monkey
     monkeypatch.setattr(settings, "PLAYED_SHARDS", 4)
 
 
+@pytest.mark.parametrize("first", ["redis", "store"])
+def test_a_merge_between_the_two_reads_of_a_reader_hides_nothing(monkeypatch: pytest.MonkeyPatch, first: str) -> None:
+    play(7, 1, 2)
+    where, name = (played, "recent") if first == "redis" else (store.store(), "read")
+    read = getattr(where, name)
+
+    def then_merged(*args: Any) -> Any:
+        monkeypatch.setattr(where, name, read)
+        found = read(*args)
+        merge(NOW + HOUR)
+        return found
+
+    monkeypatch.setattr(where, name, then_merged)
+    assert unseen(7, [1, 2, 3], now=NOW) == [3]
+
+
 def test_many_users_are_merged_in_chunks(plays: redis.Redis) -> None:
     count = merging.CHUNK * 3 + 1
     played.record([Play(user_id, user_id + 1000, NOW) for user_id in range(1, count + 1)], now=NOW)
