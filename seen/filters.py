@@ -31,7 +31,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from seen.bloom import GOLDEN, WORD, mixed, positions, splitmix64
+from seen.bloom import GOLDEN, mixed, positions, splitmix64
 
 Ids = NDArray[np.uint64]
 Mask = NDArray[np.bool_]
@@ -41,6 +41,7 @@ MAGIC = b"FSPF"
 VERSION = 1
 LEAST = 64
 """Ids that the smallest filter is made for."""
+FEW = 64
 GROWTH = 2
 TIGHTENING = 0.5
 _HEAD = struct.Struct("<4sBBHQ")
@@ -63,11 +64,16 @@ class Hashes:
         self.seed = seed
         self._states = ids ^ np.uint64(seed)
         self._rows: list[Ids] = []
+        # With few ids the calls of numpy cost more than hashes that nobody asks for.
+        self._at_once = 8 if len(ids) <= FEW else 1
 
     def row(self, number: int) -> Ids:
         while len(self._rows) <= number:
-            words = mixed(self._states + np.uint64((len(self._rows) // 2 + 1) * GOLDEN & WORD))
-            self._rows += (words & np.uint64(2**32 - 1), words >> np.uint64(32))
+            first = len(self._rows) // 2 + 1
+            steps = np.arange(first, first + self._at_once, dtype=np.uint64) * np.uint64(GOLDEN)
+            words = mixed(self._states + steps[:, None])
+            for low, high in zip(words & np.uint64(2**32 - 1), words >> np.uint64(32), strict=True):
+                self._rows += (low, high)
         return self._rows[number]
 
 
@@ -103,9 +109,8 @@ class Part:
         if not self.bits.flags.writeable:  # numpy does not look, and would write into the bytes that were read
             raise ValueError("this filter is read-only")
         hashes = Hashes(ids, seed)
-        for number in range(self.hashes):
-            places = positions(hashes.row(number), self.size)
-            np.bitwise_or.at(self.bits, places >> 3, (1 << (places & 7)).astype(np.uint8))
+        places = positions(np.concatenate([hashes.row(number) for number in range(self.hashes)]), self.size)
+        np.bitwise_or.at(self.bits, places >> 3, (1 << (places & 7)).astype(np.uint8))
         self.count += len(ids)
 
 
