@@ -169,6 +169,9 @@ queue_length = _latest("feedsite_queue_length", "Messages that wait for a worker
 users = _latest("feedsite_users", "Users by level.", "level")
 big_vs = _latest("feedsite_big_vs", "Users whose items are pulled by most followers.")
 sampled_at = _latest("feedsite_sampled_seconds", "Unix time of the last look at the gauges.")
+live_sessions = _latest("feedsite_live_sessions", "Live sessions.", "state")
+live_lineups_behind = _latest("feedsite_live_lineups_behind", "Hosts whose change the queue has not brought to Redis.")
+live_lineup_lag_seconds = _latest("feedsite_live_lineup_lag_seconds", "Age of the oldest of these changes.")
 
 
 # --- /metrics --------------------------------------------------------------------------------------------

@@ -167,6 +167,7 @@ CELERY_BEAT_SCHEDULE = {
         ("forget issued pages", "discover.forget_issued_pages", 3600.0),
         ("sweep live sessions", "live.sweep", 5.0),
         ("start and end live sessions", "live.run", 2.0),
+        ("measure live sessions", "live.measure", 30.0),
     )
 }
 

@@ -3,7 +3,7 @@
 from celery import shared_task
 from django.utils import timezone
 
-from live import lineup, reminders, replays, timing
+from live import lineup, measuring, reminders, replays, timing
 
 
 @shared_task(name="live.apply")
@@ -40,3 +40,9 @@ def run() -> None:
 def remind(session_id: int) -> None:
     """Tell who asked for it that a session has started."""
     reminders.send(session_id)
+
+
+@shared_task(name="live.measure")
+def measure() -> None:
+    """Periodic: note the figures of `/metrics`."""
+    measuring.measure(now=timezone.now())

@@ -5,9 +5,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 import redis
 
-from feedsite import keys
+from feedsite import ids, keys, metrics
 from feedsite.connections import pipelined
-from live import actions, lineup
+from live import actions, lineup, measuring
 from live.lineup import Lineup, Scheduled
 from live.models import Host
 from tests.factories import UserFactory
@@ -97,6 +97,20 @@ def test_the_version_is_below_every_entry(feeds: redis.Redis) -> None:
     assert ends[0] == b"version"
     assert -Host.objects.get(pk=host.pk).version < -(2**50)
     assert datetime(2100, 1, 1, tzinfo=UTC).timestamp() * 1000 < 2**42
+
+
+def test_what_is_behind_is_measured() -> None:
+    host = UserFactory()
+    actions.create(host=host, title="t", starts_at=NOW, now=NOW)
+    made = ids.moment(Host.objects.get().version)
+    measuring.measure(now=made + timedelta(seconds=90))
+    shown = metrics.exposition().decode()
+    assert "feedsite_live_lineups_behind 1.0" in shown
+    assert "feedsite_live_lineup_lag_seconds 90.0" in shown
+    assert 'feedsite_live_sessions{state="upcoming"} 1.0' in shown
+    lineup.apply(host.pk)
+    measuring.measure(now=made)
+    assert "feedsite_live_lineups_behind 0.0" in metrics.exposition().decode()
 
 
 def test_the_sweeper_sends_for_what_is_behind() -> None:

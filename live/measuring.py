@@ -1,0 +1,21 @@
+"""What live sessions tell of themselves in `/metrics`."""
+
+from datetime import datetime
+
+from feedsite import ids, metrics
+from feedsite.connections import fetch
+from live.models import State
+
+STATES = "SELECT state, count(*) FROM live_livesession GROUP BY state"
+BEHIND = "SELECT count(*), min(version) FROM live_host WHERE applied <> version"
+
+
+def measure(*, now: datetime) -> None:
+    """Note how many sessions are in each state, and how far the queue is behind the hosts."""
+    counts = dict(fetch(STATES))
+    for state in State.values:
+        metrics.live_sessions.labels(state).set(counts.get(state, 0))
+    behind, oldest = fetch(BEHIND)[0]
+    metrics.live_lineups_behind.set(behind)
+    age = (now - ids.moment(oldest)).total_seconds() if behind else 0.0
+    metrics.live_lineup_lag_seconds.set(max(0.0, age))
