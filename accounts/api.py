@@ -14,7 +14,7 @@ from rest_framework import exceptions, serializers
 from rest_framework.permissions import IsAuthenticated
 from rest_framework.request import Request
 
-from accounts import actions
+from accounts import actions, guard
 from accounts.export import ZIP_TYPE, archive_response
 from accounts.models import User
 from accounts.tokens import TokenAuthentication
@@ -134,11 +134,15 @@ class TokenView(ApiView):
     def post(self, request: Request) -> HttpResponse:
         """A new token for name and password."""
         fields = body(request, Credentials)
-        spend("login", rates.login_key(request._request, fields["username"]))
+        wait = guard.attempt(request._request, fields["username"])
+        if wait is not None:
+            raise exceptions.Throttled(wait)
         user = authenticate(request._request, **fields)
         if not isinstance(user, User):
             raise serializers.ValidationError({"non_field_errors": ["Wrong username or password."]})
-        return FeedResponse(Token(actions.issue_token(user=user)))
+        response = FeedResponse(Token(actions.issue_token(user=user)))
+        guard.remember(response, user.username)
+        return response
 
     @extend_schema(operation_id="log_out", responses={204: None})
     def delete(self, request: Request) -> HttpResponse:

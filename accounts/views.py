@@ -16,7 +16,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST
 
-from accounts import actions
+from accounts import actions, guard
 from accounts.access import signed_in
 from accounts.export import archive_response
 from accounts.forms import DeleteForm, LoginForm, PasswordForm, PreferencesForm, ProfileForm, SignUpForm
@@ -47,23 +47,30 @@ def sign_up(request: PageRequest) -> HttpResponse:
             form.add_error(None, error)
         else:
             login(request, user)
-            return redirect(target or "home")
+            response = redirect(target or "home")
+            guard.remember(response, user.username)
+            return response
     status = INVALID if form.errors else 200
     return show(request, "accounts/signup.html", {"form": form, "next": target}, status=status)
 
 
 class LoginView(DjangoLoginView):
-    """Django's, which goes on to pages of this site only; attempts are counted by address and name."""
+    """Django's, which goes on to pages of this site only; attempts are counted (accounts/guard.py)."""
 
     form_class = LoginForm
     template_name = "accounts/login.html"
     redirect_authenticated_user = True
 
     def post(self, request: Any, *args: Any, **kwargs: Any) -> HttpResponse:
-        wait = rates.hit("login", rates.login_key(request, request.POST.get("username", "")))
+        wait = guard.attempt(request, request.POST.get("username", ""))
         if wait is not None:
             return too_many(request, wait)
         return super().post(request, *args, **kwargs)
+
+    def form_valid(self, form: Any) -> HttpResponse:
+        response = super().form_valid(form)
+        guard.remember(response, form.get_user().username)
+        return response
 
     def form_invalid(self, form: Any) -> HttpResponse:
         response = super().form_invalid(form)

@@ -8,6 +8,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpRespons
 from django.template import TemplateDoesNotExist, loader
 from django.views import csrf, defaults
 
+from feedsite.headers import nonce
 from feedsite.rest import OUTAGES, RETRY_AFTER, FeedResponse, OutageError, Problem
 
 logger = logging.getLogger(__name__)
@@ -43,7 +44,7 @@ def unavailable(request: HttpRequest) -> HttpResponse:
         response = _problem(503, OutageError.default_detail)
     else:
         try:  # without context processors: they would ask for the session
-            page = loader.get_template("503.html").render({"detail": OutageError.default_detail})
+            page = loader.get_template("503.html").render(nonce(request))
         except TemplateDoesNotExist:
             page = f"<!doctype html><title>Unavailable</title><h1>{OutageError.default_detail}</h1>"
         response = HttpResponse(page, status=503)
@@ -75,7 +76,10 @@ def server_error(request: HttpRequest) -> HttpResponse:
         return unavailable(request)
     if _is_api(request):
         return _problem(500, "The server failed.")
-    return defaults.server_error(request)
+    try:  # without context processors, as above
+        return HttpResponse(loader.get_template("500.html").render(nonce(request)), status=500)
+    except TemplateDoesNotExist:
+        return defaults.server_error(request)
 
 
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponseForbidden | HttpResponse:

@@ -96,6 +96,26 @@ def stream(request: HttpRequest) -> dict[str, Any]:
     return {"stream": "/api/v1/stream" if settings.STREAM else ""}
 
 
+class ReadingRateMiddleware:
+    """Counts every look at a page in the rate `read`, as the API counts its own: by reader, strangers by address.
+
+    What has no name is no page (probes, metrics), and the API counts for itself.
+    """
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        return self.get_response(request)
+
+    def process_view(self, request: HttpRequest, view: Any, args: Any, options: Any) -> HttpResponse | None:
+        match = request.resolver_match
+        if match is None or not match.url_name or request.method not in SAFE_METHODS:
+            return None
+        wait = rates.hit("read", str(request.user.pk or rates.address(request)))
+        return too_many(request, wait) if wait is not None else None
+
+
 View = Callable[Concatenate[PageRequest, P], HttpResponseBase]
 
 

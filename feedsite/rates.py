@@ -1,12 +1,15 @@
 """How often one caller may do one thing: a counter a caller and scope, on the cache server.
 
 A slot begins with its first call and lives for the rate's period; one Lua script counts and dates it, so that
-no number of concurrent calls passes more than the limit. The rates are settings (`RATES`); `RATE_SCALE` multiplies
-them all.
+no number of concurrent calls passes more than the limit. Over the edge between two slots twice the limit may
+come close together, never more in any period. The rates are settings (`RATES`); `RATE_SCALE` multiplies them all.
 """
 
 import hashlib
+import ipaddress
 import math
+import threading
+import time
 from functools import cache, lru_cache
 
 import redis
@@ -19,6 +22,10 @@ from feedsite.connections import Breaker, client_of, pipelined, script
 
 PERIODS = {"second": 1, "minute": 60, "hour": 3600, "day": 86_400}
 PLAIN_LENGTH = 64
+GUARDED = frozenset({"login", "login_address", "login_name", "password", "signup"})
+"""Scopes that each process counts by itself while the cache server is gone: guessing shall not be free then."""
+OWN_SLOTS = 10_000
+"""Slots that a process keeps meanwhile."""
 
 # Milliseconds to wait, 0 if the call may pass. A counter without a life (PTTL < 0) is given one, whatever made it.
 COUNT = script(
@@ -35,6 +42,39 @@ return math.max(left, 1)
 )
 
 breaker = Breaker(name="cache")
+
+
+class OwnSlots:
+    """The counters of one process, in memory, of limited number: where it is full, the slots that end first go."""
+
+    def __init__(self, size: int = OWN_SLOTS) -> None:
+        self._size = size
+        self._lock = threading.Lock()
+        self._slots: dict[str, tuple[int, float]] = {}
+
+    def count(self, key: str, calls: int, seconds: int) -> float | None:
+        """As `hit`."""
+        now = time.monotonic()
+        with self._lock:
+            counted, end = self._slots.get(key, (0, 0.0))
+            if end <= now:
+                counted, end = 0, now + seconds
+                self._make_room(now)
+            self._slots[key] = counted + 1, end
+        return None if counted < calls else end - now
+
+    def _make_room(self, now: float) -> None:
+        if len(self._slots) >= self._size:
+            ends = sorted(self._slots, key=lambda key: self._slots[key][1])
+            for key in ends[: max(1, self._size // 10)]:
+                del self._slots[key]
+
+    def clear(self) -> None:
+        with self._lock:
+            self._slots.clear()
+
+
+own = OwnSlots()
 
 
 @cache
@@ -60,34 +100,45 @@ def limit(scope: str) -> tuple[int, int]:
 def hit(scope: str, who: str) -> float | None:
     """Count one call; None if it may pass, else the seconds to wait.
 
-    Without the cache server every call passes: a rate limit is no reason to be down. One call a second finds out.
+    Without the cache server reading and writing go on uncounted: a rate limit is no reason to be down. What guards
+    passwords (`GUARDED`) is counted by each process for itself then. One call a second finds out.
     """
-    if breaker.is_open:
-        return None
     calls, seconds = limit(scope)
     if len(who) > PLAIN_LENGTH or not who.isascii():
         who = hashlib.blake2b(who.encode(errors="surrogatepass"), digest_size=16).hexdigest()
-    try:
-        (wait,) = pipelined(_client(), [("EVALSHA", COUNT, 1, keys.rate(scope, who), calls, seconds * 1000)])
-    except (redis.RedisError, OSError):
-        breaker.trip()
-        return None
-    return int(wait) / 1000 if wait else None
+    key = keys.rate(scope, who)
+    if not breaker.is_open:
+        try:
+            (wait,) = pipelined(_client(), [("EVALSHA", COUNT, 1, key, calls, seconds * 1000)])
+        except (redis.RedisError, OSError):
+            breaker.trip()
+        else:
+            return int(wait) / 1000 if wait else None
+    return own.count(key, calls, seconds) if scope in GUARDED else None
 
 
 def address(request: HttpRequest) -> str:
-    """The caller's IP address; behind `settings.PROXIES` proxies, the one that the outermost of them saw.
+    """Whose address calls: the caller's IP address, or the /64 that one IPv6 customer has.
 
-    Only as many addresses of X-Forwarded-For are believed as there are proxies: a caller may write what they
-    like before them.
+    Behind `settings.PROXIES` proxies it is the one that the outermost of them saw: only as many addresses of
+    X-Forwarded-For are believed, for a caller may write what they like before them.
     """
     seen: str = request.META.get("REMOTE_ADDR", "")
-    if not settings.PROXIES:
-        return seen
-    forwarded = [part.strip() for part in request.META.get("HTTP_X_FORWARDED_FOR", "").split(",") if part.strip()]
-    return forwarded[-min(settings.PROXIES, len(forwarded))] if forwarded else seen
+    if settings.PROXIES:
+        forwarded = [part.strip() for part in request.META.get("HTTP_X_FORWARDED_FOR", "").split(",") if part.strip()]
+        if forwarded:
+            seen = forwarded[-min(settings.PROXIES, len(forwarded))]
+    return _customer(seen)
 
 
-def login_key(request: HttpRequest, username: str) -> str:
-    """Whom the scope `login` counts: one address trying one name, however it is written."""
-    return f"{address(request)} {username.lower()}"
+@lru_cache(4096)
+def _customer(text: str) -> str:
+    try:
+        found = ipaddress.ip_address(text)
+    except ValueError:
+        return text
+    if isinstance(found, ipaddress.IPv4Address):
+        return str(found)
+    if found.ipv4_mapped:
+        return str(found.ipv4_mapped)
+    return f"{ipaddress.IPv6Address(int(found) >> 64 << 64)}/64"

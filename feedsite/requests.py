@@ -73,7 +73,7 @@ def route_of(request: HttpRequest) -> str:
     if match is None:
         return settings.STATIC_URL if request.path_info.startswith(settings.STATIC_URL) else NOWHERE
     route: str = match.route
-    if route.startswith("admin/"):
+    if route.startswith(settings.ADMIN_PATH):
         return "admin/"  # hundreds, and few who ask
     return NOWHERE if route == "^api/" else route or "/"
 

@@ -32,7 +32,7 @@ HTTPS = env.bool("FEEDSITE_HTTPS", default=False)
 
 # --- Apps ------------------------------------------------------------------------------------------------
 INSTALLED_APPS = [
-    "django.contrib.admin",
+    "accounts.apps.AdminConfig",
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.sessions",
@@ -46,7 +46,7 @@ INSTALLED_APPS = [
     "drf_spectacular_sidecar",
     "django_htmx",
     "feedsite",
-    "accounts",
+    "accounts.apps.AccountsConfig",
     "relations",
     "items",
     "timeline",
@@ -59,6 +59,7 @@ INSTALLED_APPS = [
 
 MIDDLEWARE = [
     "feedsite.requests.RequestMiddleware",
+    "feedsite.headers.HeadersMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
@@ -70,6 +71,7 @@ MIDDLEWARE = [
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
     "feedsite.outage.OutageMiddleware",
+    "feedsite.pages.ReadingRateMiddleware",
 ]
 
 ROOT_URLCONF = "feedsite.urls"
@@ -88,6 +90,7 @@ TEMPLATES = [
                 "django.contrib.messages.context_processors.messages",
                 "notifications.context_processors.unread",
                 "feedsite.pages.stream",
+                "feedsite.headers.nonce",
             ],
         },
     },
@@ -351,11 +354,14 @@ REST_KNOX = {"TOKEN_TTL": timedelta(days=TOKEN_DAYS)}
 # Tokens that a user may hold at once; the oldest gives way.
 TOKEN_CAP = env.int("FEEDSITE_TOKEN_CAP", default=50)
 
-# Rates: sign-ups an address, logins an address and name, everything else a user or, without one, an address.
+# Rates: sign-ups an address; logins an address and name, an address, a name (accounts/guard.py); everything else a user
+# or, without one, an address.
 # `password` is where a signed-in user is asked for it again.
 RATES = {
     "signup": env("FEEDSITE_RATE_SIGNUP", default="20/hour"),
     "login": env("FEEDSITE_RATE_LOGIN", default="10/minute"),
+    "login_address": env("FEEDSITE_RATE_LOGIN_ADDRESS", default="300/hour"),
+    "login_name": env("FEEDSITE_RATE_LOGIN_NAME", default="100/hour"),
     "password": env("FEEDSITE_RATE_PASSWORD", default="10/hour"),
     "export": env("FEEDSITE_RATE_EXPORT", default="5/hour"),
     "publish": env("FEEDSITE_RATE_PUBLISH", default="60/minute"),
@@ -421,6 +427,10 @@ SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if HTTPS else None
 SECURE_CONTENT_TYPE_NOSNIFF = True
 SECURE_REFERRER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
+# Where the admin is; elsewhere, those who try every site's /admin/ find nothing.
+ADMIN_PATH = env("FEEDSITE_ADMIN_PATH", default="admin").strip("/") + "/"
+# Static files are the site's own pages'; feedsite.headers says what else every answer carries.
+WHITENOISE_ALLOW_ALL_ORIGINS = False
 
 # --- Logging ---------------------------------------------------------------------------------------------
 # Lines for people (plain), or one JSON object each.

@@ -131,7 +131,7 @@ pages = [
 urlpatterns = [
     path("api/v1/", include(api)),
     *pages,
-    path("admin/", admin.site.urls),
+    path(settings.ADMIN_PATH, admin.site.urls),
     path("favicon.ico", RedirectView.as_view(url=f"/{settings.STATIC_URL.strip('/')}/feedsite/icon.svg")),
     path("healthz", health.healthz),
     path("readyz", health.readyz),

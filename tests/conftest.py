@@ -71,5 +71,6 @@ def _nothing_left_behind() -> Iterator[None]:
     connections.feeds_breaker.reset()
     connections.broker_breaker.reset()
     rates.breaker.reset()
+    rates.own.clear()
     connections.feeds_for_tasks().flushall()
     played.client().flushdb()

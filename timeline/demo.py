@@ -264,7 +264,7 @@ def make(*, size: int = 60) -> Demo:
         raise NotEmptyError
     chance = random.Random(SEED)  # noqa: S311 (made-up people, no secrets)
     now = datetime.now(UTC)
-    roles = dict.fromkeys(READERS, "reader") | {ADMIN: "administrator, see /admin/"}
+    roles = dict.fromkeys(READERS, "reader") | {ADMIN: f"administrator, see /{settings.ADMIN_PATH}"}
     logins = tuple(Login(name, _password(), role) for name, role in roles.items())
     users = _people(chance, size, now, {login.username: login.password for login in logins})
     follows = _follows(chance, users, now)

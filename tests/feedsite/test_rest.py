@@ -1,14 +1,15 @@
 """The table of bad input (docs: the HTTP contract), a test a row; and the rates."""
 
 import json
-import threading
+import subprocess
+import sys
+from collections import Counter
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 import redis
-from django.conf import LazySettings
+from django.conf import LazySettings, settings
 from django.core.exceptions import ImproperlyConfigured
 from django.db import InterfaceError, OperationalError
 from django.test import Client, RequestFactory
@@ -18,6 +19,7 @@ from rest_framework.test import APIClient
 from accounts.actions import issue_token
 from accounts.models import User
 from feedsite import rates
+from feedsite.embedded import wait_for
 from feedsite.rest import BODY_BYTES, DEPTH, ApiView, parse_json
 from items.models import Item
 from tests import servers
@@ -476,17 +478,37 @@ def test_a_right_password_does_not_pass_the_login_rate(ann: User, settings: Lazy
     is_problem(client.post(f"{API}/auth/token", {"username": "ann", "password": PASSWORD}), 429)
 
 
-def test_concurrent_calls_do_not_slip_past() -> None:
-    barrier = threading.Barrier(100)
+CALLER = """
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from django.conf import settings
+from feedsite import connections, rates
+settings.RATES = dict.fromkeys(settings.RATES, "10/minute")
+sys.stdout.write("ready\\n")
+sys.stdout.flush()
+sys.stdin.readline()
+for scope in settings.RATES:
+    with ThreadPoolExecutor(50) as pool:
+        print(scope, list(pool.map(lambda _: rates.hit(scope, "everybody"), range(50))).count(None))
+"""
 
-    def call(_: int) -> float | None:
-        barrier.wait()
-        return rates.hit("login", "everybody")
 
-    with ThreadPoolExecutor(100) as pool:
-        waits = list(pool.map(call, range(100)))
-    assert waits.count(None) == rates.limit("login")[0] == 10
-    assert all(0 < wait <= 60 for wait in waits if wait is not None)
+def test_concurrent_calls_of_two_processes_do_not_slip_past() -> None:
+    command = [sys.executable, "-c", CALLER]
+    processes = [subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    for process in processes:
+        assert process.stdout
+        assert process.stdout.readline() == "ready\n"
+    for process in processes:
+        assert process.stdin
+        process.stdin.write("go\n")
+        process.stdin.flush()
+    passed: Counter[str] = Counter()
+    for process in processes:
+        for line in process.communicate(timeout=120)[0].splitlines():
+            scope, count = line.split()
+            passed[scope] += int(count)
+    assert passed == dict.fromkeys(settings.RATES, 10)
 
 
 def test_a_slot_ends(settings: LazySettings, feeds: redis.Redis) -> None:
@@ -498,6 +520,16 @@ def test_a_slot_ends(settings: LazySettings, feeds: redis.Redis) -> None:
         assert 0 < feeds.pttl(key) <= 1000
         feeds.delete(key)
     assert rates.hit("once", "ann") is None
+
+
+def test_over_the_edge_of_two_slots_at_most_twice_the_limit(settings: LazySettings, feeds: redis.Redis) -> None:
+    settings.RATES = {"some": "5/minute"}
+    passed = sum(rates.hit("some", "ann") is None for _ in range(20))
+    feeds.pexpire("rate:some:ann", 1)  # the slot ends just after its last calls
+    assert wait_for(lambda: not feeds.exists("rate:some:ann"), 5)
+    passed += sum(rates.hit("some", "ann") is None for _ in range(20))
+    assert passed == 2 * 5
+    assert 30_000 < feeds.pttl("rate:some:ann") <= 60_000
 
 
 def test_names_of_any_kind_are_counted(settings: LazySettings, feeds: redis.Redis) -> None:
@@ -535,9 +567,64 @@ def test_without_the_cache_server_calls_pass(api: APIClient, feeds_server: serve
     assert not rates.breaker.is_open
 
 
+def test_without_the_cache_server_guesses_are_counted_all_the_same(
+    settings: LazySettings, feeds_server: servers.Valkey
+) -> None:
+    settings.RATES = dict.fromkeys(settings.RATES, "3/minute")
+    with servers.dead(feeds_server):
+        for scope in settings.RATES:
+            passed = [rates.hit(scope, "ann") is None for _ in range(5)]
+            assert passed == [True, True, True, *[scope not in rates.GUARDED] * 2], scope
+        assert 0 < (rates.hit("login", "ann") or 0) <= 60
+        assert rates.hit("login", "bob") is None
+
+
+def test_a_processs_own_slots_end_and_are_bounded() -> None:
+    slots = rates.OwnSlots(100)
+    assert [slots.count("a", 1, 3600) is None for _ in range(2)] == [True, False]
+    assert [slots.count("b", 1, 0) is None for _ in range(3)] == [True] * 3
+    for number in range(500):
+        slots.count(str(number), 1, 7200)
+    assert len(slots._slots) <= 100
+
+
 def test_addresses_behind_proxies(rf: RequestFactory, settings: LazySettings) -> None:
     request = rf.get("/", REMOTE_ADDR="10.0.0.1", HTTP_X_FORWARDED_FOR="6.6.6.6, 1.2.3.4, 10.0.0.9")
     for proxies, address in [(0, "10.0.0.1"), (1, "10.0.0.9"), (2, "1.2.3.4"), (9, "6.6.6.6")]:
         settings.PROXIES = proxies
         assert rates.address(request) == address
     assert rates.address(rf.get("/", REMOTE_ADDR="10.0.0.1")) == "10.0.0.1"
+
+
+@pytest.mark.parametrize(
+    ("seen", "counted"),
+    [
+        ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"),
+        ("2001:db8:1:2::", "2001:db8:1:2::/64"),
+        ("2001:db8:1:3::1", "2001:db8:1:3::/64"),
+        ("::ffff:10.0.0.1", "10.0.0.1"),
+        ("fe80::1%eth0", "fe80::/64"),
+        ("unix:", "unix:"),
+        ("", ""),
+    ],
+)
+def test_one_customer_of_ipv6_is_one_caller(rf: RequestFactory, seen: str, counted: str) -> None:
+    assert rates.address(rf.get("/", REMOTE_ADDR=seen)) == counted
+
+
+def test_pages_are_read_at_a_rate(ann: User, settings: LazySettings) -> None:
+    """A stranger's by address; a reader's with what they read over the API; probes are not counted."""
+    settings.RATES = settings.RATES | {"read": "2/hour"}
+    stranger, reader = Client(), Client()
+    reader.force_login(ann)
+    assert [stranger.get("/@ann", REMOTE_ADDR="2001:db8::1").status_code for _ in range(2)] == [200, 200]
+    refused = stranger.get("/search", REMOTE_ADDR="2001:db8::2")
+    assert refused.status_code == 429
+    assert int(refused["Retry-After"]) > 0
+    is_problem(APIClient().get(f"{API}/users/ann", REMOTE_ADDR="2001:db8::3"), 429)
+    assert stranger.get("/api/docs", REMOTE_ADDR="2001:db8::3").status_code == 429
+    assert stranger.get("/healthz", REMOTE_ADDR="2001:db8::1").status_code == 200
+    assert stranger.get("/@ann", REMOTE_ADDR="2001:db8:0:1::").status_code == 200
+    assert reader.get("/", REMOTE_ADDR="2001:db8::1").status_code == 200
+    assert reader.get(f"{API}/users/me").status_code == 200
+    assert reader.get("/settings").status_code == 429

@@ -1,0 +1,62 @@
+"""Against guessing passwords: every way of signing in counts its attempts here before it looks at the password.
+
+An attempt is counted for the address and the name together, for the address whatever the name (one password tried on
+many names), and for the name whatever the address (many machines, one name): OWASP's ASVS asks for no more than 100 an
+hour. So that nobody can keep the owner out by the last of these, a browser in which they have signed in before holds a
+signed cookie that speaks for it, and is counted apart (OWASP, "Slow Down Online Guessing Attacks with Device Cookies").
+Names that do not exist are counted and answered as those that do.
+"""
+
+import secrets
+import unicodedata
+from datetime import timedelta
+
+from django.conf import settings
+from django.core import signing
+from django.http import HttpRequest, HttpResponseBase
+
+from feedsite import rates
+
+COOKIE = "device"
+COOKIE_LIFE = timedelta(days=180)
+
+
+def attempt(request: HttpRequest, username: str) -> float | None:
+    """Count one attempt to sign in by this name; None if it may be made, else the seconds to wait."""
+    name = _canonical(username)
+    if device := _device(request, name):
+        return rates.hit("login", f"device {device}")
+    where = rates.address(request)
+    for scope, who in (("login", f"{where} {name}"), ("login_address", where), ("login_name", name)):
+        wait = rates.hit(scope, who)
+        if wait is not None:
+            return wait
+    return None
+
+
+def remember(response: HttpResponseBase, username: str) -> None:
+    """Let the browser speak for itself the next time. The cookie names nobody."""
+    response.set_cookie(
+        COOKIE,
+        _signer(_canonical(username)).sign(secrets.token_urlsafe(9)),
+        max_age=COOKIE_LIFE,
+        secure=settings.SESSION_COOKIE_SECURE,
+        httponly=True,
+        samesite="Lax",
+    )
+
+
+def _device(request: HttpRequest, name: str) -> str:
+    try:
+        return _signer(name).unsign(request.COOKIES.get(COOKIE, ""), max_age=COOKIE_LIFE)
+    except signing.BadSignature:
+        return ""
+
+
+def _signer(name: str) -> signing.TimestampSigner:
+    return signing.TimestampSigner(salt=f"accounts.guard {name}")
+
+
+def _canonical(username: str) -> str:
+    """The one spelling of a name for all that the login form takes for it."""
+    return unicodedata.normalize("NFKC", username[:200]).strip().lower()

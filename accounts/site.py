@@ -1,0 +1,28 @@
+"""The admin's own door, with the same lock as the site's."""
+
+from typing import Any
+
+from django.contrib import admin
+from django.http import HttpRequest, HttpResponse
+from django.utils.decorators import method_decorator
+from django.views.decorators.cache import never_cache
+
+from accounts import guard
+from accounts.models import User
+from feedsite.pages import too_many
+
+
+class AdminSite(admin.AdminSite):
+    """Django's, where attempts to sign in are counted as everywhere."""
+
+    @method_decorator(never_cache)
+    def login(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
+        if request.method != "POST":
+            return super().login(request, extra_context)
+        wait = guard.attempt(request, request.POST.get("username", ""))
+        if wait is not None:
+            return too_many(request, wait)
+        response = super().login(request, extra_context)
+        if isinstance(request.user, User):
+            guard.remember(response, request.user.username)
+        return response

@@ -1,0 +1,159 @@
+"""Guessing passwords, on every way in: by one address and by many, at one name and at many."""
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.conf import settings
+from django.contrib.auth.hashers import PBKDF2PasswordHasher
+from django.test import Client
+from rest_framework.test import APIClient
+
+from accounts.deactivation import deactivate
+from accounts.guard import COOKIE
+from accounts.models import User
+from tests.factories import PASSWORD, UserFactory
+
+pytestmark = pytest.mark.django_db
+
+Way = Callable[[Client, str, str, str], Any]
+
+
+def by_page(client: Client, username: str, password: str, address: str) -> Any:
+    return client.post("/login", {"username": username, "password": password}, REMOTE_ADDR=address)
+
+
+def by_admin(client: Client, username: str, password: str, address: str) -> Any:
+    return client.post("/admin/login/", {"username": username, "password": password}, REMOTE_ADDR=address)
+
+
+def by_api(client: Client, username: str, password: str, address: str) -> Any:
+    body = {"username": username, "password": password}
+    return client.post("/api/v1/auth/token", body, "application/json", REMOTE_ADDR=address)
+
+
+WAYS = [by_page, by_admin, by_api]
+REFUSED = {by_page: 422, by_admin: 200, by_api: 400}
+
+
+@pytest.fixture
+def ann() -> User:
+    return UserFactory(username="ann", is_staff=True)
+
+
+@pytest.fixture
+def limits(settings: Any) -> dict[str, str]:
+    """So that each test meets the one that it sets."""
+    settings.RATES = settings.RATES | dict.fromkeys(("login", "login_address", "login_name"), "1000/hour")
+    limits: dict[str, str] = settings.RATES
+    return limits
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_one_address_at_one_name_however_it_is_written(way: Way, ann: User, limits: dict[str, str]) -> None:
+    limits["login"] = "3/hour"
+    names = ["ann", "ANN", " ann ", "\uff41nn", "\U0001d41ann", "a\u24ddn"]
+    assert by_page(Client(), "\U0001d41ann", PASSWORD, "10.0.0.9").status_code == 302  # the form takes them for one
+    statuses = [way(Client(), name, "wrong", "2001:db8::1").status_code for name in names]
+    assert statuses == [REFUSED[way]] * 3 + [429] * 3
+    assert way(Client(), "ann", PASSWORD, "2001:db8::2").status_code == 429
+    assert way(Client(), "bob", "wrong", "2001:db8::1").status_code == REFUSED[way]
+    assert way(Client(), "ann", "wrong", "2001:db8:0:1::1").status_code == REFUSED[way]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_one_address_at_many_names(way: Way, limits: dict[str, str]) -> None:
+    limits["login_address"] = "3/hour"
+    statuses = [way(Client(), f"name{number}", "wrong", "10.0.0.1").status_code for number in range(4)]
+    assert statuses == [REFUSED[way]] * 3 + [429]
+    assert way(Client(), "name9", "wrong", "10.0.0.2").status_code == REFUSED[way]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_many_addresses_at_one_name_do_not_keep_its_owner_out(way: Way, ann: User, limits: dict[str, str]) -> None:
+    limits["login_name"] = "4/hour"
+    owner = Client()
+    assert way(owner, "ann", PASSWORD, "10.0.0.1").status_code in (200, 302)
+    cookie = owner.cookies[COOKIE]
+    assert cookie["httponly"]
+    assert cookie["samesite"] == "Lax"
+    assert "ann" not in cookie.value
+    for name in ("ann", "nobody"):  # a name that does not exist is counted as well
+        statuses = [way(Client(), name, "wrong", f"10.0.1.{number}").status_code for number in range(5)]
+        assert statuses[-1] == 429
+        assert set(statuses) == {REFUSED[way], 429}
+    assert way(Client(), "ann", PASSWORD, "10.0.2.1").status_code == 429
+    owner.post("/logout")
+    assert way(owner, "ann", PASSWORD, "10.0.2.1").status_code in (200, 302)
+    thief = Client()
+    thief.cookies[COOKIE] = owner.cookies[COOKIE].value
+    limits["login"] = "3/hour"  # a stolen cookie guesses no faster, from wherever
+    statuses = [by_api(thief, "ann", "wrong", f"10.0.3.{number}").status_code for number in range(4)]
+    assert statuses[-1] == 429
+    limits["login_name"] = "1/hour"  # and it speaks for ann only
+    assert [by_api(thief, "bob", "wrong", f"10.0.4.{number}").status_code for number in range(2)] == [400, 429]
+
+
+def test_nobody_learns_who_is_here(
+    ann: User, limits: dict[str, str], settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Wrong, unknown, deactivated: the same status and bytes, and a password is hashed each time."""
+    gone = UserFactory(username="gone")
+    hashed: list[str] = []
+    encode = PBKDF2PasswordHasher.encode
+
+    def count(self: Any, password: str, *args: Any, **options: Any) -> str:
+        hashed.append(password)
+        return encode(self, password, *args, **options)
+
+    monkeypatch.setattr(PBKDF2PasswordHasher, "encode", count)
+    monkeypatch.setattr(PBKDF2PasswordHasher, "iterations", 1)
+    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.PBKDF2PasswordHasher"]
+    for user in (ann, gone):
+        user.set_password(PASSWORD)
+        user.save()
+    deactivate(user=gone)
+    tries = [("ann", "wrong"), ("nobody", "wrong"), ("gone", "wrong"), ("gone", PASSWORD), ("a\u0130", "wrong")]
+    for way in (by_api, by_page):
+        answers = set()
+        for name, password in tries:
+            hashed.clear()
+            client = Client()
+            client.cookies["csrftoken"] = "a" * 32
+            answer = way(client, name, password, "10.0.0.1")
+            assert len(hashed) == 1, name
+            body = answer.content.decode().replace(f'value="{name}"', "")
+            answers.add((answer.status_code, _without_secrets(body)))
+        assert len(answers) == 1, way
+    signed_in, stranger = APIClient(), APIClient()
+    signed_in.force_authenticate(ann)
+    for client in (signed_in, stranger):
+        for path in ("", "/items", "/followers", "/following"):
+            never, once = (client.get(f"/api/v1/users/{name}{path}") for name in ("nobody", "gone"))
+            assert (never.status_code, never.content) == (once.status_code, once.content)
+    for verb in ("follow", "block", "mute"):
+        for method in (signed_in.put, signed_in.delete):
+            never, once = (method(f"/api/v1/users/{name}/{verb}") for name in ("nobody", "gone"))
+            assert never.status_code == once.status_code == 404
+            assert never.content == once.content
+    taken = [stranger.post("/api/v1/users", {"username": name, "password": PASSWORD}) for name in ("ann", "gone")]
+    assert taken[0].content == taken[1].content  # a name that is held says no more than one that is used
+
+
+def _without_secrets(page: str) -> str:
+    return re.sub(r'(nonce|value)="[^"]*"|X-CSRFToken": "[^"]*"', "", page)
+
+
+def test_a_session_that_was_planted_is_nobodys(ann: User) -> None:
+    client = Client()
+    client.cookies[settings.SESSION_COOKIE_NAME] = "planted" * 4
+    assert by_page(client, "ann", PASSWORD, "10.0.0.1").status_code == 302
+    key = client.cookies[settings.SESSION_COOKIE_NAME].value
+    assert key != "planted" * 4
+    assert client.get("/settings").status_code == 200
+    client.post("/logout")
+    thief = Client()
+    for kept in ("planted" * 4, key):
+        thief.cookies[settings.SESSION_COOKIE_NAME] = kept
+        assert thief.get("/settings").status_code == 302
