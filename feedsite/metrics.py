@@ -13,6 +13,7 @@ import ipaddress
 import itertools
 import logging
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
@@ -209,9 +210,20 @@ def may_read(request: HttpRequest) -> bool:
 
 def exposition() -> bytes:
     """The sum over all processes in Prometheus' text format; without a folder this process's counts."""
+    return generate_latest(_everybody())
+
+
+def samples() -> Iterator[tuple[str, dict[str, str], float]]:
+    """The same as names, labels and values."""
+    for family in _everybody().collect():
+        for sample in family.samples:
+            yield sample.name, dict(sample.labels), sample.value
+
+
+def _everybody() -> CollectorRegistry:
     if FOLDER not in os.environ:
-        return generate_latest(registry)
+        return registry
     slots.clear()
     everybody = CollectorRegistry()
     multiprocess.MultiProcessCollector(everybody)  # type: ignore[no-untyped-call]
-    return generate_latest(everybody)
+    return everybody

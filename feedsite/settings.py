@@ -55,6 +55,7 @@ INSTALLED_APPS = [
     "seen",
     "discover",
     "live",
+    "operation",
 ]
 
 MIDDLEWARE = [
@@ -179,6 +180,13 @@ CELERY_BEAT_SCHEDULE |= {
     "merge plays": {"task": "seen.merge_plays", "schedule": crontab(minute="5,35"), "options": {"expires": 1200}},
     "mark strays": {"task": "seen.mark_strays", "schedule": crontab(hour="5", minute="15")},
     "purge filters": {"task": "seen.purge_filters", "schedule": crontab(hour="0-4", minute="*/10")},
+}
+
+# For whoever runs the site (operation/).
+CELERY_BEAT_SCHEDULE |= {
+    "observe": {"task": "operation.observe", "schedule": 20.0, "options": {"expires": 20.0}},
+    "count users": {"task": "operation.census", "schedule": 300.0, "options": {"expires": 300.0}},
+    "compare with the oracle": {"task": "timeline.check_sample", "schedule": 60.0, "options": {"expires": 60.0}},
 }
 
 # --- Accounts --------------------------------------------------------------------------------------------
@@ -333,6 +341,9 @@ READING_INTERVAL = timedelta(seconds=10)
 # --- Metrics ---------------------------------------------------------------------------------------------
 # Who sends it may read /metrics; without it only this machine itself may.
 METRICS_TOKEN = env("FEEDSITE_METRICS_TOKEN", default="")
+# Readers a minute whose windows are compared with PostgreSQL, and the seconds that this may take; 0 readers: none.
+CHECK_READERS = env.int("FEEDSITE_CHECK_READERS", default=20)
+CHECK_SECONDS = env.float("FEEDSITE_CHECK_SECONDS", default=2.0)
 
 # --- REST ------------------------------------------------------------------------------------------------
 REST_FRAMEWORK = {

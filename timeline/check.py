@@ -4,19 +4,30 @@ What waits for lazy deletion (deleted, unfollowed, blocked, muted) is no differe
 missing entry is: nothing would ever show it until the window is built again.
 """
 
+import logging
+import random
+import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from django.conf import settings
 
-from feedsite.connections import Command, feeds_for_tasks, fetch, pipelined
+from feedsite import metrics
+from feedsite.connections import Command, feeds_errors, feeds_for_tasks, fetch, pipelined
 from feedsite.window import INFINITY, Window, to_score
 from timeline.inbox import Inbox, cap_of
 from timeline.oracle import entry_ids
 from timeline.outbox import Outbox
 
+logger = logging.getLogger(__name__)
+
 PART = 500
+SAMPLE_PART = 10
+READERS_AT = """
+    SELECT DISTINCT u.id FROM unnest(%s::bigint[]) point, LATERAL (
+        SELECT id FROM accounts_user WHERE id >= point AND level > 0 ORDER BY id LIMIT 1) u
+"""
 READERS = """
     SELECT u.id, u.level, u.window_epoch,
         CASE WHEN u.level < %(push_level)s THEN ARRAY(
@@ -77,6 +88,30 @@ def differences(user_ids: Iterable[int]) -> Iterator[Difference]:
         suspects = set(_differences(part))
         if suspects:
             yield from sorted(suspects.intersection(_differences(part)), key=str)
+
+
+def sampled(*, count: int, seconds: float) -> list[Difference]:
+    """What is wrong with the windows of `count` random readers who have an inbox, as far as `seconds` reach.
+
+    Counted, and logged: each is a promise broken, whatever the reader saw of it.
+    """
+    until = time.monotonic() + seconds
+    found: list[Difference] = []
+    ((first, last),) = fetch("SELECT min(id), max(id) FROM accounts_user")
+    # Whoever comes after a gap is met more often, which does not matter here.
+    points = [random.randint(first, last) for _ in range(count)] if last else []  # noqa: S311 (a sample)
+    readers = [row[0] for row in fetch(READERS_AT, [points])]
+    for place in range(0, len(readers), SAMPLE_PART):
+        if time.monotonic() > until:
+            break
+        part = readers[place : place + SAMPLE_PART]
+        with feeds_errors():
+            found += differences(part)
+        metrics.oracle_readers.inc(len(part))
+    for difference in found:
+        metrics.oracle_differences.labels(difference.kind).inc()
+        logger.error("a window differs from PostgreSQL (timeline_check --repair heals it): %s", difference)
+    return found
 
 
 def repair(found: Iterable[Difference]) -> int:

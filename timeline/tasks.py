@@ -1,9 +1,12 @@
 """What the workers do for the timelines: each task takes ids and calls one function."""
 
+from contextlib import suppress
+
 from celery import shared_task
 from django.conf import settings
 
-from timeline import active_fans, backfill, fanout, inbox, outbox
+from feedsite.connections import FeedsUnavailableError
+from timeline import active_fans, backfill, check, fanout, inbox, outbox
 
 
 @shared_task(name="timeline.fan_out")
@@ -40,3 +43,9 @@ def materialise_outbox(user_id: int, token: str) -> None:
 @shared_task(name="timeline.build_active_fans")
 def build_active_fans(user_id: int) -> None:
     active_fans.build(user_id)
+
+
+@shared_task(name="timeline.check_sample")
+def check_sample() -> None:
+    with suppress(FeedsUnavailableError):  # windows that do not answer are not used
+        check.sampled(count=settings.CHECK_READERS, seconds=settings.CHECK_SECONDS)

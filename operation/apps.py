@@ -1,0 +1,7 @@
+from django.apps import AppConfig
+from django.utils.translation import gettext_lazy as _
+
+
+class OperationConfig(AppConfig):
+    name = "operation"
+    verbose_name = _("Operation")

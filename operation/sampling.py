@@ -1,0 +1,95 @@
+"""What nobody counts in passing, asked for by a task: backlog, queues, users; and the history of all that was counted.
+
+So /metrics and the dashboard cost no query of a large table, however often they are asked for.
+"""
+
+from collections import defaultdict
+from datetime import datetime, timedelta
+from typing import Any
+
+from celery import current_app
+
+from accounts.models import Level
+from feedsite import metrics
+from feedsite.connections import fetch
+from operation.models import Sample
+
+KEPT = timedelta(days=2)
+PATIENCE = 1.0
+"""Seconds that the broker gets to say how long its queues are."""
+
+BACKLOG = """
+    SELECT count(*) FILTER (WHERE parked_at IS NULL), count(*) FILTER (WHERE parked_at IS NOT NULL),
+        coalesce(extract(epoch FROM %(now)s - min(not_before) FILTER (WHERE parked_at IS NULL)), 0)::float8
+    FROM timeline_delivery
+"""
+CENSUS = "SELECT level, count(*), count(*) FILTER (WHERE is_big_v) FROM accounts_user GROUP BY level"
+
+
+def observe(*, now: datetime) -> None:
+    """Set the gauges that say how far the workers are behind, and keep a sample of the minute."""
+    pending, parked, oldest = fetch(BACKLOG, {"now": now})[0]
+    metrics.deliveries_pending.set(pending)
+    metrics.deliveries_parked.set(parked)
+    metrics.delivery_oldest.set(max(oldest, 0.0))
+    for queue, length in queue_lengths().items():
+        metrics.queue_length.labels(queue).set(length)
+    metrics.sampled_at.set(now.timestamp())
+    minute = now.replace(second=0, microsecond=0)
+    Sample.objects.bulk_create([Sample(at=minute, figures=figures())], ignore_conflicts=True)
+    Sample.objects.filter(at__lt=now - KEPT).delete()
+
+
+def census() -> None:
+    """Count the users of each level: a walk over all of them, so seldom."""
+    found = {level: (users, big_vs) for level, users, big_vs in fetch(CENSUS)}
+    for level in Level.values:
+        metrics.users.labels(str(level)).set(found.get(level, (0, 0))[0])
+    metrics.big_vs.set(sum(big_vs for _, big_vs in found.values()))
+
+
+def queue_lengths() -> dict[str, int]:
+    """Messages that wait, by queue of the workers; raises what the broker's client raises."""
+    with current_app.connection_for_read(connect_timeout=PATIENCE) as connection:
+        channel: Any = connection.default_channel
+        return {
+            name: channel.queue_declare(queue=name, durable=True, auto_delete=False).message_count
+            for name in current_app.amqp.queues
+        }
+
+
+def figures() -> dict[str, Any]:
+    """What the processes have counted, as a sample keeps it. Counters without labels are numbers, others dicts; `lag`
+    has the cumulative counts of the histogram by upper bound (seconds).
+    """
+    kept: dict[str, Any] = defaultdict(dict) | {"requests": 0.0, "errors": 0.0}
+    for name, labels, value in metrics.samples():
+        if name == "feedsite_http_seconds_count":
+            kept["requests"] += value
+            kept["errors"] += value if labels["status"].startswith("5") else 0
+        elif name == "feedsite_delivery_seconds_bucket":
+            kept["lag"][labels["le"]] = value
+        elif name in NUMBERS:
+            kept[NUMBERS[name]] = value
+        elif name in BY_LABEL:
+            key, label = BY_LABEL[name]
+            kept[key][labels[label]] = value
+    return dict(kept)
+
+
+NUMBERS = {
+    "feedsite_deliveries_pending": "pending",
+    "feedsite_deliveries_parked": "parked",
+    "feedsite_delivery_oldest_seconds": "oldest",
+    "feedsite_fanout_entries_total": "entries",
+    "feedsite_oracle_readers_total": "readers",
+    "feedsite_big_vs": "big_vs",
+    "feedsite_stream_connections": "streams",
+}
+BY_LABEL = {
+    "feedsite_queue_length": ("queues", "queue"),
+    "feedsite_home_pages_total": ("pages", "sources"),
+    "feedsite_home_misses_total": ("misses", "reason"),
+    "feedsite_oracle_differences_total": ("differences", "kind"),
+    "feedsite_users": ("levels", "level"),
+}

@@ -1,0 +1,16 @@
+"""What the workers do for whoever runs the site."""
+
+from celery import shared_task
+from django.utils import timezone
+
+from operation import sampling
+
+
+@shared_task(name="operation.observe")
+def observe() -> None:
+    sampling.observe(now=timezone.now())
+
+
+@shared_task(name="operation.census")
+def census() -> None:
+    sampling.census()

@@ -1,0 +1,118 @@
+"""The samples, of real deliveries and a real queue."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.conf import settings
+from django.utils import timezone
+
+from accounts.models import Level
+from feedsite import metrics
+from feedsite.celery import app, enqueue
+from items import actions as items
+from operation import sampling
+from operation.models import Sample
+from relations import actions as relations
+from tests.factories import UserFactory
+from timeline import fanout, tasks
+from timeline.home import home_page
+from timeline.models import Delivery
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def queue() -> Any:
+    """The workers' queue, empty before and after."""
+    with app.connection_for_write() as connection:
+        queue = connection.SimpleQueue("celery", no_ack=True)
+        queue.clear()
+        yield queue
+        queue.clear()
+        queue.close()
+
+
+def value(name: str, **labels: str) -> float:
+    return sum(sample for found, having, sample in metrics.samples() if found == name and having == labels)
+
+
+def test_what_waits_is_seen_and_what_was_counted_is_kept(queue: Any) -> None:
+    now = timezone.now()
+    sender, follower = UserFactory(), UserFactory(last_seen_at=now)
+    UserFactory(level=Level.DORMANT)
+    relations.follow(follower=follower, followee=sender)
+    waiting, parked, done = (items.publish(sender=sender, content={"text": "words"}) for _ in range(3))
+    Delivery.objects.filter(pk=waiting.pk).update(not_before=now - timedelta(seconds=90))
+    Delivery.objects.filter(pk=parked.pk).update(parked_at=now)
+    lag, entries = value("feedsite_delivery_seconds_count"), value("feedsite_fanout_entries_total")
+    pages = value("feedsite_home_pages_total", sources="pending,sql") + value(
+        "feedsite_home_pages_total", sources="sql"
+    )
+    assert fanout.fan_out(done.pk)
+    home_page(follower)
+    queue.clear()
+    enqueue("timeline.sweep")
+    enqueue("timeline.sweep")
+
+    sampling.census()
+    sampling.observe(now=now)
+    sampling.observe(now=now)
+    sample = Sample.objects.get()
+    assert sample.at == now.replace(second=0, microsecond=0)
+    kept = sample.figures
+    assert (kept["pending"], kept["parked"], kept["oldest"]) == (1, 1, pytest.approx(90, abs=1))
+    assert kept["queues"] == {"celery": 2}
+    assert (kept["levels"]["3"], kept["levels"]["0"], kept["big_vs"]) == (2, 1, 0)
+    assert kept["lag"]["+Inf"] == lag + 1
+    assert kept["entries"] == entries + 1
+    assert sum(count for sources, count in kept["pages"].items() if "sql" in sources) == pages + 1
+    assert value("feedsite_queue_length", queue="celery") == 2
+    assert value("feedsite_sampled_seconds") == pytest.approx(now.timestamp())
+    sampling.observe(now=now + sampling.KEPT + timedelta(minutes=2))
+    assert [each.at for each in Sample.objects.all()] > [sample.at], "two days are kept"
+
+
+def test_the_sample_of_the_oracle_counts_what_differs(feeds: Any, caplog: pytest.LogCaptureFixture) -> None:
+    """A window that lost an entry: only a comparison with PostgreSQL finds it."""
+    sender, follower = UserFactory(), UserFactory(last_seen_at=timezone.now())
+    relations.follow(follower=follower, followee=sender)
+    follower.refresh_from_db()
+    readers, missing = (
+        value("feedsite_oracle_readers_total"),
+        value("feedsite_oracle_differences_total", kind="missing"),
+    )
+    window_of(follower)
+    item = items.publish(sender=sender, content={"text": "words"})
+    assert fanout.fan_out(item.pk)
+    tasks.check_sample()
+    assert value("feedsite_oracle_readers_total") > readers
+    assert value("feedsite_oracle_differences_total", kind="missing") == missing
+    assert feeds.zrem(f"inbox:{follower.pk}", f"{sender.pk}:{item.pk}")
+    tasks.check_sample()
+    assert value("feedsite_oracle_differences_total", kind="missing") == missing + 1
+    assert f"inbox:{follower.pk}: missing (1): {item.pk}" in caplog.text
+
+
+def window_of(reader: Any) -> None:
+    """Have the reader's inbox built, as a worker does when it is missed."""
+    from timeline import inbox
+    from timeline.inbox import Inbox
+
+    reader.refresh_from_db()
+    from feedsite.connections import feeds_for_tasks, pipelined
+
+    assert pipelined(feeds_for_tasks(), [Inbox(reader.pk).begin("token", reader.window_epoch)]) == [1]
+    inbox.materialise(reader.pk, "token")
+
+
+def test_no_readers_are_compared_where_none_are_asked_for(settings: Any) -> None:
+    settings.CHECK_READERS = 0
+    before = value("feedsite_oracle_readers_total")
+    UserFactory()
+    tasks.check_sample()
+    assert value("feedsite_oracle_readers_total") == before
+
+
+def test_beat_looks_more_often_than_the_doctor_asks() -> None:
+    assert settings.CELERY_BEAT_SCHEDULE["observe"]["schedule"] <= 60
