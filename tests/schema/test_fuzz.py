@@ -24,11 +24,11 @@ OPERATIONS = sorted(
     (path, method) for path, methods in SCHEMA["paths"].items() for method in methods if method != "parameters"
 )
 FIELDS = ["username", "password", "display_name", "bio", "type", "title", "content", "extra_info", "visibility"]
-FIELDS += ["reply_to", "id", "text", "url", "reason", "up_to"]
+FIELDS += ["reply_to", "id", "text", "url", "reason", "up_to", "starts_at", "cover_url", "automatic", "minutes"]
 
 numbers = st.integers() | st.floats() | st.sampled_from([0, -1, 2**53, 2**63, 10**30, 1e308])
 words = st.text() | st.sampled_from(
-    ["ann", "bob", "text", "link", "spam", "public", "self", "https://a.b", "1", "\x00", "\ud800"]
+    ["ann", "bob", "text", "link", "spam", "public", "self", "https://a.b", "1", "2030-01-01T00:00Z", "\x00", "\ud800"]
 )
 scalars = st.none() | st.booleans() | numbers | words
 values = st.recursive(
@@ -77,7 +77,7 @@ def test_whatever_is_sent(path: str, method: str, ann: User, item: Item, setting
         client = APIClient()
         if signed_in:
             client.force_authenticate(ann, token="x")
-        address = path.format(username=name, item_id=name, tag=name)
+        address = path.format(username=name, item_id=name, session_id=name, tag=name)
         response = client.generic(method.upper(), f"{address}?{urlencode(query)}", body, kind, HTTP_IDEMPOTENCY_KEY=key)
         content = b"".join(response.streaming_content) if response.streaming else response.content
         if "{" in path and ("/" in name or name in ("", ".", "..", "me")):  # another address
