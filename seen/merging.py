@@ -22,7 +22,7 @@ from django.conf import settings
 
 from feedsite import keys
 from feedsite.connections import pipelined, script
-from seen import old
+from seen import forgetting, old
 from seen.filters import Ids, MonthFilter, id_numbers
 from seen.models import MergeRun
 from seen.played import PlayedUnavailableError, client, errors, marks
@@ -98,7 +98,10 @@ def merge_shards(node: int, shards: Iterable[int], *, now: datetime) -> Merged:
 
 
 def merge_users(user_ids: Sequence[int], *, now: datetime) -> int:
-    """Write what these users played to their filters, and take it out of Redis; how many plays."""
+    """Write what these users played to their filters, and take it out of Redis; how many plays.
+
+    Of deleted accounts nothing stays.
+    """
     with errors():
         before = old.unmigrated(user_ids, now=now)
         replies = pipelined(
@@ -126,6 +129,8 @@ def merge_users(user_ids: Sequence[int], *, now: datetime) -> int:
             client(),
             [("EVALSHA", FORGET, 1, keys.played_recent(user_id), *reply) for user_id, reply in read.items()],
         )
+    if gone := forgetting.deleted(user_ids):
+        forgetting.forget(gone, now=now)
     return sum(len(reply) // 2 for reply in read.values())
 
 

@@ -15,8 +15,8 @@ read 50 million rows of a table for every page. A merge writes the filters, then
 if it dies in between it is done again, which changes nothing. Who reads sees the mark and the history before the
 filters.
 
-Until `--cut-over` nothing is removed from the old Redis, and every play is written to it too: so going back loses
-nothing.
+Until `--cut-over` nothing is removed from the old Redis, except of deleted accounts, and every play is written to it
+too: so going back loses nothing.
 
 A history is a head (`FSPH`, version 1 in a byte, months n in a byte, 2 bytes 0), n times a month (4 bytes, counted as
 in seen.store) and its count (4 bytes), and all ids (8 bytes each) by month; little-endian.
@@ -238,6 +238,19 @@ def waiting(user_ids: Sequence[int]) -> set[int]:
         return set()
     found = store().read([FilterKey(user_id, HISTORY) for user_id in user_ids])
     return {user_id for user_id, data in zip(user_ids, found, strict=True) if data}
+
+
+def forget(user_ids: Sequence[int]) -> int:
+    """Remove what the old Redis has of users whose accounts are deleted; how many had something.
+
+    While a migration goes on they count as migrated. Raises StoreUnavailableError and redis.RedisError.
+    """
+    phase = state().phase
+    if phase == Phase.RUNNING:
+        store().update([FilterKey(user_id, MIGRATED) for user_id in user_ids], lambda key, data: MARK)
+    if not settings.PLAYED_OLD_URL or phase == Phase.CUT_OVER:
+        return 0
+    return sum(pipelined(client(), [("DEL", _key(user_id)) for user_id in user_ids]))
 
 
 def shelved(user_ids: Sequence[int]) -> list[FilterKey]:

@@ -7,7 +7,7 @@ mark finds the plays.
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from functools import cache
 from typing import NamedTuple
 
@@ -17,7 +17,7 @@ from django.conf import settings
 from feedsite import keys
 from feedsite.connections import Command, client_of, pipelined
 from seen import old
-from seen.ring import node_of, shard_of
+from seen.ring import NODES, node_of, shard_of
 
 TIMEOUT = 2.0
 """Seconds that a call waits for the server."""
@@ -110,3 +110,22 @@ def recent(user_id: int) -> Recent:
             [("ZRANGE", keys.played_recent(user_id), 0, -1), ("LRANGE", keys.issued(user_id), 0, -1)],
         )
     return Recent(list(map(int, played)), list(map(int, issued)))
+
+
+def dated(user_id: int) -> list[Play]:
+    """What is not merged, the oldest play first; one round trip. Raises PlayedUnavailableError."""
+    with errors():
+        (reply,) = pipelined(client(), [("ZRANGE", keys.played_recent(user_id), 0, -1, "WITHSCORES")])
+    return [
+        Play(user_id, int(member), datetime.fromtimestamp(float(score) / 1000, UTC))
+        for member, score in zip(reply[::2], reply[1::2], strict=True)
+    ]
+
+
+def forget(user_ids: Sequence[int]) -> int:
+    """Remove what is not merged of users, what they were issued, and their marks; how many there were."""
+    commands: list[Command] = []
+    for user_id in user_ids:
+        commands += [("UNLINK", keys.played_recent(user_id)), ("UNLINK", keys.issued(user_id))]
+        commands += [("SREM", keys.played_users(node, shard_of(user_id)), user_id) for node in range(NODES)]
+    return sum(pipelined(client(), commands))

@@ -361,8 +361,13 @@ def test_the_archive_holds_everything(page: Client, api: APIClient, ann: User, k
         "blocks.jsonl",
         "mutes.jsonl",
         "reports.jsonl",
+        "plays.jsonl",
+        "issued.jsonl",
+        "played_months.jsonl",
         "history.jsonl",
         "not_interested.jsonl",
+        "live_sessions.jsonl",
+        "live_reminders.jsonl",
     }
     (account,) = rows["account.json"]
     assert (account["username"], account["display_name"], account["bio"]) == ("Ann", "安", "b")

@@ -21,6 +21,8 @@ from seen.models import MergeRun
 from seen.played import Play
 from seen.store import FilterKey, LmdbStore, StoreUnavailableError, month_of
 
+pytestmark = pytest.mark.django_db
+
 NOW = datetime(2026, 11, 21, 10, 30, tzinfo=UTC)
 HOUR = timedelta(hours=1)
 
@@ -134,7 +136,6 @@ def test_issued_items_are_left_out_the_last_hundred() -> None:
 
 
 # --- Tasks -----------------------------------------------------------------------------------------------
-@pytest.mark.django_db
 def test_the_tasks_together_merge_everybody(plays: redis.Redis, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(settings, "PLAYED_SHARDS", 7)
     monkeypatch.setattr(settings, "PLAYED_TASK_SHARDS", 3)
@@ -148,7 +149,6 @@ def test_the_tasks_together_merge_everybody(plays: redis.Redis, monkeypatch: pyt
     assert plays.dbsize() == 0
 
 
-@pytest.mark.django_db
 def test_a_task_that_fails_is_written_down_and_leaves_its_work(
     plays: redis.Redis, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

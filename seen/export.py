@@ -1,0 +1,82 @@
+"""What seen adds to a user's own data: what they played and were issued, as far as it can be listed."""
+
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+import msgspec
+from django.utils.translation import gettext as _
+
+from accounts.export import ExportFile
+from accounts.models import User
+from seen import old, played
+from seen.filters import MonthFilter
+from seen.played import PlayedUnavailableError
+from seen.store import KEPT_MONTHS, FilterKey, StoreUnavailableError, expiry, month_of, store
+
+
+class PlayRow(msgspec.Struct):
+    """An item that the user played; from before there were filters (seen.old) it has no time."""
+
+    item_id: str
+    played_at: datetime | None
+
+
+class IssuedRow(msgspec.Struct):
+    item_id: str
+
+
+class MonthRow(msgspec.Struct):
+    """About how many different items the user played in a month, and when that is forgotten."""
+
+    month: str
+    items: int
+    kept_until: datetime
+
+
+class Kept(NamedTuple):
+    """What is kept of a user."""
+
+    plays: list[PlayRow]
+    issued: list[IssuedRow]
+    months: list[MonthRow]
+
+
+def files(reader: User, *, now: datetime) -> list[ExportFile]:
+    trouble = ""
+    try:
+        kept = _kept(reader.pk, now)
+    except (PlayedUnavailableError, StoreUnavailableError):
+        kept, trouble = Kept([], [], []), " " + _("It could not be read just now.")
+    counted = _(
+        "About how many items you played in a month, and until when it is kept. Which ones cannot be listed: they are "
+        "kept as a Bloom filter, which only tells of a given item whether you played it."
+    )
+    return [
+        ExportFile("plays.jsonl", _("What you played last; older plays are counted by month.") + trouble, kept.plays),
+        ExportFile("issued.jsonl", _("What was issued to you last, newest first.") + trouble, kept.issued),
+        ExportFile("played_months.jsonl", counted + trouble, kept.months),
+    ]
+
+
+def _kept(user_id: int, now: datetime) -> Kept:
+    """Redis is read before the filters, as in seen.checker."""
+    dated, issued = played.dated(user_id), played.recent(user_id).issued
+    this_month = month_of(now)
+    shelved = old.keys_of(user_id)
+    months = [FilterKey(user_id, month) for month in range(this_month - KEPT_MONTHS, this_month + 1)]
+    found = store().read([*shelved, *months])
+    with played.errors():
+        before = set(old.known(user_id, found[: len(shelved)]).tolist())
+    undated = sorted(before.difference(play.item_id for play in dated))
+    plays = [(play.item_id, play.played_at) for play in dated] + [(item_id, None) for item_id in undated]
+    return Kept(
+        [PlayRow(str(item_id), played_at) for item_id, played_at in plays],
+        [IssuedRow(str(item_id)) for item_id in issued],
+        [_month(key, data) for key, data in zip(months, found[len(shelved) :], strict=True) if data],
+    )
+
+
+def _month(key: FilterKey, data: bytes) -> MonthRow:
+    year, month = divmod(key.month, 12)
+    items = MonthFilter.from_bytes(data).count
+    return MonthRow(f"{year}-{month + 1:02}", items, datetime.fromtimestamp(expiry(key), UTC))

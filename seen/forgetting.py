@@ -1,0 +1,38 @@
+"""What `seen` does when an account is deleted: nothing says any more what it played or was issued.
+
+A merge that was under way may write a filter after it was removed, and a service may report a play late. So a merge
+asks, after it has written, who of its users is deleted, and removes them again: whichever of the two comes last removes
+what the other left.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from feedsite.connections import fetch, id_array
+from seen import old, played
+from seen.old import HISTORY
+from seen.store import KEPT_MONTHS, FilterKey, month_of, store
+
+DELETED = "SELECT id FROM accounts_user WHERE id = ANY(%(ids)s::bigint[]) AND deleted_at IS NOT NULL"
+
+
+def deleted(user_ids: Sequence[int]) -> list[int]:
+    """Whose accounts are deleted."""
+    return [row[0] for row in fetch(DELETED, {"ids": id_array(user_ids)})]
+
+
+def forget(user_ids: Sequence[int], *, now: datetime) -> int:
+    """Remove everything that is kept of these users; how much it was, 0 when nothing is left.
+
+    Raises PlayedUnavailableError and StoreUnavailableError. Impressions cannot be taken out of the filters
+    that users share (seen.impressions), and are gone within a week.
+    """
+    with played.errors():
+        taken = played.forget(user_ids) + old.forget(user_ids)
+    this_month = month_of(now)
+    months = (HISTORY, *range(this_month - KEPT_MONTHS, this_month + 2))
+    keys = [FilterKey(user_id, month) for user_id in user_ids for month in months]
+    kept = [key for key, data in zip(keys, store().read(keys), strict=True) if data is not None]
+    if kept:
+        store().update(kept, lambda key, data: None)
+    return taken + len(kept)

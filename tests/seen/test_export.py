@@ -1,0 +1,91 @@
+"""A user's own data: what is listed is exact, and the rest is counted."""
+
+import io
+import json
+import zipfile
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from accounts.export import write_archive
+from accounts.models import User
+from seen import old, played, store
+from seen.filters import id_numbers
+from seen.merging import merge_users
+from seen.old import HISTORY
+from seen.played import Play
+from seen.store import FilterKey, LmdbStore, expiry, month_of
+from tests.factories import UserFactory
+from tests.servers import Valkey, dead
+
+pytestmark = pytest.mark.django_db
+
+NAMES = ("plays.jsonl", "issued.jsonl", "played_months.jsonl")
+
+
+@pytest.fixture(autouse=True)
+def _empty_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store, "_store", LmdbStore(tmp_path / "played"))
+
+
+@pytest.fixture
+def ann() -> User:
+    return UserFactory()
+
+
+def archive(user: User) -> tuple[list[list[Any]], str]:
+    """The rows of our files, and what the archive says of itself."""
+    target = io.BytesIO()
+    write_archive(user, target)
+    with zipfile.ZipFile(target) as written:
+        rows = [[json.loads(line) for line in written.read(name).splitlines()] for name in NAMES]
+        return rows, written.read("README.txt").decode()
+
+
+def shown(moment: datetime) -> str:
+    return moment.isoformat().replace("+00:00", "Z")
+
+
+def test_what_is_not_merged_is_listed_and_the_rest_is_counted(ann: User) -> None:
+    now = timezone.now().replace(microsecond=0)
+    month = month_of(now)
+    moments = [datetime(now.year, now.month, 1, tzinfo=UTC), now]
+    played.record([Play(ann.pk, item_id, moments[0]) for item_id in range(1, 301)], now=now)
+    merge_users([ann.pk], now=now)
+    played.record([Play(ann.pk, 12, moments[1]), Play(ann.pk, 11, moments[0])], now=now)
+    played.record([Play(UserFactory().pk, 13, now)], now=now)
+    played.issue([(ann.pk, [21, 22])])
+    history = old.packed({month: id_numbers([32, 31, 11])})
+    store.store().update([FilterKey(ann.pk, HISTORY)], lambda key, data: history)
+
+    (plays, issued, months), read_me = archive(ann)
+    assert plays == [
+        {"item_id": "11", "played_at": shown(moments[0])},
+        {"item_id": "12", "played_at": shown(moments[1])},
+        {"item_id": "31", "played_at": None},
+        {"item_id": "32", "played_at": None},
+    ]
+    assert issued == [{"item_id": "22"}, {"item_id": "21"}]
+    until = datetime.fromtimestamp(expiry(FilterKey(ann.pk, month)), UTC)
+    (only,) = months
+    assert only["month"] == f"{now:%Y-%m}"
+    assert only["kept_until"] == shown(until)
+    assert 298 <= only["items"] <= 300
+    assert "kept as a Bloom filter" in read_me
+
+
+def test_who_played_nothing_has_empty_files(ann: User) -> None:
+    rows, read_me = archive(ann)
+    assert rows == [[], [], []]
+    assert "could not be read" not in read_me.partition("plays.jsonl")[2]
+
+
+def test_the_archive_says_where_a_server_did_not_answer(ann: User, broker_server: Valkey) -> None:
+    played.record([Play(ann.pk, 1, timezone.now())], now=timezone.now())
+    with dead(broker_server):
+        rows, read_me = archive(ann)
+    assert rows == [[], [], []]
+    assert read_me.count("It could not be read just now.") == len(NAMES)

@@ -1,0 +1,152 @@
+"""Deleted accounts: whatever was under way, nothing says any more what they played."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.conf import settings
+from django.utils import timezone
+
+from accounts import actions
+from accounts.models import User
+from feedsite import keys
+from seen import forgetting, migrate, old, played, ring, store
+from seen.checker import unseen
+from seen.filters import id_numbers
+from seen.merging import merge_users
+from seen.old import HISTORY, MIGRATED, Phase
+from seen.played import Play, PlayedUnavailableError
+from seen.store import KEPT_MONTHS, FilterKey, FilterStore, month_of
+from tests import servers
+from tests.accounts.test_deletion import settle
+from tests.factories import UserFactory
+from tests.seen.test_migrate import STORES, made_store
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(params=STORES)
+def filters(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FilterStore:
+    """A store that is empty, of both kinds."""
+    return made_store(request.param, tmp_path / "played", monkeypatch)
+
+
+@pytest.fixture
+def ann() -> User:
+    return UserFactory()
+
+
+@pytest.fixture
+def bob() -> User:
+    return UserFactory()
+
+
+def play(user: User, *item_ids: int) -> None:
+    now = timezone.now()
+    played.record([Play(user.pk, item_id, now) for item_id in item_ids], now=now)
+
+
+def kept(user: User) -> list[str]:
+    """What is left of a user, in Redis and in the store."""
+    client = played.client()
+    found = [key for key in (keys.played_recent(user.pk), keys.issued(user.pk)) if client.exists(key)]
+    marks = [keys.played_users(node, ring.shard_of(user.pk)) for node in range(ring.NODES)]
+    found += [key for key in marks if client.sismember(key, str(user.pk))]
+    months = [HISTORY, *range(month_of(timezone.now()) - 12, month_of(timezone.now()) + 12)]
+    data = store.store().read([FilterKey(user.pk, month) for month in months])
+    return found + [f"month {month}" for month, bits in zip(months, data, strict=True) if bits]
+
+
+def fill(user: User) -> None:
+    """Plays that are merged, of every month that is kept, and others; a history that is not; what was issued."""
+    play(user, 1)
+    merge_users([user.pk], now=timezone.now())
+    month = month_of(timezone.now())
+    (data,) = store.store().read([FilterKey(user.pk, month)])
+    months = [FilterKey(user.pk, month - ago) for ago in range(KEPT_MONTHS + 1)]
+    store.store().update(months, lambda key, _: data)
+    play(user, 2)
+    played.issue([(user.pk, [3])])
+    history = old.packed({month: id_numbers([4])})
+    store.store().update([FilterKey(user.pk, HISTORY)], lambda key, _: history)
+
+
+def test_nothing_is_left_of_a_deleted_account_and_all_of_others(filters: FilterStore, ann: User, bob: User) -> None:
+    for user in (ann, bob):
+        fill(user)
+    before = kept(bob)
+    assert min(len(kept(ann)), len(before)) >= 3 + 1 + KEPT_MONTHS, "the oldest month may expire today"
+    actions.delete_account(user=ann)
+    settle(ann)
+    assert kept(ann) == []
+    assert kept(bob) == before
+    assert unseen(bob.pk, [1, 2, 3, 4, 5], now=timezone.now()) == [5]
+    assert forgetting.forget([ann.pk], now=timezone.now()) == 0
+
+
+def test_a_merge_under_way_brings_nothing_back(
+    filters: FilterStore, ann: User, bob: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The account is deleted, and all of it removed, between the merge's reading and its writing."""
+    for user in (ann, bob):
+        play(user, 1)
+    update = filters.update
+
+    def late(*args: Any) -> None:
+        monkeypatch.setattr(filters, "update", update)
+        actions.delete_account(user=ann)
+        settle(ann)
+        update(*args)
+        assert kept(ann), "or this shows nothing"
+
+    monkeypatch.setattr(filters, "update", late)
+    merge_users([ann.pk, bob.pk], now=timezone.now())
+    assert kept(ann) == []
+    assert unseen(bob.pk, [1, 2], now=timezone.now()) == [2]
+
+
+@pytest.mark.parametrize("filters", ["lmdb"], indirect=True)
+def test_a_play_that_is_reported_late_goes_with_its_merge(filters: FilterStore, ann: User) -> None:
+    actions.delete_account(user=ann)
+    settle(ann)
+    play(ann, 1)
+    played.issue([(ann.pk, [2])])
+    merge_users([ann.pk], now=timezone.now())
+    assert kept(ann) == []
+
+
+@pytest.mark.parametrize("filters", ["lmdb"], indirect=True)
+def test_it_is_taken_from_the_old_redis_and_holds_no_migration_up(
+    filters: FilterStore, ann: User, bob: User, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(settings, "PLAYED_OLD_URL", f"unix://{servers.servers.broker.socket}?db=3")
+    path = tmp_path / "users.txt"
+    path.write_text(f"{ann.pk}\n{bob.pk} 7\n")
+    try:
+        for user in (ann, bob):
+            old.client().zadd(f"played:{user.pk}", {"1": timezone.now().timestamp() * 1000})
+        migrate.run(path, clock=timezone.now, say=lambda _: None, quiet=True)
+        actions.delete_account(user=ann)
+        settle(ann)
+        assert old.client().keys() == [b"played:%d" % bob.pk]
+        assert kept(ann) == []
+        merge_users([bob.pk], now=timezone.now())
+        assert migrate.cut_over(clock=timezone.now, say=lambda _: None, quiet=True) == 2
+        assert old.state().phase == Phase.CUT_OVER
+        assert filters.count(MIGRATED) == 0
+        assert unseen(bob.pk, [1, 7, 8], now=timezone.now()) == [8]
+    finally:
+        old.client().flushdb()
+
+
+@pytest.mark.parametrize("filters", ["lmdb"], indirect=True)
+def test_a_deletion_waits_for_a_server_that_is_down(
+    filters: FilterStore, ann: User, broker_server: servers.Valkey
+) -> None:
+    play(ann, 1)
+    actions.delete_account(user=ann)
+    with servers.dead(broker_server), pytest.raises(PlayedUnavailableError):
+        settle(ann)
+    assert kept(ann)
+    settle(ann)
+    assert kept(ann) == []
