@@ -16,7 +16,7 @@ from drf_spectacular.plumbing import ResolvedComponent
 from drf_spectacular.renderers import OpenApiJsonRenderer
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse
 
-from feedsite.rest import BODY_METHODS, MAX_POSITION, PAGE, PAGE_LIMIT, Problem
+from feedsite.rest import BODY_BYTES, BODY_METHODS, MAX_POSITION, PAGE, PAGE_LIMIT, Problem
 
 REFERENCE = "#/components/schemas/{name}"
 FIELD_PROBLEMS = {
@@ -109,7 +109,7 @@ class Schema(AutoSchema):
             errors[404] = (Problem, "Not there, or not for you to see.")
         if self.method in BODY_METHODS:
             errors[415] = (Problem, "Not JSON.")
-        errors[413] = (Problem, "More than 64 KiB.")
+        errors[413] = (Problem, f"More than {getattr(self.view, 'body_bytes', BODY_BYTES) // 1024} KiB.")
         errors[429] = (Problem, "Too many calls; Retry-After says how many seconds to wait.")
         errors[503] = (Problem, "An outage; Retry-After says how many seconds to wait.")
         return errors

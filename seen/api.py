@@ -5,18 +5,29 @@ from typing import Any
 import msgspec
 from django.http import HttpResponse
 from django.utils import timezone
-from drf_spectacular.utils import extend_schema, extend_schema_field
+from drf_spectacular.utils import OpenApiResponse, extend_schema, extend_schema_field
 from rest_framework import exceptions, serializers
 from rest_framework.request import Request
 
 from accounts.api import signed_in
-from feedsite.rest import MAX_POSITION, NUMBER, ApiView, FeedResponse, IdField, OutageError, StrictSerializer, body
+from feedsite.rest import (
+    MAX_POSITION,
+    NUMBER,
+    ApiView,
+    FeedResponse,
+    IdField,
+    OutageError,
+    Problem,
+    StrictSerializer,
+    body,
+)
 from seen import played
-from seen.access import may_act_for
+from seen.access import is_there, may_act_for
 from seen.checker import unseen
 from seen.played import Play, PlayedUnavailableError
 from seen.store import StoreUnavailableError
 
+NO_USER = OpenApiResponse(Problem, "No such user.")
 REPORTED = 500
 ASKED = 10_000
 FILTER_BYTES = 256 * 1024
@@ -77,18 +88,20 @@ class Unseen(msgspec.Struct):
 
 
 def _whose(request: Request, fields: dict[str, Any]) -> int:
-    """The user whom a call is about. Raises PermissionDenied."""
+    """The user whom a call is about. Raises PermissionDenied and NotFound."""
     caller = signed_in(request)
     user_id: int = fields.get("user_id", caller.pk)
     if not may_act_for(caller, user_id):
         raise exceptions.PermissionDenied("You may not act for another user.")
+    if user_id != caller.pk and not is_there(user_id):
+        raise exceptions.NotFound
     return user_id
 
 
 class PlaysView(ApiView):
     rates = {"POST": "played"}
 
-    @extend_schema(operation_id="record_plays", request=ReportSerializer, responses={204: None})
+    @extend_schema(operation_id="record_plays", request=ReportSerializer, responses={204: None, 404: NO_USER})
     def post(self, request: Request) -> HttpResponse:
         """Remember what was played: when this is answered, every later question knows it. Again changes nothing."""
         fields = body(request, ReportSerializer)
@@ -103,7 +116,7 @@ class PlaysView(ApiView):
 class IssuedView(ApiView):
     rates = {"POST": "played"}
 
-    @extend_schema(operation_id="record_issued", request=ReportSerializer, responses={204: None})
+    @extend_schema(operation_id="record_issued", request=ReportSerializer, responses={204: None, 404: NO_USER})
     def post(self, request: Request) -> HttpResponse:
         """Remember what was issued, the last of it at the end; the last hundred count as seen."""
         fields = body(request, ReportSerializer)
@@ -118,7 +131,7 @@ class FilterView(ApiView):
     rates = {"POST": "played"}
     body_bytes = FILTER_BYTES
 
-    @extend_schema(operation_id="filter_seen", request=AskSerializer, responses={200: Unseen})
+    @extend_schema(operation_id="filter_seen", request=AskSerializer, responses={200: Unseen, 404: NO_USER})
     def post(self, request: Request) -> HttpResponse:
         """Which of these the user has not seen: not played within three months, nor among the last hundred issued."""
         fields = body(request, AskSerializer)

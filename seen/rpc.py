@@ -31,7 +31,7 @@ from accounts.tokens import TokenAuthentication
 from feedsite import health, metrics, rates
 from feedsite.rest import MAX_POSITION, OUTAGES, RETRY_AFTER
 from seen import played
-from seen.access import may_act_for
+from seen.access import is_there, may_act_for
 from seen.api import ASKED, REPORTED
 from seen.checker import unseen_ids
 from seen.filters import Ids
@@ -141,7 +141,6 @@ def _answer(
     code = grpc.StatusCode.OK
     close_old_connections()
     try:
-        check_time(context)
         user_id, ids = _admitted(request, _caller(context), most)
         check_time(context)
         return work(user_id, ids)
@@ -199,6 +198,8 @@ def _admitted(request: Request, caller: User, most: int) -> tuple[int, Ids]:
         raise RefusedError(grpc.StatusCode.INVALID_ARGUMENT, "An id is a number from 1 to 2^53.")
     if not may_act_for(caller, user_id):
         raise RefusedError(grpc.StatusCode.PERMISSION_DENIED, "You may not act for another user.")
+    if user_id != caller.pk and not is_there(user_id):
+        raise RefusedError(grpc.StatusCode.NOT_FOUND, "There is no such user.")
     return user_id, ids
 
 

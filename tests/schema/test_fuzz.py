@@ -25,6 +25,7 @@ OPERATIONS = sorted(
 )
 FIELDS = ["username", "password", "display_name", "bio", "type", "title", "content", "extra_info", "visibility"]
 FIELDS += ["reply_to", "id", "text", "url", "reason", "up_to", "starts_at", "cover_url", "automatic", "minutes"]
+FIELDS += ["ids", "user_id"]
 
 numbers = st.integers() | st.floats() | st.sampled_from([0, -1, 2**53, 2**63, 10**30, 1e308])
 words = st.text() | st.sampled_from(

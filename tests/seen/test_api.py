@@ -1,24 +1,34 @@
 """The played history over HTTP."""
 
+import json
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 import redis
+from django.conf import settings
 from django.contrib.auth.models import Permission
 from rest_framework.test import APIClient
 
-from accounts.actions import issue_token
+from accounts.actions import delete_account, issue_token
+from accounts.deactivation import deactivate
 from accounts.models import User
+from feedsite.openapi import document
 from seen import played, store
 from seen.store import LmdbStore
 from tests import servers
+from tests.at_once import at_once
 from tests.factories import UserFactory
+from tests.schema.test_schema import allowed
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = pytest.mark.django_db
 
 SEEN = "/api/v1/seen"
+PATHS = ("plays", "issued", "filter")
+JSON = "application/json"
+SCHEMA = json.loads(document())
 
 
 @pytest.fixture(autouse=True)
@@ -55,9 +65,21 @@ def service() -> APIClient:
 def unseen(api: APIClient, *ids: int, **fields: Any) -> list[str]:
     response = api.post(f"{SEEN}/filter", {"ids": list(map(str, ids)), **fields})
     assert response.status_code == 200, response.content
-    assert response.json().keys() == {"unseen"}
+    allowed(SCHEMA, "/seen/filter", "post", response)
     found: list[str] = response.json()["unseen"]
     return found
+
+
+def refused(response: Any, path: str, status: int, name: str) -> None:
+    """With this status and problem, as JSON, as the schema describes it."""
+    assert response.status_code == status, response.content
+    assert response["Content-Type"] == JSON
+    assert list(response.json()) == [name]
+    allowed(SCHEMA, f"/seen/{path}", "post", response)
+
+
+def kept(plays: redis.Redis) -> list[bytes]:
+    return [*plays.keys("played:*"), *plays.keys("issued:*")]
 
 
 def test_what_was_played_or_issued_is_left_out_in_order(api: APIClient) -> None:
@@ -81,11 +103,11 @@ def test_a_service_acts_for_others(api: APIClient, service: APIClient, ann: User
     assert unseen(service, 3, 4, 5) == ["3", "4", "5"]
 
 
-@pytest.mark.parametrize("path", ["plays", "issued", "filter"])
+@pytest.mark.parametrize("path", PATHS)
 def test_nobody_else_does(api: APIClient, ann: User, path: str) -> None:
     other = UserFactory.create()
     response = api.post(f"{SEEN}/{path}", {"ids": ["3"], "user_id": str(other.pk)})
-    assert response.status_code == 403
+    refused(response, path, 403, "detail")
     assert unseen(api_of(other), 3) == ["3"]
     assert api.post(f"{SEEN}/{path}", {"ids": ["3"], "user_id": str(ann.pk)}).status_code < 300
 
@@ -114,50 +136,143 @@ BAD_IDS: list[Any] = [
     ["9" * 30],
     [str(2**53 + 1)],
     ["3", "x"],
+    ["NaN"],
+    ["3 "],
+    [True],
+    [1e300],
 ]
 
 
-@pytest.mark.parametrize("path", ["plays", "issued", "filter"])
 @pytest.mark.parametrize("ids", BAD_IDS, ids=str)
-def test_bad_ids(api: APIClient, path: str, ids: Any) -> None:
-    response = api.post(f"{SEEN}/{path}", {"ids": ids})
-    assert response.status_code == 400
-    assert list(response.json()) == ["ids"]
+def test_bad_ids(api: APIClient, plays: redis.Redis, ids: Any) -> None:
+    for path in PATHS:
+        refused(api.post(f"{SEEN}/{path}", {"ids": ids}), path, 400, "ids")
+    assert not kept(plays)
+
+
+BAD_BODIES: dict[str, bytes] = {
+    "no JSON": b"{",
+    "a list": b'["1"]',
+    "null": b"null",
+    "NUL": b'{"ids": ["1"], "user_id": "\\u0000"}',
+    "a raw NUL": b'{"ids": ["1\x00"]}',
+    "a lone surrogate": b'{"ids": ["\\ud800"]}',
+    "a lone surrogate in a key": b'{"ids": ["1"], "\\udfff": 1}',
+    "too deep": b'{"ids": ' + b"[" * 32 + b"]" * 32 + b"}",
+    "deep as a well": b'{"ids": ' + b"[" * 60_000,
+    "a key twice": b'{"ids": ["1"], "ids": ["2"]}',
+    "NaN": b'{"ids": [NaN]}',
+    "1e400": b'{"ids": [1e400]}',
+    "more digits than a number has": b'{"ids": [' + b"9" * 5000 + b"]}",
+    "broken UTF-8": b'{"ids": ["\xff"]}',
+    "UTF-16": '{"ids": ["1"]}'.encode("utf-16"),
+}
+
+
+@pytest.mark.parametrize("body", BAD_BODIES.values(), ids=BAD_BODIES)
+def test_bad_bodies(api: APIClient, plays: redis.Redis, body: bytes) -> None:
+    for path in PATHS:
+        refused(api.post(f"{SEEN}/{path}", body, content_type=JSON), path, 400, "detail")
+    assert not kept(plays)
 
 
 @pytest.mark.parametrize(("path", "most"), [("plays", 500), ("issued", 500), ("filter", 10_000)])
-def test_other_bad_input(api: APIClient, path: str, most: int) -> None:
+def test_other_bad_input(api: APIClient, plays: redis.Redis, path: str, most: int) -> None:
     address = f"{SEEN}/{path}"
-    assert list(api.post(address, {"ids": ["1"] * (most + 1)}).json()) == ["ids"]
-    assert api.post(address, {"ids": ["1"] * most}).status_code < 300
-    assert list(api.post(address, {}).json()) == ["ids"]
-    for user_id in ("0", "abc", 7, None, ""):
-        assert list(api.post(address, {"ids": ["1"], "user_id": user_id}).json()) == ["user_id"]
-    assert api.post(address, {"ids": ["1"], "at": "2020-01-01"}).status_code == 400
-    assert api.post(address, b'{"ids": ["1"], "ids": ["2"]}', content_type="application/json").status_code == 400
-    assert api.post(address, b"ids=1", content_type="application/x-www-form-urlencoded").status_code == 415
-    assert api.post(address, b" " * 300_000, content_type="application/json").status_code == 413
-    assert api.get(address).status_code == 405
-    stranger = APIClient().post(address, {"ids": ["1"]})
-    assert (stranger.status_code, bool(stranger["WWW-Authenticate"])) == (401, True)
+    refused(api.post(address, {"ids": ["1"] * (most + 1)}), path, 400, "ids")
+    refused(api.post(address, {}), path, 400, "ids")
+    refused(api.post(address, b"", content_type=JSON), path, 400, "ids")
+    for user_id in (
+        "0",
+        "abc",
+        "-1",
+        "1.5",
+        "1_0",
+        "\u0663",
+        str(2**53 + 1),
+        "9" * 5000,
+        7,
+        7.0,
+        True,
+        [],
+        {},
+        None,
+        "",
+    ):
+        refused(api.post(address, {"ids": ["1"], "user_id": user_id}), path, 400, "user_id")
+    for name in ("at", "id", "sender", "status", "is_superuser", "Ids", ""):
+        refused(api.post(address, {"ids": ["1"], name: "2"}), path, 400, name)
+    for kind in ("application/x-www-form-urlencoded", "text/plain", "multipart/form-data; boundary=x", ""):
+        refused(api.generic("POST", address, b'{"ids": ["1"]}', kind), path, 415, "detail")
+    refused(api.post(address, b" " * 300_000, content_type=JSON), path, 413, "detail")
+    for method in ("GET", "PUT", "PATCH", "DELETE"):
+        response = api.generic(method, address, b"{}", JSON)
+        assert (response.status_code, response["Allow"], list(response.json())) == (405, "POST, OPTIONS", ["detail"])
+    response = api.post(address, {"ids": ["1"]}, HTTP_HOST="elsewhere.example")
+    assert (response.status_code, response["Content-Type"]) == (400, JSON)
+    assert not kept(plays)
+    assert api.post(f"{address}?limit=0&last_id=abc&x=%00", {"ids": ["1"] * most}).status_code < 300
+
+
+def test_strangers(ann: User, plays: redis.Redis) -> None:
+    strangers = APIClient(), APIClient(enforce_csrf_checks=True), APIClient()
+    strangers[1].force_login(ann)
+    strangers[2].credentials(HTTP_AUTHORIZATION="Token nonsense")
+    for path in PATHS:
+        for stranger, status in zip(strangers, (401, 403, 401), strict=True):
+            response = stranger.post(f"{SEEN}/{path}", {"ids": ["1"]})
+            refused(response, path, status, "detail")
+            assert ("WWW-Authenticate" in response) == (status == 401)
+    assert not kept(plays)
+
+
+def test_who_is_gone_is_as_who_never_was(service: APIClient, ann: User, plays: redis.Redis) -> None:
+    gone, hidden = UserFactory.create(), UserFactory.create()
+    delete_account(user=gone)
+    deactivate(user=hidden)
+    for path in PATHS:
+        answers = set()
+        for user_id in (gone.pk, hidden.pk, 2**53):
+            response = service.post(f"{SEEN}/{path}", {"ids": ["1"], "user_id": str(user_id)})
+            refused(response, path, 404, "detail")
+            answers.add(response.content)
+        assert len(answers) == 1
+    assert not kept(plays)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_over_the_rate(ann: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many come at once, and whichever of the three they ask."""
+    monkeypatch.setitem(settings.RATES, "played", "3/hour")
+    clients = [api_of(ann) for _ in range(6)]
+
+    def call(client: APIClient, path: str) -> Any:
+        return client.post(f"{SEEN}/{path}", {"ids": ["1"]})
+
+    responses = at_once(*(partial(call, client, path) for client, path in zip(clients, PATHS * 2, strict=True)))
+    late = [
+        (response, path) for response, path in zip(responses, PATHS * 2, strict=True) if response.status_code == 429
+    ]
+    assert len(late) == 3
+    for response, path in late:
+        refused(response, path, 429, "detail")
+        assert 0 < int(response["Retry-After"]) <= 3600
 
 
 def test_only_the_filter_takes_large_bodies(api: APIClient) -> None:
     body = b'{"ids": ["1"]}' + b" " * 65_536
-    statuses = {
-        path: api.post(f"{SEEN}/{path}", body, content_type="application/json").status_code
-        for path in ("plays", "issued", "filter")
-    }
+    statuses = {path: api.post(f"{SEEN}/{path}", body, content_type="application/json").status_code for path in PATHS}
     assert statuses == {"plays": 413, "issued": 413, "filter": 200}
 
 
-@pytest.mark.parametrize("path", ["plays", "issued", "filter"])
+@pytest.mark.parametrize("path", PATHS)
 def test_without_its_redis_it_is_an_outage(api: APIClient, broker_server: servers.Valkey, path: str) -> None:
     """A play that was not acknowledged is for the client to send again."""
     assert api.post(f"{SEEN}/{path}", {"ids": ["3"]}).status_code < 300
     with servers.dead(broker_server):
         response = api.post(f"{SEEN}/{path}", {"ids": ["4"]})
-    assert (response.status_code, response["Retry-After"]) == (503, "2")
+    refused(response, path, 503, "detail")
+    assert response["Retry-After"] == "2"
     assert api.post(f"{SEEN}/plays", {"ids": ["5"]}).status_code == 204
     assert unseen(api, 5) == []
 

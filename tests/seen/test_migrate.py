@@ -4,8 +4,6 @@ import gzip
 import io
 import itertools
 import os
-import shutil
-import signal
 import subprocess
 import sys
 import time
@@ -555,50 +553,37 @@ def test_a_run_and_its_merge_may_end_at_any_step(
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.slow
-@pytest.mark.parametrize("is_packed", [False, True])
-def test_a_killed_run_goes_on_where_it_was(
-    command: Say, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_packed: bool
-) -> None:
-    count = 60_000
+def test_a_killed_run_goes_on_where_it_was(command: Say, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    count = 24_000
     text = "".join(f"{number} {number + 1} {number + 2}\n" for number in range(1, count + 1)).encode()
     path = tmp_path / "plays"
-    path.write_bytes(gzip.compress(text) if is_packed else text)
-    folder = Path(settings.DATA_DIR) / "played"
-    made = LmdbStore(folder)
+    path.write_bytes(gzip.compress(text))
+    made = LmdbStore(tmp_path / "played")
     monkeypatch.setattr(store, "_store", made)
     environ = os.environ | {
-        "FEEDSITE_DATABASE_URL": database_url(),
         "DJANGO_SETTINGS_MODULE": "feedsite.settings",
+        "FEEDSITE_DATABASE_URL": database_url(),
+        "FEEDSITE_SECRET_KEY": settings.SECRET_KEY,
+        "FEEDSITE_PLAYED_URL": settings.PLAYED_URL,
         "FEEDSITE_PLAYED_SHARDS": str(settings.PLAYED_SHARDS),
+        "FEEDSITE_DATA_DIR": str(tmp_path),
     }
+    victim = subprocess.Popen(
+        [sys.executable, "-m", "django", "played_migrate", str(path)], env=environ, stderr=subprocess.PIPE
+    )
     try:
-        kills = 0
-        for kills in range(1, 4):  # noqa: B007 (asserted below)
-            begun = sum(file.offset for file in old.state().files)
-            victim = subprocess.Popen(
-                [sys.executable, "-m", "django", "played_migrate", str(path)], env=environ, stderr=subprocess.PIPE
-            )
-            try:
-                wait_until(lambda at=begun: sum(file.offset for file in old.state().files) > at, victim)
-                victim.send_signal(signal.SIGKILL)
-            finally:
-                victim.kill()
-                victim.communicate()
-        (file,) = old.state().files
-        assert kills == 3
-        assert 0 < file.offset < len(text), "it was killed in the middle"
-        assert made.count(HISTORY) >= file.lines
-        out = command(path)
-        assert f"It goes on behind line {file.lines:,}." in out
-        assert f"{count:,} lines are read" in out
-        assert made.count(HISTORY) == count
-        assert {len(unseen(user, [user + 1, user + 2, user + 3], now=NOW)) for user in range(1, count, 97)} == {1}
-        merged = sum(merge(timezone.now() + hours * HOUR) for hours in (0, 1))
-        assert merged == count
-        assert (made.count(HISTORY), made.count(MIGRATED)) == (0, count)
-        command("--cut-over")
+        wait_until(lambda: sum(file.offset for file in old.state().files) > 0, victim)
     finally:
-        shutil.rmtree(folder)
+        victim.kill()
+        victim.communicate()
+    (file,) = old.state().files
+    assert 0 < file.offset < len(text), "it was killed in the middle"
+    assert made.count(HISTORY) >= file.lines
+    out = command(path)
+    assert f"It goes on behind line {file.lines:,}." in out
+    assert f"{count:,} lines are read" in out
+    assert made.count(HISTORY) == count
+    assert {len(unseen(user, [user + 1, user + 2, user + 3], now=NOW)) for user in range(1, count, 97)} == {1}
 
 
 def wait_until(is_so: Callable[[], bool], victim: subprocess.Popen[bytes]) -> None:
@@ -739,8 +724,7 @@ class Migrating(RuleBasedStateMachine):
 
 @pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
-@pytest.mark.parametrize("kind", STORES)
-@pytest.mark.parametrize("has_old_redis", [False, True], ids=["file", "redis"])
+@pytest.mark.parametrize(("has_old_redis", "kind"), [(False, "lmdb"), (True, "redis")])
 def test_nothing_is_forgotten_however_it_goes(
     kind: str, has_old_redis: bool, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
@@ -750,6 +734,6 @@ def test_nothing_is_forgotten_however_it_goes(
     run_machine(
         machine,
         settings=hypothesis_settings(
-            max_examples=80, stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck)
+            max_examples=60, stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck)
         ),
     )
