@@ -86,6 +86,10 @@ def view_times(views_key: str) -> str:
     return f"user:views:times:{{{views_key}}}"
 
 
+PLAYS = ("played:recent:*", "played:user:*", "issued:*")
+"""Patterns of what a backup takes along: plays that no filter has, and what was issued."""
+
+
 def played_recent(user_id: int) -> str:
     """What a user played and no filter knows yet."""
     return f"played:recent:{user_id}"

@@ -172,6 +172,11 @@ class LmdbStore:
                 purged += 1
         return purged
 
+    def copy(self, handle: int) -> None:
+        """Write all of it, as of one moment, to an open file, without the room that it does not use."""
+        environment, _ = self._environment()
+        environment.copyfd(handle, compact=True)
+
     def stats(self) -> dict[int, MonthStats]:
         return {month: stats for month, stats in self._counts().items() if stats.filters and month >= FIRST_MONTH}
 

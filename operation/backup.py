@@ -1,0 +1,288 @@
+"""One file with all that cannot be made anew: PostgreSQL, what was played, and the site's secret; and back.
+
+The file is a zip of stored members: `manifest.json`, `database.dump` (pg_dump's own format, compressed), `plays` (what
+is not merged yet), `played.mdb` (the filters of what was played, where they are on this machine) and `secret_key`
+(where the data folder has it). Windows, caches and queues are not in it: they are made from PostgreSQL, as ever.
+
+The site may run while it is backed up. PostgreSQL is of one moment, the plays and their filters of a moment before:
+plays are read first, then the filters that they are merged into, so each is in one of the two.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import threading
+import zipfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from datetime import datetime
+from pathlib import Path
+from typing import IO, Any
+
+import msgspec
+from django.conf import settings
+from django.db import connection
+from django.db.migrations.loader import MigrationLoader
+
+from accounts.models import User
+from feedsite import keys
+from feedsite.connections import feeds_for_tasks, fetch, pipelined
+from feedsite.embedded import ServerError, postgres_binaries
+from seen import played
+from seen.store import LmdbStore, store
+
+FORMAT = 1
+CHUNK = 1 << 20
+KEYS_AT_ONCE = 500
+
+Progress = Callable[[str, int], None]
+"""Is told the member that is at work, and how many bytes more of it are done."""
+
+
+class BackupError(Exception):
+    """It cannot be done; the message says what to do instead."""
+
+
+class Play(msgspec.Struct, array_like=True):
+    """A key of the Redis of plays, as its DUMP."""
+
+    key: bytes
+    ttl: int
+    value: bytes
+
+
+# --- Making one ------------------------------------------------------------------------------------------
+def backup(path: Path, *, now: datetime, progress: Progress) -> None:
+    """Write the file, readable by its owner only; it appears when it is whole. Raises BackupError."""
+    if path.exists():
+        raise BackupError(f"{path} exists already.")
+    draft = path.with_name(f"{path.name}.part")
+    try:
+        with (
+            os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file,
+            zipfile.ZipFile(file, "w") as archive,
+        ):
+            archive.writestr("manifest.json", json.dumps(_manifest(now), indent=1))
+            with archive.open("plays", "w", force_zip64=True) as member:
+                _copy(_plays(), member, "plays", progress)
+            filters = store()
+            if isinstance(filters, LmdbStore):
+                with archive.open("played.mdb", "w", force_zip64=True) as member:
+                    _copy(_filters(filters), member, "played.mdb", progress)
+            with archive.open("database.dump", "w", force_zip64=True) as member:
+                _copy(_database(), member, "database.dump", progress)
+            secret = settings.DATA_DIR / "secret_key"
+            if secret.exists():
+                archive.writestr("secret_key", secret.read_bytes())
+        draft.rename(path)  # the file does not exist: seen above, and nobody else writes backups of this name
+    except OSError as error:
+        raise BackupError(f"{path} cannot be written: {error.strerror}.") from error
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def _manifest(now: datetime) -> dict[str, Any]:
+    return {
+        "format": FORMAT,
+        "made_at": now.isoformat(),
+        "postgresql": fetch("SHOW server_version_num")[0][0],
+        "migrations": sorted(map(list, MigrationLoader(connection).applied_migrations)),
+        "users": User.objects.count(),
+    }
+
+
+def _database() -> Iterator[bytes]:
+    command = ["pg_dump", "--format=custom", "--no-owner", "--no-privileges"]
+    with _client(command, stdout=subprocess.PIPE) as process:
+        yield from _chunks(process.stdout)
+
+
+def _filters(filters: LmdbStore) -> Iterator[bytes]:
+    reading, writing = os.pipe()
+    failed: list[BaseException] = []
+
+    def copy() -> None:
+        try:
+            filters.copy(writing)
+        except BaseException as error:  # noqa: BLE001 (raised again where it is waited for)
+            failed.append(error)
+        finally:
+            os.close(writing)
+
+    copier = threading.Thread(target=copy)
+    copier.start()
+    try:
+        with os.fdopen(reading, "rb") as copied:
+            yield from _chunks(copied)
+    finally:
+        copier.join()
+    if failed:
+        raise BackupError(f"The filters of what was played cannot be read: {failed[0]}")
+
+
+def _plays() -> Iterator[bytes]:
+    client = played.client()
+    encoder = msgspec.msgpack.Encoder()
+    with played.errors():
+        for pattern in keys.PLAYS:
+            batch: list[bytes] = []
+            for key in client.scan_iter(match=pattern, count=KEYS_AT_ONCE):
+                batch.append(key)
+                if len(batch) == KEYS_AT_ONCE:
+                    yield _framed(encoder.encode(_dumped(client, batch)))
+                    batch = []
+            if batch:
+                yield _framed(encoder.encode(_dumped(client, batch)))
+
+
+def _framed(data: bytes) -> bytes:
+    """With its length before it."""
+    return len(data).to_bytes(8, "big") + data
+
+
+def _dumped(client: Any, found: list[bytes]) -> list[Play]:
+    replies = pipelined(client, [each for key in found for each in (("PTTL", key), ("DUMP", key))])
+    pairs = zip(found, replies[0::2], replies[1::2], strict=True)
+    return [Play(key, max(ttl, 0), value) for key, ttl, value in pairs if value is not None]
+
+
+# --- And back --------------------------------------------------------------------------------------------
+def restore(path: Path, *, progress: Progress) -> dict[str, Any]:
+    """Fill an empty site from the file; what it says of itself. The site must not run. Raises BackupError.
+
+    PostgreSQL gets all or nothing, as the last of what can fail. Where it fails, the restore can simply be run again.
+    """
+    try:
+        with zipfile.ZipFile(path) as archive:
+            manifest: dict[str, Any] = json.loads(archive.read("manifest.json"))
+            members = set(archive.namelist())
+            _check(manifest, members)
+            if "played.mdb" in members:
+                _restore_filters(archive, progress)
+            # Windows of another past may claim to hold what was never delivered to them.
+            feeds_for_tasks().flushdb()
+            _restore_plays(archive)
+            _restore_database(archive, progress)
+            if "secret_key" in members and not os.environ.get("FEEDSITE_SECRET_KEY"):
+                _replace(settings.DATA_DIR / "secret_key", archive.read("secret_key"))
+    except (zipfile.BadZipFile, KeyError, ValueError) as error:
+        raise BackupError(f"{path} is not a whole backup: {error}") from error
+    except OSError as error:
+        raise BackupError(f"{path} cannot be restored: {error.strerror or error}.") from error
+    return manifest
+
+
+def _check(manifest: dict[str, Any], members: set[str]) -> None:
+    if manifest["format"] != FORMAT:
+        raise BackupError("The backup was made by a newer version of the site; restore it with that one.")
+    if not {"database.dump", "plays"} <= members:
+        raise BackupError("The backup lacks the database.")
+    known = MigrationLoader(None).disk_migrations.keys()
+    mine = {app for app, _ in known}
+    if newer := [name for app, name in manifest["migrations"] if app in mine and (app, name) not in known]:
+        raise BackupError(
+            f"The backup was made by a newer version of the site (it has {newer[0]}); restore it with that."
+        )
+    if "accounts_user" in connection.introspection.table_names() and User.objects.exists():
+        raise BackupError("This site is not empty; a restore overwrites nothing. Give it an empty database.")
+    if "played.mdb" in members and settings.PLAYED_STORE_URL:
+        raise BackupError("The backup has filters of plays for LMDB; restore it without FEEDSITE_PLAYED_STORE_URL.")
+
+
+def _restore_filters(archive: zipfile.ZipFile, progress: Progress) -> None:
+    """Into a folder beside, which then takes the place; what was there before is kept."""
+    folder = settings.DATA_DIR / "played"
+    draft = folder.with_name("played.restoring")
+    shutil.rmtree(draft, ignore_errors=True)
+    draft.mkdir(mode=0o700, parents=True)
+    with archive.open("played.mdb") as member, (draft / "data.mdb").open("wb") as file:
+        _copy(_chunks(member), file, "played.mdb", progress)
+        file.flush()
+        os.fsync(file.fileno())
+    if folder.exists():
+        before = folder.with_name("played.before-restore")
+        shutil.rmtree(before, ignore_errors=True)
+        folder.rename(before)
+    draft.rename(folder)
+
+
+def _restore_plays(archive: zipfile.ZipFile) -> None:
+    client = played.client()
+    decoder = msgspec.msgpack.Decoder(list[Play])
+    with archive.open("plays") as member, played.errors():
+        while length := member.read(8):
+            batch = decoder.decode(member.read(int.from_bytes(length, "big")))
+            pipelined(client, [("RESTORE", each.key, each.ttl, each.value, "REPLACE") for each in batch])
+
+
+def _restore_database(archive: zipfile.ZipFile, progress: Progress) -> None:
+    """In one transaction, in place of the tables of an empty site."""
+    options = ["--single-transaction", "--exit-on-error", "--clean", "--if-exists", "--no-owner", "--no-privileges"]
+    connection.close()
+    command = ["pg_restore", *options, "--dbname", connection.get_connection_params()["dbname"]]
+    with archive.open("database.dump") as member, _client(command, stdin=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        with suppress(BrokenPipeError):  # it ended, and says why
+            _copy(_chunks(member), process.stdin, "database.dump", progress)
+            process.stdin.close()
+
+
+def _replace(path: Path, content: bytes) -> None:
+    draft = path.with_name(f"{path.name}.restoring")
+    draft.touch(mode=0o600)
+    draft.write_bytes(content)
+    draft.replace(path)
+
+
+# --- Programs and bytes ----------------------------------------------------------------------------------
+@contextmanager
+def _client(command: list[str], **streams: Any) -> Iterator["subprocess.Popen[bytes]"]:
+    """A program of PostgreSQL's, connected as the site is. Raises BackupError with its last words."""
+    parameters = connection.get_connection_params()
+    names = {"host": "PGHOST", "port": "PGPORT", "user": "PGUSER", "password": "PGPASSWORD", "dbname": "PGDATABASE"}
+    environ = os.environ | {names[name]: str(value) for name, value in parameters.items() if name in names and value}
+    environ |= {f"PG{name.upper()}": str(parameters[name]) for name in ("sslmode", "sslrootcert") if name in parameters}
+    with subprocess.Popen(
+        [_binary(command[0]), *command[1:]], env=environ, stderr=subprocess.PIPE, **streams
+    ) as process:
+        words: list[bytes] = []
+        assert process.stderr is not None
+        listener = threading.Thread(target=lambda: words.extend(process.stderr or ()))
+        listener.start()
+        try:
+            yield process
+        except BaseException:
+            process.kill()
+            raise
+        finally:
+            if process.stdin is not None:
+                with suppress(BrokenPipeError):
+                    process.stdin.close()
+            code = process.wait()
+            listener.join()
+    if code:
+        said = b"".join(words).decode(errors="replace").strip().splitlines() or [f"exit code {code}"]
+        raise BackupError(f"{command[0]} failed: {said[0]}")
+
+
+def _binary(name: str) -> str:
+    """The program of the embedded PostgreSQL, else the one that is installed."""
+    with suppress(ServerError):
+        if (brought := postgres_binaries() / name).exists():
+            return str(brought)
+    if found := shutil.which(name):
+        return found
+    raise BackupError(f"{name} is not installed; install PostgreSQL's client programs.")
+
+
+def _chunks(stream: IO[bytes] | None) -> Iterator[bytes]:
+    assert stream is not None
+    while chunk := stream.read(CHUNK):
+        yield chunk
+
+
+def _copy(chunks: Iterator[bytes], target: IO[bytes], member: str, progress: Progress) -> None:
+    for chunk in chunks:
+        target.write(chunk)
+        progress(member, len(chunk))

@@ -1,0 +1,40 @@
+"""`restore FILE`: an empty site becomes the one that was backed up."""
+
+from argparse import ArgumentParser
+from pathlib import Path
+from typing import Any
+
+from celery import current_app
+from django.core.management import call_command
+from django.core.management.base import BaseCommand, CommandError
+from tqdm import tqdm
+
+from feedsite.management.commands.up import only_one_site
+from operation.backup import BackupError, restore
+
+
+class Command(BaseCommand):
+    help = "Fill an empty site from a file that `backup` wrote, and bring the database up to this version."
+    requires_system_checks: list[str] = []  # there is no database yet
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("file", type=Path)
+
+    def handle(self, *args: Any, file: Path, **options: Any) -> None:
+        with only_one_site(), tqdm(unit="B", unit_scale=True, disable=None) as bar:
+            if current_app.control.ping(timeout=0.5):
+                raise CommandError("Workers of this site run; stop them, and the web processes, first.")
+
+            def progress(member: str, size: int) -> None:
+                bar.set_description(member, refresh=False)
+                bar.update(size)
+
+            try:
+                manifest = restore(file, progress=progress)
+            except BackupError as error:
+                raise CommandError(str(error)) from error
+            call_command("migrate", interactive=False, verbosity=0)
+        self.stdout.write(
+            f"Restored {manifest['users']:,} users, as of {manifest['made_at']}. "
+            "Windows are built as they are read; start the site."
+        )

@@ -1,0 +1,147 @@
+"""A backup of the tests' site, restored into a data folder of its own with servers of its own."""
+
+import json
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.conf import settings
+from django.core.management import CommandError, call_command
+from django.utils import timezone
+
+from feedsite.management.commands.check_all import clean_environ
+from items import actions as items
+from operation import backup
+from relations import actions as relations
+from seen import played
+from seen.store import FilterKey, store
+from tests.factories import UserFactory
+from timeline.home import home_page
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+RESTORE = """
+import io, json, sys
+import django
+django.setup()
+from django.conf import settings
+from django.core.management import CommandError, call_command
+from accounts.models import User
+from feedsite import celery
+from feedsite.connections import feeds_for_tasks
+from seen import played
+from seen.store import FilterKey, store
+from timeline import tasks
+from timeline.home import home_page
+
+TASKS = {task.name: task.run for task in (tasks.materialise_inbox, tasks.materialise_outbox, tasks.fan_out)}
+celery.app.send_task = lambda name, args, **options: TASKS[name](*args)  # a worker at hand
+
+def pages():
+    found = {}
+    for reader in User.objects.order_by("pk"):
+        page = home_page(reader)
+        found[reader.username] = [[item.id for item in page.items], page.sources]
+    return found
+
+def refused(path):
+    try:
+        call_command("restore", path, stdout=io.StringIO())
+    except CommandError as error:
+        return str(error)
+
+with settings.SERVERS.ensure():
+    torn = refused(sys.argv[2])
+    feeds_for_tasks().set("inbox:1", "of another past")
+    call_command("restore", sys.argv[1], stdout=io.StringIO())
+    feeds = feeds_for_tasks()
+    left = feeds.keys("*")
+    first, again = pages(), pages()
+    told = {
+        "torn": torn, "left": len(left), "first": first, "again": again, "refused": refused(sys.argv[1]),
+        "filter": (store().read([FilterKey(7, 24316)])[0] or b"").decode(),
+        "plays": {key.decode(): played.client().zrange(key, 0, -1, withscores=True)[0][1]
+                  for key in played.client().keys("played:recent:*")},
+        "secret": (settings.DATA_DIR / "secret_key").read_text(),
+    }
+print(json.dumps(told))
+"""
+
+
+def make(path: Path) -> None:
+    backup.backup(path, now=timezone.now(), progress=lambda member, size: None)
+
+
+def test_a_restored_site_answers_as_before(tmp_path: Path) -> None:
+    people = [UserFactory(last_seen_at=timezone.now()) for _ in range(3)]
+    for number, person in enumerate(people):
+        for other in people[number + 1 :]:
+            relations.follow(follower=person, followee=other)
+        for words in range(5):
+            items.publish(sender=person, content={"text": f"{words} 字"})
+    store().update([FilterKey(7, 24316)], lambda key, old: b"a filter")
+    played.client().zadd("played:recent:7", {"1001": 1795252000000.0})
+    pages = {person.username: [item.id for item in home_page(person).items] for person in people}
+
+    whole, torn = tmp_path / "site.backup", tmp_path / "torn.backup"
+    make(whole)
+    assert whole.stat().st_mode & 0o777 == 0o600
+    assert [path.name for path in tmp_path.iterdir()] == ["site.backup"]
+    torn.write_bytes(whole.read_bytes()[:-100])
+    folder = tmp_path / "var"
+    done = subprocess.run(
+        [sys.executable, "-c", RESTORE, str(whole), str(torn)],
+        cwd=settings.BASE_DIR,
+        env=clean_environ(folder) | {"DJANGO_SETTINGS_MODULE": "feedsite.settings"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    told: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    assert "is not a whole backup" in told["torn"]
+    assert {name: ids for name, (ids, _) in told["first"].items()} == pages
+    assert {name: ids for name, (ids, _) in told["again"].items()} == pages
+    assert {source for _, sources in told["again"].values() for source in sources} <= {"inbox", "pending"}
+    assert told["left"] == 0, "no window of another past"
+    assert "This site is not empty" in told["refused"]
+    assert told["filter"] == "a filter"
+    assert told["plays"] == {"played:recent:7": 1795252000000.0}
+    assert told["secret"] == (settings.DATA_DIR / "secret_key").read_text()
+    store().update([FilterKey(7, 24316)], lambda key, old: None)
+
+
+def test_nothing_is_overwritten_and_no_half_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "site.backup"
+    path.write_text("precious")
+    with pytest.raises(CommandError, match="exists already"):
+        call_command("backup", path)
+    assert path.read_text() == "precious"
+    path.unlink()
+    monkeypatch.setattr(backup, "_binary", lambda name: "/bin/false")
+    with pytest.raises(CommandError, match="pg_dump failed"):
+        call_command("backup", path)
+    assert list(tmp_path.iterdir()) == []
+    with pytest.raises(CommandError, match="cannot be written"):
+        call_command("backup", tmp_path / "nowhere" / "site.backup")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"format": 2}, "newer version"),
+        ({"migrations": [["items", "9999_of_tomorrow"]]}, "9999_of_tomorrow"),
+        ({}, "lacks the database"),
+    ],
+)
+def test_what_this_version_cannot_restore_is_refused(tmp_path: Path, change: dict[str, Any], message: str) -> None:
+    with zipfile.ZipFile(tmp_path / "site.backup", "w") as archive:
+        archive.writestr("manifest.json", json.dumps({"format": 1, "migrations": [], "users": 0} | change))
+        if change:
+            archive.writestr("database.dump", b"")
+            archive.writestr("plays", b"")
+    with pytest.raises(CommandError, match=message):
+        call_command("restore", tmp_path / "site.backup")
