@@ -19,6 +19,7 @@ from items import api as items_api
 from items import views as items_views
 from live import api as live_api
 from live import feed_api as live_feed_api
+from live import views as live_views
 from moderation import api as moderation_api
 from moderation import views as moderation_views
 from notifications import api as notifications_api
@@ -114,6 +115,15 @@ pages = [
     path("items/<int:item_id>/report", moderation_views.report, name="report"),
     path("items/<int:item_id>/not-interested", history_views.not_interested, name="not-interested"),
     path("items/<int:item_id>/interested", history_views.interested, name="interested"),
+    path("live", live_views.live, name="live"),
+    path("live/news", live_views.news, name="live-news"),
+    path("live/own", live_views.own, name="live-own"),
+    path("live/new", live_views.plan, name="live-plan"),
+    path("live/<int:session_id>", live_views.show_session, name="live-session"),
+    path("live/<int:session_id>/edit", live_views.edit, name="live-edit"),
+    path("live/<int:session_id>/remind", live_views.remind, name="live-remind"),
+    path("live/<int:session_id>/forget", live_views.forget_reminder, name="live-forget"),
+    path("live/<int:session_id>/<slug:verb>", live_views.change, name="live-change"),
     path("history", history_views.history, name="history"),
     path("history/not-interested", history_views.unwanted, name="unwanted"),
     re_path(f"^history/(?P<verb>{'|'.join(history_views.VERBS)})$", history_views.change, name="history-change"),

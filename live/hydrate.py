@@ -103,8 +103,8 @@ def body(row: Sequence[Any], shown_as: str | None = None) -> SessionBody:
         id=str(session_id),
         title=title,
         host=HostCard(str(host_id), username, display_name, is_big_v),
-        url=url,
-        cover_url=cover_url,
+        url=_https(url),
+        cover_url=_https(cover_url),
         state=state,
         shown_as=shown_as or state,
         starts_at=starts_at,
@@ -152,6 +152,11 @@ def cards(session_ids: Iterable[int], reader: User) -> dict[int, SessionCard]:
     """The sessions of these ids as notifications tell of them, as far as `reader` may see them."""
     rows = fetch(CARDS, {"ids": id_array(session_ids), "reader": reader.pk})
     return {row[0]: SessionCard(str(row[0]), row[1], row[2]) for row in rows}
+
+
+def _https(address: str) -> str:
+    """The address, whoever wrote it to the table; nothing else becomes a link or a picture."""
+    return address if address.startswith("https://") else ""
 
 
 def _seconds(started_at: datetime | None, ended_at: datetime | None) -> int:

@@ -1,9 +1,11 @@
 """Chromium and a site for the browser tests. Pages are exact without workers, so there are none."""
 
 import os
+import re
 import shutil
 import threading
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +15,7 @@ from django.test import Client
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
 from tests.factories import PASSWORD
+from tests.streams import StreamServer
 
 ARGUMENTS = [
     "--headless",
@@ -164,3 +167,27 @@ def visit(browser: Browser, live_server: Any, settings: Any, tolerated: Any) -> 
 @pytest.fixture(params=[True, False], ids=["javascript", "no javascript"])
 def javascript(request: pytest.FixtureRequest) -> bool:
     return bool(request.param)
+
+
+@pytest.fixture
+def streams(tmp_path: Path, visit: Visit, settings: Any) -> Iterator[StreamServer]:
+    """The site redirects to it; polling is so slow that it cannot be what brings the news."""
+    server = StreamServer(tmp_path)
+    server.start()
+    settings.STREAM = True
+    settings.STREAM_PORT = server.port
+    settings.HOME_POLL_SECONDS = 1000
+    yield server
+    visit.close()  # type: ignore[attr-defined]  # before pages can complain that it is gone
+    server.kill()
+
+
+def is_live(page: Page) -> None:
+    """Wait until the page listens: each asks once for what came before.
+
+    The page is left before it is loaded again, so that it is not the answer to the old one that is waited for.
+    """
+    address = page.url
+    page.goto("about:blank")
+    with page.expect_response(re.compile("/new")):
+        page.goto(address)

@@ -5,6 +5,7 @@ wider than the screen at 200 and 400 % zoom, and no page needs more than a stric
 import json
 import re
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from typing import Any, NamedTuple
 
 import pytest
@@ -18,6 +19,8 @@ from discover.feedback import not_interested
 from feedsite import urls
 from items.actions import hold, like, publish, reject, repost
 from items.models import Item
+from live import actions as live
+from live.models import LiveSession, State
 from relations.actions import block, follow, mute
 from seen.recent import record as record_views
 from tests.browser.conftest import Visit, Visitor
@@ -31,6 +34,8 @@ OF_COLOUR = ["color-contrast", "link-in-text-block"]
 LANGUAGES = {"en": "en-US", "zh": "zh-CN"}
 WIDTHS = {1280: 640, 390: 320}
 """Each with the narrower one that zooming leads to: 1280 at 200 %, 1280 at 400 %."""
+COVER = "https://covers.example/1.svg"
+PICTURE = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 9"><path fill="#f60" d="M0 0h16v9H0z"/></svg>'
 
 
 class World:
@@ -74,6 +79,20 @@ class World:
         record_views(self.reader.pk, items=[self.long.pk, self.root.pk], now=timezone.now())
         not_interested(user=self.reader, item=self.long)
         block(blocker=self.reader, blocked=self.blocked)
+        self.live = self.session(self.writer, "a zebra, live", State.LIVE, url="https://example.org/", cover_url=COVER)
+        self.upcoming = self.session(self.writer, "a zebra, soon")
+        self.session(self.writer, "a zebra, again", State.REPLAY, url="https://example.org/")
+        self.hosted = self.session(self.reader, "my session")
+        self.session(self.reader, "my last session", State.REPLAY)
+        live.cancel(session=self.session(self.reader, "not to be"), now=timezone.now())
+
+    @staticmethod
+    def session(host: Any, title: str, state: State = State.UPCOMING, **fields: Any) -> LiveSession:
+        now = timezone.now()
+        made = live.create(host=host, title=title, starts_at=now + timedelta(minutes=12), now=now, **fields)
+        if state != State.UPCOMING:
+            made = live.start(session=made, now=now)
+        return live.end(session=made, now=now) if state == State.REPLAY else made
 
     def own_public(self) -> Item:
         self.mine = self.say(self.reader, "mine for all, @writer")
@@ -137,6 +156,12 @@ def pause_history(page: Page) -> None:
     page.locator("[action$=resume] button").wait_for()
 
 
+def set_reminder(page: Page) -> None:
+    button = page.locator("button[id^=remind]").first
+    button.click()
+    page.locator("button.set").first.wait_for()
+
+
 def fetch_in_the_background(page: Page) -> None:
     World.say(UserFactory.create(), "since then")
     page.get_by_role("button").filter(has_text=re.compile("Refresh|刷新")).nth(1).wait_for()  # all pages are loaded
@@ -180,6 +205,15 @@ PAGES: dict[str, list[Look]] = {
         Look(fixed("/search?q=nothing-of-this"), ""),
         Look(fixed("/search?q=" + "x" * 300), status=422),
     ],
+    "live": [Look(fixed("/live"), do=set_reminder), Look(fixed("/live"), "newcomer")],
+    "live-session": [
+        Look(lambda world: f"/live/{world.live.pk}"),
+        Look(lambda world: f"/live/{world.upcoming.pk}", ""),
+    ],
+    "live-own": [Look(fixed("/live/own")), Look(fixed("/live/own"), "newcomer")],
+    "live-plan": [Look(fixed("/live/new"), do=send_empty)],
+    "live-edit": [Look(lambda world: f"/live/{world.hosted.pk}/edit")],
+    "live-change": [Look(lambda world: f"/live/{world.hosted.pk}/cancel")],
     "tag": [Look(fixed("/tags/books")), Look(fixed("/tags/noneyet"), "")],
     "publish": [
         Look(fixed("/items/new")),
@@ -225,6 +259,9 @@ WITHOUT = {
     "interested": "leads back",
     "history-change": "leads back",
     "relate": "leads back",
+    "live-news": "a part of the pages of live sessions",
+    "live-remind": "leads back",
+    "live-forget": "leads back",
 }
 """Addresses that are no pages of their own."""
 
@@ -263,6 +300,7 @@ def test_nothing_stands_in_anybodys_way(visit: Visit, settings: Any, tolerated: 
             visitor = visitors.get(look.who)
             if not visitor:
                 visitor = visit(locale=LANGUAGES[language], viewport={"width": width, "height": 900})
+                visitor.page.route(COVER, lambda route: route.fulfill(body=PICTURE, content_type="image/svg+xml"))
                 if look.who:
                     visitor.enter(getattr(world, look.who))
                 visitors[look.who] = visitor

@@ -1,18 +1,16 @@
 """Pages that hear what happens elsewhere, in two real browsers, from the real stream process."""
 
 import re
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import expect
 
 from feedsite import events
 from items.actions import delete, edit, publish
 from items.models import Item
 from relations.actions import follow
-from tests.browser.conftest import Visit, Visitor
+from tests.browser.conftest import Visit, Visitor, is_live
 from tests.factories import UserFactory
 from tests.streams import StreamServer
 
@@ -33,32 +31,8 @@ def reader(author: Any) -> Any:
     return reader
 
 
-@pytest.fixture
-def streams(tmp_path: Path, visit: Visit, settings: Any) -> Iterator[StreamServer]:
-    """The site redirects to it; polling is so slow that it cannot be what brings the news."""
-    server = StreamServer(tmp_path)
-    server.start()
-    settings.STREAM = True
-    settings.STREAM_PORT = server.port
-    settings.HOME_POLL_SECONDS = 1000
-    yield server
-    visit.close()  # type: ignore[attr-defined]  # before pages can complain that it is gone
-    server.kill()
-
-
 def say(sender: Any, text: str, **fields: Any) -> Item:
     return publish(sender=sender, content={"text": text}, **fields)
-
-
-def is_live(page: Page) -> None:
-    """Wait until the page listens: each asks once for what came before.
-
-    The page is left before it is loaded again, so that it is not the answer to the old one that is waited for.
-    """
-    address = page.url
-    page.goto("about:blank")
-    with page.expect_response(re.compile("/new")):
-        page.goto(address)
 
 
 def open_home(visit: Visit, user: Any, **options: Any) -> Visitor:

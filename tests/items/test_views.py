@@ -421,7 +421,7 @@ def test_profiles_and_items_cost_the_same_for_few_and_many(client: Client, reade
                 client.get(address)
             costs.append(len(seen))
     assert costs[:4] == costs[4:]
-    # session, user, whose profile, items, how one stands, whom the replies answer, unread
+    # session, user, whose profile, items, how one stands, whom the replies answer or their live sessions, unread
     assert max(costs) <= 7
 
 

@@ -7,13 +7,15 @@
   const AT_MOST_EVERY = 2_000;
   const HIDDEN = 60_000; // how long a page that nobody looks at goes on listening
   const PAUSES = [1_000, 60_000];
-  const EVENTS = ["item", "edit", "delete", "notification", "reset"];
+  const EVENTS = ["item", "edit", "delete", "live", "notification", "reset"];
 
   const { stream: address, user } = document.body.dataset;
   const name = `stream-${user}`;
   const whole = document.querySelector("article.item.whole");
-  // The page of an item hears of its replies too, so its stream is its own.
-  const shared = !whole && "BroadcastChannel" in window && navigator.locks;
+  const watched = document.querySelector("[data-watched]");
+  // The page of an item hears of its replies too, that of a live session of it whoever hosts it: their streams are
+  // their own.
+  const shared = !whole && !watched && "BroadcastChannel" in window && navigator.locks;
   const channel = shared ? new BroadcastChannel(name) : null;
 
   let source = null;
@@ -28,6 +30,7 @@
   function open() {
     const query = new URLSearchParams();
     if (whole) query.set("item", whole.dataset.id);
+    if (watched) query.set("session", watched.dataset.watched);
     if (lastId) query.set("last_event_id", lastId);
     source = new EventSource(`${address}?${query}`, { withCredentials: true });
     source.onopen = () => {
@@ -120,29 +123,34 @@
   function hear({ kind, id, data }) {
     if (id) lastId = id;
     if (kind === "item" && whole && data.reply_to) reply(data.id);
-    else if (kind === "item") ask(SETTLE * (0.5 + Math.random()));
+    else if (kind === "item" && counter()?.id === "news") ask(SETTLE * (0.5 + Math.random()));
     else if (kind === "reset") ask(0);
     else if (kind === "edit") refresh(data.id);
     else if (kind === "delete") {
       remove(data.id);
       if (document.querySelector(".pill")) ask(SETTLE);
-    } else if (kind === "notification") {
-      document.body.dispatchEvent(new CustomEvent("notification", { detail: data }));
+    } else if (kind === "notification" || kind === "live") {
+      document.body.dispatchEvent(new CustomEvent(kind, { detail: data }));
+      if (kind === "live" && counter()?.id === "live-news") ask(SETTLE * (0.5 + Math.random()));
     }
   }
 
-  // --- The pill
+  // --- The pill: of posts, or of live sessions
+  function counter() {
+    return document.getElementById("news") || document.getElementById("live-news");
+  }
+
   function ask(delay) {
     clearTimeout(pollTimer);
     const patience = delay ? Math.max(delay, polledAt + AT_MOST_EVERY - Date.now()) : 0;
     pollTimer = setTimeout(() => {
-      const news = document.getElementById("news");
+      const news = counter();
       if (news && !document.hidden) htmx.trigger(news, "news");
     }, patience);
   }
 
   document.body.addEventListener("htmx:beforeRequest", (event) => {
-    if (event.detail.elt.id !== "news") return;
+    if (event.detail.elt !== counter()) return;
     const byClock = !event.detail.requestConfig.triggeringEvent;
     if (byClock && isLive && Date.now() < polledAt + SLOW_POLL) event.preventDefault();
     else if (!document.hidden) polledAt = Date.now();

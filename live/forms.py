@@ -1,0 +1,105 @@
+"""The form by which hosts plan and change their sessions; the verbs decide."""
+
+from datetime import UTC, datetime, timedelta, tzinfo
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from django import forms
+from django.core.exceptions import ValidationError
+from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
+
+from accounts.locale import zone_names
+from items.templatetags.reading import offset_name
+from live.actions import LONGEST_MINUTES, PLAN
+from live.models import TITLE_LENGTH, LiveSession, State
+
+FORMAT = "%Y-%m-%dT%H:%M"
+"""As `datetime-local` has it."""
+
+
+def _address(label: Any, help_text: Any) -> forms.URLField:
+    return forms.URLField(
+        label=label,
+        help_text=help_text,
+        required=False,
+        max_length=2000,
+        assume_scheme="https",
+        widget=forms.URLInput(attrs={"placeholder": "https://", "autocomplete": "off"}),
+    )
+
+
+class SessionForm(forms.Form):
+    """What a session says of itself, and when it is. The time is of the zone that the form was shown in (`zone`),
+    whatever has become of the reader's zone since.
+    """
+
+    title = forms.CharField(
+        label=_("Title"), max_length=TITLE_LENGTH, widget=forms.TextInput(attrs={"autocomplete": "off"})
+    )
+    starts_at = forms.CharField(
+        label=_("Starts at"),
+        error_messages={"required": _("Say when it starts.")},
+        widget=forms.DateTimeInput(attrs={"type": "datetime-local", "step": "60"}, format=FORMAT),
+    )
+    url = _address(_("Link to watch"), _("Shown as soon as the session is live. It may follow later."))
+    cover_url = _address(_("Cover picture"), _("The address of a picture, best 16:9."))
+    automatic = forms.BooleanField(
+        label=_("Start and end by itself"), required=False, help_text=_("For premieres: nobody has to press a button.")
+    )
+    minutes = forms.IntegerField(
+        label=_("Length in minutes"),
+        min_value=1,
+        max_value=LONGEST_MINUTES,
+        required=False,
+        initial=60,
+        help_text=_("Of a session that ends by itself."),
+    )
+    zone = forms.CharField(required=False, widget=forms.HiddenInput)
+
+    def __init__(self, data: Any = None, *, session: LiveSession | None = None, now: datetime) -> None:
+        super().__init__(data, auto_id="session-%s")
+        self.clock = self._zone()
+        if session is not None:
+            self.initial = {
+                name: getattr(session, name) for name in ("title", "url", "cover_url", "automatic", "minutes")
+            }
+            starts_at = session.starts_at
+        else:
+            starts_at = (now + timedelta(hours=1)).replace(minute=0)
+        self.initial = {**self.initial} | {
+            "starts_at": starts_at.astimezone(self.clock).strftime(FORMAT),
+            "zone": str(self.clock),
+        }
+        if session is not None and session.state != State.UPCOMING:
+            for name in PLAN:
+                del self.fields[name]
+
+    def _zone(self) -> tzinfo:
+        named = str(self.data.get("zone") or "")
+        return ZoneInfo(named) if named in zone_names() else timezone.get_current_timezone()
+
+    def clean_starts_at(self) -> datetime:
+        text = str(self.cleaned_data["starts_at"]).strip()
+        try:
+            naive = datetime.fromisoformat(text)
+            if naive.tzinfo is not None:
+                raise ValueError(text)
+            moment = naive.replace(tzinfo=self.clock)
+            # Clocks that were put forward showed it never.
+            if moment.astimezone(UTC).astimezone(self.clock).replace(tzinfo=None) != naive:
+                raise ValidationError(_("Your clocks skip this time on that day."))
+        except (ValueError, OverflowError):
+            raise ValidationError(_("A day and a time.")) from None
+        return moment
+
+    def clean_minutes(self) -> int:
+        return self.cleaned_data["minutes"] or 60
+
+    @property
+    def zone_name(self) -> str:
+        return f"{self.clock} ({offset_name(timezone.now().astimezone(self.clock))})"
+
+    @property
+    def fields_to_save(self) -> dict[str, Any]:
+        return {name: value for name, value in self.cleaned_data.items() if name != "zone"}

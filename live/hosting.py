@@ -1,0 +1,93 @@
+"""Sessions beside the feed: of one host, whom to follow for some, and what changed since a page was made."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import NamedTuple
+
+from django.contrib.auth.models import AnonymousUser
+
+from accounts.models import User
+from feedsite.connections import fetch, id_array
+from feedsite.ids import MAX_ID
+from live.hydrate import COLUMNS, SESSIONS, VISIBLE, SessionBody, bodies
+from live.models import Host
+from relations.models import Follow
+from relations.visibility import users_visible_to
+
+STARTED_CAP = 99
+
+# In the order of the feed: live ones, the newest start first, then upcoming ones, the soonest first.
+SCHEDULED = f"""
+    SELECT {COLUMNS} FROM {SESSIONS}
+    WHERE l.host_id = %(host)s AND l.state IN ('upcoming', 'live') AND {VISIBLE}
+    ORDER BY l.state = 'upcoming', CASE WHEN l.state = 'live' THEN l.started_at END DESC, l.starts_at, l.id
+    LIMIT %(count)s
+"""  # noqa: S608 (constants)
+PAST = f"""
+    SELECT {COLUMNS} FROM {SESSIONS}
+    WHERE l.host_id = %(host)s AND l.state NOT IN ('upcoming', 'live') AND l.id < %(below)s AND {VISIBLE}
+    ORDER BY l.id DESC LIMIT %(count)s
+"""  # noqa: S608
+VERSIONS = f"SELECT l.id, l.version FROM {SESSIONS} WHERE l.id = ANY(%(ids)s::bigint[]) AND {VISIBLE}"  # noqa: S608
+# Only hosts with something scheduled are looked at, by the index that has nobody else.
+STARTED = """
+    SELECT count(*) FROM (
+        SELECT FROM relations_follow f JOIN live_host host ON host.user_id = f.followee_id AND host.scheduled > 0
+            JOIN accounts_user h ON h.id = f.followee_id AND h.is_active
+            JOIN live_livesession l ON l.host_id = f.followee_id AND l.state = 'live' AND l.hidden_at IS NULL
+        WHERE f.follower_id = %(reader)s AND l.started_at > %(since)s AND l.id <> ALL(%(known)s::bigint[])
+            AND NOT EXISTS (
+                SELECT FROM relations_block b WHERE b.blocker_id = %(reader)s AND b.blocked_id = f.followee_id)
+            AND NOT EXISTS (
+                SELECT FROM relations_block b WHERE b.blocker_id = f.followee_id AND b.blocked_id = %(reader)s)
+            AND NOT EXISTS (SELECT FROM relations_mute m WHERE m.muter_id = %(reader)s AND m.muted_id = f.followee_id)
+        LIMIT %(count)s
+    ) started
+"""
+
+
+class HostPage(NamedTuple):
+    """A part of the sessions of a host that are over, by their ids, newest first."""
+
+    items: list[SessionBody]
+    last_id: str | None
+    has_more: bool
+
+
+def scheduled_of(host: User, reader: User | AnonymousUser, *, limit: int) -> list[SessionBody]:
+    """What `host` has live and upcoming, as far as `reader` may see it."""
+    return bodies(fetch(SCHEDULED, {"host": host.pk, "reader": reader.pk or 0, "count": limit}))
+
+
+def past_of(host: User, reader: User | AnonymousUser, *, last_id: int | None, limit: int) -> HostPage:
+    """Replays, and what came to nothing, below `last_id`."""
+    below = MAX_ID + 1 if last_id is None else last_id
+    found = bodies(fetch(PAST, {"host": host.pk, "reader": reader.pk or 0, "below": below, "count": limit + 1}))
+    return HostPage(found[:limit], found[:limit][-1].id if found else None, len(found) > limit)
+
+
+def hosts_to_follow(reader: User, *, count: int = 6) -> list[User]:
+    """The most followed hosts with something scheduled whom the reader neither follows nor has turned away from.
+
+    For readers to whom the feed has nothing to show.
+    """
+    hosts = users_visible_to(reader).exclude(pk=reader.pk).filter(pk__in=Host.objects.filter(scheduled__gt=0))
+    hosts = hosts.exclude(pk__in=Follow.objects.filter(follower=reader).values("followee"))
+    hosts = hosts.exclude(pk__in=reader.blocks.values("blocked")).exclude(pk__in=reader.mutes.values("muted"))
+    return list(hosts.order_by("-follower_count", "pk")[:count])
+
+
+# --- What changed since a page was made ------------------------------------------------------------------
+def started_since(reader: User, since: datetime, *, known: list[int]) -> tuple[int, bool]:
+    """How many sessions in the reader's feed went live and still are, but for the `known`; and whether it is more."""
+    params = {"reader": reader.pk, "since": since, "known": id_array(known), "count": STARTED_CAP + 1}
+    count = fetch(STARTED, params)[0][0]
+    return min(count, STARTED_CAP), count > STARTED_CAP
+
+
+def changed_among(shown: Mapping[int, int], reader: User | AnonymousUser) -> dict[int, int]:
+    """Of sessions in the versions that a page shows, those that have another now; 0 where there is nothing to see."""
+    if not shown:
+        return {}
+    now = dict(fetch(VERSIONS, {"ids": id_array(shown), "reader": reader.pk or 0}))
+    return {pk: now.get(pk, 0) for pk, version in shown.items() if now.get(pk, 0) != version}

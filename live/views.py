@@ -1,0 +1,393 @@
+"""The pages of live sessions: the feed, one session, and what hosts do with theirs.
+
+A card of a session looks one way in every list (`LOOKS`); it is asked for anew, alone, where the session changed, with
+the state that it is `as`: the one that it had when its list was made. What changed since is said on it, in its place.
+"""
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any, NamedTuple
+from urllib.parse import urlencode
+
+from django.conf import settings
+from django.contrib import messages
+from django.contrib.auth.models import AnonymousUser
+from django.core.exceptions import BadRequest, PermissionDenied, ValidationError
+from django.db import connection, transaction
+from django.http import Http404, HttpResponse
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+from django_htmx.http import retarget, trigger_client_event
+
+from accounts.access import signed_in
+from accounts.models import User
+from feedsite import ids
+from feedsite.pages import INVALID, PageRequest, limited, next_page, position, show, wants_part
+from feedsite.rest import PAGE, PAGE_LIMIT, parse_id
+from live import actions, hosting
+from live.actions import WrongStateError
+from live.feed import Page, SnapshotExpiredError, UnknownSnapshotError, live_page
+from live.feed_api import keep_after
+from live.forms import SessionForm
+from live.hydrate import SessionBody, visible_session
+from live.models import LiveSession, State
+from relations.suggestions import suggestions
+from relations.visibility import standing
+
+FORM_METHODS = ["GET", "HEAD", "POST"]
+LOOKS = ("card", "whole", "own", "strip")
+SHOWN = 200
+"""Sessions of an open page that are looked after."""
+BEFORE = timedelta(seconds=5)
+"""What started so shortly before the page was made may have come too late for it."""
+TWICE = timedelta(minutes=10)
+"""A session that equals one which its host planned so shortly before is the same form, sent twice."""
+
+
+# --- The feed --------------------------------------------------------------------------------------------
+@require_safe
+@signed_in
+def live(request: PageRequest, reader: User) -> HttpResponse:
+    """Sessions of whom the reader follows: live, upcoming, replays, in the order that the first page has frozen.
+
+    Following pages name it by `session_id`. Where that has expired, the list begins anew and says so.
+    """
+    now = timezone.now()
+    last_id, size, session_id = position(request), _page_size(request), _once(request, "session_id") or None
+    try:
+        page = live_page(reader, session_id=session_id, last_id=last_id, page_size=size, now=now)
+    except UnknownSnapshotError:
+        raise Http404 from None
+    except SnapshotExpiredError:
+        return _restarted(request, reader, size, now)
+    if last_id is None:
+        return _answer(request, page, size, _beginning(reader, page, now), part="live/_beginning.html")
+    return _answer(request, page, size, {"is_first": False}, part="live/_more.html")
+
+
+def _restarted(request: PageRequest, reader: User, size: int, now: datetime) -> HttpResponse:
+    """The list from its beginning, in place of the page of one that was forgotten."""
+    notice = _("The list was left alone for so long that it begins anew.")
+    if not wants_part(request):
+        messages.info(request, notice)
+        return redirect("live")
+    page = live_page(reader, session_id=None, last_id=None, page_size=size, now=now)
+    context = _beginning(reader, page, now) | {"notice": notice}
+    response = _answer(request, page, size, context, part="live/_beginning.html")
+    response["HX-Reswap"] = "innerHTML show:window:top"
+    return retarget(response, "#live")
+
+
+def _beginning(reader: User, page: Page, now: datetime) -> dict[str, Any]:
+    since = now - BEFORE
+    recent = [one.id for one in page.items if one.started_at and one.shown_as == State.LIVE and one.started_at > since]
+    context = {
+        "is_first": True,
+        "since": _milliseconds(since),
+        "known": ",".join(recent),
+        "count": 0,
+    }
+    if not page.items:
+        context["hosts"] = hosting.hosts_to_follow(reader)
+        context["suggestions"] = [] if context["hosts"] or reader.following_count else suggestions(reader)
+    return context
+
+
+def _answer(request: PageRequest, page: Page, size: int, context: dict[str, Any], *, part: str) -> HttpResponse:
+    response = show(
+        request,
+        "live/live.html",
+        {"page": page, "look": "card", "following": _following(page, size)} | context | _poll(),
+        part=part,
+    )
+    response["X-Feed-Source"] = ",".join(page.sources)
+    return keep_after(response, page)
+
+
+def _following(page: Page, size: int) -> str:
+    """How the query of the next page begins."""
+    named = {"session_id": page.session_id or "", "page_size": str(size) if size != PAGE else ""}
+    query = urlencode({name: value for name, value in named.items() if value})
+    return f"{query}&" if query else ""
+
+
+@require_safe
+def news(request: PageRequest) -> HttpResponse:
+    """What an open page asks: how many sessions went live `since` it was made, but for the `known` ones, and which of
+    those that it `has` are not as it shows them. 204 while it says nothing new.
+    """
+    since, known = position(request, "since"), _once(request, "known")
+    shown = _versions(_once(request, "has"))
+    changed = hosting.changed_among(shown, request.user)
+    count, capped = 0, False
+    if since and isinstance(request.user, User):
+        at = datetime.fromtimestamp(min(since, ids.MAX_ID >> ids.SEQUENCE_BITS) / 1000, UTC)
+        count, capped = hosting.started_since(request.user, at, known=[*_ids(known)])
+    if not changed and _once(request, "shows") == str(count):
+        return HttpResponse(status=204)
+    context = {"count": count, "capped": capped, "since": since or "", "known": known}
+    response = show(request, "live/_news.html", context | _poll())
+    if changed:
+        trigger_client_event(response, "sessions", {str(pk): version for pk, version in changed.items()})
+    return response
+
+
+def _poll() -> dict[str, Any]:
+    return {"poll_seconds": settings.HOME_POLL_SECONDS}
+
+
+# --- What is asked for -----------------------------------------------------------------------------------
+def _once(request: PageRequest, name: str) -> str:
+    values = request.GET.getlist(name)
+    if len(values) > 1:
+        raise BadRequest(f"{name} is given twice")
+    return values[0] if values else ""
+
+
+def _page_size(request: PageRequest) -> int:
+    return min(position(request, "page_size") or PAGE, PAGE_LIMIT)
+
+
+def _ids(text: str) -> list[int]:
+    """Ids with commas between them; what is none counts as not said."""
+    found = (parse_id(part) for part in text[: SHOWN * 20].split(","))
+    return [one for one in found if one is not None][:SHOWN]
+
+
+def _versions(text: str) -> dict[int, int]:
+    """`ID:VERSION` with commas between them."""
+    pairs = [part.partition(":")[::2] for part in text[: SHOWN * 30].split(",")]
+    known = ((parse_id(pk), parse_id(version)) for pk, version in pairs)
+    return dict([(pk, version) for pk, version in known if pk is not None and version is not None][:SHOWN])
+
+
+def _look(asked: Any) -> tuple[str, str | None]:
+    """How the card looks that is to be answered, and as what it was shown."""
+    look, shown_as = asked.get("look", ""), asked.get("as", "")
+    return look if look in LOOKS else "card", shown_as if shown_as in State.values else None
+
+
+def _milliseconds(moment: datetime) -> int:
+    return int(moment.timestamp() * 1000)
+
+
+def session_or_404(session_id: int, reader: User | AnonymousUser, shown_as: str | None = None) -> SessionBody:
+    """The session as far as `reader` may see it; else the same page as for an id that never was."""
+    session = visible_session(session_id, reader, shown_as)
+    if session is None:
+        raise Http404
+    return session
+
+
+def own_session(session_id: int, reader: User) -> LiveSession:
+    """The reader's own session. Raises Http404, and PermissionDenied for what they see of others."""
+    if session_or_404(session_id, reader).host.id != str(reader.pk):
+        raise PermissionDenied
+    return LiveSession.objects.select_related("host").get(pk=session_id)
+
+
+# --- One session -----------------------------------------------------------------------------------------
+@require_safe
+def show_session(request: PageRequest, session_id: int) -> HttpResponse:
+    """A session and its host, or its card alone for a list that holds it."""
+    look, shown_as = _look(request.GET)
+    session = session_or_404(session_id, request.user, shown_as)
+    if wants_part(request):
+        return show(request, "live/_session.html", {"session": session, "look": look})
+    host = User.objects.get(pk=session.host.id)
+    stands = standing(host, request.user)
+    context = {"session": session, "look": "whole", "person": host, "following": stands.following} | _poll()
+    return show(request, "live/session.html", context)
+
+
+@require_POST
+@signed_in
+@limited("write")
+def remind(request: PageRequest, reader: User, session_id: int) -> HttpResponse:
+    """Tell the reader when it starts; again changes nothing."""
+    session_or_404(session_id, reader)
+    try:
+        actions.remind(user=reader, session=LiveSession(pk=session_id))
+    except WrongStateError as error:
+        return _answer_card(request, reader, session_id, problem=_impossible(error))
+    return _answer_card(request, reader, session_id, said=_("You will be told when it starts."))
+
+
+@require_POST
+@signed_in
+@limited("write")
+def forget_reminder(request: PageRequest, reader: User, session_id: int) -> HttpResponse:
+    """Do not tell them; again changes nothing."""
+    session_or_404(session_id, reader)
+    actions.forget_reminder(user=reader, session=LiveSession(pk=session_id))
+    return _answer_card(request, reader, session_id, said=_("You will not be told."))
+
+
+def _answer_card(
+    request: PageRequest, reader: User, session_id: int, *, said: str = "", problem: str = ""
+) -> HttpResponse:
+    """Back to where one was, or the card as it is now, with what was done or why it was not."""
+    if wants_part(request):
+        look, shown_as = _look(request.POST)
+        session = session_or_404(session_id, reader, shown_as)
+        context = {"session": session, "look": look, "said": said, "problem": problem}
+        return show(request, "live/_session.html", context, status=INVALID if problem else 200)
+    if problem:
+        messages.error(request, problem)
+    else:
+        messages.success(request, said)
+    return redirect(next_page(request) or reverse("live-session", args=[session_id]))
+
+
+# --- Hosting ---------------------------------------------------------------------------------------------
+WORDS = {
+    State.UPCOMING: gettext_lazy("The session has not started yet."),
+    State.LIVE: gettext_lazy("The session is live."),
+    State.REPLAY: gettext_lazy("The session has ended."),
+    State.CANCELLED: gettext_lazy("The session is cancelled."),
+    State.MISSED: gettext_lazy("The session was never started."),
+}
+
+
+def _impossible(error: WrongStateError) -> str:
+    return _("That is not possible any more. %(state)s") % {"state": WORDS[error.state]}
+
+
+def _remove(*, session: LiveSession, now: datetime) -> None:
+    if session.state != State.REPLAY:
+        raise WrongStateError(session.state)
+    actions.hide(session=session, now=now)
+
+
+class Step(NamedTuple):
+    """What a host does with a session: the verb, the state in which it is done, what is said then; and what is asked
+    before, where it cannot be undone.
+    """
+
+    act: Callable[..., object]
+    leads_to: State | None
+    said: Any
+    asks: Any = ""
+    button: Any = ""
+
+
+STEPS = {
+    "start": Step(actions.start, State.LIVE, gettext_lazy("You are live."), "", gettext_lazy("Go live")),
+    "end": Step(
+        actions.end,
+        State.REPLAY,
+        gettext_lazy("The session has ended."),
+        gettext_lazy("End this session?"),
+        gettext_lazy("End session"),
+    ),
+    "cancel": Step(
+        actions.cancel,
+        State.CANCELLED,
+        gettext_lazy("The session is cancelled."),
+        gettext_lazy("Cancel this session?"),
+        gettext_lazy("Cancel session"),
+    ),
+    "remove": Step(
+        _remove,
+        None,
+        gettext_lazy("The replay is removed."),
+        gettext_lazy("Remove this replay? Nobody but you will see it any more."),
+        gettext_lazy("Remove replay"),
+    ),
+}
+
+
+@require_safe
+@signed_in
+def own(request: PageRequest, reader: User) -> HttpResponse:
+    """The reader's own sessions: what is live and planned, then what is over."""
+    last_id = position(request)
+    page = hosting.past_of(reader, reader, last_id=last_id, limit=PAGE)
+    context: dict[str, Any] = {"page": page, "is_first": last_id is None, "look": "own"}
+    if last_id is None:
+        context["scheduled"] = hosting.scheduled_of(reader, reader, limit=settings.LIVE_SCHEDULED)
+    return show(request, "live/own.html", context | _poll(), part="live/_more.html")
+
+
+@signed_in
+@limited("live")
+@require_http_methods(FORM_METHODS)
+def plan(request: PageRequest, reader: User) -> HttpResponse:
+    """Plan a session."""
+    now = timezone.now()
+    form = SessionForm(request.POST or None, now=now)
+    if form.is_valid():
+        try:
+            session = _plan_once(reader, form.fields_to_save, now)
+        except ValidationError as error:
+            form.add_error(None, error)
+        except actions.TooManyError:
+            form.add_error(None, _("You have as many sessions planned as one may."))
+        else:
+            messages.success(request, _("Planned. Your followers see it now."))
+            return redirect("live-session", session.pk)
+    return show(request, "live/form.html", {"form": form}, status=INVALID if form.errors else 200)
+
+
+@transaction.atomic
+def _plan_once(host: User, fields: dict[str, Any], now: datetime) -> LiveSession:
+    """Plan it, or find it where the same form came before."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended('live.plan', %s))", [host.pk])
+    same = LiveSession.objects.filter(
+        host=host,
+        title=fields["title"],
+        starts_at=fields["starts_at"],
+        state=State.UPCOMING,
+        pk__gt=ids.compose(now - TWICE, 0),
+    )
+    return same.first() or actions.create(host=host, now=now, **fields)
+
+
+@signed_in
+@limited("live")
+@require_http_methods(FORM_METHODS)
+def edit(request: PageRequest, reader: User, session_id: int) -> HttpResponse:
+    """Change one's own session: what it says, and while it is upcoming, when it is."""
+    session, now = own_session(session_id, reader), timezone.now()
+    form = SessionForm(request.POST or None, session=session, now=now)
+    if form.is_valid():
+        # What was not touched is not judged anew: a time may have passed meanwhile, or have had seconds.
+        changes = {name: value for name, value in form.fields_to_save.items() if name in form.changed_data}
+        try:
+            actions.edit(session=session, now=now, **changes)
+        except ValidationError as error:
+            form.add_error(None, error)
+        except WrongStateError as error:
+            form.add_error(None, _impossible(error))
+        else:
+            messages.success(request, _("Saved."))
+            return redirect("live-session", session_id)
+    context = {"form": form, "session": session_or_404(session_id, reader)}
+    return show(request, "live/form.html", context, status=INVALID if form.errors else 200)
+
+
+@signed_in
+@limited("live")
+@require_http_methods(FORM_METHODS)
+def change(request: PageRequest, reader: User, session_id: int, verb: str) -> HttpResponse:
+    """Start, end, cancel or remove one's own session; without JavaScript this page asks first. What is so already is
+    said to be so: a button that is pressed twice did its work.
+    """
+    step = STEPS.get(verb)
+    if step is None:
+        raise Http404
+    session = own_session(session_id, reader)
+    if request.method != "POST":
+        body = session_or_404(session_id, reader)
+        return show(request, "live/confirm.html", {"session": body, "step": step, "next": next_page(request)})
+    try:
+        step.act(session=session, now=timezone.now())
+    except WrongStateError as error:
+        if error.state != step.leads_to:
+            return _answer_card(request, reader, session_id, problem=_impossible(error))
+    return _answer_card(request, reader, session_id, said=str(step.said))

@@ -1,0 +1,239 @@
+"""Live sessions in several windows at once: a host's, and those of who watches."""
+
+import re
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.utils import timezone
+from playwright.sync_api import Locator, Page, expect
+
+from feedsite import connections
+from live import actions, tasks
+from live.models import KeptSnapshot, LiveSession, State
+from relations.actions import follow, unfollow
+from tests.browser.conftest import Visit, Visitor, is_live
+from tests.factories import UserFactory
+from tests.streams import StreamServer
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
+
+SOON = 8_000
+
+
+@pytest.fixture
+def host() -> Any:
+    return UserFactory.create(username="host", display_name="The Host")
+
+
+@pytest.fixture
+def fan(host: Any) -> Any:
+    fan = UserFactory.create(username="fan")
+    follow(follower=fan, followee=host)
+    return fan
+
+
+def plan(host: Any, title: str, minutes: float = 60, state: State = State.UPCOMING) -> LiveSession:
+    now = timezone.now()
+    made = actions.create(host=host, title=title, starts_at=now + timedelta(minutes=minutes), now=now)
+    if state != State.UPCOMING:
+        made = actions.start(session=made, now=now)
+    return actions.end(session=made, now=now) if state == State.REPLAY else made
+
+
+def enter(visit: Visit, user: Any, path: str, **options: Any) -> Visitor:
+    visitor = visit(**options)
+    visitor.enter(user)
+    visitor.goto(path)
+    return visitor
+
+
+def card(page: Page, title: str) -> Locator:
+    return page.locator("article.session").filter(has_text=title)
+
+
+def titles(page: Page) -> list[str]:
+    found: list[str] = page.locator("[role=feed] article .title").all_inner_texts()
+    return found
+
+
+def shows(one: Locator, *words: str) -> None:
+    for word in words:
+        expect(one).to_contain_text(word, timeout=SOON)
+
+
+def scroll_down(page: Page) -> None:
+    page.evaluate("window.scrollTo(0, document.body.scrollHeight)")
+
+
+def test_a_host_and_who_watches(visit: Visit, streams: StreamServer, host: Any, fan: Any) -> None:
+    """From the plan to the replay: the host's window, a follower's tab, and a stranger's page of the session."""
+    earlier = plan(host, "earlier", state=State.LIVE)
+    hosting = enter(visit, host, "/live/own").page
+    hosting.get_by_role("link", name="Plan a session").first.click()
+    hosting.get_by_label("Title").fill("Bread")
+    hosting.get_by_label("Link to watch").fill("https://watch.example/bread")
+    hosting.get_by_role("button", name="Plan it").click()
+    expect(hosting.get_by_text("Planned. Your followers see it now.")).to_be_visible()
+    expect(hosting.get_by_role("heading", name="Bread")).to_be_visible()
+    session = LiveSession.objects.get(title="Bread")
+
+    viewer = enter(visit, fan, "/live")
+    is_live(viewer.page)
+    stranger = enter(visit, UserFactory.create(username="stranger"), f"/live/{session.pk}")
+    is_live(stranger.page)
+    bread = card(viewer.page, "Bread")
+    shows(bread, "Upcoming", "in ")
+    bread.get_by_role("button", name="Notify me").click()
+    shows(bread, "Reminder set", "You will be told when it starts.")
+    order = titles(viewer.page)
+    assert order == ["earlier", "Bread"]
+
+    hosting.get_by_role("button", name="Go live").dblclick()
+    shows(card(hosting, "Bread"), "Live", "You are live.")
+    shows(bread, "Live", "has started")
+    expect(bread.get_by_role("link", name="Watch")).to_have_attribute("href", "https://watch.example/bread")
+    expect(viewer.page.get_by_role("link", name="1 session went live")).to_be_visible(timeout=SOON)
+    assert titles(viewer.page) == order
+    shows(card(stranger.page, "Bread"), "Live", "has started", "Watch")
+    told(session, viewer)
+
+    hosting.once("dialog", lambda dialog: dialog.accept())
+    hosting.get_by_role("button", name="End session").click()
+    shows(card(hosting, "Bread"), "Replay", "The session has ended.")
+    shows(bread, "Replay", "has ended", "Watch the replay")
+    shows(card(stranger.page, "Bread"), "Replay", "has ended")
+    expect(viewer.page.locator(".pill")).to_have_count(0, timeout=SOON)
+    hosting.once("dialog", lambda dialog: dialog.accept())
+    hosting.get_by_role("button", name="Remove replay").click()
+    shows(card(hosting, "Bread"), "removed")
+    expect(bread).to_have_count(0, timeout=SOON)
+    expect(stranger.page.get_by_role("status").get_by_text("That is not there any more.")).to_be_visible(timeout=SOON)
+    assert LiveSession.objects.get(pk=earlier.pk).state == State.LIVE
+
+
+def told(session: LiveSession, viewer: Visitor) -> None:
+    """The reminder becomes a notification, which the badge of the open page counts; the tests have no workers."""
+    tasks.remind(session.pk)
+    expect(viewer.page.locator("#unread")).to_contain_text("1 unread notification", timeout=SOON)
+    viewer.page.context.new_page().goto(f"{viewer.site}/notifications")
+    notifications = viewer.page.context.pages[-1]
+    notifications.get_by_role("link", name="Bread").click()
+    expect(notifications.get_by_role("heading", name="Bread")).to_be_visible()
+    notifications.close()
+
+
+def test_what_changes_while_one_scrolls(visit: Visit, host: Any, fan: Any) -> None:
+    """Without the stream: the order stays, what changed is marked in its place, also on pages that come later."""
+    other = UserFactory.create(username="other")
+    follow(follower=fan, followee=other)
+    live = [plan(host, f"live {number}", state=State.LIVE) for number in range(3)][::-1]
+    upcoming = [
+        plan(other if number % 10 == 5 else host, f"soon {number:02}", minutes=60 + number) for number in range(40)
+    ]
+    replays = [plan(host, f"replay {number}", state=State.REPLAY) for number in range(4)][::-1]
+    page = enter(visit, fan, "/live").page
+    expect(page.locator("article.session")).to_have_count(20)
+    reading = card(page, "soon 01")
+    reading.scroll_into_view_if_needed()
+    place = reading.bounding_box()
+
+    now = timezone.now()
+    actions.end(session=live[0], now=now)
+    actions.start(session=upcoming[3], now=now)
+    actions.start(session=upcoming[30], now=now)
+    actions.cancel(session=upcoming[31], now=now)
+    actions.cancel(session=upcoming[4], now=now)
+    unfollow(follower=fan, followee=other)
+    shows(card(page, live[0].title), "Replay", "has ended")
+    shows(card(page, "soon 03"), "Live", "has started")
+    shows(card(page, "soon 04"), "Cancelled", "was cancelled")
+    expect(page.get_by_role("link", name="2 sessions went live")).to_be_visible()
+    moved = reading.bounding_box()
+    assert place
+    assert moved
+    assert abs(moved["y"] - place["y"]) < 2
+
+    for count in (40, 44):
+        scroll_down(page)
+        expect(page.locator("article.session")).to_have_count(count)
+    scroll_down(page)
+    expect(page.get_by_text("That is all.")).to_be_visible()
+    shows(card(page, "soon 30"), "Live", "has started")
+    shown = titles(page)
+    # What was on the page stays, also of whom one follows no more; what was to come is left out.
+    gone = {"soon 25", "soon 31", "soon 35"}
+    assert shown == [one.title for one in [*live, *upcoming, *replays] if one.title not in gone]
+    expect(page.locator("article.session").last).to_have_attribute("aria-posinset", str(len(shown)))
+
+    page.get_by_role("link", name="2 sessions went live").click()
+    expect(page.locator("article.session .title").first).to_have_text("soon 30")
+    expect(page.locator(".changed")).to_have_count(0)
+
+
+def forget_walks() -> None:
+    client = connections.feeds()
+    for key in client.scan_iter(match="live:snapshot:*"):
+        client.delete(key)
+    KeptSnapshot.objects.all().delete()
+
+
+def test_a_list_that_was_left_alone_begins_anew(
+    visit: Visit, host: Any, fan: Any, javascript: bool, tolerated: Any
+) -> None:
+    for number in range(25):
+        plan(host, f"soon {number:02}", minutes=60 + number)
+    page = enter(visit, fan, "/live", java_script_enabled=javascript).page
+    expect(page.locator("article.session")).to_have_count(20)
+    actions.start(session=LiveSession.objects.get(title="soon 20"), now=timezone.now())
+    forget_walks()
+    if javascript:
+        scroll_down(page)
+    else:
+        page.get_by_role("link", name="Next page").click()
+    expect(page.get_by_text("The list was left alone for so long that it begins anew.")).to_be_visible()
+    expect(page.locator("article.session .title").first).to_have_text("soon 20")
+    if javascript:
+        assert page.evaluate("window.scrollY") == 0
+        scroll_down(page)
+    else:
+        page.get_by_role("link", name="Next page").click()
+    expect(page.get_by_text("That is all.")).to_be_visible()
+    assert titles(page)[-1] == "soon 24"
+
+
+def test_without_javascript(visit: Visit, host: Any, fan: Any) -> None:
+    hosting = enter(visit, host, "/live/new", java_script_enabled=False).page
+    hosting.get_by_label("Title").fill("Bread")
+    hosting.get_by_role("button", name="Plan it").click()
+    expect(hosting.get_by_text("Planned. Your followers see it now.")).to_be_visible()
+    viewing = enter(visit, fan, "/live", java_script_enabled=False).page
+    viewing.get_by_role("button", name="Notify me").click()
+    expect(viewing.get_by_text("You will be told when it starts.")).to_be_visible()
+    expect(viewing.get_by_role("button", name="Reminder set")).to_be_visible()
+    assert viewing.url.endswith("/live")
+    hosting.get_by_role("button", name="Go live").click()
+    expect(hosting.get_by_text("You are live.")).to_be_visible()
+    hosting.get_by_role("button", name="End session").click()
+    expect(hosting.get_by_role("heading", name="End this session?")).to_be_visible()
+    hosting.get_by_role("button", name="End session").click()
+    expect(hosting.get_by_text("The session has ended.")).to_be_visible()
+    viewing.reload()
+    shows(card(viewing, "Bread"), "Replay")
+
+
+def test_countdowns_tick_in_the_readers_zone(visit: Visit, host: Any, fan: Any) -> None:
+    session = plan(host, "Bread", minutes=11)
+    visitor = visit(timezone_id="Asia/Shanghai", locale="zh-CN")
+    visitor.enter(fan)
+    visitor.page.clock.install()
+    visitor.goto("/live")
+    visitor.goto("/live")  # the first has told the zone
+    clock, when = visitor.page.locator(".clock"), visitor.page.locator(".when time")
+    expect(clock).to_have_text("10 分钟后")
+    local = (session.starts_at + timedelta(hours=8)).strftime("%H:%M")
+    expect(when).to_contain_text(local)
+    visitor.page.clock.run_for(120_000)
+    expect(clock).to_have_text(re.compile(r"^8:\d\d 后$"))
+    visitor.page.clock.run_for(600_000)
+    expect(clock).to_have_text("即将开播")
