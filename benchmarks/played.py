@@ -111,7 +111,7 @@ def ingest(report: Report, rounds: int) -> None:
         cpu = {name: cpu_of(case, rounds + 5) for name, case in cases.items()}
         add_row(report, f"record, {what}", times["record"], cpu["record"], users * each)
         add_row(report, f"raw ZADD + SADD, {what}", times["raw"], cpu["raw"], users * each)
-        report.ratio(f"plays/s: record / raw, {what}", over(times, "raw", "record"), at_least=0.5)
+        report.ratio(f"plays/s: record / raw, {what}", over(times, "raw", "record"), at_least=0.4)
 
 
 def _packed(batch: Sequence[Play]) -> tuple[list[bytes], int]:
@@ -163,7 +163,7 @@ def merge(report: Report, folder: Path, users: int, rounds: int) -> None:
     raw.close()
     add_row(report, f"merge, {users:,} users, {MERGED_PLAYS} plays each", times["merge"], cpu["merge"], users)
     add_row(report, f"raw LMDB, {users:,} filters of {len(one):,} bytes", times["raw"], cpu["raw"], users)
-    report.ratio("users/s: merge / raw LMDB writes", over(times, "raw", "merge"), at_least=0.05)
+    report.ratio("users/s: merge / raw LMDB writes", over(times, "raw", "merge"))
     report.ratio("CPU of a merge, µs a user", cpu["merge"] / users * 1e6)
 
 
@@ -202,13 +202,13 @@ def ask(report: Report, rounds: int) -> None:
             ids = [ID + chance.randrange(ID) for _ in range(count)]
             cases[f"{count:,}"] = lambda _, ids=ids, user=user: unseen(user, ids, now=NOW)  # type: ignore[misc]
         times = interleaved(cases, rounds=rounds)
+        cpu = {name: cpu_of(case, 0, 20) for name, case in cases.items()}
         for name, taken in times.items():
             what = f"unseen of {name} ids{kind}" if name != "floor" else f"bare reads of the same keys{kind}"
-            add_row(report, what, taken, cpu_of(cases[name], 0, 20), 1)
-        target = TARGET if not kind else None
-        report.ratio(
-            f"unseen of 10,000{kind}, p50 / 5 ms", milliseconds(times["10,000"]) / TARGET, at_most=target and 1
-        )
+            add_row(report, what, taken, cpu[name], 1)
+        most = None if kind else 1
+        report.ratio(f"unseen of 10,000{kind}, p50 / 5 ms", milliseconds(times["10,000"]) / TARGET, at_most=most)
+        report.ratio(f"unseen of 10,000{kind}, CPU / 5 ms", cpu["10,000"] * 1000 / TARGET, at_most=most)
         report.ratio(f"unseen of 10,000{kind} / bare reads", over(times, "10,000", "floor"))
 
 
@@ -243,7 +243,8 @@ def keep(report: Report, folder: Path, kept: Sequence[int]) -> None:
             f"grew {len(filters[0]):,}, each of the others {len(filters[1]):,}), {on_disk:,.0f} in LMDB's file, the "
             f"ZSET {exact:,} ({exact / plays:.1f} a play); never played and taken for played {wrong:.4%}."
         )
-        report.ratio(f"bytes: filters / ZSET, {plays:,} plays", size / exact, at_most=0.25)
+        target = 0.05 if plays >= 1_000 else None  # a listpack of few ids is small itself
+        report.ratio(f"bytes: filters / ZSET, {plays:,} plays", size / exact, at_most=target)
         report.ratio(f"bytes: LMDB's file / ZSET, {plays:,} plays", on_disk / exact)
         report.ratio(f"bytes: filters / {SEED_BYTES} a play, {plays:,} plays", size / plays / SEED_BYTES)
         report.ratio(f"taken for played / configured, {plays:,} plays", wrong / settings.PLAYED_ERROR, at_most=1)

@@ -7,7 +7,7 @@ import sys
 import hypothesis.strategies as st
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 
 from seen.bloom import splitmix64
 from seen.filters import LEAST, BadFilterError, MonthFilter, id_numbers, known
@@ -24,6 +24,7 @@ def filled(count: int, *, expected: int = LEAST, user_id: int = 7, error: float 
     return found
 
 
+@settings(deadline=None)
 @given(st.lists(id_sets, max_size=5))
 def test_what_was_added_is_known(batches: list[set[int]]) -> None:
     found = MonthFilter.empty(7, expected=10, error=ERROR)
