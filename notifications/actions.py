@@ -80,7 +80,7 @@ TELL_OF_SESSION = """
         INSERT INTO notifications_notification (recipient_id, kind, session_id)
         SELECT u.id, 'live', %(session)s
         FROM accounts_user u JOIN accounts_user h ON h.id = %(host)s AND h.is_active
-        WHERE u.id = ANY(%(users)s::bigint[]) AND u.is_active
+        WHERE u.id = ANY(%(users)s::bigint[]) AND u.is_active AND u.id <> h.id
             AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = u.id AND b.blocked_id = h.id)
             AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = h.id AND b.blocked_id = u.id)
             AND NOT EXISTS (SELECT FROM relations_mute m WHERE m.muter_id = u.id AND m.muted_id = h.id)

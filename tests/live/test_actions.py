@@ -1,5 +1,6 @@
 """The verbs: every verb in every state, two at once, and what is lost on the way to Redis."""
 
+import threading
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 import redis
 from django.core.exceptions import ValidationError
-from django.db import connection
+from django.db import connection, transaction
 
 from accounts.models import User
 from feedsite import celery
@@ -275,18 +276,47 @@ def test_a_host_plans_no_more_than_the_cap_at_once(workers: Workers, settings: A
 
 
 @pytest.mark.django_db(transaction=True)
-def test_whoever_asks_while_it_starts_is_told_or_refused(workers: Workers) -> None:
-    """Nobody is written down and then forgotten."""
-    fans = UserFactory.create_batch(4)
-    for _ in range(5):
-        session = plan()
-        asked = [partial(actions.remind, user=fan, session=session) for fan in fans]
-        outcomes = at_once(*asked, partial(actions.start, session=session, now=NOW))[:-1]
-        waiting = Reminder.objects.filter(session=session).count()
-        assert waiting == outcomes.count(True)
-        assert all(one is True or isinstance(one, WrongStateError) for one in outcomes)
-        session.refresh_from_db()
-        assert session.reminders_due is (waiting > 0)
+@pytest.mark.parametrize("first", ["start", "remind"])
+def test_asking_and_starting_wait_for_each_other(workers: Workers, first: str) -> None:
+    """Nobody is written down and then forgotten: who asks too late is told so, who asked in time is seen."""
+    session, fan = plan(), UserFactory()
+    verbs = {
+        "start": partial(actions.start, session=session, now=NOW),
+        "remind": partial(actions.remind, user=fan, session=session),
+    }
+    second = verbs.pop("remind" if first == "start" else "start")
+    held = threading.Event()
+
+    def hold() -> Any:
+        with transaction.atomic():
+            verbs[first]()
+            held.set()
+            until_somebody_waits()
+
+    def follow() -> Any:
+        assert held.wait(30)
+        return second()
+
+    done, outcome = at_once(hold, follow)
+    assert done is None
+    session.refresh_from_db()
+    assert session.state == State.LIVE
+    if first == "start":
+        assert isinstance(outcome, WrongStateError)
+        assert outcome.state == State.LIVE
+    assert Reminder.objects.exists() is session.reminders_due is (first == "remind")
+
+
+def until_somebody_waits() -> None:
+    """Until another connection waits for a lock that this one may hold; fails if nobody does."""
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted)")
+            if cursor.fetchone() == (True,):
+                return
+        time.sleep(0.01)
+    raise AssertionError("nobody waits")
 
 
 def test_the_index_of_lineups_is_used() -> None:

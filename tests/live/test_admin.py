@@ -5,10 +5,12 @@ from typing import Any
 import pytest
 from django.contrib.admin.models import LogEntry
 from django.test import Client
+from django.utils import timezone
 
-from live.models import LiveSession, State
+from live.models import LiveSession, ReplayDelivery, State
 from tests.admin import act, text
 from tests.factories import UserFactory
+from tests.live.conftest import Workers
 from tests.live.conftest import session as made
 
 pytestmark = pytest.mark.django_db
@@ -72,3 +74,19 @@ def test_staff_without_the_right_do_nothing(client: Client, sessions: list[LiveS
     client.force_login(UserFactory(is_staff=True))
     assert client.get(SESSIONS).status_code == 403
     assert act(client, SESSIONS, "hide", sessions[0]).status_code == 403
+
+
+def test_a_parked_replay_is_found_and_retried(
+    admin_client: Client, sessions: list[LiveSession], workers: Workers, django_capture_on_commit_callbacks: Any
+) -> None:
+    replay = sessions[2]
+    url = "/admin/live/replaydelivery/"
+    ReplayDelivery.objects.filter(pk=replay.pk).update(parked_at=timezone.now(), attempts=5, last_error="poison")
+    assert "poison" in text(admin_client.get(url, {"state": "parked"}))
+    assert "poison" not in text(admin_client.get(url, {"state": "pending"}))
+    workers.queue.clear()
+    with django_capture_on_commit_callbacks(execute=True):
+        assert "1 deliveries start anew." in text(act(admin_client, url, "retry", replay))
+    workers.work()
+    assert not ReplayDelivery.objects.exists()
+    assert admin_client.get(f"{url}add/").status_code == 403

@@ -1,6 +1,7 @@
 """Sessions over HTTP: who may do what, what is refused, and the current state in every 409."""
 
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 
 import pytest
@@ -12,7 +13,9 @@ from accounts.models import User
 from live import actions
 from live.models import LiveSession, Reminder
 from relations import actions as relations
+from tests.at_once import at_once
 from tests.factories import UserFactory
+from tests.live.conftest import Workers
 
 pytestmark = pytest.mark.django_db
 
@@ -249,3 +252,12 @@ def test_reminders_are_idempotent(host: User, fan: User) -> None:
     assert client_of(host).get(f"{LIVE}/{session.pk}").json()["reminder"] is False
     assert [client.delete(path).status_code for _ in range(2)] == [204, 204]
     assert not Reminder.objects.exists()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_two_starts_at_once_one_is_told_that_it_is_live(host: User, workers: Workers) -> None:
+    path = f"{LIVE}/{plan(host).pk}/start"
+    clients = [client_of(host), client_of(host)]
+    answers = at_once(*[partial(client.post, path) for client in clients])
+    assert sorted(answer.status_code for answer in answers) == [200, 409]
+    assert [answer.json()["state"] for answer in answers] == ["live", "live"]

@@ -73,6 +73,7 @@ def test_what_is_not_to_be_seen_is_not_told(session: LiveSession) -> None:
     muting, blocking, blocked, gone, fan = UserFactory.create_batch(5)
     for user in (muting, blocking, blocked, gone, fan):
         actions.remind(user=user, session=session)
+    actions.remind(user=session.host, session=session)
     relations.mute(muter=muting, muted=session.host)
     relations.block(blocker=blocking, blocked=session.host)
     relations.block(blocker=session.host, blocked=blocked)

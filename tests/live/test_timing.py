@@ -61,6 +61,17 @@ def test_the_sessions_of_the_unseen_do_not_start_but_do_end() -> None:
     assert states(hidden, inactive, live) == [State.UPCOMING, State.UPCOMING, State.REPLAY]
 
 
+def test_what_was_put_off_meanwhile_stays_so() -> None:
+    """The verb looks again: what the task found due may be due no more."""
+    host = UserFactory()
+    by_hand, later, hidden = plan(0, host=host), plan(9, host=host, automatic=True), plan(0, host=host, automatic=True)
+    actions.hide(session=hidden, now=NOW)
+    for session in (by_hand, later, hidden):
+        with pytest.raises(actions.WrongStateError):
+            actions.start(session=session, now=NOW, by_itself=True)
+    assert states(by_hand, later, hidden) == [State.UPCOMING] * 3
+
+
 def test_what_was_off_for_long_is_missed_and_its_series_goes_on() -> None:
     host = UserFactory()
     first = plan(0, host=host, automatic=True)
