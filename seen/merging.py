@@ -23,7 +23,7 @@ from django.conf import settings
 from feedsite import keys
 from feedsite.connections import pipelined, script
 from seen import forgetting, old
-from seen.filters import Ids, MonthFilter, id_numbers
+from seen.filters import BadFilterError, Ids, MonthFilter, id_numbers
 from seen.models import MergeRun
 from seen.played import PlayedUnavailableError, client, errors, marks
 from seen.ring import node_before, shards_of_task
@@ -86,12 +86,19 @@ def merge_shards(node: int, shards: Iterable[int], *, now: datetime) -> Merged:
     merged = Merged()
     try:
         for marked in _marked(node, shards):
-            try:
-                merged.plays += merge_users([user_id for _, user_id in marked], now=now)
-                merged.users += len(marked)
-                _unmark(node, marked, now)
-            except StoreUnavailableError as error:
-                merged.failure = merged.failure or error
+            parts = [marked]
+            for part in parts:
+                try:
+                    merged.plays += merge_users([user_id for _, user_id in part], now=now)
+                    merged.users += len(part)
+                    _unmark(node, part, now)
+                except StoreUnavailableError as error:
+                    merged.failure = merged.failure or error
+                except BadFilterError as error:
+                    if len(part) > 1:  # somebody's; the others must not wait for ever
+                        parts += [[mark] for mark in part]
+                    else:
+                        merged.failure = merged.failure or BadFilterError(f"user {part[0][1]}: {error}")
     except PlayedUnavailableError as error:  # all shards are on the same server
         merged.failure = merged.failure or error
     return merged

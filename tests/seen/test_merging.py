@@ -164,6 +164,14 @@ def test_a_task_that_fails_is_written_down_and_leaves_its_work(
     assert unseen(7, [1], now=NOW) == []
 
 
+def test_bytes_that_are_no_filter_hold_up_their_user_only(plays: redis.Redis) -> None:
+    store.store().update([FilterKey(7, month_of(NOW))], lambda key, data: b"rust")
+    played.record([Play(user_id, 1, NOW) for user_id in range(1, 11)], now=NOW)
+    merged = merge_shards(ring.node_of(NOW), range(settings.PLAYED_SHARDS), now=NOW + HOUR)
+    assert (merged.users, str(merged.failure)) == (9, "user 7: too short")
+    assert plays.keys("played:recent:*") == [b"played:recent:7"]
+
+
 def test_filters_are_purged_at_night_only() -> None:
     play(7, 1)
     play(8, 1)
