@@ -1,0 +1,439 @@
+"""Looks at the configuration and at every server, and says what is wrong and what to do about it.
+
+A check yields findings; what it raises is one too. Nothing is changed, and nothing takes long: servers get `PATIENCE`.
+"""
+
+import http.client
+import os
+import shutil
+import stat
+import time
+from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+from urllib.parse import urlsplit
+
+import msgspec
+import redis
+from celery import current_app
+from django.conf import settings
+from django.core import checks
+from django.db import connection
+from django.db.migrations.executor import MigrationExecutor
+
+from feedsite.connections import client_of, fetch
+from operation.models import Sample
+from operation.sampling import BACKLOG, queue_lengths
+from seen.store import LmdbStore, store
+
+OK, WARNING, ERROR = "ok", "warning", "error"
+PATIENCE = 2.0
+LOCAL = frozenset({"localhost", "127.0.0.1", "[::1]", ".localhost", "testserver"})
+GIB = 2**30
+SESSIONS = """
+    SELECT count(*), count(*) FILTER (WHERE xact_start < now() - interval '10 minutes')
+    FROM pg_stat_activity WHERE backend_type = 'client backend'
+"""
+
+
+class Finding(msgspec.Struct):
+    """One thing that was looked at. `todo` says what to do where `state` is not ok."""
+
+    name: str
+    state: str
+    text: str
+    todo: str = ""
+
+
+Findings = Iterator[Finding]
+
+
+def judge(name: str, text: str, *, error: bool = False, warning: bool = False, todo: str = "") -> Finding:
+    state = ERROR if error else WARNING if warning else OK
+    return Finding(name, state, text, todo if state != OK else "")
+
+
+def examine(*, now: datetime, web: str, stream: str) -> list[Finding]:
+    """Everything; `web` and `stream` are the addresses at which the processes listen."""
+    looked: list[tuple[str, Callable[[], Findings]]] = [
+        ("configuration", configuration),
+        ("postgresql", postgresql),
+        *((role, lambda role=role, url=url: redis_server(role, url)) for role, url in redis_roles().items()),
+        ("played store", played_store),
+        ("disk", disk),
+        ("queues", queues),
+        ("workers", workers),
+        ("beat", lambda: beat(now)),
+        ("deliveries", lambda: deliveries(now)),
+        ("web", lambda: process("web", web)),
+        *([("stream", lambda: process("stream", stream))] if settings.STREAM else []),
+    ]
+    return [finding for name, check in looked for finding in _safely(name, check)]
+
+
+def _safely(name: str, check: Callable[[], Findings]) -> list[Finding]:
+    found: list[Finding] = []
+    try:
+        found.extend(check())
+    except Exception as error:  # noqa: BLE001 (whatever a client library raises is a finding)
+        said = (str(error).strip().splitlines() or [""])[0]
+        found.append(
+            Finding(name, ERROR, f"does not answer ({type(error).__name__}: {said})", "Start it, or mend its address.")
+        )
+    return found
+
+
+# --- Configuration ---------------------------------------------------------------------------------------
+def configuration() -> Findings:
+    """Secrets, hosts, HTTPS, proxies."""
+    key = settings.SECRET_KEY
+    weak = len(key) < 50 or len(set(key)) < 10 or key.startswith("django-insecure-")
+    yield judge(
+        "secret key",
+        "is weak" if weak else "is long enough",
+        error=weak,
+        todo="Unset FEEDSITE_SECRET_KEY to have one made, or set 50 random characters; everybody is signed out.",
+    )
+    path = settings.DATA_DIR / "secret_key"
+    if path.exists():
+        mode = stat.S_IMODE(path.stat().st_mode)
+        yield judge("secret key file", f"has mode {mode:03o}", error=bool(mode & 0o077), todo=f"chmod 600 {path}")
+    public = sorted(set(settings.ALLOWED_HOSTS) - LOCAL)
+    yield judge(
+        "hosts",
+        ", ".join(settings.ALLOWED_HOSTS) or "none",
+        warning="*" in public,
+        todo="Name the hosts in FEEDSITE_ALLOWED_HOSTS: any other may be written into links.",
+    )
+    yield judge(
+        "debug",
+        "is on" if settings.DEBUG else "is off",
+        error=settings.DEBUG,
+        todo="Unset FEEDSITE_DEBUG: it shows code.",
+    )
+    insecure = bool(public) and not settings.HTTPS
+    yield judge(
+        "https",
+        "is on" if settings.HTTPS else "is off",
+        error=insecure,
+        todo="Set FEEDSITE_HTTPS=1 behind a proxy that ends TLS: passwords and sessions are sent in the clear.",
+    )
+    yield judge(
+        "proxies",
+        str(settings.PROXIES),
+        error=settings.HTTPS and not settings.PROXIES,
+        todo="Set FEEDSITE_PROXIES to the number of proxies: rates count the proxy's address as everybody's.",
+    )
+    token = settings.METRICS_TOKEN
+    yield judge(
+        "metrics token",
+        "is set" if token else "is not set",
+        warning=bool(token) and len(token) < 16,
+        todo="Set FEEDSITE_METRICS_TOKEN to at least 16 random characters.",
+    )
+    if public:
+        for message in checks.run_checks(include_deployment_checks=True):
+            yield judge(
+                message.id or "check", message.msg, warning=True, todo=message.hint or "See `manage.py check --deploy`."
+            )
+
+
+# --- PostgreSQL ------------------------------------------------------------------------------------------
+def postgresql() -> Findings:
+    number = int(fetch("SHOW server_version_num")[0][0])
+    yield judge(
+        "postgresql version",
+        f"{number // 10000}.{number % 10000}",
+        error=number < 150_000,
+        warning=number < 180_000,
+        todo="The site is tested on PostgreSQL 18: upgrade the server.",
+    )
+    values = dict(fetch("SELECT name, setting FROM pg_settings"))
+    for name, wanted, loses in (
+        ("fsync", "on", "a crash may destroy the database"),
+        ("full_page_writes", "on", "a crash may destroy the database"),
+        ("synchronous_commit", "on", "a crash loses what was just published"),
+        ("server_encoding", "UTF8", "not every text can be stored"),
+    ):
+        having = values[name]
+        wrong = having not in (wanted, "remote_apply", "remote_write")  # these wait for a replica besides
+        yield judge(f"postgresql {name}", having, error=wrong, todo=f"Set {name} = {wanted}: else {loses}.")
+    buffers = int(values["shared_buffers"]) * 8192
+    yield judge(
+        "postgresql shared_buffers",
+        f"{buffers // 2**20} MB",
+        warning=buffers < 128 * 2**20,
+        todo="Set shared_buffers to a quarter of the memory.",
+    )
+    ((used, old),) = fetch(SESSIONS)
+    allowed = int(values["max_connections"])
+    yield judge(
+        "postgresql connections",
+        f"{used} of {allowed}",
+        warning=used > 0.8 * allowed,
+        todo="Raise max_connections, or run fewer threads and workers.",
+    )
+    invalid = [row[0] for row in fetch("SELECT indexrelid::regclass::text FROM pg_index WHERE NOT indisvalid")]
+    yield judge(
+        "postgresql indexes",
+        f"invalid: {', '.join(invalid)}" if invalid else "are valid",
+        error=bool(invalid),
+        todo=" ".join(f"REINDEX INDEX CONCURRENTLY {name};" for name in invalid),
+    )
+    executor = MigrationExecutor(connection)
+    missing = [
+        f"{each.app_label}.{each.name}" for each, _ in executor.migration_plan(executor.loader.graph.leaf_nodes())
+    ]
+    yield judge(
+        "migrations",
+        f"not applied: {', '.join(missing)}" if missing else "are applied",
+        error=bool(missing),
+        todo="Run `manage.py migrate`.",
+    )
+    yield judge(
+        "postgresql transactions",
+        f"{old} older than 10 minutes",
+        warning=old > 0,
+        todo="End them (pg_stat_activity says whose they are): they keep dead rows from being cleared.",
+    )
+    began = time.time()
+    theirs = float(fetch("SELECT extract(epoch FROM clock_timestamp())::float8")[0][0])
+    yield clock("postgresql clock", theirs, began, time.time())
+
+
+def clock(name: str, theirs: float, began: float, ended: float) -> Finding:
+    """How far a server's clock is from this machine's: at least so far, whenever in between it looked."""
+    apart = max(began - theirs, theirs - ended, 0.0)
+    return judge(
+        name,
+        f"{apart:.1f} s apart",
+        error=apart > 60,
+        warning=apart > 2,
+        todo="Run NTP on both machines: ids, rates and sessions hang on the time.",
+    )
+
+
+# --- Redis -----------------------------------------------------------------------------------------------
+def redis_roles() -> dict[str, str]:
+    """The Redis servers by what they are for."""
+    broker: str = settings.BROKER_URL
+    if broker.startswith("redis+socket://"):
+        broker = broker.replace("redis+socket://", "unix://", 1).replace("virtual_host=", "db=")
+    roles = {"feeds": settings.REDIS_URL, "cache": settings.CACHE_URL, "broker": broker, "plays": settings.PLAYED_URL}
+    return {role: url for role, url in roles.items() if url.startswith(("redis://", "rediss://", "unix://"))}
+
+
+def redis_server(role: str, url: str) -> Findings:
+    """Version, memory, what is kept and what may go, by the role."""
+    client = client_of(url, PATIENCE)
+    with client:
+        info: dict[str, Any] = client.info()
+        yield _version(role, info)
+        yield judge(
+            f"{role} role",
+            info["role"],
+            error=info["role"] != "master",
+            todo="Name the primary: a replica takes no writes.",
+        )
+        took = min(_timed(client.ping) for _ in range(5))
+        yield judge(
+            f"{role} latency",
+            f"{1000 * took:.1f} ms",
+            error=took > settings.REDIS_TIMEOUT,
+            warning=took > 0.005,
+            todo="Bring the server nearer, or find what keeps it busy (SLOWLOG GET).",
+        )
+        began = time.time()
+        seconds, microseconds = client.time()
+        yield clock(f"{role} clock", seconds + microseconds / 1e6, began, time.time())
+        try:
+            values = {str(name): str(value) for name, value in client.config_get("*").items()}
+        except redis.ResponseError:
+            yield judge(
+                f"{role} settings", "cannot be read", warning=True, todo="Check them by hand: docs/operations.md."
+            )
+            return
+    yield from _memory(role, info, values)
+    if role == "feeds":
+        yield from _of_feeds(values)
+    if role in ("broker", "plays"):
+        kept = values.get("appendonly") == "yes"
+        lost = "acknowledged plays are lost" if role == "plays" else "queued tasks are lost, until sweepers find them"
+        yield judge(
+            f"{role} appendonly",
+            values.get("appendonly", ""),
+            error=not kept and role == "plays",
+            warning=not kept,
+            todo=f"Set appendonly yes: when it is killed {lost}.",
+        )
+
+
+def _version(role: str, info: dict[str, Any]) -> Finding:
+    valkey = info.get("valkey_version")
+    name, text, least = ("Valkey", valkey, (8, 0)) if valkey else ("Redis", info["redis_version"], (7, 2))
+    having = tuple(int(part) for part in str(text).split(".")[:2])
+    return judge(
+        f"{role} version",
+        f"{name} {text}",
+        error=having < least,
+        todo=f"Upgrade to {name} {least[0]}.{least[1]} or newer.",
+    )
+
+
+def _memory(role: str, info: dict[str, Any], values: dict[str, str]) -> Findings:
+    policy, allowed, used = (
+        values.get("maxmemory-policy", ""),
+        int(values.get("maxmemory", 0)),
+        int(info["used_memory"]),
+    )
+    if role in ("broker", "plays"):
+        yield judge(
+            f"{role} maxmemory-policy",
+            policy,
+            error=policy != "noeviction",
+            todo="Set maxmemory-policy noeviction: it may hold nothing that it may forget.",
+        )
+    else:
+        yield judge(
+            f"{role} maxmemory-policy",
+            policy,
+            warning=policy == "noeviction",
+            todo="Set maxmemory-policy allkeys-lru or volatile-lru: when full it refuses all writes.",
+        )
+        yield judge(
+            f"{role} maxmemory",
+            f"{allowed // 2**20} MB" if allowed else "unlimited",
+            warning=not allowed,
+            todo="Set maxmemory below the machine's memory, so that it evicts before it is killed.",
+        )
+    full = bool(allowed) and used > 0.9 * allowed and policy == "noeviction"
+    yield judge(
+        f"{role} memory", f"{used // 2**20} MB used", error=full, todo="Raise maxmemory: it is about to refuse writes."
+    )
+
+
+def _of_feeds(values: dict[str, str]) -> Findings:
+    entries = int(values.get("zset-max-listpack-entries") or values.get("zset-max-ziplist-entries") or 0)
+    needed = settings.LEVEL_CAPS[2] + settings.WINDOW_SLACK
+    yield judge(
+        "feeds zset-max-listpack-entries",
+        str(entries),
+        warning=entries <= needed,
+        todo="Set zset-max-listpack-entries 512: inboxes take three times the memory.",
+    )
+    saved = values.get("save", "") != "" or values.get("appendonly") == "yes"
+    yield judge(
+        "feeds persistence",
+        "is on" if saved else "is off",
+        warning=saved,
+        todo='Set save "" and appendonly no: what it restores is not trusted, and only takes time.',
+    )
+
+
+def _timed(call: Callable[[], object]) -> float:
+    began = time.perf_counter()
+    call()
+    return time.perf_counter() - began
+
+
+# --- Disks -----------------------------------------------------------------------------------------------
+def played_store() -> Findings:
+    filters = store()
+    months = filters.stats()
+    count, size = sum(each.filters for each in months.values()), sum(each.size for each in months.values())
+    yield judge("played store", f"{count:,} filters, {size // 2**20} MB")
+    if isinstance(filters, LmdbStore):
+        used, allowed = (filters.folder / "data.mdb").stat().st_size, settings.PLAYED_STORE_BYTES
+        yield judge(
+            "played store room",
+            f"{used // 2**20} of {allowed // 2**20} MB",
+            error=used > 0.9 * allowed,
+            todo="Raise FEEDSITE_PLAYED_STORE_GB.",
+        )
+
+
+def disk() -> Findings:
+    usage = shutil.disk_usage(settings.DATA_DIR)
+    share = usage.free / usage.total
+    yield judge(
+        "disk",
+        f"{usage.free / GIB:.1f} GB free ({100 * share:.0f} %) in {settings.DATA_DIR}",
+        error=usage.free < GIB / 4 or share < 0.02,
+        warning=usage.free < 2 * GIB or share < 0.1,
+        todo="Make room: without it PostgreSQL stops.",
+    )
+
+
+# --- Processes -------------------------------------------------------------------------------------------
+def queues() -> Findings:
+    for name, length in queue_lengths().items():
+        yield judge(
+            f"queue {name}",
+            f"{length:,} messages",
+            warning=length > 10_000,
+            todo="Start more workers, or see what keeps them (the log, `celery -A feedsite inspect active`).",
+        )
+
+
+def workers() -> Findings:
+    answered = current_app.control.ping(timeout=PATIENCE / 2) or []
+    names = sorted(name for each in answered for name in each)
+    yield judge(
+        "workers",
+        ", ".join(names) or "none answers",
+        error=not names,
+        todo="Start `manage.py up`, or `celery -A feedsite worker`: nothing is delivered; pages are exact, and slow.",
+    )
+
+
+def beat(now: datetime) -> Findings:
+    """Beat sends what the workers write a sample a minute of."""
+    last = Sample.objects.order_by("-at").values_list("at", flat=True).first()
+    late = last is None or last < now - timedelta(minutes=3)
+    yield judge(
+        "beat",
+        f"last sample at {last:%Y-%m-%d %H:%M} UTC" if last else "has never had a sample written",
+        error=late,
+        todo="Start `manage.py up`, or one `celery -A feedsite beat`: nothing is swept, counted or purged.",
+    )
+
+
+def deliveries(now: datetime) -> Findings:
+    pending, parked, oldest = fetch(BACKLOG, {"now": now})[0]
+    yield judge(
+        "deliveries",
+        f"{pending:,} pending, the oldest for {max(oldest, 0):.0f} s",
+        warning=oldest > 60,
+        todo="See that workers run, and that the feeds server answers.",
+    )
+    yield judge(
+        "parked deliveries", f"{parked:,}", warning=parked > 0, todo="Admin → Deliveries says why; retry them there."
+    )
+
+
+def process(name: str, url: str) -> Findings:
+    """Whether a process answers /healthz."""
+    place = urlsplit(url)
+    kind = http.client.HTTPSConnection if place.scheme == "https" else http.client.HTTPConnection
+    host = next((each.lstrip(".") for each in settings.ALLOWED_HOSTS if each != "*"), "localhost")
+    session = kind(place.hostname or "", place.port, timeout=PATIENCE)
+    try:
+        session.request("GET", "/healthz", headers={"Host": host})
+        status = session.getresponse().status
+        said = f"{url} answers {status}"
+    except (OSError, http.client.HTTPException) as error:
+        status, said = 0, f"{url} does not answer ({type(error).__name__})"
+    finally:
+        session.close()
+    yield judge(name, said, warning=status != 200, todo=f"Start it, or say where it listens (--{name} URL).")
+
+
+def worst(findings: Sequence[Finding]) -> str:
+    states = {finding.state for finding in findings}
+    return ERROR if ERROR in states else WARNING if WARNING in states else OK
+
+
+def addresses() -> tuple[str, str]:
+    """Where web and stream listen under `up`."""
+    port = int(os.environ.get("PORT") or 8000)
+    return f"http://127.0.0.1:{port}", f"http://127.0.0.1:{settings.STREAM_PORT or port + 1}"

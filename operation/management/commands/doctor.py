@@ -1,0 +1,37 @@
+"""`doctor`: what is wrong with the site, and what to do."""
+
+from argparse import ArgumentParser
+from typing import Any
+
+import msgspec
+from django.core.management.base import BaseCommand
+from django.utils import timezone
+
+from operation.doctor import ERROR, OK, WARNING, addresses, examine, worst
+
+
+class Command(BaseCommand):
+    help = "Check configuration and servers, and say what to do. Exit code 1 on an error, 0 on warnings only."
+    requires_system_checks: list[str] = []
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        web, stream = addresses()
+        parser.add_argument("--json", action="store_true", help="for programs: {state, findings}")
+        parser.add_argument("--web", default=web, metavar="URL", help=f"where pages are served ({web})")
+        parser.add_argument("--stream", default=stream, metavar="URL", help=f"where streams are served ({stream})")
+
+    def handle(self, *args: Any, json: bool, web: str, stream: str, **options: Any) -> None:
+        findings = examine(now=timezone.now(), web=web, stream=stream)
+        state = worst(findings)
+        if json:
+            self.stdout.write(msgspec.json.encode({"state": state, "findings": findings}).decode())
+        else:
+            styles = {OK: self.style.SUCCESS, WARNING: self.style.WARNING, ERROR: self.style.ERROR}
+            for finding in findings:
+                self.stdout.write(f"{styles[finding.state](f'{finding.state:>7}')}  {finding.name}: {finding.text}")
+                if finding.todo:
+                    self.stdout.write(f"         → {finding.todo}")
+            counts = {each: sum(finding.state == each for finding in findings) for each in (ERROR, WARNING)}
+            self.stdout.write(f"{len(findings)} looked at, {counts[ERROR]} errors, {counts[WARNING]} warnings.")
+        if state == ERROR:
+            raise SystemExit(1)

@@ -1,0 +1,205 @@
+"""Every finding, made to happen: with the real servers wherever that can be."""
+
+import io
+import json
+import shutil
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+import redis
+from django.core.management import call_command
+from django.db import connection
+from django.utils import timezone
+
+from feedsite.embedded import wait_for
+from operation import doctor
+from operation.doctor import ERROR, OK, WARNING, Finding
+from operation.models import Sample
+from tests.factories import ItemFactory
+from tests.servers import Valkey, frozen
+from timeline.models import Delivery
+
+pytestmark = pytest.mark.django_db
+
+
+def found(findings: Any) -> dict[str, Finding]:
+    return {finding.name: finding for finding in findings}
+
+
+def states(findings: Any) -> dict[str, str]:
+    """But for how long a server took, on a machine that others use too."""
+    return {finding.name: finding.state for finding in findings if "latency" not in finding.name}
+
+
+@contextmanager
+def configured(role: str, **values: str) -> Iterator[dict[str, str]]:
+    """What is found of a server with these settings."""
+    url = doctor.redis_roles()[role]
+    with redis.Redis.from_url(url, decode_responses=True) as client:
+        names = {name.replace("_", "-"): value for name, value in values.items()}
+        before = {name: client.config_get(name)[name] for name in names}
+        try:
+            for name, value in names.items():
+                client.config_set(name, value)
+            yield states(doctor.redis_server(role, url))
+        finally:
+            for name, value in before.items():
+                client.config_set(name, value)
+            # AOF that was turned on again is written in the background.
+            assert wait_for(lambda: not client.info("persistence")["aof_rewrite_in_progress"], 20)
+
+
+def test_sound_servers_are_sound() -> None:
+    for role, url in doctor.redis_roles().items():
+        result = states(doctor.redis_server(role, url))
+        assert set(result.values()) == {OK}, result
+    throwaway = {"postgresql fsync", "postgresql full_page_writes", "postgresql synchronous_commit"}
+    result = states(doctor.postgresql())
+    assert {name for name, state in result.items() if state == ERROR} == throwaway, "as the tests start it"
+    assert {state for name, state in result.items() if name not in throwaway} == {OK}
+    assert set(states(doctor.played_store()).values()) == {OK}
+    assert states(doctor.queues()) == {"queue celery": OK}
+
+
+@pytest.mark.parametrize(
+    ("role", "values", "name", "state"),
+    [
+        ("broker", {"maxmemory_policy": "allkeys-lru"}, "broker maxmemory-policy", ERROR),
+        ("plays", {"maxmemory_policy": "volatile-lru"}, "plays maxmemory-policy", ERROR),
+        ("plays", {"appendonly": "no"}, "plays appendonly", ERROR),
+        ("broker", {"appendonly": "no"}, "broker appendonly", WARNING),
+        ("broker", {"maxmemory": "1000000"}, "broker memory", ERROR),
+        ("feeds", {"maxmemory_policy": "noeviction"}, "feeds maxmemory-policy", WARNING),
+        ("feeds", {"maxmemory": "0"}, "feeds maxmemory", WARNING),
+        ("feeds", {"zset_max_listpack_entries": "128"}, "feeds zset-max-listpack-entries", WARNING),
+        ("feeds", {"save": "60 1"}, "feeds persistence", WARNING),
+    ],
+)
+def test_wrong_settings_of_redis(role: str, values: dict[str, str], name: str, state: str) -> None:
+    with configured(role, **values) as result:
+        assert {each: seen for each, seen in result.items() if seen != OK} == {name: state}
+    assert set(states(doctor.redis_server(role, doctor.redis_roles()[role])).values()) == {OK}
+
+
+def test_a_replica_and_old_versions(feeds: redis.Redis) -> None:
+    url = doctor.redis_roles()["feeds"]
+    feeds.execute_command("REPLICAOF", "127.0.0.1", "1")
+    try:
+        assert states(doctor.redis_server("feeds", url))["feeds role"] == ERROR
+    finally:
+        feeds.execute_command("REPLICAOF", "NO", "ONE")
+    for info, state in (
+        ({"redis_version": "7.0.15"}, ERROR),
+        ({"redis_version": "7.2.4"}, OK),
+        ({"redis_version": "7.2.4", "valkey_version": "7.9.0"}, ERROR),
+        ({"redis_version": "7.2.4", "valkey_version": "8.0.1"}, OK),
+    ):
+        assert doctor._version("feeds", info).state == state
+
+
+def test_a_frozen_server_is_one_finding(broker_server: Valkey, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor, "PATIENCE", 0.3)
+    with frozen(broker_server):
+        (finding,) = doctor._safely("broker", lambda: doctor.redis_server("broker", doctor.redis_roles()["broker"]))
+    assert (finding.state, finding.name) == (ERROR, "broker")
+    assert "does not answer" in finding.text
+    assert finding.todo
+
+
+def test_what_is_wrong_in_postgresql() -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'user_level_seen'::regclass")
+        cursor.execute("DELETE FROM django_migrations WHERE app = 'operation'")
+        cursor.execute("SET LOCAL synchronous_commit = 'local'")
+    result = found(doctor.postgresql())
+    assert "user_level_seen" in result["postgresql indexes"].text
+    assert "REINDEX INDEX CONCURRENTLY user_level_seen" in result["postgresql indexes"].todo
+    assert "operation.0001_initial" in result["migrations"].text
+    assert {result[name].state for name in ("postgresql indexes", "migrations", "postgresql synchronous_commit")} == {
+        ERROR
+    }
+
+
+def test_clocks_apart() -> None:
+    now = time.time()
+    assert [doctor.clock("x", now + apart, now - 0.5, now + 0.5).state for apart in (0, -0.4, 2, 3, -3, 90, -90)] == [
+        OK, OK, OK, WARNING, WARNING, ERROR, ERROR
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("values", "name", "state"),
+    [
+        ({"SECRET_KEY": "short"}, "secret key", ERROR),
+        ({"SECRET_KEY": "a" * 80}, "secret key", ERROR),
+        ({"ALLOWED_HOSTS": ["feeds.example.org"]}, "https", ERROR),
+        ({"ALLOWED_HOSTS": ["*"], "HTTPS": True, "PROXIES": 1}, "hosts", WARNING),
+        ({"HTTPS": True, "PROXIES": 0}, "proxies", ERROR),
+        ({"DEBUG": True}, "debug", ERROR),
+        ({"METRICS_TOKEN": "short"}, "metrics token", WARNING),
+    ],
+)
+def test_wrong_configuration(settings: Any, values: dict[str, Any], name: str, state: str) -> None:
+    assert set(states(doctor.configuration()).values()) == {OK}
+    for key, value in values.items():
+        setattr(settings, key, value)
+    finding = found(doctor.configuration())[name]
+    assert finding.state == state
+    assert finding.todo
+
+
+def test_a_secret_that_others_can_read(settings: Any, tmp_path: Path) -> None:
+    settings.DATA_DIR = tmp_path
+    (tmp_path / "secret_key").write_text("x")
+    for mode, state in ((0o600, OK), (0o640, ERROR)):
+        (tmp_path / "secret_key").chmod(mode)
+        assert states(doctor.configuration())["secret key file"] == state
+
+
+@pytest.mark.parametrize(("free", "state"), [(50, OK), (5, WARNING), (1, ERROR)])
+def test_a_full_disk(monkeypatch: pytest.MonkeyPatch, free: int, state: str) -> None:
+    usage = type("usage", (), {"total": 100 * doctor.GIB, "free": free * doctor.GIB})
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage)
+    assert states(doctor.disk()) == {"disk": state}
+
+
+def test_deliveries_and_samples_that_are_late() -> None:
+    now = timezone.now()
+    assert set(states(doctor.deliveries(now)).values()) == {OK}
+    waiting, parked = ItemFactory(), ItemFactory()
+    Delivery.objects.create(item=waiting, sender=waiting.sender, not_before=now - timedelta(minutes=5))
+    Delivery.objects.create(item=parked, sender=parked.sender, parked_at=now)
+    assert states(doctor.deliveries(now)) == {"deliveries": WARNING, "parked deliveries": WARNING}
+    assert states(doctor.beat(now)) == {"beat": ERROR}
+    Sample.objects.create(at=now - timedelta(minutes=10), figures={})
+    assert states(doctor.beat(now)) == {"beat": ERROR}
+    Sample.objects.create(at=now - timedelta(minutes=1), figures={})
+    assert states(doctor.beat(now)) == {"beat": OK}
+
+
+def test_processes_by_their_healthz(live_server: Any) -> None:
+    assert states(doctor.process("web", live_server.url)) == {"web": OK}
+    assert states(doctor.process("stream", "http://127.0.0.1:1")) == {"stream": WARNING}
+
+
+def test_the_command_tells_people_and_programs() -> None:
+    """Nothing of the site runs here but its servers."""
+    told, written = io.StringIO(), io.StringIO()
+    with pytest.raises(SystemExit) as exit_of_people:
+        call_command("doctor", stdout=told, no_color=True)
+    with pytest.raises(SystemExit):
+        call_command("doctor", "--json", "--stream", "http://127.0.0.1:1", stdout=written)
+    assert exit_of_people.value.code == 1
+    assert "  error  workers: none answers\n         → Start `manage.py up`" in told.getvalue()
+    answer = json.loads(written.getvalue())
+    assert answer["state"] == ERROR
+    by_name = {finding["name"]: finding for finding in answer["findings"]}
+    assert by_name["workers"]["state"] == by_name["beat"]["state"] == ERROR
+    assert by_name["stream"]["text"] == "http://127.0.0.1:1 does not answer (ConnectionRefusedError)"
+    assert all(finding["todo"] for finding in answer["findings"] if finding["state"] != OK)
+    assert not any(finding["todo"] for finding in answer["findings"] if finding["state"] == OK)
