@@ -18,6 +18,7 @@ from accounts.locale import zone_names
 from accounts.models import Deletion, HeldName, Level, User
 from accounts.signals import account_deleted, levels_lowered
 from feedsite.celery import enqueue
+from feedsite.events import Revoked, announce
 
 PASSWORD_LENGTH = 256
 """Characters; a password is hashed as a whole, so that its length must have an end."""
@@ -142,6 +143,7 @@ def change_password(*, user: User, current: str, new: str, keep_token: str = "")
     if not User.objects.active().filter(pk=user.pk, password=proven).update(password=user.password):
         raise ValidationError({"current_password": _wrong_password()})
     AuthToken.objects.filter(user=user).exclude(pk=keep_token).delete()
+    end_streams(user_id=user.pk)
     return user
 
 
@@ -167,6 +169,7 @@ def log_out_everywhere(*, user: User, keep_token: str = "") -> User:
     User.objects.filter(pk=user.pk).update(session_epoch=F("session_epoch") + 1)
     user.refresh_from_db(fields=["session_epoch"])
     AuthToken.objects.filter(user=user).exclude(pk=keep_token).delete()
+    end_streams(user_id=user.pk)
     return user
 
 
@@ -201,6 +204,7 @@ def delete_account(*, user: User) -> bool:
     user.user_permissions.clear()
     AuthToken.objects.filter(user=user).delete()
     Deletion.objects.create(user=user)
+    end_streams(user_id=user.pk)
     account_deleted.send(sender=User, user=user)
     transaction.on_commit(partial(_after_deletion, user.pk))
     return True
@@ -229,5 +233,14 @@ def issue_token(*, user: User) -> str:
 
 def revoke_token(*, digest: str) -> bool:
     """Make a token worthless; True if it was not already."""
-    gone, _ = AuthToken.objects.filter(pk=digest).delete()
+    token = AuthToken.objects.filter(pk=digest)
+    user_id = token.values_list("user_id", flat=True).first()
+    gone, _ = token.delete()
+    if user_id is not None:
+        end_streams(user_id=user_id)
     return bool(gone)
+
+
+def end_streams(*, user_id: int) -> None:
+    """Once it is committed, tell the stream processes to look at once whether the user's connections still stand."""
+    transaction.on_commit(partial(announce, Revoked(user_id)))

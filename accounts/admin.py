@@ -4,16 +4,22 @@ from typing import Any
 
 from django.contrib import admin, messages
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
+from django.contrib.auth.admin import GroupAdmin as DjangoGroupAdmin
 from django.contrib.auth.admin import UserAdmin as DjangoUserAdmin
 from django.contrib.auth.forms import AdminPasswordChangeForm, AdminUserCreationForm, UserChangeForm
+from django.contrib.auth.models import Group
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.template.response import TemplateResponse
+from knox.models import AuthToken
 
+from accounts.actions import end_streams, revoke_token
 from accounts.big_v import demote, make_big_v
 from accounts.deactivation import deactivate, reactivate
 from accounts.models import Deletion, User
 
+POWERS = ("is_staff", "is_superuser", "groups", "user_permissions")
+"""What makes somebody one who administrates."""
 AT_ONCE = 1000
 """Users that one action changes, one by one."""
 
@@ -29,13 +35,21 @@ class ChangeForm(UserChangeForm):  # type: ignore[type-arg]  # not generic at ru
 
 
 class PasswordForm(AdminPasswordChangeForm):  # type: ignore[type-arg]  # not generic at run time
-    """Writes the password and nothing else: counts, level and epoch change while the form is open."""
+    """Writes the password and nothing else: counts, level and epoch change while the form is open. All that was opened
+    with the old one ends.
+    """
 
     def save(self, commit: bool = True) -> User:
         user: User = super().save(commit=False)
         if commit:
             user.save(update_fields=["password"])
+            AuthToken.objects.filter(user=user).delete()
+            end_streams(user_id=user.pk)
         return user
+
+
+def _is_super(request: HttpRequest) -> bool:
+    return bool(getattr(request.user, "is_superuser", False))
 
 
 class UserAdmin(DjangoUserAdmin):  # type: ignore[type-arg]  # not generic at run time
@@ -83,6 +97,15 @@ class UserAdmin(DjangoUserAdmin):  # type: ignore[type-arg]  # not generic at ru
     @admin.display(description="followers", ordering="follower_count")
     def followers(self, user: User) -> int:
         return user.follower_count
+
+    def has_change_permission(self, request: HttpRequest, obj: User | None = None) -> bool:
+        """Who administrates is changed by superusers only; else to edit users would be to become one."""
+        if obj is not None and obj != request.user and (obj.is_staff or obj.is_superuser) and not _is_super(request):
+            return False
+        return super().has_change_permission(request, obj)
+
+    def get_readonly_fields(self, request: HttpRequest, obj: User | None = None) -> Any:
+        return (*self.readonly_fields, *(() if _is_super(request) else POWERS))
 
     def has_delete_permission(self, request: HttpRequest, obj: User | None = None) -> bool:
         """Never: others' counts and threads hang on users. Deactivating hides all they said."""
@@ -137,7 +160,7 @@ class UserAdmin(DjangoUserAdmin):  # type: ignore[type-arg]  # not generic at ru
     def _each(self, request: HttpRequest, queryset: QuerySet[User], verb: Any, message: str) -> None:
         changed = 0
         for user in queryset.order_by("pk")[:AT_ONCE]:
-            if verb(user=user):
+            if self.has_change_permission(request, user) and verb(user=user):
                 changed += 1
                 self.log_change(request, user, f"{verb.__name__} (action)")
         self.message_user(request, message.format(f"{changed} user{'' if changed == 1 else 's'}"))
@@ -159,3 +182,47 @@ class DeletionAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # not generic 
 
     def has_delete_permission(self, request: HttpRequest, obj: Deletion | None = None) -> bool:
         return False
+
+
+admin.site.unregister(Group)
+admin.site.unregister(AuthToken)
+
+
+@admin.register(Group)
+class GroupAdmin(DjangoGroupAdmin):
+    """Roles are made by superusers only: whoever edits the groups they are in may do everything."""
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return _is_super(request)
+
+    def has_change_permission(self, request: HttpRequest, obj: Group | None = None) -> bool:
+        return _is_super(request)
+
+    def has_delete_permission(self, request: HttpRequest, obj: Group | None = None) -> bool:
+        return _is_super(request)
+
+
+@admin.register(AuthToken)
+class TokenAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # not generic at run time
+    """API tokens, to look at and to revoke. Knox's own page would issue some for others, to act in their name."""
+
+    list_display = ("user", "created", "expiry")
+    list_select_related = ("user",)
+    search_fields = ("=user__username",)
+    search_help_text = "The whole name of a user."
+    ordering = ("-created",)
+    show_full_result_count = False
+    fields = readonly_fields = ("user", "created", "expiry")
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: AuthToken | None = None) -> bool:
+        return False
+
+    def delete_model(self, request: HttpRequest, obj: AuthToken) -> None:
+        revoke_token(digest=obj.pk)
+
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[AuthToken]) -> None:
+        for digest in queryset.values_list("pk", flat=True):
+            revoke_token(digest=digest)

@@ -4,12 +4,16 @@ Windows keep what an inactive sender published, and pages do not show it; so who
 next request, and no follower's window has to be built anew.
 """
 
+from accounts.actions import end_streams
 from accounts.models import User
 
 
 def deactivate(*, user: User) -> bool:
     """Hide a user and all they published; True if they were active."""
-    return bool(User.objects.active().filter(pk=user.pk).update(is_active=False))
+    if not User.objects.active().filter(pk=user.pk).update(is_active=False):
+        return False
+    end_streams(user_id=user.pk)
+    return True
 
 
 def reactivate(*, user: User) -> bool:

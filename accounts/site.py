@@ -8,12 +8,13 @@ from django.utils.decorators import method_decorator
 from django.views.decorators.cache import never_cache
 
 from accounts import guard
+from accounts.actions import end_streams
 from accounts.models import User
 from feedsite.pages import too_many
 
 
 class AdminSite(admin.AdminSite):
-    """Django's, where attempts to sign in are counted as everywhere."""
+    """Django's, where attempts to sign in are counted as everywhere, and what a session has open ends with it."""
 
     @method_decorator(never_cache)
     def login(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
@@ -25,4 +26,12 @@ class AdminSite(admin.AdminSite):
         response = super().login(request, extra_context)
         if isinstance(request.user, User):
             guard.remember(response, request.user.username)
+        return response
+
+    @method_decorator(never_cache)
+    def logout(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> Any:
+        user_id = request.user.pk
+        response = super().logout(request, extra_context)
+        if user_id and request.method == "POST":
+            end_streams(user_id=user_id)
         return response

@@ -7,6 +7,7 @@ from django.conf import settings as django_settings
 from django.contrib import messages
 from django.contrib.auth import login, logout, update_session_auth_hash
 from django.contrib.auth.views import LoginView as DjangoLoginView
+from django.contrib.auth.views import LogoutView as DjangoLogoutView
 from django.core.exceptions import BadRequest, ValidationError
 from django.http import HttpResponse, HttpResponseBase
 from django.shortcuts import redirect
@@ -75,6 +76,17 @@ class LoginView(DjangoLoginView):
     def form_invalid(self, form: Any) -> HttpResponse:
         response = super().form_invalid(form)
         response.status_code = INVALID
+        return response
+
+
+class LogoutView(DjangoLogoutView):
+    """Django's; what the session has open elsewhere ends with it."""
+
+    def post(self, request: Any, *args: Any, **kwargs: Any) -> HttpResponse:
+        user_id = request.user.pk
+        response = super().post(request, *args, **kwargs)
+        if user_id:
+            actions.end_streams(user_id=user_id)
         return response
 
 

@@ -61,11 +61,17 @@ class ManyNotified(msgspec.Struct, tag="notified-many", frozen=True):
     payloads: dict[int, dict[str, Any]]
 
 
+class Revoked(msgspec.Struct, tag="revoked", frozen=True):
+    """Something that a user's connections may rest on is gone: a session, a token, the password, the account."""
+
+    user: int
+
+
 class Gap(msgspec.Struct, tag="gap", frozen=True):
     """News may have been lost just before this: the feeds server did not answer, or came back empty."""
 
 
-Event = Published | Edited | Withdrawn | SessionChanged | Notified | ManyNotified | Gap
+Event = Published | Edited | Withdrawn | SessionChanged | Notified | ManyNotified | Revoked | Gap
 ItemEvent = Published | Edited | Withdrawn
 
 _encode = msgspec.json.Encoder().encode

@@ -2,7 +2,6 @@
 
 from django.conf import settings
 from django.contrib import admin
-from django.contrib.auth.views import LogoutView
 from django.urls import include, path, re_path
 from django.views.generic import RedirectView
 from drf_spectacular.views import SpectacularSwaggerSplitView
@@ -95,7 +94,7 @@ pages = [
     path("discover", discover_views.discover, name="discover"),
     path("signup", accounts_views.sign_up, name="signup"),
     path("login", accounts_views.LoginView.as_view(), name="login"),
-    path("logout", LogoutView.as_view(), name="logout"),
+    path("logout", accounts_views.LogoutView.as_view(), name="logout"),
     path("settings", accounts_views.settings, name="settings"),
     path("settings/preferences", accounts_views.preferences, name="settings-preferences"),
     path("settings/password", accounts_views.password, name="settings-password"),

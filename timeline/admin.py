@@ -11,6 +11,9 @@ from django.utils.safestring import SafeString
 from timeline import fanout
 from timeline.models import Backfill, Delivery
 
+AT_ONCE = 1000
+"""Deliveries of one action that are written into the log one by one."""
+
 
 class ParkedFilter(admin.SimpleListFilter):
     """Given up, or still at work."""
@@ -54,8 +57,13 @@ class DeliveryAdmin(ReadOnlyAdmin, admin.ModelAdmin):  # type: ignore[type-arg] 
     show_full_result_count = False
     actions = ("retry",)
 
-    @admin.action(description="Retry the fan-out", permissions=["view"])
+    def has_retry_permission(self, request: HttpRequest) -> bool:
+        return request.user.has_perm("timeline.change_delivery")
+
+    @admin.action(description="Retry the fan-out", permissions=["retry"])
     def retry(self, request: HttpRequest, queryset: QuerySet[Delivery]) -> None:
+        for delivery in queryset.order_by("pk")[:AT_ONCE]:
+            self.log_change(request, delivery, "retried (action)")
         count = fanout.retry(item_ids=queryset.values_list("pk", flat=True))
         self.message_user(request, f"{count} deliveries start anew.", messages.SUCCESS)
 

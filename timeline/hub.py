@@ -25,7 +25,7 @@ from redis.backoff import NoBackoff
 
 from accounts.grants import BORROWED_SECONDS, Grant, standing
 from feedsite import keys, metrics
-from feedsite.events import Entry, Gap, Listener, Position, entry, event_of
+from feedsite.events import Entry, Gap, Listener, Position, Revoked, entry, event_of
 from feedsite.rest import OUTAGES
 from timeline.stream import Message, news_for, reset
 
@@ -258,6 +258,7 @@ class Hub:
 
     async def _write(self, entries: list[Entry]) -> None:
         """Write a batch to whom it concerns; waits for PostgreSQL as long as it takes."""
+        await self._revoke({event.user for _, event in entries if isinstance(event, Revoked)})
         connections = list(self.connections)
         self.position = entries[-1][0]
         self._asked_at = time.monotonic()
@@ -274,6 +275,21 @@ class Hub:
             _deliver(connections, messages)
             break
         self.written = self.position
+
+    async def _revoke(self, users: set[int]) -> None:
+        """End what rests on nothing any more, before anything else is written to it. What only a ticket vouches for
+        ends too: nobody can tell whether its session was the one. Whoever may listen comes back at once.
+        """
+        connections = [each for each in self.connections if each.grant.user_id in users]
+        if not connections:
+            return
+        try:
+            held = await _in_thread(self._opening, partial(standing, [each.grant for each in connections]))
+        except OUTAGES:
+            held = [False] * len(connections)
+        for connection, stands in zip(connections, held, strict=True):
+            if not stands or connection.grant.is_borrowed:
+                connection.close()
 
     # --- Time ----------------------------------------------------------------------------------------------
     async def _beat(self) -> None:

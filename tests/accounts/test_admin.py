@@ -3,10 +3,17 @@
 from typing import Any
 
 import pytest
+from django.contrib import admin
+from django.contrib.admin.models import LogEntry
 from django.contrib.auth import authenticate
+from django.contrib.auth.models import Group, Permission
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
+from knox.models import AuthToken
 
+from accounts.actions import issue_token
 from accounts.models import Level, User
 from relations import actions
 from tests.admin import act, text
@@ -160,3 +167,83 @@ def test_users_are_never_deleted(admin_client: Client) -> None:
     assert admin_client.post(f"{USERS}{user.pk}/delete/", {"post": "yes"}).status_code == 403
     act(admin_client, USERS, "delete_selected", user, post="yes")
     assert User.objects.filter(pk=user.pk).exists()
+
+
+# --- Who may what ----------------------------------------------------------------------------------------
+@pytest.fixture
+def clerk() -> User:
+    """Staff with every permission that there is, and yet no superuser."""
+    clerk = UserFactory.create(username="clerk", is_staff=True)
+    clerk.user_permissions.set(Permission.objects.all())
+    return clerk
+
+
+def test_permissions_do_not_lead_to_more_of_them(clerk: User, admin_user: User) -> None:
+    """Neither by editing oneself, others or groups, nor by a password or a token of somebody who may more."""
+    colleague, reader = UserFactory.create(username="colleague", is_staff=True), UserFactory.create(username="reader")
+    client = Client()
+    client.force_login(clerk)
+    before, groups = list(User.objects.order_by("pk").values()), Group.objects.count()
+    granted = {"is_staff": "on", "is_superuser": "on", "user_permissions": ["1"], "bio": "mine"}
+    for user, status in [(clerk, 302), (reader, 302), (colleague, 403), (admin_user, 403)]:
+        answer = client.post(f"{USERS}{user.pk}/change/", {"username": user.username, **granted})
+        assert answer.status_code == status, user
+        word = {"password1": "grand-new-word-1", "password2": "grand-new-word-1", "usable_password": "true"}
+        if status == 403:
+            assert client.post(f"{USERS}{user.pk}/password/", word).status_code == 403
+    act(client, USERS, "deactivate", colleague, admin_user)
+    after = [user | {"bio": ""} for user in User.objects.order_by("pk").values()]
+    assert after == [user | {"bio": ""} for user in before]
+    assert not reader.user_permissions.exists()
+    for path in ["auth/group/add/", "knox/authtoken/add/"]:
+        assert client.post(f"/admin/{path}", {"name": "all", "user": admin_user.pk}).status_code == 403
+    assert Group.objects.count() == groups
+    assert not AuthToken.objects.exists()
+
+
+def test_a_new_password_ends_what_the_old_one_opened(admin_client: Client, admin_user: User) -> None:
+    user = UserFactory.create()
+    session, token = Client(), issue_token(user=user)
+    session.force_login(user)
+    word = {"password1": "grand-new-word-1", "password2": "grand-new-word-1", "usable_password": "true"}
+    assert admin_client.post(f"{USERS}{user.pk}/password/", word).status_code == 302
+    assert session.get("/settings").status_code == 302
+    assert Client().get("/api/v1/users/me", headers={"Authorization": f"Token {token}"}).status_code == 401
+    token = issue_token(user=user)
+    rows = AuthToken.objects.filter(user=user)
+    act(admin_client, "/admin/knox/authtoken/", "delete_selected", *rows, post="yes")
+    assert Client().get("/api/v1/users/me", headers={"Authorization": f"Token {token}"}).status_code == 401
+    assert LogEntry.objects.filter(user=admin_user).count() == 2
+
+
+READS = ("SELECT", "SAVEPOINT", "RELEASE", "DECLARE")
+
+
+def addresses() -> list[str]:
+    """Every page of the admin that needs no row, and the first row's page of every model."""
+    found = [reverse(f"admin:{name}") for name in ("index", "password_change", "jsi18n")]
+    found.append(reverse("admin:moderation_wordrule_many"))
+    for model in admin.site._registry:
+        name = f"{model._meta.app_label}_{model._meta.model_name}"
+        found += [reverse(f"admin:{name}_changelist"), reverse(f"admin:{name}_add")]
+        found += [reverse(f"admin:{name}_{page}", args=["1"]) for page in ("change", "delete", "history")]
+    return found
+
+
+def test_the_admin_is_for_staff_and_looking_changes_nothing(admin_client: Client, admin_user: User) -> None:
+    user, staff = UserFactory.create(), UserFactory.create(is_staff=True)
+    clients = {"a stranger": Client(), "a reader": Client(), "staff without a role": Client()}
+    clients["a reader"].force_login(user)
+    clients["staff without a role"].force_login(staff)
+    for path in addresses():
+        for who in ("a stranger", "a reader"):
+            answer = clients[who].get(path)
+            assert answer.status_code == 302, (who, path)
+            assert answer["Location"].startswith("/admin/login/"), (who, path)
+        if path not in addresses()[:3]:
+            assert clients["staff without a role"].get(path).status_code in (302, 403, 404), path
+        with CaptureQueriesContext(connection) as queries:
+            assert admin_client.get(path).status_code < 500, path
+        assert not [sql for query in queries if not (sql := query["sql"]).startswith(READS)]
+    assert admin_client.get("/admin/logout/").status_code == 405
+    assert admin_client.get("/admin/").status_code == 200

@@ -17,7 +17,7 @@ from django.test import Client as Browser
 from rest_framework.test import APIClient
 
 from accounts import grants
-from accounts.actions import issue_token, revoke_token
+from accounts.actions import change_password, issue_token, revoke_token
 from accounts.deactivation import deactivate
 from accounts.models import User
 from feedsite import events, keys
@@ -25,7 +25,7 @@ from feedsite.embedded import wait_for
 from items import actions as items
 from items.models import Item
 from relations import actions as relations
-from tests.factories import ItemFactory, UserFactory
+from tests.factories import PASSWORD, ItemFactory, UserFactory
 from tests.streams import PATH, Client, RefusedError, StreamServer
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
@@ -319,6 +319,40 @@ def test_a_connection_ends_with_what_it_rests_on(tmp_path: Path, author: User, f
         for one in (stays, by_ticket):
             one.waits_for(lambda each: each.has_ended)
         for one in (session, by_token, by_ticket, stays, leaves):
+            one.close()
+    finally:
+        server.kill()
+
+
+def test_what_is_revoked_ends_at_once(tmp_path: Path, author: User, fan: User) -> None:
+    """Without waiting for the next look."""
+    server = StreamServer(tmp_path, FEEDSITE_STREAM_RECHECK_SECONDS="3600")
+    server.start()
+    try:
+        browsers = [Browser(), Browser()]
+        for browser in browsers:
+            browser.force_login(fan)
+        cookies = [browser.cookies["sessionid"].value for browser in browsers]
+        out, stays = (Client(server.port, "", {"Cookie": f"sessionid={cookie}"}) for cookie in cookies)
+        tokens = [issue_token(user=fan) for _ in range(2)]
+        revoked, kept = (Client(server.port, "", {"Authorization": f"Token {token}"}) for token in tokens)
+        by_ticket = Client(server.port, f"?ticket={grants.issue_ticket(user=fan, origin=SITE, digest='')}", {})
+        others = server.listen(author)
+        assert not any(one.has_ended for one in (out, stays, revoked, kept, by_ticket, others))
+        browsers[0].post("/logout")
+        out.waits_for(lambda one: one.has_ended)
+        by_ticket.waits_for(lambda one: one.has_ended)
+        APIClient().delete("/api/v1/auth/token", headers={"Authorization": f"Token {tokens[0]}"})
+        revoked.waits_for(lambda one: one.has_ended)
+        assert not stays.has_ended
+        assert not kept.has_ended
+        change_password(user=fan, current=PASSWORD, new="another password 7")
+        for one in (stays, kept):
+            one.waits_for(lambda each: each.has_ended)
+        assert not others.has_ended
+        deactivate(user=author)
+        others.waits_for(lambda one: one.has_ended)
+        for one in (out, stays, revoked, kept, by_ticket, others):
             one.close()
     finally:
         server.kill()
