@@ -5,6 +5,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -17,7 +18,8 @@ import redis
 from django.conf import settings
 from django.contrib.auth.models import Permission
 from django.core.management import CommandError, call_command
-from django.db import connection
+from django.db import connection, transaction
+from django.db.backends.utils import CursorWrapper
 from django.utils import timezone
 from google.protobuf import descriptor_pb2
 from grpc_health.v1 import health_pb2, health_pb2_grpc
@@ -43,6 +45,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 ROOT = Path(settings.BASE_DIR)
 CODE = grpc.StatusCode
 SERVING = health_pb2.HealthCheckResponse.SERVING
+GONE = {"method": "RecordPlays", "code": "DEADLINE_EXCEEDED"}
 NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
 
 
@@ -352,6 +355,30 @@ def test_too_little_time(seen: SeenStub, ann: User, plays: redis.Redis, monkeypa
     assert kept(plays)
 
 
+def test_nothing_is_done_for_who_went_away(
+    seen: SeenStub, ann: User, plays: redis.Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    began, went = threading.Event(), threading.Event()
+    caller_of = rpc._caller
+
+    def slow(context: grpc.ServicerContext) -> User:
+        began.set()
+        assert wait_for(lambda: not context.is_active(), 20)
+        went.set()
+        return caller_of(context)
+
+    who = token(ann)
+    with monkeypatch.context() as patch:
+        patch.setattr(rpc, "_caller", slow)
+        call = seen.RecordPlays.future(RecordPlaysRequest(ids=[7]), metadata=who)
+        assert began.wait(20)
+        call.cancel()
+        assert went.wait(20)
+    assert ids_left(seen, who, 7) == [7]
+    assert wait_for(lambda: metrics.registry.get_sample_value("feedsite_grpc_refused_total", GONE), 20)
+    assert not kept(plays)
+
+
 # --- Health and reflection -------------------------------------------------------------------------------
 def health_of(channel: grpc.Channel, service: str = SERVICE) -> int:
     stub = health_pb2_grpc.HealthStub(channel)
@@ -436,9 +463,20 @@ def process(tmp_path: Path) -> Iterator[Process]:
     process.process.wait()
 
 
+def takes_calls(port: int) -> bool:
+    with socket.socket() as other:
+        return other.connect_ex(("127.0.0.1", port)) == 0
+
+
+def is_waited_for(cursor: CursorWrapper) -> bool:
+    cursor.execute("SELECT FROM pg_locks WHERE NOT granted AND relation = 'knox_authtoken'::regclass")
+    return cursor.fetchone() is not None
+
+
 def test_a_process_of_its_own_ends_when_the_last_call_is_answered(
-    process: Process, connect: Callable[[int], grpc.Channel], ann: User, plays_server: Valkey, plays: redis.Redis
+    process: Process, connect: Callable[[int], grpc.Channel], ann: User
 ) -> None:
+    """A lock of the tokens holds the call up."""
     channel = connect(process.port)
     grpc.channel_ready_future(channel).result(30)
     assert health_of(channel) == SERVING
@@ -446,16 +484,15 @@ def test_a_process_of_its_own_ends_when_the_last_call_is_answered(
     seen.RecordPlays(RecordPlaysRequest(ids=[1]), metadata=who)
     assert ids_left(seen, who, 1, 2) == [2]
 
-    with frozen(plays_server):
-        running = seen.RecordPlays.future(RecordPlaysRequest(ids=[2]), metadata=who, timeout=10)
-        time.sleep(0.5)
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute("LOCK TABLE knox_authtoken IN ACCESS EXCLUSIVE MODE")
+        running = seen.RecordPlays.future(RecordPlaysRequest(ids=[2]), metadata=who, timeout=60)
+        assert wait_for(lambda: is_waited_for(cursor), 30)
         process.process.terminate()
-        time.sleep(0.5)
+        assert wait_for(lambda: not takes_calls(process.port), 30)
         assert process.process.poll() is None, process.log.read_text()
-        with socket.socket() as other:
-            assert other.connect_ex(("127.0.0.1", process.port)) != 0, "it takes no new calls"
     running.result()
-    assert process.process.wait(5) == 0, process.log.read_text()
+    assert process.process.wait(60) == 0, process.log.read_text()
     assert unseen(ann.pk, [1, 2, 3], now=timezone.now()) == [3]
     assert "Traceback" not in process.log.read_text()
 
@@ -474,7 +511,7 @@ def test_two_processes_share_a_port_and_a_store(
             assert ids_left(stub, who, *range(1, 10)) == list(range(number + 1, 10))
     finally:
         other.process.terminate()
-        assert other.process.wait(10) == 0
+        assert other.process.wait(60) == 0
 
 
 @pytest.mark.parametrize("port", [None, 0])
