@@ -6,7 +6,7 @@ from datetime import datetime
 import numpy as np
 
 from seen import old, played
-from seen.filters import Ids, MonthFilter, id_numbers, known
+from seen.filters import Ids, id_numbers, known, readable
 from seen.store import MONTHS, FilterKey, month_of, store
 
 
@@ -40,5 +40,5 @@ def unseen_ids(user_id: int, ids: Ids, *, now: datetime) -> Ids:
     if recent.played or recent.issued:
         is_seen |= np.isin(ids, id_numbers([*recent.played, *recent.issued]))
     left = np.flatnonzero(~is_seen)
-    is_seen[left] = known((MonthFilter.from_bytes(data) for data in filters if data), ids[left])
+    is_seen[left] = known(filter(None, (readable(user_id, data) for data in filters)), ids[left])
     return ids[~is_seen]

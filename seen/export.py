@@ -9,7 +9,7 @@ from django.utils.translation import gettext as _
 from accounts.export import ExportFile
 from accounts.models import User
 from seen import old, played
-from seen.filters import MonthFilter
+from seen.filters import MonthFilter, readable
 from seen.played import PlayedUnavailableError
 from seen.store import KEPT_MONTHS, FilterKey, StoreUnavailableError, expiry, month_of, store
 
@@ -72,11 +72,14 @@ def _kept(user_id: int, now: datetime) -> Kept:
     return Kept(
         [PlayRow(str(item_id), played_at) for item_id, played_at in plays],
         [IssuedRow(str(item_id)) for item_id in issued],
-        [_month(key, data) for key, data in zip(months, found[len(shelved) :], strict=True) if data],
+        [
+            _month(key, month)
+            for key, data in zip(months, found[len(shelved) :], strict=True)
+            if (month := readable(user_id, data))
+        ],
     )
 
 
-def _month(key: FilterKey, data: bytes) -> MonthRow:
+def _month(key: FilterKey, found: MonthFilter) -> MonthRow:
     year, month = divmod(key.month, 12)
-    items = MonthFilter.from_bytes(data).count
-    return MonthRow(f"{year}-{month + 1:02}", items, datetime.fromtimestamp(expiry(key), UTC))
+    return MonthRow(f"{year}-{month + 1:02}", found.count, datetime.fromtimestamp(expiry(key), UTC))

@@ -23,6 +23,7 @@ it is made for, another is put behind it, for twice as many at half its error ra
 below twice the rate of the first (Almeida, Baquero, Preguica, Hutchison: Scalable Bloom filters, 2007).
 """
 
+import logging
 import math
 import struct
 from collections.abc import Iterable, Sequence
@@ -36,6 +37,8 @@ from seen.bloom import GOLDEN, mixed, positions, splitmix64
 Ids = NDArray[np.uint64]
 Mask = NDArray[np.bool_]
 Places = NDArray[np.intp]
+
+logger = logging.getLogger(__name__)
 
 MAGIC = b"FSPF"
 VERSION = 1
@@ -194,6 +197,18 @@ class MonthFilter:
     def _error(part: Part) -> float:
         """The rate that a part was made for, as its size tells."""
         return math.exp(-part.size / part.capacity * math.log(2) ** 2)
+
+
+def readable(user_id: int, data: bytes | None) -> MonthFilter | None:
+    """A user's filter to read, if there is one; bytes that are none are told to whoever looks after the site.
+
+    Without them something may be recommended again; with an error nothing would be.
+    """
+    try:
+        return MonthFilter.from_bytes(data) if data is not None else None
+    except BadFilterError as error:
+        logger.error("A filter of user %s cannot be read: %s", user_id, error)
+        return None
 
 
 def known(filters: Iterable[MonthFilter], ids: Ids) -> Mask:

@@ -23,7 +23,7 @@ from django.conf import settings
 from feedsite import keys
 from feedsite.connections import pipelined, script
 from seen import forgetting, old
-from seen.filters import BadFilterError, Ids, MonthFilter, id_numbers
+from seen.filters import BadFilterError, Ids, MonthFilter, id_numbers, readable
 from seen.models import MergeRun
 from seen.played import PlayedUnavailableError, client, errors, marks
 from seen.ring import node_before, shards_of_task
@@ -160,7 +160,8 @@ def _expected(months: Mapping[FilterKey, Ids], old_months: Mapping[FilterKey, Id
     What is migrated is added: it is known how much that is.
     """
     before = store().read([FilterKey(key.user_id, key.month - 1) for key in months]) if months else []
-    counts = (MonthFilter.from_bytes(data).count if data else 0 for data in before)
+    filters = (readable(key.user_id, data) for key, data in zip(months, before, strict=True))
+    counts = (found.count if found else 0 for found in filters)
     expected = {key: len(ids) for key, ids in old_months.items()}
     for (key, ids), count in zip(months.items(), counts, strict=True):
         expected[key] = expected.get(key, 0) + max(2 * len(ids), count)

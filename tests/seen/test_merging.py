@@ -170,6 +170,15 @@ def test_bytes_that_are_no_filter_hold_up_their_user_only(plays: redis.Redis) ->
     merged = merge_shards(ring.node_of(NOW), range(settings.PLAYED_SHARDS), now=NOW + HOUR)
     assert (merged.users, str(merged.failure)) == (9, "user 7: too short")
     assert plays.keys("played:recent:*") == [b"played:recent:7"]
+    assert unseen(7, [1, 2], now=NOW) == [2], "its plays are in Redis still"
+
+
+def test_bytes_that_are_no_filter_are_told_and_answer_for_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    store.store().update([FilterKey(7, month_of(NOW) - 1)], lambda key, data: b"rust")
+    play(7, 1)
+    assert merge(NOW + HOUR) == 1
+    assert unseen(7, [1, 2], now=NOW) == [2]
+    assert "A filter of user 7 cannot be read: too short" in caplog.text
 
 
 def test_filters_are_purged_at_night_only() -> None:
