@@ -1,0 +1,29 @@
+# The site for servers of its own (compose.yaml). Every program of it is a command of this image.
+FROM python:3.13-slim AS environment
+ENV FEEDSITE_VENV=/venv
+WORKDIR /site
+COPY manage.py requirements.lock ./
+# As `manage.py` does it anywhere: by hashes, from wheels only.
+RUN python -c "import manage; manage.install(manage.RUNTIME_LOCK)"
+
+FROM python:3.13-slim
+RUN useradd --system --uid 10001 --home-dir /site --shell /usr/sbin/nologin feedsite \
+    && install --directory --owner=feedsite --mode=0700 /data /metrics
+COPY --from=environment /venv /venv
+WORKDIR /site
+COPY . .
+RUN python -m compileall -q /site
+ENV PATH=/venv/bin:$PATH \
+    PYTHONPATH=/site \
+    PYTHONUNBUFFERED=1 \
+    PYTHONDONTWRITEBYTECODE=1 \
+    DJANGO_SETTINGS_MODULE=feedsite.settings \
+    FEEDSITE_VENV=/venv \
+    FEEDSITE_DATA_DIR=/data \
+    PROMETHEUS_MULTIPROC_DIR=/metrics
+USER feedsite
+VOLUME ["/data"]
+EXPOSE 8000
+HEALTHCHECK --interval=15s --timeout=5s --start-period=30s \
+    CMD ["python", "-c", "import urllib.request; urllib.request.urlopen('http://127.0.0.1:8000/healthz', timeout=4)"]
+CMD ["granian", "--interface", "wsgi", "--no-ws", "--host", "0.0.0.0", "--port", "8000", "--workers", "2", "--blocking-threads", "4", "--respawn-failed-workers", "--workers-kill-timeout", "3", "feedsite.wsgi:application"]

@@ -1,0 +1,165 @@
+"""compose.yaml, the Dockerfile and the units name what there is. Containers themselves do not run here."""
+
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import celery.bin.celery
+import click
+import granian.cli
+import pytest
+import yaml
+from django.conf import settings
+from django.core.management import get_commands
+from django.utils.module_loading import import_string
+
+ROOT = Path(settings.BASE_DIR)
+SCRIPTS = Path(sys.executable).parent
+UNITS = sorted((ROOT / "deploy" / "systemd").glob("*.service"))
+COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "compose.yaml").read_text())
+SERVICES: dict[str, Any] = COMPOSE["services"]
+DOCKERFILE = re.sub(r"\\\n\s*", "", (ROOT / "Dockerfile").read_text()).splitlines()
+SOURCES = "\n".join(
+    (ROOT / path).read_text()
+    for path in ("feedsite/settings.py", "feedsite/embedded.py", "feedsite/management/commands/up.py", "manage.py")
+)
+CELERY = celery.bin.celery.celery
+
+
+def is_read(variable: str) -> bool:
+    return f'"{variable}"' in SOURCES or f"'{variable}'" in SOURCES
+
+
+def options_of(command: click.Command) -> dict[str, click.Option]:
+    return {
+        name: each
+        for each in command.params
+        if isinstance(each, click.Option)
+        for name in (*each.opts, *each.secondary_opts)
+    }
+
+
+def check_click(words: list[str], command: click.Command) -> list[str]:
+    """Every option is one of the command's; what else stands there."""
+    options, rest = options_of(command), []
+    words = [part for word in words for part in (word.split("=", 1) if word.startswith("--") else [word])]
+    while words:
+        word = words.pop(0)
+        if not word.startswith("-"):
+            rest.append(word)
+            continue
+        assert word in options, f"{word} is no option of {command.name}"
+        if not options[word].is_flag and not options[word].count:
+            words.pop(0)
+    return rest
+
+
+def check(words: list[str]) -> None:
+    """A command line of this site's environment."""
+    program = Path(words[0]).name
+    assert (SCRIPTS / program).exists() or program in {"sh", "python"}, words
+    if program == "granian":
+        (target,) = check_click(words[1:], granian.cli.cli)
+        assert target in {"feedsite.wsgi:application", "feedsite.asgi:application"}
+        import_string(target.replace(":application", ".__name__"))
+    elif program == "celery":
+        place = next(place for place, word in enumerate(words) if word in CELERY.commands)
+        assert check_click(words[1:place], CELERY) == []
+        rest = check_click(words[place + 1 :], CELERY.commands[words[place]])
+        assert rest in ([], ["ping"])
+    elif words[1].endswith("manage.py"):
+        assert words[2] in get_commands()
+        assert (ROOT / words[1]).exists()
+
+
+@pytest.mark.parametrize("name", [name for name, each in SERVICES.items() if each["image"] == "feedsite"])
+def test_services_run_what_there_is(name: str) -> None:
+    service = SERVICES[name]
+    command = service.get("command")
+    if command and command[:2] == ["sh", "-c"]:
+        for part in command[2].split("&&"):
+            check(shlex.split(part))
+    elif command:
+        check(command)
+    for variable in service["environment"]:
+        assert is_read(variable), variable
+    test = service.get("healthcheck", {}).get("test", ["NONE"])
+    if test[0] == "CMD-SHELL":
+        check(shlex.split(test[1]))
+
+
+def test_services_hang_together() -> None:
+    assert {"web", "worker", "beat", "stream", "grpc", "postgres", "feeds", "broker"} <= SERVICES.keys()
+    for service in SERVICES.values():
+        assert set(service.get("depends_on", {})) <= SERVICES.keys()
+        volumes = [each.split(":")[0] for each in service.get("volumes", [])]
+        assert {each for each in volumes if not each.startswith(".")} <= COMPOSE["volumes"].keys()
+        for path in (each for each in volumes if each.startswith(".")):
+            assert (ROOT / path).exists()
+        assert "." not in service["image"].partition("/")[0], "no registry but the standard one"
+    feeds, broker = (" ".join(SERVICES[name]["command"]) for name in ("feeds", "broker"))
+    assert "--maxmemory-policy allkeys-lru --zset-max-listpack-entries 512" in feeds
+    assert "--appendonly yes" in broker
+    assert "noeviction" in broker
+
+
+def test_variables_of_the_examples_are_read() -> None:
+    example = (ROOT / ".env.example").read_text()
+    named = set(re.findall(r"^# (FEEDSITE_[A-Z_0-9]+)=", example, re.MULTILINE))
+    assert len(named) > 40
+    assert {name for name in named if not is_read(name)} == set()
+
+
+def test_the_image_is_small_private_and_watched() -> None:
+    lines = [line.split(None, 1) for line in DOCKERFILE if line and not line.startswith("#")]
+    by_word: dict[str, list[str]] = {}
+    for word, rest in lines:
+        by_word.setdefault(word, []).append(rest)
+    assert len(by_word["FROM"]) == 2
+    assert all("." not in rest.split()[0].partition("/")[0].partition(":")[0] for rest in by_word["FROM"])
+    assert by_word["USER"] == ["feedsite"]
+    assert "/healthz" in by_word["HEALTHCHECK"][0]
+    for rest in by_word["COPY"]:
+        if "--from" not in rest:
+            assert all((ROOT / source).exists() for source in rest.split()[:-1])
+    check(yaml.safe_load(by_word["CMD"][0]))
+    assert not re.search(r"https?://(?!127\.0\.0\.1)", "\n".join(DOCKERFILE))
+    ignored = (ROOT / ".dockerignore").read_text().split()
+    assert {".git", ".env", ".venv", "var", "tests"} <= set(ignored), "secrets and what is not of the site stay outside"
+
+
+def test_the_environment_of_the_image_is_made_by_manage() -> None:
+    """The Dockerfile calls these by name."""
+    import manage
+
+    assert "manage.install(manage.RUNTIME_LOCK)" in "\n".join(DOCKERFILE)
+    assert callable(manage.install)
+    assert manage.RUNTIME_LOCK == ROOT / "requirements.lock"
+
+
+@pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.stem)
+def test_units_start_what_there_is(unit: Path) -> None:
+    (command,) = re.findall(r"^ExecStart=(.*)$", unit.read_text(), re.MULTILINE)
+    check(shlex.split(command))
+    target = (unit.parent / "feedsite.target").read_text()
+    assert unit.name in target
+
+
+@pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="no systemd here")
+def test_units_are_sound_for_systemd(tmp_path: Path) -> None:
+    """With programs that are there, for it looks for them."""
+    for unit in (*UNITS, UNITS[0].parent / "feedsite.target"):
+        text = unit.read_text().replace("/srv/feedsite/.venv/bin", str(SCRIPTS)).replace("/srv/feedsite", str(ROOT))
+        (tmp_path / unit.name).write_text(text.replace("User=feedsite", "User=root"))
+    done = subprocess.run(
+        ["systemd-analyze", "verify", "--man=no", *map(str, sorted(tmp_path.iterdir()))],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    complaints = [line for line in done.stderr.splitlines() if "feedsite" in line]
+    assert complaints == []
