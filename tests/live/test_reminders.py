@@ -1,10 +1,11 @@
 """Reminders: everybody who asked is told once, when it starts, whatever dies on the way."""
 
+import threading
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from django.db import connection
+from django.db import connection, transaction
 from django.test import Client
 from rest_framework.test import APIClient
 
@@ -149,6 +150,34 @@ def test_two_workers_share_the_work(session: LiveSession, workers: Workers) -> N
     assert told(session) == sorted(fan.pk for fan in fans)
     reminders.send(session.pk)  # as the sweeper would, where all found others at work
     assert not LiveSession.objects.get().reminders_due
+
+
+@pytest.mark.django_db(transaction=True)
+def test_what_a_dying_worker_held_is_not_given_up(session: LiveSession, workers: Workers) -> None:
+    """Another worker finds nothing to take, and must not take that for the end."""
+    fan = UserFactory()
+    actions.remind(user=fan, session=session)
+    actions.start(session=session, now=NOW)
+    taken, looked = threading.Event(), threading.Event()
+
+    def dying() -> None:
+        with transaction.atomic():
+            reminders.send(session.pk)
+            taken.set()
+            assert looked.wait(60)
+            raise ConnectionError
+
+    def other() -> int:
+        assert taken.wait(60)
+        try:
+            return reminders.send(session.pk)
+        finally:
+            looked.set()
+
+    assert at_once(dying, other)[1] == 0
+    assert reminders.sweep() == 1
+    assert reminders.send(session.pk) == 1
+    assert told(session) == [fan.pk]
 
 
 def test_open_pages_hear_of_it_by_one_event_a_batch(
