@@ -66,7 +66,7 @@ def test_who_asked_reads_it(session: LiveSession, client: Client) -> None:
     client.force_login(fan)
     page = client.get("/notifications").content.decode()
     assert "went live" in page
-    assert "Evening show" in page
+    assert f'<a href="/live/{session.pk}">Evening show</a>' in page
     assert "Evening show" not in client.get("/notifications/mentions").content.decode()
 
 
