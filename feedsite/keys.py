@@ -15,6 +15,7 @@
 | `user:views:times:{the list's key}` | HASH | item id -> when, in ms since 1970 | as its list | as its list |
 | `played:recent:{uid}` | ZSET | item id -> ms since 1970 of the play | until merged | **plays are lost** |
 | `played:user:{node}:{shard}` | SET | user ids | until merged | marked again by the daily look |
+| `played:sample:{month}` | HASH | place -> `{uid}:{item}`, `n` -> draws | 2,500; 4 months | drawn anew |
 | `issued:{uid}` | LIST | item ids, newest first | 100; 30 days | issued items may come again |
 | `played:filter:{month}:{uid}` | STRING | seen/filters.py | the sixth month after | **plays are lost** |
 | `played:filter:{shelf}:{uid}` | STRING | shelf 0 to 2: seen/old.py | during a migration | **old plays are lost** |
@@ -98,6 +99,11 @@ def played_recent(user_id: int) -> str:
 def played_users(node: int, shard: int) -> str:
     """Who of a shard of the users played something in the hour of a node of the time ring."""
     return f"played:user:{node}:{shard}"
+
+
+def played_sample(month: int) -> str:
+    """Some of the plays that were merged into the filters of a month (seen.sample)."""
+    return f"played:sample:{month}"
 
 
 def issued(user_id: int) -> str:

@@ -179,6 +179,9 @@ CELERY_BEAT_SCHEDULE = {
 CELERY_BEAT_SCHEDULE |= {
     "merge plays": {"task": "seen.merge_plays", "schedule": crontab(minute="5,35"), "options": {"expires": 1200}},
     "mark strays": {"task": "seen.mark_strays", "schedule": crontab(hour="5", minute="15")},
+    "probe filters": {"task": "seen.probe_filters", "schedule": crontab(minute="55"), "options": {"expires": 1200}},
+    "watch plays": {"task": "seen.watch_plays", "schedule": 60.0, "options": {"expires": 60.0}},
+    "forget merges": {"task": "seen.forget_runs", "schedule": crontab(hour="5", minute="30")},
     "purge filters": {"task": "seen.purge_filters", "schedule": crontab(hour="0-4", minute="*/10")},
 }
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from feedsite.connections import fetch, id_array
-from seen import old, played
+from seen import old, played, sample
 from seen.old import HISTORY
 from seen.store import KEPT_MONTHS, FilterKey, month_of, store
 
@@ -28,7 +28,7 @@ def forget(user_ids: Sequence[int], *, now: datetime) -> int:
     that users share (seen.impressions), and are gone within a week.
     """
     with played.errors():
-        taken = played.forget(user_ids) + old.forget(user_ids)
+        taken = played.forget(user_ids) + sample.forget(user_ids, now=now) + old.forget(user_ids)
     this_month = month_of(now)
     months = (HISTORY, *range(this_month - KEPT_MONTHS, this_month + 2))
     keys = [FilterKey(user_id, month) for user_id in user_ids for month in months]

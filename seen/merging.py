@@ -20,9 +20,9 @@ from typing import Any
 import numpy as np
 from django.conf import settings
 
-from feedsite import keys
+from feedsite import keys, metrics
 from feedsite.connections import pipelined, script
-from seen import forgetting, old
+from seen import forgetting, old, sample
 from seen.filters import BadFilterError, Ids, MonthFilter, id_numbers, readable
 from seen.models import MergeRun
 from seen.played import PlayedUnavailableError, client, errors, marks
@@ -63,12 +63,17 @@ def merge_task_shard(task_shard: int, *, now: datetime) -> Merged:
     """
     node, begin = node_before(now), time.monotonic()
     merged = merge_shards(node, shards_of_task(task_shard), now=now)
+    seconds = time.monotonic() - begin
+    metrics.played_merged_users.inc(merged.users)
+    metrics.played_merged_plays.inc(merged.plays)
+    metrics.played_merge_seconds.inc(seconds)
+    metrics.played_merges.labels("failed" if merged.failure else "done").inc()
     if merged.users or merged.failure:
         MergeRun.objects.create(
             node=node,
             task_shard=task_shard,
             started_at=now,
-            seconds=time.monotonic() - begin,
+            seconds=seconds,
             users=merged.users,
             plays=merged.plays,
             error=str(merged.failure or "")[:200],
@@ -130,6 +135,7 @@ def merge_users(user_ids: Sequence[int], *, now: datetime) -> int:
 
     if months:
         store().update(list(months), add)
+        sample.draw(months)
     old.migrated(before)
     with errors():
         pipelined(

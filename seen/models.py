@@ -1,22 +1,65 @@
 """What is written down of the work on the time ring."""
 
 from django.db import models
+from django.utils.translation import gettext_lazy as _
 
 
 class MergeRun(models.Model):
-    """One task's work on its part of a node, for whoever looks after the site. Nothing is decided by it."""
+    """One task's work on its part of a node, for whoever looks after the site. Nothing is decided by it.
 
-    node = models.PositiveSmallIntegerField()
-    task_shard = models.PositiveSmallIntegerField()
-    started_at = models.DateTimeField()
-    seconds = models.FloatField()
-    users = models.IntegerField(default=0)
-    plays = models.IntegerField(default=0)
-    error = models.CharField(max_length=200, blank=True)
+    A task that found nobody, and did not fail, is not written down.
+    """
+
+    node = models.PositiveSmallIntegerField(_("node"))
+    task_shard = models.PositiveSmallIntegerField(_("task shard"))
+    started_at = models.DateTimeField(_("started at"))
+    seconds = models.FloatField(_("seconds"))
+    users = models.IntegerField(_("users"), default=0)
+    plays = models.IntegerField(_("plays"), default=0)
+    error = models.CharField(_("error"), max_length=200, blank=True)
 
     class Meta:
+        verbose_name = _("merge")
+        verbose_name_plural = _("merges of plays")
         permissions = [("act_for_others", "Can report and ask what other users have seen")]
         indexes = [models.Index(fields=["-started_at"], name="merge_run_latest")]
 
     def __str__(self) -> str:
         return f"node {self.node}, task shard {self.task_shard}, {self.started_at:%Y-%m-%d %H:%M}"
+
+
+class Probe(models.Model):
+    """How right the filters were at a moment, by what is known exactly (seen.probes)."""
+
+    probed_at = models.DateTimeField(_("probed at"), db_index=True)
+    users = models.IntegerField(_("users"))
+    unplayed = models.IntegerField(_("unplayed ids"))
+    claimed = models.IntegerField(_("taken for played"))
+    """Of the unplayed."""
+    merged = models.IntegerField(_("merged plays"))
+    missed = models.IntegerField(_("missed plays"))
+    """Of the merged: there should be none."""
+    error = models.FloatField(_("configured error"))
+    seconds = models.FloatField(_("seconds"))
+
+    class Meta:
+        verbose_name = _("probe")
+        verbose_name_plural = _("probes of the filters")
+
+    def __str__(self) -> str:
+        return f"{self.probed_at:%Y-%m-%d %H:%M}: {self.claimed} of {self.unplayed}, {self.missed} missed"
+
+    @property
+    def ratio(self) -> float:
+        """The share of what was never played that is taken for played."""
+        return self.claimed / self.unplayed if self.unplayed else 0.0
+
+
+class PlayedHistory(MergeRun):
+    """The state of it all, in the admin: a page of its own, with a permission of its own."""
+
+    class Meta:
+        proxy = True
+        default_permissions = ("view",)
+        verbose_name = _("played history")
+        verbose_name_plural = _("played history")

@@ -4,7 +4,7 @@ from celery import shared_task
 from django.conf import settings
 from django.utils import timezone
 
-from seen import impressions, merging
+from seen import impressions, merging, probes, status
 
 
 @shared_task(name="seen.check_impressions")
@@ -32,3 +32,18 @@ def mark_strays() -> None:
 @shared_task(name="seen.purge_filters")
 def purge_filters() -> None:
     merging.purge(now=timezone.now())
+
+
+@shared_task(name="seen.probe_filters")
+def probe_filters() -> None:
+    probes.probe(now=timezone.now())
+
+
+@shared_task(name="seen.watch_plays")
+def watch_plays() -> None:
+    status.measure(now=timezone.now())
+
+
+@shared_task(name="seen.forget_runs")
+def forget_runs() -> None:
+    probes.forget(now=timezone.now())

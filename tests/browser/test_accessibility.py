@@ -22,6 +22,9 @@ from items.models import Item
 from live import actions as live
 from live.models import LiveSession, State
 from relations.actions import block, follow, mute
+from seen.models import MergeRun, Probe
+from seen.played import Play
+from seen.played import record as record_plays
 from seen.recent import record as record_views
 from tests.browser.conftest import Visit, Visitor
 from tests.factories import UserFactory
@@ -85,6 +88,8 @@ class World:
         self.hosted = self.session(self.reader, "my session")
         self.session(self.reader, "my last session", State.REPLAY)
         live.cancel(session=self.session(self.reader, "not to be"), now=timezone.now())
+        self.admin = UserFactory.create(username="admin", is_staff=True, is_superuser=True)
+        self.play()
 
     @staticmethod
     def session(host: Any, title: str, state: State = State.UPCOMING, **fields: Any) -> LiveSession:
@@ -93,6 +98,19 @@ class World:
         if state != State.UPCOMING:
             made = live.start(session=made, now=now)
         return live.end(session=made, now=now) if state == State.REPLAY else made
+
+    def play(self) -> None:
+        """Something waits on every kind of node of the ring, and merges were done and failed."""
+        now = timezone.now()
+        for hours in range(3):
+            at = now - timedelta(hours=hours)
+            record_plays([Play(self.reader.pk, self.root.pk, at)], now=at)
+            MergeRun.objects.create(
+                node=0, task_shard=hours, started_at=at, seconds=1, users=9, plays=99, error=" failed"[:hours]
+            )
+        Probe.objects.create(
+            probed_at=now, users=1, unplayed=1000, claimed=1, merged=9, missed=1, error=0.001, seconds=0.1
+        )
 
     def own_public(self) -> Item:
         self.mine = self.say(self.reader, "mine for all, @writer")
@@ -143,6 +161,10 @@ def dismiss(page: Page) -> None:
     open_menu(page)
     page.locator("[action$=not-interested] button").first.click()
     page.locator(".dismissed button").wait_for()
+
+
+def open_table(page: Page) -> None:
+    page.locator(".played summary").click()
 
 
 def clear_history(page: Page) -> None:
@@ -238,6 +260,7 @@ PAGES: dict[str, list[Look]] = {
     "profile_replies": [Look(fixed("/@writer/replies")), Look(fixed("/@newcomer/replies"), "")],
     "followers": [Look(fixed("/@writer/followers")), Look(fixed("/@newcomer/followers"), "")],
     "following": [Look(fixed("/@reader/following"))],
+    "admin": [Look(fixed("/admin/seen/playedhistory/"), "admin", open_table)],
     "errors": [
         Look(fixed("/items/1"), status=404),
         Look(fixed("/?last_id=x"), status=400),
@@ -267,7 +290,7 @@ WITHOUT = {
 
 
 def test_every_page_is_looked_at() -> None:
-    assert {str(pattern.name) for pattern in urls.pages} == (PAGES.keys() - {"errors"}) | WITHOUT.keys()
+    assert {str(pattern.name) for pattern in urls.pages} == (PAGES.keys() - {"errors", "admin"}) | WITHOUT.keys()
 
 
 def violations(page: Page, rules: list[str] | None = None) -> Iterator[str]:

@@ -1,0 +1,125 @@
+"""`manage.py played_status`: how the played history is doing, in the terminal."""
+
+from argparse import ArgumentParser
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+from django.core.management.base import BaseCommand
+from django.utils import timezone
+
+from seen import status
+from seen.ring import NODES
+from seen.status import Run, Status
+
+BAR = 30
+"""Letters of the longest bar."""
+TIME = "%Y-%m-%d %H:%M"
+
+
+class Command(BaseCommand):
+    help = "Show the time ring, what waits and was merged, the filters and how right they are. Exit code 1: problems."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--json", action="store_true", help="For machines.")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        found = status.collect(now=timezone.now())
+        if options["json"]:
+            self.stdout.write(msgspec.json.format(msgspec.json.encode(found), indent=2).decode())
+        else:
+            self.stdout.write("\n".join(_lines(found)))
+        if found.problems:
+            raise SystemExit(1)
+
+
+def _lines(found: Status) -> Iterator[str]:
+    yield f"Played history, {found.at:{TIME}} UTC"
+    for problem in found.problems:
+        yield f"PROBLEM {problem.name}: {problem.text}"
+    yield from _ring(found)
+    yield from _task_shards(found)
+    yield from _merged(found)
+    yield from _filters(found)
+    if moving := found.migration:
+        unread = f"; {moving.unread} of {moving.files} files not read to their end" if moving.unread else ""
+        yield f"\nMigration: {moving.phase}; {moving.merged:,} users merged, {moving.left:,} left{unread}"
+
+
+def _ring(found: Status) -> Iterator[str]:
+    if not found.nodes:
+        return
+    yield f"\nRing ({NODES} nodes of an hour)\n  node  hour   state    users waiting"
+    most = max(node.users for node in found.nodes)
+    for node in found.nodes:
+        bar = _bar(node.users, most)
+        yield f"  {node.number:4}  {node.hour:%H:%M}  {node.state:7}  {node.users:9,}  {bar}".rstrip()
+    if found.server:
+        log = "AOF" if found.server.is_logged else "no AOF"
+        yield f"  Redis: {_size(found.server.memory)}, {log}, {'evicts' if found.server.evicts else 'evicts nothing'}"
+
+
+def _task_shards(found: Status) -> Iterator[str]:
+    shown = [one for one in found.task_shards if one.users or one.first or one.second]
+    if not found.task_shards:
+        return
+    yield f"\nTask shards ({len(found.task_shards)}; those with users waiting or merges of the last day)"
+    if not shown:
+        yield "  none"
+        return
+    yield "  shard  current  merging     left  first pass                    second pass"
+    for one in shown:
+        runs = f"{_run(one.first):28}  {_run(one.second)}".rstrip()
+        yield f"  {one.number:5}  {one.current:7,}  {one.merging:7,}  {one.left:7,}  {runs}"
+
+
+def _run(run: Run | None) -> str:
+    if run is None:
+        return "-"
+    return f"{run.started_at:%H:%M} {'FAILED' if run.error else f'{run.users:,} users, {run.seconds:.1f} s'}"
+
+
+def _merged(found: Status) -> Iterator[str]:
+    last = f"{found.last_merge:{TIME}}" if found.last_merge else "never"
+    users, plays = (sum(getattr(hour, name) for hour in found.hours) for name in ("users", "plays"))
+    yield f"\nMerged within a day: {users:,} users, {plays:,} plays; last merge: {last}"
+    most = max(hour.users for hour in found.hours)
+    for hour in found.hours:
+        if hour.users or hour.failures:
+            end = _bar(hour.users, most) + (f"  {hour.failures} failed" if hour.failures else "")
+            yield f"  {hour.hour:%H:%M}  {hour.users:9,} users  {hour.plays:11,} plays  {end}".rstrip()
+    for failure in found.failures:
+        yield f"  {failure.at:%H:%M} node {failure.node}, task shard {failure.task_shard}: {failure.error}"
+
+
+def _filters(found: Status) -> Iterator[str]:
+    yield "\nFilters"
+    for month in found.months:
+        yield f"  {month.month}  {month.filters:11,}  {_size(month.size):>9}  {month.each:,} bytes each"
+    if not found.months:
+        yield "  none"
+    if found.room:
+        room = found.room
+        yield f"  LMDB: {_size(room.used)} of {_size(room.most)}; {_size(room.free)} free on its disk"
+    if (probe := found.probe) is None:
+        yield "  not probed yet"
+        return
+    yield (
+        f"  probed {probe.at:{TIME}}: {probe.claimed:,} of {probe.unplayed:,} unplayed ids taken for played "
+        f"({100 * probe.ratio:.4f} %; configured {100 * probe.error:.4f} %)"
+    )
+    yield f"  merged plays that were missed: {probe.missed:,} of {probe.merged:,}"
+
+
+def _bar(number: int, most: int) -> str:
+    return "#" * -(-BAR * number // most) if most else ""
+
+
+def _size(size: int) -> str:
+    """Bytes for people."""
+    number, unit = float(size), "B"
+    for larger in ("kB", "MB", "GB", "TB"):
+        if number < 1000:
+            break
+        number, unit = number / 1000, larger
+    return f"{number:.0f} {unit}" if unit == "B" else f"{number:.1f} {unit}"

@@ -1,0 +1,429 @@
+"""How the played history is doing: what waits on the time ring, what was merged, what the filters hold, how right they
+are, and what of that wants looking after.
+
+Redis is asked in 7 round trips (for the 30,000 counts of 5,000 shards; 0.15 s), the store 4 times, PostgreSQL 6
+times, whatever they hold. Who does not answer is a problem that is told, and the rest is shown all the same.
+
+A user is marked on the node of every hour in which they played, and waits there: whoever played in two hours that are
+not merged is counted twice.
+"""
+
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import TypeVar
+
+import msgspec
+from django.conf import settings
+from django.db.models import Sum
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from feedsite import keys, metrics
+from feedsite.connections import fetch, pipelined
+from seen import migrate
+from seen.models import MergeRun, Probe
+from seen.old import Phase
+from seen.played import PlayedUnavailableError, client, errors
+from seen.ring import NODES, node_of, shards_of_task
+from seen.store import KEPT_MONTHS, LmdbStore, StoreUnavailableError, month_of, store
+
+T = TypeVar("T")
+
+HOUR = timedelta(hours=1)
+SPAN = timedelta(days=1)
+"""How far back is told."""
+WEEK = timedelta(days=7)
+AT_ONCE = 5_000
+"""Counts of one round trip."""
+FAILURES_SHOWN = 10
+LATE = timedelta(minutes=15)
+"""After the full hour: by then merges have begun, unless nobody does them."""
+FULL = 0.9
+"""Of the room of the store."""
+
+
+class NodeState(StrEnum):
+    CURRENT = "current"
+    """Plays of this hour are marked here."""
+    MERGING = "merging"
+    """Its hour is over, and the tasks of this hour work on it."""
+    LEFT = "left"
+    """Nobody works on it: who is left here was missed twice, and is merged one lap later."""
+
+
+class Node(msgspec.Struct):
+    """A node of the time ring. `hour`: the begin of the last hour whose plays are marked on it."""
+
+    number: int
+    state: NodeState
+    hour: datetime
+    users: int
+
+
+class Run(msgspec.Struct):
+    """What a task did."""
+
+    started_at: datetime
+    seconds: float
+    users: int
+    plays: int
+    error: str
+
+
+class TaskShard(msgspec.Struct):
+    """A part of the ring that one task merges.
+
+    `first` and `second` are its last merges of the first and the second half of an hour: the second pass compensates
+    the first. A pass that finds nobody leaves none.
+    """
+
+    number: int
+    current: int
+    merging: int
+    left: int
+    fullest: int
+    """Users in the fullest of its shards' sets."""
+    first: Run | None = None
+    second: Run | None = None
+
+    @property
+    def users(self) -> int:
+        return self.current + self.merging + self.left
+
+
+class Hour(msgspec.Struct):
+    """What was merged within an hour, of plays of the hour before it as a rule."""
+
+    hour: datetime
+    users: int = 0
+    plays: int = 0
+    seconds: float = 0.0
+    failures: int = 0
+
+
+class Failure(msgspec.Struct):
+    at: datetime
+    node: int
+    task_shard: int
+    error: str
+
+
+class Server(msgspec.Struct):
+    """The Redis of the plays. `memory` in bytes."""
+
+    memory: int
+    is_logged: bool
+    """Whether it keeps an AOF."""
+    evicts: bool
+
+
+class Month(msgspec.Struct):
+    """Filters of a month. `size` in bytes."""
+
+    month: str
+    age: int
+    """Months ago."""
+    filters: int
+    size: int
+
+    @property
+    def each(self) -> int:
+        return self.size // self.filters
+
+
+class Room(msgspec.Struct):
+    """The file of the LMDB store, how large it may become, and what its disk has left; in bytes."""
+
+    used: int
+    most: int
+    free: int
+
+
+class Measured(msgspec.Struct):
+    """What the last probe of the filters found (seen.probes)."""
+
+    at: datetime
+    users: int
+    unplayed: int
+    claimed: int
+    ratio: float
+    error: float
+    """What is configured."""
+    merged: int
+    missed: int
+    missed_lately: int
+    """By all probes of a week."""
+
+
+class Moving(msgspec.Struct):
+    """How far the migration of old histories is (seen.migrate)."""
+
+    phase: Phase
+    users: int
+    """In what was read of the files."""
+    merged: int
+    left: int
+    files: int
+    unread: int
+    """Files that are not read to their end."""
+
+
+class Problem(msgspec.Struct):
+    """What wants looking after: its name for machines, and for people what it is."""
+
+    name: str
+    text: str
+
+
+class Status(msgspec.Struct):
+    """The state of the played history at a moment."""
+
+    at: datetime
+    problems: list[Problem]
+    nodes: list[Node]
+    task_shards: list[TaskShard]
+    hours: list[Hour]
+    failures: list[Failure]
+    months: list[Month]
+    server: Server | None
+    room: Room | None
+    probe: Measured | None
+    last_merge: datetime | None
+    migration: Moving | None
+    """None where there never was one."""
+
+    @property
+    def users(self) -> int:
+        """Who wait."""
+        return sum(node.users for node in self.nodes)
+
+
+def collect(*, now: datetime) -> Status:
+    """Ask everybody. Raises only what PostgreSQL does."""
+    problems: list[Problem] = []
+    ring = _tried(lambda: _ring(now), problems, "plays")
+    nodes, task_shards, server = ring or ([], [], None)
+    months, migration = _tried(lambda: (_months(now), _moving()), problems, "store") or ([], None)
+    _add_runs(task_shards, now)
+    last = MergeRun.objects.order_by("-started_at").values_list("started_at", flat=True).first()
+    status = Status(
+        now,
+        problems,
+        nodes,
+        task_shards,
+        _hours(now),
+        _failures(now),
+        months,
+        server,
+        _room(),
+        _measured(now),
+        last,
+        migration,
+    )
+    problems += _problems(status)
+    return status
+
+
+def measure(*, now: datetime) -> Status:
+    """Set the metrics to what is so now."""
+    status = collect(now=now)
+    down = {problem.name for problem in status.problems}
+    for name in ("plays", "store"):
+        metrics.played_up.labels(name).set(name not in down)
+    for node in status.nodes:
+        metrics.played_node.labels(node.number).set(node.users)
+    for state in NodeState if status.nodes else ():
+        metrics.played_backlog.labels(state).set(sum(node.users for node in status.nodes if node.state == state))
+    for task_shard in status.task_shards:
+        metrics.played_task_shard.labels(task_shard.number).set(task_shard.users)
+    if "store" not in down:
+        found = {month.age: month for month in status.months}
+        for age in range(KEPT_MONTHS + 1):
+            month = found.get(age)
+            metrics.played_filters.labels(age).set(month.filters if month else 0)
+            metrics.played_filter_bytes.labels(age).set(month.size if month else 0)
+        moving = status.migration
+        metrics.played_migration.labels("merged").set(moving.merged if moving else 0)
+        metrics.played_migration.labels("left").set(moving.left if moving else 0)
+    return status
+
+
+def _tried(look: Callable[[], T], problems: list[Problem], name: str) -> T | None:
+    try:
+        return look()
+    except PlayedUnavailableError as error:
+        text = _("The Redis of the plays does not answer: plays are not taken (%(error)s).")
+        problems.append(Problem(name, text % {"error": error}))
+    except StoreUnavailableError as error:
+        text = _("The store of the filters does not answer: nothing is merged (%(error)s).")
+        problems.append(Problem(name, text % {"error": error}))
+    return None
+
+
+# --- The ring ----------------------------------------------------------------------------------------------
+def _ring(now: datetime) -> tuple[list[Node], list[TaskShard], Server]:
+    shards = range(settings.PLAYED_SHARDS)
+    asked = [("SCARD", keys.played_users(node, shard)) for node in range(NODES) for shard in shards]
+    counts: list[int] = []
+    with errors():
+        for first in range(0, len(asked), AT_ONCE):
+            counts += pipelined(client(), asked[first : first + AT_ONCE])
+        memory, persistence = map(_info, pipelined(client(), [("INFO", "memory"), ("INFO", "persistence")]))
+    server = Server(
+        int(memory.get("used_memory", 0)),
+        persistence.get("aof_enabled") == "1",
+        memory.get("maxmemory", "0") != "0" and memory.get("maxmemory_policy") != "noeviction",
+    )
+    by_node = [counts[len(shards) * node : len(shards) * (node + 1)] for node in range(NODES)]
+    this_node, this_hour = node_of(now), now.replace(minute=0, second=0, microsecond=0)
+    nodes = []
+    for number in range(NODES):
+        ago = (this_node - number) % NODES
+        state = (NodeState.CURRENT, NodeState.MERGING)[ago] if ago < 2 else NodeState.LEFT
+        nodes.append(Node(number, state, this_hour - ago * HOUR, sum(by_node[number])))
+    return nodes, [_task_shard(number, nodes, by_node) for number in range(settings.PLAYED_TASK_SHARDS)], server
+
+
+def _task_shard(number: int, nodes: Sequence[Node], by_node: Sequence[Sequence[int]]) -> TaskShard:
+    shards = shards_of_task(number)
+    parts = [counts[shards.start : shards.stop] for counts in by_node]
+
+    def waiting(state: NodeState) -> int:
+        return sum(sum(part) for node, part in zip(nodes, parts, strict=True) if node.state == state)
+
+    fullest = max(max(part, default=0) for part in parts)
+    return TaskShard(number, waiting(NodeState.CURRENT), waiting(NodeState.MERGING), waiting(NodeState.LEFT), fullest)
+
+
+def _info(reply: bytes) -> dict[str, str]:
+    lines = (line.partition(":") for line in reply.decode().splitlines())
+    return {name: value for name, colon, value in lines if colon}
+
+
+# --- What was merged ---------------------------------------------------------------------------------------
+LAST_RUNS = """
+    SELECT DISTINCT ON (task_shard, is_second) task_shard, extract(minute FROM started_at) >= 30 AS is_second,
+        started_at, seconds, users, plays, error
+    FROM seen_mergerun WHERE started_at > %s AND started_at <= %s
+    ORDER BY task_shard, is_second, started_at DESC
+"""
+BY_HOUR = """
+    SELECT date_trunc('hour', started_at, 'UTC'), sum(users), sum(plays), sum(seconds),
+        count(*) FILTER (WHERE error <> '')
+    FROM seen_mergerun WHERE started_at > %s AND started_at <= %s GROUP BY 1
+"""
+
+
+def _add_runs(task_shards: Sequence[TaskShard], now: datetime) -> None:
+    for number, is_second, *found in fetch(LAST_RUNS, [now - SPAN, now]):
+        if number < len(task_shards):
+            setattr(task_shards[number], "second" if is_second else "first", Run(*found))
+
+
+def _hours(now: datetime) -> list[Hour]:
+    """Each of the last day, the running one at the end."""
+    this_hour = now.replace(minute=0, second=0, microsecond=0)
+    first = this_hour - SPAN + HOUR
+    found = {hour: Hour(hour, *rest) for hour, *rest in fetch(BY_HOUR, [first - timedelta.resolution, now])}
+    hours = (first + ago * HOUR for ago in range(SPAN // HOUR))
+    return [found.get(hour) or Hour(hour) for hour in hours]
+
+
+def _failures(now: datetime) -> list[Failure]:
+    failed = MergeRun.objects.filter(started_at__gt=now - SPAN, started_at__lte=now).exclude(error="")
+    rows = failed.order_by("-started_at").values_list("started_at", "node", "task_shard", "error")[:FAILURES_SHOWN]
+    return [Failure(*row) for row in rows]
+
+
+# --- The filters -------------------------------------------------------------------------------------------
+def _months(now: datetime) -> list[Month]:
+    """Newest first."""
+    this_month = month_of(now)
+    return [
+        Month(f"{month // 12}-{month % 12 + 1:02}", this_month - month, found.filters, found.size)
+        for month, found in sorted(store().stats().items(), reverse=True)
+    ]
+
+
+def _moving() -> Moving | None:
+    found = migrate.status()
+    migration = found.migration
+    if migration.phase == Phase.NONE:
+        return None
+    unread = sum(not file.is_whole for file in migration.files)
+    return Moving(migration.phase, found.users, found.merged, found.left, len(migration.files), unread)
+
+
+def _room() -> Room | None:
+    """Where LMDB is the store; a server of its own tells of its own room."""
+    found = store()
+    if not isinstance(found, LmdbStore):
+        return None
+    try:
+        used = (found.folder / "data.mdb").stat().st_size
+        return Room(used, settings.PLAYED_STORE_BYTES, shutil.disk_usage(found.folder).free)
+    except OSError:
+        return None  # it is not made yet
+
+
+def _measured(now: datetime) -> Measured | None:
+    lately = Probe.objects.filter(probed_at__gt=now - WEEK).aggregate(missed=Sum("missed"))["missed"]
+    last = Probe.objects.order_by("-probed_at").first()
+    if last is None:
+        return None
+    return Measured(
+        last.probed_at,
+        last.users,
+        last.unplayed,
+        last.claimed,
+        last.ratio,
+        last.error,
+        last.merged,
+        last.missed,
+        lately or 0,
+    )
+
+
+# --- What wants looking after ------------------------------------------------------------------------------
+def _problems(status: Status) -> Iterator[Problem]:
+    yield from _problems_of_merging(status)
+    if (probe := status.probe) is not None:
+        if probe.missed_lately:
+            text = ngettext(
+                "%(count)d play that was merged was missed by the probes of a week: filters are lost.",
+                "%(count)d plays that were merged were missed by the probes of a week: filters are lost.",
+                probe.missed_lately,
+            )
+            yield Problem("missed", text % {"count": probe.missed_lately})
+        expected = probe.error * probe.unplayed
+        if probe.claimed > expected + 4 * expected**0.5 + 4:  # what chance adds once in ten thousand probes
+            text = _("The filters take %(ratio).2f %% of unplayed ids for played; configured are %(error).2f %%.")
+            yield Problem("error", text % {"ratio": 100 * probe.ratio, "error": 100 * probe.error})
+    if (server := status.server) is not None:
+        if server.evicts:
+            yield Problem("evicts", _("The Redis of the plays may evict: set maxmemory-policy to noeviction."))
+        if not server.is_logged:
+            yield Problem("volatile", _("The Redis of the plays keeps no AOF: it loses plays when it dies."))
+    if (room := status.room) is not None and room.used > FULL * min(room.most, room.used + room.free):
+        yield Problem("full", _("The store of the filters is almost full, or its disk is."))
+
+
+def _problems_of_merging(status: Status) -> Iterator[Problem]:
+    waiting = {state: sum(node.users for node in status.nodes if node.state == state) for state in NodeState}
+    this_hour = status.at.replace(minute=0, second=0, microsecond=0)
+    if left := waiting[NodeState.LEFT]:
+        text = ngettext(
+            "%(users)d user was missed by both passes, and is merged one lap later.",
+            "%(users)d users were missed by both passes, and are merged one lap later.",
+            left,
+        )
+        yield Problem("left", text % {"users": left})
+    is_idle = status.last_merge is None or status.last_merge < this_hour
+    if waiting[NodeState.MERGING] and is_idle and status.at - this_hour > LATE:
+        yield Problem("idle", _("Nothing was merged this hour, and users wait: are beat and the workers running?"))
+    failed = sum(hour.failures for hour in status.hours[-2:])
+    if failed:
+        text = ngettext("%(count)d merge failed within two hours.", "%(count)d merges failed within two hours.", failed)
+        yield Problem("failed", text % {"count": failed})

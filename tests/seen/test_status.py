@@ -1,0 +1,429 @@
+"""The state of the played history: its numbers after known plays, merges and failures, wherever they are shown."""
+
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+import redis
+import time_machine
+from django.conf import settings
+from django.contrib.auth.models import Permission
+from django.core.management import call_command
+from django.test import Client
+from django.utils import timezone
+from prometheus_client.parser import text_string_to_metric_families
+
+from accounts.models import User
+from feedsite import metrics
+from seen import migrate, played, probes, sample, status, store, tasks
+from seen.filters import MonthFilter, id_numbers
+from seen.merging import merge_task_shard
+from seen.models import MergeRun, Probe
+from seen.played import Play
+from seen.ring import NODES, node_of, shard_of
+from seen.store import FilterKey, LmdbStore, StoreUnavailableError, month_of
+from tests import servers
+from tests.admin import text
+from tests.factories import UserFactory
+from tests.statements import statements
+
+pytestmark = pytest.mark.django_db
+
+NOW = datetime(2026, 11, 21, 10, 40, tzinfo=UTC)
+HOUR = timedelta(hours=1)
+PAGE = "/admin/seen/playedhistory/"
+
+
+@pytest.fixture(autouse=True)
+def plays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> redis.Redis:
+    """A server of plays that is empty, a store of its own, and few shards."""
+    monkeypatch.setattr(store, "_store", LmdbStore(tmp_path / "played"))
+    monkeypatch.setattr(settings, "PLAYED_SHARDS", 8)
+    monkeypatch.setattr(settings, "PLAYED_TASK_SHARDS", 4)
+    return played.client()
+
+
+def play(*user_ids: int, at: datetime = NOW, count: int = 1) -> None:
+    """`count` items each."""
+    items = range(1, count + 1)
+    played.record([Play(user_id, item_id, at) for user_id in user_ids for item_id in items], now=at)
+
+
+def merge(at: datetime) -> None:
+    for task_shard in range(settings.PLAYED_TASK_SHARDS):
+        merge_task_shard(task_shard, now=at)
+
+
+def fail(at: datetime, monkeypatch: pytest.MonkeyPatch, task_shard: int) -> None:
+    """Merge a task shard on a store that is down."""
+
+    def down(*args: Any) -> None:
+        raise StoreUnavailableError("the disk is gone")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(store.store(), "update", down)
+        with pytest.raises(StoreUnavailableError):
+            merge_task_shard(task_shard, now=at)
+
+
+def names(found: status.Status) -> set[str]:
+    return {problem.name for problem in found.problems}
+
+
+def task_of(user_id: int) -> int:
+    return shard_of(user_id) * settings.PLAYED_TASK_SHARDS // settings.PLAYED_SHARDS
+
+
+# --- What is collected -----------------------------------------------------------------------------------
+def test_an_empty_history_is_well() -> None:
+    found = status.collect(now=NOW)
+    assert not found.problems
+    assert found.users == 0
+    assert [hour.users for hour in found.hours] == [0] * 24
+    assert (found.months, found.probe, found.last_merge) == ([], None, None)
+    assert probes.probe(now=NOW) is None
+
+
+def test_the_ring_and_its_shards_say_who_waits() -> None:
+    play(*range(1, 21), at=NOW - 2 * HOUR)
+    play(*range(1, 6), at=NOW - HOUR)
+    play(1, 2)
+    found = status.collect(now=NOW)
+    nodes = {node.number: node for node in found.nodes}
+    assert [(nodes[(node_of(NOW) - ago) % NODES].users) for ago in range(NODES)] == [2, 5, 20, 0, 0, 0]
+    assert [nodes[(node_of(NOW) - ago) % NODES].state for ago in range(3)] == ["current", "merging", "left"]
+    assert nodes[(node_of(NOW) - 5) % NODES].hour == NOW.replace(minute=0) - 5 * HOUR
+    for number, one in enumerate(found.task_shards):
+        assert (one.current, one.merging, one.left) == tuple(
+            sum(task_of(user_id) == number for user_id in users) for users in (range(1, 3), range(1, 6), range(1, 21))
+        )
+    assert max(one.fullest for one in found.task_shards) == max(
+        sum(shard_of(user_id) == shard for user_id in range(1, 21)) for shard in range(8)
+    )
+    assert names(found) == {"left", "idle"}
+
+
+def test_merges_are_told_by_hour_task_shard_and_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second = NOW.replace(minute=5), NOW.replace(minute=35)
+    play(*range(1, 21), at=NOW - HOUR, count=3)
+    fail(first, monkeypatch, task_of(1))
+    merge(first)
+    play(1, at=NOW - HOUR)
+    merge(second)
+    play(1, at=first)
+    merge(NOW + HOUR)
+    play(2, at=NOW + HOUR)
+    found = status.collect(now=NOW + HOUR)
+    assert [(hour.users, hour.plays, hour.failures) for hour in found.hours[-3:]] == [(0, 0, 0), (21, 61, 1), (1, 1, 0)]
+    assert found.last_merge == NOW + HOUR
+    assert [(failure.at, failure.task_shard, failure.error) for failure in found.failures] == [
+        (first, task_of(1), "the disk is gone")
+    ]
+    mine = found.task_shards[task_of(1)]
+    assert mine.second
+    assert (mine.second.started_at, mine.second.users, mine.second.error) == (NOW + HOUR, 1, "")
+    others = [one for one in found.task_shards if one is not mine]
+    assert all(one.first and one.first.started_at == first and one.second is None for one in others)
+    assert names(found) == {"failed"}
+    assert names(status.collect(now=NOW + 3 * HOUR)) == {"left"}, "the play of user 2, and no failure of late"
+    assert not any(hour.users for hour in status.collect(now=NOW + 26 * HOUR).hours)
+
+
+def test_a_merge_that_failed_last_is_the_last_of_its_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    play(1, at=NOW - HOUR)
+    fail(NOW, monkeypatch, task_of(1))
+    last = status.collect(now=NOW).task_shards[task_of(1)].second
+    assert last
+    assert (last.error, last.users) == ("the disk is gone", 0)
+
+
+def test_filters_are_counted_by_month() -> None:
+    last_month = NOW - timedelta(days=30)
+    play(*range(1, 8), at=last_month)
+    merge(last_month + HOUR)
+    play(*range(1, 4))
+    merge(NOW + HOUR)
+    found = status.collect(now=NOW + HOUR)
+    assert [(month.month, month.age, month.filters) for month in found.months] == [("2026-11", 0, 3), ("2026-10", 1, 7)]
+    (data,) = store.store().read([FilterKey(1, month_of(NOW))])
+    assert data
+    assert found.months[0].size == 3 * len(data)
+    assert found.months[0].each == len(data)
+    assert found.room
+    assert 0 < found.room.used < found.room.most
+
+
+def test_what_it_asks_does_not_grow(monkeypatch: pytest.MonkeyPatch) -> None:
+    def asked() -> tuple[int, int]:
+        trips = []
+        pipelined = status.pipelined
+        with monkeypatch.context() as patch, statements() as said:
+            patch.setattr(status, "pipelined", lambda *args: trips.append(1) or pipelined(*args))
+            status.collect(now=NOW)
+        return len(trips), len(said)
+
+    before = asked()
+    play(*range(1, 200), at=NOW - HOUR)
+    merge(NOW)
+    probes.probe(now=NOW)
+    play(*range(1, 200))
+    assert asked() == before == (2, 6)
+
+
+def test_servers_that_do_not_answer_are_told_of_and_the_rest_is_shown(tmp_path: Path) -> None:
+    play(1, at=NOW - HOUR)
+    merge(NOW)
+    with servers.dead(servers.servers.broker):
+        (tmp_path / "file").write_text("no folder")
+        store._store = LmdbStore(tmp_path / "file")
+        found = status.measure(now=NOW)
+    assert names(found) == {"plays", "store"}
+    assert (found.nodes, found.months, found.server) == ([], [], None)
+    assert found.hours[-1].users == 1
+    assert counted("feedsite_played_up", server="plays") == counted("feedsite_played_up", server="store") == 0
+
+
+def test_a_server_that_may_lose_plays_is_told_of(plays: redis.Redis) -> None:
+    plays.config_set("appendonly", "no")
+    plays.config_set("maxmemory", "1gb")
+    plays.config_set("maxmemory-policy", "allkeys-lru")
+    try:
+        assert names(status.collect(now=NOW)) == {"volatile", "evicts"}
+    finally:
+        plays.config_set("maxmemory-policy", "noeviction")
+        plays.config_set("maxmemory", "0")
+        plays.config_set("appendonly", "yes")
+
+
+def test_a_store_that_is_almost_full_is_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    play(1, at=NOW - HOUR)
+    merge(NOW)
+    monkeypatch.setattr(settings, "PLAYED_STORE_BYTES", 1000)
+    assert names(status.collect(now=NOW)) == {"full"}
+
+
+def test_a_migration_is_told_of(tmp_path: Path, admin_client: Client, capsys: pytest.CaptureFixture[str]) -> None:
+    assert status.collect(now=NOW).migration is None
+    history = tmp_path / "old"
+    history.write_text("".join(f"{user_id} 1001 1002\n" for user_id in range(1, 6)))
+    with time_machine.travel(NOW - HOUR, tick=False):
+        migrate.run(history, clock=timezone.now, quiet=True)
+    merge_task_shard(task_of(1), now=NOW)
+    merged = sum(task_of(user_id) == task_of(1) for user_id in range(1, 6))
+    found = status.measure(now=NOW).migration
+    assert found
+    assert (found.phase, found.users, found.merged, found.left) == ("running", 5, merged, 5 - merged)
+    assert counted("feedsite_played_migration_users", state="left") == 5 - merged
+    assert f"{merged} users are merged, {5 - merged} are left." in text(admin_client.get(PAGE))
+    with pytest.raises(SystemExit):
+        call_command("played_status")
+    assert f"Migration: running; {merged} users merged, {5 - merged} left" in capsys.readouterr().out
+
+
+# --- How right the filters are ---------------------------------------------------------------------------
+def test_a_probe_measures_the_error_and_misses_nothing() -> None:
+    play(*range(1, 31), at=NOW - HOUR, count=200)
+    merge(NOW)
+    found = probes.probe(now=NOW)
+    assert found
+    assert (found.missed, found.error) == (0, 0.001)
+    assert found.unplayed == found.users * probes.IDS_ASKED
+    assert 1 < found.users <= 4 == found.merged, "one play of each chunk of users, and each task has one"
+    assert found.ratio <= 0.001 + 4 * (0.001 / found.unplayed) ** 0.5
+    measured = status.collect(now=NOW).probe
+    assert measured
+    assert (measured.merged, measured.claimed) == (4, found.claimed)
+
+
+def test_filters_that_were_lost_are_an_alarm(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    play(*range(1, 31), at=NOW - HOUR)
+    merge(NOW)
+    before = counted("feedsite_played_missed_plays_total")
+    store._store = LmdbStore(tmp_path / "new")
+    found = probes.probe(now=NOW)
+    assert found
+    assert (found.missed, found.merged) == (4, 4)
+    assert counted("feedsite_played_missed_plays_total") == before + 4
+    assert "which was merged" in caplog.text
+    assert probes.probe(now=NOW) is None, "what is lost is told of once"
+    play(1, at=NOW)
+    merge(NOW + HOUR)
+    again = probes.probe(now=NOW + HOUR)
+    assert again
+    assert again.missed == 0
+    assert "missed" in names(status.collect(now=NOW + timedelta(days=6)))
+    assert "missed" not in names(status.collect(now=NOW + timedelta(days=8)))
+
+
+def test_an_unreadable_filter_misses_what_it_was_told(caplog: pytest.LogCaptureFixture) -> None:
+    play(1, at=NOW - HOUR)
+    merge(NOW)
+    store.store().update([FilterKey(1, month_of(NOW))], lambda key, data: b"nonsense")
+    found = probes.probe(now=NOW)
+    assert found
+    assert found.missed == 1
+    assert "cannot be read" in caplog.text
+
+
+def test_filters_that_claim_too_much_are_an_alarm() -> None:
+    play(1, at=NOW - HOUR)
+    merge(NOW)
+    crowded = MonthFilter.empty(1, expected=64, error=0.5)
+    crowded.parts[0].bits[:] = 255
+    store.store().update([FilterKey(1, month_of(NOW))], lambda key, data: crowded.to_bytes())
+    found = probes.probe(now=NOW)
+    assert found
+    assert found.ratio == 1
+    assert names(status.collect(now=NOW)) == {"error"}
+
+
+def test_every_draw_is_as_likely_to_be_kept(plays: redis.Redis, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sample, "PLACES", 50)
+    month = month_of(NOW)
+    for item_id in range(1, 2001):
+        sample.draw({FilterKey(1, month): id_numbers([item_id])})
+    kept = [
+        int(value.partition(b":")[2])
+        for place, value in plays.hgetall(f"played:sample:{month}").items()
+        if place != b"n"
+    ]
+    assert len(kept) == 50
+    assert 700 < sum(kept) / 50 < 1300, "1000 but for chance: seven in a million tests are outside"
+    end = datetime.fromtimestamp(plays.expiretime(f"played:sample:{month}"), UTC)
+    assert end == datetime(2027, 3, 1, tzinfo=UTC), "when the month is asked no more"
+
+
+def test_old_merges_and_probes_are_forgotten() -> None:
+    play(1, at=NOW - HOUR)
+    merge(NOW)
+    probes.probe(now=NOW)
+    assert probes.forget(now=NOW + timedelta(days=29)) == 0
+    assert probes.forget(now=NOW + timedelta(days=31)) == 1
+    assert (MergeRun.objects.count(), Probe.objects.count()) == (0, 1)
+
+
+# --- Where it is shown -----------------------------------------------------------------------------------
+def counted(name: str, **labels: str) -> float:
+    """What /metrics says."""
+    shown = text(Client().get("/metrics"))
+    (found,) = (
+        one.value
+        for family in text_string_to_metric_families(shown)
+        for one in family.samples
+        if one.name == name and one.labels == labels
+    )
+    return found
+
+
+def test_metrics(monkeypatch: pytest.MonkeyPatch) -> None:
+    merged, failed = "feedsite_played_merged_users_total", "feedsite_played_merges_total"
+    metrics.played_merges.labels("failed")
+    before = counted(merged), counted(failed, result="failed")
+    play(*range(1, 21), at=NOW - HOUR)
+    fail(NOW, monkeypatch, task_of(1))
+    merge(NOW)
+    play(1, 2, 3)
+    with time_machine.travel(NOW, tick=False):
+        tasks.watch_plays()
+        tasks.probe_filters()
+    assert (counted(merged), counted(failed, result="failed")) == (before[0] + 20, before[1] + 1)
+    assert counted("feedsite_played_backlog_users", state="current") == 3
+    assert counted("feedsite_played_backlog_users", state="merging") == 0
+    assert counted("feedsite_played_node_users", node=str(node_of(NOW))) == 3
+    assert sum(counted("feedsite_played_task_shard_users", task_shard=str(number)) for number in range(4)) == 3
+    assert counted("feedsite_played_filters", age="0") == 20
+    assert counted("feedsite_played_filters", age="1") == 0
+    assert counted("feedsite_played_filter_bytes", age="0") == sum(one.size for one in store.store().stats().values())
+    assert counted("feedsite_played_up", server="plays") == 1
+    assert counted("feedsite_played_error_ratio") == 0.001
+    assert counted("feedsite_played_probed_ids") == Probe.objects.get().unplayed
+
+
+@time_machine.travel(NOW, tick=False)
+def test_the_command(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    call_command("played_status")
+    assert "not probed yet" in capsys.readouterr().out
+    play(*range(1, 21), at=NOW - HOUR, count=2)
+    fail(NOW, monkeypatch, task_of(1))
+    merge(NOW)
+    play(1, 2, 3)
+    probes.probe(now=NOW)
+    with pytest.raises(SystemExit) as ended:
+        call_command("played_status")
+    assert ended.value.code == 1
+    shown = capsys.readouterr().out
+    assert "PROBLEM failed: 1 merge failed within two hours." in shown
+    assert "10:00  current          3  ######" in shown
+    assert "Merged within a day: 20 users, 40 plays; last merge: 2026-11-21 10:40" in shown
+    assert "the disk is gone" in shown
+    assert "2026-11           20" in shown
+    assert "configured 0.1000 %" in shown
+    with pytest.raises(SystemExit):
+        call_command("played_status", "--json")
+    told = json.loads(capsys.readouterr().out)
+    assert [problem["name"] for problem in told["problems"]] == ["failed"]
+    assert sum(node["users"] for node in told["nodes"]) == 3
+    assert told["hours"][-1]["users"] == 20
+    assert told["probe"]["missed"] == 0
+
+
+@pytest.fixture
+def staff() -> User:
+    return UserFactory.create(username="staff", is_staff=True)
+
+
+def test_the_page_is_for_who_may_see_it(client: Client, staff: User) -> None:
+    assert client.get(PAGE).status_code == 302
+    client.force_login(UserFactory.create())
+    assert client.get(PAGE).status_code == 302
+    client.force_login(staff)
+    assert client.get(PAGE).status_code == 403
+    staff.user_permissions.add(Permission.objects.get(codename="view_playedhistory"))
+    assert client.get(PAGE).status_code == 200
+    assert PAGE in text(client.get("/admin/"))
+    assert client.post(PAGE).status_code == 405
+    assert client.get(f"{PAGE}1/change/").status_code == 404
+    assert client.get("/admin/seen/mergerun/").status_code == 403
+
+
+@time_machine.travel(NOW, tick=False)
+def test_the_page_shows_it(admin_client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    empty = text(admin_client.get(PAGE))
+    assert "All is well." in empty
+    assert "Nothing was merged yet." in empty
+    assert "They were not probed yet." in empty
+    play(*range(1, 21), at=NOW - HOUR, count=2)
+    fail(NOW, monkeypatch, task_of(1))
+    merge(NOW)
+    play(1, 2, 3)
+    probes.probe(now=NOW)
+    shown = text(admin_client.get(PAGE))
+    assert "1 merge failed within two hours." in shown
+    assert "the disk is gone" in shown
+    assert "20 users and 40 plays within a day." in shown
+    assert '<text class="total" x="0" y="-10">3</text>' in shown
+    assert "<title>10:00: 20</title>" in shown
+    assert "of 4 that were merged" in shown
+    assert "style=" not in shown.partition('id="content"')[2]
+    chinese = text(admin_client.get(PAGE, HTTP_ACCEPT_LANGUAGE="zh-CN"))
+    assert "时间环" in chinese
+    assert "20 users" not in chinese
+
+
+def test_the_page_outlives_its_servers(admin_client: Client) -> None:
+    with servers.dead(servers.servers.broker):
+        shown = text(admin_client.get(PAGE))
+    assert "The Redis of the plays does not answer" in shown
+
+
+def test_merges_and_probes_are_listed(admin_client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    play(*range(1, 21), at=NOW - HOUR)
+    fail(NOW, monkeypatch, 0)
+    merge(NOW)
+    probes.probe(now=NOW)
+    listed = admin_client.get("/admin/seen/mergerun/", {"result": "failed"})
+    assert [run.error for run in listed.context["cl"].result_list] == ["the disk is gone"]
+    assert "0.001" in text(admin_client.get("/admin/seen/probe/"))
+    assert admin_client.post(f"/admin/seen/mergerun/{MergeRun.objects.latest('pk').pk}/delete/").status_code == 403
