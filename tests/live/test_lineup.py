@@ -9,7 +9,7 @@ from feedsite import ids, keys, metrics
 from feedsite.connections import pipelined
 from live import actions, lineup, measuring
 from live.lineup import Lineup, Scheduled
-from live.models import Host
+from live.models import Host, LiveSession, State
 from tests.factories import UserFactory
 
 pytestmark = pytest.mark.django_db
@@ -87,6 +87,19 @@ def test_a_restored_database_takes_the_lineup_back(feeds: redis.Redis) -> None:
     pipelined(feeds, [Lineup(host.pk).put(version + 1000, [])])
     lineup.apply(host.pk)
     assert held(feeds, host.pk) == (version, [Scheduled(session.pk, -MS)])
+
+
+def test_a_version_that_was_lost_does_not_come_again() -> None:
+    """Else the lineup of what a restored database has forgotten would pass for the one of what happened instead."""
+    host = UserFactory()
+    session = actions.create(host=host, title="t", starts_at=NOW, now=NOW)
+    kept = Host.objects.get(pk=host.pk).version
+    actions.start(session=session, now=NOW)
+    lost = Host.objects.get(pk=host.pk).version
+    Host.objects.update(version=kept)
+    LiveSession.objects.update(state=State.UPCOMING, started_at=None)
+    actions.cancel(session=session, now=NOW)
+    assert Host.objects.get(pk=host.pk).version > lost
 
 
 def test_the_version_is_below_every_entry(feeds: redis.Redis) -> None:
