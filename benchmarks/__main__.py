@@ -12,7 +12,7 @@ from pathlib import Path
 
 from benchmarks.ground import QUICK, Size, own_site
 
-NAMES = (
+COMMUNITY = (
     "memory",
     "round_trips",
     "home_page",
@@ -28,6 +28,9 @@ NAMES = (
     "impressions",
     "played",
 )
+LIVE = ("live",)
+"""What is measured on hosts with live sessions."""
+NAMES = (*COMMUNITY, *LIVE)
 REAL = ("discover_walk", "discover_quality")
 """What is measured on a real data set."""
 PLAYED = ("played_simulation",)
@@ -55,16 +58,19 @@ def main() -> None:
     begin = time.perf_counter()
     with own_site():
         from benchmarks.community import Community
+        from benchmarks.hosts import Hosts
         from benchmarks.real import Interactions, RealData
         from benchmarks.report import as_page, as_text, machine, write_page
 
         facts = machine()
         data_sets, reports = [], []
-        for some, data in (
-            (NAMES, Community(size)),
+        groups = (
+            (COMMUNITY, Community(size)),
+            (LIVE, Hosts(size)),
             (REAL, options.data and RealData(options.data, size)),
             (PLAYED, options.data and Interactions(options.data, size)),
-        ):
+        )
+        for some, data in groups:
             chosen = [name for name in names if name in some]
             if not chosen:
                 continue

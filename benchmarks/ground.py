@@ -55,6 +55,12 @@ class Size:
     """Users whose plays are merged together, ..."""
     played_rounds: int = 40
     """... and how often it is measured."""
+    live_hosts: int = 2_000
+    live_sessions: int = 50
+    """Of each host."""
+    live_followed: tuple[int, ...] = (10, 100, 2_000)
+    live_readers: int = 10
+    live_rounds: int = 200
 
 
 QUICK = Size(
@@ -86,6 +92,11 @@ QUICK = Size(
     played_laps=2,
     played_users=50,
     played_rounds=2,
+    live_hosts=60,
+    live_sessions=30,
+    live_followed=(10, 60),
+    live_readers=2,
+    live_rounds=2,
 )
 
 

@@ -148,8 +148,9 @@ def script(source: str) -> str:
     return digest
 
 
-def pipelined(client: redis.Redis, commands: Iterable[Command]) -> list[Any]:
-    """The replies to commands of one slot each, in one round trip; raises the first error among them.
+def pipelined(client: redis.Redis, commands: Iterable[Command | bytes]) -> list[Any]:
+    """The replies to commands of one slot each, in one round trip; raises the first error among them. A command may be
+    RESP already.
 
     Scripts that the server does not know (it was restarted) are loaded and everything is sent again, so the commands
     must be idempotent; what an error came after is not known to be done.
@@ -165,10 +166,15 @@ def pipelined(client: redis.Redis, commands: Iterable[Command]) -> list[Any]:
         return _send(client, commands)
 
 
-def _send(client: redis.Redis, commands: Sequence[Command]) -> list[Any]:
+def _send(client: redis.Redis, commands: Sequence[Command | bytes]) -> list[Any]:
     with borrowed(client) as connection:
-        connection.send_packed_command(connection.pack_commands(commands))
+        connection.send_packed_command(_packed(connection, commands))
         return [connection.read_response() for _ in commands]
+
+
+def _packed(connection: Any, commands: Sequence[Command | bytes]) -> list[bytes]:
+    packed = [[each] if isinstance(each, bytes) else connection.pack_command(*each) for each in commands]
+    return [b"".join(part for parts in packed for part in parts)]
 
 
 def tried(client: redis.Redis, commands: Iterable[Command | bytes]) -> list[Any]:
@@ -187,8 +193,7 @@ def tried(client: redis.Redis, commands: Iterable[Command | bytes]) -> list[Any]
 def _try(client: redis.Redis, commands: Sequence[Command | bytes]) -> list[Any]:
     replies: list[Any] = []
     with borrowed(client) as connection:
-        packed = [[each] if isinstance(each, bytes) else connection.pack_command(*each) for each in commands]
-        connection.send_packed_command([b"".join(part for parts in packed for part in parts)])
+        connection.send_packed_command(_packed(connection, commands))
         for _ in commands:
             try:
                 replies.append(connection.read_response())

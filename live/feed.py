@@ -80,17 +80,16 @@ FIRST = f"""
     {READER}, (SELECT coalesce(max(position), 0) + 1 FROM live_livesession), lineups.hosts, lineups.versions,
         lineups.scheduled
     FROM accounts_user u CROSS JOIN LATERAL (
-        SELECT coalesce(array_agg(host.user_id), '{{}}') AS hosts,
-            coalesce(array_agg(host.version), '{{}}') AS versions,
+        SELECT coalesce(array_agg(host.id), '{{}}') AS hosts, coalesce(array_agg(host.version), '{{}}') AS versions,
             coalesce(sum(host.scheduled), 0)::bigint AS scheduled
-        FROM ({HOSTS} AND host.scheduled > 0) scheduled JOIN live_host host ON host.user_id = scheduled.id
+        FROM ({HOSTS} AND host.scheduled > 0) host
     ) lineups WHERE u.id = %(reader)s
 """  # noqa: S608 (constants)
 NEXT = f"{READER} FROM accounts_user u WHERE u.id = %(reader)s"
 # What has ended since the freeze was live then; it has no other place in the walk.
 LINEUPS = f"""
     SELECT h.user_id, h.version, s.id, {SCORE} FROM unnest(%(hosts)s::bigint[]) AS wanted (id)
-    JOIN live_host h ON h.user_id = wanted.id
+    CROSS JOIN LATERAL (SELECT * FROM live_host h WHERE h.user_id = wanted.id OFFSET 0) h
     LEFT JOIN live_livesession s ON s.host_id = h.user_id AND {SCHEDULED}
     UNION ALL
     SELECT s.host_id, 0, s.id, (extract(epoch FROM s.started_at) * 1000)::bigint
@@ -315,18 +314,18 @@ def _freeze(walk: _Walk) -> list[tuple[int, int]]:
     """What all followed hosts have live and upcoming, in the feed's order, as (score, id)."""
     context, found = walk.context, list[tuple[int, int]]()
     lost: list[int] = []
-    commands = [Lineup(host).reading() for host in context.hosts]
+    commands = list(map(Lineup.packed, context.hosts))
     # What is scheduled fills the page, as far as PostgreSQL has counted: then no replay is asked for.
     count = walk.wanted if context.scheduled < walk.wanted else 0
     try:
         with feeds_errors():
             replies = _read(walk, commands, count)
         for host, version, reply in zip(context.hosts, context.versions, replies, strict=True):
-            held, entries = Lineup.read(reply)
-            if held == version:
-                found += [(score, session_id) for session_id, score in entries]
-            else:
+            entries = Lineup.scheduled(reply, version)
+            if entries is None:
                 lost.append(host)
+            else:
+                found += entries
         if len(lost) < len(context.hosts) or not lost:
             walk.sources.add("lineup")
         repairs = REPAIRS
@@ -417,7 +416,7 @@ def _begin(reader: User, context: _Context, page_size: int, below: int, now: dat
     return walk
 
 
-def _read(walk: _Walk, commands: list[Command], count: int) -> list[Any]:
+def _read(walk: _Walk, commands: Sequence[Command | bytes], count: int) -> list[Any]:
     """The replies to commands, in the same round trip as the inbox of replays, which `count` asks for."""
     if walk.is_windowless or not count:
         return pipelined(feeds(), commands)

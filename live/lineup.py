@@ -67,6 +67,9 @@ PUT = script(
 )
 
 
+READING = b"*5\r\n$6\r\nZRANGE\r\n$%d\r\n%b\r\n$1\r\n0\r\n$2\r\n-1\r\n$10\r\nWITHSCORES\r\n"
+
+
 class Scheduled(NamedTuple):
     """An entry of a lineup."""
 
@@ -99,6 +102,19 @@ class Lineup:
             Scheduled(int(member), int(float(score))) for member, score in zip(reply[2::2], reply[3::2], strict=True)
         ]
         return -int(float(reply[1])), entries
+
+    @staticmethod
+    def packed(host_id: int) -> bytes:
+        """As `reading`. RESP by hand: a page reads as many lineups as its reader follows hosts."""
+        key = keys.lineup(host_id).encode()
+        return READING % (len(key), key)
+
+    @staticmethod
+    def scheduled(reply: Sequence[bytes], version: int) -> list[tuple[int, int]] | None:
+        """The entries of `reading`'s reply as (score, session id), in any order; None unless it is of this version."""
+        if len(reply) < 2 or reply[0] != b"version" or -int(float(reply[1])) != version:
+            return None
+        return list(zip(map(int, reply[3::2]), map(int, reply[2::2]), strict=True))
 
     def put(self, version: int, entries: Sequence[Scheduled]) -> Command:
         """Write all of it, unless it is of this version or a newer one; replies the version that it holds then."""

@@ -1,0 +1,183 @@
+"""What does a page of the live feed cost, against a raw pipelined ZREVRANGE of the same lineups?
+
+In process: the first page as the reader waits for it (`live_page`), with the snapshot that is written after it (`and
+keep`), a following page from the snapshot, and one among the replays. Peers: redis-py's pipeline of ZREVRANGE over the
+lineups of all whom the reader follows and who have something scheduled, alone, and with one prepared SELECT of twenty
+such rows. Over HTTP: processor time of the worker (granian, one), of PostgreSQL and of Redis for a page, by their own
+clocks, and what that makes of the seed's 15,000 first pages a second for readers of fewer than ten hosts.
+"""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from statistics import median
+
+import redis
+from django.conf import settings
+from django.utils import timezone
+
+from accounts.actions import issue_token
+from accounts.models import User
+from benchmarks.community import users
+from benchmarks.hosts import Hosts
+from benchmarks.http_page import COUNTED, PLAIN, Client, served
+from benchmarks.measure import Report, interleaved, milliseconds, over
+from feedsite import keys
+from feedsite.connections import fetch, id_array
+from live.feed import Page, live_page
+from live.hydrate import COLUMNS, SESSIONS
+
+LIMIT = 20
+PEAK = 15_000
+"""First pages a second that the seed reports in production, for readers of fewer than ten hosts."""
+FEED = f"/api/v1/live/feed?page_size={LIMIT}"
+BY_IDS = f"SELECT {COLUMNS} FROM {SESSIONS} WHERE l.id = ANY(%(ids)s::bigint[])"  # noqa: S608 (constants)
+FOLLOWED = """
+    SELECT h.user_id FROM relations_follow f JOIN live_host h ON h.user_id = f.followee_id AND h.scheduled > 0
+    WHERE f.follower_id = %s
+"""
+
+
+def run(hosts: Hosts) -> Report:
+    size = hosts.size
+    report = Report(
+        "live",
+        __doc__.splitlines()[0],
+        ["reader of", "call", "ms", "pages/s"],
+        f"{size.live_rounds} rounds over {size.live_readers} readers of each kind, {size.http_rounds} blocks of "
+        f"{size.http_requests} requests over HTTP; medians",
+    )
+    for count, reader_ids in hosts.readers.items():
+        _process(report, count, users(reader_ids), size.live_rounds)
+    _http(report, hosts)
+    return report
+
+
+def _process(report: Report, count: int, readers: list[User], rounds: int) -> None:
+    raw = redis.Redis.from_url(settings.REDIS_URL)
+    lineups = [[keys.lineup(row[0]) for row in fetch(FOLLOWED, [reader.pk])] for reader in readers]
+    first = [live_page(reader, page_size=LIMIT, now=timezone.now()) for reader in readers]
+    for page in first:
+        page.keep()
+    ids = [id_array(int(item.id) for item in page.items) for page in first]
+    tops = [_seam(reader) for reader in readers]
+
+    def zrevrange(number: int) -> list[object]:
+        pipeline = raw.pipeline(transaction=False)
+        for key in lineups[number % len(lineups)]:
+            pipeline.zrevrange(key, 0, -1, withscores=True)
+        return list(pipeline.execute())
+
+    def with_rows(number: int) -> object:
+        zrevrange(number)
+        return fetch(BY_IDS, {"ids": ids[number % len(ids)], "reader": readers[number % len(readers)].pk})
+
+    def page(number: int, **at: object) -> Page:
+        found = live_page(readers[number % len(readers)], page_size=LIMIT, now=timezone.now(), **at)  # type: ignore[arg-type]
+        assert len(found.items) == LIMIT
+        assert "sql" not in found.sources
+        return found
+
+    def following(number: int) -> Page:
+        begun = first[number % len(first)]
+        return page(number, session_id=begun.session_id, last_id=begun.last_id)
+
+    cases: dict[str, Callable[[int], object]] = {
+        "redis-py ZREVRANGE": zrevrange,
+        "redis-py ZREVRANGE and one query": with_rows,
+        "first page": page,
+        "first page and keep": lambda number: page(number).keep(),
+        "following page": following,
+        "page of replays": lambda number: page(number, last_id=tops[number % len(tops)]),
+    }
+    times = interleaved(cases, rounds=rounds, warm_up=2 * len(readers))
+    for name in cases:
+        spent = milliseconds(times[name])
+        report.rows.append([f"{count} hosts", name, round(spent, 3), round(1000 / spent)])
+    for name in ("redis-py ZREVRANGE", "redis-py ZREVRANGE and one query"):
+        report.ratio(f"first page / {name}, {count} hosts", over(times, "first page", name))
+    report.ratio(f"following / first page, {count} hosts", over(times, "following page", "first page"))
+    raw.close()
+
+
+def _seam(reader: User) -> int:
+    """The position at which the reader's second page of replays begins."""
+    page = live_page(reader, last_id=2**53 - 1, page_size=LIMIT, now=timezone.now())
+    assert page.last_id
+    return page.last_id
+
+
+def _http(report: Report, hosts: Hosts) -> None:
+    size = hosts.size
+    readers = {count: users(ids)[0] for count, ids in hosts.readers.items()}
+    tokens = {count: issue_token(user=reader) for count, reader in readers.items()}
+    some = next(iter(tokens.values()))
+    requests = {PLAIN: ("/bench/constant", some), COUNTED: ("/bench/counted", some)}
+    for count, reader in readers.items():
+        begun = live_page(reader, page_size=LIMIT, now=timezone.now())
+        begun.keep()
+        requests[f"first page, {count} hosts"] = (FEED, tokens[count])
+        following = f"{FEED}&session_id={begun.session_id}&last_id={begun.last_id}"
+        requests[f"following page, {count} hosts"] = (following, tokens[count])
+    spent: dict[str, list[tuple[float, float, float]]] = {name: [] for name in requests}
+    with served() as port:
+        client = Client(port)
+        for number in range(1 + size.http_rounds):
+            names = list(requests)
+            first = number % len(names)
+            for name in names[first:] + names[:first]:
+                before = (client.processor_time(), *_servers())
+                for _ in range(size.http_requests):
+                    client.ask(*requests[name])
+                after = (client.processor_time(), *_servers())
+                if number:
+                    worker, truth, feeds = (
+                        (late - early) / size.http_requests for late, early in zip(after, before, strict=True)
+                    )
+                    spent[name].append((worker, truth, feeds))
+    middle = {name: [median(times) for times in zip(*spent[name], strict=True)] for name in requests}
+    for name, (worker, truth, feeds) in middle.items():
+        total = worker + truth + feeds
+        report.rows.append(["over HTTP", f"{name}: CPU of the worker", round(worker * 1000, 3), round(1 / worker)])
+        report.rows.append(["over HTTP", f"{name}: CPU of all", round(total * 1000, 3), round(1 / total)])
+    for name in list(requests)[2:]:
+        report.ratio(f"{name} / plain constant (CPU of the worker)", middle[name][0] / middle[PLAIN][0])
+    fewest = min(readers)
+    worker, truth, feeds = middle[f"first page, {fewest} hosts"]
+    report.notes.append(
+        f"{PEAK:,} first pages a second for readers of {fewest} hosts: {PEAK * worker:.0f} cores of workers, "
+        f"{PEAK * truth:.0f} of PostgreSQL, {PEAK * feeds:.1f} of Redis, by the processor time of this run."
+    )
+
+
+def _servers() -> tuple[float, float]:
+    """Processor seconds so far of PostgreSQL and of Redis: everything that this process started, and theirs."""
+    tick = os.sysconf("SC_CLK_TCK")
+    parents: dict[int, int] = {}
+    found: dict[int, tuple[str, float]] = {}
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit():
+            continue
+        try:
+            head, _, tail = (entry / "stat").read_text().rpartition(")")
+        except OSError:
+            continue
+        fields = tail.split()
+        parents[int(entry.name)] = int(fields[1])
+        name = head.partition("(")[2]
+        # What has ended counts with its parent, but not twice.
+        found[int(entry.name)] = (name, sum(map(int, fields[11:13])) / tick)
+    spent = {"postgres": 0.0, "valkey": 0.0}
+    for process, (name, seconds) in found.items():
+        kind = next((kind for kind in spent if name.startswith(kind)), None)
+        if kind and _descends(process, parents):
+            spent[kind] += seconds
+    return spent["postgres"], spent["valkey"]
+
+
+def _descends(process: int, parents: dict[int, int]) -> bool:
+    while process > 1:
+        if process == os.getpid():
+            return True
+        process = parents.get(process, 0)
+    return False
