@@ -151,33 +151,24 @@ def _http(report: Report, hosts: Hosts) -> None:
 
 
 def _servers() -> tuple[float, float]:
-    """Processor seconds so far of PostgreSQL and of Redis: everything that this process started, and theirs."""
+    """Processor seconds so far of PostgreSQL and of Redis: of what names this site's folder, and of its children."""
     tick = os.sysconf("SC_CLK_TCK")
-    parents: dict[int, int] = {}
-    found: dict[int, tuple[str, float]] = {}
+    spent, children, own = {"postgres": 0.0, "valkey": 0.0}, dict[int, tuple[str, int, float]](), set[int]()
     for entry in Path("/proc").iterdir():
         if not entry.name.isdigit():
             continue
         try:
             head, _, tail = (entry / "stat").read_text().rpartition(")")
+            is_own = str(settings.DATA_DIR).encode() in (entry / "cmdline").read_bytes()
         except OSError:
             continue
-        fields = tail.split()
-        parents[int(entry.name)] = int(fields[1])
-        name = head.partition("(")[2]
-        # What has ended counts with its parent, but not twice.
-        found[int(entry.name)] = (name, sum(map(int, fields[11:13])) / tick)
-    spent = {"postgres": 0.0, "valkey": 0.0}
-    for process, (name, seconds) in found.items():
-        kind = next((kind for kind in spent if name.startswith(kind)), None)
-        if kind and _descends(process, parents):
+        kind = next((kind for kind in spent if kind in head), None)
+        if kind:
+            fields = tail.split()
+            children[int(entry.name)] = kind, int(fields[1]), sum(map(int, fields[11:13])) / tick
+            if is_own:
+                own.add(int(entry.name))
+    for process, (kind, parent, seconds) in children.items():
+        if process in own or parent in own:
             spent[kind] += seconds
     return spent["postgres"], spent["valkey"]
-
-
-def _descends(process: int, parents: dict[int, int]) -> bool:
-    while process > 1:
-        if process == os.getpid():
-            return True
-        process = parents.get(process, 0)
-    return False
