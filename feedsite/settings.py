@@ -172,6 +172,7 @@ CELERY_BEAT_SCHEDULE = {
         ("sweep live sessions", "live.sweep", 5.0),
         ("start and end live sessions", "live.run", 2.0),
         ("measure live sessions", "live.measure", 30.0),
+        ("forget kept snapshots", "live.forget_snapshots", 600.0),
     )
 }
 

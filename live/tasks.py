@@ -3,7 +3,7 @@
 from celery import shared_task
 from django.utils import timezone
 
-from live import lineup, measuring, reminders, replays, timing
+from live import lineup, measuring, reminders, replays, snapshot, timing
 
 
 @shared_task(name="live.apply")
@@ -28,6 +28,12 @@ def fan_out(session_id: int) -> None:
 @shared_task(name="live.materialise_replays")
 def materialise_replays(user_id: int, token: str) -> None:
     replays.materialise(user_id, token)
+
+
+@shared_task(name="live.forget_snapshots")
+def forget_snapshots() -> None:
+    """Periodic: delete what walks without Redis left behind."""
+    snapshot.forget_kept(now=timezone.now())
 
 
 @shared_task(name="live.run")

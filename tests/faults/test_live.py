@@ -1,0 +1,144 @@
+"""Walks through the live feed while servers are killed and emptied: every session once, in the frozen order, or an
+honest word that the walk is over.
+"""
+
+import random
+import threading
+import time
+from collections import Counter
+from contextlib import suppress
+
+import pytest
+import redis
+from django.db import OperationalError
+from django.utils import timezone
+from rest_framework.test import APIClient
+
+from accounts.actions import issue_token
+from accounts.models import User
+from feedsite import connections
+from live import actions
+from live.feed import SnapshotExpiredError, live_page
+from live.models import LiveSession, ReplayDelivery, State
+from live.oracle import feed
+from relations import actions as relations
+from tests.faults.conftest import Worker, until
+from tests.faults.test_races import Crowd
+from tests.live.conftest import seen, session
+from tests.servers import Valkey, restart
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(180)]
+
+HOSTS = 6
+SECONDS = 3
+
+
+@pytest.fixture
+def readers(transactional_db: None) -> list[User]:
+    hosts = [seen() for _ in range(HOSTS)]
+    readers = [seen() for _ in range(2)]
+    for reader in readers:
+        for host in hosts:
+            relations.follow(follower=reader, followee=host)
+    for state in (State.REPLAY, State.REPLAY, State.LIVE, State.LIVE, State.UPCOMING):
+        for host in hosts:
+            session(host, state)
+    return readers
+
+
+def test_every_walk_is_whole_or_says_that_it_is_over(  # noqa: C901 (one crowd)
+    readers: list[User], feeds_server: Valkey, worker: Worker
+) -> None:
+    """Devices walk, hosts start and end, workers work, and Redis is emptied all the time and killed now and then."""
+    worker.start()
+    walks: Counter[str] = Counter()
+    lock = threading.Lock()
+    crowd = Crowd()
+
+    def walk(chance: random.Random) -> None:
+        reader = User.objects.get(pk=chance.choice(readers).pk)
+        there = set(LiveSession.objects.values_list("pk", flat=True))
+        page = live_page(reader, page_size=chance.randrange(2, 9), now=timezone.now())
+        page.keep()
+        items = list(page.items)
+        outcome = "whole"
+        while page.has_more:
+            try:
+                page = live_page(
+                    reader,
+                    session_id=page.session_id,
+                    last_id=page.last_id,
+                    page_size=chance.randrange(2, 9),
+                    now=timezone.now(),
+                )
+            except SnapshotExpiredError:
+                outcome = "over"
+                break
+            page.keep()
+            items += page.items
+        ids = [int(item.id) for item in items]
+        assert len(ids) == len(set(ids)), "a session comes twice"
+        if outcome == "whole":
+            gone = {*LiveSession.objects.filter(state=State.CANCELLED).values_list("pk", flat=True)}
+            assert there - gone <= set(ids), "a session is missing"
+        order = [("live", "upcoming", "replay").index(item.shown_as) for item in items]
+        assert order == sorted(order)
+        with lock:
+            walks[outcome] += 1
+
+    def host(chance: random.Random) -> None:
+        one = LiveSession.objects.filter(state__in=[State.UPCOMING, State.LIVE]).order_by("?").first()
+        if one is None:
+            return
+        verb = actions.end if one.state == State.LIVE else chance.choice([actions.start, actions.cancel])
+        try:
+            verb(session=one, now=timezone.now())
+            actions.create(host=one.host, title="words", starts_at=timezone.now(), now=timezone.now())
+        except actions.WrongStateError:
+            return
+
+    def empty_redis(chance: random.Random) -> None:
+        with suppress(redis.RedisError):  # it is being restarted
+            connections.feeds_for_tasks().flushall()
+        time.sleep(chance.random())
+
+    def enough() -> bool:
+        restart(feeds_server)  # in this thread: with the one that starts it, a server dies
+        time.sleep(0.5)
+        return walks["whole"] > 10 and walks["over"] > 0
+
+    for seed, act in enumerate((walk, walk, host, empty_redis)):
+        crowd.add(act, seed)
+    crowd.run(SECONDS, enough)
+    assert walks["whole"] > 10, walks
+    assert walks["over"] > 0, walks
+    connections.feeds_breaker.reset()
+    until(lambda: worker.keep() and not ReplayDelivery.objects.exists(), 90)
+    for reader in readers:
+        page = live_page(reader, page_size=100, now=timezone.now())
+        assert [int(item.id) for item in page.items] == [session_id for session_id, _ in feed(reader.pk)][:100]
+
+
+def test_an_end_is_seen_at_once_and_delivered_by_whichever_worker_lives(readers: list[User], worker: Worker) -> None:
+    live = list(LiveSession.objects.filter(state=State.LIVE).select_related("host"))
+    worker.start()
+    for one in live:
+        actions.end(session=one, now=timezone.now())
+    worker.kill()
+    expected = [session_id for session_id, _ in feed(readers[0].pk)]
+    page = live_page(readers[0], page_size=100, now=timezone.now())
+    assert [int(item.id) for item in page.items] == expected
+    worker.start()
+    until(lambda: worker.keep() and not ReplayDelivery.objects.exists(), 90)
+
+
+def test_without_postgresql_there_is_an_honest_503(readers: list[User], monkeypatch: pytest.MonkeyPatch) -> None:
+    client = APIClient()
+    client.credentials(HTTP_AUTHORIZATION=f"Token {issue_token(user=readers[0])}")
+
+    def down(*args: object) -> None:
+        raise OperationalError("the server closed the connection")
+
+    monkeypatch.setattr("live.feed.fetch", down)
+    answer = client.get("/api/v1/live/feed")
+    assert (answer.status_code, answer["Retry-After"]) == (503, "2")
