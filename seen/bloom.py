@@ -62,7 +62,9 @@ def mixed(words: Numbers) -> Numbers:
 
 def positions(numbers: Numbers, bits: int) -> NDArray[np.intp]:
     """The bits, of so many (less than 2**32), that 32-bit hashes stand for."""
-    return (numbers * np.uint64(bits) >> np.uint64(32)).astype(np.intp)
+    places = numbers * np.uint64(bits)
+    places >>= np.uint64(32)
+    return places.view(np.intp)
 
 
 # --- What every kind can do ------------------------------------------------------------------------------
