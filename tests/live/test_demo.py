@@ -1,4 +1,4 @@
-"""The demo community's shows: something of every state at once, and still so a day later."""
+"""The demo community's shows: something of every state at once, and still so hours later."""
 
 from collections import Counter
 from datetime import UTC, datetime, timedelta
@@ -18,8 +18,8 @@ def counts() -> Counter[str]:
     return Counter(dict(LiveSession.objects.values_list("state").annotate(Count("pk"))))
 
 
-def test_a_demo_that_runs_for_a_day_is_not_dead() -> None:
-    demo.make(size=40)
+def test_a_demo_that_runs_for_hours_is_not_dead() -> None:
+    demo.make(size=24)
     now = datetime.now(UTC)
     begun = counts()
     assert min(begun[State.LIVE], begun[State.UPCOMING]) >= 3
@@ -33,13 +33,13 @@ def test_a_demo_that_runs_for_a_day_is_not_dead() -> None:
     assert lineup.sweep(now=now + timedelta(minutes=1)) == Host.objects.count(), "the sweeper writes the lineups"
 
     alive = 0
-    for minute in range(0, 24 * 60, 20):
+    for minute in range(0, 8 * 60, 30):
         timing.run(now=now + timedelta(minutes=minute))
         states = counts()
         assert states[State.LIVE] + states[State.UPCOMING] == begun[State.LIVE] + begun[State.UPCOMING]
         alive += states[State.LIVE] > 0
-    assert alive > 50, "of 72 times that one looks"
-    assert counts()[State.REPLAY] > 3 * begun[State.REPLAY]
+    assert alive > 10, "of 16 times that one looks"
+    assert counts()[State.REPLAY] > 1.5 * begun[State.REPLAY]
     assert State.MISSED not in counts()
     (due,) = LiveSession.objects.filter(reminders_due=True)
     reminders.send(due.pk)
