@@ -9,14 +9,18 @@ from typing import Any, Literal
 import msgspec
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
-from drf_spectacular.extensions import OpenApiAuthenticationExtension, OpenApiSerializerExtension
+from drf_spectacular.extensions import (
+    OpenApiAuthenticationExtension,
+    OpenApiSerializerExtension,
+    OpenApiSerializerFieldExtension,
+)
 from drf_spectacular.generators import SchemaGenerator
 from drf_spectacular.openapi import AutoSchema
 from drf_spectacular.plumbing import ResolvedComponent
 from drf_spectacular.renderers import OpenApiJsonRenderer
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse
 
-from feedsite.rest import BODY_BYTES, BODY_METHODS, MAX_POSITION, PAGE, PAGE_LIMIT, Problem
+from feedsite.rest import BODY_BYTES, BODY_METHODS, MAX_POSITION, NUMBER, PAGE, PAGE_LIMIT, Problem
 
 REFERENCE = "#/components/schemas/{name}"
 FIELD_PROBLEMS = {
@@ -37,7 +41,7 @@ LAST_ID = OpenApiParameter(
 )
 LIMIT = OpenApiParameter(
     "limit",
-    {"type": "integer", "minimum": 1, "default": PAGE},
+    {"type": "integer", "minimum": 1, "maximum": MAX_POSITION, "default": PAGE},
     description=f"How many to list; more than {PAGE_LIMIT} count as {PAGE_LIMIT}.",
 )
 PAGED = [LAST_ID, LIMIT]
@@ -77,6 +81,36 @@ class StructSchema(OpenApiSerializerExtension):  # type: ignore[no-untyped-call]
             )
             auto_schema.registry.register_on_missing(component)
         return own
+
+
+class StrictShape(OpenApiSerializerExtension):  # type: ignore[no-untyped-call]
+    """Bodies take no field that they do not know."""
+
+    target_class = "feedsite.rest.StrictSerializer"
+    match_subclasses = True
+
+    def map_serializer(self, auto_schema: AutoSchema, direction: Any) -> dict[str, Any]:
+        shape: dict[str, Any] = auto_schema._map_serializer(  # type: ignore[no-untyped-call]
+            self.target, direction, bypass_extensions=True
+        )
+        return {**shape, "additionalProperties": False}
+
+
+class IdShape(OpenApiSerializerFieldExtension):  # type: ignore[no-untyped-call]
+    target_class = "feedsite.rest.IdField"
+
+    def map_serializer_field(self, auto_schema: AutoSchema, direction: Any) -> dict[str, Any]:
+        return {"type": "string", "pattern": f"^{NUMBER.pattern}$"}
+
+
+def empty_is_absent(result: Any, **options: Any) -> Any:
+    """Say of every number of a query that it may be empty, which is as if it were absent."""
+    for methods in result["paths"].values():
+        for operation in methods.values():
+            for parameter in operation.get("parameters", ()):
+                if parameter["in"] == "query" and parameter["schema"].get("type") == "integer":
+                    parameter["allowEmptyValue"] = True
+    return result
 
 
 class Schema(AutoSchema):

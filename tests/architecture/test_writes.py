@@ -1,0 +1,87 @@
+"""Nobody sets what is not theirs to set: every write route, with every field of every model."""
+
+import json
+from typing import Any
+
+import pytest
+from django.apps import apps
+from django.db import connection
+from rest_framework.test import APIClient
+
+from accounts.actions import issue_token
+from accounts.models import User
+from feedsite.openapi import document
+from feedsite.urls import api as routes
+from items.models import Item
+from tests.factories import ItemFactory, UserFactory
+
+pytestmark = pytest.mark.django_db
+
+ROOMS = ("accounts", "relations", "items", "timeline", "notifications", "moderation", "seen", "discover", "live")
+FIELDS = sorted(
+    {
+        name
+        for model in apps.get_models()
+        for field in model._meta.concrete_fields
+        for name in (field.name, field.attname)
+    }
+    | {"pk", "user", "follower", "followers", "counts", "liked", "groups", "user_permissions", "__class__", "csrf", ""}
+)
+"""Of Django's own tables too: groups, permissions, sessions, tokens."""
+NAMED = 10
+"""Unknown fields that a refusal names."""
+WRITES = [
+    (f"/api/v1/{route.pattern}", method)
+    for route in routes
+    for method in ("post", "patch")
+    if hasattr(route.callback.cls, method)
+]
+
+
+def known(path: str, method: str) -> set[str]:
+    """The fields that the schema names for a body."""
+
+    schema = json.loads(document())
+    path = path.replace("<str:", "{").replace("<int:", "{").replace(">", "}")
+    body = schema["paths"][path][method].get("requestBody")
+    if body is None:
+        return set()
+    reference = body["content"]["application/json"]["schema"]
+    shape = schema["components"]["schemas"][reference["$ref"].rpartition("/")[2]] if "$ref" in reference else reference
+    assert shape.get("additionalProperties") is False or shape["maxProperties"] == 0, path
+    return set(shape.get("properties", ()))
+
+
+def everything() -> dict[str, Any]:
+    """All rows of the rooms."""
+    with connection.cursor() as cursor:
+        rows = {}
+        for model in apps.get_models():
+            if model._meta.app_label in ROOMS:
+                cursor.execute(f'SELECT * FROM "{model._meta.db_table}" ORDER BY 1')  # noqa: S608 (our own table)
+                rows[model._meta.db_table] = cursor.fetchall()
+    return rows
+
+
+@pytest.mark.parametrize(("path", "method"), WRITES)
+def test_fields_that_are_nobodys_to_set(path: str, method: str, settings: Any) -> None:
+    settings.RATE_SCALE = 1e6
+    settings.LAST_SEEN_INTERVAL *= 1000
+    user: User = UserFactory.create(username="ann")
+    item: Item = ItemFactory.create(sender=user if method == "patch" else UserFactory.create())
+    client = APIClient()
+    client.credentials(HTTP_AUTHORIZATION=f"Token {issue_token(user=user)}")
+    address = path
+    for name, value in [("item_id", item.pk), ("session_id", 1), ("username", "ann"), ("tag", "a")]:
+        address = address.replace(f"<str:{name}>", str(value)).replace(f"<int:{name}>", str(value))
+    allowed = known(path, method)
+    before = everything()
+    tried = [name for name in FIELDS if name not in allowed]
+    assert len(tried) > 80
+    values: dict[str, Any] = {"is_superuser": True, "id": user.pk, "user_id": str(user.pk)}
+    for ten in (tried[start : start + NAMED] for start in range(0, len(tried), NAMED)):
+        answer = getattr(client, method)(address, {name: values.get(name, "1") for name in ten})
+        assert answer.status_code in (400, 404), answer.content
+        if answer.status_code == 400:
+            assert answer.json().keys() >= {name[:64] for name in ten}, answer.content
+    assert everything() == before

@@ -1,0 +1,46 @@
+"""Schemathesis on the whole schema: what it allows is answered as it says, what it forbids is refused."""
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from accounts.actions import issue_token
+from items import actions as items
+from relations import actions as relations
+from tests.factories import UserFactory
+
+pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
+
+# What no schema can say, and the answer to it: who may not follow themself, what a text must hold, and the like.
+RULES = """
+[generation]
+allow-x00 = false
+
+[checks.positive_data_acceptance]
+expected-statuses = ["2xx", "3xx", 400, 401, 403, 404, 409]
+
+[[operations]]
+include-path-regex = "/api/v1/(auth/token|users/me/(password|sessions|delete))$"
+headers = { Authorization = "Token %s" }
+"""
+"""Whoever may end their own sessions is somebody else than who tries all the rest."""
+
+
+def test_the_site_keeps_to_its_schema(live_server: Any, settings: Any, tmp_path: Path) -> None:
+    settings.RATE_SCALE = 1e6
+    settings.STREAM_PORT = 1  # the site leads to the stream process, and nobody follows
+    user, victim, writer = (UserFactory.create(username=name) for name in ("user", "victim", "writer"))
+    relations.follow(follower=user, followee=writer)
+    items.publish(sender=writer, content={"text": "words"})
+    config = tmp_path / "schemathesis.toml"
+    config.write_text(RULES % issue_token(user=victim))
+    command = [str(Path(sys.executable).with_name("schemathesis")), "--config-file", str(config), "run"]
+    command += [f"{live_server.url}/api/schema", "--header", f"Authorization: Token {issue_token(user=user)}"]
+    command += ["--checks", "all", "--max-examples", "3", "--generation-deterministic", "--max-redirects", "0"]
+    command += ["--workers", "2", "--request-timeout", "30", "--suppress-health-check", "all", "--no-color"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout[-20_000:] + done.stderr[-2_000:]
+    assert "Selected: 0/" not in done.stdout
