@@ -219,7 +219,9 @@ def redis_roles() -> dict[str, str]:
     broker: str = settings.BROKER_URL
     if broker.startswith("redis+socket://"):
         broker = broker.replace("redis+socket://", "unix://", 1).replace("virtual_host=", "db=")
-    roles = {"feeds": settings.REDIS_URL, "cache": settings.CACHE_URL, "broker": broker, "plays": settings.PLAYED_URL}
+    roles = {"feeds": settings.REDIS_URL, "broker": broker, "plays": settings.PLAYED_URL}
+    if settings.CACHE_URL != settings.REDIS_URL:
+        roles["cache"] = settings.CACHE_URL
     return {role: url for role, url in roles.items() if url.startswith(("redis://", "rediss://", "unix://"))}
 
 
