@@ -214,7 +214,7 @@ def remind(request: PageRequest, reader: User, session_id: int) -> HttpResponse:
         actions.remind(user=reader, session=LiveSession(pk=session_id))
     except WrongStateError as error:
         return _answer_card(request, reader, session_id, problem=_impossible(error))
-    return _answer_card(request, reader, session_id, said=_("You will be told when it starts."))
+    return _answer_card(request, reader, session_id, notice=_("You will be told when it starts."))
 
 
 @require_POST
@@ -224,22 +224,24 @@ def forget_reminder(request: PageRequest, reader: User, session_id: int) -> Http
     """Do not tell them; again changes nothing."""
     session_or_404(session_id, reader)
     actions.forget_reminder(user=reader, session=LiveSession(pk=session_id))
-    return _answer_card(request, reader, session_id, said=_("You will not be told."))
+    return _answer_card(request, reader, session_id, notice=_("You will not be told."))
 
 
 def _answer_card(
-    request: PageRequest, reader: User, session_id: int, *, said: str = "", problem: str = ""
+    request: PageRequest, reader: User, session_id: int, *, said: str = "", notice: str = "", problem: str = ""
 ) -> HttpResponse:
-    """Back to where one was, or the card as it is now, with what was done or why it was not."""
+    """Back to where one was, or the card as it is now, with what was done or why it was not; a `notice` is what the
+    card's button says already, which gets the focus.
+    """
     if wants_part(request):
         look, shown_as = _look(request.POST)
         session = session_or_404(session_id, reader, shown_as)
-        context = {"session": session, "look": look, "said": said, "problem": problem}
+        context = {"session": session, "look": look, "said": said, "problem": problem, "is_noticed": bool(notice)}
         return show(request, "live/_session.html", context, status=INVALID if problem else 200)
     if problem:
         messages.error(request, problem)
     else:
-        messages.success(request, said)
+        messages.success(request, said or notice)
     return redirect(next_page(request) or reverse("live-session", args=[session_id]))
 
 
