@@ -2,6 +2,8 @@
 
 import io
 import json
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -49,8 +51,50 @@ def test_no_more_is_read_than_may_be(rf: RequestFactory) -> None:
     assert body.tell() == settings.DATA_UPLOAD_MAX_MEMORY_SIZE + 1
 
 
-def test_other_bodies_are_left_alone(rf: RequestFactory) -> None:
-    environ = rf.generic("POST", "/", b"abc").environ
+def test_requests_without_a_body_are_left_alone(rf: RequestFactory) -> None:
+    environ = rf.get("/").environ
     before = dict(environ)
     measured(lambda environ, start_response: [])(environ, print)
     assert environ == before
+
+
+@pytest.mark.parametrize(("path", "is_read_by"), [("/login", []), ("/api/v1/users", ["Django"])])
+def test_what_says_that_it_is_too_long_is_not_read(rf: RequestFactory, path: str, is_read_by: list[str]) -> None:
+    """A page would keep an upload on disk before it finds that it wants none."""
+    environ = rf.generic("POST", path, b"x", "multipart/form-data; boundary=x").environ
+    environ |= {"CONTENT_LENGTH": "3000000", "wsgi.input": io.BytesIO(b"x")}
+    said: list[Any] = []
+    asked: list[str] = []
+    list(measured(lambda environ, start: asked.append("Django") or [])(environ, lambda *what: said.append(what)))
+    assert asked == is_read_by
+    assert environ["wsgi.input"].tell() == 0
+    assert [status for status, _ in said] == ["413 Content Too Large"] * (not is_read_by)
+
+
+def test_slow_bodies_leave_a_thread_to_those_who_send_none(rf: RequestFactory) -> None:
+    """Whatever number of clients sends a byte and then nothing."""
+    gone, reading = threading.Event(), threading.Semaphore(0)
+
+    class Slow(io.BytesIO):
+        def read(self, size: int | None = -1) -> bytes:
+            reading.release()
+            assert gone.wait(60)
+            return b"{}"
+
+    statuses: list[str] = []
+    serve = measured(lambda environ, start_response: [b"served"], readers=2)
+
+    def post(body: io.BytesIO) -> list[bytes]:
+        environ = rf.generic("POST", "/api/v1/users", b"{}", "application/json").environ | {"wsgi.input": body}
+        return list(serve(environ, lambda status, headers: statuses.append(status)))
+
+    with ThreadPoolExecutor(2) as pool:
+        slow = [pool.submit(post, Slow()) for _ in range(2)]
+        for _ in slow:
+            assert reading.acquire(timeout=60)
+        assert post(io.BytesIO(b"{}")) == [b'{"detail":"Service Unavailable."}']
+        assert list(serve(rf.get("/").environ, print)) == [b"served"]
+        gone.set()
+        assert [one.result(60) for one in slow] == [[b"served"]] * 2
+    assert post(io.BytesIO(b"{}")) == [b"served"]
+    assert statuses == ["503 Service Unavailable"]
