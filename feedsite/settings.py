@@ -419,7 +419,7 @@ LANGUAGE_COOKIE_AGE = 31_536_000
 USE_I18N = True
 USE_TZ = True
 TIME_ZONE = "UTC"
-# How often an open home page asks for news.
+# How often an open home page, or one of live sessions, asks for news.
 HOME_POLL_SECONDS = env.float("FEEDSITE_HOME_POLL_SECONDS", default=20)
 # How often an open Discover page asks whether there is something new.
 DISCOVER_REFRESH_SECONDS = env.float("FEEDSITE_DISCOVER_REFRESH_SECONDS", default=300)

@@ -8,7 +8,18 @@ import redis
 
 from feedsite import events, keys
 from feedsite.connections import feeds_breaker
-from feedsite.events import Edited, Event, Gap, Notified, Position, Published, Withdrawn, announce, event_of
+from feedsite.events import (
+    Edited,
+    Event,
+    Gap,
+    Notified,
+    Position,
+    Published,
+    SessionChanged,
+    Withdrawn,
+    announce,
+    event_of,
+)
 from tests.servers import Valkey, dead, frozen
 
 
@@ -18,7 +29,13 @@ def appended(feeds: redis.Redis) -> list[Event | None]:
 
 
 def test_events_are_read_as_they_were_written(feeds: redis.Redis) -> None:
-    written = [Published(2**53 - 1), Edited(7, "followers"), Withdrawn(8, "public"), Gap()]
+    written = [
+        Published(2**53 - 1),
+        Edited(7, "followers"),
+        Withdrawn(8, "public"),
+        SessionChanged(9, was_hidden=True),
+        Gap(),
+    ]
     announce(*written)
     events.announce_notification(user_id=3, payload={"unread": 4, "text": "中文"})
     assert appended(feeds) == [*written, Notified(3, {"unread": 4, "text": "中文"})]
