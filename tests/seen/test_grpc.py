@@ -309,10 +309,9 @@ def test_what_nobody_expected_tells_nothing(
 def test_without_the_server_of_the_plays(seen: SeenStub, ann: User, plays_server: Valkey, trouble: Any) -> None:
     who = token(ann)
     with trouble(plays_server):
-        for call, request in calls(seen):
-            refusal = refused(call, request(ids=[1]), metadata=who)
-            assert refusal.code() == CODE.UNAVAILABLE
-            assert dict(refusal.trailing_metadata())["retry-after"] == "2"
+        for call in [call.future(request(ids=[1]), metadata=who, timeout=20) for call, request in calls(seen)]:
+            assert call.code() == CODE.UNAVAILABLE
+            assert dict(call.trailing_metadata())["retry-after"] == "2"
     played.client().flushdb()
     assert ids_left(seen, who, 1) == [1]
 
@@ -500,14 +499,13 @@ def test_a_process_of_its_own_ends_when_the_last_call_is_answered(
 def test_two_processes_share_a_port_and_a_store(
     process: Process, connect: Callable[[int], grpc.Channel], tmp_path: Path, ann: User
 ) -> None:
-    grpc.channel_ready_future(connect(process.port)).result(30)
     other = Process(tmp_path, FEEDSITE_GRPC_PORT=str(process.port))
     try:
-        assert wait_for(lambda: (tmp_path / "grpc.log").read_text().count("store ok") == 2, 30)
+        assert wait_for(lambda: (tmp_path / "grpc.log").read_text().count("store ok") == 2, 60)
         who = token(ann)
         for number in range(1, 9):
             stub = SeenStub(connect(process.port))
-            stub.RecordPlays(RecordPlaysRequest(ids=[number]), metadata=who, timeout=10)
+            stub.RecordPlays(RecordPlaysRequest(ids=[number]), metadata=who, timeout=30, wait_for_ready=True)
             assert ids_left(stub, who, *range(1, 10)) == list(range(number + 1, 10))
     finally:
         other.process.terminate()
