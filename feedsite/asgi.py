@@ -22,6 +22,7 @@ from django.http import HttpResponse, HttpResponseBase  # noqa: E402
 from django.urls import path, re_path  # noqa: E402
 
 from feedsite import health  # noqa: E402
+from feedsite.headers import HEADERS, NO_PAGE  # noqa: E402
 from feedsite.logs import HEADER, request_id  # noqa: E402
 from feedsite.outage import unavailable  # noqa: E402
 from feedsite.rest import OUTAGES, FeedResponse, NotFoundView, Problem  # noqa: E402
@@ -134,6 +135,8 @@ def _headers(admission: Admission, request: ASGIRequest) -> list[tuple[bytes, by
         (b"x-accel-buffering", b"no"),  # nginx passes on what is written when it is written
         (b"vary", b"Origin"),
         (b"x-request-id", admission.headers.get(HEADER, "").encode()),
+        (b"content-security-policy", NO_PAGE.encode()),
+        *((name.lower().encode(), value.encode()) for name, value in HEADERS.items()),
     ]
     # Under `up` the page is of another port: its own origin may listen, as the ticket names it, and no other.
     if admission.origin and request.headers.get("Origin") == admission.origin:

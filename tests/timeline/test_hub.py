@@ -81,6 +81,7 @@ def test_it_tells_what_happens(listen: Listen, author: User, fan: User) -> None:
     clients = [listen(fan), listen(author), listen(stranger), listen(stranger, f"?item={root.pk}")]
     assert clients[0].response.headers["Content-Type"] == "text/event-stream"
     assert clients[0].response.headers["Cache-Control"] == "no-store"
+    assert clients[0].response.headers["X-Content-Type-Options"] == "nosniff"
     for client in clients:
         client.waits_for(lambda one: one.resets == 1)
     item = publish(author)
