@@ -112,8 +112,11 @@ def test_a_traceback_is_one_field_and_what_is_no_word_is_left_out() -> None:
 
 
 def test_json_is_what_the_environment_says() -> None:
-    """Also from a program of its own, before and after Django is set up."""
-    code = "import django; django.setup(); import logging; logging.getLogger('x').warning('grüße %s', 1)"
+    """In a program of its own, as Django sets logging up."""
+    code = (
+        "import logging.config; from django.conf import settings; logging.config.dictConfig(settings.LOGGING); "
+        "logging.getLogger('x').warning('grüße %s', 1)"
+    )
     done = subprocess.run(
         [sys.executable, "-c", code],
         cwd=settings.BASE_DIR,

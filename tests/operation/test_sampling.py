@@ -1,5 +1,6 @@
 """The samples, of real deliveries and a real queue."""
 
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -7,16 +8,18 @@ import pytest
 from django.conf import settings
 from django.utils import timezone
 
-from accounts.models import Level
-from feedsite import metrics
+from accounts.models import Level, User
+from feedsite import connections, metrics
 from feedsite.celery import app, enqueue
+from feedsite.connections import feeds_for_tasks, pipelined
 from items import actions as items
 from operation import sampling
 from operation.models import Sample
 from relations import actions as relations
 from tests.factories import UserFactory
-from timeline import fanout, tasks
+from timeline import fanout, inbox, tasks
 from timeline.home import home_page
+from timeline.inbox import Inbox
 from timeline.models import Delivery
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -70,7 +73,7 @@ def test_what_waits_is_seen_and_what_was_counted_is_kept(queue: Any) -> None:
     assert value("feedsite_queue_length", queue="celery") == 2
     assert value("feedsite_sampled_seconds") == pytest.approx(now.timestamp())
     sampling.observe(now=now + sampling.KEPT + timedelta(minutes=2))
-    assert [each.at for each in Sample.objects.all()] > [sample.at], "two days are kept"
+    assert sample.at not in Sample.objects.values_list("at", flat=True), "two days are kept"
 
 
 def test_the_sample_of_the_oracle_counts_what_differs(feeds: Any, caplog: pytest.LogCaptureFixture) -> None:
@@ -94,16 +97,39 @@ def test_the_sample_of_the_oracle_counts_what_differs(feeds: Any, caplog: pytest
     assert f"inbox:{follower.pk}: missing (1): {item.pk}" in caplog.text
 
 
-def window_of(reader: Any) -> None:
+def window_of(reader: User) -> None:
     """Have the reader's inbox built, as a worker does when it is missed."""
-    from timeline import inbox
-    from timeline.inbox import Inbox
-
     reader.refresh_from_db()
-    from feedsite.connections import feeds_for_tasks, pipelined
-
     assert pipelined(feeds_for_tasks(), [Inbox(reader.pk).begin("token", reader.window_epoch)]) == [1]
     inbox.materialise(reader.pk, "token")
+
+
+def test_why_a_page_did_not_come_from_windows(feeds: Any, queue: Any) -> None:
+    reader = UserFactory(last_seen_at=timezone.now())
+    reasons = ("missing", "redis", "floor", "dormant")
+
+    def misses() -> list[float]:
+        return [value("feedsite_home_misses_total", reason=reason) for reason in reasons]
+
+    def grown(read: Callable[[], object]) -> dict[str, float]:
+        before = misses()
+        read()
+        return {reason: new - old for reason, new, old in zip(reasons, misses(), before, strict=True) if new != old}
+
+    assert grown(lambda: home_page(reader)) == {"missing": 1}
+    feeds.flushall()  # the page has begun the window that a worker would build
+    window_of(reader)
+    served = value("feedsite_home_pages_total", sources="inbox")
+    assert grown(lambda: home_page(reader)) == {}
+    assert value("feedsite_home_pages_total", sources="inbox") == served + 1
+    trips = value("feedsite_breaker_trips_total", server="feeds")
+    connections.feeds_breaker.trip()
+    assert grown(lambda: home_page(reader)) == {"redis": 1}
+    assert value("feedsite_breaker_trips_total", server="feeds") == trips + 1
+    assert value("feedsite_breaker_open_until_seconds", server="feeds") > timezone.now().timestamp() - 60
+    connections.feeds_breaker.reset()
+    User.objects.filter(pk=reader.pk).update(level=Level.DORMANT)
+    assert grown(lambda: home_page(reader)) == {"dormant": 1}
 
 
 def test_no_readers_are_compared_where_none_are_asked_for(settings: Any) -> None:
