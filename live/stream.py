@@ -43,7 +43,7 @@ AUDIENCE = f"""
     SELECT e.place, watch.reader, e.id, e.id, e.host_id, e.state, e.version, e.is_hidden
     FROM unnest(%(watchers)s::bigint[], %(watched)s::bigint[]) AS watch (reader, session)
     JOIN e ON e.id = watch.session
-    WHERE watch.reader <> e.host_id AND e.is_told AND {_apart("watch.reader")}
+    WHERE e.is_told AND {_apart("watch.reader")}
 """  # noqa: S608 (constants)
 
 
