@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from seen import status
 from seen.ring import NODES
-from seen.status import Run, Status
+from seen.status import NodeState, Run, Status
 
 BAR = 30
 """Letters of the longest bar."""
@@ -52,8 +52,9 @@ def _ring(found: Status) -> Iterator[str]:
     yield f"\nRing ({NODES} nodes of an hour)\n  node  hour   state    users waiting"
     most = max(node.users for node in found.nodes)
     for node in found.nodes:
+        state = node.state if node.users or node.state != NodeState.LEFT else ""
         bar = _bar(node.users, most)
-        yield f"  {node.number:4}  {node.hour:%H:%M}  {node.state:7}  {node.users:9,}  {bar}".rstrip()
+        yield f"  {node.number:4}  {node.hour:%H:%M}  {state:7}  {node.users:9,}  {bar}".rstrip()
     if found.server:
         log = "AOF" if found.server.is_logged else "no AOF"
         yield f"  Redis: {_size(found.server.memory)}, {log}, {'evicts' if found.server.evicts else 'evicts nothing'}"
