@@ -329,6 +329,8 @@ GRPC_THREADS = env.int("FEEDSITE_GRPC_THREADS", default=4)
 # --- Live sessions ---------------------------------------------------------------------------------------
 # A planned session that nobody starts is missed so long after its time.
 LIVE_GRACE = timedelta(minutes=env.float("FEEDSITE_LIVE_GRACE_MINUTES", default=120))
+# A live session that nobody ends becomes a replay after so long.
+LIVE_LONGEST = timedelta(hours=env.float("FEEDSITE_LIVE_LONGEST_HOURS", default=24))
 # Sessions that one host may have live or upcoming.
 LIVE_SCHEDULED = env.int("FEEDSITE_LIVE_SCHEDULED", default=100)
 # Replays that a reader's inbox of them holds; with the slack it must stay under zset-max-listpack-entries (512).

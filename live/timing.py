@@ -1,4 +1,5 @@
-"""What sessions do by themselves as time goes by: automatic ones start and end; those that nobody starts are missed.
+"""What sessions do by themselves as time goes by: automatic ones start and end, those that nobody starts are missed,
+and those that nobody ends end after a day.
 
 One periodic task looks for what is due and calls the same verbs as hosts do. They look again under the host's lock: two
 tasks at once, or a task and a host, change a session once, and one that was put off or cancelled meanwhile stays so.
@@ -34,14 +35,20 @@ STARTING = """
 """
 ENDING = """
     SELECT id FROM live_livesession
-    WHERE state = 'live' AND automatic AND started_at + minutes * interval '1 minute' <= %(now)s
+    WHERE state = 'live' AND (started_at <= %(forgotten)s
+        OR (automatic AND started_at + minutes * interval '1 minute' <= %(now)s))
     ORDER BY started_at LIMIT %(count)s
 """
 
 
 def run(*, now: datetime) -> int:
     """Change what is due; how many."""
-    params = {"now": now, "lost": now - settings.LIVE_GRACE, "count": AT_ONCE}
+    params = {
+        "now": now,
+        "lost": now - settings.LIVE_GRACE,
+        "forgotten": now - settings.LIVE_LONGEST,
+        "count": AT_ONCE,
+    }
     return sum(
         _each(fetch(due, params), partial(verb, now=now))
         for due, verb in (

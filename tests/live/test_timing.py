@@ -51,6 +51,15 @@ def test_as_time_goes_by(settings: Any) -> None:
     assert timing.run(now=NOW + 500 * MINUTE) == 0
 
 
+def test_what_its_host_forgets_to_end_ends(settings: Any) -> None:
+    settings.LIVE_LONGEST = timedelta(hours=3)
+    session = actions.start(session=plan(0), now=NOW)
+    timing.run(now=NOW + 179 * MINUTE)
+    assert states(session) == [State.LIVE]
+    timing.run(now=NOW + 180 * MINUTE)
+    assert states(session) == [State.REPLAY]
+
+
 def test_the_sessions_of_the_unseen_do_not_start_but_do_end() -> None:
     hidden, inactive, live = plan(1, automatic=True), plan(1, automatic=True), plan(0, automatic=True, minutes=5)
     timing.run(now=NOW)
