@@ -72,9 +72,13 @@ class Live(RuleBasedStateMachine):
             st.tuples(hosts, st.sampled_from([State.UPCOMING, State.LIVE, *[State.REPLAY] * 3])), max_size=20
         ),
         prompt=st.booleans(),
+        cap=st.sampled_from([3, 100]),
     )
-    def found(self, follows: set[tuple[int, int]], states: list[tuple[int, State]], prompt: bool) -> None:
-        """Readers who have read once; with `prompt` workers nothing ever waits in the queue."""
+    def found(self, follows: set[tuple[int, int]], states: list[tuple[int, State]], prompt: bool, cap: int) -> None:
+        """Readers who have read once; with `prompt` workers nothing ever waits in the queue, and with a large `cap`
+        their inboxes hold every replay.
+        """
+        site.LIVE_REPLAYS_CAP = cap
         with connection.cursor() as cursor:
             cursor.execute(f"TRUNCATE {TABLES} RESTART IDENTITY CASCADE")
         self.feeds = connections.feeds_for_tasks()
