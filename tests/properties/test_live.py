@@ -73,8 +73,16 @@ class Live(RuleBasedStateMachine):
         ),
         prompt=st.booleans(),
         cap=st.sampled_from([3, 100]),
+        stars=st.sets(hosts, max_size=2),
     )
-    def found(self, follows: set[tuple[int, int]], states: list[tuple[int, State]], prompt: bool, cap: int) -> None:
+    def found(
+        self,
+        follows: set[tuple[int, int]],
+        states: list[tuple[int, State]],
+        prompt: bool,
+        cap: int,
+        stars: set[int],
+    ) -> None:
         """Readers who have read once; with `prompt` workers nothing ever waits in the queue, and with a large `cap`
         their inboxes hold every replay.
         """
@@ -86,7 +94,9 @@ class Live(RuleBasedStateMachine):
         QUEUE.clear()
         self.now = NOON
         self.prompt = prompt
-        self.hosts = [User.objects.create(username=f"host{number}") for number in range(HOSTS)]
+        self.hosts = [
+            User.objects.create(username=f"host{number}", is_big_v=number in stars) for number in range(HOSTS)
+        ]
         self.readers = [
             User.objects.create(username=f"reader{number}", level=3, last_seen_at=Now()) for number in range(READERS)
         ]
