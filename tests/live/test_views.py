@@ -172,7 +172,7 @@ def test_who_may_not_see_it_finds_what_never_was(client: Client, host: Any, fan:
 def test_the_address_to_watch_is_shown_while_there_is_something_to_watch(host: Any, fan: Any) -> None:
     one = session(host)
     LiveSession.objects.update(url="https://watch.example/1", cover_url="javascript:alert(1)")
-    link = 'href="https://watch.example/1" target="_blank" rel="noopener noreferrer nofollow"'
+    link = 'href="https://watch.example/1" target="_blank" rel="nofollow noopener noreferrer ugc"'
     assert link not in text(of(fan).get(f"/live/{one.pk}"))
     assert link in text(of(host).get(f"/live/{one.pk}"))
     actions.start(session=one, now=timezone.now())

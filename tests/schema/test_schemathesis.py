@@ -22,6 +22,9 @@ allow-x00 = false
 [checks.positive_data_acceptance]
 expected-statuses = ["2xx", "3xx", 400, 401, 403, 404, 409]
 
+[checks.negative_data_rejection]
+expected-statuses = [400, 401, 403, 404, 405, 406, 409, 413, 415, 422, 429]
+
 [[operations]]
 include-path-regex = "/api/v1/(auth/token|users/me/(password|sessions|delete))$"
 headers = { Authorization = "Token %s" }
