@@ -225,6 +225,19 @@ def test_a_replay_is_there_as_soon_as_the_session_has_ended(reader: User, worker
     assert ReplayDelivery.objects.exists()
 
 
+def test_an_inbox_of_before_a_follow_is_not_read(reader: User, workers: Workers) -> None:
+    (host,) = hosts_of(reader, 1)
+    ids = [session(host, State.REPLAY).pk]
+    page(reader)
+    workers.work()
+    assert page(reader).sources == ["inbox", "lineup"]
+    other = seen()
+    ids.append(session(other, State.REPLAY).pk)
+    workers.work()
+    relations.follow(follower=reader, followee=other)
+    assert [int(item.id) for item in page(reader).items] == ids[::-1]
+
+
 # --- Snapshots -------------------------------------------------------------------------------------------
 def test_the_next_page_waits_for_a_snapshot_on_its_way(
     reader: User, workers: Workers, monkeypatch: pytest.MonkeyPatch
