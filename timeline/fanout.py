@@ -7,8 +7,7 @@ that is killed by an item counts too.
 """
 
 import logging
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -161,9 +160,7 @@ def fan_out(item_id: int) -> bool:
     if claim.attempts > settings.FAN_OUT_ATTEMPTS:
         _park(claim, "")
         return False
-    with _recorded(claim):
-        return _fan_out(claim)
-    return False
+    return _recorded(claim, lambda: _fan_out(claim))
 
 
 def _claim(item_id: int) -> Claim | None:
@@ -258,12 +255,7 @@ def fan_out_range(range_id: int) -> bool:
         part.selective,
         delivery.sender.follower_count,
     )
-    served = False
-    with _recorded(claim):
-        if claim.to_followers:
-            _deliver_part(claim, part)
-        served = True
-    if not served:
+    if not _recorded(claim, lambda: _serve(claim, part)):
         return False
     with transaction.atomic():
         held = Delivery.objects.select_for_update().filter(pk=delivery.pk)
@@ -274,15 +266,18 @@ def fan_out_range(range_id: int) -> bool:
     return True
 
 
-def _deliver_part(claim: Claim, part: DeliveryRange) -> None:
+def _serve(claim: Claim, part: DeliveryRange) -> bool:
+    if not claim.to_followers:
+        return True
     if part.shard is None:
         _deliver_to_range(claim, part.low, part.high)
-        return
+        return True
     fans = active_fans.members(claim.entry.sender_id, [part.shard])
     if fans is not None:
         _deliver_to_fans(claim, fans)
     else:  # the shard was lost since the work was split
         _deliver_to_range(claim, 0, LAST_ID)
+    return True
 
 
 def _deliver_to_range(claim: Claim, low: int, high: int) -> None:
@@ -313,12 +308,13 @@ def _finish(claim: Claim) -> None:
         metrics.delivery_seconds.observe(seconds)
 
 
-@contextmanager
-def _recorded(claim: Claim) -> Iterator[None]:
-    """Note on the row what goes wrong in the body; whatever is wrong with one item must not stop the others."""
+def _recorded(claim: Claim, attempt: Callable[[], bool]) -> bool:
+    """What the attempt returns; False where it fails, which is noted on the row: whatever is wrong with one item must
+    not stop the others.
+    """
     try:
         with feeds_errors():
-            yield
+            return attempt()
     except FeedsRefusedError as error:
         _failed(claim, str(error))
     except FeedsUnavailableError as error:
@@ -326,6 +322,7 @@ def _recorded(claim: Claim) -> Iterator[None]:
     except Exception as error:
         logger.exception("fan-out of item %s failed", claim.entry.item_id)
         _failed(claim, f"{type(error).__name__}: {error}")
+    return False
 
 
 def _postpone(claim: Claim, error: str) -> None:
