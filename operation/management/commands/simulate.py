@@ -1,0 +1,195 @@
+"""`manage.py simulate`: what the follows would cost by every policy, and the threshold to take."""
+
+import math
+import time
+from argparse import ArgumentParser
+from collections.abc import Callable
+from dataclasses import asdict, fields, replace
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError
+from django.db import DatabaseError
+from django.utils import timezone
+
+from operation.curves import picture
+from operation.graphs import GraphError, by_chance, of_dataset, of_site
+from operation.simulation import (
+    NEVER,
+    NO_LEVEL,
+    Costs,
+    Graph,
+    Mask,
+    Outcome,
+    Point,
+    curve,
+    hybrid,
+    outcome,
+    per_pair,
+    pull_all,
+    push_all,
+    recommend,
+)
+from timeline.dataset import DatasetError
+from timeline.importing import one_line
+
+MOST_USERS = 5_000_000
+"""As many as fit into the memory of a small machine, with their follows."""
+MOST_DAYS = 10_000
+HEADS = ("policy", "pushed", "pulled", "deliveries", "writing", "reading", "total", "Redis, MB", "p50", "p99", "lag, s")
+UNITS = {"item": 1e3, "push": 1e6, "page": 1e3, "pull": 1e6}
+"""Of the options for costs, which are in ms and µs, to a second."""
+
+
+def positive(name: str, value: Any) -> float:
+    try:
+        number = float(value)
+    except ValueError:
+        number = 0.0
+    if not (math.isfinite(number) and number > 0):
+        raise CommandError(f"--{name}: {value!r} is no number above 0.")
+    return number
+
+
+def whole(name: str, value: Any, least: int, most: int) -> int:
+    text = str(value)
+    if not (text.isascii() and text.isdigit() and len(text) < 16 and least <= int(text) <= most):
+        raise CommandError(f"--{name}: {value!r} is no whole number from {least:,} to {most:,}.")
+    return int(text)
+
+
+class Command(BaseCommand):
+    help = "Simulate a day under push, pull, the threshold and a rule for each follow, and recommend a threshold."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        source = parser.add_mutually_exclusive_group()
+        source.add_argument("--data", type=Path, metavar="DIR", help="a data set's follows and posts, not the site's")
+        source.add_argument("--users", metavar="N", help="a graph by chance of N users")
+        parser.add_argument("--seed", default=1, help="of the graph by chance (1)")
+        parser.add_argument("--days", default=30, help="of the site's items that give the rates (30)")
+        parser.add_argument("--pages", default=5.0, help="a user opens a day on average, with --data or --users (5)")
+        parser.add_argument("--reads", default=100.0, help="pages to one item (100)")
+        parser.add_argument("--lag", default=5.0, help="seconds a worker may take for an item (5)")
+        costs = Costs()
+        for name, unit in UNITS.items():
+            said = f"{'ms' if unit == 1e3 else 'µs'} of a core ({getattr(costs, name) * unit:g})"
+            parser.add_argument(f"--{name}-cost", metavar="TIME", help=said)
+        parser.add_argument("--svg", type=Path, metavar="FILE", help="draw the curve over thresholds")
+        parser.add_argument("--json", action="store_true", help="for programs")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        began = time.monotonic()
+        self.quiet = options["json"] or options["verbosity"] == 0
+        given = {name: options[f"{name}_cost"] for name in UNITS}
+        costs = replace(
+            Costs(),
+            **{
+                name: positive(f"{name}-cost", value) / UNITS[name]
+                for name, value in given.items()
+                if value is not None
+            },
+        )
+        lag = positive("lag", options["lag"])
+        try:
+            name, graph = self.graph(options)
+        except (DatasetError, GraphError) as error:
+            raise CommandError(str(error)) from None
+        except DatabaseError as error:
+            raise CommandError(f"The database refused: {one_line(error)}") from None
+        self.say(f"{graph.size:,} users, {len(graph.senders):,} follows: the curve")
+        points = curve(graph, costs)
+        best = recommend(points, lag=lag)
+        threshold, level = settings.BIG_V_THRESHOLD or NEVER, settings.BIG_V_PUSH_LEVEL
+        masks: dict[str, Callable[[], Mask]] = {
+            "push": lambda: push_all(graph),
+            "pull": lambda: pull_all(graph),
+            "hybrid, as set": lambda: hybrid(graph, threshold, level),
+            "hybrid, recommended": lambda: hybrid(graph, best.threshold, best.push_level),
+            "per pair": lambda: per_pair(graph, costs),
+        }
+        outcomes = []
+        for policy, mask in masks.items():
+            self.say(policy)
+            outcomes.append(outcome(policy, graph, mask(), costs))
+        if options["svg"]:
+            straight = [each for each in outcomes if "hybrid" not in each.policy]
+            try:
+                options["svg"].write_text(picture(points, straight, best, fixed=graph.fixed(costs), title=name))
+            except OSError as error:
+                raise CommandError(f"{options['svg']}: {error.strerror}") from None
+        if options["json"]:
+            self.stdout.write(msgspec.json.encode(_figures(graph, costs, outcomes, points, best)).decode())
+        else:
+            self.tell(graph, costs, outcomes, best)
+            self.say(f"{time.monotonic() - began:.1f} s")
+
+    def graph(self, options: dict[str, Any]) -> tuple[str, Graph]:
+        """The graph that is asked for, and its name."""
+        pages, reads = positive("pages", options["pages"]), positive("reads", options["reads"])
+        days = whole("days", options["days"], 1, MOST_DAYS)
+        seed = whole("seed", options["seed"], 0, 2**32)
+        if options["data"]:
+            return "The data set", of_dataset(options["data"], pages=pages, reads=reads, quiet=self.quiet)
+        if options["users"] is not None:
+            users = whole("users", options["users"], 2, MOST_USERS)
+            self.say(f"{users:,} users by chance")
+            return f"{users:,} users by chance", by_chance(users, seed=seed, pages=pages, reads=reads)
+        self.say("The site's follows and items")
+        return "This site", of_site(now=timezone.now(), days=days, reads=reads)
+
+    def say(self, words: str) -> None:
+        """Progress, beside what is asked for."""
+        if not self.quiet:
+            self.stderr.write(words, lambda styled: styled)
+            self.stderr.flush()
+
+    def tell(self, graph: Graph, costs: Costs, outcomes: list[Outcome], best: Point) -> None:
+        write = self.stdout.write
+        write(f"{graph.size:,} users, {len(graph.senders):,} follows; a day: {graph.items.sum():,.1f} items, ")
+        write(
+            f"{graph.pages.sum():,.0f} pages. A delivery {costs.push * 1e6:.1f} µs, a pull {costs.pull * 1e6:.1f} µs."
+        )
+        write("\nCPU in seconds of a core a day; a page in ms of a core; lag: work from publishing to the last inbox.")
+        row = "{:<20}{:>12}{:>12}{:>14}{:>12}{:>12}{:>12}{:>10}{:>9}{:>9}{:>9}"
+        write(row.format(*HEADS))
+        for each in outcomes:
+            write(
+                row.format(
+                    each.policy,
+                    f"{each.pushed:,}",
+                    f"{each.pulled:,}",
+                    f"{each.deliveries:,.0f}",
+                    *(f"{seconds:,.2f}" for seconds in (each.writing, each.reading, each.total)),
+                    f"{(each.inbox_bytes + each.outbox_bytes) / 1e6:,.1f}",
+                    f"{each.p50 * 1e3:.2f}",
+                    f"{each.p99 * 1e3:.2f}",
+                    f"{each.lag:.3f}",
+                )
+            )
+        write("\nThe senders with the most followers: pushes an item, and seconds of a worker to the last inbox")
+        for place, sender in enumerate(outcomes[0].senders):
+            pushes = "; ".join(
+                f"{each.policy} {each.senders[place].pushes:,} ({each.senders[place].work:.3f} s)" for each in outcomes
+            )
+            write(f"  user {sender.id}, {sender.followers:,} followers, {sender.items:.3g} items a day: {pushes}")
+        settled = "0 (off)" if best.threshold == NEVER else str(best.threshold)
+        write(f"\nRecommended: FEEDSITE_BIG_V_THRESHOLD={settled}, FEEDSITE_BIG_V_PUSH_LEVEL={best.push_level}")
+        others = "nobody" if best.push_level == NO_LEVEL else f"followers of level {best.push_level} and above"
+        write(f"  {best.big_vs:,} big-Vs, who push to {others}; {best.total:,.2f} s a day.")
+
+
+def _figures(graph: Graph, costs: Costs, outcomes: list[Outcome], points: list[Point], best: Point) -> dict[str, Any]:
+    """A threshold that nobody reaches is 0, as in the settings."""
+    spelled = [asdict(point) | {"threshold": point.threshold % NEVER} for point in [best, *points]]
+    return {
+        "users": graph.size,
+        "follows": len(graph.senders),
+        "items": float(graph.items.sum()),
+        "pages": float(graph.pages.sum()),
+        "costs": {field.name: getattr(costs, field.name) for field in fields(costs)},
+        "policies": [asdict(each) | {"total": each.total} for each in outcomes],
+        "recommended": spelled[0],
+        "curve": spelled[1:],
+    }
