@@ -49,9 +49,11 @@ def of_site(*, now: datetime, days: int, reads: float) -> Graph:
     )
     items = _counted(places, published) / days
     levels = table[:, 1]
-    pages = _scaled(np.array(SHARES)[levels], items.sum() * reads)
     if not items.any():
         raise GraphError(f"nobody published within {days} days; take more with --days, or --data, or --users")
+    if not levels.any():
+        raise GraphError("everybody is dormant, and nobody's pages can be counted on; take --data or --users")
+    pages = _scaled(np.array(SHARES)[levels], items.sum() * reads)
     return Graph(places, levels, items, pages, *_edges(places, pairs))
 
 

@@ -208,6 +208,13 @@ def test_the_command_tells_and_draws(tmp_path: Path) -> None:
 
 
 @pytest.mark.django_db
+def test_a_site_where_everybody_is_dormant() -> None:
+    ItemFactory(sender=UserFactory(level=0))
+    with pytest.raises(CommandError, match="everybody is dormant"):
+        call_command("simulate", verbosity=0)
+
+
+@pytest.mark.django_db
 @pytest.mark.parametrize(
     ("options", "message"),
     [

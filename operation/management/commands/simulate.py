@@ -147,12 +147,11 @@ class Command(BaseCommand):
 
     def tell(self, graph: Graph, costs: Costs, outcomes: list[Outcome], best: Point) -> None:
         write = self.stdout.write
-        write(f"{graph.size:,} users, {len(graph.senders):,} follows; a day: {graph.items.sum():,.1f} items, ")
-        write(
-            f"{graph.pages.sum():,.0f} pages. A delivery {costs.push * 1e6:.1f} µs, a pull {costs.pull * 1e6:.1f} µs."
-        )
-        write("\nCPU in seconds of a core a day; a page in ms of a core; lag: work from publishing to the last inbox.")
-        row = "{:<20}{:>12}{:>12}{:>14}{:>12}{:>12}{:>12}{:>10}{:>9}{:>9}{:>9}"
+        write(f"{graph.size:,} users, {len(graph.senders):,} follows")
+        write(f"A day: {graph.items.sum():,.1f} items, {graph.pages.sum():,.0f} pages.")
+        write(f"A delivery costs {costs.push * 1e6:.1f} µs, a pull {costs.pull * 1e6:.1f} µs.")
+        write("Below: seconds of a core a day; a page in ms; lag: a worker's, from publishing to the last inbox.\n")
+        row = "{:<20}{:>12}{:>12}{:>14}{:>12}{:>12}{:>12}{:>11}{:>9}{:>9}{:>9}"
         write(row.format(*HEADS))
         for each in outcomes:
             write(
