@@ -28,20 +28,21 @@ TOUCH = """
     WHERE u.id = before.id RETURNING before.level < %(top)s
 """
 # One level at a time, so that the index (level, last_seen_at) finds those who are due.
+# MATERIALIZED: a plan that looks for the due again for every user would find more than a batch.
 LOWER = """
-    UPDATE accounts_user u SET level = CASE
-        WHEN due.seen_at > now() - %(weekly)s::interval THEN 2
-        WHEN due.seen_at > now() - %(monthly)s::interval THEN 1
-        ELSE 0 END
-    FROM (
+    WITH due AS MATERIALIZED (
         SELECT id, coalesce(last_seen_at, date_joined) AS seen_at FROM accounts_user
         WHERE level = %(level)s AND (
             last_seen_at <= now() - %(age)s::interval
             OR last_seen_at IS NULL AND date_joined <= now() - %(age)s::interval
         )
         ORDER BY id LIMIT %(batch)s FOR NO KEY UPDATE SKIP LOCKED
-    ) due
-    WHERE u.id = due.id RETURNING u.id, u.level
+    )
+    UPDATE accounts_user u SET level = CASE
+        WHEN due.seen_at > now() - %(weekly)s::interval THEN 2
+        WHEN due.seen_at > now() - %(monthly)s::interval THEN 1
+        ELSE 0 END
+    FROM due WHERE u.id = due.id RETURNING u.id, u.level
 """
 
 

@@ -69,9 +69,9 @@ FINISH = f"""
 SWEEP = """
     UPDATE live_replaydelivery SET enqueued = enqueued + 1,
         sweep_at = %(now)s::timestamptz + %(retry)s::interval * 2 ^ least(enqueued, 10)
-    WHERE session_id IN (
+    WHERE session_id = ANY(ARRAY(
         SELECT session_id FROM live_replaydelivery WHERE sweep_at <= %(now)s AND parked_at IS NULL
-        ORDER BY sweep_at LIMIT %(count)s FOR UPDATE SKIP LOCKED)
+        ORDER BY sweep_at LIMIT %(count)s FOR UPDATE SKIP LOCKED))
     RETURNING session_id
 """
 

@@ -82,9 +82,9 @@ BOUNDARIES = """
 """
 SWEEP = """
     UPDATE timeline_delivery SET enqueued = enqueued + 1, sweep_at = now() + %(retry)s * 2 ^ least(enqueued, 10)
-    WHERE item_id IN (
+    WHERE item_id = ANY(ARRAY(
         SELECT item_id FROM timeline_delivery WHERE sweep_at <= now() AND parked_at IS NULL
-        ORDER BY sweep_at LIMIT %(count)s FOR UPDATE SKIP LOCKED)
+        ORDER BY sweep_at LIMIT %(count)s FOR UPDATE SKIP LOCKED))
     RETURNING item_id
 """
 
