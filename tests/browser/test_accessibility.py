@@ -1,4 +1,4 @@
-"""Every page, wide and narrow, light and dark, in both languages: axe finds nothing against WCAG 2.1 AA, nothing is
+"""Every page, narrow in English and wide in Chinese, light and dark: axe finds nothing against WCAG 2.1 AA, nothing is
 wider than the screen at 200 and 400 % zoom, and no page needs more than a strict Content-Security-Policy allows.
 """
 
@@ -310,8 +310,8 @@ TOO_WIDE = """
 
 
 @pytest.mark.django_db(transaction=True)
-@pytest.mark.parametrize("width", WIDTHS)
-@pytest.mark.parametrize("language", LANGUAGES)
+# English is the longer one, and stands where there is the least room.
+@pytest.mark.parametrize(("language", "width"), [("en", 390), ("zh", 1280)])
 def test_nothing_stands_in_anybodys_way(visit: Visit, settings: Any, tolerated: Any, language: str, width: int) -> None:
     settings.HOME_POLL_SECONDS = 1000
     tolerated("with a status of 4")

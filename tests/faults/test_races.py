@@ -56,7 +56,7 @@ class Crowd:
         finally:
             connection.close()
 
-    def run(self, seconds: float, enough: Callable[[], bool]) -> None:
+    def run(self, seconds: float, enough: Callable[[], bool] = lambda: True) -> None:
         """For so long, and until it is enough."""
         for thread in self.threads:
             thread.start()

@@ -15,6 +15,7 @@ from items.hydrate import hydrate
 from items.models import Item, Like, Status, Visibility
 from items.profile import item_count, profile_page, replies_page, visible_item
 from relations import actions as relations
+from tests.answers import whole
 from tests.factories import ItemFactory, UserFactory
 
 pytestmark = pytest.mark.django_db
@@ -181,7 +182,7 @@ def test_who_sees_an_item(api: APIClient, anonymous: APIClient, ann: User, bob: 
         response = client.get(f"{API}/items/{item.pk}")
         if response.status_code == 404:
             never = client.get(f"{API}/items/12345")
-            assert (response.content, dict(response.items())) == (never.content, dict(never.items()))
+            assert whole(response) == whole(never)
             if client is api:
                 assert client.patch(f"{API}/items/{item.pk}", {}).status_code == 404
                 assert client.delete(f"{API}/items/{item.pk}").status_code == 404
@@ -309,7 +310,7 @@ def test_a_block_seen_from_both_sides(api: APIClient, ann: User, bob: User) -> N
         response = blocked.get(f"{API}/users/ann{path}")
         never = blocked.get(f"{API}/users/nobody{path}")
         assert response.status_code == 404
-        assert (response.content, dict(response.items())) == (never.content, dict(never.items()))
+        assert whole(response) == whole(never)
 
 
 def test_an_inactive_user_is_gone(api: APIClient, anonymous: APIClient, bob: User) -> None:

@@ -402,7 +402,7 @@ def walk_all() -> None:
     run_state_machine_as_test(
         Home,
         settings=settings(
-            max_examples=300,
+            max_examples=100,
             stateful_step_count=30,
             deadline=None,
             suppress_health_check=list(HealthCheck),

@@ -86,7 +86,7 @@ def fits(item: Item, query: list[tuple[str, Any]]) -> bool:
 
 
 @settings(
-    max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+    max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 )
 @given(data=st.data(), walk=st.sampled_from([1, 3, 1000]), limit=st.integers(1, 4))
 def test_walking_a_search_gives_what_the_oracle_says(
