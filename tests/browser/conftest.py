@@ -12,7 +12,7 @@ import pytest
 from django.conf import settings
 from django.core.signals import request_finished, request_started
 from django.test import Client
-from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Locator, Page, expect, sync_playwright
 
 from tests.factories import PASSWORD
 from tests.streams import StreamServer
@@ -27,6 +27,9 @@ ARGUMENTS = [
     "--disable-component-update",
     "--disable-sync",
 ]
+# Milliseconds. What passes waits for no longer than it takes; the machine may be doing much else.
+ACTION = 30_000
+EXPECTATION = 20_000
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 
 
@@ -36,6 +39,7 @@ def browser() -> Iterator[Browser]:
         pytest.skip("no Chromium: install Debian's package chromium to run the browser tests")
     # Playwright's loop runs in this thread, where the tests use the ORM.
     os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "1"
+    expect.set_options(timeout=EXPECTATION)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
         yield browser
@@ -44,7 +48,11 @@ def browser() -> Iterator[Browser]:
 
 
 class Visitor:
-    """Somebody with a browser of their own."""
+    """Somebody with a browser of their own.
+
+    A click is over when it was made: whoever reads the page after it waits for what it does, by `go`, `shows` or
+    `expect`. Playwright's own reads (`shown`, `evaluate`, `count`, `url`...) are of this very moment.
+    """
 
     def __init__(self, page: Page, site: str) -> None:
         self.page = page
@@ -54,14 +62,14 @@ class Visitor:
         self.page.goto(f"{self.site}/signup")
         self.page.get_by_label("Username").fill(username)
         self.page.get_by_label("Password").fill(PASSWORD)
-        self.page.get_by_role("button", name="Create account").click()
+        self.go(self.page.get_by_role("button", name="Create account"))
         self._is_home()
 
     def log_in(self, user: Any) -> None:
         self.page.goto(f"{self.site}/login")
         self.page.get_by_label("Username").fill(user.username)
         self.page.get_by_label("Password").fill(PASSWORD)
-        self.page.get_by_role("main").get_by_role("button", name="Log in").click()
+        self.go(self.page.get_by_role("main").get_by_role("button", name="Log in"))
         self._is_home()
 
     def enter(self, user: Any) -> None:
@@ -77,20 +85,41 @@ class Visitor:
     def goto(self, path: str) -> None:
         self.page.goto(self.site + path)
 
+    def go(self, way: Locator) -> None:
+        """Click what leads to another page, and wait until that is loaded, scripts and all."""
+        with self.page.expect_navigation():
+            way.click()
+
+    def settle(self) -> None:
+        """Wait until htmx has swapped in what it fetches: before that, new buttons do what they do without scripts."""
+        underway = ".htmx-request, .htmx-swapping, .htmx-settling, .htmx-added"
+        expect(self.page.locator(underway)).to_have_count(0)
+
     def publish(self, text: str) -> None:
         self.page.get_by_label("What is new?").fill(text)
         self.page.get_by_role("button", name="Publish").click()
 
     def choose(self, name: str, text: str = "") -> None:
         """Choose from the menu of the first card that holds `text`."""
+        self.settle()
         card = self.page.locator("article").filter(has_text=text).first
         card.locator("summary").click()
         card.locator(".menu-items").get_by_text(name).click()
 
+    def shows(self, texts: list[str]) -> None:
+        """Wait until these are the texts of the page's feed, from its top; white space is not told apart."""
+        expect(self._texts()).to_have_text(texts, use_inner_text=True)
+
     def shown(self) -> list[str]:
-        """The texts of the page's feed, from its top."""
-        texts: list[str] = self.page.locator("[role=feed] article .text").all_inner_texts()
-        return texts
+        """The texts of the page's feed at this moment, from its top: for pages that are known to be as they stay."""
+        return [str(text) for text in self._texts().all_inner_texts()]
+
+    def _texts(self) -> Locator:
+        return self.page.locator("[role=feed] article .text")
+
+    def is_at_top(self) -> None:
+        """Wait until the page is scrolled to its top."""
+        self.page.wait_for_function("scrollY === 0")
 
 
 Visit = Callable[..., Visitor]
@@ -117,7 +146,7 @@ class Underway:
     def end(self) -> None:
         """Wait until all are answered."""
         with self._changed:
-            self._changed.wait_for(lambda: self._count <= 0, timeout=10)
+            self._changed.wait_for(lambda: self._count <= 0, timeout=60)
         request_started.disconnect(self._start)
         request_finished.disconnect(self._finish)
 
@@ -146,7 +175,7 @@ def visit(browser: Browser, live_server: Any, settings: Any, tolerated: Any) -> 
 
     def new(**options: Any) -> Visitor:
         context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}} | options)
-        context.set_default_timeout(10_000)
+        context.set_default_timeout(ACTION)
         contexts.append(context)
         page = context.new_page()
         page.on("pageerror", lambda error: errors.append(str(error)))
