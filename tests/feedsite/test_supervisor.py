@@ -12,6 +12,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.conf import settings
@@ -19,7 +20,7 @@ from django.core.management.base import CommandError
 
 from feedsite.embedded import wait_for
 from feedsite.management.commands.check_all import clean_environ
-from feedsite.management.commands.up import programs, reserved_port
+from feedsite.management.commands.up import own_name, programs, reserved_port
 from feedsite.supervisor import tagged
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("embedded")]
@@ -225,6 +226,15 @@ def test_no_grpc_where_its_port_is_0() -> None:
 
     assert names(8002) == ["web", "stream", "grpc", "beat", "worker"]
     assert names(0) == ["web", "stream", "beat", "worker"]
+
+
+@pytest.mark.parametrize(
+    ("hosts", "name"),
+    [(["a.example", "b.example"], "a.example"), ([".example"], "example"), (["*"], "localhost"), ([], "localhost")],
+)
+def test_it_asks_the_site_by_a_name_that_the_site_answers_to(hosts: list[str], name: str, settings: Any) -> None:
+    settings.ALLOWED_HOSTS = hosts
+    assert own_name() == name
 
 
 def test_reserved_port_is_for_this_sites_web_server_only(port: int) -> None:

@@ -1,4 +1,4 @@
-"""compose.yaml, the Dockerfile and the units name what there is. Containers themselves do not run here."""
+"""compose.yaml, the Dockerfile and the units name what there is. Containers themselves do not run in the tests."""
 
 import re
 import shlex
@@ -105,6 +105,14 @@ def test_services_hang_together() -> None:
     assert "--maxmemory-policy allkeys-lru --zset-max-listpack-entries 512" in feeds
     assert "--appendonly yes" in broker
     assert "noeviction" in broker
+
+
+def test_the_servers_of_the_containers_are_reached_and_keep_what_they_acknowledge() -> None:
+    for name in ("feeds", "broker"):
+        command = SERVICES[name]["command"]
+        assert command[command.index("--protected-mode") + 1] == "no", "it is asked from other containers"
+    command = SERVICES["broker"]["command"]
+    assert command[command.index("--appendfsync") + 1] == "always", "plays are on it"
 
 
 def test_variables_of_the_examples_are_read() -> None:

@@ -210,13 +210,19 @@ def tend_servers() -> None:
 def answers(host: str, port: int) -> bool:
     connection = http.client.HTTPConnection(reachable(host), port, timeout=0.5)
     try:
-        connection.request("GET", "/healthz", headers={"Host": "localhost"})
+        connection.request("GET", "/healthz", headers={"Host": own_name()})
         connection.getresponse()
     except (OSError, http.client.HTTPException):
         return False
     finally:
         connection.close()
     return True
+
+
+def own_name() -> str:
+    """A name that the site answers to: any other is refused, and logged as an error."""
+    name: str = next(iter(settings.ALLOWED_HOSTS), "*")
+    return "localhost" if name == "*" else name.removeprefix(".")
 
 
 def reachable(host: str) -> str:
