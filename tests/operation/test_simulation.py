@@ -196,7 +196,7 @@ def test_the_command_tells_and_draws(tmp_path: Path) -> None:
     assert "per pair" in err.getvalue()
     drawing = ElementTree.parse(file).getroot()  # noqa: S314 (our own)
     places = "{http://www.w3.org/2000/svg}path"
-    assert sum(path.get("stroke-dasharray") is not None for path in drawing.iter(places)) == 3
+    assert sum("dashed" in path.get("class", "") for path in drawing.iter(places)) == 3
     out = io.StringIO()
     call_command("simulate", "--json", users="500", push_cost="1e-3", stdout=out)
     figures = json.loads(out.getvalue())
