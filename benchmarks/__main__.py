@@ -1,16 +1,20 @@
-"""Run the benchmarks: `python -m benchmarks [NAME ...] [--quick] [--json FILE] [--page FILE]`."""
+"""Run the benchmarks: `python -m benchmarks [NAME ...] [--quick] [--json FILE] [--page FILE] [--from FILE]`."""
 
 import argparse
 import importlib
-import json
 import os
 import signal
 import sys
 import time
+import traceback
+from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from benchmarks.ground import QUICK, Size, own_site
+from benchmarks.measure import Report
+from benchmarks.report import as_text, machine, read, renew, write
 
 COMMUNITY = (
     "memory",
@@ -30,69 +34,109 @@ COMMUNITY = (
 )
 LIVE = ("live",)
 """What is measured on hosts with live sessions."""
-NAMES = (*COMMUNITY, *LIVE)
+FOLLOWERS = ("growth_followers", "big_v")
+"""What is measured on senders with up to a million followers."""
+GRAPHS = ("growth_graph",)
+"""What is measured on one community in growing sizes."""
+NAMES = (*COMMUNITY, *LIVE, *FOLLOWERS, *GRAPHS)
 REAL = ("discover_walk", "discover_quality")
 """What is measured on a real data set."""
 PLAYED = ("played_simulation",)
-"""What plays the interactions of one."""
+"""What plays the interactions of one: for half an hour, so by its name only."""
+KNOWN = (*NAMES, *REAL, *PLAYED)
 
 
 def main() -> None:
+    options = parsed(sys.argv[1:])
+    if options.earlier:
+        _save(options, {}, read(options.earlier))
+        return
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends with everything stopped and removed
+    size = QUICK if options.quick else Size()
+    begin = time.perf_counter()
+    reports: dict[str, Report] = {}
+    failed = []
+    with own_site():
+        for name, report in _measured(options, size):
+            if report is None:
+                failed.append(name)
+                continue
+            reports[name] = report
+            print(as_text(report), end="\n\n", flush=True)
+            # What was measured stays if something fails later.
+            _save(options, {"seconds": round(time.perf_counter() - begin), "size": asdict(size)}, reports)
+    print(f"{time.perf_counter() - begin:.0f} s in all; load now {os.getloadavg()[0]:.2f}.")
+    missed = [ratio.name for report in reports.values() for ratio in report.ratios if ratio.is_met is False]
+    said = [f"Targets missed: {'; '.join(missed)}."] if missed and not options.quick else []
+    said += [f"Failed: {', '.join(failed)}."] if failed else []
+    if said:
+        sys.exit("\n".join(said))
+
+
+def parsed(arguments: list[str]) -> argparse.Namespace:
+    """The options, with the names of what is to be run."""
     parser = argparse.ArgumentParser(prog="manage.py bench", description="Measure ratios against peers and limits.")
-    known = (*NAMES, *REAL, *PLAYED)
-    parser.add_argument("name", nargs="*", metavar="NAME", help=f"Of {', '.join(known)}; without one, all.")
-    parser.add_argument(
-        "--data", type=Path, metavar="DIR", help=f"A data set as `load` takes it: for {', '.join(REAL + PLAYED)}."
-    )
+    whole = f"Of {', '.join(KNOWN)}; without one, all but {', '.join(PLAYED)}."
+    needs = f"A data set as `load` takes it: for {', '.join(REAL + PLAYED)}, and for {', '.join(GRAPHS)} if given."
+    parser.add_argument("name", nargs="*", metavar="NAME", help=whole)
+    parser.add_argument("--data", type=Path, metavar="DIR", help=needs)
     parser.add_argument("--quick", action="store_true", help="Tiny sizes: shows that it runs, measures nothing.")
     parser.add_argument("--json", type=Path, metavar="FILE", help="Write the results as JSON.")
-    parser.add_argument("--page", type=Path, metavar="FILE", help="Renew the figures in this Markdown file.")
-    options = parser.parse_args()
-    names = options.name or [*NAMES, *(REAL + PLAYED if options.data else ())]
-    if unknown := set(names).difference(known):
-        parser.error(f"There is no benchmark {', '.join(sorted(unknown))}; there are {', '.join(known)}.")
-    if not options.data and set(names).intersection(REAL + PLAYED):
+    parser.add_argument("--page", type=Path, metavar="FILE", help="Renew the figures and plots of this Markdown page.")
+    earlier = "Measure nothing: take what --json wrote in an earlier run."
+    parser.add_argument("--from", type=Path, metavar="FILE", dest="earlier", help=earlier)
+    options = parser.parse_args(arguments)
+    options.name = options.name or [*NAMES, *(REAL if options.data else ())]
+    if unknown := set(options.name).difference(KNOWN):
+        parser.error(f"There is no benchmark {', '.join(sorted(unknown))}; there are {', '.join(KNOWN)}.")
+    if not (options.data or options.earlier) and set(options.name).intersection(REAL + PLAYED):
         parser.error(f"{', '.join(REAL + PLAYED)}: give a data set by --data DIR.")
-    size = QUICK if options.quick else Size()
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends with everything stopped and removed
-    begin = time.perf_counter()
-    with own_site():
-        from benchmarks.community import Community
-        from benchmarks.hosts import Hosts
-        from benchmarks.real import Interactions, RealData
-        from benchmarks.report import as_page, as_text, machine, write_page
+    return options
 
-        facts = machine()
-        data_sets, reports = [], []
-        groups = (
-            (COMMUNITY, Community(size)),
-            (LIVE, Hosts(size)),
-            (REAL, options.data and RealData(options.data, size)),
-            (PLAYED, options.data and Interactions(options.data, size)),
-        )
-        for some, data in groups:
-            chosen = [name for name in names if name in some]
-            if not chosen:
+
+def _measured(options: argparse.Namespace, size: Size) -> Iterator[tuple[str, Report | None]]:
+    """Each benchmark's report, or None where it failed: the others are still worth measuring."""
+    from benchmarks.community import Community
+    from benchmarks.followers import Followers
+    from benchmarks.graphs import Graphs
+    from benchmarks.hosts import Hosts
+    from benchmarks.real import Interactions, RealData
+
+    groups = (
+        (COMMUNITY, Community(size)),
+        (LIVE, Hosts(size)),
+        (FOLLOWERS, Followers(size)),
+        (GRAPHS, Graphs(options.data, size)),
+        (REAL, options.data and RealData(options.data, size)),
+        (PLAYED, options.data and Interactions(options.data, size)),
+    )
+    for some, data in groups:
+        chosen = [name for name in options.name if name in some]
+        if not chosen:
+            continue
+        data.build()
+        data_set = data.described()
+        print(f"{data_set}.\n", flush=True)
+        for name in chosen:
+            facts = machine()
+            begin = time.perf_counter()
+            try:
+                report: Report = importlib.import_module(f"benchmarks.{name}").run(data)
+            except Exception:  # noqa: BLE001 (whatever it is, the others go on)
+                traceback.print_exc()
+                yield name, None
                 continue
-            data.build()
-            data_sets.append(data.described())
-            print(f"{data_sets[-1]}.\n", flush=True)
-            for name in chosen:
-                report = importlib.import_module(f"benchmarks.{name}").run(data)
-                reports.append(report)
-                print(as_text(report), end="\n\n", flush=True)
-    data_set = "; ".join(data_sets)
-    seconds = round(time.perf_counter() - begin)
-    print(f"{seconds} s in all; load now {os.getloadavg()[0]:.2f}.")
+            report.seconds = round(time.perf_counter() - begin, 1)
+            report.machine = facts | {"load_after": round(os.getloadavg()[0], 2)}
+            report.data_set = data_set
+            yield name, report
+
+
+def _save(options: argparse.Namespace, about: dict[str, Any], reports: dict[str, Report]) -> None:
     if options.json:
-        results = {report.name: report.as_json() for report in reports}
-        facts |= {"seconds": seconds, "size": asdict(size), "data_set": data_set}
-        options.json.write_text(json.dumps({"machine": facts, "results": results}, indent=2) + "\n")
+        write(options.json, about, reports)
     if options.page:
-        write_page(options.page, as_page(facts, data_set, reports))
-    missed = [ratio.name for report in reports for ratio in report.ratios if ratio.is_met is False]
-    if missed and not options.quick:
-        sys.exit(f"Targets missed: {'; '.join(missed)}.")
+        renew(options.page, reports)
 
 
 if __name__ == "__main__":

@@ -26,7 +26,22 @@ class Size:
     """Readers below the level that takes pushes follow so many big-Vs."""
     followers: tuple[int, ...] = (1_000, 10_000)
     page_rounds: int = 200
-    fan_out_rounds: int = 32
+    growth_followers: tuple[int, ...] = (1_000, 10_000, 100_000, 1_000_000)
+    """For what is asked about growth: senders with so many followers, ..."""
+    growth_senders: int = 500
+    growth_items: int = 100_000
+    growth_rounds: int = 15
+    growth_few_rounds: int = 3
+    active: int = 1_000
+    """Of level 3 among a big-V's followers."""
+    big_v_rounds: int = 60
+    graph_users: tuple[int, ...] = (1_000, 2_500, 5_000, 10_000, 20_000, 40_000)
+    """Communities of growing size, ..."""
+    graph_readers: int = 200
+    """... so many readers of each, ..."""
+    graph_items: int = 300
+    """... and so many items to fan out."""
+    fan_out_rounds: int = 24
     publish_rounds: int = 21
     http_rounds: int = 9
     http_requests: int = 150
@@ -37,7 +52,7 @@ class Size:
     likes: int = 1_000
     streams: int = 1_000
     stream_rounds: int = 60
-    walkers: int = 200
+    walkers: int = 100
     """Readers who walk the recommended feed of a real data set, ..."""
     walked_pages: int = 50
     """... so many pages each."""
@@ -71,6 +86,16 @@ QUICK = Size(
     readers=2,
     outboxes=(5, 20),
     followers=(60, 120),
+    growth_followers=(40, 120, 400),
+    growth_senders=40,
+    growth_items=3_000,
+    growth_rounds=2,
+    growth_few_rounds=1,
+    active=20,
+    big_v_rounds=2,
+    graph_users=(20, 40),
+    graph_readers=4,
+    graph_items=6,
     page_rounds=4,
     fan_out_rounds=2,
     publish_rounds=2,
@@ -131,3 +156,25 @@ def own_site() -> Iterator[Path]:
                 yield Path(folder)
             finally:
                 connections.close_all()
+
+
+def emptied(*, find_people: bool = True) -> None:
+    """Nothing is in the database and in Redis any more. Without `find_people`, neither is the index of people's names,
+    which takes longer to make for a million of them than everything else; the next call brings it back.
+    """
+    from django.core.management import call_command
+    from django.db import connection
+
+    from accounts.models import User
+    from feedsite.connections import feeds_for_tasks
+
+    call_command("flush", interactive=False, verbosity=0)
+    feeds_for_tasks().flushall()
+    (index,) = (index for index in User._meta.indexes if index.name == "user_names")
+    with connection.cursor() as cursor, connection.schema_editor() as editor:
+        cursor.execute("SELECT to_regclass(%s) IS NOT NULL", [index.name])
+        (is_there,) = cursor.fetchone()
+        if find_people and not is_there:
+            editor.add_index(User, index)
+        if is_there and not find_people:
+            editor.remove_index(User, index)

@@ -7,9 +7,7 @@ such rows. Over HTTP: processor time of the worker (granian, one), of PostgreSQL
 clocks, and what that makes of the seed's 15,000 first pages a second for readers of fewer than ten hosts.
 """
 
-import os
 from collections.abc import Callable
-from pathlib import Path
 from statistics import median
 
 import redis
@@ -21,7 +19,7 @@ from accounts.models import User
 from benchmarks.community import users
 from benchmarks.hosts import Hosts
 from benchmarks.http_page import COUNTED, PLAIN, Client, served
-from benchmarks.measure import Report, interleaved, milliseconds, over
+from benchmarks.measure import Report, interleaved, milliseconds, over, servers_time
 from feedsite import keys
 from feedsite.connections import fetch, id_array
 from live.feed import Page, live_page
@@ -126,10 +124,10 @@ def _http(report: Report, hosts: Hosts) -> None:
             names = list(requests)
             first = number % len(names)
             for name in names[first:] + names[:first]:
-                before = (client.processor_time(), *_servers())
+                before = (client.processor_time(), *servers_time())
                 for _ in range(size.http_requests):
                     client.ask(*requests[name])
-                after = (client.processor_time(), *_servers())
+                after = (client.processor_time(), *servers_time())
                 if number:
                     worker, truth, feeds = (
                         (late - early) / size.http_requests for late, early in zip(after, before, strict=True)
@@ -148,27 +146,3 @@ def _http(report: Report, hosts: Hosts) -> None:
         f"{PEAK:,} first pages a second for readers of {fewest} hosts: {PEAK * worker:.0f} cores of workers, "
         f"{PEAK * truth:.0f} of PostgreSQL, {PEAK * feeds:.1f} of Redis, by the processor time of this run."
     )
-
-
-def _servers() -> tuple[float, float]:
-    """Processor seconds so far of PostgreSQL and of Redis: of what names this site's folder, and of its children."""
-    tick = os.sysconf("SC_CLK_TCK")
-    spent, children, own = {"postgres": 0.0, "valkey": 0.0}, dict[int, tuple[str, int, float]](), set[int]()
-    for entry in Path("/proc").iterdir():
-        if not entry.name.isdigit():
-            continue
-        try:
-            head, _, tail = (entry / "stat").read_text().rpartition(")")
-            is_own = str(settings.DATA_DIR).encode() in (entry / "cmdline").read_bytes()
-        except OSError:
-            continue
-        kind = next((kind for kind in spent if kind in head), None)
-        if kind:
-            fields = tail.split()
-            children[int(entry.name)] = kind, int(fields[1]), sum(map(int, fields[11:13])) / tick
-            if is_own:
-                own.add(int(entry.name))
-    for process, (kind, parent, seconds) in children.items():
-        if process in own or parent in own:
-            spent[kind] += seconds
-    return spent["postgres"], spent["valkey"]

@@ -1,11 +1,17 @@
 """How things are timed, and what a benchmark hands back."""
 
 import gc
+import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from statistics import median
 from typing import Any
+
+from django.conf import settings
+
+from benchmarks.fits import Chart, Curve, Fit
 
 Times = dict[str, list[float]]
 
@@ -70,12 +76,36 @@ class Report:
     rows: list[Sequence[str | float]] = field(default_factory=list)
     ratios: list[Ratio] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    charts: list[Chart] = field(default_factory=list)
+    machine: dict[str, Any] = field(default_factory=dict)
+    """When, on what and of which versions it was measured, ..."""
+    data_set: str = ""
+    """... about whom, ..."""
+    seconds: float = 0.0
+    """... and how long that took, without making the data."""
 
     def ratio(self, name: str, value: float, *, at_least: float | None = None, at_most: float | None = None) -> None:
         self.ratios.append(Ratio(name, value, at_least, at_most))
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self) | {"ratios": [asdict(ratio) | {"is_met": ratio.is_met} for ratio in self.ratios]}
+
+    @classmethod
+    def from_json(cls, found: Mapping[str, Any]) -> "Report":
+        """What `as_json` wrote, in this run or an earlier one."""
+        report = cls(**found)
+        report.ratios = [
+            Ratio(**{name: value for name, value in ratio.items() if name != "is_met"}) for ratio in found["ratios"]
+        ]
+        report.charts = [
+            Chart(**chart | {"curves": [_curve(curve) for curve in chart["curves"]]}) for chart in found["charts"]
+        ]
+        return report
+
+
+def _curve(found: Mapping[str, Any]) -> Curve:
+    points = [(x, y) for x, y in found["points"]]
+    return Curve(found["name"], points, found["fit"] and Fit(**found["fit"]))
 
 
 def milliseconds(times: Sequence[float]) -> float:
@@ -86,3 +116,33 @@ def milliseconds(times: Sequence[float]) -> float:
 def over(times: Times, one: str, other: str, middle: Callable[[Sequence[float]], float] = median) -> float:
     """The median of `one` over the median of `other`; the mean where what is done differs from round to round."""
     return middle(times[one]) / middle(times[other])
+
+
+def percentile(times: Sequence[float], share: float) -> float:
+    """What `share` of the times do not exceed, in ms."""
+    ordered = sorted(times)
+    return ordered[min(len(ordered) - 1, int(share * len(ordered)))] * 1000
+
+
+def servers_time() -> tuple[float, float]:
+    """Processor seconds so far of PostgreSQL and of Redis: of what names this site's folder, and of its children."""
+    tick = os.sysconf("SC_CLK_TCK")
+    spent, children, own = {"postgres": 0.0, "valkey": 0.0}, dict[int, tuple[str, int, float]](), set[int]()
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit():
+            continue
+        try:
+            head, _, tail = (entry / "stat").read_text().rpartition(")")
+            is_own = str(settings.DATA_DIR).encode() in (entry / "cmdline").read_bytes()
+        except OSError:
+            continue
+        kind = next((kind for kind in spent if kind in head), None)
+        if kind:
+            fields = tail.split()
+            children[int(entry.name)] = kind, int(fields[1]), sum(map(int, fields[11:13])) / tick
+            if is_own:
+                own.add(int(entry.name))
+    for process, (kind, parent, seconds) in children.items():
+        if process in own or parent in own:
+            spent[kind] += seconds
+    return spent["postgres"], spent["valkey"]

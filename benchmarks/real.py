@@ -5,11 +5,10 @@ import gzip
 import time
 from pathlib import Path
 
-from django.core.management import call_command
 from django.db import connection
 
-from benchmarks.ground import Size
-from feedsite.connections import feeds_for_tasks, fetch
+from benchmarks.ground import Size, emptied
+from feedsite.connections import fetch
 from timeline.dataset import Dataset
 from timeline.importing import load
 
@@ -25,8 +24,7 @@ class RealData:
     def build(self) -> None:
         """Load it, in place of whatever was there."""
         begin = time.perf_counter()
-        call_command("flush", interactive=False, verbosity=0)
-        feeds_for_tasks().flushall()
+        emptied()
         load(Dataset(self.folder, quiet=True), password=None, say=lambda message: None)
         with connection.cursor() as cursor:
             cursor.execute("VACUUM ANALYZE")

@@ -1,23 +1,32 @@
-"""Results for people and programs: tables, JSON, and the figures in docs/benchmarks.md."""
+"""Results for people and programs: tables, JSON, and the figures and plots of docs/benchmarks.md.
 
+Beside the page lies what it was made of, in the format of `--json`: a run of one benchmark renews its part, and the
+others keep theirs.
+"""
+
+import json
 import os
 import platform
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from benchmarks.measure import Report
-from feedsite.connections import feeds_for_tasks, fetch
+from benchmarks.plots import charts
 
 PACKAGES = ("django", "djangorestframework", "celery", "psycopg", "redis", "hiredis", "granian", "msgspec")
-MARKS = "<!-- figures: made by `manage.py bench --page` -->", "<!-- end of figures -->"
+SUMMARY = "all"
+"""The name of the part of the page that tells of all benchmarks."""
+MET = {True: "met", False: "**missed**", None: ""}
 
 
 def machine() -> dict[str, Any]:
     """What was measured on what."""
+    from feedsite.connections import feeds_for_tasks, fetch
+
     model = re.search(r"model name\s*:\s*(.+)", Path("/proc/cpuinfo").read_text())
     server = feeds_for_tasks().info("server")
     return {
@@ -54,28 +63,109 @@ def shown(cell: Any) -> str:
 
 
 def as_text(report: Report) -> str:
-    """Question, table, ratios."""
+    """Question, table, ratios, notes."""
     parts = [f"### {report.name}: {report.question}", f"{report.n}.", table(report.columns, report.rows)]
-    marks = {True: "met", False: "**missed**", None: ""}
-    ratios = [[one.name, f"{one.value:.2f}", one.target, marks[one.is_met]] for one in report.ratios]
-    if ratios:
-        parts.append(table(["ratio", "value", "target", ""], ratios))
-    return "\n\n".join([*parts, *report.notes])
+    return "\n\n".join([*parts, *_ratios(report), *report.notes])
 
 
-def as_page(facts: dict[str, Any], data_set: str, reports: Sequence[Report]) -> str:
-    """The figures of one run, for docs/benchmarks.md."""
+def _ratios(report: Report) -> list[str]:
+    rows = [[one.name, f"{one.value:.2f}", one.target, MET[one.is_met]] for one in report.ratios]
+    return [table(["ratio", "value", "target", ""], rows)] if rows else []
+
+
+# --- JSON ------------------------------------------------------------------------------------------------
+def write(path: Path, about: Mapping[str, Any], reports: Mapping[str, Report]) -> None:
+    """What `read` takes, and programs."""
+    results = {name: report.as_json() for name, report in reports.items()}
+    path.write_text(json.dumps({**about, "results": results}, indent=1, ensure_ascii=False) + "\n")
+
+
+def read(path: Path) -> dict[str, Report]:
+    """The reports of an earlier run, by their names."""
+    results = json.loads(path.read_text())["results"]
+    return {name: Report.from_json(found) for name, found in results.items()}
+
+
+# --- The page --------------------------------------------------------------------------------------------
+def renew(page: Path, reports: Mapping[str, Report]) -> None:
+    """Put what was found between its marks in the page, with its plots; what people wrote around them stays, and so
+    does what was found by others before.
+    """
+    kept = page.with_suffix(".json")
+    text = page.read_text()
+    known = (read(kept) if kept.exists() else {}) | dict(reports)
+    known = dict(sorted(known.items(), key=lambda pair: text.find(_mark(pair[0]))))
+    write(kept, {}, known)
+    pictures = page.with_suffix("")
+    pictures.mkdir(exist_ok=True)
+    text = _put(text, SUMMARY, summary(known))
+    for name, report in known.items():
+        for old in pictures.glob(f"{name.replace('_', '-')}.*.svg"):
+            old.unlink()
+        drawn = list(charts(report))
+        for file, _, picture in drawn:
+            (pictures / file).write_text(picture)
+        links = [f"![{_plain(said)}]({pictures.name}/{file})" for file, said, _ in drawn]
+        text = _put(text, name, as_part(report, links))
+    page.write_text(text)
+
+
+def as_part(report: Report, pictures: Sequence[str]) -> str:
+    """What the page says of a benchmark."""
+    took = f" in {_seconds(report)} s" if report.seconds else ""
+    about = f"Measured {report.machine['date']}{took} at a load of {_load(report)}: {report.n}."
+    parts = [f"### {report.name}: {report.question}", about, f"Data: {report.data_set}."]
+    return "\n\n".join([*parts, table(report.columns, report.rows), *pictures, *_ratios(report), *report.notes])
+
+
+def summary(reports: Mapping[str, Report]) -> str:
+    """All targets in a line a benchmark, and what everything was measured on."""
+    rows, missed = [], []
+    for name, report in reports.items():
+        aimed = [ratio for ratio in report.ratios if ratio.target]
+        left = [f"{ratio.name} ({ratio.value:.2f}, {ratio.target})" for ratio in aimed if not ratio.is_met]
+        missed += [f"- **{name}** misses {'; '.join(left)}."] if left else []
+        met = f"{len(aimed) - len(left)} of {len(aimed)}" if aimed else "none set"
+        rows.append([name, met, report.machine["date"], _load(report), _seconds(report)])
+    columns = ["benchmark", "targets met", "measured", "load", "seconds"]
+    machines: dict[str, list[str]] = {}
+    for name, report in reports.items():
+        machines.setdefault(_machine(report), []).append(name)
+    said = [f"{about}." if len(machines) == 1 else f"{', '.join(names)}: {about}." for about, names in machines.items()]
+    return "\n\n".join([table(columns, rows), *(["\n".join(missed)] if missed else []), *said])
+
+
+def _load(report: Report) -> str:
+    facts = report.machine
+    return " to ".join(f"{facts[name]:g}" for name in ("load_before", "load_after") if name in facts)
+
+
+def _seconds(report: Report) -> str:
+    return f"{report.seconds:.0f}" if report.seconds else ""
+
+
+def _machine(report: Report) -> str:
+    facts = report.machine
     packages = ", ".join(f"{name} {number}" for name, number in facts["packages"].items())
-    about = (
-        f"Measured {facts['date']} on {facts['cores']} cores ({facts['processor']}; load before "
-        f"{facts['load_before']}), {facts['system']}, Python {facts['python']}, PostgreSQL {facts['postgresql']}, "
-        f"Valkey {facts['valkey']}; {packages}. Data: {data_set}."
+    return (
+        f"{facts['cores']} cores of {facts['processor']}, {facts['system']}, Python {facts['python']}, PostgreSQL "
+        f"{facts['postgresql']}, Valkey {facts['valkey']}; {packages}"
     )
-    return "\n\n".join([about, *(as_text(report) for report in reports)])
 
 
-def write_page(path: Path, text: str) -> None:
-    """Put the figures between their marks; what people wrote around them stays."""
-    before, rest = path.read_text().split(MARKS[0])
-    after = rest.split(MARKS[1])[1]
-    path.write_text(f"{before}{MARKS[0]}\n\n{text}\n\n{MARKS[1]}{after}")
+def _plain(words: str) -> str:
+    """For an alternative text: brackets would end it."""
+    return words.replace("[", "(").replace("]", ")")
+
+
+def _put(page: str, name: str, text: str) -> str:
+    begin, end = _mark(name), f"<!-- end of {name} -->"
+    part = f"{begin}\n\n{text}\n\n{end}"
+    if begin not in page:
+        return f"{page.rstrip()}\n\n{part}\n"
+    before, rest = page.split(begin)
+    return f"{before}{part}{rest.split(end)[1]}"
+
+
+def _mark(name: str) -> str:
+    return f"<!-- figures: {name} -->"

@@ -17,15 +17,22 @@ class Command(BaseCommand):
     requires_system_checks: list[str] = []  # nothing of this process is measured
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("name", nargs="*", metavar="NAME", help="Benchmarks to run; without one, all.")
+        parser.add_argument(
+            "name",
+            nargs="*",
+            metavar="NAME",
+            help="Benchmarks to run; without one, all that take less than half an hour.",
+        )
         parser.add_argument("--data", metavar="DIR", help="A data set as `load` takes it, for what is measured on one.")
         parser.add_argument("--quick", action="store_true", help="Tiny sizes: shows that it runs, measures nothing.")
         parser.add_argument("--json", metavar="FILE", help="Write the results as JSON.")
-        parser.add_argument("--page", metavar="FILE", help="Renew the figures in this Markdown file.")
+        parser.add_argument("--page", metavar="FILE", help="Renew the figures and plots of this Markdown page.")
+        earlier = "Measure nothing: take what --json wrote in an earlier run."
+        parser.add_argument("--from", metavar="FILE", help=earlier)
 
     def handle(self, *args: Any, **options: Any) -> None:
         command = [sys.executable, "-m", "benchmarks", *options["name"]]
         command += ["--quick"] if options["quick"] else []
-        for name in ("data", "json", "page"):
+        for name in ("data", "json", "page", "from"):
             command += [f"--{name}", str(Path(options[name]).resolve())] if options[name] else []
         sys.exit(subprocess.run(command, cwd=settings.BASE_DIR, check=False).returncode)  # noqa: S603 (ourselves)
