@@ -227,12 +227,25 @@ def test_a_big_vs_items_are_pushed_to_active_followers_only(
     star: User, say: Say, workers: Workers, feeds: redis.Redis
 ) -> None:
     materialise(workers, *followers(star, 3), *followers(star, 2))
-    for _ in range(2):  # the first finds no set of active fans and asks PostgreSQL
+    for _ in range(2):  # the first finds no set of active fans and builds it
         item = say(star)
         workers.work()
         member = f"{star.pk}:{item.pk}".encode()
         assert all(member in members(feeds, fan) for fan in followers(star, 3))
         assert not any(member in members(feeds, fan) for fan in followers(star, 2))
+    assert sum(active_fans.sizes(star.pk) or []) == 3
+
+
+def test_a_set_that_is_gone_is_built_by_who_needs_it(
+    star: User, say: Say, workers: Workers, feeds: redis.Redis
+) -> None:
+    materialise(workers, *followers(star, 3))
+    item = say(star)
+    workers.queue.clear()
+    active_fans.drop(star.pk)
+    assert fanout.fan_out(item.pk)
+    assert workers.queue == [], "nobody else has to"
+    assert all(f"{star.pk}:{item.pk}".encode() in members(feeds, fan) for fan in followers(star, 3))
     assert sum(active_fans.sizes(star.pk) or []) == 3
 
 
