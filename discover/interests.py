@@ -13,6 +13,7 @@ from discover import decay
 from discover.decay import log_decay, public, recency
 from feedsite import ids
 from feedsite.connections import fetch
+from feedsite.replica import lagging
 
 FRIEND = 0.05
 """In the graph, a sender whom most of those follow whom the reader follows; the most similar one is 1."""
@@ -194,25 +195,31 @@ class Interests:
 
 
 def interests_of(reader: User, *, now: datetime) -> Interests:
-    params = params_of(reader, now)
-    terms = fetch(WORDS, params)
+    return lagging(reader.pk, lambda on: _interests_of(reader, now, on))
+
+
+def _interests_of(reader: User, now: datetime, on: str) -> Interests:
+    params = params_of(reader, now, on)
+    terms = fetch(WORDS, params, on=on)
     heaviest = sum(weight for _, weight, _ in terms[:4])
     followees = fetch(
-        "SELECT followee_id FROM relations_follow WHERE follower_id = %(reader)s AND created_at < %(now)s", params
+        "SELECT followee_id FROM relations_follow WHERE follower_id = %(reader)s AND created_at < %(now)s",
+        params,
+        on=on,
     )
     return Interests(
         origin=params["origin"],
-        items=[(item_id, weight) for item_id, weight, _ in fetch(ALSO_LIKED, params)],
-        senders=[(sender_id, weight, reason) for sender_id, weight, reason in fetch(NEAR_SENDERS, params)],
-        tags=[(tag, weight) for tag, weight in fetch(TAGS, params)],
+        items=[(item_id, weight) for item_id, weight, _ in fetch(ALSO_LIKED, params, on=on)],
+        senders=[(sender_id, weight, reason) for sender_id, weight, reason in fetch(NEAR_SENDERS, params, on=on)],
+        tags=[(tag, weight) for tag, weight in fetch(TAGS, params, on=on)],
         words=[(word, weight / heaviest) for word, weight, _ in terms],
         followed=frozenset(row[0] for row in followees),
     )
 
 
-def params_of(reader: User, now: datetime) -> dict[str, Any]:
+def params_of(reader: User, now: datetime, on: str) -> dict[str, Any]:
     """The parameters of the statements; `origin` is the newest public post, or now."""
     below = ids.compose(now, 0)
-    newest = fetch(NEWEST, {"below": below})
+    newest = fetch(NEWEST, {"below": below}, on=on)
     origin = newest[0][0] if newest else below
     return {"reader": reader.pk, "now": now, "below": below, "origin": origin, **decay.params()}

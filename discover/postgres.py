@@ -20,7 +20,7 @@ from datetime import datetime
 from functools import cache
 from typing import Any
 
-from django.db import connection
+from django.db import connections
 
 from accounts.models import User
 from discover import decay
@@ -28,6 +28,7 @@ from discover.decay import log_decay, public
 from discover.interests import ALSO_LIKED, NEAR, REASON, TAGS, WORDS, params_of, told
 from discover.recall import Candidate
 from feedsite.connections import fetch, id_array
+from feedsite.replica import lagging
 from items.words import phrase, runs
 
 WEIGHTS = {"liked": 1.0, "graph": 1.0, "tags": 0.5, "words": 0.25, "popular": 0.05}
@@ -56,18 +57,21 @@ class PostgresRecall:
     """The default recall."""
 
     def candidates(self, reader: User, *, count: int, now: datetime) -> list[Candidate]:
-        params = params_of(reader, now)
+        return lagging(reader.pk, lambda on: self._candidates(reader, count, now, on))
+
+    def _candidates(self, reader: User, count: int, now: datetime, on: str) -> list[Candidate]:
+        params = params_of(reader, now, on)
         found = [
             (item_id, WEIGHTS[name] * relevance, reason)
             for name, source in SOURCES.items()
-            for item_id, relevance, reason in source(params)
+            for item_id, relevance, reason in source(params, on)
         ]
         params |= {
             "items": id_array(item_id for item_id, _, _ in found),
             "relevances": f"{{{','.join(str(relevance) for _, relevance, _ in found)}}}",
             "reasons": [reason for _, _, reason in found],
         }
-        return [Candidate(*row) for row in fetch(_rank(count), params)]
+        return [Candidate(*row) for row in fetch(_rank(count), params, on=on)]
 
 
 @cache
@@ -104,8 +108,8 @@ def _rank(count: int) -> str:
 
 
 # --- Likes -----------------------------------------------------------------------------------------------
-def _liked(params: Mapping[str, Any]) -> Found:
-    return fetch(ALSO_LIKED, params)
+def _liked(params: Mapping[str, Any], on: str) -> Found:
+    return fetch(ALSO_LIKED, params, on=on)
 
 
 # --- The graph of follows --------------------------------------------------------------------------------
@@ -124,8 +128,8 @@ NEAR_POSTS = f"""
 """  # noqa: S608
 
 
-def _graph(params: Mapping[str, Any]) -> Found:
-    return fetch(NEAR_POSTS, params)
+def _graph(params: Mapping[str, Any], on: str) -> Found:
+    return fetch(NEAR_POSTS, params, on=on)
 
 
 # --- Hashtags and words ----------------------------------------------------------------------------------
@@ -155,14 +159,14 @@ SAID = f"""
 """  # noqa: S608
 
 
-def _tags(params: Mapping[str, Any]) -> Found:
-    return fetch(TAGGED, params)
+def _tags(params: Mapping[str, Any], on: str) -> Found:
+    return fetch(TAGGED, params, on=on)
 
 
-def _words(params: Mapping[str, Any]) -> Found:
+def _words(params: Mapping[str, Any], on: str) -> Found:
     weights: dict[str, float] = {}
     documents = 0.0
-    for word, weight, held_by in fetch(WORDS, params):
+    for word, weight, held_by in fetch(WORDS, params, on=on):
         if documents + held_by <= DOCUMENTS:
             documents += held_by
             weights[word] = weight
@@ -175,12 +179,12 @@ def _words(params: Mapping[str, Any]) -> Found:
         "any": " | ".join(phrase(list(runs(word))) for word in weights),
         "above": decay.older(params["origin"], FORGOTTEN),
     }
-    with connection.cursor() as cursor:
+    with connections[on].cursor() as cursor:
         cursor.execute(SAID, {**params, **asked})
         return list(cursor.fetchall())
 
 
-SOURCES: dict[str, Callable[[Mapping[str, Any]], Found]] = {
+SOURCES: dict[str, Callable[[Mapping[str, Any], str], Found]] = {
     "liked": _liked,
     "graph": _graph,
     "tags": _tags,

@@ -103,13 +103,16 @@ def feeds_errors() -> Iterator[None]:
         raise FeedsRefusedError(str(error)) from error
 
 
-def fetch(query: str, params: Sequence[Any] | Mapping[str, Any] = ()) -> list[tuple[Any, ...]]:
-    """Rows of one prepared statement, as plain tuples, inside Django's connection and transaction.
+def fetch(
+    query: str, params: Sequence[Any] | Mapping[str, Any] = (), *, on: str = DEFAULT_DB_ALIAS
+) -> list[tuple[Any, ...]]:
+    """Rows of one prepared statement, as plain tuples, inside Django's connection and transaction. `on` is what
+    feedsite.replica says to those whose reads may lag.
 
     The hot paths use it instead of the ORM: planning the verifying query costs more than running it, and a page
     needs no model instances. Errors are Django's (`django.db.OperationalError`, ...).
     """
-    wrapper = connections[DEFAULT_DB_ALIAS]
+    wrapper = connections[on]
     wrapper.ensure_connection()
     with wrapper.wrap_database_errors, psycopg.Cursor(wrapper.connection) as cursor:
         cursor.execute(query, params, prepare=True, binary=True)

@@ -153,6 +153,9 @@ grpc_refused = _counter("feedsite_grpc_refused_total", "Calls over gRPC that wer
 
 # Requests (feedsite.requests), and the servers behind them.
 http_seconds = _seconds("feedsite_http_seconds", "What one request took.", "route", "method", "status")
+replica_reads = _counter(
+    "feedsite_replica_reads_total", "Reads that may lag: by the replica, or why by the primary.", "outcome"
+)
 stream_connections = _living("feedsite_stream_connections", "Open streams.")
 breaker_trips = _counter("feedsite_breaker_trips_total", "Servers that did not answer, once a second.", "server")
 breaker_open_until = _latest(
@@ -185,6 +188,8 @@ queue_length = _latest("feedsite_queue_length", "Messages that wait for a worker
 users = _latest("feedsite_users", "Users by level.", "level")
 big_vs = _latest("feedsite_big_vs", "Users whose items are pulled by most followers.")
 sampled_at = _latest("feedsite_sampled_seconds", "Unix time of the last look at the gauges.")
+replica_up = _latest("feedsite_replica_up", "Whether a replica answers and is one of the primary.", "server")
+replica_lag_seconds = _latest("feedsite_replica_lag_seconds", "How far it is behind, where it answers.")
 live_sessions = _latest("feedsite_live_sessions", "Live sessions.", "state")
 live_lineups_behind = _latest("feedsite_live_lineups_behind", "Hosts whose change the queue has not brought to Redis.")
 live_lineup_lag_seconds = _latest("feedsite_live_lineup_lag_seconds", "Age of the oldest of these changes.")

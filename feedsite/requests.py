@@ -12,11 +12,13 @@ from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.utils.functional import SimpleLazyObject, empty
 
-from feedsite import logs, metrics
+from feedsite import logs, metrics, replica
 
 logger = logging.getLogger("feedsite.access")
 
+READING = frozenset({"GET", "HEAD", "OPTIONS"})
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+OUTAGE = 503
 NOWHERE = "(none)"
 """The route of what no address of the site answers to: the addresses themselves are without end."""
 
@@ -35,6 +37,8 @@ class RequestMiddleware:
         logs.request_id.set(about)
         response = self.get_response(request)
         response.headers[logs.HEADER] = about
+        if request.method not in READING and response.status_code != OUTAGE:
+            replica.note_write(known_user(request))
         note(request, response, time.perf_counter() - began)
         return response
 

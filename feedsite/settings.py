@@ -6,6 +6,7 @@
 import os
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import environ
 from celery.schedules import crontab
@@ -18,6 +19,20 @@ env = environ.Env()
 env.smart_cast = False
 # FEEDSITE_ENV_FILE: the tests read none.
 environ.Env.read_env(os.environ.get("FEEDSITE_ENV_FILE") or BASE_DIR / ".env")
+
+
+def replica_database(primary: dict[str, Any], given: dict[str, Any], timeout: float) -> dict[str, Any]:
+    """What Django connects to the replica at `given` with: as to the primary, but impatient, and only to read."""
+    options = given.get("OPTIONS", {})
+    said = f"-c statement_timeout={int(timeout * 1000)} -c default_transaction_read_only=on"
+    said = f"{options['options']} {said}" if "options" in options else said
+    return given | {
+        "ENGINE": "feedsite.replica",
+        "CONN_MAX_AGE": primary["CONN_MAX_AGE"],
+        "OPTIONS": primary["OPTIONS"] | options | {"connect_timeout": 2, "options": said},
+        "TEST": {"MIRROR": "default"},
+    }
+
 
 # --- Where things live -----------------------------------------------------------------------------------
 DATA_DIR = Path(env("FEEDSITE_DATA_DIR", default=str(BASE_DIR / "var"))).resolve()
@@ -105,6 +120,13 @@ DATABASES["default"] |= {
     # Only statements that ask for it are prepared (feedsite.connections.fetch); psycopg never chooses by itself.
     | {"connect_timeout": 3, "prepare_threshold": 2**31 - 1},
 }
+# A streaming replica of it, for the reads that may lag (feedsite.replica).
+REPLICA_URL = env("FEEDSITE_REPLICA_URL", default="")
+# Seconds that it may be behind, beyond which nobody reads from it, and that a read waits for it.
+REPLICA_LAG = env.float("FEEDSITE_REPLICA_LAG", default=10)
+REPLICA_TIMEOUT = env.float("FEEDSITE_REPLICA_TIMEOUT", default=2)
+if REPLICA_URL:
+    DATABASES["replica"] = replica_database(DATABASES["default"], env.db_url("FEEDSITE_REPLICA_URL"), REPLICA_TIMEOUT)
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 # --- Redis: a hint. Feeds may be evicted, the cache may be lost, the broker should not be ------------------

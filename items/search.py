@@ -5,20 +5,23 @@ in three stretches: common words are found among the newest documents within a m
 which would first collect every place where they occur; rare words are the index's.
 """
 
+import itertools
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 from django.contrib.auth.models import AnonymousUser
-from django.db import connection
+from django.db import connection, connections
 
 from accounts.models import User
 from accounts.rows import user_columns, user_of
+from feedsite.connections import fetch, id_array
 from feedsite.ids import MAX_ID
-from items.hydrate import ITEMS, hydrate
+from feedsite.replica import PRIMARY, lagging
+from items.hydrate import ITEMS, ItemBody, verified
 from items.models import Item
 from items.profile import ItemPage
 from items.text import hashtags
@@ -31,6 +34,8 @@ WALK = 8_000
 """The newest documents, which are compared one by one if that is cheaper (0.12 µs each)."""
 STEP = 32
 """The second stretch is so many times as long as the first; the third is the rest."""
+PROPOSALS = 2
+"""How often a page asks a replica before it is filled up by the primary."""
 
 INDEX = """
     WITH words AS (
@@ -187,12 +192,20 @@ def search_items(
     senders = {user.pk if (user := visible_user(name, reader)) else 0 for name in query.senders}
     if query.is_empty or len(senders) > 1 or 0 in senders:
         return ItemPage([], None, False)
-    found = _ids(query, senders, reader, below, limit + 1)
+    found: list[ItemBody] = []
+    for turn in itertools.count():
+        count = limit + 1 - len(found)
+        propose = partial(_ids, query, senders, reader, below, count)
+        ids = lagging(reader.pk, propose) if turn < PROPOSALS else propose(PRIMARY)
+        found += verified(ids, reader)
+        if len(found) > limit or len(ids) < count:
+            break
+        below = ids[-1]  # of what lagged, some is gone
     shown = found[:limit]
-    return ItemPage(hydrate(shown, reader), str(shown[-1]) if shown else None, len(found) > limit)
+    return ItemPage(shown, shown[-1].id if shown else None, len(found) > limit)
 
 
-def _ids(query: Query, senders: set[int], reader: User | AnonymousUser, below: int, count: int) -> list[int]:
+def _ids(query: Query, senders: set[int], reader: User | AnonymousUser, below: int, count: int, on: str) -> list[int]:
     """The newest `count` ids that fit, below `below`."""
     params: dict[str, Any] = {"reader": reader.pk or 0, "words": query.tsquery}
     source, conditions, place = ITEMS, [VISIBLE, "i.repost_of_id IS NULL"], "i.id"
@@ -218,7 +231,7 @@ def _ids(query: Query, senders: set[int], reader: User | AnonymousUser, below: i
         SELECT i.id FROM {source} WHERE {" AND ".join(conditions)} ORDER BY {place} DESC LIMIT %(count)s
     """  # noqa: S608 (our own text)
     found: list[int] = []
-    with connection.cursor() as cursor:
+    with connections[on].cursor() as cursor:
         for above in _stretches(cursor, below) if query.phrases else (0,):
             # Not prepared: a plan for any word would be right for none.
             cursor.execute(select, params | {"below": below, "above": above, "count": count - len(found)})
@@ -273,21 +286,40 @@ def search_users(query: Query, reader: User | AnonymousUser, *, limit: int = 20)
     params: dict[str, Any] = {"reader": reader.pk or 0, "name": name, "count": limit}
     params |= {f"word{number}": word for number, word in enumerate(words)}
     params["grams"] = [gram for word in words for gram in _grams(word if len(word) > 1 or word > "~" else f" {word}")]
-    with connection.cursor() as cursor:
+    users, on = lagging(reader.pk, lambda on: (_users(words, params, on), on))
+    if on != PRIMARY and users:
+        rows = fetch(_known(), {"ids": id_array(user.pk for user in users), "reader": reader.pk or 0})
+        users = [user_of(row) for row in rows]
+    return users[:limit]
+
+
+def _users(words: Sequence[str], params: dict[str, Any], on: str) -> list[User]:
+    """Who is named so, best first."""
+    name = params["name"]
+    with connections[on].cursor() as cursor:
         cursor.execute(_named(len(words)), params)
         users = [user_of(row) for row in cursor.fetchall()]
         if len(users) < FEW and len(words) == 1 and len(name) >= SHORTEST_MISSPELT:
             half = len(name) // 2
-            params |= {"front": _grams(f" {name[:half]}"), "back": _grams(name[half:])}
-            cursor.execute(_similar(), params | {"grams": _grams(f" {name}", 2) + _grams(name)})
+            halves = {"front": _grams(f" {name[:half]}"), "back": _grams(name[half:])}
+            cursor.execute(_similar(), params | halves | {"grams": _grams(f" {name}", 2) + _grams(name)})
             known = {user.pk for user in users}
             users += [user for row in cursor.fetchall() if (user := user_of(row)).pk not in known]
-    return users[:limit]
+    return users
 
 
 def _grams(word: str, size: int = 3) -> list[str]:
     """The stretches of so many letters in `word`; all of it, if it has no more."""
     return [word[at : at + size] for at in range(max(len(word) - size, 0) + 1)]
+
+
+@cache
+def _known() -> str:
+    """Those of the users found that the reader may know of, in this order."""
+    return f"""
+        SELECT {user_columns("u")} FROM unnest(%(ids)s::bigint[]) WITH ORDINALITY AS found (id, place)
+        JOIN accounts_user u ON u.id = found.id WHERE {VISIBLE_USER} ORDER BY found.place
+    """  # noqa: S608 (columns of our own model)
 
 
 @cache

@@ -21,6 +21,7 @@ from django.core import checks
 from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
 
+from feedsite import replica
 from feedsite.connections import client_of, fetch
 from operation.models import Sample
 from operation.sampling import BACKLOG, queue_lengths
@@ -58,6 +59,7 @@ def examine(*, now: datetime, web: str, stream: str) -> list[Finding]:
     looked: list[tuple[str, Callable[[], Findings]]] = [
         ("configuration", configuration),
         ("postgresql", postgresql),
+        *([("replica", replicas)] if replica.is_configured() else []),
         *((role, lambda role=role, url=url: redis_server(role, url)) for role, url in redis_roles().items()),
         ("played store", played_store),
         ("disk", disk),
@@ -199,6 +201,31 @@ def postgresql() -> Findings:
     began = time.time()
     theirs = float(fetch("SELECT extract(epoch FROM clock_timestamp())::float8")[0][0])
     yield clock("postgresql clock", theirs, began, time.time())
+
+
+def replicas() -> Findings:
+    """The replica is missed by nobody but the primary, so nothing about it is an error."""
+    try:
+        found = replica.condition()
+    except replica.ReplicaFailedError as error:
+        said = f"does not answer ({(str(error).splitlines() or [''])[0]})"
+        yield judge(
+            "replica", said, warning=True, todo="Start it, or mend FEEDSITE_REPLICA_URL: the primary reads all."
+        )
+        return
+    sound = found.is_replica and found.is_of_primary
+    yield judge(
+        "replica",
+        "streams from the primary" if sound else "is no replica of the primary",
+        warning=not sound,
+        todo="Point FEEDSITE_REPLICA_URL to a hot standby of FEEDSITE_DATABASE_URL: the primary reads all.",
+    )
+    yield judge(
+        "replica lag",
+        f"{found.lag:.1f} s",
+        warning=found.lag > settings.REPLICA_LAG,
+        todo="See pg_stat_replication on the primary, and what runs on the replica: until then the primary reads all.",
+    )
 
 
 def clock(name: str, theirs: float, began: float, ended: float) -> Finding:

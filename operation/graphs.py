@@ -15,12 +15,15 @@ import numpy as np
 from django.conf import settings
 
 from accounts.models import User
+from feedsite.replica import lagging
 from items.models import Item, Status, Visibility
 from operation.simulation import Floats, Graph, Integers, levels_of
 from relations.models import Follow
 from timeline.dataset import Dataset, DatasetError
 
 CHUNK = 50_000
+READING_SECONDS = 600.0
+"""Seconds that reading the site's graph may take a replica."""
 SHARES = (0.0, 1 / 15, 1 / 4, 1.0)
 """How many pages a reader of each level opens for one of the highest: a level's middle age, in days."""
 ACTIVITY = "interactions.csv.gz"
@@ -36,13 +39,20 @@ class GraphError(Exception):
 
 def of_site(*, now: datetime, days: int, reads: float) -> Graph:
     """Active users, their follows, and what they published within `days`. Replies are delivered to nobody."""
-    users = list(User.objects.filter(is_active=True).order_by("pk").values_list("pk", "level").iterator(CHUNK))
+    return lagging(None, lambda on: _of_site(now, days, reads, on), seconds=READING_SECONDS)
+
+
+def _of_site(now: datetime, days: int, reads: float, on: str) -> Graph:
+    users = list(
+        User.objects.using(on).filter(is_active=True).order_by("pk").values_list("pk", "level").iterator(CHUNK)
+    )
     table = np.array(users, dtype=np.int64).reshape(-1, 2)
     places = table[:, 0]
-    follows = Follow.objects.filter(follower__is_active=True, followee__is_active=True)
+    follows = Follow.objects.using(on).filter(follower__is_active=True, followee__is_active=True)
     pairs = follows.values_list("follower_id", "followee_id").iterator(CHUNK)
     published = (
-        Item.objects.filter(status=Status.PUBLISHED, reply_to=None, created_at__gt=now - timedelta(days=days))
+        Item.objects.using(on)
+        .filter(status=Status.PUBLISHED, reply_to=None, created_at__gt=now - timedelta(days=days))
         .exclude(visibility=Visibility.SELF)
         .values_list("sender_id", flat=True)
         .iterator(CHUNK)

@@ -10,13 +10,15 @@ from typing import Any
 from celery import current_app
 
 from accounts.models import Level
-from feedsite import metrics
+from feedsite import metrics, replica
 from feedsite.connections import fetch
 from operation.models import Sample
 
 KEPT = timedelta(days=2)
 PATIENCE = 1.0
 """Seconds that the broker gets to say how long its queues are."""
+CENSUS_SECONDS = 60.0
+"""Seconds that counting all users may take a replica."""
 
 BACKLOG = """
     SELECT count(*) FILTER (WHERE parked_at IS NULL), count(*) FILTER (WHERE parked_at IS NOT NULL),
@@ -34,6 +36,7 @@ def observe(*, now: datetime) -> None:
     metrics.delivery_oldest.set(max(oldest, 0.0))
     for queue, length in queue_lengths().items():
         metrics.queue_length.labels(queue).set(length)
+    replica.observe()
     metrics.sampled_at.set(now.timestamp())
     minute = now.replace(second=0, microsecond=0)
     Sample.objects.bulk_create([Sample(at=minute, figures=figures())], ignore_conflicts=True)
@@ -42,7 +45,8 @@ def observe(*, now: datetime) -> None:
 
 def census() -> None:
     """Count the users of each level: a walk over all of them, so seldom."""
-    found = {level: (users, big_vs) for level, users, big_vs in fetch(CENSUS)}
+    rows = replica.lagging(None, lambda on: fetch(CENSUS, on=on), seconds=CENSUS_SECONDS)
+    found = {level: (users, big_vs) for level, users, big_vs in rows}
     for level in Level.values:
         metrics.users.labels(str(level)).set(found.get(level, (0, 0))[0])
     metrics.big_vs.set(sum(big_vs for _, big_vs in found.values()))

@@ -2,7 +2,8 @@
 
 from django.db.models import Exists, OuterRef
 
-from accounts.models import User
+from accounts.models import User, UserQuerySet
+from feedsite.replica import PRIMARY, lagging
 from relations.models import Block, Follow, Mute
 from relations.visibility import users_visible_to
 
@@ -12,6 +13,11 @@ def suggestions(reader: User, *, count: int = 6) -> list[User]:
 
     It sorts all users, so it is for empty homes only.
     """
+    users, on = lagging(reader.pk, lambda on: (list(_best(reader).using(on)[:count]), on))
+    return users if on == PRIMARY else list(_best(reader).filter(pk__in=[user.pk for user in users]))
+
+
+def _best(reader: User) -> UserQuerySet:
     turned_away = (
         Follow.objects.filter(follower=reader, followee=OuterRef("pk")),
         Block.objects.filter(blocker=reader, blocked=OuterRef("pk")),
@@ -20,4 +26,4 @@ def suggestions(reader: User, *, count: int = 6) -> list[User]:
     users = users_visible_to(reader).exclude(pk=reader.pk)
     for relations in turned_away:
         users = users.exclude(Exists(relations))
-    return list(users.order_by("-follower_count", "pk")[:count])
+    return users.order_by("-follower_count", "pk")

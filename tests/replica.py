@@ -1,0 +1,106 @@
+"""A streaming replica of the PostgreSQL that all tests share, and how this process comes to read from it."""
+
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, ClassVar
+from urllib.parse import unquote
+
+import psycopg
+from django.db import connections
+
+from feedsite import replica
+from feedsite.connections import fetch
+from feedsite.embedded import Home, Postgres, wait_for
+from feedsite.settings import replica_database
+
+
+def sockets_of_primary() -> str:
+    """Where the first process of the tests has it listen."""
+    return unquote(os.environ["FEEDSITE_DATABASE_URL"].partition("host=")[2])
+
+
+def flushed() -> str:
+    """Have the primary send everything that was committed: the tests' does not flush at a commit. Its position then."""
+    ((position,),) = fetch("SELECT pg_logical_emit_message(false, 'test', '', true)::text")
+    return str(position)
+
+
+class Replica(Postgres):
+    """A copy of the primary of which it streams what comes, whoever's database that is in."""
+
+    settings: ClassVar[dict[str, str]] = Postgres.settings | {"shared_buffers": "64MB"}
+
+    def __init__(self, folder: Path) -> None:
+        home = Home(folder)
+        home.make()
+        super().__init__(home, durable=False)
+
+    def initialise(self) -> None:
+        draft = self.data.with_name("postgres.new")
+        copy = ["--host", sockets_of_primary(), "--username", "feedsite", "--pgdata", str(draft)]
+        self.run("pg_basebackup", *copy, "--write-recovery-conf", "--checkpoint", "fast", "--no-sync")
+        draft.rename(self.data)
+
+    def run_sql(self, statement: str) -> Any:
+        """The first column of the first row, asked past Django."""
+        with psycopg.connect(host=str(self.home.sockets), user="feedsite", dbname="feedsite", autocommit=True) as own:
+            cursor = own.execute(statement.encode())
+            row = cursor.fetchone() if cursor.description else None
+            return row and row[0]
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """It goes on receiving the log, and stays as it is."""
+        self.pause()
+        try:
+            yield
+        finally:
+            self.resume()
+
+    def pause(self) -> None:
+        self.run_sql("SELECT pg_wal_replay_pause()")
+        assert wait_for(lambda: self.run_sql("SELECT pg_get_wal_replay_pause_state()") == "paused", 60)
+
+    def resume(self) -> None:
+        self.run_sql("SELECT pg_wal_replay_resume()")
+
+    def catch_up(self) -> None:
+        """Wait until it has everything that was committed before."""
+        behind = f"SELECT pg_last_wal_replay_lsn() < '{flushed()}'"
+        assert wait_for(lambda: not self.run_sql(behind), 60)
+
+    def processes(self) -> list[int]:
+        """Its own and those that it started."""
+        assert self.process is not None
+        own = self.process.pid
+        return [own, *map(int, Path(f"/proc/{own}/task/{own}/children").read_text().split())]
+
+    @contextmanager
+    def frozen(self) -> Iterator[None]:
+        """It takes connections and answers nobody, those who are connected neither."""
+        processes = self.processes()
+        try:
+            for process in processes:
+                os.kill(process, signal.SIGSTOP)
+            yield
+        finally:
+            for process in processes:
+                os.kill(process, signal.SIGCONT)
+
+
+@contextmanager
+def in_use(host: str) -> Iterator[None]:
+    """This process takes what listens there for a replica. It is given all the time that a busy machine takes."""
+    primary: dict[str, Any] = dict(connections["default"].settings_dict)
+    given = primary | {"HOST": host, "OPTIONS": {}}
+    connections.settings[replica.REPLICA] = replica_database(primary, given, 60)
+    try:
+        yield
+    finally:
+        replica.scout.call_back()
+        connections[replica.REPLICA].close()
+        del connections[replica.REPLICA]
+        del connections.settings[replica.REPLICA]
