@@ -96,6 +96,7 @@ class Visitor:
         expect(self.page.locator(underway)).to_have_count(0)
 
     def publish(self, text: str) -> None:
+        self.settle()
         self.page.get_by_label("What is new?").fill(text)
         self.page.get_by_role("button", name="Publish").click()
 
@@ -105,6 +106,7 @@ class Visitor:
         card = self.page.locator("article").filter(has_text=text).first
         card.locator("summary").click()
         card.locator(".menu-items").get_by_text(name).click()
+        self.settle()
 
     def shows(self, texts: list[str]) -> None:
         """Wait until these are the texts of the page's feed, from its top; white space is not told apart."""

@@ -333,6 +333,7 @@ def test_nothing_stands_in_anybodys_way(visit: Visit, settings: Any, tolerated: 
             assert response is not None
             assert response.status == look.status, look.path(world)
             look.do(page)
+            page.wait_for_load_state()
             page.evaluate(AXE_SCRIPT)
             at = f"{name} {place} {look.path(world)}"
             wrong += [f"{at} light: {found}" for found in violations(page)]
@@ -357,10 +358,12 @@ def test_pages_of_last_resort(visit: Visit, template: str, db: None) -> None:
 def test_who_wants_no_motion_gets_none(visit: Visit) -> None:
     reader: User = UserFactory.create(username="reader")
     publish(sender=reader, content={"text": "still"})
-    moving = "document.getAnimations().length"
+    moving = """() => {
+        document.querySelector("article").classList.add("htmx-added");
+        return document.getAnimations().length > 0;
+    }"""
     for motion, expected in (("no-preference", True), ("reduce", False)):
         visitor = visit(reduced_motion=motion)
         visitor.enter(reader)
         visitor.goto("/")
-        visitor.page.evaluate("document.querySelector('article').classList.add('htmx-added')")
-        assert bool(visitor.page.evaluate(moving)) is expected
+        assert visitor.page.evaluate(moving) is expected

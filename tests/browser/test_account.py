@@ -49,8 +49,8 @@ def log_in(visitor: Visitor, username: str, password: str = PASSWORD) -> None:
     visitor.goto("/login")
     visitor.page.locator("#id_username").fill(username)
     visitor.page.locator("#id_password").fill(password)
-    visitor.page.locator("main form button").click()
-    visitor.page.locator("#timeline").wait_for()
+    visitor.go(visitor.page.locator("main form button"))
+    expect(visitor.page.locator("#timeline")).to_be_visible()
 
 
 def reopen(visitor: Visitor, path: str) -> None:
@@ -86,7 +86,7 @@ def test_a_stranger_switches_the_language_and_back(visit: Visit, javascript: boo
     is_in(visitor, "en")
     visitor.page.get_by_role("button", name="中文").click()
     is_in(visitor, "zh-Hans")
-    assert visitor.page.url.endswith("/signup?next=%2Fsettings")
+    expect(visitor.page).to_have_url(f"{visitor.site}/signup?next=%2Fsettings")
     visitor.goto("/login")
     is_in(visitor, "zh-Hans")
     visitor.page.get_by_role("button", name="English").click()
@@ -148,7 +148,7 @@ def test_leaving(visit: Visit, reader: Any, author: Any, javascript: bool) -> No
     like(user=author, item=stays)
     watcher, leaver = visit(java_script_enabled=javascript), visit(java_script_enabled=javascript)
     watcher.log_in(reader)
-    assert watcher.shown() == ["goes", "stays"]
+    watcher.shows(["goes", "stays"])
     leaver.log_in(author)
     leaver.goto("/settings/delete")
     leaver.page.get_by_label("Your username").fill("author")
@@ -157,7 +157,7 @@ def test_leaving(visit: Visit, reader: Any, author: Any, javascript: bool) -> No
     expect(leaver.page.get_by_role("status").get_by_text("Your account is deleted.")).to_be_visible()
 
     watcher.goto("/")
-    assert watcher.shown() == ["stays"]
+    watcher.shows(["stays"])
     Deletion.objects.update(created_at=timezone.now() - purge.STRAGGLERS - timedelta(seconds=1), tried_at=None)
     assert purge.purge(author.pk)
     assert Item.objects.get(pk=goes.pk).status == Status.DELETED

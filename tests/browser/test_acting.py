@@ -90,6 +90,7 @@ def test_liking(visitor: Visitor, author: Any, reader: Any, words: dict[str, str
     assert Like.objects.filter(user=reader, item=item).exists()
     if javascript:  # nothing moved, and the keyboard is where it was
         expect(button(card, words["like"], "2")).to_be_focused()
+        visitor.settle()
         visitor.page.keyboard.press("Enter")
     else:
         visitor.page.wait_for_url(f"**/#item-{item.pk}")
@@ -103,10 +104,13 @@ def test_a_double_click_likes_once(visit: Visit, reader: Any, author: Any) -> No
     visitor = visit()
     visitor.enter(reader)
     visitor.goto("/")
+    asked: list[str] = []
+    visitor.page.on("request", lambda request: asked.append(request.url) if request.method == "POST" else None)
     # Both clicks come before any answer.
     visitor.page.evaluate("for (let i = 0; i < 2; i++) document.querySelector('[data-act=like]').click()")
     expect(button(visitor.page.locator("article"), "Like", "1")).to_have_attribute("aria-pressed", "true")
-    visitor.page.wait_for_timeout(300)
+    visitor.settle()
+    assert asked == [f"{visitor.site}/items/{item.pk}/like"]
     assert Like.objects.filter(item=item).count() == 1
 
 
@@ -144,7 +148,7 @@ def test_reposting_folds_in_a_followers_home(
     watcher.goto("/")
     expect(watcher.page.locator("article")).to_have_count(1)
     expect(watcher.page.locator(".via")).to_have_text(words["folded"])
-    assert watcher.shown() == ["worth repeating"]
+    watcher.shows(["worth repeating"])
     expect(watcher.page.locator("article .name")).to_have_text("author")
 
     visitor.goto("/")
@@ -182,13 +186,13 @@ def test_answering_an_answer(
         visitor.page.get_by_role("textbox", name=words["your_reply"]).fill("a doubt")
         visitor.page.get_by_role("main").get_by_role("button", name=words["reply"]).click()
         visitor.page.wait_for_url(re.compile(f"/items/{root.pk}#item-"))
-    assert visitor.shown() == ["an answer", "another answer", "a doubt"]
+    visitor.shows(["an answer", "another answer", "a doubt"])
     doubt = Item.objects.get(reply_to=first)
     visitor.page.locator(f"#item-{doubt.pk}").get_by_role("link", name=words["answers"]).click()
     visitor.page.wait_for_url(f"**/items/{first.pk}")
     expect(visitor.page.locator(".above article")).to_have_count(1)
     expect(visitor.page.locator("article.whole .text")).to_have_text("an answer")
-    assert visitor.shown() == ["a doubt"]
+    visitor.shows(["a doubt"])
     visitor.goto(f"/items/{doubt.pk}")
     expect(visitor.page.locator(".above article .text")).to_have_text(["a question", "an answer"])
 

@@ -1,5 +1,6 @@
 """The Discover page in Chromium: tabs, endless scroll, refreshing by button, finger and clock, and coming back."""
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -53,11 +54,6 @@ def scroll_down(page: Page) -> None:
     page.evaluate("scrollTo(0, document.body.scrollHeight)")
 
 
-def shows(visitor: Visitor, texts: list[str]) -> None:
-    """Wait until these are the texts of the page's feed, from its top."""
-    expect(visitor.page.locator("[role=feed] article .text")).to_have_text(texts)
-
-
 def said(page: Page, text: str) -> None:
     expect(page.locator("#toast")).to_have_text(text)
 
@@ -70,7 +66,7 @@ def test_home_has_two_tabs(visit: Visit, reader: Any, posts: list[Item], javascr
     tabs = page.get_by_role("navigation", name="Which posts")
     places = []
     for name, count in (("Following", 1), ("Discover", 20), ("Following", 1)):
-        tabs.get_by_role("link", name=name).click()
+        visitor.go(tabs.get_by_role("link", name=name))
         expect(page.locator(".tabs [aria-current=page]")).to_have_text(name)
         expect(articles(page)).to_have_count(count)
         expect(page.get_by_role("navigation", name="Main").locator("[aria-current]")).to_have_text("Home")
@@ -99,22 +95,21 @@ def test_without_javascript(visit: Visit, reader: Any, posts: list[Item]) -> Non
     page = visitor.page
     shown = visitor.shown()
     for number in (2, 3):
-        page.get_by_role("button", name="Load more").click()
-        page.wait_for_url(f"**page={number}")
+        visitor.go(page.get_by_role("button", name="Load more"))
+        expect(page).to_have_url(re.compile(f"page={number}$"))
         shown += visitor.shown()
     assert sorted(shown) == sorted(post.text for post in posts)
     expect(page.get_by_text("You have seen everything for now.")).to_be_visible()
-    page.get_by_role("link", name="From the first post").click()
-    expect(page.get_by_text(shown[0], exact=True)).to_be_visible()
-    shows(visitor, shown[:20])
+    visitor.go(page.get_by_role("link", name="From the first post"))
+    visitor.shows(shown[:20])
 
     say(UserFactory.create(), "fresh words")
     page.get_by_role("button", name="Refresh").first.click()
     expect(page.get_by_role("status").get_by_text("1 new post")).to_be_visible()
-    shows(visitor, ["fresh words"])
+    visitor.shows(["fresh words"])
     page.get_by_role("button", name="Refresh").first.click()
     expect(page.get_by_role("status").get_by_text("Nothing new right now.")).to_be_visible()
-    shows(visitor, ["fresh words"])
+    visitor.shows(["fresh words"])
 
 
 def test_the_refresh_button(visit: Visit, reader: Any, posts: list[Item]) -> None:
@@ -128,7 +123,7 @@ def test_the_refresh_button(visit: Visit, reader: Any, posts: list[Item]) -> Non
     said(page, "20 new posts")
     expect(button).to_be_focused()
     assert not set(visitor.shown()[:20]) & set(first)
-    assert page.evaluate("window.scrollY") == 0
+    visitor.is_at_top()
     button.click()
     said(page, "5 new posts")
     expect(articles(page)).to_have_count(5)
@@ -138,7 +133,7 @@ def test_the_refresh_button(visit: Visit, reader: Any, posts: list[Item]) -> Non
     say(UserFactory.create(), "fresh words")
     page.get_by_role("navigation", name="Which posts").get_by_role("link", name="Discover").click()
     said(page, "1 new post")
-    shows(visitor, ["fresh words"])
+    visitor.shows(["fresh words"])
 
 
 @pytest.mark.parametrize("keys", [False, True], ids=["mouse", "keys"])
@@ -162,16 +157,16 @@ def test_not_interested_and_interested_again(visit: Visit, reader: Any, posts: l
 
     dismiss()
     assert NotInterested.objects.get().item.text == first[1]
-    shows(visitor, [first[0], *first[2:]])
+    visitor.shows([first[0], *first[2:]])
     card.get_by_role("button", name="Undo").press("Enter")
     expect(card.locator(".why")).to_have_text(why)
     expect(card).to_be_focused()
-    shows(visitor, first)
+    visitor.shows(first)
     assert not NotInterested.objects.exists()
 
     dismiss()
     page.reload()  # who comes back does not see it, and the rest is as it was
-    shows(visitor, [first[0], *first[2:]])
+    visitor.shows([first[0], *first[2:]])
     scroll_down(page)
     expect(articles(page)).to_have_count(39)
 
@@ -181,8 +176,8 @@ def test_not_interested_without_javascript(visit: Visit, reader: Any, posts: lis
     first = visitor.shown()
     visitor.choose("Not interested")
     expect(visitor.page.get_by_text("You will see less like this.")).to_be_visible()
-    assert visitor.page.url == f"{visitor.site}/discover"
-    shows(visitor, first[1:])
+    expect(visitor.page).to_have_url(f"{visitor.site}/discover")
+    visitor.shows(first[1:])
 
 
 def test_from_the_history_it_comes_back(visit: Visit, reader: Any, posts: list[Item], javascript: bool) -> None:
@@ -191,13 +186,13 @@ def test_from_the_history_it_comes_back(visit: Visit, reader: Any, posts: list[I
     first = visitor.shown()
     visitor.choose("Not interested")
     expect(page.get_by_text("You will see less like this.")).to_be_visible()
-    page.get_by_role("link", name="History").click()
-    page.get_by_role("link", name="Not interested").click()
-    shows(visitor, first[:1])
+    visitor.go(page.get_by_role("link", name="History"))
+    visitor.go(page.get_by_role("link", name="Not interested"))
+    visitor.shows(first[:1])
     page.get_by_role("button", name="Undo").click()
     expect(page.locator("article")).to_have_count(0)
     visitor.goto("/discover")
-    shows(visitor, first)
+    visitor.shows(first)
 
 
 # --- Fingers ---------------------------------------------------------------------------------------------
@@ -222,7 +217,7 @@ def test_pulling_refreshes(visit: Visit, reader: Any, posts: list[Item], motion:
     first = visitor.shown()
     pull(page, *down(160), lift=False)
     expect(page.locator(".pull")).to_have_class("pull far")
-    shows(visitor, first)
+    visitor.shows(first)
     pull(page, *down(160))
     said(page, "20 new posts")
     expect(page.locator(".pull")).to_have_class("pull")
@@ -253,6 +248,16 @@ def test_other_ways_of_a_finger_do_not(
 
 
 # --- By itself -------------------------------------------------------------------------------------------
+def hide(visitor: Visitor, hidden: bool) -> None:
+    """Let the page believe that nobody looks at it, or that somebody does again; what it had asked is answered."""
+    is_hidden = """hidden => {
+        Object.defineProperty(document, "hidden", { configurable: true, get: () => hidden });
+        document.dispatchEvent(new Event("visibilitychange"));
+    }"""
+    visitor.page.evaluate(is_hidden, hidden)
+    visitor.settle()
+
+
 def test_new_posts_wait_behind_a_badge(visit: Visit, reader: Any, settings: Any) -> None:
     write(3)
     visitor = enter(visit, reader)
@@ -262,21 +267,25 @@ def test_new_posts_wait_behind_a_badge(visit: Visit, reader: Any, settings: Any)
     visitor.goto("/discover")
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url) if request.method == "POST" else None)
-    page.wait_for_timeout(700)
+    with page.expect_response(lambda answer: answer.request.method == "POST"):
+        pass
+    visitor.settle()
     expect(page.locator(".pill")).to_have_count(0)  # nothing new: nobody is told
+    hide(visitor, True)  # both are there when it is asked for them
     write(2, "fresh")
+    hide(visitor, False)
     pill = page.get_by_role("button", name="New posts")
     expect(pill).to_be_in_viewport()
-    shows(visitor, first)
+    visitor.shows(first)
     issued = IssuedPage.objects.filter(item_ids__len=2).get()
     del asked[:]
     page.wait_for_timeout(1_000)
     assert asked == []  # while it waits, nothing else is fetched
 
-    page.get_by_role("link", name="Following").click()
+    visitor.go(page.get_by_role("link", name="Following"))
     tab = page.get_by_role("navigation", name="Which posts").get_by_role("link", name="Discover New posts")
-    tab.click()
-    shows(visitor, first)
+    visitor.go(tab)
+    visitor.shows(first)
     pill.focus()
     settings.DISCOVER_REFRESH_SECONDS = 1000
     page.keyboard.press("Enter")
@@ -298,14 +307,10 @@ def test_who_looks_again_after_a_while_is_asked_for(visit: Visit, reader: Any, s
     visitor.page.clock.install()
     visitor.goto("/discover")
     say(UserFactory.create(), "fresh words")
-    hide = """hidden => {
-        Object.defineProperty(document, "hidden", { configurable: true, get: () => hidden });
-        document.dispatchEvent(new Event("visibilitychange"));
-    }"""
-    visitor.page.evaluate(hide, True)
+    hide(visitor, True)
     visitor.page.clock.run_for(300_000)
     assert IssuedPage.objects.count() == 1
-    visitor.page.evaluate(hide, False)
+    hide(visitor, False)
     expect(visitor.page.locator(".pill")).to_be_visible()
     assert IssuedPage.objects.count() == 2
 
@@ -327,13 +332,11 @@ def test_coming_back_from_a_post(visit: Visit, reader: Any, posts: list[Item], j
         visitor.page.locator("#refresh button").click()
         said(page, "20 new posts")
     first = visitor.shown()
-    articles(page).nth(3).locator(".time").click()
-    page.wait_for_url("**/items/*")
+    visitor.go(articles(page).nth(3).locator(".time"))
     page.go_back()
-    expect(page.get_by_text(first[0], exact=True)).to_be_visible()
-    shows(visitor, first)
+    visitor.shows(first)
     page.reload()
-    shows(visitor, first)
+    visitor.shows(first)
 
 
 def test_scrolling_on_after_coming_back(visit: Visit, reader: Any, posts: list[Item]) -> None:
@@ -342,8 +345,7 @@ def test_scrolling_on_after_coming_back(visit: Visit, reader: Any, posts: list[I
     scroll_down(page)
     expect(articles(page)).to_have_count(40)
     before = visitor.shown()
-    articles(page).nth(30).locator(".time").click()
-    page.wait_for_url("**/items/*")
+    visitor.go(articles(page).nth(30).locator(".time"))
     page.go_back()
     expect(page.get_by_text(before[0], exact=True)).to_be_attached()
     scroll_down(page)
@@ -400,7 +402,7 @@ def test_a_refusal_is_said_and_can_be_tried_again(
     page.route("**/discover", lambda route: route.fulfill(status=status), times=1)
     page.locator("#refresh button").click()
     said(page, words)
-    assert len(visitor.shown()) == 20
+    expect(articles(page)).to_have_count(20)
     page.locator("#refresh button").click()
     said(page, "20 new posts")
 

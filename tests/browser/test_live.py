@@ -7,6 +7,7 @@ import pytest
 from playwright.sync_api import Response, expect
 
 from feedsite import events
+from feedsite.embedded import wait_for
 from items.actions import delete, edit, publish
 from items.models import Item
 from relations.actions import follow
@@ -15,8 +16,6 @@ from tests.factories import UserFactory
 from tests.streams import StreamServer
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
-
-SOON = 8_000
 
 
 @pytest.fixture
@@ -49,7 +48,7 @@ def is_stream(answer: Response) -> bool:
 
 def pill(visitor: Visitor, count: int) -> None:
     name = "1 new post" if count == 1 else f"{count} new posts"
-    expect(visitor.page.get_by_role("link", name=name, exact=True)).to_be_visible(timeout=SOON)
+    expect(visitor.page.get_by_role("link", name=name, exact=True)).to_be_visible()
 
 
 def test_posts_edits_and_deletions_reach_another_browser(
@@ -72,12 +71,12 @@ def test_posts_edits_and_deletions_reach_another_browser(
     writing.choose("Edit", "old 14")
     writing.page.locator(f"#item-{item.pk} textarea").fill("changed words")
     writing.page.get_by_role("button", name="Save").click()
-    expect(listening.page.get_by_text("changed words")).to_be_visible(timeout=SOON)
+    expect(listening.page.get_by_text("changed words")).to_be_visible()
     expect(listening.page.get_by_text("old 14", exact=True)).to_have_count(0)
 
     writing.page.on("dialog", lambda dialog: dialog.accept())
     writing.choose("Delete", "changed words")
-    expect(listening.page.locator(f"#item-{item.pk}")).to_have_count(0, timeout=SOON)
+    expect(listening.page.locator(f"#item-{item.pk}")).to_have_count(0)
     expect(listening.page.get_by_text("old 13", exact=True)).to_be_visible()
 
     gone = Item.objects.get(content__text="more words")
@@ -93,10 +92,10 @@ def test_the_focus_moves_on_when_its_item_goes(visit: Visit, streams: StreamServ
     visitor = open_home(visit, reader)
     visitor.page.locator(f"#item-{items[1].pk}").focus()
     edit(item=items[1], content={"text": "other words"})
-    expect(visitor.page.get_by_text("other words")).to_be_visible(timeout=SOON)
+    expect(visitor.page.get_by_text("other words")).to_be_visible()
     expect(visitor.page.locator(f"#item-{items[1].pk}")).to_be_focused()
     delete(item=items[1])
-    expect(visitor.page.locator(f"#item-{items[0].pk}")).to_be_focused(timeout=SOON)
+    expect(visitor.page.locator(f"#item-{items[0].pk}")).to_be_focused()
     expect(visitor.page.locator("[role=feed] article")).to_have_count(2)
 
 
@@ -109,7 +108,7 @@ def test_what_is_being_edited_is_left_alone(visit: Visit, streams: StreamServer,
     edit(item=item, content={"text": "from another device"})
     second = say(author, "later")
     pill(visitor, 1)
-    assert area.input_value() == "half a sentence"
+    expect(area).to_have_value("half a sentence")
     assert second.pk > item.pk
 
 
@@ -124,16 +123,16 @@ def test_the_page_of_an_item_hears_of_it_and_of_its_replies(
         visitor.goto(f"/items/{item.pk}")
     expect(visitor.page.get_by_text("No replies yet.")).to_be_visible()
     reply = say(reader, "an answer", reply_to=item)
-    expect(visitor.page.locator(f"#feed #item-{reply.pk}")).to_be_visible(timeout=SOON)
+    expect(visitor.page.locator(f"#feed #item-{reply.pk}")).to_be_visible()
     expect(visitor.page.get_by_text("No replies yet.")).to_have_count(0)
     edit(item=item, content={"text": "a better question"})
-    expect(visitor.page.locator("article.whole").get_by_text("a better question")).to_be_visible(timeout=SOON)
+    expect(visitor.page.locator("article.whole").get_by_text("a better question")).to_be_visible()
     edit(item=reply, content={"text": "a better answer"})
-    expect(visitor.page.get_by_text("a better answer")).to_be_visible(timeout=SOON)
+    expect(visitor.page.get_by_text("a better answer")).to_be_visible()
     delete(item=reply)
-    expect(visitor.page.locator(f"#item-{reply.pk}")).to_have_count(0, timeout=SOON)
+    expect(visitor.page.locator(f"#item-{reply.pk}")).to_have_count(0)
     delete(item=item)
-    expect(visitor.page.get_by_role("status").get_by_text("That is not there any more.")).to_be_visible(timeout=SOON)
+    expect(visitor.page.get_by_role("status").get_by_text("That is not there any more.")).to_be_visible()
     expect(visitor.page.locator("article.whole")).to_have_count(0)
 
 
@@ -148,14 +147,14 @@ def test_recommended_posts_are_edited_and_deleted_in_place(
     card = visitor.page.locator(f"#item-{items[0].pk}")
     why, menu = card.locator(".why").inner_text(), card.locator(".menu-items").inner_text()
     edit(item=items[0], content={"text": "other words"})
-    expect(card.get_by_text("other words")).to_be_visible(timeout=SOON)
+    expect(card.get_by_text("other words")).to_be_visible()
     expect(card.locator(".why")).to_have_text(why)
     assert card.locator(".menu-items").inner_text() == menu
     card.locator("summary").click()
     expect(card.get_by_role("link", name="Report")).to_be_visible()
     say(author, "for the other tab")
     delete(item=items[1])
-    expect(visitor.page.locator(f"#item-{items[1].pk}")).to_have_count(0, timeout=SOON)
+    expect(visitor.page.locator(f"#item-{items[1].pk}")).to_have_count(0)
     expect(visitor.page.locator(".pill")).to_have_count(0)
 
 
@@ -168,7 +167,7 @@ def test_notifications_reach_the_page(visit: Visit, streams: StreamServer, autho
         }"""
     )
     events.announce_notification(user_id=author.pk, payload={"unread": 3, "text": "中文"})
-    visitor.page.wait_for_function("window.told.length", timeout=SOON)
+    visitor.page.wait_for_function("window.told.length")
     assert visitor.page.evaluate("window.told") == [{"unread": 3, "text": "中文"}]
 
 
@@ -178,11 +177,12 @@ def test_tabs_share_one_stream(visit: Visit, streams: StreamServer, author: Any,
     visitor.page.context.on(
         "request", lambda request: opened.append(request.url) if "/api/v1/stream" in request.url else None
     )
-    visitor.log_in(reader)
-    visitor.page.wait_for_timeout(500)
+    asks = re.compile("/new")  # which a page does when it begins to hear
+    with visitor.page.expect_response(asks):
+        visitor.log_in(reader)
     second = Visitor(visitor.page.context.new_page(), visitor.site)
-    second.goto("/")
-    second.page.wait_for_timeout(500)
+    with second.page.expect_response(asks):
+        second.goto("/")
     say(author, "for both")
     for one in (visitor, second):
         pill(one, 1)
@@ -198,14 +198,22 @@ def test_without_the_stream_pages_poll_and_come_back(
     tolerated("net::ERR_")
     settings.HOME_POLL_SECONDS = 0.5
     visitor = open_home(visit, reader)
+    asked: list[str] = []
+    visitor.page.on("request", lambda request: asked.append(request.url) if "/new" in request.url else None)
+
+    def asks() -> bool:
+        asked.clear()
+        visitor.page.wait_for_timeout(1_200)
+        return bool(asked)
+
     say(author, "heard")
     pill(visitor, 1)
     streams.kill()
     say(author, "polled")
     pill(visitor, 2)
-    streams.start()
-    visitor.page.wait_for_timeout(3_000)
-    with visitor.page.expect_response(re.compile("/new")) as answer:
-        say(author, "heard again")
-    assert answer.value.request.headers["hx-current-url"]
+    assert asks()
+    with visitor.page.expect_response(is_stream, timeout=90_000):  # it tries again after longer and longer pauses
+        streams.start()
+    assert wait_for(lambda: not asks(), 30)
+    say(author, "heard again")
     pill(visitor, 3)

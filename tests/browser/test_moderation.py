@@ -61,7 +61,7 @@ def test_held_approved_and_read(visit: Visit, author: User, reader: User, modera
     expect(held.get_by_text("in review")).to_be_visible()
 
     reading = signed_in(visit, reader, java_script_enabled=javascript)
-    assert reading.shown() == ["Before"]
+    reading.shows(["Before"])
 
     # By keyboard alone: the case, its button, the decision.
     desk = signed_in(visit, moderator, java_script_enabled=javascript)
@@ -78,7 +78,7 @@ def test_held_approved_and_read(visit: Visit, author: User, reader: User, modera
     expect(desk.page.get_by_text("Approved.")).to_be_visible()
 
     reading.goto("/")
-    assert reading.shown() == ["See the old CASINO, a fine building", "Before"]
+    reading.shows(["See the old CASINO, a fine building", "Before"])
     writing.goto("/@author")
     expect(held.get_by_text("in review")).to_have_count(0)
 
@@ -94,22 +94,22 @@ def test_reported_rejected_and_banned(
     reading.page.get_by_label("Anything to add?").fill("to my cat")
     reading.page.get_by_role("button", name="Report").click()
     expect(reading.page.get_by_role("heading", name="Thank you")).to_be_visible()
-    reading.page.get_by_role("link", name="Go on reading").click()
+    reading.go(reading.page.get_by_role("link", name="Go on reading"))
     expect(reading.page.get_by_role("heading", name="Home")).to_be_visible()
-    assert reading.shown() == ["Something else", "Something rude"]
+    reading.shows(["Something else", "Something rude"])
     assert Report.objects.get().item == item
 
     banned = signed_in(visit, author, java_script_enabled=javascript)
     desk = signed_in(visit, moderator, java_script_enabled=javascript)
     desk.goto(f"/admin/moderation/case/{Case.objects.get().pk}/change/")
     expect(desk.page.get_by_text("to my cat")).to_be_visible()
-    desk.page.get_by_role("button", name="Reject and ban the sender").click()
+    desk.go(desk.page.get_by_role("button", name="Reject and ban the sender"))
     assert User.objects.get(pk=author.pk).is_active
     desk.page.get_by_role("button", name="Reject and ban").click()
     expect(desk.page.get_by_text("Rejected, and author banned.")).to_be_visible()
 
     reading.goto("/")
-    assert reading.shown() == []
+    reading.shows([])
     banned.goto("/")
     expect(banned.page.get_by_role("main").get_by_role("button", name="Log in")).to_be_visible()
     assert Item.objects.get(pk=item.pk).status == Status.REJECTED
@@ -123,4 +123,4 @@ def test_an_edit_that_is_held_says_so_in_place(visit: Visit, author: User, reade
     writing.page.get_by_role("button", name="Save").click()
     expect(writing.page.get_by_text(TOLD, exact=True)).to_be_visible()
     expect(writing.page.locator("article").get_by_text("in review")).to_be_visible()
-    assert signed_in(visit, reader).shown() == []
+    signed_in(visit, reader).shows([])

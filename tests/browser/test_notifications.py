@@ -25,13 +25,13 @@ def test_somebody_is_told_and_reads_it(visit: Visit, javascript: bool) -> None:
     visitor.log_in(ann)
     link = page.get_by_role("navigation", name="Main").get_by_role("link", name="Notifications")
     expect(link).to_have_accessible_name("Notifications 31 unread notifications")
-    link.click()
+    visitor.go(link)
     entries = page.get_by_role("feed").get_by_role("article")
     expect(entries.first).to_have_class("item notice unread")
     expect(page.get_by_text("eve, cid and 1 other liked your post")).to_have_count(0)  # on the next page
     expect(link).to_have_accessible_name("Notifications")
     if javascript:
-        page.mouse.wheel(0, 20_000)
+        page.locator("#more").scroll_into_view_if_needed()
         expect(entries).to_have_count(31)
     else:
         page.get_by_role("link", name="Next page").click()
@@ -50,5 +50,8 @@ def test_the_badge_grows_on_an_open_page(visit: Visit) -> None:
     # What the stream's script does at the event of that name.
     visitor.page.evaluate("document.body.dispatchEvent(new CustomEvent('notification'))")
     expect(visitor.page.locator("#unread")).to_contain_text("1 unread notification")
-    visitor.page.evaluate("document.body.dispatchEvent(new CustomEvent('notification'))")
+    visitor.settle()
+    with visitor.page.expect_response("**/unread"):
+        visitor.page.evaluate("document.body.dispatchEvent(new CustomEvent('notification'))")
+    visitor.settle()
     expect(visitor.page.locator("#unread")).to_have_count(1)
