@@ -75,7 +75,7 @@ class StreamServer:
 
     def get(self, path: str, method: str = "GET", **headers: str) -> http.client.HTTPResponse:
         """The answer to a request that opens no stream; its body has been read into `body`."""
-        client = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
+        client = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
         try:
             client.request(method, path, headers={name.replace("_", "-"): value for name, value in headers.items()})
             response = client.getresponse()
@@ -151,7 +151,7 @@ class Client:
     def resets(self) -> int:
         return sum(each.name == "reset" for each in self.heard)
 
-    def waits_for(self, done: Callable[["Client"], bool], seconds: float = 10) -> None:
+    def waits_for(self, done: Callable[["Client"], bool], seconds: float = 60) -> None:
         assert wait_for(lambda: done(self), seconds), self.heard
 
     def close(self) -> None:

@@ -10,6 +10,7 @@ from feedsite.connections import feeds_breaker, feeds_for_tasks, pipelined
 from items import actions as items
 from items.models import Item
 from tests.faults.conftest import FOLLOWERS, Worker, until
+from tests.patience import SHORT, waits_once_a_second
 from tests.servers import Valkey, dead, frozen, restart
 from timeline.check import differences
 from timeline.home import home_page
@@ -63,7 +64,7 @@ def test_publishing_with_the_broker_dead(star: User, worker: Worker, broker_serv
     with dead(broker_server):
         start = time.monotonic()
         item = say(star)
-        assert time.monotonic() - start < 1
+        assert time.monotonic() - start < SHORT
         assert read(fans()[7]) == [item.pk]
     worker.start()
     until(lambda: not Delivery.objects.exists(), 60)
@@ -74,10 +75,10 @@ def test_publishing_with_the_broker_frozen(star: User, broker_server: Valkey) ->
     with frozen(broker_server):
         start = time.monotonic()
         item = say(star)
-        assert time.monotonic() - start < 1
+        assert time.monotonic() - start < SHORT
         start = time.monotonic()
         assert read(fans()[7]) == [item.pk]
-        assert time.monotonic() - start < 1
+        assert time.monotonic() - start < SHORT
 
 
 def test_the_broker_killed_while_workers_run(star: User, worker: Worker, broker_server: Valkey) -> None:
@@ -97,25 +98,22 @@ def test_reading_and_publishing_with_the_feeds_frozen(star: User, feeds_server: 
     with frozen(feeds_server):
         start = time.monotonic()
         page = home_page(fan)
-        assert time.monotonic() - start < 1.5
+        assert time.monotonic() - start < SHORT
         assert (page.sources, [int(item.id) for item in page.items]) == (["sql"], [first.pk])
         start = time.monotonic()
         second = say(star)
-        assert time.monotonic() - start < 1
+        assert time.monotonic() - start < SHORT
         start = time.monotonic()
         assert read(fan) == [second.pk, first.pk]
-        assert time.monotonic() - start < 1.5
+        assert time.monotonic() - start < SHORT
     feeds_breaker.reset()
     assert read(fan) == [second.pk, first.pk]
 
 
 def test_an_outage_costs_one_wait_not_one_a_request(star: User, feeds_server: Valkey) -> None:
-    with frozen(feeds_server):
-        home_page(star)
-        start = time.monotonic()
+    with frozen(feeds_server), waits_once_a_second():
         for _ in range(20):
             home_page(star)
-        assert time.monotonic() - start < 0.5
 
 
 def test_feeds_that_come_back_empty(star: User, worker: Worker, feeds_server: Valkey) -> None:

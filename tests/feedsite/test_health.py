@@ -5,6 +5,7 @@ import time
 import pytest
 from django.test import Client
 
+from tests.patience import SHORT
 from tests.servers import Valkey, dead, frozen
 
 pytestmark = pytest.mark.django_db
@@ -37,5 +38,5 @@ def test_not_ready_without_a_redis(client: Client, name: str, trouble, request: 
     assert status == 503
     assert servers.pop(name).startswith("does not answer")
     assert set(servers.values()) == {"ok"}
-    assert seconds < 1.2
+    assert seconds < SHORT
     assert readiness(client)[0] == 200

@@ -137,6 +137,6 @@ def test_enqueueing_carries_the_id_through_a_real_broker() -> None:
         token = logs.request_id.set("r1")
         assert enqueue("timeline.sweep")
         logs.request_id.reset(token)
-        message = queue.get(timeout=10)
+        message = queue.get(timeout=60)
         queue.close()
         assert message.headers["request_id"] == "r1"

@@ -42,7 +42,7 @@ def process(folder: Path, code: str) -> Iterator[subprocess.Popen[str]]:
         assert started.stdout.readline() == "done\n"
         yield started
         if started.poll() is None:
-            started.communicate("\n", timeout=20)
+            started.communicate("\n", timeout=60)
 
 
 def counted(folder: Path) -> dict[str, float]:

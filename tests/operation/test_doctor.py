@@ -51,7 +51,7 @@ def configured(role: str, **values: str) -> Iterator[dict[str, str]]:
             for name, value in before.items():
                 client.config_set(name, value)
             # AOF that was turned on again is written in the background.
-            assert wait_for(lambda: not client.info("persistence")["aof_rewrite_in_progress"], 20)
+            assert wait_for(lambda: not client.info("persistence")["aof_rewrite_in_progress"], 60)
 
 
 def test_sound_servers_are_sound() -> None:

@@ -32,7 +32,6 @@ def module_server() -> Iterator[Valkey]:
 def use(settings: Settings) -> Iterator[Use]:
     """Let the clients of this process speak to a server, as if the environment had named it."""
     used: list[redis.Redis] = []
-    settings.REDIS_TIMEOUT = 1.0  # thousands of ids are asked about, and a busy machine is no dead server
 
     def forget_clients() -> None:
         for client in (connections.feeds, connections.feeds_for_tasks):

@@ -6,7 +6,6 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -133,7 +132,7 @@ def token(user: User) -> Metadata:
 
 
 def ids_left(seen: SeenStub, who: Metadata, *ids: int, user_id: int = 0) -> list[int]:
-    return list(seen.Filter(FilterRequest(user_id=user_id, ids=ids), metadata=who, timeout=10).unseen)
+    return list(seen.Filter(FilterRequest(user_id=user_id, ids=ids), metadata=who, timeout=60).unseen)
 
 
 def calls(seen: SeenStub) -> list[tuple[Any, Any]]:
@@ -209,7 +208,7 @@ def test_two_clients_at_once(
     def work(client: tuple[SeenStub, Metadata]) -> list[int]:
         stub, who = client
         for number in range(1, 41):
-            stub.RecordPlays(RecordPlaysRequest(ids=[number]), metadata=who, timeout=20)
+            stub.RecordPlays(RecordPlaysRequest(ids=[number]), metadata=who, timeout=60)
             assert ids_left(stub, who, number, number + 1) == [number + 1]
         return ids_left(stub, who, *range(1, 50))
 
@@ -268,7 +267,7 @@ def test_ids_out_of_range(seen: SeenStub, service: User, ann: User, plays: redis
         assert refused(seen.Filter, FilterRequest(ids=range(1, count + 1)), metadata=who).code() == code
     assert not kept(plays)
     for call, request in calls(seen):
-        call(request(ids=[2**53], user_id=ann.pk), metadata=who, timeout=10)
+        call(request(ids=[2**53], user_id=ann.pk), metadata=who, timeout=60)
 
 
 def test_what_is_no_message(channel: grpc.Channel, ann: User, plays: redis.Redis) -> None:
@@ -309,7 +308,7 @@ def test_what_nobody_expected_tells_nothing(
 def test_without_the_server_of_the_plays(seen: SeenStub, ann: User, plays_server: Valkey, trouble: Any) -> None:
     who = token(ann)
     with trouble(plays_server):
-        for call in [call.future(request(ids=[1]), metadata=who, timeout=20) for call, request in calls(seen)]:
+        for call in [call.future(request(ids=[1]), metadata=who, timeout=60) for call, request in calls(seen)]:
             assert call.code() == CODE.UNAVAILABLE
             assert dict(call.trailing_metadata())["retry-after"] == "2"
     played.client().flushdb()
@@ -329,17 +328,19 @@ def test_what_cannot_be_finished_is_not_begun(
     ann: User,
     plays: redis.Redis,
     plays_server: Valkey,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """One thread, which a frozen server holds: the calls behind it are over before it comes to them."""
+    is_held = threading.Event()
+    caller_of = rpc._caller
+    monkeypatch.setattr(rpc, "_caller", lambda context: (is_held.set(), caller_of(context))[1])
     seen = SeenStub(connect(start(threads=1).port))
     who = token(ann)
     with frozen(plays_server):
-        held = seen.Filter.future(FilterRequest(ids=[1]), metadata=who, timeout=10)
-        time.sleep(0.2)
-        began = time.monotonic()
+        held = seen.Filter.future(FilterRequest(ids=[1]), metadata=who, timeout=60)
+        assert is_held.wait(60)
         late = refused(seen.RecordPlays, RecordPlaysRequest(ids=[7]), metadata=who, timeout=0.3)
         assert late.code() == CODE.DEADLINE_EXCEEDED
-        assert time.monotonic() - began < 1.5
     assert held.exception() is None or held.code() == CODE.UNAVAILABLE
     assert ids_left(seen, who, 7) == [7], "nobody was told that it was recorded"
     assert not kept(plays)
@@ -347,7 +348,7 @@ def test_what_cannot_be_finished_is_not_begun(
 
 def test_too_little_time(seen: SeenStub, ann: User, plays: redis.Redis, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rpc, "LEAST_SECONDS", 60)
-    refusal = refused(seen.RecordPlays, RecordPlaysRequest(ids=[7]), metadata=token(ann), timeout=10)
+    refusal = refused(seen.RecordPlays, RecordPlaysRequest(ids=[7]), metadata=token(ann), timeout=60)
     assert (refusal.code(), refusal.details()) == (CODE.DEADLINE_EXCEEDED, "Too little time is left to begin.")
     assert not kept(plays)
     seen.RecordPlays(RecordPlaysRequest(ids=[7]), metadata=token(ann), timeout=None)
@@ -362,7 +363,7 @@ def test_nothing_is_done_for_who_went_away(
 
     def slow(context: grpc.ServicerContext) -> User:
         began.set()
-        assert wait_for(lambda: not context.is_active(), 20)
+        assert wait_for(lambda: not context.is_active(), 60)
         went.set()
         return caller_of(context)
 
@@ -370,18 +371,18 @@ def test_nothing_is_done_for_who_went_away(
     with monkeypatch.context() as patch:
         patch.setattr(rpc, "_caller", slow)
         call = seen.RecordPlays.future(RecordPlaysRequest(ids=[7]), metadata=who)
-        assert began.wait(20)
+        assert began.wait(60)
         call.cancel()
-        assert went.wait(20)
+        assert went.wait(60)
     assert ids_left(seen, who, 7) == [7]
-    assert wait_for(lambda: metrics.registry.get_sample_value("feedsite_grpc_refused_total", GONE), 20)
+    assert wait_for(lambda: metrics.registry.get_sample_value("feedsite_grpc_refused_total", GONE), 60)
     assert not kept(plays)
 
 
 # --- Health and reflection -------------------------------------------------------------------------------
 def health_of(channel: grpc.Channel, service: str = SERVICE) -> int:
     stub = health_pb2_grpc.HealthStub(channel)
-    status: int = stub.Check(health_pb2.HealthCheckRequest(service=service), timeout=10).status
+    status: int = stub.Check(health_pb2.HealthCheckRequest(service=service), timeout=60).status
     return status
 
 
@@ -400,8 +401,8 @@ def test_health_goes_down_and_up_with_redis(channel: grpc.Channel, plays_server:
 def test_health_goes_down_and_up_with_the_store(channel: grpc.Channel, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as broken:
         broken.setattr(store, "_store", RedisStore("redis://127.0.0.1:1/0"))
-        assert wait_for(lambda: health_of(channel) == NOT_SERVING, 5)
-    assert wait_for(lambda: health_of(channel) == SERVING, 5)
+        assert wait_for(lambda: health_of(channel) == NOT_SERVING, 60)
+    assert wait_for(lambda: health_of(channel) == SERVING, 60)
 
 
 def test_health_knows_no_other_service(channel: grpc.Channel) -> None:
@@ -415,7 +416,7 @@ def test_reflection_lists_and_describes_the_service(channel: grpc.Channel) -> No
         reflection_pb2.ServerReflectionRequest(list_services=""),
         reflection_pb2.ServerReflectionRequest(file_containing_symbol=SERVICE),
     ]
-    services, file = stub.ServerReflectionInfo(iter(questions), timeout=10)
+    services, file = stub.ServerReflectionInfo(iter(questions), timeout=60)
     assert {each.name for each in services.list_services_response.service} == {
         SERVICE,
         "grpc.health.v1.Health",

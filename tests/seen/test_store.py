@@ -3,7 +3,6 @@
 import multiprocessing
 import os
 import signal
-import time
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -14,6 +13,7 @@ from typing import Any
 import pytest
 from django.conf import settings
 
+from feedsite.embedded import wait_for
 from seen.store import FilterKey, FilterStore, LmdbStore, RedisStore, StoreUnavailableError, expiry, month_of
 
 MONTH = month_of(datetime(2026, 11, 21, tzinfo=UTC))
@@ -150,20 +150,18 @@ def test_lmdb_is_written_by_several_processes(tmp_path: Path) -> None:
     for process in processes:
         process.start()
     for process in processes:
-        process.join(60)
+        process.join(240)
     assert LmdbStore(tmp_path).read(keys(1)) == [b"x" * 150]
 
 
 def test_a_killed_writer_blocks_nobody(tmp_path: Path) -> None:
     process = multiprocessing.get_context("spawn").Process(target=_append, args=(tmp_path, 10**6))
     process.start()
-    while not (tmp_path / "data.mdb").exists():
-        time.sleep(0.05)
-    time.sleep(0.3)
+    store = LmdbStore(tmp_path)
+    assert wait_for(lambda: store.read(keys(1)) != [None], 60)
     assert process.pid
     os.kill(process.pid, signal.SIGKILL)
     process.join()
-    store = LmdbStore(tmp_path)
     (before,) = store.read(keys(1))
     assert before
     store.update(keys(1), appended(b"y"))

@@ -181,7 +181,7 @@ def test_only_the_sites_own_origin_may_listen_from_a_page(
         allowed.append(listener.response.headers.get("Access-Control-Allow-Origin"))
         assert (listener.response.headers.get("Access-Control-Allow-Credentials") == "true") is bool(allowed[-1])
         listener.close()
-        assert wait_for(lambda: streams.get(PATH, Cookie="sessionid=x").status == 401, 5)
+        assert wait_for(lambda: streams.get(PATH, Cookie="sessionid=x").status == 401, 60)
     assert allowed == [SITE, None, None, None]
 
 
@@ -266,7 +266,7 @@ def test_too_many_connections(listen: Listen, streams: StreamServer, author: Use
     assert (response.status, response.headers["Retry-After"]) == (503, "30")
     for one in [*mine, *others]:
         one.close()
-    assert wait_for(lambda: _opens(streams, token), 5), "closed connections count no more"
+    assert wait_for(lambda: _opens(streams, token), 60), "closed connections count no more"
 
 
 def _opens(streams: StreamServer, token: str) -> bool:
