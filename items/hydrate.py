@@ -17,39 +17,60 @@ from items.visibility import VISIBLE
 
 
 def columns(item: str, sender: str) -> str:
-    """What `body` needs of an item, in its order; the aliases name its row and its sender's."""
+    """What `body` needs of an item that is no repost, in its order; the aliases name its row and its sender's."""
+    return f"{_said(item, sender)}, {_met(f'{item}.id', f'{item}.visibility')}"
+
+
+def _said(item: str, sender: str) -> str:
+    """What an item says itself, and who says it."""
     return f"""
     {item}.id, {item}.type, {item}.title, {item}.content::text, {item}.extra_info::text, {item}.visibility,
     {item}.status, {item}.created_at, {item}.modified_at, {item}.reply_to_id, {item}.repost_of_id,
-    {sender}.id, {sender}.username, {sender}.display_name, {sender}.is_big_v,
-    CASE WHEN {item}.repost_of_id IS NULL AND {item}.id IS NOT NULL THEN {counts(item)} END,
-    CASE WHEN {item}.repost_of_id IS NULL AND {item}.id IS NOT NULL THEN EXISTS (
-        SELECT FROM items_like l WHERE l.user_id = %(reader)s AND l.item_id = {item}.id) END,
-    CASE WHEN {item}.repost_of_id IS NULL AND {item}.id IS NOT NULL THEN EXISTS (
-        SELECT FROM items_item r
-        WHERE r.repost_of_id = {item}.id AND r.sender_id = %(reader)s AND r.status = 'published') END
-    """  # noqa: S608 (aliases of our own queries)
+    {sender}.id, {sender}.username, {sender}.display_name, {sender}.is_big_v
+    """
+
+
+def _met(item_id: str, visibility: str) -> str:
+    """How often an item was liked, answered and reposted, and whether the reader did. OFFSET 0: a probe an item, not a
+    hash of all that the reader ever liked.
+    """
+    return f"""
+    CASE WHEN {item_id} IS NOT NULL THEN {_counts(item_id, visibility)} END,
+    EXISTS (SELECT FROM items_like l WHERE l.user_id = %(reader)s AND l.item_id = {item_id} OFFSET 0),
+    EXISTS (SELECT FROM items_item r
+        WHERE r.repost_of_id = {item_id} AND r.sender_id = %(reader)s AND r.status = 'published' OFFSET 0)
+    """  # noqa: S608 (expressions of our own queries)
 
 
 def counts(item: str) -> str:
     """Likes, replies and reposts of an item as an array: what is folded and what is staged, in one snapshot."""
+    return _counts(f"{item}.id", f"{item}.visibility")
+
+
+def _counts(item_id: str, visibility: str) -> str:
     return f"""(
         SELECT ARRAY[
             coalesce(sum(n.likes), 0),
-            coalesce(sum(n.replies) + CASE WHEN {item}.visibility = 'public' THEN 0 ELSE sum(n.circle_replies) END, 0),
+            coalesce(sum(n.replies) + CASE WHEN {visibility} = 'public' THEN 0 ELSE sum(n.circle_replies) END, 0),
             coalesce(sum(n.reposts), 0)
         ]::int[] FROM (
-            SELECT likes, replies, circle_replies, reposts FROM items_itemcounts WHERE item_id = {item}.id
+            SELECT likes, replies, circle_replies, reposts FROM items_itemcounts WHERE item_id = {item_id}
             UNION ALL
-            SELECT likes, replies, circle_replies, reposts FROM items_countchange WHERE item_id = {item}.id
+            SELECT likes, replies, circle_replies, reposts FROM items_countchange WHERE item_id = {item_id}
         ) n)
     """  # noqa: S608
 
 
+SAID = 15
+"""Columns of what one item says, ..."""
 WIDTH = 18
-"""Columns of one item."""
-COLUMNS = f"{columns('i', 's')}, {columns('o', 'os')}"
-"""What `body` needs: of an item, and of the original where it is a repost."""
+"""... and with how it was met."""
+COLUMNS = f"""
+    {_said("i", "s")}, {_met("coalesce(o.id, i.id)", "coalesce(o.visibility, i.visibility)")}, {_said("o", "os")}
+"""
+"""What `body` needs: of an item, and of the original where it is a repost. A repost is met as its original: that is
+asked once, of whichever it is.
+"""
 ORIGINALS = "LEFT JOIN items_item o ON o.id = i.repost_of_id LEFT JOIN accounts_user os ON os.id = o.sender_id"
 """Where the columns of the original come from."""
 ITEMS = f"items_item i JOIN accounts_user s ON s.id = i.sender_id {ORIGINALS}"
@@ -177,8 +198,7 @@ def body(row: Sequence[Any], reader_id: int | None, reason: str | None = None) -
     """
     item = _body(row, reader_id, reason)
     if row[10]:
-        item.repost_of = original = _body(row[WIDTH:], reader_id, None)
-        item.counts, item.liked, item.reposted = original.counts, original.liked, original.reposted
+        item.repost_of = _body([*row[WIDTH : WIDTH + SAID], *row[SAID:WIDTH]], reader_id, None)
     return item
 
 

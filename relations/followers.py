@@ -1,7 +1,6 @@
 """Who follows a user, for fan-outs: part by part, however many there are."""
 
 from collections.abc import Iterator
-from typing import Any
 
 from feedsite.connections import fetch
 
@@ -9,23 +8,30 @@ PART = 5_000
 """Followers that one query reads and one pipeline serves."""
 LAST_ID = 2**63 - 1
 
+# The followers first, and then those users by their ids: joined, the planner walks all users from the first on. Two
+# arrays are a third of the client's work for as many rows.
 FOLLOWERS = """
-    SELECT f.follower_id, u.level FROM relations_follow f JOIN accounts_user u ON u.id = f.follower_id
-    WHERE f.followee_id = %s AND f.follower_id > %s AND f.follower_id <= %s AND u.level >= %s
-    ORDER BY f.follower_id LIMIT %s
+    WITH part AS MATERIALIZED (
+        SELECT f.follower_id AS id FROM relations_follow f
+        WHERE f.followee_id = %s AND f.follower_id > %s AND f.follower_id <= %s
+        ORDER BY f.follower_id LIMIT %s
+    )
+    SELECT (SELECT count(*) FROM part), (SELECT max(id) FROM part),
+        array_agg(u.id ORDER BY u.id), array_agg(u.level ORDER BY u.id)
+    FROM accounts_user u WHERE u.id = ANY(ARRAY(SELECT id FROM part)) AND u.level >= %s
 """
 
 
 def follower_parts(
     followee_id: int, low: int, high: int, minimum_level: int, size: int = PART
-) -> Iterator[list[tuple[Any, ...]]]:
-    """The followers with low < id <= high of at least a level, as (id, level), `size` at a time, in the order of
-    ids.
+) -> Iterator[list[tuple[int, int]]]:
+    """The followers with low < id <= high of at least a level, as (id, level), in the order of ids: of `size` followers
+    at a time those of the level, if there are any.
     """
     while True:
-        rows = fetch(FOLLOWERS, [followee_id, low, high, minimum_level, size])
-        if rows:
-            yield rows
-        if len(rows) < size:
+        ((count, last, ids, levels),) = fetch(FOLLOWERS, [followee_id, low, high, size, minimum_level])
+        if ids:
+            yield list(zip(ids, levels, strict=True))
+        if count < size:
             return
-        low = rows[-1][0]
+        low = last

@@ -65,7 +65,8 @@ CLAIM = f"""
         s.is_big_v AND NOT EXISTS (
             SELECT FROM timeline_backfill b
             WHERE b.sender_id = s.id AND b.finished_at IS NULL AND b.cancelled_at IS NULL),
-        s.follower_count
+        s.follower_count,
+        ARRAY(SELECT r.id FROM timeline_deliveryrange r WHERE r.delivery_id = d.item_id AND r.revision = d.revision)
 """  # noqa: S608 (constants)
 # What is left of an older revision goes too.
 FINISH = f"""
@@ -102,6 +103,8 @@ class Claim:
     selective: bool
     followers: int
     """Of the sender, as last folded: only to know whether the work may need splitting."""
+    ranges: Sequence[int] = ()
+    """Into which an earlier attempt split the work, and which are not done."""
 
     @property
     def to_followers(self) -> bool:
@@ -183,9 +186,8 @@ def _fan_out(claim: Claim) -> bool:
 
 def _to_followers(claim: Claim) -> bool:
     """Serve all followers, or leave ranges to tasks of their own; True if all are served."""
-    ranges = DeliveryRange.objects.filter(delivery_id=claim.entry.item_id, revision=claim.revision)
-    if left := list(ranges.values_list("pk", flat=True)):  # an earlier attempt split the work; these were lost
-        _enqueue_ranges(left)
+    if claim.ranges:  # their tasks may be lost
+        _enqueue_ranges(claim.ranges)
         return False
     if claim.selective:
         sizes = active_fans.sizes(claim.entry.sender_id)

@@ -8,7 +8,7 @@ the time they are read.
 """
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -24,7 +24,16 @@ from feedsite.window import INFINITY, NO_SLICE, Entry, Slice, Window
 from items.hydrate import ItemBody, body
 from timeline import outbox
 from timeline.fold import FOLDED, folds, shown_above
-from timeline.hydrate import POSTS, REPOSTS, verify_bodies, verify_ids
+from timeline.hydrate import (
+    BELONGS_AT,
+    OLDER_AT,
+    POSTS,
+    PUBLISHED_AT,
+    REPOSTS,
+    SHOWN_AT,
+    verify_bodies,
+    verify_ids,
+)
 from timeline.inbox import Inbox, Tail, cap_of
 from timeline.outbox import Outbox
 from timeline.pull import count_above, pull_bodies
@@ -127,7 +136,7 @@ class Walk:
         """Candidates for the rest: one more than the page shows proves that there is more."""
         return self.limit + 1 - len(self.shown) + SLACK
 
-    def look_at(self, rows: Sequence[Sequence[Any]], reader_id: int) -> None:
+    def look_at(self, rows: Collection[Sequence[Any]], reader_id: int) -> None:
         """Find out which reposts among what is shown next (rows of `COLUMNS`) are folded, before they are passed."""
         self.passed += len(rows)
         if any(columns[10] for columns in rows):
@@ -236,15 +245,15 @@ def _from_windows(walk: Walk, context: Context) -> bool:
         return False  # a page that reaches below the floor comes from PostgreSQL as a whole: one query, not two
     walk.sources |= reading.sources
     reader_id = context.reader.pk
-    rows = {row[4]: row for row in verify_bodies(reader_id, reading.ids, below)}
-    walk.look_at([row[4:] for row in rows.values() if row[0] and row[1]], reader_id)
+    rows = verify_bodies(reader_id, reading.ids, below)
+    shown = {item_id: row for item_id, row in rows.items() if row[BELONGS_AT] and row[SHOWN_AT]}
+    walk.look_at(shown.values(), reader_id)
     for item_id in reading.ids:
-        row = rows.get(item_id)
-        walk.scan(item_id, row[4:] if row and row[0] and row[1] else None, reader_id)
+        walk.scan(item_id, shown.get(item_id), reader_id)
         if walk.is_done:
             break
     if below and len(walk.shown) == walk.limit and rows:
-        older = next(iter(rows.values()))[3]
+        older = next(iter(rows.values()))[OLDER_AT]
         walk.more = None if older == REPOSTS else older == POSTS
     walk.ended = not walk.is_done and not below and len(reading.ids) < count
     _forget(walk, context, reading, rows)
@@ -318,10 +327,10 @@ def _read_deeper(outboxes: list[Outbox], slices: list[Slice], read: Slice, below
 
 def _forget(walk: Walk, context: Context, reading: Reading, rows: dict[int, Sequence[Any]]) -> None:
     """Lazy delete: what does not belong leaves the inbox; what is not published leaves the outboxes too."""
-    refused = {item_id for item_id in reading.ids if item_id not in rows or not rows[item_id][0]}
+    refused = {item_id for item_id in reading.ids if item_id not in rows or not rows[item_id][BELONGS_AT]}
     if not refused:
         return
-    unpublished = {item_id for item_id in refused if item_id not in rows or not rows[item_id][2]}
+    unpublished = {item_id for item_id in refused if item_id not in rows or not rows[item_id][PUBLISHED_AT]}
     windows: list[tuple[Window, Slice, set[int]]] = [(Inbox(context.reader.pk), reading.inbox, refused)]
     windows += [(box, one, unpublished) for box, one in reading.outboxes]
     for window, one, gone in windows:

@@ -32,14 +32,17 @@ OLDER, OLDER_REPOST = (
     for kind in ("i.repost_of_id IS NULL", "i.repost_of_id IS NOT NULL")
 )
 POSTS, REPOSTS, NOTHING = 2, 1, 0
-VERIFY_BODIES = f"""
-    SELECT {BELONGS}, {SHOWN}, i.status = 'published',
-        CASE WHEN %(below)s > 0 THEN CASE WHEN {OLDER} THEN 2 WHEN {OLDER_REPOST} THEN 1 ELSE 0 END END,
-        {COLUMNS}
+# A plan is set up for all that it might look at: what follows is in a statement of its own.
+VERIFY_BODIES, VERIFY_LAST_BODIES = (
+    f"""
+    SELECT {COLUMNS}, {BELONGS}, {SHOWN}, i.status = 'published', {older}
     FROM unnest(%(ids)s::bigint[]) AS candidate (id)
     JOIN items_item i ON i.id = candidate.id JOIN accounts_user s ON s.id = i.sender_id {ORIGINALS}
-    ORDER BY i.id DESC
-"""  # noqa: S608
+    """  # noqa: S608
+    for older in ("NULL", f"CASE WHEN {OLDER} THEN {POSTS} WHEN {OLDER_REPOST} THEN {REPOSTS} ELSE {NOTHING} END")
+)
+BELONGS_AT, SHOWN_AT, PUBLISHED_AT, OLDER_AT = -4, -3, -2, -1
+"""Where their rows say what."""
 VERIFY_IDS = f"""
     SELECT i.repost_of_id FROM unnest(%(ids)s::bigint[]) AS candidate (id)
     JOIN items_item i ON i.id = candidate.id JOIN accounts_user s ON s.id = i.sender_id
@@ -47,8 +50,8 @@ VERIFY_IDS = f"""
 """  # noqa: S608
 
 
-def verify_bodies(reader_id: int, ids: Sequence[int], below: int = 0) -> list[Sequence[Any]]:
-    """What PostgreSQL says of the candidates, newest first: rows of (belongs, shown, published, older, *COLUMNS).
+def verify_bodies(reader_id: int, ids: Sequence[int], below: int = 0) -> dict[int, Sequence[Any]]:
+    """What PostgreSQL says of the candidates that exist, by id: rows of (*COLUMNS, belongs, shown, published, older).
 
     `older` is what follows below `below`, `POSTS`, `REPOSTS` or `NOTHING`; it is not looked for if that is 0.
 
@@ -56,7 +59,10 @@ def verify_bodies(reader_id: int, ids: Sequence[int], below: int = 0) -> list[Se
     window; what belongs but is not shown (its sender does not follow back, or is suspended) stays, because nobody
     tells the windows when that changes.
     """
-    return list(fetch(VERIFY_BODIES, {"reader": reader_id, "ids": id_array(ids), "below": below})) if ids else []
+    if not ids:
+        return {}
+    params = {"reader": reader_id, "ids": id_array(ids), "below": below}
+    return {row[0]: row for row in fetch(VERIFY_LAST_BODIES if below else VERIFY_BODIES, params)}
 
 
 def verify_ids(reader_id: int, ids: Sequence[int]) -> list[int | None]:

@@ -1,0 +1,22 @@
+"""Prepared statements: their parameters, whatever they are called and however long the statement is."""
+
+import pytest
+
+from feedsite.connections import fetch, numbered
+
+pytestmark = pytest.mark.django_db
+
+
+def test_parameters_are_found_by_name_and_by_place() -> None:
+    assert fetch("SELECT %(b)s::int, %(a)s::int, %(b)s::int + 7 %% 4", {"a": 1, "b": 2, "more": 3}) == [(2, 1, 5)]
+    assert fetch("SELECT %s::int, %s::text, 'a' LIKE '%%'", [1, "%s"]) == [(1, "%s", True)]
+    assert fetch("SELECT 1") == [(1,)]
+
+
+def test_a_long_statement_is_converted_once() -> None:
+    long = f"SELECT %(a)s::int /* {'x' * 10_000} */"
+    assert fetch(long, {"a": 1}) == [(1,)]
+    before = numbered.cache_info()
+    assert fetch(long, {"a": 2}) == [(2,)]
+    after = numbered.cache_info()
+    assert (after.hits, after.misses) == (before.hits + 1, before.misses)
