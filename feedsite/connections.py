@@ -130,7 +130,7 @@ PLACEHOLDER = re.compile(r"%(?:s|%|\((\w+)\)s)")
 def numbered(query: str) -> tuple[bytes, list[str]]:
     """A statement with PostgreSQL's own placeholders ($1, ...), and the names that they stand for, if they have any.
 
-    psycopg converts what is longer than 4,096 characters anew at every call; that was a seventh of what a page costs its process.
+    psycopg converts what is longer than 4,096 characters anew at every call: a seventh of what a page cost its process.
     """
     names: dict[str, int] = {}
     count = itertools.count(1)
