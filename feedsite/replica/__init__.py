@@ -36,9 +36,6 @@ T = TypeVar("T")
 PRIMARY = DEFAULT_DB_ALIAS
 REPLICA = "replica"
 
-MOMENT = 0.5
-"""Seconds for which it is not asked again how far a replica is, if what is known of it suffices."""
-
 SERVED = "replica"
 AWAY, FAILED, CONFLICT, FOREIGN, BEHIND, OWN = "away", "failed", "conflict", "foreign", "behind", "own"
 """Why the primary reads: the replica failed a moment ago; just now; cancelled the read; is not a replica of this
@@ -73,17 +70,12 @@ class ReplicaFailedError(Exception):
 @dataclass(frozen=True, slots=True)
 class Standing:
     """How far a replica had replayed the log: up to `position` in bytes, and to a commit of the time `committed` (Unix,
-    by the primary's clock). `asked_at` is of time.monotonic().
+    by the primary's clock). What it had it has: replay does not go back.
     """
 
     is_replica: bool
     position: int
     committed: float
-    asked_at: float
-
-    @property
-    def is_fresh(self) -> bool:
-        return time.monotonic() - self.asked_at < MOMENT
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +113,7 @@ def _needed(reader_id: int) -> Needed:
 
 def _ask(connection: Connection) -> Standing:
     is_replica, position, committed = fetch(STANDING, on=REPLICA)[0]
-    standing = Standing(is_replica, position, committed, time.monotonic())
+    standing = Standing(is_replica, position, committed)
     connection.standing = standing
     return standing
 
@@ -154,24 +146,19 @@ def lagging(reader_id: int | None, read: Callable[[str], T], *, seconds: float =
 
 
 def _hindrance(reader_id: int) -> str:
-    """Why the replica cannot read for them, if it cannot: one question to the primary, and seldom one to the replica.
-
-    A position that was heard on this connection is not too far, however old it is: replay does not go back.
+    """Why the replica cannot read for them, if it cannot: one question to the primary, and one to the replica where it
+    does not suffice what was last heard on this connection.
     """
     if scout.is_out:
         return AWAY
     with _replica() as connection:
-        standing = connection.standing
-        if standing is None or not standing.is_fresh:
-            standing = _ask(connection)
-            is_new = True
-        else:
-            is_new = False
+        heard = connection.standing
+        standing: Standing = heard or _ask(connection)
     needed = _needed(reader_id)
     if standing.position > needed.position:
         return FOREIGN
     hindrance = needed.hindrance(standing)
-    if hindrance and not is_new:
+    if hindrance and heard:
         with _replica() as connection:
             hindrance = needed.hindrance(_ask(connection))
     return hindrance

@@ -208,15 +208,13 @@ def test_what_is_gone_is_gone_at_once(server: Replica, ann: User) -> None:
             assert found(api, "words", limit=1) == kept[:0:-1], "the page is filled"
             assert found(api, "words", limit=1, last_id=kept[1]) == kept[:1]
             assert api.get(f"{API}/search", {"q": "words", "limit": 2}).json()["has_more"] is False
+            assert api.get(f"{API}/search", {"q": "bobby"}).json()["users"] == []
+            assert not {bob, gone[4].sender} & set(suggestions(reader))
             answer = api.post(f"{API}/discover/feed", {"action": "refresh", "limit": 10}).json()
-            people = api.get(f"{API}/search", {"q": "bobby"}).json()["users"]
         assert {int(item["id"]) for item in answer["data"]["items"]} == set(kept)
-        assert people == []
-        assert bob not in suggestions(reader)
         assert [int(item["id"]) for item in api.get(f"{API}/tags/tag/items").json()["items"]] == kept[::-1]
         assert gone[5].pk in found(anonymous, "words"), "whom nobody blocks"
-    assert all_of.counted.keys() <= {"replica", "own"}
-    assert all_of.counted["replica"] >= 4
+    assert all_of.counted.keys() == {"replica"}
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -226,25 +224,25 @@ def test_a_walk_is_exact_wherever_its_pages_come_from(seed: int, server: Replica
     posts = {item.pk: item for item in [publish("words") for _ in range(28)]}
     visible = sorted(posts, reverse=True)
     server.catch_up()
-    last_id, has_more, walked = None, True, 0
+    last_id, has_more, walked = visible[0] + 1, True, 0
     with Outcomes() as all_of:
         while has_more:
             chance.choice([server.pause, server.resume, lambda: None])()
-            for pk in chance.sample(visible, min(2, len(visible))):
+            coming = [pk for pk in visible if pk < last_id][:5]
+            for pk in chance.sample(coming, min(2, len(coming))):
                 items.delete(item=posts[pk])
                 visible.remove(pk)
             if chance.random() < 0.3:
                 new = int(api.post(f"{API}/items", {"content": {"text": "words"}}).json()["id"])
                 assert found(api, "words", limit=1) == [new]
             reader = chance.choice([api, client_of(None)])
-            query = {"q": "words", "limit": 4} | ({"last_id": last_id} if last_id else {"last_id": max(posts) + 1})
-            page = reader.get(f"{API}/search", query).json()
-            below = [pk for pk in visible if pk < int(query["last_id"])]
+            page = reader.get(f"{API}/search", {"q": "words", "limit": 4, "last_id": last_id}).json()
+            below = [pk for pk in visible if pk < last_id]
             assert [int(item["id"]) for item in page["items"]] == below[:4]
             assert page["has_more"] == (len(below) > 4)
-            last_id, has_more, walked = page["last_id"], page["has_more"], walked + 1
+            last_id, has_more, walked = int(page["last_id"] or 0), page["has_more"], walked + 1
     server.resume()
-    assert walked > 3
+    assert walked > 2
     assert all_of.counted["replica"]
 
 
