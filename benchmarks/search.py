@@ -14,7 +14,7 @@ from itertools import accumulate
 from django.db import connection
 
 from benchmarks.community import Community, users
-from benchmarks.measure import Report, interleaved, milliseconds, over
+from benchmarks.measure import Report, interleaved, milliseconds, over, percentile
 from items.search import Query, copy_index, parse, search_items
 
 LIMIT = 20
@@ -112,20 +112,16 @@ def run(community: Community) -> Report:
         }
         times = interleaved(cases, rounds=size.search_rounds, warm_up=5)
         scans = interleaved({"scan": lambda number, texts=texts: by_scan(texts[number % 5])}, rounds=size.scan_rounds)
+        spent = [percentile(times[name], share) for name in cases for share in (0.5, 0.99)]
         report.rows.append([
             kind,
-            *(round(figure, 2) for name in cases for figure in (milliseconds(times[name]), p99(times[name]))),
+            *(round(figure, 2) for figure in spent),
             round(milliseconds(scans["scan"]), 1),
         ])  # fmt: skip
         target = TARGET if kind == "common word" else None
         report.ratio(f"search_items / index alone, {kind}", over(times, "search", "index"), at_most=target)
         report.ratio(f"search_items / ILIKE, {kind}", over(times | scans, "search", "scan"))
     return report
-
-
-def p99(times: Sequence[float]) -> float:
-    """In ms."""
-    return sorted(times)[int(len(times) * 0.99)] * 1000
 
 
 def by_index(query: Query) -> list[int]:
