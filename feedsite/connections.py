@@ -3,6 +3,7 @@
 import hashlib
 import itertools
 import re
+import select
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -103,6 +104,24 @@ def feeds_errors() -> Iterator[None]:
         raise FeedsUnavailableError(str(error)) from error
     except redis.RedisError as error:
         raise FeedsRefusedError(str(error)) from error
+
+
+def drop_ended_sessions(**_: Any) -> None:
+    """Close the sessions of this thread that PostgreSQL has ended (it was restarted), so that the request that begins
+    gets a new one instead of the error.
+
+    A session that is idle has nothing to read, unless the server said goodbye. Looking costs 3 µs; asking, as Django's
+    health checks do, a round trip.
+    """
+    for wrapper in connections.all(initialized_only=True):
+        session = wrapper.connection
+        if session is None or wrapper.in_atomic_block:
+            continue
+        poll = select.poll()
+        if not session.closed:
+            poll.register(session.fileno(), select.POLLIN)
+        if session.closed or poll.poll(0):
+            wrapper.close()
 
 
 def fetch(

@@ -29,6 +29,7 @@ from rest_framework.exceptions import AuthenticationFailed
 from accounts.models import User
 from accounts.tokens import TokenAuthentication
 from feedsite import health, metrics, rates
+from feedsite.connections import drop_ended_sessions
 from feedsite.rest import MAX_POSITION, OUTAGES, RETRY_AFTER
 from seen import played
 from seen.access import is_there, may_act_for
@@ -140,6 +141,7 @@ def _answer(
     method = request.DESCRIPTOR.name.removesuffix("Request")
     code = grpc.StatusCode.OK
     close_old_connections()
+    drop_ended_sessions()
     try:
         user_id, ids = _admitted(request, _caller(context), most)
         check_time(context)

@@ -25,6 +25,7 @@ from redis.backoff import NoBackoff
 
 from accounts.grants import BORROWED_SECONDS, Grant, standing
 from feedsite import keys, metrics
+from feedsite.connections import drop_ended_sessions
 from feedsite.events import Entry, Gap, Listener, Position, Revoked, entry, event_of
 from feedsite.rest import OUTAGES
 from timeline.stream import Message, news_for, reset
@@ -351,6 +352,7 @@ def _deliver(connections: Iterable[Connection], messages: Iterable[Message]) -> 
 async def _in_thread(executor: ThreadPoolExecutor, call: Callable[[], T]) -> T:
     def run() -> T:
         close_old_connections()
+        drop_ended_sessions()
         try:
             return call()
         finally:
