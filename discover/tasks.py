@@ -1,9 +1,9 @@
 """What the workers do for discover: each task calls one function."""
 
 from celery import shared_task
-from django.utils import timezone
 
 from discover import impressions, indexing, refreshing
+from feedsite.connections import database_now
 
 
 @shared_task(name="discover.record_impressions")
@@ -13,19 +13,19 @@ def record_impressions() -> None:
 
 @shared_task(name="discover.forget_issued_pages")
 def forget_issued_pages() -> None:
-    impressions.forget_issued_pages(now=timezone.now())
+    impressions.forget_issued_pages(now=database_now())
 
 
 @shared_task(name="discover.refresh_words")
 def refresh_words() -> None:
     """How rare words are."""
-    refreshing.refresh_words(now=timezone.now())
+    refreshing.refresh_words(now=database_now())
 
 
 @shared_task(name="discover.refresh_popular")
 def refresh_popular() -> None:
     """Which items are popular."""
-    refreshing.refresh_popular(now=timezone.now())
+    refreshing.refresh_popular(now=database_now())
 
 
 @shared_task(name="discover.index")

@@ -7,6 +7,7 @@ import select
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import datetime
 from functools import cache, lru_cache
 from typing import Any
 
@@ -160,6 +161,12 @@ def numbered(query: str) -> tuple[bytes, list[str]]:
         return f"${next(count) if match[0] == '%s' else names.setdefault(match[1], len(names) + 1)}"
 
     return PLACEHOLDER.sub(number, query).encode(), list(names)
+
+
+def database_now() -> datetime:
+    """What time it is by PostgreSQL's clock. Workers decide by it: a machine whose clock is wrong changes nothing."""
+    now: datetime = fetch("SELECT clock_timestamp()")[0][0]
+    return now
 
 
 def stream(

@@ -174,9 +174,17 @@ CELERY_BROKER_TRANSPORT_OPTIONS = {
 CELERY_TASK_SERIALIZER = "json"
 CELERY_ACCEPT_CONTENT = ["json"]
 CELERY_TIMEZONE = "UTC"
-# A message that nobody took within its period is not worth taking: the next one says the same.
+# A message that nobody took within its period is not worth taking: the next one says the same. But a worker reads the
+# time until which it counts on its own clock: one that is an hour fast must not refuse whatever beat sends.
+CLOCKS_APART = 3900.0
+
+
+def _every(seconds: float, task: str) -> dict[str, Any]:
+    return {"task": task, "schedule": seconds, "options": {"expires": seconds + CLOCKS_APART}}
+
+
 CELERY_BEAT_SCHEDULE = {
-    name: {"task": task, "schedule": seconds, "options": {"expires": seconds}}
+    name: _every(seconds, task)
     for name, task, seconds in (
         ("sweep deliveries", "timeline.sweep", 5.0),
         ("fold counts of items", "items.fold_counts", 2.0),
@@ -200,19 +208,19 @@ CELERY_BEAT_SCHEDULE = {
 
 # Twice an hour, each with all of that hour's node; the day's work when least is asked.
 CELERY_BEAT_SCHEDULE |= {
-    "merge plays": {"task": "seen.merge_plays", "schedule": crontab(minute="5,35"), "options": {"expires": 1200}},
+    "merge plays": _every(1200, "seen.merge_plays") | {"schedule": crontab(minute="5,35")},
     "mark strays": {"task": "seen.mark_strays", "schedule": crontab(hour="5", minute="15")},
-    "probe filters": {"task": "seen.probe_filters", "schedule": crontab(minute="55"), "options": {"expires": 1200}},
-    "watch plays": {"task": "seen.watch_plays", "schedule": 60.0, "options": {"expires": 60.0}},
+    "probe filters": _every(1200, "seen.probe_filters") | {"schedule": crontab(minute="55")},
+    "watch plays": _every(60.0, "seen.watch_plays"),
     "forget merges": {"task": "seen.forget_runs", "schedule": crontab(hour="5", minute="30")},
     "purge filters": {"task": "seen.purge_filters", "schedule": crontab(hour="0-4", minute="*/10")},
 }
 
 # For whoever runs the site (operation/).
 CELERY_BEAT_SCHEDULE |= {
-    "observe": {"task": "operation.observe", "schedule": 20.0, "options": {"expires": 20.0}},
-    "count users": {"task": "operation.census", "schedule": 300.0, "options": {"expires": 300.0}},
-    "compare with the oracle": {"task": "timeline.check_sample", "schedule": 60.0, "options": {"expires": 60.0}},
+    "observe": _every(20.0, "operation.observe"),
+    "count users": _every(300.0, "operation.census"),
+    "compare with the oracle": _every(60.0, "timeline.check_sample"),
 }
 
 # --- Accounts --------------------------------------------------------------------------------------------
@@ -296,7 +304,7 @@ if not (DISCOVER_SCALE_DAYS > 0 and DISCOVER_OFFSET_DAYS >= 0 and 0 < DISCOVER_D
 # https://user:password@host:9200/name where OpenSearch recalls; PostgreSQL does without, and whenever it fails.
 OPENSEARCH_URL = env("FEEDSITE_OPENSEARCH_URL", default="")
 if OPENSEARCH_URL:
-    CELERY_BEAT_SCHEDULE["tell OpenSearch"] = {"task": "discover.index", "schedule": 2.0, "options": {"expires": 2.0}}
+    CELERY_BEAT_SCHEDULE["tell OpenSearch"] = _every(2.0, "discover.index")
 # How long a refresh waits for it, in seconds.
 OPENSEARCH_TIMEOUT = env.float("FEEDSITE_OPENSEARCH_TIMEOUT", default=0.5)
 # What counts as seen: the impressions of a week, the plays of three months (and the last issued), or both.

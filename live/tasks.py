@@ -1,8 +1,8 @@
 """What the workers do for live sessions: each task takes ids and calls one function."""
 
 from celery import shared_task
-from django.utils import timezone
 
+from feedsite.connections import database_now
 from live import lineup, measuring, reminders, replays, snapshot, timing
 
 
@@ -15,14 +15,14 @@ def apply(host_id: int) -> None:
 @shared_task(name="live.sweep")
 def sweep() -> None:
     """Periodic: send again for what was lost on the way."""
-    lineup.sweep(now=timezone.now())
-    replays.sweep(now=timezone.now())
+    lineup.sweep(now=database_now())
+    replays.sweep(now=database_now())
     reminders.sweep()
 
 
 @shared_task(name="live.fan_out")
 def fan_out(session_id: int) -> None:
-    replays.fan_out(session_id, now=timezone.now())
+    replays.fan_out(session_id, now=database_now())
 
 
 @shared_task(name="live.materialise_replays")
@@ -33,13 +33,13 @@ def materialise_replays(user_id: int, token: str) -> None:
 @shared_task(name="live.forget_snapshots")
 def forget_snapshots() -> None:
     """Periodic: delete what walks without Redis left behind."""
-    snapshot.forget_kept(now=timezone.now())
+    snapshot.forget_kept(now=database_now())
 
 
 @shared_task(name="live.run")
 def run() -> None:
     """Periodic: start, end and miss what is due."""
-    timing.run(now=timezone.now())
+    timing.run(now=database_now())
 
 
 @shared_task(name="live.remind")
@@ -51,4 +51,4 @@ def remind(session_id: int) -> None:
 @shared_task(name="live.measure")
 def measure() -> None:
     """Periodic: note the figures of `/metrics`."""
-    measuring.measure(now=timezone.now())
+    measuring.measure(now=database_now())

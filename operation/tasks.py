@@ -1,14 +1,14 @@
 """What the workers do for whoever runs the site."""
 
 from celery import shared_task
-from django.utils import timezone
 
+from feedsite.connections import database_now
 from operation import sampling
 
 
 @shared_task(name="operation.observe")
 def observe() -> None:
-    sampling.observe(now=timezone.now())
+    sampling.observe(now=database_now())
 
 
 @shared_task(name="operation.census")

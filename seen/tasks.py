@@ -2,14 +2,14 @@
 
 from celery import shared_task
 from django.conf import settings
-from django.utils import timezone
 
+from feedsite.connections import database_now
 from seen import impressions, merging, probes, status
 
 
 @shared_task(name="seen.check_impressions")
 def check_impressions() -> None:
-    impressions.check(timezone.now().date())
+    impressions.check(database_now().date())
 
 
 @shared_task(name="seen.merge_plays")
@@ -21,29 +21,29 @@ def merge_plays() -> None:
 
 @shared_task(name="seen.merge_task_shard")
 def merge_task_shard(task_shard: int) -> None:
-    merging.merge_task_shard(task_shard, now=timezone.now())
+    merging.merge_task_shard(task_shard, now=database_now())
 
 
 @shared_task(name="seen.mark_strays")
 def mark_strays() -> None:
-    merging.mark_strays(now=timezone.now())
+    merging.mark_strays(now=database_now())
 
 
 @shared_task(name="seen.purge_filters")
 def purge_filters() -> None:
-    merging.purge(now=timezone.now())
+    merging.purge(now=database_now())
 
 
 @shared_task(name="seen.probe_filters")
 def probe_filters() -> None:
-    probes.probe(now=timezone.now())
+    probes.probe(now=database_now())
 
 
 @shared_task(name="seen.watch_plays")
 def watch_plays() -> None:
-    status.measure(now=timezone.now())
+    status.measure(now=database_now())
 
 
 @shared_task(name="seen.forget_runs")
 def forget_runs() -> None:
-    probes.forget(now=timezone.now())
+    probes.forget(now=database_now())
