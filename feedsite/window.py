@@ -33,7 +33,7 @@ from typing import ClassVar
 import redis
 from django.conf import settings
 
-from feedsite.connections import Command, borrowed, pipelined, script
+from feedsite.connections import Command, borrowed, feeds_for_tasks, pipelined, script
 
 INFINITY = 2**53
 """Above every id: the floor of a window that holds nothing to rely on, and where a first page begins."""
@@ -249,6 +249,11 @@ class Window:
     def drop(self) -> Command:
         """Lose the window. Always safe: readers take PostgreSQL."""
         return ("UNLINK", self.key)
+
+
+def is_under_construction(window: Window, token: str) -> bool:
+    """Whether the construction that `token` began is still to be completed."""
+    return pipelined(feeds_for_tasks(), [("ZSCORE", window.key, f"build:{token}")])[0] is not None
 
 
 def scored(entries: Iterable[Entry]) -> list[str | int]:

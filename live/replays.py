@@ -30,7 +30,7 @@ from feedsite.connections import (
     fetch,
     pipelined,
 )
-from feedsite.window import Entry, Window, deliver
+from feedsite.window import Entry, Window, deliver, is_under_construction
 from live.models import LiveSession, ReplayDelivery
 from live.pull import pull_entries
 from relations.followers import LAST_ID, follower_parts
@@ -101,6 +101,8 @@ def materialise(user_id: int, token: str) -> bool:
 
     A follow in between changes the epoch, and the whole is done again.
     """
+    if not is_under_construction(Replays(user_id), token):
+        return False
     for _ in range(EPOCH_TRIES):
         level, epoch = fetch("SELECT level, window_epoch FROM accounts_user WHERE id = %s", [user_id])[0]
         if not level:

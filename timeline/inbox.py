@@ -8,7 +8,7 @@ from django.conf import settings
 
 from feedsite import keys
 from feedsite.connections import Command, feeds_for_tasks, fetch, pipelined, script
-from feedsite.window import BUILD_SECONDS, RUN, Entry, Window, scored
+from feedsite.window import BUILD_SECONDS, RUN, Entry, Window, is_under_construction, scored
 from timeline import active_fans
 from timeline.pull import pull_entries
 
@@ -106,8 +106,11 @@ def materialise(user_id: int, token: str) -> bool:
     """Fill the inbox whose construction `token` began; True if it is in use now.
 
     The reader is made known to the big-Vs that push to them before the snapshot; a follow in between changes the
-    epoch, and the whole is done again.
+    epoch, and the whole is done again. A construction that is over is not worth the pull: of those that wait for a
+    busy worker, readers may begin many anew.
     """
+    if not is_under_construction(Inbox(user_id), token):
+        return False
     for _ in range(EPOCH_TRIES):
         level, epoch = fetch("SELECT level, window_epoch FROM accounts_user WHERE id = %s", [user_id])[0]
         if not cap_of(level):

@@ -4,7 +4,7 @@ from typing import ClassVar
 
 from feedsite import keys
 from feedsite.connections import feeds_for_tasks, fetch, pipelined
-from feedsite.window import Entry, Window
+from feedsite.window import Entry, Window, is_under_construction
 
 EPOCH = 1
 """Outboxes have one epoch: nothing but a delivery ever adds to what a sender published."""
@@ -34,7 +34,9 @@ def pull(user_id: int, count: int) -> tuple[list[Entry], int]:
 
 def materialise(user_id: int, token: str, cap: int) -> bool:
     """Fill the outbox whose construction `token` began; True if it is in use now."""
-    entries, floor = pull(user_id, cap)
     outbox = Outbox(user_id)
+    if not is_under_construction(outbox, token):
+        return False
+    entries, floor = pull(user_id, cap)
     commands = [outbox.complete(token, EPOCH, floor, entries), outbox.settle(cap)]
     return bool(pipelined(feeds_for_tasks(), commands)[0])
