@@ -1,23 +1,42 @@
-"""`migrate`, which waits for a lock at most `--lock-timeout` seconds."""
+"""`migrate`, which never stands in the way of readers for long."""
 
+import time
 from typing import Any
 
 from django.core.management.base import CommandParser
 from django.core.management.commands.migrate import Command as MigrateCommand
-from django.db import connections
+from django.db import OperationalError, connections
+from psycopg.errors import LockNotAvailable
+
+PAUSE = 2.0
+"""Seconds between two tries, in which those who waited behind the first are served."""
 
 
 class Command(MigrateCommand):
-    """DDL that waits behind a long query makes every reader behind it wait too: give up instead, and run it again
-    later.
+    """DDL that waits behind a long query makes every reader behind it wait too: give up soon, and try again.
+
+    What is applied stays; a migration that did not get its lock is rolled back, and begun anew. One that is not atomic
+    (an index built concurrently) must be written so that it can be begun anew.
     """
 
     def add_arguments(self, parser: CommandParser) -> None:
         super().add_arguments(parser)
-        parser.add_argument("--lock-timeout", type=int, default=5, help="Seconds to wait for a lock (default 5).")
+        parser.add_argument("--lock-timeout", type=float, default=1, help="Seconds to wait for a lock (default 1).")
+        parser.add_argument("--patience", type=float, default=120, help="Seconds to go on trying (default 120).")
 
     def handle(self, *args: Any, **options: Any) -> None:
         connection = connections[options["database"]]
-        with connection.cursor() as cursor:
-            cursor.execute("SELECT set_config('lock_timeout', %s, false)", [f"{options['lock_timeout']}s"])
-        super().handle(*args, **options)
+        until = time.monotonic() + options["patience"]
+        while True:
+            with connection.cursor() as cursor:
+                milliseconds = f"{options['lock_timeout'] * 1000:.0f}ms"
+                cursor.execute("SELECT set_config('lock_timeout', %s, false)", [milliseconds])
+            try:
+                super().handle(*args, **options)
+            except OperationalError as error:
+                if not isinstance(error.__cause__, LockNotAvailable) or time.monotonic() > until:
+                    raise
+                self.stderr.write("A table is in use by a long transaction; trying again.")
+                time.sleep(PAUSE)
+            else:
+                return
