@@ -41,14 +41,16 @@ class StreamServer:
             probe.bind(("127.0.0.1", 0))
             self.port: int = probe.getsockname()[1]
 
-    def start(self) -> None:
+    def command(self) -> list[str]:
         command = [sys.executable, "-m", "granian", "--interface", "asgi", "--no-ws", "--host", "127.0.0.1"]
         command += ["--port", str(self.port), "--workers", "1", "--log-level", "warning", "--backpressure", "2000"]
-        command += ["--workers-kill-timeout", "1"]
+        return [*command, "--workers-kill-timeout", "1", "feedsite.asgi:application"]
+
+    def start(self) -> None:
         environ = os.environ | {"FEEDSITE_DATABASE_URL": database_url(), "FEEDSITE_SECRET_KEY": settings.SECRET_KEY}
         with (self.folder / "stream.log").open("ab") as log:
             self.process = subprocess.Popen(
-                [*command, "feedsite.asgi:application"],
+                self.command(),
                 cwd=settings.BASE_DIR,
                 env=environ | self.environ,
                 stdout=log,

@@ -16,6 +16,7 @@ from feedsite.connections import feeds_for_tasks, pipelined
 from relations.models import Follow
 from tests.factories import UserFactory
 from tests.streams import StreamServer, database_url
+from tests.web import WebServer
 from timeline.inbox import Inbox, materialise
 
 FOLLOWERS = 5_000
@@ -25,20 +26,24 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 class Worker:
     """A Celery worker with beat, in a process group of its own."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, **environ: str) -> None:
         self.folder = folder
+        self.environ = environ
         self.process: subprocess.Popen[bytes] | None = None
+
+    def command(self) -> list[str]:
+        command = [sys.executable, "-m", "celery", "-A", "feedsite", "worker", "--beat", "--concurrency", "2"]
+        return [*command, "--schedule", str(self.folder / f"beat-{time.monotonic_ns()}"), "--loglevel", "WARNING"]
 
     def start(self) -> None:
         environ = os.environ | {
             "FEEDSITE_DATABASE_URL": database_url(),
             "FEEDSITE_FAN_OUT_RETRY_AFTER": "1",
+            **self.environ,
         }
-        command = [sys.executable, "-m", "celery", "-A", "feedsite", "worker", "--beat", "--concurrency", "2"]
-        command += ["--schedule", str(self.folder / f"beat-{time.monotonic_ns()}"), "--loglevel", "WARNING"]
         with (self.folder / "worker.log").open("ab") as log:
             self.process = subprocess.Popen(
-                command, cwd=ROOT, env=environ, stdout=log, stderr=log, start_new_session=True
+                self.command(), cwd=ROOT, env=environ, stdout=log, stderr=log, start_new_session=True
             )
 
     def keep(self) -> bool:
@@ -72,6 +77,15 @@ def streams(tmp_path: Path, transactional_db: None) -> Iterator[StreamServer]:
     server.start()
     yield server
     server.kill()
+
+
+@pytest.fixture
+def web(tmp_path: Path, transactional_db: None) -> Iterator[WebServer]:
+    server = WebServer(tmp_path)
+    server.start()
+    yield server
+    server.kill()
+    print(server.said()[-10_000:])
 
 
 @pytest.fixture

@@ -1,0 +1,65 @@
+"""The broker killed again and again while people publish."""
+
+import threading
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from django.utils import timezone
+
+from accounts.models import User
+from relations.models import Follow
+from tests.factories import UserFactory
+from tests.faults.conftest import Worker, until
+from tests.servers import Valkey
+from tests.web import WebServer, tokens_of
+from timeline.check import differences
+from timeline.models import Delivery
+from timeline.oracle import home_ids
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow, pytest.mark.timeout(300)]
+
+RESTARTS = 20
+
+
+def test_fault_8_the_broker_restarted_20_times(web: WebServer, worker: Worker, broker_server: Valkey) -> None:
+    """Every publish is 201, with the broker there or not; in the end everything is delivered, by the same workers."""
+    now = timezone.now()
+    senders = UserFactory.create_batch(3, last_seen_at=now)
+    fans = User.objects.bulk_create(User(username=f"fan{number}", level=3, last_seen_at=now) for number in range(50))
+    Follow.objects.bulk_create(Follow(follower=fan, followee=sender) for fan in fans for sender in senders)
+    worker.start()
+    statuses: list[int] = []
+    ending = threading.Event()
+
+    def publish(token: str) -> None:
+        while not ending.wait(0.05):
+            statuses.append(web.publish(token).status)
+
+    def more() -> None:
+        """Somebody publishes from now on to the end."""
+        enough = len(statuses) + len(senders) + 1
+        until(lambda: len(statuses) >= enough, 60)
+
+    with ThreadPoolExecutor(len(senders)) as pool:
+        publishing = [pool.submit(publish, token) for token in tokens_of(senders)]
+        try:
+            for _ in range(RESTARTS):
+                broker_server.kill()
+                more()
+                broker_server.start()
+                until(broker_server.answers, 30)
+                assert worker.keep()
+                more()
+        finally:
+            ending.set()
+        for one in publishing:
+            one.result()
+    print(f"{len(statuses)} published")
+    assert Counter(statuses) == {201: len(statuses)}
+    until(lambda: worker.keep() and not Delivery.objects.exists(), 120)
+    tokens = tokens_of(fans[:5])
+    pages = web.homes(tokens, at_once=2)
+    assert [page.ids for page in pages] == [home_ids(fan.pk)[:20] for fan in fans[:5]]
+    assert len(home_ids(fans[0].pk)) == len(statuses)
+    assert list(differences([fan.pk for fan in fans])) == []

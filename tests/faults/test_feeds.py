@@ -1,0 +1,169 @@
+"""The feeds server emptied, full and asked by everybody at once, under a site that is at work."""
+
+import random
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+
+import pytest
+import redis
+from django.utils import timezone
+
+from accounts.models import User
+from feedsite.connections import feeds_for_tasks, pipelined
+from feedsite.window import BEGIN, COMPLETE, Entry
+from items.models import Item
+from relations.models import Follow
+from tests.faults.conftest import Worker, until
+from tests.web import WebServer, tokens_of
+from timeline.check import differences
+from timeline.inbox import Inbox
+from timeline.models import Delivery
+from timeline.oracle import home_ids
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow, pytest.mark.timeout(300)]
+
+READERS = 2_000
+CIRCLES = 40
+AT_ONCE = 500
+WRITES = 5
+
+
+def community(readers: int) -> tuple[list[User], list[list[int]]]:
+    """Readers with filled inboxes, and what the home of each shows. Those of one circle follow the same, so the oracle
+    is asked once a circle.
+    """
+    chance = random.Random(2)  # noqa: S311 (the same in every run)
+    now = timezone.now()
+    said_by = User.objects.bulk_create(User(username=f"sender{number}") for number in range(40))
+    circles = [chance.sample(said_by, 8) for _ in range(min(readers, CIRCLES))]
+    reading = User.objects.bulk_create(
+        User(username=f"reader{number}", level=3, last_seen_at=now, following_count=8) for number in range(readers)
+    )
+    Follow.objects.bulk_create(
+        Follow(follower=reader, followee=followee)
+        for place, reader in enumerate(reading)
+        for followee in circles[place % CIRCLES]
+    )
+    Item.objects.bulk_create(Item(sender=chance.choice(said_by), content={"text": "words"}) for _ in range(400))
+    entries = [Entry(*row) for row in Item.objects.values_list("pk", "sender_id")]
+    inboxes = []
+    for circle in circles:
+        ids = {followee.pk for followee in circle}
+        inboxes.append([entry for entry in entries if entry.sender_id in ids])
+    pipelined(feeds_for_tasks(), [Inbox(reader.pk).begin("t", 1) for reader in reading])
+    pipelined(
+        feeds_for_tasks(),
+        [Inbox(one.pk).complete("t", 1, 0, inboxes[place % CIRCLES]) for place, one in enumerate(reading)],
+    )
+    return reading, homes(reading)
+
+
+def homes(reading: list[User]) -> list[list[int]]:
+    """The first page of each, as the oracle says it."""
+    shown = [home_ids(reader.pk)[:20] for reader in reading[:CIRCLES]]
+    return [shown[place % CIRCLES] for place in range(len(reading))]
+
+
+def test_fault_2_flushall_with_2000_readers(web: WebServer, worker: Worker) -> None:
+    """FLUSHALL: all 2,000 readers ask at once, and every first page is right; inboxes come back as they are read."""
+    readers, expected = community(READERS)
+    tokens = tokens_of(readers)
+    before = web.homes(tokens[:20], at_once=4)
+    assert [(page.headers["X-Feed-Source"], page.ids) for page in before] == [("inbox", ids) for ids in expected[:20]]
+    feeds_for_tasks().flushall()
+    begin = time.monotonic()
+    pages = web.homes(tokens, at_once=AT_ONCE)
+    print(f"{READERS} first pages without an inbox in {time.monotonic() - begin:.1f} s")
+    assert Counter(page.status for page in pages) == {200: READERS}
+    assert sum(page.ids != ids for page, ids in zip(pages, expected, strict=True)) == 0
+    assert {page.headers["X-Feed-Source"] for page in pages} == {"sql"}
+    worker.start()
+
+    def are_back() -> bool:
+        again = web.homes(tokens[-20:], at_once=4)
+        assert [page.ids for page in again] == expected[-20:]
+        return {page.headers["X-Feed-Source"] for page in again} == {"inbox"}
+
+    until(lambda: worker.keep() and are_back(), 180)
+    worker.kill()
+    assert list(differences([reader.pk for reader in readers])) == []
+
+
+def test_fault_5_redis_at_maxmemory(web: WebServer, worker: Worker) -> None:
+    """A full Redis that evicts nothing: reads are 200 and right, publishing is 201, and deliveries wait until it has
+    room.
+    """
+    readers, _ = community(8)
+    sender = Follow.objects.filter(follower=readers[0])[0].followee
+    tokens, (own,) = tokens_of(readers), tokens_of([sender])
+    client = feeds_for_tasks()
+    before = client.config_get("maxmemory*")
+    worker.start()
+    try:
+        client.config_set("maxmemory-policy", "noeviction")
+        client.config_set("maxmemory", 1)
+        with pytest.raises(redis.OutOfMemoryError):
+            client.set("any", "thing")
+        for _ in range(WRITES):
+            answer = web.publish(own)
+            assert answer.status == 201
+            pages = web.homes(tokens, at_once=4)
+            assert [page.status for page in pages] == [200] * len(pages)
+            assert [page.ids for page in pages] == homes(readers)
+            assert pages[0].ids[0] == int(answer.json()["id"])
+        assert Delivery.objects.filter(parked_at=None).count() == WRITES, "they wait"
+    finally:
+        client.config_set("maxmemory", before["maxmemory"])
+        client.config_set("maxmemory-policy", before["maxmemory-policy"])
+    until(lambda: worker.keep() and not Delivery.objects.exists(), 60)
+    assert list(differences([reader.pk for reader in readers])) == []
+    assert [page.ids for page in web.homes(tokens, at_once=4)] == homes(readers)
+
+
+@contextmanager
+def watched(key: str) -> Iterator[Counter[str]]:
+    """Counts the scripts that are run on a window, by their digests, and the tasks that ask whether to build it."""
+    counts: Counter[str] = Counter()
+    client = redis.Redis(connection_pool=feeds_for_tasks().connection_pool)
+    last = f"the end of {key}"
+    begun = threading.Event()
+
+    def watch() -> None:
+        with client.monitor() as monitor:
+            begun.set()
+            for seen in monitor.listen():
+                words = seen["command"].split(" ")
+                if seen["command"] == f"ECHO {last}":
+                    return
+                if words[0].upper() == "EVALSHA" and words[3] == key:
+                    counts[words[1]] += 1
+                is_own = seen["client_type"] != "lua"  # what scripts call is shown too
+                if is_own and words[:2] == ["ZSCORE", key] and words[2].startswith("build:"):
+                    counts["tasks"] += 1
+
+    with ThreadPoolExecutor(1) as pool:
+        watching = pool.submit(watch)
+        assert begun.wait(30)
+        yield counts
+        client.echo(last)
+        watching.result(60)
+
+
+def test_fault_6_500_concurrent_cold_reads_of_one_user(web: WebServer, worker: Worker) -> None:
+    """All of them are right, and the inbox is built once."""
+    (reader,), (expected,) = community(1)
+    (token,) = tokens_of([reader])
+    inbox = Inbox(reader.pk)
+    worker.start()
+    with watched(inbox.key) as scripts:
+        feeds_for_tasks().flushall()
+        pages = web.homes([token] * AT_ONCE, at_once=AT_ONCE)
+        until(lambda: worker.keep() and web.homes([token], at_once=1)[0].headers["X-Feed-Source"] == "inbox", 120)
+    assert Counter(page.status for page in pages) == {200: AT_ONCE}
+    assert all(page.ids == expected for page in pages)
+    assert scripts[BEGIN] > 0
+    assert (scripts["tasks"], scripts[COMPLETE]) == (1, 1)

@@ -1,0 +1,310 @@
+"""A site on a PostgreSQL of its own, which is stopped, killed and migrated under it."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from itertools import count
+from pathlib import Path
+from statistics import median
+from urllib.parse import parse_qs, unquote, urlsplit
+
+import psycopg
+import pytest
+from django.conf import settings
+
+from feedsite.embedded import Home, Postgres, Servers, postgres_binaries, wait_for
+from tests.faults.conftest import Worker, until
+from tests.streams import database_url
+from tests.web import API, Answer, WebServer
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow, pytest.mark.timeout(300)]
+
+BACK = 5
+"""Seconds after which nobody may be told any more that PostgreSQL is away."""
+RATE = 50
+LOCK_TIMEOUT = 1
+SLACK = 3
+"""Seconds by which a machine without a processor to spare may be late to give up."""
+WAITING = """
+    SELECT coalesce(max(extract(epoch FROM clock_timestamp() - waitstart)), 0)::float8 FROM pg_locks
+    WHERE NOT granted AND locktype IN ('relation', 'tuple', 'transactionid')
+"""
+COMING = """
+from django.db import migrations
+
+class Migration(migrations.Migration):
+    atomic = {atomic}
+    dependencies = [("items", "0001_initial"), {after}]
+    operations = [migrations.RunSQL({statements!r})]
+"""
+MIGRATIONS = {
+    "0001_columns": (
+        True,
+        [
+            "ALTER TABLE items_item ADD COLUMN coming integer NULL",
+            "ALTER TABLE accounts_user ADD COLUMN coming boolean NOT NULL DEFAULT false",
+            "CREATE TABLE coming (item_id bigint REFERENCES items_item, user_id bigint REFERENCES accounts_user)",
+        ],
+    ),
+    "0002_index": (
+        False,
+        [
+            "DROP INDEX CONCURRENTLY IF EXISTS coming_index",
+            "CREATE INDEX CONCURRENTLY coming_index ON items_item (coming)",
+        ],
+    ),
+}
+"""As ours are written: columns that are empty or have a constant, tables that refer to others, indexes beside them."""
+
+
+class Site:
+    """Web and worker on an own PostgreSQL; feeds and broker are the tests'."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        home = Home(folder / "own")
+        home.make()
+        self.postgres = Postgres(home, durable=False)
+        self.url = Servers(home.data_dir, {}).database_url
+        self.web = WebServer(folder, FEEDSITE_DATABASE_URL=self.url)
+        self.worker = Worker(folder, FEEDSITE_DATABASE_URL=self.url)
+
+    def start(self) -> None:
+        """With the tables of the tests' database, which is empty."""
+        self.start_postgres()
+        there = urlsplit(database_url())
+        socket = parse_qs(there.query)["host"][0]
+        binaries = postgres_binaries()
+        made = subprocess.run(
+            [binaries / "pg_dump", "-h", socket, "-U", str(there.username), "-Fc", unquote(there.path[1:])],
+            check=True,
+            capture_output=True,
+        )
+        restore = [binaries / "pg_restore", "-h", str(self.postgres.socket.parent), "-U", "feedsite", "-d", "feedsite"]
+        subprocess.run([*restore, "--no-owner"], input=made.stdout, check=True)
+        self.web.start()
+
+    def start_postgres(self) -> None:
+        self.postgres.start()
+        assert wait_for(self.postgres.answers, 60), self.postgres.last_words()
+
+    def stop(self) -> None:
+        self.worker.kill()
+        self.web.kill()
+        self.postgres.stop()
+
+    def session(self) -> "psycopg.Connection[tuple[int, ...]]":
+        return psycopg.connect(self.url, autocommit=True)
+
+    def is_delivered(self) -> bool:
+        with self.session() as session:
+            return session.execute("SELECT count(*) FROM timeline_delivery").fetchone() == (0,)
+
+    def sign_up(self, name: str) -> str:
+        """Somebody's token."""
+        person = {"username": name, "password": "correct horse battery"}
+        assert self.web.ask(f"{API}/users", method="POST", body=person).status == 201
+        return str(self.web.ask(f"{API}/auth/token", method="POST", body=person).json()["token"])
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[Site]:
+    site = Site(tmp_path)
+    try:
+        site.start()
+        yield site
+    finally:
+        site.stop()
+        print(site.web.said()[-10_000:])
+
+
+class Load:
+    """Requests at a rate, whether or not those before were answered; one in ten publishes."""
+
+    def __init__(self, web: WebServer, tokens: tuple[str, str], rate: float) -> None:
+        self.web = web
+        self.tokens = tokens
+        self.rate = rate
+        self.ending = threading.Event()
+        self.answers: list[tuple[float, float, Answer]] = []
+        """When each was asked for, how long it took, and what it was."""
+
+    @contextmanager
+    def running(self, clients: int = 64) -> Iterator[None]:
+        begin, numbers = time.monotonic(), count()
+
+        def ask() -> None:
+            while not self.ending.wait(max(0, begin + (number := next(numbers)) / self.rate - time.monotonic())):
+                asked = time.monotonic()
+                if number % 10 == 0:
+                    answer = self.web.publish(self.tokens[0])
+                else:
+                    answer = self.web.ask(f"{API}/timeline/home", self.tokens[number % 2])
+                self.answers.append((asked, time.monotonic() - asked, answer))
+
+        with ThreadPoolExecutor(clients) as pool:
+            asking = [pool.submit(ask) for _ in range(clients)]
+            try:
+                yield
+            finally:
+                self.ending.set()
+            for one in asking:
+                one.result()
+
+    def statuses(self) -> Counter[int]:
+        return Counter(answer.status for *_, answer in self.answers)
+
+
+def is_honest(answer: Answer) -> bool:
+    """Served, or an outage that says when to come back."""
+    if answer.status == 503:
+        return answer.headers["Retry-After"] == "2"
+    return answer.status in (200, 201)
+
+
+def has_ended(session: "psycopg.Connection[tuple[int, ...]]") -> bool:
+    """Whether PostgreSQL has put an end to it."""
+    try:
+        session.execute("SELECT 1")
+    except psycopg.OperationalError:
+        return True
+    return False
+
+
+def test_fault_4_postgresql_restarted(site: Site) -> None:
+    """503 with Retry-After while PostgreSQL is away or recovers, and nothing but answers from 5 s after it is back;
+    neither web nor worker is restarted.
+    """
+    ann, bob = site.sign_up("ann"), site.sign_up("bob")
+    assert site.web.ask(f"{API}/users/ann/follow", bob, method="PUT").status in (200, 201, 204)
+    site.worker.start()
+    first = int(site.web.publish(ann).json()["id"])
+    until(site.is_delivered, 60)
+    tokens = [ann, bob] * 20
+
+    # Restarted between two requests: nobody notices.
+    assert {page.status for page in site.web.homes(tokens, at_once=8)} == {200}
+    site.postgres.stop()
+    site.start_postgres()
+    assert Counter(page.status for page in site.web.homes(tokens, at_once=8)) == {200: len(tokens)}
+
+    load = Load(site.web, (ann, bob), rate=40)
+    with load.running(clients=8):
+        until(lambda: len(load.answers) > 20, 60)
+        site.postgres.stop()
+        down = time.monotonic()
+        home, page = site.web.ask(f"{API}/timeline/home", bob), site.web.ask("/", cookie=f"sessionid={'a' * 32}")
+        assert (home.status, home.headers["Retry-After"], list(home.json())) == (503, "2", ["detail"])
+        assert (page.status, page.headers["Retry-After"]) == (503, "2")
+        assert page.headers["Content-Type"].startswith("text/html")
+        assert b"Back in a moment" in page.body
+        assert site.web.ask("/readyz").status == 503
+        until(lambda: sum(asked > down for asked, *_ in load.answers) > 20, 60)
+        site.start_postgres()
+        up = time.monotonic()
+        until(lambda: site.web.ask(f"{API}/timeline/home", bob).status == 200, 60)
+        print(f"served again {time.monotonic() - up:.2f} s after PostgreSQL answers")
+        until(lambda: any(asked > up + BACK for asked, *_ in load.answers), 60)
+        # A session that is killed takes all others with it: PostgreSQL recovers, and says so to whoever comes.
+        with site.session() as session, site.session() as witness:
+            killed = session.info.backend_pid
+            assert "postgres" in Path(f"/proc/{killed}/cmdline").read_text()
+            crashed = time.monotonic()
+            os.kill(killed, signal.SIGKILL)
+            until(lambda: has_ended(witness), 60)
+        until(site.postgres.answers, 60)
+        recovered = time.monotonic()
+        until(lambda: any(asked > recovered + BACK for asked, *_ in load.answers), 60)
+
+    statuses = load.statuses()
+    print(statuses)
+    assert all(is_honest(answer) for *_, answer in load.answers), statuses
+    away = [answer.status for asked, took, answer in load.answers if down < asked and asked + took < up]
+    assert away
+    assert set(away) == {503}
+    late = [
+        answer.status
+        for asked, took, answer in load.answers
+        if (up + BACK < asked and asked + took < crashed) or asked > recovered + BACK
+    ]
+    assert late
+    assert set(late) <= {200, 201}, "back after 5 s"
+    said = site.web.publish(ann)
+    assert said.status == 201
+    with site.session() as session:
+        published = [row[0] for row in session.execute("SELECT id FROM items_item ORDER BY id DESC LIMIT 20")]
+    assert site.web.ask(f"{API}/timeline/home", bob).ids == published
+    assert first < published[-1]
+    until(lambda: site.worker.keep() and site.is_delivered(), 60)
+
+
+def test_fault_9_a_migration_under_50_requests_a_second(site: Site) -> None:
+    """Columns, tables and indexes are added to the tables that everybody reads and writes, while a long transaction
+    (a backup) stands in the way: every request is served, and none waits much longer than the time that the migration
+    gives itself for a lock.
+    """
+    package = site.folder / "coming"
+    (package / "migrations").mkdir(parents=True)
+    (package / "migrations" / "__init__.py").touch()
+    (package / "__init__.py").touch()
+    before = ""
+    for name, (atomic, statements) in MIGRATIONS.items():
+        text = COMING.format(atomic=atomic, statements=statements, after=before)
+        (package / "migrations" / f"{name}.py").write_text(text)
+        before = f'("coming", "{name}")'
+    (site.folder / "upgraded.py").write_text("from feedsite.settings import *\nINSTALLED_APPS.append('coming')\n")
+    environ = os.environ | {
+        "DJANGO_SETTINGS_MODULE": "upgraded",
+        "FEEDSITE_DATABASE_URL": site.url,
+        "PYTHONPATH": f"{site.folder}:{settings.BASE_DIR}",
+    }
+    tokens = site.sign_up("ann"), site.sign_up("bob")
+    assert site.web.ask(f"{API}/users/ann/follow", tokens[1], method="PUT").status in (200, 201, 204)
+    # As a site of an earlier version has it, as far as these requests know no difference.
+    back = "import django; django.setup(); from django.core.management import call_command as call\n"
+    back += "for place in ('timeline', '0001_initial'), ('live', '0002_replays'), ('operation', 'zero'):\n"
+    back += "    call('migrate', *place, verbosity=0)\n"
+    subprocess.run([sys.executable, "-c", back], env=environ, cwd=settings.BASE_DIR, check=True)
+
+    load = Load(site.web, tokens, rate=RATE)
+    longest = 0.0
+
+    def waited() -> float:
+        """The longest time that anybody was seen to wait for a lock. What requests take says more about the machine."""
+        nonlocal longest
+        with site.session() as session:
+            longest = max(longest, (session.execute(WAITING).fetchone() or (0,))[0])
+        return longest
+
+    command = [sys.executable, "-m", "django", "migrate", "--lock-timeout", str(LOCK_TIMEOUT)]
+    log = site.folder / "migrate.log"
+    with load.running(), site.session() as reader, log.open("w") as output:
+        begin = time.monotonic()
+        reader.execute("BEGIN; SELECT count(*) FROM items_item, accounts_user")
+        migrating = subprocess.Popen(command, env=environ, cwd=settings.BASE_DIR, stdout=output, stderr=output)
+        try:
+            until(lambda: waited() >= 0 and log.read_text().count("trying again") >= 2, 120)
+            reader.execute("COMMIT")
+            until(lambda: waited() >= 0 and migrating.poll() is not None, 120)
+            assert migrating.returncode == 0, log.read_text()
+        finally:
+            migrating.kill()
+            migrating.wait()
+        until(lambda: len(load.answers) > 5 * RATE, 120)
+        seconds = time.monotonic() - begin
+    assert "coming.0002_index... OK" in log.read_text()
+    with site.session() as session:
+        assert session.execute("SELECT count(*) FROM coming").fetchone() == (0,)
+        assert session.execute("SELECT indisvalid FROM pg_index WHERE indexrelid = 'coming_index'::regclass").fetchone()
+    waits = sorted(took for _, took, _ in load.answers)
+    print(f"{len(waits) / seconds:.0f} requests/s, {median(waits) * 1000:.0f} ms, at most {waits[-1]:.2f} s")
+    print(f"waited for a lock at most {longest:.2f} s")
+    assert {*load.statuses()} == {200, 201}
+    assert 0 < longest < LOCK_TIMEOUT + SLACK, "the long transaction stood in the way for longer"
