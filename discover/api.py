@@ -57,6 +57,7 @@ class PullSerializer(StrictSerializer):
 
 
 class DiscoverView(ApiView):
+    only_reads = True
     rates = {"POST": "discover"}
 
     @extend_schema(

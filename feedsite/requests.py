@@ -37,7 +37,7 @@ class RequestMiddleware:
         logs.request_id.set(about)
         response = self.get_response(request)
         response.headers[logs.HEADER] = about
-        if request.method not in READING and response.status_code != OUTAGE:
+        if may_have_written(request, response):
             replica.note_write(known_user(request))
         note(request, response, time.perf_counter() - began)
         return response
@@ -69,6 +69,14 @@ def note(request: HttpRequest, response: HttpResponseBase, seconds: float) -> No
         }
         fields = {name: value for name, value in fields.items() if value is not None}
         logger.info(" ".join(f"{name}={value}" for name, value in fields.items()), extra=fields)
+
+
+def may_have_written(request: HttpRequest, response: HttpResponseBase) -> bool:
+    """Whether there may be something new in PostgreSQL that the user would look for."""
+    if request.method in READING or response.status_code == OUTAGE:
+        return False
+    view = getattr(getattr(request.resolver_match, "func", None), "cls", None)
+    return not getattr(view, "only_reads", False)
 
 
 def route_of(request: HttpRequest) -> str:

@@ -326,10 +326,11 @@ class ApiView(APIView):
     """A view of the API: what is wrong with the envelope is said before anybody is asked who they are.
 
     `rates` names the scopes of methods that are counted apart. Every POST and PATCH takes a JSON body of at most
-    `body_bytes`.
+    `body_bytes`. `only_reads`: no POST writes what its caller may look for where reads lag (feedsite.replica).
     """
 
     rates: Mapping[str, str] = {}
+    only_reads = False
     body_bytes = BODY_BYTES
     parser_classes = [StrictJSONParser]
     content_negotiation_class = OnlyJSON

@@ -99,6 +99,7 @@ def _whose(request: Request, fields: dict[str, Any]) -> int:
 
 
 class PlaysView(ApiView):
+    only_reads = True
     rates = {"POST": "played"}
 
     @extend_schema(operation_id="record_plays", request=ReportSerializer, responses={204: None, 404: NO_USER})
@@ -114,6 +115,7 @@ class PlaysView(ApiView):
 
 
 class IssuedView(ApiView):
+    only_reads = True
     rates = {"POST": "played"}
 
     @extend_schema(operation_id="record_issued", request=ReportSerializer, responses={204: None, 404: NO_USER})
@@ -128,6 +130,7 @@ class IssuedView(ApiView):
 
 
 class FilterView(ApiView):
+    only_reads = True
     rates = {"POST": "played"}
     body_bytes = FILTER_BYTES
 
