@@ -25,11 +25,16 @@ class Fit:
 
     def __str__(self) -> str:
         if self.low is None or self.high is None:
-            return f"{self.exponent:.2f}"
-        return f"{self.exponent:.2f} ({self.low:.2f} to {self.high:.2f})"
+            return written(self.exponent)
+        return f"{written(self.exponent)} ({written(self.low)} to {written(self.high)})"
 
     def at(self, x: float) -> float:
         return self.factor * x**self.exponent
+
+
+def written(value: float) -> str:
+    """With two digits, and no minus before a nought."""
+    return f"{round(value, 2) + 0.0:.2f}"
 
 
 def fitted(points: Points) -> Fit:

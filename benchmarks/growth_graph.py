@@ -119,6 +119,7 @@ def _measured(graphs: Graphs, count: int) -> Found:
     graphs.load(count)
     chance = random.Random(count)  # noqa: S311 (no secret)
     able = [row[0] for row in fetch(READERS, [3 * LIMIT])]
+    assert able, f"of {count:,} users nobody's home has three pages"
     readers = users(chance.sample(able, min(size.graph_readers, len(able))))
     for reader in readers:
         materialise_inbox(reader.pk)

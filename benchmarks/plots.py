@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from benchmarks.fits import Chart
+from benchmarks.fits import Chart, written
 from benchmarks.measure import Ratio, Report
 from operation.svg import LETTER, SERIES, Drawing, PowersOfTen, number
 
@@ -35,7 +35,7 @@ def described(chart: Chart) -> str:
 
 def growth(chart: Chart, said: str) -> str:
     """Points as measured, on the line of their law; both axes by powers of ten."""
-    names = [f"{curve.name}: {curve.fit.exponent:.2f}" if curve.fit else curve.name for curve in chart.curves]
+    names = [f"{curve.name}: {written(curve.fit.exponent)}" if curve.fit else curve.name for curve in chart.curves]
     right = WIDTH - round(max(map(len, names)) * LETTER) - 44
     foot = HEIGHT - BOTTOM
     points = [point for curve in chart.curves for point in curve.points]
@@ -91,7 +91,7 @@ def targets(name: str, ratios: list[Ratio], said: str) -> str:
         else:
             drawing.rect(left, y + 5.5, length, 11, "s1 line outline")
         beyond = " \N{RIGHTWARDS ARROW}" if share * AT_TARGET > 1 else ""
-        drawing.text(left + BAR + 10, y + 15, f"{ratio.value:.2f}{beyond}")
+        drawing.text(left + BAR + 10, y + 15, f"{written(ratio.value)}{beyond}")
         drawing.text(left + BAR + 62, y + 15, ratio.target, kind="faint")
         drawing.text(
             left + BAR + 108, y + 15, "met" if ratio.is_met else "missed", kind="" if ratio.is_met else "strong"
@@ -111,4 +111,4 @@ def _share(ratio: Ratio) -> float:
 
 
 def _in_words(ratio: Ratio) -> str:
-    return f"{ratio.name}: {ratio.value:.2f}, target {ratio.target}, {'met' if ratio.is_met else 'missed'}"
+    return f"{ratio.name}: {written(ratio.value)}, target {ratio.target}, {'met' if ratio.is_met else 'missed'}"

@@ -14,6 +14,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from benchmarks.fits import written
 from benchmarks.measure import Report
 from benchmarks.plots import charts
 
@@ -69,7 +70,7 @@ def as_text(report: Report) -> str:
 
 
 def _ratios(report: Report) -> list[str]:
-    rows = [[one.name, f"{one.value:.2f}", one.target, MET[one.is_met]] for one in report.ratios]
+    rows = [[one.name, written(one.value), one.target, MET[one.is_met]] for one in report.ratios]
     return [table(["ratio", "value", "target", ""], rows)] if rows else []
 
 
@@ -123,7 +124,7 @@ def summary(reports: Mapping[str, Report]) -> str:
     rows, missed = [], []
     for name, report in reports.items():
         aimed = [ratio for ratio in report.ratios if ratio.target]
-        left = [f"{ratio.name} ({ratio.value:.2f}, {ratio.target})" for ratio in aimed if not ratio.is_met]
+        left = [f"{ratio.name} ({written(ratio.value)}, {ratio.target})" for ratio in aimed if not ratio.is_met]
         missed += [f"- **{name}** misses {'; '.join(left)}."] if left else []
         met = f"{len(aimed) - len(left)} of {len(aimed)}" if aimed else "none set"
         rows.append([name, met, report.machine["date"], _load(report), _seconds(report)])

@@ -2,7 +2,7 @@
 
 import pytest
 
-from benchmarks.fits import Chart, fitted
+from benchmarks.fits import Chart, fitted, written
 
 
 @pytest.mark.parametrize("exponent", [-0.5, 0.0, 1.0, 2.0])
@@ -28,3 +28,8 @@ def test_of_two_points_no_confidence_is_claimed() -> None:
     law = Chart("page", "A page", "users", "ms").add("page", [(10, 1.0), (1_000, 2.0)])
     assert (law.low, law.high) == (None, None)
     assert str(law) == "0.15"
+
+
+@pytest.mark.parametrize(("value", "said"), [(-0.001, "0.00"), (-0.006, "-0.01"), (1.005, "1.00"), (12.5, "12.50")])
+def test_a_nought_has_no_minus(value: float, said: str) -> None:
+    assert written(value) == said
