@@ -13,7 +13,7 @@ from benchmarks.__main__ import KNOWN, REAL
 from feedsite.management.commands.check_all import clean_environ
 from tests.timeline.test_load import as_json, packed
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("embedded"), pytest.mark.timeout(450)]
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("embedded"), pytest.mark.timeout(600)]
 
 
 @pytest.fixture
@@ -52,7 +52,7 @@ def test_every_benchmark_runs_and_prints_its_ratios(tmp_path: Path, data: Path) 
         check=False,
         capture_output=True,
         text=True,
-        timeout=420,
+        timeout=570,
     )
     assert run.returncode == 0, run.stdout + run.stderr
     found = json.loads(results.read_text())["results"]
