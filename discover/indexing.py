@@ -25,7 +25,8 @@ from discover.decay import public
 from discover.models import SearchIndex
 from discover.opensearch import MAPPINGS, OpenSearchError, server, written
 from feedsite import ids, metrics
-from feedsite.connections import Breaker, fetch, id_array
+from feedsite.breaker import Breaker
+from feedsite.connections import fetch, id_array
 
 logger = logging.getLogger(__name__)
 

@@ -33,7 +33,7 @@ from discover.models import SearchIndex
 from discover.postgres import BASE, CAP_SHARE, LAST, LEAST_CAP, WEIGHTS
 from discover.recall import Candidate, RecallUnavailableError
 from feedsite import ids, metrics
-from feedsite.connections import Breaker
+from feedsite.breaker import Breaker
 
 logger = logging.getLogger(__name__)
 

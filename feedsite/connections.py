@@ -4,7 +4,6 @@ import hashlib
 import itertools
 import re
 import select
-import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
@@ -18,9 +17,10 @@ from django.db import DEFAULT_DB_ALIAS, connections
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from feedsite import metrics
+from feedsite.breaker import Breaker
+from feedsite.cluster import Cluster, NodeDownError
+from feedsite.cluster_address import names_cluster, parse
 
-BREAKER_SECONDS = 1.0
 TASK_TIMEOUT = 5.0
 
 
@@ -32,38 +32,14 @@ class FeedsRefusedError(FeedsUnavailableError):
     """The feeds server answered, but would not do this: something is wrong with a key or a command, not with it."""
 
 
-class Breaker:
-    """Stops asking a server for a while (a second) after it failed to answer, so that an outage costs one wait, not
-    one a request.
-
-    One a process and server; threads may share it (a lost race costs one extra wait).
-    """
-
-    def __init__(self, seconds: float = BREAKER_SECONDS, *, name: str = "") -> None:
-        self._seconds = seconds
-        self._name = name
-        self._open_until = 0.0
-
-    @property
-    def is_open(self) -> bool:
-        return time.monotonic() < self._open_until
-
-    def trip(self) -> None:
-        self._open_until = time.monotonic() + self._seconds
-        if self._name:
-            metrics.breaker_trips.labels(self._name).inc()
-            metrics.breaker_open_until.labels(self._name).set(time.time() + self._seconds)
-
-    def reset(self) -> None:
-        self._open_until = 0.0
-
-
 feeds_breaker = Breaker(name="feeds")
 broker_breaker = Breaker(name="broker")
 
 
 def client_of(url: str, timeout: float) -> redis.Redis:
     """A client whose every call answers within `timeout` seconds or raises; it has a pool of its own."""
+    if names_cluster(url):
+        return Cluster(parse(url), timeout, _scripts)
     # RESP2 keeps scores as bytes, which the windows compare without parsing a double a delivery. A connection that
     # the server closed (a restart) is replaced once; a time-out is never tried again.
     return redis.Redis.from_url(
@@ -92,12 +68,14 @@ def feeds_for_tasks() -> redis.Redis:
 def feeds_errors() -> Iterator[None]:
     """Turn every way in which the feeds server can fail a page into `FeedsUnavailableError`.
 
-    While the breaker is open the body is not run at all.
+    While the breaker is open the body is not run at all. A node of a cluster that fails has a breaker of its own.
     """
     if feeds_breaker.is_open:
         raise FeedsUnavailableError("the feeds server failed a moment ago")
     try:
         yield
+    except NodeDownError as error:
+        raise FeedsUnavailableError(str(error)) from error
     except (redis.ConnectionError, redis.TimeoutError, OSError) as error:
         feeds_breaker.trip()
         raise FeedsUnavailableError(str(error)) from error
@@ -202,15 +180,21 @@ def script(source: str) -> str:
 
 
 def pipelined(client: redis.Redis, commands: Iterable[Command | bytes]) -> list[Any]:
-    """The replies to commands of one slot each, in one round trip; raises the first error among them. A command may be
+    """The replies to commands of one key each, in one round trip; raises the first error among them. A command may be
     RESP already.
 
-    Scripts that the server does not know (it was restarted) are loaded and everything is sent again, so the commands
-    must be idempotent; what an error came after is not known to be done.
+    Scripts that a server does not know (it was restarted) are loaded and everything is sent to it again, so the
+    commands must be idempotent; what an error came after is not known to be done.
     """
     commands = list(commands)
     if not commands:
         return []
+    if isinstance(client, Cluster):
+        replies = client.ask(commands)
+        for reply in replies:
+            if isinstance(reply, redis.RedisError):
+                raise reply
+        return replies
     try:
         return _send(client, commands)
     except redis.exceptions.NoScriptError:
@@ -235,6 +219,8 @@ def tried(client: redis.Redis, commands: Iterable[Command | bytes]) -> list[Any]
     commands = list(commands)
     if not commands:
         return []
+    if isinstance(client, Cluster):
+        return client.ask(commands)
     replies = _try(client, commands)
     if any(isinstance(reply, redis.exceptions.NoScriptError) for reply in replies):
         for source in _scripts.values():
@@ -257,7 +243,7 @@ def _try(client: redis.Redis, commands: Sequence[Command | bytes]) -> list[Any]:
 
 @contextmanager
 def borrowed(client: redis.Redis) -> Iterator[Any]:
-    """A connection of the client's pool, for RESP by hand: a pipeline object costs more CPU a page.
+    """A connection of the pool of one server's client, for RESP by hand: a pipeline object costs more CPU a page.
 
     One that the server has closed meanwhile is connected anew by the pool. After an error replies may still be under
     way, so the connection is closed.
@@ -271,3 +257,17 @@ def borrowed(client: redis.Redis) -> Iterator[Any]:
         raise
     finally:
         pool.release(connection)
+
+
+@contextmanager
+def lanes(client: redis.Redis, names: Sequence[bytes]) -> Iterator[list[Any]]:
+    """For each of the keys a connection to the server that has it, for RESP by hand, as `borrowed`.
+
+    What a node of a cluster answers with MOVED or ASK was not run; `pipelined` finds the right one.
+    """
+    if isinstance(client, Cluster):
+        with client.lanes(names) as connections:
+            yield connections
+    else:
+        with borrowed(client) as connection:
+            yield [connection] * len(names)

@@ -3,18 +3,19 @@
 import threading
 import time
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from typing import Any
 
 import psycopg
-import redis
 from celery import current_app
 from django.conf import settings
 from django.db import connection
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
-from redis.backoff import NoBackoff
-from redis.retry import Retry
+
+from feedsite.cluster import Cluster
+from feedsite.connections import client_of
 
 PATIENCE = 0.5  # seconds for one server to take a connection, and again to answer
 DEADLINE = 0.9  # seconds for the whole page
@@ -86,11 +87,15 @@ def postgresql_check() -> Callable[[], object]:
 
 
 def ping(url: str) -> None:
-    client = redis.Redis.from_url(
-        url, socket_timeout=PATIENCE, socket_connect_timeout=PATIENCE, retry=Retry(NoBackoff(), 0)
-    )
-    with client:
-        client.ping()
+    """Raises what redis-py raises. A cluster is well while any of its nodes says who has what: what pages lack of
+    others they take from PostgreSQL, and to be sent no visitors while a replica takes over would be no help.
+    """
+    client = client_of(url, PATIENCE)
+    with closing(client):
+        if isinstance(client, Cluster):
+            client.primaries()
+        else:
+            client.ping()
 
 
 def _broker_check() -> None:

@@ -9,7 +9,7 @@
 | `bf:global:{YYYYMMDD}:{shard}` | Bloom filter | `{uid}:{item}` | 7 days | items of the week may come again |
 | `bf:over:{YYYYMMDD}:{shard}` | STRING | that it was reported to be over its capacity | 7 days | reported again |
 | `feed:cache:{uid}` | LIST | item ids | 30 minutes | recalled again |
-| `feed:reasons:{uid}` | LIST | `item:reason`, beside each of them | 30 minutes | shown without a reason |
+| `feed:reasons:{the list's key}` | LIST | `item:reason`, beside each of them | 30 minutes | shown without a reason |
 | `user:views:topic:{uid}` | LIST | item ids, newest first, unique | 10; 7 days | viewed items may come again |
 | `user:views:reply:{uid}` | LIST | reply ids, newest first, unique | 100; 7 days | likewise, with their threads |
 | `user:views:times:{the list's key}` | HASH | item id -> when, in ms since 1970 | as its list | as its list |
@@ -68,8 +68,8 @@ def candidates(user_id: int) -> str:
 
 
 def reasons(user_id: int) -> str:
-    """Why each of a reader's candidates was recalled."""
-    return f"feed:reasons:{user_id}"
+    """Why each of a reader's candidates was recalled; in their slot, or one may be written without the other."""
+    return f"feed:reasons:{{{candidates(user_id)}}}"
 
 
 def views(user_id: int) -> str:

@@ -18,7 +18,8 @@ from django.core.exceptions import ImproperlyConfigured
 from django.http import HttpRequest
 
 from feedsite import keys
-from feedsite.connections import Breaker, client_of, pipelined, script
+from feedsite.breaker import Breaker
+from feedsite.connections import client_of, pipelined, script
 
 PERIODS = {"second": 1, "minute": 60, "hour": 3600, "day": 86_400}
 PLAIN_LENGTH = 64

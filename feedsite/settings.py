@@ -12,7 +12,7 @@ import environ
 from celery.schedules import crontab
 from django.core.exceptions import ImproperlyConfigured
 
-from feedsite import embedded
+from feedsite import cluster_address, embedded
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 env = environ.Env()
@@ -134,6 +134,11 @@ REDIS_URL = env("FEEDSITE_REDIS_URL", default=SERVERS.redis_url)
 CACHE_URL = env("FEEDSITE_CACHE_URL", default=REDIS_URL)
 # Who brings one Redis brings it for the broker too; the embedded broker is a server of its own.
 BROKER_URL = env("FEEDSITE_BROKER_URL", default=env("FEEDSITE_REDIS_URL", default=SERVERS.broker_url))
+try:
+    if cluster_address.names_cluster(REDIS_URL):
+        cluster_address.parse(REDIS_URL)
+except ValueError as error:
+    raise ImproperlyConfigured(f"FEEDSITE_REDIS_URL is not the address of a cluster: {error}.") from error
 # How long a page waits for the feeds server before PostgreSQL serves it, in seconds.
 REDIS_TIMEOUT = env.float("FEEDSITE_REDIS_TIMEOUT", default=0.2)
 
@@ -335,6 +340,12 @@ PLAYED_URL = env(
     "FEEDSITE_PLAYED_URL",
     default=SERVERS.played_url if "broker" in SERVERS.names else BROKER_URL if _broker_is_redis else REDIS_URL,
 )
+# Celery, the cache and the merging of plays need all keys in one place.
+for _name, _url in (("CACHE", CACHE_URL), ("BROKER", BROKER_URL), ("PLAYED", PLAYED_URL)):
+    if cluster_address.names_cluster(_url):
+        raise ImproperlyConfigured(
+            f"Set FEEDSITE_{_name}_URL to a single server: FEEDSITE_REDIS_URL names a cluster, which is for feeds only."
+        )
 # The disk store of the month filters: a server that speaks the Redis protocol (Kvrocks); without one, LMDB.
 PLAYED_STORE_URL = env("FEEDSITE_PLAYED_STORE_URL", default="")
 # How large the LMDB file may become. It takes address space at once, and the disk as it grows.

@@ -7,7 +7,7 @@ Members of a window:
 | `{sender}:{item}` | the item's id | an entry |
 | `floor` | an id | the window is complete above it; nothing at or below it counts |
 | `epoch` | minus the epoch | what the window was built for; readers of another epoch do not use it |
-| `run:{id}` | +infinity | the run of the server in which it was built |
+| `run:{id}` | +infinity | the run of the server in which it was built (see `RUN`) |
 | `build:{token}` | +infinity | somebody builds the window; `floor` stands at +infinity till they are done |
 
 A key without `floor` is no window. Ids are positive, so the score of `epoch` keeps it below every entry.
@@ -17,8 +17,8 @@ How a window stays exact, whoever dies when:
 - `begin` comes before the builder's SQL snapshot, and a window under construction takes deliveries. So an item
   committed after the snapshot is delivered into it, and one committed before is in the snapshot.
 - `complete` needs the token of `begin`: a window that was dropped, flushed or begun anew in between is not completed.
-- A server that was restarted from a snapshot, or a replica that took over, may lack deliveries that were completed.
-  It has another run id, so none of its windows is used.
+- A server that was restarted from a snapshot, a replica that took over, or a server to which a window moved, may lack
+  deliveries that were completed. There it is another run, so the window is not used.
 - Trimming raises the floor in the step that removes the entries.
 - What a delivery put below the floor, or into a key that is no window, is taken out by `settle`; readers do not see
   it in between, because they look above the floor only.
@@ -26,14 +26,16 @@ How a window stays exact, whoever dies when:
   it: a slow reader cannot take out what has become visible, and been delivered again, in the meantime.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import redis
 from django.conf import settings
+from redis.exceptions import AskError
 
-from feedsite.connections import Command, borrowed, feeds_for_tasks, pipelined, script
+from feedsite.connections import Command, feeds_for_tasks, lanes, pipelined, script
 
 INFINITY = 2**53
 """Above every id: the floor of a window that holds nothing to rely on, and where a first page begins."""
@@ -48,9 +50,17 @@ PIPELINE_LENGTH = 500
 OWN_MEMBERS = 3
 """Members of a complete window that are no entries."""
 
-# What a script calls to know in which run of the server it is: 2.5 µs.
+# What a script calls to know in which run of the server it is: the time in which nobody else was the primary of what it
+# holds. The replication id is another one after each restart and each time that a replica takes over, also where it was
+# the primary before and got back, as a replica, what others lacked. A node of a cluster has the same one all along, but
+# takes a higher epoch with a slot that comes to it: what was elsewhere in between is of another run.
 RUN = """
-    local function run() return 'run:' .. string.match(redis.call('INFO', 'server'), 'run_id:(%w+)') end
+    local function run()
+        local info = redis.call('INFO', 'replication', 'cluster')
+        local id, clustered = string.match(info, 'master_replid:(%w+).*cluster_enabled:(%d)')
+        if clustered == '0' then return 'run:' .. id end
+        return 'run:' .. id .. '.' .. string.match(redis.call('CLUSTER', 'INFO'), 'cluster_my_epoch:(%d+)')
+    end
 """
 # KEYS[1]; ARGV: from (exclusive), count, seconds to live
 READ = script(
@@ -267,7 +277,8 @@ def deliver(client: redis.Redis, entry: Entry, windows: Sequence[str], caps: Seq
 
     ZSCORE and ZADD of one key each, and ZCARD for every `MEASURE_EVERY`th item: this works on a cluster and costs
     half of a script. What the replies show to be no window, below the floor, or over its cap by the slack, is settled
-    at the end, in one more round trip. Doing it twice, late or out of order changes nothing.
+    at the end, in one more round trip. Windows that are on another node by now come after that. Doing it twice, late or
+    out of order changes nothing.
     """
     score = b"%d" % entry.item_id
     measured = entry.item_id % MEASURE_EVERY == 0
@@ -276,16 +287,25 @@ def deliver(client: redis.Redis, entry: Entry, windows: Sequence[str], caps: Seq
     keys = [key.encode() for key in windows]
     refused: list[int] = []
     unsettled: list[Command] = []
-    with borrowed(client) as connection:
-        read = connection.read_response
+    moved: list[int] = []
+    with lanes(client, keys) as connections:
         # Two chunks are under way: what Redis answered to one is looked at while it works on the next.
         for first in range(0, len(keys) + PIPELINE_LENGTH, PIPELINE_LENGTH):
-            if chunk := keys[first : first + PIPELINE_LENGTH]:
-                connection.send_packed_command([b"".join([template(key) for key in chunk])])
+            chunk = slice(first, first + PIPELINE_LENGTH)
+            _send(connections[chunk], [template(key) for key in keys[chunk]])
             for position in range(max(first - PIPELINE_LENGTH, 0), min(first, len(keys))):
-                floor = read()
-                read()
-                over = measured and read() > caps[position] + room
+                read = connections[position].read_response
+                owed = 1 + measured
+                try:
+                    floor = read()
+                    owed = int(measured)
+                    read()
+                    owed = 0
+                    over = measured and read() > caps[position] + room
+                except AskError:  # of which MovedError is one
+                    moved.append(position)
+                    _skip(read, owed)
+                    continue
                 taken = floor is not None and is_below(floor, score)
                 if not taken:
                     refused.append(position)
@@ -293,7 +313,38 @@ def deliver(client: redis.Redis, entry: Entry, windows: Sequence[str], caps: Seq
                     unsettled.append(Window(windows[position]).settle(caps[position]))
     for first in range(0, len(unsettled), PIPELINE_LENGTH):
         pipelined(client, unsettled[first : first + PIPELINE_LENGTH])
+    for first in range(0, len(moved), PIPELINE_LENGTH):
+        part = moved[first : first + PIPELINE_LENGTH]
+        refused += _deliver_one_by_one(client, entry, {position: windows[position] for position in part}, caps)
     return refused
+
+
+def _send(connections: Sequence[Any], deliveries: Sequence[bytes]) -> None:
+    by_connection: dict[Any, list[bytes]] = {}
+    for connection, delivery in zip(connections, deliveries, strict=True):
+        by_connection.setdefault(connection, []).append(delivery)
+    for connection, some in by_connection.items():
+        connection.send_packed_command([b"".join(some)])
+
+
+def _skip(read: Callable[[], object], count: int) -> None:
+    for _ in range(count):
+        with suppress(AskError):
+            read()
+
+
+def _deliver_one_by_one(
+    client: redis.Redis, entry: Entry, windows: Mapping[int, str], caps: Sequence[int]
+) -> Iterator[int]:
+    """As `deliver`, wherever the windows are by now."""
+    commands: list[Command] = []
+    for position, key in windows.items():
+        commands += [("ZSCORE", key, "floor"), ("ZADD", key, entry.item_id, entry.member)]
+        commands += [Window(key).settle(caps[position])]
+    floors = pipelined(client, commands)[::3]
+    for position, floor in zip(windows, floors, strict=True):
+        if floor is None or to_score(floor) >= entry.item_id:
+            yield position
 
 
 def is_below(floor: bytes, score: bytes) -> bool:

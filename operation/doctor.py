@@ -9,6 +9,7 @@ import shutil
 import stat
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from datetime import datetime, timedelta
 from typing import Any
 from urllib.parse import urlsplit
@@ -20,8 +21,11 @@ from django.conf import settings
 from django.core import checks
 from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
+from redis.crc import REDIS_CLUSTER_HASH_SLOTS
 
 from feedsite import replica
+from feedsite.cluster import Cluster
+from feedsite.cluster_address import names_cluster
 from feedsite.connections import client_of, fetch
 from operation.models import Sample
 from operation.sampling import BACKLOG, queue_lengths
@@ -61,6 +65,7 @@ def examine(*, now: datetime, web: str, stream: str) -> list[Finding]:
         ("postgresql", postgresql),
         *([("replica", replicas)] if replica.is_configured() else []),
         *((role, lambda role=role, url=url: redis_server(role, url)) for role, url in redis_roles().items()),
+        *([("feeds cluster", feeds_cluster)] if names_cluster(settings.REDIS_URL) else []),
         ("played store", played_store),
         ("disk", disk),
         ("queues", queues),
@@ -252,6 +257,35 @@ def redis_roles() -> dict[str, str]:
     return {role: url for role, url in roles.items() if url.startswith(("redis://", "rediss://", "unix://"))}
 
 
+def feeds_cluster() -> Findings:
+    """The cluster as a whole, and each of its primaries."""
+    client = client_of(settings.REDIS_URL, PATIENCE)
+    assert isinstance(client, Cluster)  # noqa: S101 (its address says so)
+    with closing(client):
+        (slots,) = client.ask([("CLUSTER", "SLOTS")])
+        shards = {(str(primary[0], "ascii"), primary[1]): len(replicas) for _, _, primary, *replicas in slots}
+        covered = sum(last + 1 - first for first, last, *_ in slots)
+        yield judge(
+            "feeds slots",
+            f"{covered} of {REDIS_CLUSTER_HASH_SLOTS} are served",
+            error=covered < REDIS_CLUSTER_HASH_SLOTS,
+            todo="Give the others to a node (valkey-cli --cluster fix): who has keys there is served from PostgreSQL.",
+        )
+        alone = [f"{host}:{port}" for (host, port), replicas in shards.items() if not replicas]
+        yield judge(
+            "feeds replicas",
+            f"{len(shards)} primaries, {sum(shards.values())} replicas"
+            + (f"; none of {', '.join(alone)}" * bool(alone)),
+            warning=bool(alone),
+            todo="Add one to each primary (valkey-cli --cluster add-node --cluster-slave), or nobody takes over.",
+        )
+        urls = {f"{host}:{port}": client.address.url_of(host, port) for host, port in shards}
+    for place, url in urls.items():
+        for finding in redis_server("feeds", url):
+            finding.name += f" of {place}"
+            yield finding
+
+
 def redis_server(role: str, url: str) -> Findings:
     """Version, memory, what is kept and what may go, by the role."""
     client = client_of(url, PATIENCE)
@@ -285,6 +319,8 @@ def redis_server(role: str, url: str) -> Findings:
     yield from _memory(role, info, values)
     if role == "feeds":
         yield from _of_feeds(values)
+        if info.get("cluster_enabled"):
+            yield _of_node(values)
     if role in ("broker", "plays"):
         kept = values.get("appendonly") == "yes"
         lost = "acknowledged plays are lost" if role == "plays" else "queued tasks are lost, until sweepers find them"
@@ -356,6 +392,16 @@ def _of_feeds(values: dict[str, str]) -> Findings:
         "is on" if saved else "is off",
         warning=saved,
         todo='Set save "" and appendonly no: what it restores is not trusted, and only takes time.',
+    )
+
+
+def _of_node(values: dict[str, str]) -> Finding:
+    whole = values.get("cluster-require-full-coverage") == "yes"
+    return judge(
+        "feeds cluster-require-full-coverage",
+        "yes" if whole else "no",
+        warning=whole,
+        todo="Set it to no: else every node refuses while one is down, and all pages come from PostgreSQL.",
     )
 
 

@@ -13,6 +13,7 @@ from django.test import TransactionTestCase
 from feedsite import connections, rates
 from seen import played
 from tests import servers
+from tests.clusters import ValkeyCluster, feeds_on
 
 
 def pytest_configure() -> None:
@@ -74,3 +75,20 @@ def _nothing_left_behind() -> Iterator[None]:
     rates.own.clear()
     connections.feeds_for_tasks().flushall()
     played.client().flushdb()
+
+
+@pytest.fixture(scope="session")
+def valkey_cluster() -> Iterator[ValkeyCluster]:
+    """Three primaries with a replica each; tests that use it are of one xdist group, so that one process starts it."""
+    cluster = ValkeyCluster(3, 1)
+    yield cluster
+    cluster.stop()
+
+
+@pytest.fixture
+def cluster(valkey_cluster: ValkeyCluster) -> Iterator[ValkeyCluster]:
+    """The same, whole and empty, as the feeds server of this process."""
+    valkey_cluster.mend()
+    with feeds_on(valkey_cluster):
+        connections.feeds_for_tasks().flushall()
+        yield valkey_cluster

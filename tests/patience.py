@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from feedsite import metrics
-from feedsite.connections import BREAKER_SECONDS
+from feedsite.breaker import BREAKER_SECONDS
 
 SHORT = 30
 """Seconds. Less than any patience of minutes, and more than a machine takes that does much else."""

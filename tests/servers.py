@@ -78,14 +78,17 @@ def pytest_unconfigure() -> None:
 
 
 @contextmanager
-def frozen(server: Server) -> Iterator[None]:
-    """The server takes connections and answers nothing, like one on a machine that swaps."""
-    assert server.process is not None
-    server.process.send_signal(signal.SIGSTOP)
+def frozen(*some: Server) -> Iterator[None]:
+    """The servers take connections and answer nothing, like those on a machine that swaps."""
+    processes = [server.process for server in some if server.process is not None]
+    assert len(processes) == len(some)
+    for process in processes:
+        process.send_signal(signal.SIGSTOP)
     try:
         yield
     finally:
-        server.process.send_signal(signal.SIGCONT)
+        for process in processes:
+            process.send_signal(signal.SIGCONT)
 
 
 @contextmanager

@@ -1,9 +1,10 @@
 """A big-V's active fans: the followers whose level takes pushes, so that publishing costs nothing for all the others.
 
-A sharded SET per big-V. A shard counts only with its member `complete`; without it (lost, never built) fan-out asks
-PostgreSQL. It may hold too many (who was unfollowed by, or went quiet): their windows ignore or verify away what
-they get. It never holds too few, because a reader's inbox is completed only after the reader was added here, and
-readers without an inbox use PostgreSQL.
+A sharded SET per big-V. A shard counts only with its member `complete`, and in the run of the server in which it was
+built (window.RUN): a replica that took over may lack who was added last, while their inbox, on another node, counts.
+Where it does not (lost, never built) fan-out asks PostgreSQL. It may hold too many (who was unfollowed by, or went
+quiet): their windows ignore or verify away what they get. It never holds too few, because a reader's inbox is completed
+only after the reader was added here, and readers without an inbox use PostgreSQL.
 """
 
 import secrets
@@ -13,8 +14,10 @@ from django.conf import settings
 
 from feedsite import keys
 from feedsite.connections import Command, feeds_for_tasks, fetch, pipelined, script
+from feedsite.window import RUN
 
-COMPLETE = b"complete"
+OWN_MEMBERS = 2
+"""Members of a complete shard that are no fans: `complete` and the run."""
 TTL = 86_400
 """Seconds; a set built anew each day does not keep those who went away."""
 PART = 1000
@@ -27,15 +30,33 @@ FANS = """
     SELECT f.follower_id FROM relations_follow f JOIN accounts_user u ON u.id = f.follower_id
     WHERE f.followee_id = %s AND u.level >= %s
 """
-# KEYS[1]; ARGV: token, seconds to live. Completes only what this token began.
-SEAL = script(
+# KEYS[1]. ARGV is the token.
+BEGIN = script(
+    RUN
+    + """
+    redis.call('DEL', KEYS[1])
+    return redis.call('SADD', KEYS[1], ARGV[1], run())
     """
-    if redis.call('SREM', KEYS[1], ARGV[1]) == 0 then return 0 end
+)
+# ARGV: token, seconds to live. Completes only what this token began, in this run.
+SEAL = script(
+    RUN
+    + """
+    local began = redis.call('SREM', KEYS[1], ARGV[1]) == 1
+    if not began or redis.call('SISMEMBER', KEYS[1], run()) == 0 then return 0 end
     redis.call('SADD', KEYS[1], 'complete')
     redis.call('EXPIRE', KEYS[1], ARGV[2])
     return 1
     """
 )
+COUNTS = """
+    local function counts()
+        return redis.call('SISMEMBER', KEYS[1], 'complete') == 1 and redis.call('SISMEMBER', KEYS[1], run()) == 1
+    end
+"""
+# Both reply nil for a shard that does not count.
+SIZE = script(RUN + COUNTS + "return counts() and redis.call('SCARD', KEYS[1])")
+MEMBERS = script(RUN + COUNTS + "return counts() and redis.call('SMEMBERS', KEYS[1])")
 
 
 def shard_of(follower_id: int) -> int:
@@ -55,19 +76,17 @@ def sizes(big_v_id: int) -> list[int] | None:
     """How many fans each shard holds, or None where a shard is not complete."""
     shards = range(settings.ACTIVE_FANS_SHARDS)
     names = [keys.active_fans(big_v_id, shard) for shard in shards]
-    replies = pipelined(
-        feeds_for_tasks(),
-        [command for key in names for command in (("SISMEMBER", key, COMPLETE), ("SCARD", key))],
-    )
-    if not all(replies[0::2]):
+    replies = pipelined(feeds_for_tasks(), [("EVALSHA", SIZE, 1, key) for key in names])
+    if None in replies:
         return None
-    return [size - 1 for size in replies[1::2]]
+    return [size - OWN_MEMBERS for size in replies]
 
 
 def members(big_v_id: int, shards: list[int]) -> list[int] | None:
     """The fans in these shards, or None where one is not complete."""
-    replies = pipelined(feeds_for_tasks(), [("SMEMBERS", keys.active_fans(big_v_id, shard)) for shard in shards])
-    if not all(COMPLETE in reply for reply in replies):
+    commands = [("EVALSHA", MEMBERS, 1, keys.active_fans(big_v_id, shard)) for shard in shards]
+    replies = pipelined(feeds_for_tasks(), commands)
+    if None in replies:
         return None
     return [int(member) for reply in replies for member in reply if member.isdigit()]
 
@@ -78,7 +97,7 @@ def build(big_v_id: int) -> bool:
     token = f"build:{secrets.token_hex(8)}"
     shards = range(settings.ACTIVE_FANS_SHARDS)
     names = [keys.active_fans(big_v_id, shard) for shard in shards]
-    begin: list[Command] = [part for key in names for part in (("UNLINK", key), ("SADD", key, token))]
+    begin: list[Command] = [("EVALSHA", BEGIN, 1, key, token) for key in names]
     pipelined(client, begin)
     by_shard: dict[int, list[int]] = defaultdict(list)
     for (follower_id,) in fetch(FANS, [big_v_id, settings.BIG_V_PUSH_LEVEL]):

@@ -14,8 +14,8 @@ from typing import Any
 from django.conf import settings
 
 from feedsite import metrics
-from feedsite.connections import Command, feeds_errors, feeds_for_tasks, fetch, pipelined
-from feedsite.window import INFINITY, Window, to_score
+from feedsite.connections import Command, feeds_errors, feeds_for_tasks, fetch, pipelined, script
+from feedsite.window import INFINITY, RUN, Window, to_score
 from timeline.inbox import Inbox, cap_of
 from timeline.oracle import entry_ids
 from timeline.outbox import Outbox
@@ -41,6 +41,8 @@ OUTBOX_IDS = """
     SELECT id FROM items_item WHERE sender_id = %s AND status = 'published' AND reply_to_id IS NULL AND id > %s
 """
 SENDERS_OF = "SELECT id, sender_id FROM items_item WHERE id = ANY(%s) AND reply_to_id IS NULL"
+# The run of the server that has the window, and all of the window.
+WHOLE = script(RUN + "return {run(), redis.call('ZRANGE', KEYS[1], 0, -1, 'WITHSCORES')}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,14 +70,15 @@ class Content:
     floor: int
     epoch: int
     building: bool
-    runs: set[str]
+    is_of_this_run: bool
     entries: dict[int, int]
     """Item id to sender."""
     misplaced: list[int]
 
-    def is_used(self, run: str) -> bool:
+    @property
+    def is_used(self) -> bool:
         """Whether readers would use it, as far as the server's run is concerned."""
-        return not self.building and run in self.runs
+        return not self.building and self.is_of_this_run
 
 
 def differences(user_ids: Iterable[int]) -> Iterator[Difference]:
@@ -129,13 +132,12 @@ def _differences(user_ids: list[int]) -> Iterator[Difference]:
     for user_id, *_ in readers:
         commands += [_whole(Inbox(user_id).key), _whole(Outbox(user_id).key)]
     replies = pipelined(feeds_for_tasks(), commands)
-    run = feeds_for_tasks().info("server")["run_id"]
     for place, (user_id, level, epoch, big_vs) in enumerate(readers):
         inbox, outbox = _content(replies[2 * place]), _content(replies[2 * place + 1])
-        if outbox and outbox.is_used(run):
+        if outbox and outbox.is_used:
             published = {row[0] for row in fetch(OUTBOX_IDS, [user_id, outbox.floor])}
             yield from _compare(Outbox(user_id).key, outbox, published - pending)
-        if inbox and inbox.is_used(run) and cap_of(level) and inbox.epoch == epoch:
+        if inbox and inbox.is_used and cap_of(level) and inbox.epoch == epoch:
             shown = set(entry_ids(user_id, above=inbox.floor)) - pending
             if big_vs and shown:
                 pulled = fetch(
@@ -159,21 +161,21 @@ def _compare(key: str, window: Content, expected: set[int]) -> Iterator[Differen
 
 
 def _whole(key: str) -> Command:
-    return ("ZRANGE", key, 0, -1, "WITHSCORES")
+    return ("EVALSHA", WHOLE, 1, key)
 
 
 def _content(reply: list[Any]) -> Content | None:
-    """All of a window, from ZRANGE; None where there is no such key."""
-    flat = [part for pair in reply for part in pair] if reply and isinstance(reply[0], tuple | list) else reply
+    """All of a window, from WHOLE; None where there is no such key."""
+    run, flat = reply
     if not flat:
         return None
-    content = Content(floor=INFINITY, epoch=0, building=False, runs=set(), entries={}, misplaced=[])
+    content = Content(floor=INFINITY, epoch=0, building=False, is_of_this_run=False, entries={}, misplaced=[])
     scores = {member: to_score(score) for member, score in zip(flat[0::2], flat[1::2], strict=True)}
     content.floor = scores.pop(b"floor", INFINITY)
     content.epoch = -scores.pop(b"epoch", 0)
     for member, score in scores.items():
         if member.startswith(b"run:"):
-            content.runs.add(member[4:].decode())
+            content.is_of_this_run |= member == run
             continue
         if member.startswith(b"build:"):
             content.building = True

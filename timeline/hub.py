@@ -25,7 +25,9 @@ from redis.backoff import NoBackoff
 
 from accounts.grants import BORROWED_SECONDS, Grant, standing
 from feedsite import keys, metrics
-from feedsite.connections import drop_ended_sessions
+from feedsite.cluster import Cluster
+from feedsite.cluster_address import names_cluster, parse
+from feedsite.connections import drop_ended_sessions, feeds_for_tasks
 from feedsite.events import Entry, Gap, Listener, Position, Revoked, entry, event_of
 from feedsite.rest import OUTAGES
 from timeline.stream import Message, news_for, reset
@@ -125,11 +127,27 @@ class Hub:
         # One thread asks who hears of a batch, so that batches keep their order; the others open connections.
         self._asking = ThreadPoolExecutor(1, "audience")
         self._opening = ThreadPoolExecutor(settings.STREAM_THREADS, "opening")
-        self._reader = _client(2 * BLOCK)
-        self._commands = _client(settings.REDIS_TIMEOUT)
+        self._connect(_some_node(settings.REDIS_URL))
 
     def start(self) -> None:
         self._tasks = [asyncio.create_task(each) for each in (self._listen(), self._beat(), self._recheck())]
+
+    def _connect(self, url: str) -> None:
+        self._url = url
+        self._reader = _client(url, 2 * BLOCK)
+        self._commands = _client(url, settings.REDIS_TIMEOUT)
+
+    async def _find(self) -> None:
+        """Connect to the node of a cluster that has the stream now."""
+        feeds = feeds_for_tasks()
+        if not isinstance(feeds, Cluster):
+            return
+        url = await asyncio.to_thread(feeds.owner_url, keys.events())
+        if url != self._url:
+            former = self._reader, self._commands
+            self._connect(url)
+            for client in former:
+                await client.aclose()
 
     async def stop(self) -> None:
         for task in self._tasks:
@@ -231,6 +249,7 @@ class Hub:
         """Find the place to read on from. Who cannot know that nothing was lost says so in the stream, for everybody
         who resumes.
         """
+        await self._find()
         first: Any = await self._reader.xrange(keys.events(), count=1)
         last: Any = await self._reader.xrevrange(keys.events(), count=1)
         if first and last and not self._may_have_lost:
@@ -322,9 +341,17 @@ class Hub:
                     connection.close()
 
 
-def _client(timeout: float) -> redis.asyncio.Redis:
+def _some_node(url: str) -> str:
+    """The address itself, or of a node of the cluster that it names."""
+    if not names_cluster(url):
+        return url
+    address = parse(url)
+    return address.url_of(*address.nodes[0])
+
+
+def _client(url: str, timeout: float) -> redis.asyncio.Redis:
     return redis.asyncio.Redis.from_url(
-        settings.REDIS_URL,
+        url,
         protocol=2,
         socket_timeout=timeout,
         socket_connect_timeout=timeout,

@@ -26,7 +26,8 @@ from django.conf import settings
 from django.db import DEFAULT_DB_ALIAS, Error, InterfaceError, OperationalError, connections
 
 from feedsite import metrics
-from feedsite.connections import BREAKER_SECONDS, Breaker, fetch
+from feedsite.breaker import BREAKER_SECONDS, Breaker
+from feedsite.connections import fetch
 from feedsite.replica.base import Connection
 
 logger = logging.getLogger(__name__)

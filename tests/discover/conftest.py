@@ -13,7 +13,7 @@ from accounts.models import User
 from discover import indexing, recallers
 from discover import opensearch as recall_from_opensearch
 from discover.recall import Candidate
-from feedsite.connections import Breaker
+from feedsite.breaker import Breaker
 from items.models import Item
 from tests.factories import ItemFactory, UserFactory
 from tests.opensearch import OpenSearch

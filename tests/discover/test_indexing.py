@@ -14,7 +14,7 @@ from discover.indexing import PART, create, load_part, work, write_changes
 from discover.models import ItemChange, SearchIndex
 from discover.opensearch import OpenSearchError
 from feedsite import ids, metrics
-from feedsite.connections import Breaker
+from feedsite.breaker import Breaker
 from items import actions
 from items.models import Item, ItemCounts, Status, Visibility
 from items.signals import data_loaded

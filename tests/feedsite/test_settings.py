@@ -34,3 +34,31 @@ def test_plays_are_where_nothing_is_evicted(tmp_path: Path, environ: dict[str, s
         check=True,
     )
     assert run.stdout.strip().endswith(expected)
+
+
+CLUSTER = {"FEEDSITE_REDIS_URL": "redis+cluster://feeds:7000"}
+
+
+@pytest.mark.parametrize(
+    ("environ", "says"),
+    [
+        (CLUSTER, "Set FEEDSITE_CACHE_URL to a single server"),
+        (CLUSTER | {"FEEDSITE_CACHE_URL": FEEDS}, "Set FEEDSITE_BROKER_URL to a single server"),
+        (
+            CLUSTER | {"FEEDSITE_CACHE_URL": FEEDS, "FEEDSITE_BROKER_URL": "amqp://broker//"},
+            "Set FEEDSITE_PLAYED_URL to a single server",
+        ),
+        ({"FEEDSITE_REDIS_URL": "redis+cluster://feeds/1"}, "a cluster has only database 0"),
+        (CLUSTER | {"FEEDSITE_CACHE_URL": FEEDS, "FEEDSITE_BROKER_URL": BROKER}, ""),
+    ],
+)
+def test_a_cluster_is_for_feeds_only(tmp_path: Path, environ: dict[str, str], says: str) -> None:
+    run = subprocess.run(
+        [sys.executable, "-c", "from django.conf import settings; settings.REDIS_URL"],
+        cwd=settings.BASE_DIR,
+        env=clean_environ(tmp_path) | {"DJANGO_SETTINGS_MODULE": "feedsite.settings"} | environ,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (run.returncode == 0, says in run.stderr) == (not says, True), run.stderr

@@ -1,12 +1,15 @@
 """A window that knows its floor, on a real server."""
 
 import time
+from pathlib import Path
 
 import pytest
 import redis
 
-from feedsite.connections import feeds_for_tasks, pipelined
+from feedsite.connections import client_of, feeds_for_tasks, pipelined
+from feedsite.embedded import Home, wait_for
 from feedsite.window import INFINITY, MEASURE_EVERY, OWN_MEMBERS, PIPELINE_LENGTH, Entry, Slice, Window, deliver
+from tests.clusters import free_ports
 from tests.servers import Valkey, restart
 
 WINDOW = Window("inbox:1")
@@ -240,3 +243,34 @@ def test_a_full_inbox_of_the_many_stays_a_listpack(feeds: redis.Redis, settings:
     cap = settings.LEVEL_CAPS[2] + settings.WINDOW_SLACK  # type: ignore[attr-defined]
     build(*range(3_475_742_308_069_376, 3_475_742_308_069_376 + cap))
     assert feeds.object("encoding", WINDOW.key) == b"listpack"
+
+
+def test_a_primary_that_was_replaced_and_comes_back_does_not_trust_what_it_holds(tmp_path: Path) -> None:
+    """What was delivered to it alone was lost when it became the replica of another, though it ran all the time."""
+    home = Home(tmp_path)
+    home.make()
+    ports = free_ports()
+    pair = [Valkey(home, f"one{port}", {"bind": "127.0.0.1", "port": str(port), "save": ""}) for port in ports]
+    first, second = (client_of(f"redis://127.0.0.1:{port}", 10) for port in ports)
+    try:
+        for server in pair:
+            server.start()
+        assert wait_for(lambda: all(server.answers() for server in pair), 30)
+        pipelined(first, [WINDOW.begin("t", 1), WINDOW.complete("t", 1, 0, entries(100))])
+        second.replicaof("127.0.0.1", ports[0])
+        assert wait_for(lambda: second.exists(WINDOW.key), 60)
+        second.replicaof("NO", "ONE")
+        # Its replication id changes with its first replica: that costs a window once.
+        pipelined(first, [WINDOW.begin("t", 1), WINDOW.complete("t", 1, 0, entries(100))])
+        assert deliver(first, Entry(200, 7), [WINDOW.key], [10]) == []
+        assert Window.slice(pipelined(first, [WINDOW.reading(INFINITY, 10)])[0], 10).entries == (200, 100)
+        first.replicaof("127.0.0.1", ports[1])
+        assert wait_for(lambda: not first.zscore(WINDOW.key, "7:200"), 60)
+        first.replicaof("NO", "ONE")
+        assert first.zscore(WINDOW.key, "7:100") == 100
+        assert not Window.slice(pipelined(first, [WINDOW.reading(INFINITY, 10)])[0], 10).is_usable
+    finally:
+        first.close()
+        second.close()
+        for server in pair:
+            server.kill()

@@ -20,6 +20,7 @@ from feedsite.embedded import wait_for
 from operation import doctor
 from operation.doctor import ERROR, OK, WARNING, Finding
 from operation.models import Sample
+from tests.clusters import ValkeyCluster
 from tests.factories import ItemFactory
 from tests.servers import Valkey, frozen
 from timeline.models import Delivery
@@ -203,3 +204,25 @@ def test_the_command_tells_people_and_programs() -> None:
     assert by_name["stream"]["text"] == "http://127.0.0.1:1 does not answer (ConnectionRefusedError)"
     assert all(finding["todo"] for finding in answer["findings"] if finding["state"] != OK)
     assert not any(finding["todo"] for finding in answer["findings"] if finding["state"] == OK)
+
+
+@pytest.mark.xdist_group("cluster")
+def test_a_cluster(cluster: ValkeyCluster) -> None:
+    result = found(doctor.feeds_cluster())
+    assert {finding.state for name, finding in result.items() if "latency" not in name} == {OK}, result
+    assert result["feeds slots"].text == "16384 of 16384 are served"
+    assert result["feeds replicas"].text == "3 primaries, 3 replicas"
+    assert sum(name.startswith("feeds version of 127.0.0.1:") for name in result) == 3
+    # The others go on to believe that it has the slot.
+    node = next(node for node in cluster.nodes if cluster.places[node] == min(one[2][1] for one in cluster.slots()))
+    slot = next(first for first, _, primary, *_ in cluster.slots() if primary[1] == cluster.places[node])
+    cluster.ask(node, "CLUSTER", "DELSLOTS", slot)
+    cluster.ask(node, "CONFIG", "SET", "cluster-require-full-coverage", "yes")
+    try:
+        assert found(doctor.feeds_cluster())["feeds slots"].state == ERROR
+        whole = f"feeds cluster-require-full-coverage of 127.0.0.1:{cluster.places[node]}"
+        assert found(doctor.feeds_cluster())[whole].state == WARNING
+    finally:
+        cluster.ask(node, "CONFIG", "SET", "cluster-require-full-coverage", "no")
+        cluster.ask(node, "CLUSTER", "ADDSLOTS", slot)
+    assert "feeds" not in doctor.redis_roles()

@@ -118,7 +118,8 @@ class Discover(RuleBasedStateMachine):
 
     @rule(reader=readers)
     def expire(self, reader: int) -> None:
-        self.feeds.delete(keys.candidates(self.readers[reader].pk), keys.reasons(self.readers[reader].pk))
+        self.feeds.delete(keys.candidates(self.readers[reader].pk))
+        self.feeds.delete(keys.reasons(self.readers[reader].pk))
 
     @rule(reader=readers)
     def copy(self, reader: int) -> None:
@@ -169,10 +170,14 @@ class Discover(RuleBasedStateMachine):
 @pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 def test_nothing_comes_twice() -> None:
+    pull_all(Discover, examples=60)
+
+
+def pull_all(machine: type[Discover], *, examples: int) -> None:
     run_state_machine_as_test(
-        Discover,
+        machine,
         settings=settings(
-            max_examples=60,
+            max_examples=examples,
             stateful_step_count=25,
             deadline=None,
             suppress_health_check=list(HealthCheck),

@@ -2,6 +2,7 @@
 says.
 """
 
+from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
@@ -377,9 +378,9 @@ def suspect(item: Item, **kwargs: Any) -> list[str]:
     return ["words"] if item.text == "suspicious" else []
 
 
-@pytest.mark.django_db(transaction=True)
-@pytest.mark.timeout(900)
-def test_every_page_is_what_the_oracle_says(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def tiny(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Windows so small that little happens in the middle of one, and a broker that is `QUEUE`."""
     monkeypatch.setattr(django_settings, "LEVEL_CAPS", {1: 2, 2: 4, 3: 6})
     monkeypatch.setattr(django_settings, "WINDOW_SLACK", 1)
     monkeypatch.setattr(django_settings, "OUTBOX_CAP", 4)
@@ -392,17 +393,22 @@ def test_every_page_is_what_the_oracle_says(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(oracle, "REACH", 3)
     monkeypatch.setattr(celery.app, "send_task", lambda name, args: QUEUE.append((name, tuple(args))))
     item_submitted.connect(suspect)
-    try:
-        walk_all()
-    finally:
-        item_submitted.disconnect(suspect)
+    yield
+    item_submitted.disconnect(suspect)
 
 
-def walk_all() -> None:
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.timeout(900)
+@pytest.mark.usefixtures("tiny")
+def test_every_page_is_what_the_oracle_says() -> None:
+    walk_all(Home, examples=100)
+
+
+def walk_all(machine: type[Home], *, examples: int) -> None:
     run_state_machine_as_test(
-        Home,
+        machine,
         settings=settings(
-            max_examples=100,
+            max_examples=examples,
             stateful_step_count=30,
             deadline=None,
             suppress_health_check=list(HealthCheck),

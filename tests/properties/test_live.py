@@ -464,18 +464,28 @@ def run(message: tuple[str, tuple[Any, ...]]) -> None:
         TASKS[name](*args)
 
 
-@pytest.mark.slow
-@pytest.mark.django_db(transaction=True)
-@pytest.mark.timeout(900)
-def test_every_page_of_every_walk_is_what_the_oracle_says(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tiny windows, and a broker that is `QUEUE`."""
     monkeypatch.setattr(site, "LIVE_REPLAYS_CAP", 3)
     monkeypatch.setattr(site, "WINDOW_SLACK", 1)
     monkeypatch.setattr(site, "PENDING_CAP", 3)
     monkeypatch.setattr(site, "FAN_OUT_ATTEMPTS", 1_000)
     monkeypatch.setattr(celery.app, "send_task", lambda name, args: QUEUE.append((name, tuple(args))))
+
+
+@pytest.mark.slow
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.timeout(900)
+@pytest.mark.usefixtures("tiny")
+def test_every_page_of_every_walk_is_what_the_oracle_says() -> None:
+    walk_all(Live, examples=EXAMPLES)
+
+
+def walk_all(machine: type[Live], *, examples: int) -> None:
     run_state_machine_as_test(
-        Live,
+        machine,
         settings=settings(
-            max_examples=EXAMPLES, stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck)
+            max_examples=examples, stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck)
         ),
     )

@@ -1,0 +1,159 @@
+"""A cluster whose slots move and whose primary is killed, while people read and publish: every answer is right."""
+
+import random
+from collections import Counter
+from pathlib import Path
+
+import pytest
+import redis
+from django.conf import settings
+from django.utils import timezone
+from redis.crc import key_slot
+from rest_framework.test import APIClient
+
+from accounts.actions import issue_token
+from accounts.models import User
+from feedsite import keys
+from feedsite.connections import feeds_for_tasks
+from items import actions as items
+from relations import actions as relations
+from tests.clusters import ValkeyCluster
+from tests.factories import UserFactory
+from tests.faults.conftest import Worker, until
+from tests.faults.test_races import Crowd
+from tests.streams import StreamServer
+from timeline.check import differences
+from timeline.home import home_page
+from timeline.models import Delivery
+from timeline.oracle import home_ids
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.xdist_group("cluster"),
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.timeout(300),
+]
+
+API = "/api/v1"
+READERS, SENDERS = 6, 3
+PAGE = 20
+TAKEN_OVER_AFTER = 1_000
+"""Milliseconds of a primary's silence."""
+
+
+def test_slots_move_and_a_primary_is_killed(
+    cluster: ValkeyCluster, worker: Worker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No answer but 200 and 201, each page what the oracle says; afterwards pages come from inboxes again."""
+    monkeypatch.setenv("FEEDSITE_REDIS_URL", cluster.url)
+    monkeypatch.setattr(settings, "RATE_SCALE", 10_000)
+    senders = [UserFactory(last_seen_at=timezone.now()) for _ in range(SENDERS)]
+    readers = [UserFactory(last_seen_at=timezone.now()) for _ in range(READERS)]
+    for reader in readers:
+        for sender in senders:
+            relations.follow(follower=reader, followee=sender)
+    callers = {user.pk: APIClient() for user in (*senders, *readers)}
+    for user in (*senders, *readers):
+        callers[user.pk].credentials(HTTP_AUTHORIZATION=f"Token {issue_token(user=user)}")
+    served: Counter[str] = Counter()
+
+    def publish(chance: random.Random) -> None:
+        answer = callers[chance.choice(senders).pk].post(f"{API}/items", {"content": {"text": "words"}}, format="json")
+        assert answer.status_code == 201, answer.content
+
+    def read(chance: random.Random) -> None:
+        reader = chance.choice(readers)
+        before = home_ids(reader.pk)[:PAGE]
+        answer = callers[reader.pk].get(f"{API}/timeline/home?limit={PAGE}")
+        assert answer.status_code == 200, answer.content
+        found = [int(item["id"]) for item in answer.json()["items"]]
+        source = answer["X-Feed-Source"]
+        assert found == sorted(found, reverse=True), source
+        # What was published meanwhile may be there, and push out the oldest.
+        assert set(found) <= set(home_ids(reader.pk)), source
+        assert len(found) >= len(before), source
+        assert [item_id for item_id in before if item_id >= found[-1]] == [i for i in found if i in before], source
+        served[source] += 1
+
+    worker.start()
+    until(lambda: all(from_inbox(reader) for reader in readers), 90)
+    cluster.patience(TAKEN_OVER_AFTER)
+    faults = Faults(cluster, [keys.inbox(reader.pk) for reader in readers])
+    crowd = Crowd()
+    for seed, act in enumerate((read, read, publish)):
+        crowd.add(act, seed)
+    crowd.run(1, lambda: faults.are_over(sum(served.values())))
+    assert cluster.is_primary(faults.heir), served
+    until(lambda: worker.keep() and not Delivery.objects.exists(), 90)
+    until(lambda: all(from_inbox(reader) for reader in readers), 60)
+    assert not Delivery.objects.parked().exists()
+    until(lambda: can_ask(feeds_for_tasks()), 30)
+    assert list(differences([user.pk for user in (*readers, *senders)])) == []
+
+
+def test_streams_follow_who_takes_over(cluster: ValkeyCluster, tmp_path: Path) -> None:
+    """What the former primary took with it is made up for by a `reset`: open pages ask."""
+    author, fan = UserFactory(), UserFactory()
+    relations.follow(follower=fan, followee=author)
+    streams = StreamServer(tmp_path, FEEDSITE_REDIS_URL=cluster.url)
+    streams.start()
+    try:
+        client = streams.listen(fan)
+        client.waits_for(lambda one: one.resets == 1)
+        made = [items.publish(sender=author, content={"text": "words"})]
+        client.waits_for(lambda one: len(one.news) == 1)
+        primary = cluster.primary_of(keys.events())
+        cluster.cut_off(cluster.replica_of(primary))
+        made.append(items.publish(sender=author, content={"text": "words"}))
+        cluster.take_over(cluster.replica_of(primary))
+
+        def is_heard() -> bool:
+            made.append(items.publish(sender=author, content={"text": "words"}))
+            return client.news[-1][1] > made[1].pk
+
+        until(is_heard, 60)
+        assert {item.pk for item in made[:2]} <= {told[1] for told in client.news} or client.resets > 1
+        client.close()
+    finally:
+        streams.kill()
+
+
+def can_ask(client: redis.Redis) -> bool:
+    """Whether it has found out who has what by now."""
+    try:
+        return bool(client.ping())
+    except redis.ConnectionError:
+        return False
+
+
+class Faults:
+    """Each of the keys moves to another node; then the primary of the first of them is killed."""
+
+    def __init__(self, cluster: ValkeyCluster, names: list[str]) -> None:
+        self.cluster = cluster
+        self.left = list(names)
+        self.killed = cluster.primary_of(names[0])
+        self.heir = cluster.replica_of(self.killed)
+        self.read_by_then = 0
+
+    def are_over(self, pages: int) -> bool:
+        """Do the next thing; true when the replica has taken over, and another 50 pages were read."""
+        if self.left:
+            key = self.left.pop()
+            source = self.cluster.primary_of(key)
+            others = (node for node in self.cluster.nodes if node is not source and self.cluster.is_primary(node))
+            self.cluster.move(key_slot(key.encode()), source, next(others))
+        elif self.killed.is_alive():
+            self.killed.kill()
+        elif not self.read_by_then:
+            self.read_by_then = pages if self.cluster.is_primary(self.heir) else 0
+        else:
+            return pages > self.read_by_then + 50
+        return False
+
+
+def from_inbox(reader: User) -> bool:
+    """Whether the reader's home comes from the inbox alone; it is right in any case."""
+    page = home_page(User.objects.get(pk=reader.pk))
+    assert [int(item.id) for item in page.items] == home_ids(reader.pk)[:PAGE]
+    return page.sources == ["inbox"]

@@ -1,0 +1,95 @@
+"""What homes, the live and the recommended feed promise, with the feeds on a cluster: the same machines, with nodes
+that freeze; and homes with replicas that take over and lack what was acknowledged, and slots that move.
+"""
+
+import itertools
+from typing import Any, ClassVar
+
+import hypothesis.strategies as st
+import pytest
+from hypothesis.stateful import precondition, rule
+from redis.crc import key_slot
+
+from feedsite import keys
+from feedsite.embedded import Valkey
+from tests import servers
+from tests.clusters import ValkeyCluster
+from tests.properties import test_discover, test_live
+from tests.properties.test_home import Home, people
+from tests.properties.test_home import tiny as tiny_homes
+from tests.properties.test_home import walk_all as walk_all_homes
+from tests.properties.test_live import tiny as tiny_live
+
+__all__ = ["tiny_homes", "tiny_live"]
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.xdist_group("cluster"),
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.timeout(600),
+]
+EXAMPLES = 8
+
+
+class OneByOne:
+    """In the place of the feeds server, for tests that freeze it: one primary at a time, the next one each time."""
+
+    def __init__(self, cluster: ValkeyCluster) -> None:
+        self.nodes = itertools.cycle([node for node in cluster.nodes if cluster.is_primary(node)])
+
+    @property
+    def process(self) -> Any:
+        return next(self.nodes).process
+
+
+@pytest.fixture(autouse=True)
+def _feeds_server(cluster: ValkeyCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(servers.servers, "feeds", OneByOne(cluster))
+    HomeOnCluster.cluster = cluster
+
+
+class HomeOnCluster(Home):
+    """Nodes lose what they acknowledged, and windows move, whatever else happens."""
+
+    cluster: ClassVar[ValkeyCluster]
+    cut: Valkey | None = None
+
+    @precondition(lambda self: self.cut is None)
+    @rule(person=people, kind=st.sampled_from([keys.inbox, keys.outbox]))
+    def cut_off(self, person: int, kind: type[str]) -> None:
+        """From now on somebody's primary acknowledges what its replica does not get."""
+        self.cut = self.cluster.replica_of(self.cluster.primary_of(kind(self.users[person].pk)))
+        self.cluster.cut_off(self.cut)
+
+    @precondition(lambda self: self.cut is not None)
+    @rule(again=st.booleans())
+    def take_over(self, again: bool) -> None:
+        """That replica takes over; with `again` the former primary is it again right afterwards."""
+        assert self.cut is not None
+        self.cluster.take_over(self.cut)
+        if again:
+            self.cluster.settled()
+            self.cluster.take_over(self.cluster.replica_of(self.cut))
+        self.cut = None
+
+    @precondition(lambda self: self.cut is None)
+    @rule(person=people, kind=st.sampled_from([keys.inbox, keys.outbox]), to=st.integers(0, 1))
+    def move(self, person: int, kind: type[str], to: int) -> None:
+        key = kind(self.users[person].pk)
+        source = self.cluster.primary_of(key)
+        others = [node for node in self.cluster.nodes if node is not source and self.cluster.is_primary(node)]
+        self.cluster.move(key_slot(key.encode()), source, others[to])
+
+
+@pytest.mark.usefixtures("tiny_homes")
+def test_every_page_is_what_the_oracle_says() -> None:
+    walk_all_homes(HomeOnCluster, examples=EXAMPLES)
+
+
+@pytest.mark.usefixtures("tiny_live")
+def test_every_page_of_every_walk_is_what_the_oracle_says() -> None:
+    test_live.walk_all(test_live.Live, examples=EXAMPLES)
+
+
+def test_nothing_comes_twice() -> None:
+    test_discover.pull_all(test_discover.Discover, examples=EXAMPLES)
