@@ -23,6 +23,7 @@ COMMUNITY = (
     "depth",
     "http_page",
     "fan_out",
+    "cluster",
     "publish_to_inbox",
     "streams",
     "discover",

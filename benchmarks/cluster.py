@@ -1,0 +1,164 @@
+"""What does a page cost on a cluster of three nodes, against a single server?
+
+The same readers with the same windows on both; pages alternate. `Redis alone` is what a page asks it, without
+PostgreSQL. All nodes and the single server share this machine, so this is what the client and the further processes
+cost; what further machines give is not seen. Both are reached by TCP.
+"""
+
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from statistics import mean
+from unittest.mock import patch
+
+import redis
+from django.conf import settings
+
+from accounts.models import User
+from benchmarks.community import Community, materialise_inbox, materialise_outbox, users
+from benchmarks.measure import Report, interleaved, milliseconds, over
+from feedsite import connections
+from feedsite.connections import TASK_TIMEOUT, Command, client_of, pipelined
+from feedsite.embedded import Home, Valkey, wait_for
+from feedsite.window import INFINITY, Entry, Window, deliver
+from timeline import home
+from timeline.inbox import Inbox, cap_of
+from timeline.outbox import Outbox
+
+NODES = 3
+SLOTS = 16_384
+FIRST_PORT = 17_371
+"""Of the single server; the nodes take the next ones, and those ten thousand above for each other."""
+WINDOWS = 10_000
+SINGLE = f"redis://127.0.0.1:{FIRST_PORT}"
+CLUSTER = f"redis+cluster://127.0.0.1:{FIRST_PORT + 1}"
+
+Clients = Mapping[str, redis.Redis]
+
+
+def run(community: Community) -> Report:
+    size = community.size
+    report = Report(
+        "cluster",
+        __doc__.splitlines()[0],
+        ["what", "cluster", "single server"],
+        f"{size.page_rounds} rounds each; medians in ms, deliveries/s as means",
+    )
+    with servers():
+        clients = {"cluster": client_of(CLUSTER, TASK_TIMEOUT), "single": client_of(SINGLE, TASK_TIMEOUT)}
+        for count, readers in community.hybrids.items():
+            (reader,) = users(readers[:1])
+            for url in (CLUSTER, SINGLE):
+                with feeds_from(url):
+                    outboxes = build(reader)
+            asked = [window.reading(INFINITY, 20) for window in (Inbox(reader.pk), *outboxes)]
+            _times(report, f"Redis alone: inbox and {count} outboxes", partial(ask, asked), clients, size.page_rounds)
+            _times(report, f"home page: inbox and {count} outboxes", partial(page, reader), clients, size.page_rounds)
+        windows = [Inbox(INFINITY + number).key for number in range(min(WINDOWS, size.items))]
+        for client in clients.values():
+            make(windows, client)
+        cases = {name: partial(fill, windows, client) for name, client in clients.items()}
+        times = interleaved(cases, rounds=size.fan_out_rounds)
+        report.rows.append(
+            [
+                f"deliveries/s into {len(windows):,} windows",
+                *(round(len(windows) / mean(times[name])) for name in clients),
+            ]
+        )
+        report.ratio("deliveries/s over the single server's", over(times, "single", "cluster", mean))
+        for client in clients.values():
+            client.close()
+    return report
+
+
+def _times(report: Report, what: str, case: partial[object], clients: Clients, rounds: int) -> None:
+    times = interleaved({name: partial(case, client) for name, client in clients.items()}, rounds=rounds)
+    report.rows.append([what, *(round(milliseconds(times[name]), 2) for name in clients)])
+    report.ratio(f"{what}: time over the single server's", over(times, "cluster", "single"))
+
+
+# --- What is timed ---------------------------------------------------------------------------------------
+def ask(commands: Sequence[Command], client: redis.Redis, number: int) -> None:
+    pipelined(client, commands)
+
+
+def page(reader: User, client: redis.Redis, number: int) -> None:
+    with patch.object(home, "feeds", lambda: client):
+        home.home_page(reader)
+
+
+def fill(windows: Sequence[str], client: redis.Redis, number: int) -> None:
+    deliver(client, Entry(INFINITY - 10_000 + number, 1), windows, [cap_of(3)] * len(windows))
+
+
+# --- What it is timed on ---------------------------------------------------------------------------------
+def build(reader: User) -> list[Outbox]:
+    """A reader's windows on the feeds server; the outboxes that their page reads."""
+    materialise_inbox(reader.pk)
+    big_vs = reader.follows.filter(followee__is_big_v=True).order_by("pk").values_list("followee", flat=True)
+    for big_v in big_vs:
+        materialise_outbox(big_v)
+    return [Outbox(big_v) for big_v in big_vs]
+
+
+def make(names: Sequence[str], client: redis.Redis) -> None:
+    for first in range(0, len(names), 500):
+        windows = [Window(key) for key in names[first : first + 500]]
+        pipelined(client, [window.begin("bench", 1) for window in windows])
+        pipelined(client, [window.complete("bench", 1, 0, []) for window in windows])
+
+
+@contextmanager
+def feeds_from(url: str) -> Iterator[None]:
+    """Have the site use another feeds server."""
+    before, settings.REDIS_URL = settings.REDIS_URL, url
+    for client in (connections.feeds, connections.feeds_for_tasks):
+        client.cache_clear()
+    try:
+        yield
+    finally:
+        settings.REDIS_URL = before
+        for client in (connections.feeds, connections.feeds_for_tasks):
+            client.cache_clear()
+
+
+@contextmanager
+def servers() -> Iterator[None]:
+    """A single server and a cluster, as the feeds server is set up."""
+    with tempfile.TemporaryDirectory(prefix="feedsite-bench-") as folder:
+        place = Home(Path(folder))
+        place.make()
+        started = []
+        for number in range(NODES + 1):
+            options = {"bind": "127.0.0.1", "port": str(FIRST_PORT + number), "save": ""}
+            options |= {"cluster-enabled": "yes" if number else "no", "zset-max-listpack-entries": "512"}
+            started.append(Valkey(place, f"node{number}", options))
+        try:
+            for server in started:
+                server.start()
+            assert wait_for(lambda: all(server.answers() for server in started), 30), started[-1].last_words()
+            _join()
+            yield
+        finally:
+            for server in started:
+                server.kill()
+
+
+def _join() -> None:
+    share = SLOTS // NODES + 1
+    nodes = [redis.Redis(port=FIRST_PORT + 1 + number, protocol=2) for number in range(NODES)]
+    for number, node in enumerate(nodes):
+        last = min(share * (number + 1), SLOTS) - 1
+        node.execute_command("CLUSTER", "ADDSLOTSRANGE", share * number, last)
+        node.execute_command("CLUSTER", "SET-CONFIG-EPOCH", number + 1)
+        node.execute_command("CLUSTER", "MEET", "127.0.0.1", FIRST_PORT + 1)
+    well = (b"cluster_state:ok", b"cluster_slots_ok:%d" % SLOTS)
+    until = time.monotonic() + 60
+    while not all(said in bytes(node.execute_command("CLUSTER", "INFO")) for node in nodes for said in well):
+        assert time.monotonic() < until, "the nodes do not find each other"
+        time.sleep(0.1)
+    for node in nodes:
+        node.close()
