@@ -24,6 +24,7 @@ PICTURES = [
     ("profile", "narrow", "light", "en-US", "profile"),
     ("notifications", "narrow", "dark", "en-US", "notifications"),
     ("discover", "narrow", "light", "en-US", "discover"),
+    ("live", "wide", "dark", "en-US", "live"),
     ("home-chinese", "narrow", "dark", "zh-CN", "home"),
 ]
 
@@ -75,6 +76,9 @@ def lead(page: Page, site: str, username: str, what: str) -> None:
     elif what == "discover":
         page.goto(f"{site}/discover")
         page.locator("[role=feed] article").first.wait_for()
+    elif what == "live":
+        page.goto(f"{site}/live")
+        page.locator("#live article").first.wait_for()
     elif what == "search":
         page.goto(f"{site}/search?q=%23harbor")
     elif what == "profile":
