@@ -5,10 +5,11 @@ PostgreSQL. All nodes and the single server share this machine, so this is what 
 cost; what further machines give is not seen. Both are reached by TCP.
 """
 
+import socket
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from statistics import mean
@@ -30,11 +31,7 @@ from timeline.outbox import Outbox
 
 NODES = 3
 SLOTS = 16_384
-FIRST_PORT = 17_371
-"""Of the single server; the nodes take the next ones, and those ten thousand above for each other."""
 WINDOWS = 10_000
-SINGLE = f"redis://127.0.0.1:{FIRST_PORT}"
-CLUSTER = f"redis+cluster://127.0.0.1:{FIRST_PORT + 1}"
 
 Clients = Mapping[str, redis.Redis]
 
@@ -47,11 +44,11 @@ def run(community: Community) -> Report:
         ["what", "cluster", "single server"],
         f"{size.page_rounds} rounds each; medians in ms, deliveries/s as means",
     )
-    with servers():
-        clients = {"cluster": client_of(CLUSTER, TASK_TIMEOUT), "single": client_of(SINGLE, TASK_TIMEOUT)}
+    with servers() as (cluster, single):
+        clients = {"cluster": client_of(cluster, TASK_TIMEOUT), "single": client_of(single, TASK_TIMEOUT)}
         for count, readers in community.hybrids.items():
             (reader,) = users(readers[:1])
-            for url in (CLUSTER, SINGLE):
+            for url in (cluster, single):
                 with feeds_from(url):
                     outboxes = build(reader)
             asked = [window.reading(INFINITY, 20) for window in (Inbox(reader.pk), *outboxes)]
@@ -126,35 +123,44 @@ def feeds_from(url: str) -> Iterator[None]:
 
 
 @contextmanager
-def servers() -> Iterator[None]:
-    """A single server and a cluster, as the feeds server is set up."""
+def servers() -> Iterator[tuple[str, str]]:
+    """The addresses of a cluster and of a single server, as the feeds server is set up."""
+    ports, others = free_ports(NODES + 1), free_ports(NODES + 1)
     with tempfile.TemporaryDirectory(prefix="feedsite-bench-") as folder:
         place = Home(Path(folder))
         place.make()
         started = []
-        for number in range(NODES + 1):
-            options = {"bind": "127.0.0.1", "port": str(FIRST_PORT + number), "save": ""}
+        for number, (port, other) in enumerate(zip(ports, others, strict=True)):
+            options = {"bind": "127.0.0.1", "port": str(port), "cluster-port": str(other), "save": ""}
             options |= {"cluster-enabled": "yes" if number else "no", "zset-max-listpack-entries": "512"}
             started.append(Valkey(place, f"node{number}", options))
         try:
             for server in started:
                 server.start()
             assert wait_for(lambda: all(server.answers() for server in started), 30), started[-1].last_words()
-            _join()
-            yield
+            _join(ports[1:], others[1])
+            yield f"redis+cluster://127.0.0.1:{ports[1]}", f"redis://127.0.0.1:{ports[0]}"
         finally:
             for server in started:
                 server.kill()
 
 
-def _join() -> None:
+def free_ports(count: int) -> list[int]:
+    with ExitStack() as stack:
+        probes = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for probe in probes:
+            probe.bind(("127.0.0.1", 0))
+        return [probe.getsockname()[1] for probe in probes]
+
+
+def _join(ports: Sequence[int], first_bus: int) -> None:
     share = SLOTS // NODES + 1
-    nodes = [redis.Redis(port=FIRST_PORT + 1 + number, protocol=2) for number in range(NODES)]
+    nodes = [redis.Redis(port=port, protocol=2) for port in ports]
     for number, node in enumerate(nodes):
         last = min(share * (number + 1), SLOTS) - 1
         node.execute_command("CLUSTER", "ADDSLOTSRANGE", share * number, last)
         node.execute_command("CLUSTER", "SET-CONFIG-EPOCH", number + 1)
-        node.execute_command("CLUSTER", "MEET", "127.0.0.1", FIRST_PORT + 1)
+        node.execute_command("CLUSTER", "MEET", "127.0.0.1", ports[0], first_bus)
     well = (b"cluster_state:ok", b"cluster_slots_ok:%d" % SLOTS)
     until = time.monotonic() + 60
     while not all(said in bytes(node.execute_command("CLUSTER", "INFO")) for node in nodes for said in well):
