@@ -77,7 +77,6 @@ def test_fault_7_a_worker_whose_clock_is_an_hour_wrong(hours: int, tmp_path: Pat
     for follower in (fan, almost_a_day):
         relations.follow(follower=follower, followee=sender)
     said = [items.publish(sender=sender, content={"text": "words"}).pk for _ in range(5)][::-1]
-    home_page(fan)
     with app.connection_for_write() as connection, connection.SimpleQueue("celery", no_ack=True) as queue:
         queue.clear()
     later = live.create(host=sender, title="words", starts_at=now + timedelta(minutes=30), automatic=True, now=now)
