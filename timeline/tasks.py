@@ -2,10 +2,11 @@
 
 from contextlib import suppress
 
+import redis
 from celery import shared_task
 from django.conf import settings
 
-from feedsite.connections import FeedsUnavailableError
+from feedsite.connections import FeedsUnavailableError, feeds_for_tasks, pipelined
 from timeline import active_fans, backfill, check, fanout, inbox, outbox
 
 
@@ -32,7 +33,13 @@ def run_backfill(backfill_id: int) -> None:
 
 @shared_task(name="timeline.materialise_inbox")
 def materialise_inbox(user_id: int, token: str) -> None:
-    inbox.materialise(user_id, token)
+    try:
+        inbox.materialise(user_id, token)
+    except redis.RedisError:
+        # Another node than the inbox's may have failed. Pages can begin anew then, before this construction expires.
+        with suppress(redis.RedisError):
+            pipelined(feeds_for_tasks(), [inbox.Inbox(user_id).drop()])
+        raise
 
 
 @shared_task(name="timeline.materialise_outbox")

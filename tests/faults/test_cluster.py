@@ -85,7 +85,8 @@ def test_slots_move_and_a_primary_is_killed(
     crowd.run(1, lambda: faults.are_over(sum(served.values())))
     assert cluster.is_primary(faults.heir), served
     until(lambda: worker.keep() and not Delivery.objects.exists(), 90)
-    until(lambda: all(from_inbox(reader) for reader in readers), 60)
+    # A construction whose page or worker met the dead node is given up after a minute.
+    until(lambda: all(from_inbox(reader) for reader in readers), 150)
     assert not Delivery.objects.parked().exists()
     until(lambda: can_ask(feeds_for_tasks()), 30)
     assert list(differences([user.pk for user in (*readers, *senders)])) == []
