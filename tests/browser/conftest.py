@@ -4,6 +4,7 @@ import os
 import re
 import shutil
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -123,7 +124,16 @@ class Visitor:
 
     def is_at_top(self) -> None:
         """Wait until the page is scrolled to its top."""
-        self.page.wait_for_function("scrollY === 0")
+        self.holds("scrollY === 0")
+
+    def holds(self, expression: str) -> None:
+        """Wait until a JavaScript expression is true. Playwright's own way calls eval, which the pages' policy forbids
+        but at once.
+        """
+        until = time.monotonic() + EXPECTATION / 1000
+        while not self.page.evaluate(expression):
+            assert time.monotonic() < until, f"{expression} does not come true"
+            self.page.wait_for_timeout(20)
 
 
 Visit = Callable[..., Visitor]

@@ -167,7 +167,7 @@ def test_notifications_reach_the_page(visit: Visit, streams: StreamServer, autho
         }"""
     )
     events.announce_notification(user_id=author.pk, payload={"unread": 3, "text": "中文"})
-    visitor.page.wait_for_function("window.told.length")
+    visitor.holds("window.told.length > 0")
     assert visitor.page.evaluate("window.told") == [{"unread": 3, "text": "中文"}]
 
 
