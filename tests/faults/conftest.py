@@ -17,6 +17,7 @@ from relations.models import Follow
 from tests.factories import UserFactory
 from tests.streams import StreamServer, database_url
 from tests.web import WebServer
+from timeline.home import home_page
 from timeline.inbox import Inbox, materialise
 
 FOLLOWERS = 5_000
@@ -113,3 +114,14 @@ def until(done: Callable[[], bool], seconds: float) -> float:
         assert time.monotonic() - start < seconds, "it did not happen in time"
         time.sleep(0.02)
     return time.monotonic() - start
+
+
+def walked(reader: User) -> list[int]:
+    """The whole home, page by page."""
+    ids: list[int] = []
+    last_id, more = None, True
+    while more:
+        page = home_page(User.objects.get(pk=reader.pk), last_id=last_id, limit=100)
+        ids += [int(item.id) for item in page.items]
+        last_id, more = page.last_id, page.has_more
+    return ids

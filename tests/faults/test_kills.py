@@ -20,7 +20,7 @@ from feedsite.connections import feeds_for_tasks, fetch, pipelined
 from feedsite.embedded import die_with_parent
 from relations.models import Follow
 from tests.factories import UserFactory
-from tests.faults.conftest import Worker, until
+from tests.faults.conftest import Worker, until, walked
 from tests.streams import database_url
 from timeline.check import differences
 from timeline.home import home_page
@@ -39,17 +39,6 @@ OTHERS = """
     SELECT count(*) FROM pg_stat_activity
     WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'
 """
-
-
-def walked(reader: User) -> list[int]:
-    """The whole home, page by page."""
-    ids: list[int] = []
-    last_id, more = None, True
-    while more:
-        page = home_page(User.objects.get(pk=reader.pk), last_id=last_id, limit=100)
-        ids += [int(item.id) for item in page.items]
-        last_id, more = page.last_id, page.has_more
-    return ids
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from feedsite.connections import feeds_for_tasks
 from items import actions as items
 from relations import actions as relations
 from tests.factories import UserFactory
-from tests.faults.conftest import Worker, until
+from tests.faults.conftest import Worker, until, walked
 from timeline.check import differences
 from timeline.home import home_page
 from timeline.models import Backfill, Delivery
@@ -140,10 +140,4 @@ def test_nothing_is_lost_between_people_workers_and_losses(worker: Worker) -> No
         until(lambda person=person: home_page(User.objects.get(pk=person.pk)).sources != ["sql"], 30)  # type: ignore[misc]
     assert list(differences([person.pk for person in people])) == []
     for person in people:
-        walked: list[int] = []
-        last_id, more = None, True
-        while more:
-            page = home_page(User.objects.get(pk=person.pk), last_id=last_id, limit=100)
-            walked += [int(item.id) for item in page.items]
-            last_id, more = page.last_id, page.has_more
-        assert walked == home_ids(person.pk)
+        assert walked(person) == home_ids(person.pk)
