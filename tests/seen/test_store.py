@@ -165,7 +165,8 @@ def test_a_killed_writer_blocks_nobody(tmp_path: Path) -> None:
     (before,) = store.read(keys(1))
     assert before
     store.update(keys(1), appended(b"y"))
-    assert store.read(keys(1)) == [before + b"y"]
+    # Killed between its commit and saying so, it leaves an x that readers see with the next commit only.
+    assert store.read(keys(1)) in ([before + b"y"], [before + b"xy"])
 
 
 def test_a_forked_process_opens_it_anew(tmp_path: Path) -> None:
