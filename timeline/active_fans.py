@@ -91,6 +91,14 @@ def members(big_v_id: int, shards: list[int]) -> list[int] | None:
     return [int(member) for reply in replies for member in reply if member.isdigit()]
 
 
+def known(big_v_id: int) -> dict[int, list[int]]:
+    """The fans by their shards, as PostgreSQL knows them; found by their level, however many follow."""
+    by_shard: dict[int, list[int]] = defaultdict(list)
+    for (follower_id,) in fetch(FANS, [big_v_id, settings.BIG_V_PUSH_LEVEL]):
+        by_shard[shard_of(follower_id)].append(follower_id)
+    return by_shard
+
+
 def build(big_v_id: int) -> bool:
     """Fill every shard from PostgreSQL; True if all are complete. Who is added meanwhile stays added."""
     client = feeds_for_tasks()
@@ -99,10 +107,7 @@ def build(big_v_id: int) -> bool:
     names = [keys.active_fans(big_v_id, shard) for shard in shards]
     begin: list[Command] = [("EVALSHA", BEGIN, 1, key, token) for key in names]
     pipelined(client, begin)
-    by_shard: dict[int, list[int]] = defaultdict(list)
-    for (follower_id,) in fetch(FANS, [big_v_id, settings.BIG_V_PUSH_LEVEL]):
-        by_shard[shard_of(follower_id)].append(follower_id)
-    for shard, followers in by_shard.items():
+    for shard, followers in known(big_v_id).items():
         for first in range(0, len(followers), PART):
             pipelined(client, [("SADD", names[shard], *followers[first : first + PART])])
     return all(pipelined(client, [("EVALSHA", SEAL, 1, key, token, TTL) for key in names]))

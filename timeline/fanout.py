@@ -278,10 +278,9 @@ def _serve(claim: Claim, part: DeliveryRange) -> bool:
         _deliver_to_range(claim, part.low, part.high)
         return True
     fans = active_fans.members(claim.entry.sender_id, [part.shard])
-    if fans is not None:
-        _deliver_to_fans(claim, fans)
-    else:  # the shard was lost since the work was split
-        _deliver_to_range(claim, 0, LAST_ID)
+    if fans is None:  # the shard was lost since the work was split
+        fans = active_fans.known(claim.entry.sender_id).get(part.shard, [])
+    _deliver_to_fans(claim, fans)
     return True
 
 

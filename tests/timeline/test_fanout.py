@@ -16,6 +16,7 @@ from items import actions as items
 from items.models import Item
 from relations import actions as relations
 from tests.servers import Valkey, dead
+from tests.statements import statements
 from tests.timeline.conftest import Workers, read, seen, sources
 from timeline import active_fans, backfill, fanout
 from timeline.check import differences
@@ -294,14 +295,19 @@ def test_many_active_fans_are_served_by_shards(
     star: User, say: Say, workers: Workers, feeds: redis.Redis, settings: Any
 ) -> None:
     settings.FAN_OUT_RANGE = 2
-    materialise(workers, *followers(star, 3))
+    materialise(workers, *followers(star, 3), *followers(star, 2))
     active_fans.build(star.pk)
     item = say(star)
     fanout.fan_out(item.pk)
     assert DeliveryRange.objects.filter(shard__isnull=False).count() == settings.ACTIVE_FANS_SHARDS
-    workers.work()
+    lost, *_ = followers(star, 3)
+    feeds.delete(keys.active_fans(star.pk, active_fans.shard_of(lost.pk)))
+    with statements() as asked:
+        workers.work()
+    assert not any("ORDER BY f.follower_id" in statement for statement in asked), "nobody looks through all followers"
     assert not Delivery.objects.exists()
     assert all(len(members(feeds, one)) == 1 for one in followers(star, 3))
+    assert not any(members(feeds, one) for one in followers(star, 2))
 
 
 def test_a_demotion_fills_the_inboxes_before_the_flag_falls(
