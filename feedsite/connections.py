@@ -4,7 +4,8 @@ import hashlib
 import itertools
 import re
 import select
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import datetime
 from functools import cache, lru_cache
@@ -114,6 +115,23 @@ def fetch(
     """
     wrapper = connections[on]
     wrapper.ensure_connection()
+    return _rows(wrapper, query, params)
+
+
+@contextmanager
+def fetching() -> Iterator[Callable[[str, Sequence[Any]], Callable[[], list[tuple[Any, ...]]]]]:
+    """`fetch` for those who have something else to do while PostgreSQL works: asks, and gives a function that waits for
+    the rows.
+
+    A thread reads them in the caller's session, which serves one statement at a time: another of the caller's waits.
+    """
+    wrapper = connections[DEFAULT_DB_ALIAS]
+    wrapper.ensure_connection()
+    with ThreadPoolExecutor(1, "fetching") as thread:
+        yield lambda query, params: thread.submit(_rows, wrapper, query, params).result
+
+
+def _rows(wrapper: Any, query: str, params: Sequence[Any] | Mapping[str, Any]) -> list[tuple[Any, ...]]:
     statement, names = numbered(query)
     values = [params[name] for name in names] if isinstance(params, Mapping) else params
     with wrapper.wrap_database_errors, psycopg.RawCursor(wrapper.connection) as cursor:

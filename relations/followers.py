@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from feedsite.connections import fetch
+from feedsite.connections import fetch, fetching
 
 PART = 5_000
 """Followers that one query reads and one pipeline serves."""
@@ -27,11 +27,16 @@ def follower_parts(
 ) -> Iterator[list[tuple[int, int]]]:
     """The followers with low < id <= high of at least a level, as (id, level), in the order of ids: of `size` followers
     at a time those of the level, if there are any.
+
+    While the caller serves one part, the next is read.
     """
-    while True:
+    with fetching() as ahead:
         ((count, last, ids, levels),) = fetch(FOLLOWERS, [followee_id, low, high, size, minimum_level])
-        if ids:
-            yield list(zip(ids, levels, strict=True))
-        if count < size:
-            return
-        low = last
+        while True:
+            if count == size:
+                following = ahead(FOLLOWERS, [followee_id, last, high, size, minimum_level])
+            if ids:
+                yield list(zip(ids, levels, strict=True))
+            if count < size:
+                return
+            ((count, last, ids, levels),) = following()

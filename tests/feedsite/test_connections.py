@@ -1,8 +1,9 @@
 """Prepared statements: their parameters, whatever they are called and however long the statement is."""
 
 import pytest
+from django.db import DataError, transaction
 
-from feedsite.connections import fetch, numbered
+from feedsite.connections import fetch, fetching, numbered
 
 pytestmark = pytest.mark.django_db
 
@@ -20,3 +21,18 @@ def test_a_long_statement_is_converted_once() -> None:
     assert fetch(long, {"a": 2}) == [(2,)]
     after = numbered.cache_info()
     assert (after.hits, after.misses) == (before.hits + 1, before.misses)
+
+
+def test_rows_that_are_fetched_later_are_of_the_callers_transaction() -> None:
+    query = "SELECT pg_backend_pid(), pg_current_xact_id()::text, %s::int"
+    with fetching() as ask:
+        one, two = ask(query, [1]), ask(query, [2])
+        assert [fetch(query, [0]), one(), two()] == [fetch(query, [number]) for number in range(3)]
+
+
+def test_what_fails_later_is_an_error_of_django() -> None:
+    with fetching() as ask, transaction.atomic():
+        rows = ask("SELECT 1 / %s::int", [0])
+        with pytest.raises(DataError):
+            rows()
+        transaction.set_rollback(True)
