@@ -178,6 +178,17 @@ def test_sigterm_stops_everything_in_time(site: Site) -> None:
     site.process.stdout.close()
 
 
+def test_a_first_start_can_be_stopped(folder: Path, port: int) -> None:
+    site = Site(folder, port)
+    try:
+        assert wait_for(lambda: "migrating the database" in site.printed or site.process.poll() is not None, 180)
+    finally:
+        code = site.end(signal.SIGTERM)
+    assert code == 0, site.printed
+    assert "the site is at" not in site.printed
+    assert not site.leftovers()
+
+
 def takes_calls(port: int) -> bool:
     with socket.socket() as probe:
         return probe.connect_ex(("127.0.0.1", port)) == 0

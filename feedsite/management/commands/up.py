@@ -29,12 +29,14 @@ MORE_PORTS = 20
 class Command(BaseCommand):
     """Start the servers, bring the database up to date, and run web, stream, gRPC, worker and beat until Ctrl-C."""
 
+    is_stopping = False
     help = "Run the site: servers, migrations, a demo community on the first run, web, stream, gRPC, worker and beat."
 
     def handle(self, *args: Any, **options: Any) -> None:
         host, port = address()
         # Until the supervisor takes over, SIGTERM ends what runs the way Ctrl-C does.
-        signal.signal(signal.SIGTERM, signal.default_int_handler)
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self.on_signal)
         with contextlib.suppress(KeyboardInterrupt), only_one_site():
             end_leftovers(str(settings.DATA_DIR))
             shutil.rmtree(metrics_folder(), ignore_errors=True)  # what was counted is of the last run
@@ -46,7 +48,13 @@ class Command(BaseCommand):
             ):
                 check_servers()
                 prepare()
-                self.supervise(host, port, stream, grpc)
+                if not self.is_stopping:
+                    self.supervise(host, port, stream, grpc)
+
+    def on_signal(self, number: int, frame: object) -> None:
+        """Interrupt what runs. Where that is lost, in a callback or a destructor, it is remembered."""
+        self.is_stopping = True
+        raise KeyboardInterrupt
 
     def supervise(self, host: str, port: int, stream: int, grpc: int) -> None:
         supervisor = Supervisor(programs(host, port, stream, grpc), tend=tend_servers)
