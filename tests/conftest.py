@@ -9,11 +9,17 @@ import redis
 from django.conf import settings
 from django.db import connection
 from django.test import TransactionTestCase
+from hypothesis import HealthCheck
+from hypothesis import settings as hypothesis_settings
 
 from feedsite import connections, rates
 from seen import played
 from tests import servers
 from tests.clusters import ValkeyCluster, feeds_on
+
+# How long an example takes, and how long it takes to make, is the machine's business.
+hypothesis_settings.register_profile("feedsite", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+hypothesis_settings.load_profile("feedsite")
 
 
 def pytest_configure() -> None:
