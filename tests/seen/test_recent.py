@@ -11,7 +11,7 @@ from feedsite.connections import FeedsUnavailableError
 from seen import recent
 from seen.recent import View, Views
 from tests.at_once import at_once
-from tests.patience import waits_once_a_second
+from tests.patience import SHORT, waits_once_a_second
 from tests.servers import Valkey, dead, frozen
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -39,7 +39,7 @@ def test_the_newest_is_first(feeds: redis.Redis) -> None:
 def test_the_list_is_the_one_of_the_article(feeds: redis.Redis) -> None:
     recent.record(123, items=[456, 789], now=NOW)
     assert feeds.lrange("user:views:topic:123", 0, -1) == [b"789", b"456"]
-    assert WEEK - 5 <= feeds.ttl("user:views:topic:123") <= WEEK
+    assert WEEK - SHORT <= feeds.ttl("user:views:topic:123") <= WEEK
 
 
 def test_an_item_is_in_it_once_at_its_last_view(feeds: redis.Redis) -> None:
