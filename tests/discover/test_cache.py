@@ -8,6 +8,7 @@ from django.conf import settings
 
 from discover.cache import CandidateList, Entry
 from feedsite import connections, keys
+from tests.patience import SHORT
 
 ENTRIES = [Entry(number, f"tag:{number}|x") for number in range(1, 8)]
 
@@ -34,7 +35,7 @@ def test_the_value_is_the_item_id_alone(cache: CandidateList, feeds: redis.Redis
 def test_it_lives_for_half_an_hour(cache: CandidateList, feeds: redis.Redis, write: str) -> None:
     getattr(cache, write)(ENTRIES)
     for key in (keys.candidates(7), keys.reasons(7)):
-        assert settings.CANDIDATES_TTL.total_seconds() - 5 <= feeds.ttl(key) <= 1800
+        assert settings.CANDIDATES_TTL.total_seconds() - SHORT <= feeds.ttl(key) <= 1800
 
 
 def test_dropping_it(cache: CandidateList, feeds: redis.Redis) -> None:

@@ -28,6 +28,7 @@ from items.models import ItemCounts, Visibility
 from tests.discover.test_postgres import NOW, follow, like, post
 from tests.factories import UserFactory
 from tests.opensearch import OpenSearch, Query, RefusedError, Trouble, drips, late, says, status
+from tests.patience import SHORT
 from tests.statements import statements
 
 pytestmark = pytest.mark.django_db
@@ -344,7 +345,7 @@ def test_recalls_are_counted_and_timed(reader: User) -> None:
     before = count(), seconds()
     recall(reader, count=10, now=NOW)
     assert count() == before[0] + 1
-    assert 0 < seconds() - before[1] < 5
+    assert 0 < seconds() - before[1] < SHORT
 
 
 # --- The address -----------------------------------------------------------------------------------------
