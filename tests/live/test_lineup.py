@@ -129,7 +129,7 @@ def test_what_is_behind_is_measured() -> None:
 def test_the_sweeper_sends_for_what_is_behind() -> None:
     host = UserFactory()
     actions.create(host=host, title="t", starts_at=NOW, now=NOW)
-    now = datetime.now(UTC)
+    now = ids.moment(Host.objects.get().version)
     assert lineup.sweep(now=now) == 0, "the queue has a moment"
     assert lineup.sweep(now=now + timedelta(minutes=1)) == 1
     lineup.apply(host.pk)
