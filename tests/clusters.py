@@ -17,6 +17,7 @@ from redis.crc import key_slot
 from feedsite import connections
 from feedsite.cluster import Cluster
 from feedsite.embedded import Home, Valkey, wait_for
+from tests.servers import HASTE
 
 SLOTS = 16384
 PATIENT = 60_000
@@ -238,14 +239,14 @@ def free_ports() -> tuple[int, int]:
 
 @contextmanager
 def feeds_on(cluster: ValkeyCluster) -> Iterator[None]:
-    """Have this process use the cluster as its feeds server."""
-    before = settings.REDIS_URL
-    settings.REDIS_URL = cluster.url
+    """Have this process use the cluster as its feeds server. Pages are hasty, because its nodes come and go."""
+    before = settings.REDIS_URL, settings.REDIS_TIMEOUT
+    settings.REDIS_URL, settings.REDIS_TIMEOUT = cluster.url, HASTE
     forget_clients()
     try:
         yield
     finally:
-        settings.REDIS_URL = before
+        settings.REDIS_URL, settings.REDIS_TIMEOUT = before
         forget_clients()
 
 

@@ -12,10 +12,18 @@ import tempfile
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
+from unittest.mock import patch
 
 import pytest
+from redis.connection import AbstractConnection
 
 from feedsite.embedded import Home, Postgres, Server, Servers, Valkey, broker, feeds, wait_for
+
+PATIENCE, HASTE = 4.0, 0.4
+"""Seconds that pages wait for Redis: longer than a machine stands still that does much else, for it is no dead server;
+and of tests that freeze one, whose pages shall not wait in vain for long.
+"""
 
 
 class TestServers:
@@ -39,7 +47,7 @@ class TestServers:
         os.environ["FEEDSITE_REDIS_URL"] = os.environ["FEEDSITE_CACHE_URL"] = addresses.redis_url
         os.environ["FEEDSITE_BROKER_URL"] = addresses.broker_url
         os.environ["FEEDSITE_PLAYED_URL"] = addresses.played_url
-        os.environ["FEEDSITE_REDIS_TIMEOUT"] = "0.4"  # a busy machine is no dead server
+        os.environ["FEEDSITE_REDIS_TIMEOUT"] = str(PATIENCE)
         os.environ["FEEDSITE_DATA_DIR"] = str(folder)
         os.environ["FEEDSITE_ENV_FILE"] = os.devnull
 
@@ -85,10 +93,24 @@ def frozen(*some: Server) -> Iterator[None]:
     for process in processes:
         process.send_signal(signal.SIGSTOP)
     try:
-        yield
+        with hasty():
+            yield
     finally:
         for process in processes:
             process.send_signal(signal.SIGCONT)
+
+
+@contextmanager
+def hasty() -> Iterator[None]:
+    """Pages of this process wait `HASTE` seconds instead of `PATIENCE`, on the connections that they have."""
+    read = AbstractConnection.read_response
+
+    def hastily(connection: AbstractConnection, *args: Any, **kwargs: Any) -> Any:
+        haste = {"timeout": HASTE} if connection.socket_timeout == PATIENCE else {}
+        return read(connection, *args, **haste | kwargs)
+
+    with patch.object(AbstractConnection, "read_response", hastily):
+        yield
 
 
 @contextmanager
