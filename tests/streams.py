@@ -20,6 +20,7 @@ from django.db import connection
 from accounts.actions import issue_token
 from accounts.models import User
 from feedsite.embedded import die_with_parent, wait_for
+from tests.clusters import free_ports
 
 PATH = "/api/v1/stream"
 
@@ -37,9 +38,7 @@ class StreamServer:
         self.folder = folder
         self.environ = environ
         self.process: subprocess.Popen[bytes] | None = None
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port: int = probe.getsockname()[1]
+        self.port, _ = free_ports()
 
     def command(self) -> list[str]:
         command = [sys.executable, "-m", "granian", "--interface", "asgi", "--no-ws", "--host", "127.0.0.1"]

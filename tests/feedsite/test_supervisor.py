@@ -22,6 +22,7 @@ from feedsite.embedded import wait_for
 from feedsite.management.commands.check_all import clean_environ
 from feedsite.management.commands.up import own_name, programs, reserved_port
 from feedsite.supervisor import tagged
+from tests.clusters import free_ports
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("embedded")]
 
@@ -77,7 +78,10 @@ class Site:
         """Name → process of what the supervisor started."""
         found = {}
         for pid in Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split():
-            command = Path(f"/proc/{pid}/cmdline").read_bytes().decode().split("\0")
+            try:
+                command = Path(f"/proc/{pid}/cmdline").read_bytes().decode().split("\0")
+            except OSError:  # the supervisor has just buried it
+                continue
             found[next(word for word in (*PROGRAMS, "?") if word in [*command, "?"])] = int(pid)
         return found
 
@@ -104,9 +108,7 @@ class Site:
 
 @pytest.fixture
 def port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    return free_ports()[0]
 
 
 @pytest.fixture
@@ -141,7 +143,7 @@ def test_a_site_lives_survives_and_goes(site: Site, folder: Path, port: int) -> 
     for pid in [*before.values(), keeper]:
         os.kill(pid, signal.SIGKILL)
     assert wait_for(
-        lambda: before.items().isdisjoint(site.children().items()) and len(site.children()) == len(before), 20
+        lambda: before.items().isdisjoint(site.children().items()) and len(site.children()) == len(before), 60
     )
     assert wait_for(site.is_ready, 60), site.get("/readyz")
     assert wait_for(lambda: takes_calls(rpc_port), 60)
