@@ -1,5 +1,6 @@
 """Fixtures that every test may use; the servers behind them come from tests/servers.py."""
 
+import functools
 import os
 from collections.abc import Iterator
 from datetime import timedelta
@@ -72,6 +73,12 @@ def broker_server() -> servers.Valkey:
     return servers.servers.broker
 
 
+@functools.cache
+def queue_server() -> redis.Redis:
+    """The broker's database in which tasks wait."""
+    return connections.client_of(f"unix://{servers.servers.broker.socket}?db=0", connections.TASK_TIMEOUT)
+
+
 @pytest.fixture(autouse=True)
 def _ids_in_order(request: pytest.FixtureRequest, django_db_blocker: Any) -> None:
     """What a test makes one after the other has ids in that order: the numbers within a millisecond, which begin anew
@@ -87,7 +94,7 @@ def _ids_in_order(request: pytest.FixtureRequest, django_db_blocker: Any) -> Non
 
 @pytest.fixture(autouse=True)
 def _nothing_left_behind() -> Iterator[None]:
-    """Every test begins with empty feeds and cache, and with no server held to be down."""
+    """Every test begins with empty feeds, cache and queue, and with no server held to be down."""
     yield
     connections.feeds_breaker.reset()
     connections.broker_breaker.reset()
@@ -95,6 +102,7 @@ def _nothing_left_behind() -> Iterator[None]:
     rates.own.clear()
     connections.feeds_for_tasks().flushall()
     played.client().flushdb()
+    queue_server().delete("celery")
 
 
 @pytest.fixture(scope="session")
