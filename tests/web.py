@@ -15,7 +15,7 @@ from accounts.models import User
 from tests.streams import StreamServer
 
 API = "/api/v1"
-PATIENCE = 60
+PATIENCE = 150
 """Seconds that a client waits for an answer before the test fails."""
 
 
