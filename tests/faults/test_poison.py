@@ -82,7 +82,9 @@ def test_fault_3_a_poison_item(tmp_path: Path, settings: Any, admin_client: Clie
         until(lambda: worker.keep() and bool(fanout.sweep() or True) and not waiting.exists(), 60)
         parked = list(Delivery.objects.all())
         assert len(parked) >= SAMPLES // settings.FAN_OUT_ATTEMPTS
-        assert {(row.sender_id, row.attempts) for row in parked} == {(poisoner.pk, settings.FAN_OUT_ATTEMPTS)}
+        assert {row.sender_id for row in parked} == {poisoner.pk}
+        # An attempt that the other process begins before the fifth has parked the row counts too, and tries nothing.
+        assert all(0 <= row.attempts - settings.FAN_OUT_ATTEMPTS <= 1 for row in parked)
         assert all("WRONGTYPE" in row.last_error for row in parked)
         reader = User.objects.get(pk=fan.pk)
         assert [int(item.id) for item in home_page(reader, limit=100).items] == home_ids(fan.pk)[:100]
