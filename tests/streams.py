@@ -57,7 +57,7 @@ class StreamServer:
                 start_new_session=True,
                 preexec_fn=die_with_parent(signal.SIGTERM),  # also where the tests are killed
             )
-        assert wait_for(self.answers, 30), self.said()
+        assert wait_for(self.answers, 120), self.said()
 
     def answers(self) -> bool:
         with suppress(OSError, http.client.HTTPException):

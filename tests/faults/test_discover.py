@@ -20,7 +20,7 @@ from tests.faults.conftest import Worker, until
 from tests.faults.test_races import Crowd
 from tests.servers import Valkey, restart
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(400)]
 
 POSTS = 1_500
 READERS = 3
@@ -64,7 +64,7 @@ def test_nothing_comes_twice_whatever_happens_to_redis(readers: list[User], feed
         crowd.add(pull, seed)
     chance = random.Random(99)  # noqa: S311 (chance)
     with ThreadPoolExecutor(1) as pool:
-        running = pool.submit(crowd.run, SECONDS)
+        running = pool.submit(crowd.run, SECONDS, lambda: crowd.done > 50)
         while not running.done():  # here, because the server ends with the thread that started it
             time.sleep(chance.uniform(0.2, 0.6))
             if chance.random() < 0.2:
@@ -87,12 +87,12 @@ def test_recorders_killed_amid_their_work_lose_nothing(readers: list[User], work
         for _ in range(20):
             load_more(reader, limit=5)
         worker.start()
-        until(lambda: IssuedPage.objects.filter(is_recorded=True).exists(), 60)
+        until(lambda: IssuedPage.objects.filter(is_recorded=True).exists(), 150)
         worker.kill()
         # As a recorder leaves it that dies between the filter and the mark.
         IssuedPage.objects.filter(pk__in=IssuedPage.objects.values("pk")[:5]).update(is_recorded=False)
     worker.start()
-    until(lambda: not IssuedPage.objects.filter(is_recorded=False).exists(), 60)
+    until(lambda: not IssuedPage.objects.filter(is_recorded=False).exists(), 150)
     ids = issued(reader)
     assert impressions.shown(reader.pk, ids, today=timezone.now().date()) == set(ids)
     tomorrow = timezone.now() + timedelta(days=1)

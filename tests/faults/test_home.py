@@ -17,7 +17,7 @@ from timeline.home import home_page
 from timeline.models import Delivery
 from timeline.oracle import home_ids
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(400)]
 
 
 def fans() -> list[User]:
@@ -42,11 +42,11 @@ def delivered(sender: User, item: Item) -> int:
 def test_workers_killed_amid_fan_outs_lose_nothing(star: User, worker: Worker) -> None:
     worker.start()
     first = say(star)
-    until(lambda: not Delivery.objects.exists(), 60)
+    until(lambda: not Delivery.objects.exists(), 150)
     partial = 0
     for _ in range(3):
         published = [say(star) for _ in range(20)]
-        until(lambda item=published[0]: delivered(star, item) > 0, 30)  # type: ignore[misc]
+        until(lambda item=published[0]: delivered(star, item) > 0, 150)  # type: ignore[misc]
         worker.kill()
         partial += Delivery.objects.count()
         expected = home_ids(fans()[0].pk)[:20]
@@ -54,7 +54,7 @@ def test_workers_killed_amid_fan_outs_lose_nothing(star: User, worker: Worker) -
         assert all(read(fan) == expected for fan in (fans()[0], fans()[-1])), "while nobody delivers"
         worker.start()
     assert partial > 0, "the workers were killed while they had work"
-    until(lambda: not Delivery.objects.exists(), 90)
+    until(lambda: not Delivery.objects.exists(), 150)
     assert delivered(star, first) == FOLLOWERS
     assert delivered(star, Item.objects.latest("id")) == FOLLOWERS
     assert list(differences([fan.pk for fan in fans()])) == []
@@ -67,7 +67,7 @@ def test_publishing_with_the_broker_dead(star: User, worker: Worker, broker_serv
         assert time.monotonic() - start < SHORT
         assert read(fans()[7]) == [item.pk]
     worker.start()
-    until(lambda: not Delivery.objects.exists(), 60)
+    until(lambda: not Delivery.objects.exists(), 150)
     assert delivered(star, item) == FOLLOWERS
 
 
@@ -84,10 +84,10 @@ def test_publishing_with_the_broker_frozen(star: User, broker_server: Valkey) ->
 def test_the_broker_killed_while_workers_run(star: User, worker: Worker, broker_server: Valkey) -> None:
     worker.start()
     say(star)
-    until(lambda: not Delivery.objects.exists(), 60)
+    until(lambda: not Delivery.objects.exists(), 150)
     restart(broker_server)
     item = say(star)
-    until(lambda: worker.keep() and not Delivery.objects.exists(), 60)
+    until(lambda: worker.keep() and not Delivery.objects.exists(), 150)
     assert delivered(star, item) == FOLLOWERS
 
 
@@ -119,24 +119,25 @@ def test_an_outage_costs_one_wait_not_one_a_request(star: User, feeds_server: Va
 def test_feeds_that_come_back_empty(star: User, worker: Worker, feeds_server: Valkey) -> None:
     published = [say(star).pk for _ in range(30)][::-1]
     worker.start()
-    until(lambda: not Delivery.objects.exists(), 60)
+    until(lambda: not Delivery.objects.exists(), 150)
     restart(feeds_server)
     fan = fans()[7]
     page = home_page(fan)
     assert (page.sources, [int(item.id) for item in page.items]) == (["sql"], published[:20]), "at once"
-    until(lambda: home_page(fan).sources == ["inbox"], 30)
+    # A construction that its builder lost is given up after a minute.
+    until(lambda: worker.keep() and home_page(fan).sources == ["inbox"], 90)
     assert read(fan) == published[:20]
 
 
 def test_the_feeds_killed_amid_fan_outs(star: User, worker: Worker, feeds_server: Valkey) -> None:
     worker.start()
     say(star)
-    until(lambda: not Delivery.objects.exists(), 60)
+    until(lambda: not Delivery.objects.exists(), 150)
     published = [say(star).pk for _ in range(20)]
     restart(feeds_server)
     published += [say(star).pk for _ in range(5)]
     assert read(fans()[7]) == published[::-1][:20]
-    until(lambda: not Delivery.objects.exists(), 90)
+    until(lambda: not Delivery.objects.exists(), 150)
     assert not Delivery.objects.parked().exists()
     assert read(fans()[7]) == published[::-1][:20]
     assert list(differences([fan.pk for fan in fans()])) == []
