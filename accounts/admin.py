@@ -17,6 +17,7 @@ from accounts.actions import end_streams, revoke_token
 from accounts.big_v import demote, make_big_v
 from accounts.deactivation import deactivate, reactivate
 from accounts.models import Deletion, User
+from feedsite.admin import ReadOnlyAdmin
 
 POWERS = ("is_staff", "is_superuser", "groups", "user_permissions")
 """What makes somebody one who administrates."""
@@ -167,21 +168,11 @@ class UserAdmin(DjangoUserAdmin):  # type: ignore[type-arg]  # not generic at ru
 
 
 @admin.register(Deletion)
-class DeletionAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # not generic at run time
+class DeletionAdmin(ReadOnlyAdmin):
     """Deleted accounts of which something is left. Many attempts at one mean that a room fails to purge it."""
 
     list_display = ("user", "created_at", "tried_at", "attempts")
     ordering = ("-attempts", "created_at")
-    show_full_result_count = False
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: Deletion | None = None) -> bool:
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: Deletion | None = None) -> bool:
-        return False
 
 
 admin.site.unregister(Group)

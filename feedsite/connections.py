@@ -23,6 +23,8 @@ from feedsite.cluster import Cluster, NodeDownError
 from feedsite.cluster_address import names_cluster, parse
 
 TASK_TIMEOUT = 5.0
+LAZILY = "set_config('synchronous_commit', 'off', true) = 'off'"
+"""A condition of a statement whose commit need not wait for the disk: what a crash undoes is done again."""
 
 
 class FeedsUnavailableError(Exception):

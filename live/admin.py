@@ -12,9 +12,10 @@ from django.http import HttpRequest
 from django.utils import timezone
 
 from accounts.models import User
+from feedsite.admin import DeliveryAdmin
 from feedsite.paginator import EstimatedPaginator
 from feedsite.rest import parse_id
-from live import actions, replays
+from live import actions
 from live.models import LiveSession, ReplayDelivery
 
 AT_ONCE = 100
@@ -109,43 +110,11 @@ class LiveSessionAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # not gener
         self.message_user(request, f"{changed} session{'' if changed == 1 else 's'} {done}.")
 
 
-class ParkedFilter(admin.SimpleListFilter):
-    """Given up, or still at work."""
-
-    title = "state"
-    parameter_name = "state"
-
-    def lookups(self, request: HttpRequest, model_admin: object) -> list[tuple[str, str]]:
-        return [("parked", "parked"), ("pending", "pending")]
-
-    def queryset(self, request: HttpRequest, queryset: QuerySet[ReplayDelivery]) -> QuerySet[ReplayDelivery]:
-        if self.value() is None:
-            return queryset
-        return queryset.filter(parked_at__isnull=self.value() != "parked")
-
-
 @admin.register(ReplayDelivery)
-class ReplayDeliveryAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # not generic at run time
-    """Replays whose fan-out is not complete; only the workers write them. Readers see the replays all the same."""
+class ReplayDeliveryAdmin(DeliveryAdmin):
+    """Replays whose fan-out is not complete. Viewers see them all the same."""
 
     list_display = ("session", "host", "created_at", "attempts", "sweep_at", "parked_at", "last_error")
-    list_filter = (ParkedFilter,)
     list_select_related = ("session", "host")
     search_fields = ("=session__id", "host__username")
     ordering = ("-position",)
-    show_full_result_count = False
-    actions = ("retry",)
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: ReplayDelivery | None = None) -> bool:
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: ReplayDelivery | None = None) -> bool:
-        return False
-
-    @admin.action(description="Retry the fan-out", permissions=["view"])
-    def retry(self, request: HttpRequest, queryset: QuerySet[ReplayDelivery]) -> None:
-        count = replays.retry(session_ids=queryset.values_list("pk", flat=True), now=timezone.now())
-        self.message_user(request, f"{count} deliveries start anew.", messages.SUCCESS)

@@ -1,13 +1,12 @@
 """Live sessions, who hosts them, who wants to be told when they start, and what the feed of them keeps."""
 
-from typing import ClassVar, Self
-
 from django.conf import settings
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
 
+from feedsite.deliveries import AbstractDelivery
 from items.models import ItemId
 
 TITLE_LENGTH = 200
@@ -127,34 +126,17 @@ class Reminder(models.Model):
         return f"{self.user_id} waits for {self.session_id}"
 
 
-class ReplayDeliveryQuerySet(models.QuerySet["ReplayDelivery"]):
-    def parked(self) -> Self:
-        """Given up after too many attempts; read all the same, until an admin retries."""
-        return self.filter(parked_at__isnull=False)
-
-    def pending(self) -> Self:
-        return self.filter(parked_at=None)
-
-
-class ReplayDelivery(models.Model):
-    """A replay whose fan-out is not complete. Readers add it to their pages, so nobody waits for a worker.
+class ReplayDelivery(AbstractDelivery):
+    """A replay whose fan-out is not complete.
 
     Inserted in the transaction that ends the session, deleted when every follower's inbox of replays has it.
     """
 
+    task = "live.fan_out"
+
     session = models.OneToOneField(LiveSession, on_delete=models.CASCADE, primary_key=True, related_name="delivery")
     host = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+", db_index=False)
     position = models.BigIntegerField(unique=True)
-    attempts = models.IntegerField(
-        default=0, help_text="Fan-outs begun; counted before the work, so that a kill counts."
-    )
-    enqueued = models.IntegerField(default=0, help_text="Times that the sweeper enqueued it.")
-    sweep_at = models.DateTimeField(db_index=True, help_text="When the sweeper enqueues it again.")
-    parked_at = models.DateTimeField(null=True, blank=True)
-    last_error = models.TextField(blank=True, default="")
-    created_at = models.DateTimeField(db_default=Now())
-
-    objects: ClassVar[models.Manager["ReplayDelivery"]] = ReplayDeliveryQuerySet.as_manager()
 
     class Meta:
         verbose_name_plural = "replay deliveries"

@@ -1,35 +1,29 @@
 """Replays: what has ended does not change any more, so it is pushed to the followers (the seed's write diffusion).
 
 A reader's inbox of replays is a window (feedsite/window.py) like that of their home: an entry is the replay's position
-(an id made when the session ended) and its host. The delivery table is the queue of record: a row is written in the
-transaction of the end (`deliver_anew`) and deleted when every follower's window has the replay. Celery only says
-when: a lost, doubled, late or reordered message changes nothing, and `sweep` repeats what was lost.
+(an id made when the session ended) and its host. The delivery table is the queue of record (feedsite.deliveries): a row
+is written in the transaction of the end (`deliver_anew`) and deleted when every follower's window has the replay.
 
 A replay of a big-V is not pushed. That is decided at the end and written on the session (`pulled`), so whatever the
 host becomes later, a replay is either in the windows or among what readers pull, and in no gap between.
 """
 
 import logging
-from collections.abc import Iterable
-from dataclasses import dataclass
-from datetime import datetime, timedelta
 from functools import partial
 from typing import ClassVar
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import F
 
 from feedsite import keys
 from feedsite.celery import enqueue
 from feedsite.connections import (
-    FeedsRefusedError,
-    FeedsUnavailableError,
-    feeds_errors,
+    LAZILY,
     feeds_for_tasks,
     fetch,
     pipelined,
 )
+from feedsite.deliveries import Attempt
 from feedsite.window import Entry, Window, deliver, is_under_construction
 from live.models import LiveSession, ReplayDelivery
 from live.pull import pull_entries
@@ -38,8 +32,6 @@ from relations.followers import LAST_ID, follower_parts
 logger = logging.getLogger(__name__)
 
 EPOCH_TRIES = 3
-SWEEP_LENGTH = 1_000
-OUTAGE_PAUSE = timedelta(seconds=5)
 
 # A big-V's replay, and one that was pulled before, is pulled.
 PULL = """
@@ -50,30 +42,20 @@ PULL = """
 """
 INSERT = """
     INSERT INTO live_replaydelivery (session_id, host_id, position, attempts, enqueued, sweep_at, last_error)
-    VALUES (%(session)s, %(host)s, %(position)s, 0, 0, %(sweep_at)s, '')
+    VALUES (%(session)s, %(host)s, %(position)s, 0, 0, now() + %(retry)s::interval, '')
     ON CONFLICT (session_id) DO UPDATE SET attempts = 0, enqueued = 0, sweep_at = excluded.sweep_at, parked_at = NULL,
         last_error = ''
     RETURNING session_id
 """
-# A commit that need not wait for the disk: what a crash undoes is done again.
-LAZILY = "set_config('synchronous_commit', 'off', true) = 'off'"
 CLAIM = f"""
     UPDATE live_replaydelivery d SET attempts = d.attempts + 1,
-        sweep_at = %(now)s::timestamptz + %(retry)s::interval * 2 ^ least(d.attempts, 10)
+        sweep_at = now() + %(retry)s::interval * 2 ^ least(d.attempts, 10)
     WHERE d.session_id = %(session)s AND d.parked_at IS NULL AND (SELECT {LAZILY})
     RETURNING d.position, d.host_id, d.attempts
 """  # noqa: S608 (constants)
 FINISH = f"""
     DELETE FROM live_replaydelivery WHERE session_id = %(session)s AND (SELECT {LAZILY}) RETURNING session_id
 """  # noqa: S608
-SWEEP = """
-    UPDATE live_replaydelivery SET enqueued = enqueued + 1,
-        sweep_at = %(now)s::timestamptz + %(retry)s::interval * 2 ^ least(enqueued, 10)
-    WHERE session_id = ANY(ARRAY(
-        SELECT session_id FROM live_replaydelivery WHERE sweep_at <= %(now)s AND parked_at IS NULL
-        ORDER BY sweep_at LIMIT %(count)s FOR UPDATE SKIP LOCKED))
-    RETURNING session_id
-"""
 
 
 class Replays(Window):
@@ -85,15 +67,6 @@ class Replays(Window):
     def __init__(self, user_id: int) -> None:
         super().__init__(keys.replays(user_id))
         self.user_id = user_id
-
-
-@dataclass(frozen=True, slots=True)
-class Claim:
-    """One attempt at a delivery."""
-
-    session_id: int
-    entry: Entry
-    attempts: int
 
 
 def materialise(user_id: int, token: str) -> bool:
@@ -128,79 +101,29 @@ def deliver_anew(*, session: LiveSession) -> None:
         "session": session.pk,
         "host": session.host_id,
         "position": session.position,
-        "sweep_at": session.modified_at + settings.FAN_OUT_RETRY_AFTER,
+        "retry": settings.FAN_OUT_RETRY_AFTER,
     }
     fetch(INSERT, params)
     transaction.on_commit(partial(enqueue, "live.fan_out", session.pk))
 
 
 # --- Fan-out ---------------------------------------------------------------------------------------------
-def fan_out(session_id: int, *, now: datetime) -> bool:
-    """Deliver a replay to every follower who has an inbox; True if the delivery is complete.
-
-    A failure is recorded on the row and repeated by the sweeper; after FAN_OUT_ATTEMPTS the row is parked. An outage
-    of the feeds server is nobody's failure and is not counted.
-    """
-    rows = fetch(CLAIM, {"session": session_id, "now": now, "retry": settings.FAN_OUT_RETRY_AFTER})
+def fan_out(session_id: int) -> bool:
+    """Deliver a replay to every follower who has an inbox; True if the delivery is complete."""
+    rows = fetch(CLAIM, {"session": session_id, "retry": settings.FAN_OUT_RETRY_AFTER})
     if not rows:
         return False
-    position, host_id, attempts = rows[0]
-    claim = Claim(session_id, Entry(position, host_id), attempts)
-    if attempts > settings.FAN_OUT_ATTEMPTS:
-        _park(claim, "", now)
+    position, host_id, number = rows[0]
+    attempt = Attempt(f"replay {session_id}", ReplayDelivery.objects.filter(pk=session_id), number)
+    if number > settings.FAN_OUT_ATTEMPTS:
+        attempt.park()
         return False
-    # Whatever is wrong with one replay must not stop the others: it is noted on the row.
-    try:
-        with feeds_errors():
-            _to_followers(claim)
-    except FeedsRefusedError as error:
-        _failed(claim, str(error), now)
-    except FeedsUnavailableError as error:
-        ReplayDelivery.objects.filter(pk=session_id).update(
-            attempts=F("attempts") - 1, sweep_at=now + OUTAGE_PAUSE, last_error=str(error)
-        )
-    except Exception as error:
-        logger.exception("fan-out of replay %s failed", session_id)
-        _failed(claim, f"{type(error).__name__}: {error}", now)
-    else:
-        fetch(FINISH, {"session": session_id})
-        return True
-    return False
+    return attempt.run(lambda: _fan_out(session_id, Entry(position, host_id)))
 
 
-def _to_followers(claim: Claim) -> None:
-    for followers in follower_parts(claim.entry.sender_id, 0, LAST_ID, 1):
+def _fan_out(session_id: int, entry: Entry) -> bool:
+    for followers in follower_parts(entry.sender_id, 0, LAST_ID, 1):
         windows = [keys.replays(follower_id) for follower_id, _ in followers]
-        deliver(feeds_for_tasks(), claim.entry, windows, [settings.LIVE_REPLAYS_CAP] * len(windows))
-
-
-def _failed(claim: Claim, error: str, now: datetime) -> None:
-    if claim.attempts >= settings.FAN_OUT_ATTEMPTS:
-        _park(claim, error, now)
-    else:
-        ReplayDelivery.objects.filter(pk=claim.session_id).update(last_error=error)
-
-
-def _park(claim: Claim, error: str, now: datetime) -> None:
-    logger.error("delivery of replay %s is parked after %s attempts", claim.session_id, settings.FAN_OUT_ATTEMPTS)
-    fields = {"last_error": error} if error else {}
-    ReplayDelivery.objects.filter(pk=claim.session_id).update(parked_at=now, **fields)
-
-
-def sweep(*, now: datetime) -> int:
-    """Enqueue again what is due: lost by the broker, a dead worker or an outage. How many."""
-    params = {"now": now, "retry": settings.FAN_OUT_RETRY_AFTER, "count": SWEEP_LENGTH}
-    due = fetch(SWEEP, params)
-    for (session_id,) in due:
-        if not enqueue("live.fan_out", session_id):
-            break
-    return len(due)
-
-
-def retry(*, session_ids: Iterable[int], now: datetime) -> int:
-    """Take deliveries out of the park and start them anew; how many."""
-    ids = list(ReplayDelivery.objects.filter(pk__in=list(session_ids)).values_list("pk", flat=True))
-    ReplayDelivery.objects.filter(pk__in=ids).update(attempts=0, enqueued=0, parked_at=None, sweep_at=now)
-    for session_id in ids:
-        enqueue("live.fan_out", session_id)
-    return len(ids)
+        deliver(feeds_for_tasks(), entry, windows, [settings.LIVE_REPLAYS_CAP] * len(windows))
+    fetch(FINISH, {"session": session_id})
+    return True

@@ -2,8 +2,10 @@
 
 from celery import shared_task
 
+from feedsite import deliveries
 from feedsite.connections import database_now
 from live import lineup, measuring, reminders, replays, snapshot, timing
+from live.models import ReplayDelivery
 
 
 @shared_task(name="live.apply")
@@ -16,13 +18,13 @@ def apply(host_id: int) -> None:
 def sweep() -> None:
     """Periodic: send again for what was lost on the way."""
     lineup.sweep(now=database_now())
-    replays.sweep(now=database_now())
+    deliveries.sweep(ReplayDelivery)
     reminders.sweep()
 
 
 @shared_task(name="live.fan_out")
 def fan_out(session_id: int) -> None:
-    replays.fan_out(session_id, now=database_now())
+    replays.fan_out(session_id)
 
 
 @shared_task(name="live.materialise_replays")

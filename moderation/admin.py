@@ -22,6 +22,7 @@ from django.utils.text import Truncator
 from django.utils.timesince import timesince
 
 from accounts.models import User
+from feedsite.admin import LogAdmin
 from feedsite.paginator import EstimatedPaginator
 from feedsite.rest import parse_id
 from items.models import Item, Status
@@ -60,23 +61,6 @@ def in_queue(cases: QuerySet[Case]) -> QuerySet[Case]:
     return cases.filter(state=State.OPEN, item__sender__is_active=True).exclude(item__status=Status.DELETED)
 
 
-class ReadOnlyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # not generic at run time
-    """Rows that nobody writes here, newest first."""
-
-    ordering = ("-id",)
-    show_full_result_count = False
-    paginator = EstimatedPaginator
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
-
-
 class StateFilter(admin.SimpleListFilter):
     """The queue unless something else is asked for."""
 
@@ -107,7 +91,7 @@ class SeenForm(ActionForm):
 
 
 @admin.register(Case)
-class CaseAdmin(ReadOnlyAdmin):
+class CaseAdmin(LogAdmin):
     """The queue, oldest first. A case's page shows all that a decision needs, and takes it."""
 
     list_display = ("excerpt", "sender", "why", "report_count", "opened")
@@ -314,7 +298,7 @@ class CaseAdmin(ReadOnlyAdmin):
 
 
 @admin.register(Report)
-class ReportAdmin(ReadOnlyAdmin):
+class ReportAdmin(LogAdmin):
     list_display = ("created_at", "item_id", "reporter", "reason", "text", "of_case")
     list_filter = ("reason",)
     list_select_related = ("reporter", "case")
@@ -328,7 +312,7 @@ class ReportAdmin(ReadOnlyAdmin):
 
 
 @admin.register(Decision)
-class DecisionAdmin(ReadOnlyAdmin):
+class DecisionAdmin(LogAdmin):
     """The audit log."""
 
     list_display = ("at", "who", "verb", "item_id", "user", "note")

@@ -14,6 +14,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from accounts.models import Level
+from feedsite.admin import ReadOnlyAdmin
 from operation.models import Sample
 from operation.plots import NOTHING, Plot, Step, Text, plot, quantile, stack, steps
 from timeline.models import Delivery
@@ -24,17 +25,8 @@ STALE = timedelta(minutes=3)
 
 
 @admin.register(Sample)
-class SampleAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # not generic at run time
+class SampleAdmin(ReadOnlyAdmin):
     """The samples as plots; nobody writes them by hand."""
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: object | None = None) -> bool:
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: object | None = None) -> bool:
-        return False
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
         """The page; `?hours=` is how far it looks back."""

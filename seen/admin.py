@@ -14,28 +14,11 @@ from django.utils.text import capfirst
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_safe
 
-from feedsite.paginator import EstimatedPaginator
+from feedsite.admin import LogAdmin
 from seen import status
 from seen.models import MergeRun, PlayedHistory, Probe
 from seen.ring import NODES
 from seen.status import Hour, Node, Status, TaskShard
-
-
-class ReadOnlyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # not generic at run time
-    """Rows that only the workers write, newest first."""
-
-    ordering = ("-id",)
-    show_full_result_count = False
-    paginator = EstimatedPaginator
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
 
 
 class FailedFilter(admin.SimpleListFilter):
@@ -52,7 +35,7 @@ class FailedFilter(admin.SimpleListFilter):
 
 
 @admin.register(MergeRun)
-class MergeRunAdmin(ReadOnlyAdmin):
+class MergeRunAdmin(LogAdmin):
     list_display = ("started_at", "node", "task_shard", "users", "plays", "seconds", "error")
     list_filter = (FailedFilter,)
     search_fields = ("=task_shard",)
@@ -60,7 +43,7 @@ class MergeRunAdmin(ReadOnlyAdmin):
 
 
 @admin.register(Probe)
-class ProbeAdmin(ReadOnlyAdmin):
+class ProbeAdmin(LogAdmin):
     list_display = ("probed_at", "users", "unplayed", "claimed", "measured", "error", "merged", "missed")
 
     @admin.display(description=_("measured error"))
@@ -144,7 +127,7 @@ def _lines(task_shards: list[TaskShard]) -> list[Line]:
 
 
 @admin.register(PlayedHistory)
-class PlayedHistoryAdmin(ReadOnlyAdmin):
+class PlayedHistoryAdmin(LogAdmin):
     """One page, which is asked anew whenever it is opened; for whoever may view the played history."""
 
     def get_urls(self) -> list[URLPattern]:

@@ -16,10 +16,10 @@ from django.db.models.functions import Now
 from accounts.models import User
 from feedsite.celery import enqueue
 from feedsite.connections import FeedsUnavailableError, feeds_errors, feeds_for_tasks, fetch, pipelined
+from feedsite.deliveries import OUTAGE_PAUSE
 from relations.actions import follower_count
 from relations.followers import LAST_ID, follower_parts
 from timeline import active_fans
-from timeline.fanout import OUTAGE_PAUSE
 from timeline.inbox import Inbox, cap_of
 from timeline.models import Backfill
 from timeline.outbox import pull

@@ -1,27 +1,24 @@
 """Fan-out: from a published item to the windows of everyone who follows its sender.
 
-The delivery table is the queue of record. A row is inserted in the transaction that publishes (`deliver_anew`), and
-deleted when every window that should hold the item does. Celery only says when: a lost, doubled, late or reordered
-message changes nothing, and `sweep` repeats what was lost. Attempts are counted before the work, so that a worker
-that is killed by an item counts too.
+The delivery table is the queue of record (feedsite.deliveries). A row is inserted in the transaction that publishes
+(`deliver_anew`), and deleted when every window that should hold the item does.
 """
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
 from django.conf import settings
 from django.db import connection, transaction
-from django.db.models import F
 from django.db.models.functions import Now
 
 from accounts.models import Level
 from feedsite import keys, metrics
 from feedsite.celery import enqueue
 from feedsite.connections import (
-    FeedsRefusedError,
+    LAZILY,
     FeedsUnavailableError,
     feeds,
     feeds_errors,
@@ -29,6 +26,7 @@ from feedsite.connections import (
     fetch,
     pipelined,
 )
+from feedsite.deliveries import Attempt
 from feedsite.window import PIPELINE_LENGTH, Entry, deliver
 from items.models import Item, Status, Visibility
 from relations.followers import LAST_ID, PART, follower_parts
@@ -42,17 +40,12 @@ AGAIN_AFTER = timedelta(seconds=5)
 """What is published again waits so long: longer than any lazy delete of it may still be under way
 (window.FORGET_WITHIN).
 """
-SWEEP_LENGTH = 1_000
-OUTAGE_PAUSE = timedelta(seconds=5)
-
 INSERT = """
     INSERT INTO timeline_delivery (item_id, sender_id, revision, attempts, enqueued, not_before, sweep_at, last_error)
     VALUES (%(item)s, %(sender)s, 1, 0, 0, now() + %(wait)s, now() + %(wait)s + %(retry)s, '')
     ON CONFLICT (item_id) DO UPDATE SET revision = timeline_delivery.revision + 1, attempts = 0, enqueued = 0,
         not_before = now() + %(wait)s, sweep_at = now() + %(wait)s, parked_at = NULL, last_error = ''
 """
-# A commit that need not wait for the disk: what a crash undoes is done again.
-LAZILY = "set_config('synchronous_commit', 'off', true) = 'off'"
 # Who publishes, and to whom: a big-V to those whose level takes pushes, unless a demotion is filling everybody's
 # inbox.
 CLAIM = f"""
@@ -81,13 +74,6 @@ BOUNDARIES = """
         FROM relations_follow WHERE followee_id = %s
     ) numbered WHERE place %% %s = 0 ORDER BY follower_id
 """
-SWEEP = """
-    UPDATE timeline_delivery SET enqueued = enqueued + 1, sweep_at = now() + %(retry)s * 2 ^ least(enqueued, 10)
-    WHERE item_id = ANY(ARRAY(
-        SELECT item_id FROM timeline_delivery WHERE sweep_at <= now() AND parked_at IS NULL
-        ORDER BY sweep_at LIMIT %(count)s FOR UPDATE SKIP LOCKED))
-    RETURNING item_id
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +91,11 @@ class Claim:
     """Of the sender, as last folded: only to know whether the work may need splitting."""
     ranges: Sequence[int] = ()
     """Into which an earlier attempt split the work, and which are not done."""
+
+    @property
+    def attempt(self) -> Attempt:
+        row = Delivery.objects.filter(pk=self.entry.item_id, revision=self.revision)
+        return Attempt(f"item {self.entry.item_id}", row, self.attempts)
 
     @property
     def to_followers(self) -> bool:
@@ -152,18 +143,14 @@ def _deliver_to_self(entry: Entry, level: int, *, patient: bool = True) -> None:
 
 # --- Fan-out ---------------------------------------------------------------------------------------------
 def fan_out(item_id: int) -> bool:
-    """Deliver an item to its audience, or split the work into ranges; True if the delivery is complete.
-
-    A failure is recorded on the row and repeated by the sweeper; after FAN_OUT_ATTEMPTS the row is parked. An outage
-    of the feeds server is nobody's failure and is not counted.
-    """
+    """Deliver an item to its audience, or split the work into ranges; True if the delivery is complete."""
     claim = _claim(item_id)
     if claim is None:
         return False
     if claim.attempts > settings.FAN_OUT_ATTEMPTS:
-        _park(claim, "")
+        claim.attempt.park()
         return False
-    return _recorded(claim, lambda: _fan_out(claim))
+    return claim.attempt.run(lambda: _fan_out(claim))
 
 
 def _claim(item_id: int) -> Claim | None:
@@ -260,7 +247,7 @@ def fan_out_range(range_id: int) -> bool:
         part.selective,
         delivery.sender.follower_count,
     )
-    if not _recorded(claim, lambda: _serve(claim, part)):
+    if not claim.attempt.run(lambda: _serve(claim, part)):
         return False
     with transaction.atomic():
         held = Delivery.objects.select_for_update().filter(pk=delivery.pk)
@@ -305,65 +292,7 @@ def _deliver_to(entry: Entry, follower_ids: Sequence[int], caps: Sequence[int]) 
         pipelined(feeds_for_tasks(), [Tail(follower_ids[position]).drop() for position in part])
 
 
-# --- What becomes of an attempt --------------------------------------------------------------------------
 def _finish(claim: Claim) -> None:
     """The delivery is complete; one that was published again in the meantime stays."""
     for (seconds,) in fetch(FINISH, {"item": claim.entry.item_id, "revision": claim.revision}):
         metrics.delivery_seconds.observe(seconds)
-
-
-def _recorded(claim: Claim, attempt: Callable[[], bool]) -> bool:
-    """What the attempt returns; False where it fails, which is noted on the row: whatever is wrong with one item must
-    not stop the others.
-    """
-    try:
-        with feeds_errors():
-            return attempt()
-    except FeedsRefusedError as error:
-        _failed(claim, str(error))
-    except FeedsUnavailableError as error:
-        _postpone(claim, str(error))
-    except Exception as error:
-        logger.exception("fan-out of item %s failed", claim.entry.item_id)
-        _failed(claim, f"{type(error).__name__}: {error}")
-    return False
-
-
-def _postpone(claim: Claim, error: str) -> None:
-    Delivery.objects.filter(pk=claim.entry.item_id, revision=claim.revision).update(
-        attempts=F("attempts") - 1, sweep_at=Now() + OUTAGE_PAUSE, last_error=error
-    )
-
-
-def _failed(claim: Claim, error: str) -> None:
-    metrics.deliveries_failed.inc()
-    if claim.attempts >= settings.FAN_OUT_ATTEMPTS:
-        _park(claim, error)
-    else:
-        Delivery.objects.filter(pk=claim.entry.item_id, revision=claim.revision).update(last_error=error)
-
-
-def _park(claim: Claim, error: str) -> None:
-    logger.error("delivery of item %s is parked after %s attempts", claim.entry.item_id, settings.FAN_OUT_ATTEMPTS)
-    metrics.deliveries_given_up.inc()
-    fields = {"last_error": error} if error else {}
-    Delivery.objects.filter(pk=claim.entry.item_id, revision=claim.revision).update(parked_at=Now(), **fields)
-
-
-def sweep() -> int:
-    """Enqueue again what is due: lost by the broker, a dead worker or an outage. How many."""
-    params = {"retry": settings.FAN_OUT_RETRY_AFTER, "count": SWEEP_LENGTH}
-    due = fetch(SWEEP, params)
-    for (item_id,) in due:
-        if not enqueue("timeline.fan_out", item_id):
-            break
-    return len(due)
-
-
-def retry(*, item_ids: Iterable[int]) -> int:
-    """Take deliveries out of the park and start them anew; how many."""
-    ids = list(Delivery.objects.filter(pk__in=list(item_ids)).values_list("pk", flat=True))
-    Delivery.objects.filter(pk__in=ids).update(attempts=0, enqueued=0, parked_at=None, sweep_at=Now())
-    for item_id in ids:
-        enqueue("timeline.fan_out", item_id)
-    return len(ids)

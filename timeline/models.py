@@ -1,46 +1,28 @@
 """The queue of record: deliveries, their ranges, and the backfills of demotions."""
 
-from typing import ClassVar, Self
-
 from django.conf import settings
 from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
 
+from feedsite.deliveries import AbstractDelivery
 from items.models import Item
 
 
-class DeliveryQuerySet(models.QuerySet["Delivery"]):
-    def parked(self) -> Self:
-        """Given up after too many attempts; read all the same, until an admin retries."""
-        return self.filter(parked_at__isnull=False)
-
-    def pending(self) -> Self:
-        return self.filter(parked_at=None)
-
-
-class Delivery(models.Model):
-    """An item whose fan-out is not complete. Readers add these items to their pages, so nobody waits for a worker.
+class Delivery(AbstractDelivery):
+    """An item whose fan-out is not complete.
 
     Inserted in the transaction that publishes the item, deleted when every follower's window has it. `revision`
     grows when the item is published again (approved, restored, shown to more): a fan-out deletes only the revision
     it worked for.
     """
 
+    task = "timeline.fan_out"
+
     item = models.OneToOneField(Item, on_delete=models.CASCADE, primary_key=True, related_name="delivery")
     sender = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+", db_index=False)
     revision = models.IntegerField(default=1)
-    attempts = models.IntegerField(
-        default=0, help_text="Fan-outs begun; counted before the work, so that a kill counts."
-    )
-    enqueued = models.IntegerField(default=0, help_text="Times that the sweeper enqueued it.")
     not_before = models.DateTimeField(db_default=Now(), help_text="No fan-out completes before this moment.")
-    sweep_at = models.DateTimeField(db_default=Now(), db_index=True, help_text="When the sweeper enqueues it again.")
-    parked_at = models.DateTimeField(null=True, blank=True)
-    last_error = models.TextField(blank=True)
-    created_at = models.DateTimeField(db_default=Now())
-
-    objects: ClassVar[models.Manager["Delivery"]] = DeliveryQuerySet.as_manager()
 
     class Meta:
         verbose_name_plural = "deliveries"

@@ -10,9 +10,8 @@ from typing import Any, NamedTuple
 from django.conf import settings
 
 from accounts.models import User
-from feedsite.connections import fetch
+from feedsite.connections import LAZILY, fetch
 from feedsite.rest import PAGE
-from timeline.fanout import LAZILY
 from timeline.home import new_count
 
 # Where the visit before this one ended, if the reader has not come down to it since.

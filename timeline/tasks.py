@@ -6,8 +6,10 @@ import redis
 from celery import shared_task
 from django.conf import settings
 
+from feedsite import deliveries
 from feedsite.connections import FeedsUnavailableError, feeds_for_tasks, pipelined
 from timeline import active_fans, backfill, check, fanout, inbox, outbox
+from timeline.models import Delivery
 
 
 @shared_task(name="timeline.fan_out")
@@ -22,7 +24,7 @@ def fan_out_range(range_id: int) -> None:
 
 @shared_task(name="timeline.sweep")
 def sweep() -> None:
-    fanout.sweep()
+    deliveries.sweep(Delivery)
     backfill.sweep()
 
 

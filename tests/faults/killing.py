@@ -31,6 +31,7 @@ from redis.connection import AbstractConnection  # noqa: E402
 
 from accounts import big_v  # noqa: E402
 from accounts.models import User  # noqa: E402
+from feedsite import deliveries  # noqa: E402
 from feedsite.connections import feeds, feeds_for_tasks, pipelined  # noqa: E402
 from feedsite.embedded import die_with_parent  # noqa: E402
 from items import actions as items  # noqa: E402
@@ -97,7 +98,7 @@ def relate(chance: random.Random) -> None:
 
 
 def sweep(chance: random.Random) -> None:
-    fanout.sweep()
+    deliveries.sweep(Delivery)
     backfill.sweep()
     big = User.objects.get(username="big")
     chance.choice([big_v.make_big_v, big_v.demote])(user=big)

@@ -11,7 +11,7 @@ from django.test import Client
 from django.utils import timezone
 
 from accounts.models import User
-from feedsite import keys, metrics
+from feedsite import deliveries, keys, metrics
 from feedsite.connections import feeds_for_tasks, pipelined
 from items import actions as items
 from operation import sampling
@@ -19,7 +19,6 @@ from relations import actions as relations
 from tests.admin import act, text
 from tests.factories import UserFactory
 from tests.faults.conftest import Worker, until
-from timeline import fanout
 from timeline.home import home_page
 from timeline.inbox import Inbox
 from timeline.models import Delivery
@@ -53,7 +52,7 @@ def test_fault_3_a_poison_item(tmp_path: Path, settings: Any, admin_client: Clie
         if not waiting.filter(sender=poisoner).exists():
             items.publish(sender=poisoner, content={"text": "poison"})
         waiting.filter(sender=poisoner).update(sweep_at=timezone.now())
-        fanout.sweep()
+        deliveries.sweep(Delivery)
 
     def lag() -> float:
         item = items.publish(sender=speaker, content={"text": "words"})
@@ -79,7 +78,7 @@ def test_fault_3_a_poison_item(tmp_path: Path, settings: Any, admin_client: Clie
         worker.start()
         lag()
         assert any(slowed() < 2 for _ in range(MEASUREMENTS))
-        until(lambda: worker.keep() and bool(fanout.sweep() or True) and not waiting.exists(), 60)
+        until(lambda: worker.keep() and bool(deliveries.sweep(Delivery) or True) and not waiting.exists(), 60)
         parked = list(Delivery.objects.all())
         assert len(parked) >= SAMPLES // settings.FAN_OUT_ATTEMPTS
         assert {row.sender_id for row in parked} == {poisoner.pk}

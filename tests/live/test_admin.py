@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 from django.contrib.admin.models import LogEntry
+from django.contrib.auth.models import Permission
 from django.test import Client
 from django.utils import timezone
 
@@ -87,6 +88,18 @@ def test_a_parked_replay_is_found_and_retried(
     workers.queue.clear()
     with django_capture_on_commit_callbacks(execute=True):
         assert "1 deliveries start anew." in text(act(admin_client, url, "retry", replay))
+    assert LogEntry.objects.get(object_id=str(replay.pk)).change_message == "retried (action)"
     workers.work()
     assert not ReplayDelivery.objects.exists()
     assert admin_client.get(f"{url}add/").status_code == 403
+
+
+def test_who_may_only_look_retries_nothing(client: Client, sessions: list[LiveSession]) -> None:
+    url = "/admin/live/replaydelivery/"
+    ReplayDelivery.objects.update(parked_at=timezone.now())
+    looker = UserFactory(is_staff=True)
+    looker.user_permissions.add(Permission.objects.get(codename="view_replaydelivery"))
+    client.force_login(looker)
+    assert str(sessions[2].pk) in text(client.get(url))
+    act(client, url, "retry", sessions[2])
+    assert ReplayDelivery.objects.parked().exists()

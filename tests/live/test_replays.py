@@ -4,11 +4,13 @@ from datetime import timedelta
 
 import pytest
 import redis
+from django.db.models import F
+from django.db.models.functions import Now
 from django.utils import timezone
 
 from accounts import big_v
 from accounts.models import User
-from feedsite import connections, keys
+from feedsite import connections, deliveries, keys
 from feedsite.window import deliver
 from live import actions, replays
 from live.models import Host, LiveSession, ReplayDelivery, State
@@ -125,8 +127,10 @@ def test_an_outage_is_waited_for_and_not_counted(
         row = ReplayDelivery.objects.get()
         assert (row.attempts, bool(row.last_error)) == (0, True)
     connections.feeds_breaker.reset()
-    assert replays.sweep(now=row.sweep_at - timedelta(seconds=1)) == 0
-    assert replays.sweep(now=row.sweep_at) == 1
+    ReplayDelivery.objects.update(sweep_at=F("sweep_at") + timedelta(hours=1))
+    assert deliveries.sweep(ReplayDelivery) == 0
+    ReplayDelivery.objects.update(sweep_at=Now())
+    assert deliveries.sweep(ReplayDelivery) == 1
     workers.work()
     assert not ReplayDelivery.objects.exists()
 
@@ -139,17 +143,17 @@ def test_a_replay_that_always_fails_is_parked_and_can_be_tried_again(
 
     monkeypatch.setattr(replays, "deliver", fail)
     ended = session(host, State.REPLAY)
-    now = timezone.now()
-    for day in range(9):
+    for _ in range(9):
         workers.work()
-        replays.sweep(now=now + timedelta(days=day))
+        ReplayDelivery.objects.update(sweep_at=Now())
+        deliveries.sweep(ReplayDelivery)
     row = ReplayDelivery.objects.parked().get()
     assert row.attempts == 5
     assert row.last_error == "ValueError: poison"
     monkeypatch.setattr(replays, "deliver", deliver)
     workers.work()
     assert held(feeds, reader) == []
-    assert replays.retry(session_ids=[ended.pk], now=now) == 1
+    assert deliveries.retry(ReplayDelivery.objects.all()) == 1
     workers.work()
     assert held(feeds, reader) == [ended.position]
     assert not ReplayDelivery.objects.exists()

@@ -26,14 +26,14 @@ from accounts import actions as accounts
 from accounts import big_v, levels
 from accounts.models import Deletion, User
 from accounts.signals import account_purged
-from feedsite import celery, connections, keys
+from feedsite import celery, connections, deliveries, keys
 from items import actions as items
 from items.hydrate import Counts, hydrate
 from items.models import Item, Like, Status, Visibility
 from items.signals import item_submitted
 from relations import actions as relations
 from tests.timeline.conftest import TASKS
-from timeline import backfill, fanout, fold, oracle
+from timeline import backfill, fold, oracle
 from timeline.check import differences
 from timeline.home import home_page, new_count
 from timeline.inbox import Tail
@@ -245,7 +245,7 @@ class Home(RuleBasedStateMachine):
         backfill.Backfill.objects.update(sweep_at=past)
         relations.fold_follower_counts()
         items.fold_counts()
-        fanout.sweep()
+        deliveries.sweep(Delivery)
         backfill.sweep()
 
     # --- Redis -------------------------------------------------------------------------------------------

@@ -24,8 +24,8 @@ from hypothesis.stateful import (
 
 from accounts import big_v, levels
 from accounts.models import User
-from feedsite import celery, connections, keys
-from live import actions, lineup, replays
+from feedsite import celery, connections, deliveries, keys
+from live import actions, lineup
 from live.feed import Page, SnapshotExpiredError, UnknownSnapshotError, live_page
 from live.models import Host, LiveSession, ReplayDelivery, State
 from live.oracle import feed
@@ -294,8 +294,8 @@ class Live(RuleBasedStateMachine):
 
     @rule()
     def sweep(self) -> None:
-        ReplayDelivery.objects.update(sweep_at=self.now)
-        replays.sweep(now=self.now)
+        ReplayDelivery.objects.update(sweep_at=Now())
+        deliveries.sweep(ReplayDelivery)
         lineup.sweep(now=datetime.now(UTC) + timedelta(minutes=1))
 
     @rule(host=hosts, reader=readers, kind=st.sampled_from(["lineup", "replays", "snapshot", "everything"]), pick=some)

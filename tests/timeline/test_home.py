@@ -8,7 +8,7 @@ import redis
 from django.utils import timezone
 
 from accounts.models import User
-from feedsite import connections, keys
+from feedsite import connections, deliveries, keys
 from feedsite.connections import feeds_for_tasks, pipelined
 from feedsite.window import OWN_MEMBERS, Entry
 from items import actions as items
@@ -206,7 +206,7 @@ def test_what_is_restored_is_there_again_although_it_was_forgotten(
     workers.work()
     assert Delivery.objects.filter(item=item).exists(), "nothing completes before a lazy delete can be over"
     Delivery.objects.update(not_before=timezone.now(), sweep_at=timezone.now())
-    assert fanout.sweep() == 1
+    assert deliveries.sweep(Delivery) == 1
     workers.work()
     assert not Delivery.objects.exists()
     assert feeds.zscore(keys.inbox(reader.pk), f"{sender.pk}:{item.pk}") == item.pk
