@@ -57,7 +57,8 @@ def test_an_item_carries_the_time_of_its_publication(sender: User, news: News) -
     assert (stored.sender, stored.text, stored.status, stored.visibility, stored.type) == (
         sender, "first", Status.PUBLISHED, Visibility.PUBLIC, ItemType.TEXT,
     )  # fmt: skip
-    assert abs(stored.modified_at - stored.created_at) < timedelta(seconds=1)
+    # By the beginning of the test's transaction, which is as long ago as a slow machine makes it.
+    assert abs(stored.modified_at - stored.created_at) < timedelta(minutes=1)
     assert news == [(item.pk, False)]
 
 
