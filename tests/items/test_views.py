@@ -25,7 +25,7 @@ PAYLOADS = [
     '"><img src=x onerror=alert(1)>',
     "javascript:alert(1)",
     'https://example.org/"onmouseover="alert(1)',
-    "{{ 7|add:7 }}{% now 'Y' %}",
+    "{{ 'rend'|add:'ered' }}{% now 'Y' %}",
     "</textarea><script>alert(1)</script>",
 ]
 
@@ -388,7 +388,7 @@ def test_nothing_that_people_write_becomes_markup(client: Client, reader: Any, p
         assert "<img" not in page
         assert 'href="javascript' not in page
         assert 'onmouseover="' not in page
-        assert not re.search(r"(?<!\d)1414(?!\d)", page)
+        assert "rendered" not in page
 
 
 def test_links_are_marked_as_not_ours(client: Client, other: Any) -> None:
