@@ -118,7 +118,7 @@ def test_the_page_of_an_item_hears_of_it_and_of_its_replies(
     stranger = UserFactory.create(username="stranger")
     item = say(author, "a question")
     visitor = visit()
-    visitor.log_in(stranger)
+    visitor.enter(stranger)  # no other page whose stream could be taken for this one's
     with visitor.page.expect_response(is_stream):
         visitor.goto(f"/items/{item.pk}")
     expect(visitor.page.get_by_text("No replies yet.")).to_be_visible()
@@ -211,7 +211,7 @@ def test_without_the_stream_pages_poll_and_come_back(
     streams.kill()
     say(author, "polled")
     pill(visitor, 2)
-    assert asks()
+    assert wait_for(asks, 30)
     with visitor.page.expect_response(is_stream, timeout=90_000):  # it tries again after longer and longer pauses
         streams.start()
     assert wait_for(lambda: not asks(), 30)
