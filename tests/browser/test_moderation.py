@@ -100,6 +100,7 @@ def test_reported_rejected_and_banned(
     assert Report.objects.get().item == item
 
     banned = signed_in(visit, author, java_script_enabled=javascript)
+    banned.goto("/settings")  # the home would notice by itself, and be on its way to the login
     desk = signed_in(visit, moderator, java_script_enabled=javascript)
     desk.goto(f"/admin/moderation/case/{Case.objects.get().pk}/change/")
     expect(desk.page.get_by_text("to my cat")).to_be_visible()
