@@ -27,6 +27,7 @@ ARGUMENTS = [
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
+    "--host-resolver-rules=MAP *.example ~NOTFOUND",  # at once and always, whatever the machine's resolver says
 ]
 # Milliseconds. What passes waits for no longer than it takes; the machine may be doing much else.
 ACTION = 30_000
