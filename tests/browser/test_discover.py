@@ -295,7 +295,7 @@ def test_new_posts_wait_behind_a_badge(visit: Visit, reader: Any, settings: Any)
     expect(page.locator(".pill")).to_have_count(0)
     shown = articles(page).evaluate_all("all => all.map(one => Number(one.dataset.id))")
     assert shown == issued.item_ids
-    page.get_by_role("link", name="Following").click()
+    visitor.go(page.get_by_role("link", name="Following"))
     expect(page.get_by_role("link", name="Discover", exact=True)).to_be_visible()
 
 
