@@ -20,11 +20,12 @@ from django.core.management.base import CommandError
 
 from feedsite.embedded import wait_for
 from feedsite.management.commands.check_all import clean_environ
-from feedsite.management.commands.up import own_name, programs, reserved_port
+from feedsite.management.commands.up import check_servers, own_name, programs, reserved_port
 from feedsite.supervisor import tagged
 from tests.clusters import free_ports
+from tests.servers import Valkey, frozen
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("embedded")]
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("embedded"), pytest.mark.timeout(900)]
 
 
 PROGRAMS = ("asgi", "wsgi", "played_grpc", "worker", "beat")
@@ -58,7 +59,7 @@ class Site:
         return "".join(self.output)
 
     def wait_until_up(self) -> None:
-        assert wait_for(lambda: "the site is at" in self.printed or self.process.poll() is not None, 180), self.printed
+        assert wait_for(lambda: "the site is at" in self.printed or self.process.poll() is not None, 400), self.printed
         assert self.process.poll() is None, self.printed
 
     def get(self, path: str) -> tuple[int, bytes]:
@@ -87,7 +88,7 @@ class Site:
 
     def end(self, number: signal.Signals) -> int:
         self.process.send_signal(number)
-        code = self.process.wait(60)
+        code = self.process.wait(150)
         self.reader.join()
         assert self.process.stdout is not None
         self.process.stdout.close()
@@ -128,7 +129,7 @@ def site(folder: Path, port: int) -> Iterator[Site]:
 
 def test_a_site_lives_survives_and_goes(site: Site, folder: Path, port: int) -> None:
     assert site.get("/healthz") == (200, b"ok\n")
-    assert site.is_ready(), site.get("/readyz")
+    assert wait_for(site.is_ready, 60), site.get("/readyz")
 
     rpc_port = int(re.search(r"gRPC for services that rank: 127.0.0.1, port (\d+)", site.printed)[1])  # type: ignore[index]
     assert wait_for(lambda: takes_calls(rpc_port), 60)
@@ -173,7 +174,7 @@ def test_a_site_lives_survives_and_goes(site: Site, folder: Path, port: int) -> 
 def test_sigterm_stops_everything_in_time(site: Site) -> None:
     os.kill(site.children()["worker"], signal.SIGSTOP)  # the worst case: one that does not listen
     site.process.send_signal(signal.SIGTERM)
-    assert site.process.wait(60) == 0
+    assert site.process.wait(150) == 0
     assert not site.leftovers()
     site.reader.join()
     assert site.process.stdout is not None
@@ -272,6 +273,17 @@ def test_impossible_port(folder: Path, port: str) -> None:
 def test_broken_data_folder(folder: Path, port: int) -> None:
     folder.write_text("a file in its place")
     assert f"The data folder {folder} cannot be used" in refused(folder, port, {})
+
+
+@pytest.mark.django_db
+def test_a_server_that_is_late_is_asked_again(feeds_server: Valkey) -> None:
+    """`up` does not give up because another program keeps the machine busy."""
+    with frozen(feeds_server):
+        assert feeds_server.process is not None
+        later = threading.Timer(1, feeds_server.process.send_signal, [signal.SIGCONT])
+        later.start()
+        check_servers()
+        later.join()
 
 
 @pytest.mark.parametrize(

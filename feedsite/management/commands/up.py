@@ -9,6 +9,7 @@ import shutil
 import signal
 import socket
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,9 @@ from feedsite.supervisor import TAG, Program, ProgramError, Supervisor, end_left
 
 MORE_PORTS = 20
 """How many ports after the site's are tried for the stream process, and after that for gRPC."""
+LATE = ("(in time)", "(TimeoutError)", "(ConnectionTimeout)")
+"""How the states of servers end that may answer yet."""
+LATE_SECONDS = 10
 
 
 class Command(BaseCommand):
@@ -143,13 +147,19 @@ def grpc_port(port: int) -> Iterator[int]:
 
 
 def check_servers() -> None:
-    """Raises CommandError for the first server that does not answer."""
+    """Raises CommandError for the first server that does not answer. Those that are late, on a machine that starts much
+    else, are asked again for `LATE_SECONDS`.
+    """
+    deadline = time.monotonic() + LATE_SECONDS
+    states = server_states()
+    while any(state.endswith(LATE) for state in states.values()) and time.monotonic() < deadline:
+        states = server_states()
     variables = {
         "postgresql": "FEEDSITE_DATABASE_URL",
         "feeds": "FEEDSITE_REDIS_URL",
         "broker": "FEEDSITE_BROKER_URL or FEEDSITE_REDIS_URL",
     }
-    for name, state in server_states().items():
+    for name, state in states.items():
         if state != "ok":
             raise CommandError(f"The server {name} {state}; is {variables[name]} right, and does the server run?")
 
