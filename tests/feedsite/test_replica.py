@@ -263,12 +263,13 @@ def test_too_far_behind(server: Replica, settings: Any) -> None:
         assert found(anonymous, "words") == []
 
 
-def test_frozen_and_killed(server: Replica, settings: Any, client: Client) -> None:
+def test_frozen_and_killed(server: Replica, settings: Any, client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     publish("words")
     anonymous = client_of(None)
     server.catch_up()
     assert found(anonymous, "words"), "there is a connection"
     settings.REPLICA_TIMEOUT = 0.2
+    monkeypatch.setattr("feedsite.health.DEADLINE", 60)  # of the servers that are well, on a busy machine
     with server.frozen(), Outcomes() as while_frozen:
         pages = [found(anonymous, "words") for _ in range(20)]
         assert all(len(page) == 1 for page in pages)
