@@ -81,6 +81,9 @@ class Replica(Postgres):
     @contextmanager
     def frozen(self) -> Iterator[None]:
         """It takes connections and answers nobody, those who are connected neither."""
+        assert self.process is not None
+        # First, for it buries those that have just ended.
+        self.process.send_signal(signal.SIGSTOP)
         processes = self.processes()
         try:
             for process in processes:

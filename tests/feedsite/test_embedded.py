@@ -55,7 +55,7 @@ from pathlib import Path
 from feedsite.embedded import Servers
 with Servers(Path(sys.argv[1]), {}).ensure():
     print("held", flush=True)
-    time.sleep(60)
+    time.sleep(600)
 """
 
 
@@ -75,7 +75,7 @@ def end(process: subprocess.Popen[str]) -> None:
 
 def test_servers_start_answer_and_stop(servers: Servers) -> None:
     with servers.ensure():
-        assert servers.running()
+        assert wait_for(servers.running, 60)
         assert count_users(servers) == 1
         with psycopg.connect(servers.database_url) as session:
             row = session.execute("SELECT lower('ÄÖ'), 'Z' < 'a', current_setting('server_encoding')").fetchone()
@@ -107,11 +107,11 @@ def test_commands_share_the_servers_and_the_last_one_stops_them(servers: Servers
     other = hold_elsewhere(servers)
     with servers.ensure():
         keeper = servers.keeper()
-    assert servers.running(), "the other still needs them"
+    assert wait_for(servers.running, 60), "the other still needs them"
     with servers.ensure():
         assert servers.keeper() == keeper
         end(other)
-        assert servers.running()
+        assert wait_for(servers.running, 60)
     assert servers.keeper() is None
 
 
@@ -148,7 +148,7 @@ def test_killed_keeper_takes_its_servers_along_and_is_replaced(servers: Servers)
         os.kill(keeper["pid"], signal.SIGKILL)
         assert wait_for(lambda: not servers.running(), 60)
         servers.tend()
-        assert servers.running()
+        assert wait_for(servers.running, 60)
         assert servers.keeper() != keeper
 
 
