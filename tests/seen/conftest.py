@@ -1,6 +1,7 @@
 """Both kinds of servers that impressions may be on: with RedisBloom, and without."""
 
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
 
 import pytest
 import redis
@@ -14,6 +15,9 @@ from tests import servers
 
 KINDS = ("bitmap", "module")
 Use = Callable[[Valkey], None]
+_LAST_MONTH = datetime.now(UTC).replace(day=1) - timedelta(days=1)
+LATELY = _LAST_MONTH.replace(day=21, hour=10, minute=30, second=0, microsecond=0)
+"""Servers know no clock but their own: what was played then they keep for some months to come."""
 
 
 @pytest.fixture(scope="session")

@@ -30,7 +30,8 @@ from seen.merging import merge_shards
 from seen.old import HISTORY, MIGRATED, Phase
 from seen.played import Play, PlayedUnavailableError
 from seen.store import FilterKey, FilterStore, LmdbStore, RedisStore, month_of
-from tests.seen.test_merging import HOUR, NOW
+from tests.seen.conftest import LATELY as NOW
+from tests.seen.test_merging import HOUR
 from tests.servers import servers
 from tests.streams import database_url
 
@@ -97,6 +98,11 @@ def seconds(moment: datetime) -> int:
     return int(moment.timestamp())
 
 
+def middle(month: int) -> datetime:
+    """A moment of a month, counted as the store counts them."""
+    return datetime(month // 12, month % 12 + 1, 15, tzinfo=UTC)
+
+
 def merge(at: datetime) -> int:
     return merge_shards(ring.node_before(at), range(settings.PLAYED_SHARDS), now=at).users
 
@@ -146,14 +152,14 @@ def test_a_play_belongs_to_its_month_and_one_without_a_time_to_this(
     filters: FilterStore, command: Say, tmp_path: Path, clock: list[datetime]
 ) -> None:
     month = month_of(NOW)
-    moments = [datetime(2026, at, 15, tzinfo=UTC) for at in (7, 8, 9, 10, 11)]
+    moments = [middle(month - ago) for ago in (4, 3, 2, 1, 0)]
     dated = " ".join(f"{number}:{seconds(moment)}" for number, moment in enumerate(moments, 1))
     command(written(tmp_path / "plays.txt", [f"7 {dated} 6"]))
     merge(NOW + HOUR)
     found = filters.read([FilterKey(7, month - ago) for ago in range(6)])
     assert [data is not None for data in found] == [True, True, True, True, False, False]
     assert unseen(7, range(1, 7), now=NOW) == [1]
-    later = datetime(2027, 2, 28, tzinfo=UTC)
+    later = middle(month + 3)
     assert unseen(7, range(1, 7), now=later) == [1, 2, 3, 4], "three whole months"
 
 
