@@ -4,10 +4,12 @@ That every page is right, whatever happened, is shown by properties/test_live.py
 """
 
 import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import datetime, timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -23,6 +25,7 @@ from live.models import KeptSnapshot, LiveSession, ReplayDelivery, State
 from live.snapshot import Snapshot, forget_kept
 from relations import actions as relations
 from tests.live.conftest import Workers, seen, session
+from tests.patience import SHORT
 from tests.servers import Valkey, dead
 from tests.statements import statements
 
@@ -244,7 +247,8 @@ def test_the_next_page_waits_for_a_snapshot_on_its_way(
 ) -> None:
     ids = [session(host, State.LIVE).pk for host in hosts_of(reader, 3)]
     workers.work()
-    first = page(reader, write=False)
+    now = timezone.now()
+    first = page(reader, write=False, now=now)
     pauses: list[float] = []
 
     def pause(seconds: float) -> None:
@@ -252,8 +256,9 @@ def test_the_next_page_waits_for_a_snapshot_on_its_way(
         if len(pauses) == 3:
             first.keep()
 
-    monkeypatch.setattr(feed.time, "sleep", pause)
-    assert [int(item.id) for item in page(reader, first).items] == ids[:1]
+    monkeypatch.setattr(feed, "PATIENCE", SHORT)
+    monkeypatch.setattr(feed, "time", SimpleNamespace(monotonic=time.monotonic, sleep=pause))
+    assert [int(item.id) for item in page(reader, first, now=now).items] == ids[:1]
     assert len(pauses) == 3
 
 
