@@ -359,7 +359,7 @@ def database_url() -> str:
 
 
 def wait_until_copying(victim: subprocess.Popen[bytes]) -> None:
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 120
     with connection.cursor() as cursor:
         while time.monotonic() < deadline:
             assert victim.poll() is None, victim.communicate()
