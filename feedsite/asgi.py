@@ -65,7 +65,7 @@ class Application:
 
     async def _live(self, receive: Receive, send: Send) -> None:
         await receive()
-        self._hub()
+        await self._hub().has_begun()
         await send({"type": "lifespan.startup.complete"})
         await receive()
         await self._hub().stop()

@@ -121,6 +121,7 @@ class Hub:
         """Down to here everything was written or is about to be; None until Redis has answered once."""
         self.written: Position | None = None
         self._of_user: dict[int, int] = {}
+        self._has_tried = asyncio.Event()
         self._may_have_lost = False
         self._asked_at = 0.0
         self._tasks: list[asyncio.Task[None]] = []
@@ -131,6 +132,12 @@ class Hub:
 
     def start(self) -> None:
         self._tasks = [asyncio.create_task(each) for each in (self._listen(), self._beat(), self._recheck())]
+
+    async def has_begun(self) -> None:
+        """Wait until the place in the stream is known, or Redis has failed to say it. Who connected before that would
+        miss what happens until then, and not be told so: a reset follows where Redis failed only.
+        """
+        await self._has_tried.wait()
 
     def _connect(self, url: str) -> None:
         self._url = url
@@ -232,7 +239,10 @@ class Hub:
         while True:
             try:
                 if not joined:
-                    await self._join()
+                    try:
+                        await self._join()
+                    finally:
+                        self._has_tried.set()
                     joined = True
                 entries = await self._read()
             except OUTAGES_OF_REDIS as error:
