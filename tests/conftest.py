@@ -10,6 +10,7 @@ import pytest
 import redis
 from django.conf import settings
 from django.db import connection
+from django.db.backends.postgresql.creation import DatabaseCreation
 from django.test import TransactionTestCase
 from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
@@ -34,6 +35,7 @@ def pytest_configure() -> None:
     settings.MODERATION_BURST = settings.MODERATION_SAME_TEXT = 0
     settings.STORAGES["staticfiles"] = {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"}
     TransactionTestCase._fixture_teardown = empty_tables  # type: ignore[attr-defined]
+    DatabaseCreation._destroy_test_db = drop_database
 
 
 def empty_tables(case: TransactionTestCase) -> None:
@@ -56,6 +58,14 @@ def empty_tables(case: TransactionTestCase) -> None:
         if large := [table for table, is_large in tables if is_large]:
             statements.append(f"TRUNCATE {', '.join(large)} CASCADE")
         cursor.execute("; ".join(statements))
+
+
+def drop_database(creation: DatabaseCreation, name: str, verbosity: int) -> None:
+    """At the end of the run, also where a thread or a dying process of some test still has a session: that says nothing
+    about whichever test came last.
+    """
+    with creation._nodb_cursor() as cursor:
+        cursor.execute(f"DROP DATABASE {creation.connection.ops.quote_name(name)} WITH (FORCE)")
 
 
 @pytest.fixture
