@@ -31,6 +31,12 @@ pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("embedded"), pytest.mark
 PROGRAMS = ("asgi", "wsgi", "played_grpc", "worker", "beat")
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _environment() -> None:
+    """Where no command of this checkout was run before, the first one makes its environment, and tells so."""
+    subprocess.run([sys.executable, "manage.py", "version"], cwd=settings.BASE_DIR, check=True, capture_output=True)
+
+
 class Site:
     """An `up` process and what it prints."""
 
