@@ -9,8 +9,13 @@ from django.db import connection, transaction
 from django.db.models import F
 
 from accounts.models import User
+from feedsite.connections import fetch
 from relations import signals
 from relations.models import Block, Follow, FollowerCountChange, Mute
+
+# One statement: between a look and an insertion the pair may come and go.
+BLOCK = "INSERT INTO relations_block (blocker_id, blocked_id) VALUES (%s, %s) ON CONFLICT DO NOTHING RETURNING id"
+MUTE = "INSERT INTO relations_mute (muter_id, muted_id) VALUES (%s, %s) ON CONFLICT DO NOTHING RETURNING id"
 
 
 class SelfRelationError(ValueError):
@@ -66,7 +71,7 @@ def unfollow(*, follower: User, followee: User) -> bool:
 def block(*, blocker: User, blocked: User) -> bool:
     """Hide two users from each other; True if it is new. Follows stay, so that unblocking brings all back."""
     _pair(blocker, blocked)
-    new = Block.objects.get_or_create(blocker=blocker, blocked=blocked)[1]
+    new = bool(fetch(BLOCK, [blocker.pk, blocked.pk]))
     if new:
         signals.blocked.send(sender=Block, blocker=blocker, blocked=blocked)
     return new
@@ -87,7 +92,7 @@ def unblock(*, blocker: User, blocked: User) -> bool:
 def mute(*, muter: User, muted: User) -> bool:
     """Leave a sender out of the muter's home; True if it is new."""
     _pair(muter, muted)
-    return Mute.objects.get_or_create(muter=muter, muted=muted)[1]
+    return bool(fetch(MUTE, [muter.pk, muted.pk]))
 
 
 @transaction.atomic

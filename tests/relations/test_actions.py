@@ -319,3 +319,18 @@ def test_followers_do_not_wait_for_a_locked_followee(pair: tuple[User, User]) ->
         return new
 
     assert at_once(hold, go) == [None, True]
+
+
+@committed
+@pytest.mark.parametrize("verbs", [(mute, unmute, "muter", "muted"), (block, unblock, "blocker", "blocked")])
+def test_coming_and_going_at_once(pair: tuple[User, User], verbs: Any) -> None:
+    verb, reverse, by, whom = verbs
+
+    def again_and_again(which: Callable[..., bool]) -> int:
+        return sum(which(**{by: pair[0], whom: pair[1]}) for _ in range(150))
+
+    made, also_made, undone, also_undone = at_once(
+        *(lambda which=which: again_and_again(which) for which in (verb, verb, reverse, reverse))  # type: ignore[misc]
+    )
+    left = (Mute if verb is mute else Block).objects.count()
+    assert made + also_made - undone - also_undone == left, "who is told that it is new made it"
