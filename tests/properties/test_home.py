@@ -226,11 +226,12 @@ class Home(RuleBasedStateMachine):
 
     @rule()
     def work_all(self) -> None:
-        for _ in range(200):
+        for _ in range(5_000):  # a few hundred, where nobody has worked yet
             if not self.queue:
-                break
+                return
             name, args = self.queue.pop(0)
             TASKS[name](*args)
+        raise AssertionError("the work makes work without end")
 
     @precondition(lambda self: self.queue)
     @rule(pick=some)

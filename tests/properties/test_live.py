@@ -282,10 +282,11 @@ class Live(RuleBasedStateMachine):
 
     @rule()
     def work_all(self) -> None:
-        for _ in range(300):
+        for _ in range(5_000):
             if not QUEUE:
-                break
+                return
             run(QUEUE.pop(0))
+        raise AssertionError("the work makes work without end")
 
     @precondition(lambda self: QUEUE)
     @rule(pick=some)
