@@ -175,8 +175,9 @@ def test_a_killed_writer_blocks_nobody(tmp_path: Path) -> None:
     assert store.read(keys(1)) in ([before + b"y"], [before + b"xy"])
 
 
-def test_a_forked_process_opens_it_anew(tmp_path: Path) -> None:
-    store = LmdbStore(tmp_path)
+def _fork(folder: Path) -> None:
+    """In a process without threads, which alone may fork."""
+    store = LmdbStore(folder)
     store.update(keys(1), appended(b"1"))
     child = os.fork()
     if not child:
@@ -187,6 +188,14 @@ def test_a_forked_process_opens_it_anew(tmp_path: Path) -> None:
             os._exit(1)
     assert os.waitpid(child, 0)[1] == 0
     assert store.read(keys(1)) == [b"12"]
+
+
+def test_a_forked_process_opens_it_anew(tmp_path: Path) -> None:
+    process = multiprocessing.get_context("spawn").Process(target=_fork, args=(tmp_path,))
+    process.start()
+    process.join(120)
+    assert process.exitcode == 0
+    assert LmdbStore(tmp_path).read(keys(1)) == [b"12"]
 
 
 # --- Faults ----------------------------------------------------------------------------------------------
