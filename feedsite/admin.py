@@ -29,7 +29,7 @@ class ReadOnlyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # not generic 
 
 
 class LogAdmin(ReadOnlyAdmin):
-    """Rows that only become more, newest first."""
+    """Rows to look at, newest first, however many."""
 
     ordering = ("-id",)
     paginator = EstimatedPaginator

@@ -9,7 +9,7 @@ from django.http import HttpRequest
 
 from accounts.admin import UserAdmin
 from accounts.models import User
-from feedsite.paginator import EstimatedPaginator
+from feedsite.admin import LogAdmin
 from relations.models import Block, Follow, FollowerCountChange, Mute
 
 
@@ -28,13 +28,10 @@ class CountedUserAdmin(UserAdmin):
         return int(user.exact_followers)
 
 
-class PairAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # not generic at run time
+class PairAdmin(LogAdmin):
     """Pairs of user ids, newest first, to look at. A search is for the id of either user."""
 
-    ordering = ("-id",)
     sortable_by = ("id",)
-    show_full_result_count = False
-    paginator = EstimatedPaginator
     search_help_text = "The id of one of the two users."
     sides: tuple[str, str]
 
@@ -54,15 +51,6 @@ class PairAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # not generic at r
             return queryset.none(), False
         first, second = self.sides
         return queryset.filter(**{first: term}) | queryset.filter(**{second: term}), False
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
 
 
 @admin.register(Follow)
