@@ -1,12 +1,15 @@
 """The verbs that change relations. Each is idempotent, one transaction, and exact on the very next request.
 
-What makes a hidden item visible again (follow, unblock, unmute) advances the window epoch of whoever may see it, in
-the same transaction: their cached windows are not used again until they are rebuilt.
+What shows items of a sender again (follow, unblock, unmute) advances the window epoch of the follower, in the same
+transaction: their cached windows are not used again until they are rebuilt. The window of a user who does not follow
+the sender lacks nothing of theirs, so no act of a stranger advances its epoch.
 """
+
+from collections.abc import Sequence
 
 from django.conf import settings
 from django.db import connection, transaction
-from django.db.models import F
+from django.db.models import Exists, F, OuterRef
 
 from accounts.models import User
 from feedsite.connections import fetch
@@ -79,13 +82,14 @@ def block(*, blocker: User, blocked: User) -> bool:
 
 @transaction.atomic
 def unblock(*, blocker: User, blocked: User) -> bool:
-    """Take a block back; True if there was one. Both sides may see again what their windows have forgotten."""
+    """Take a block back; True if there was one. A side that follows the other may see again what its windows have
+    forgotten, unless the other side's block still stands.
+    """
     gone, _ = Block.objects.filter(blocker=blocker, blocked=blocked).delete()
     if gone:
-        # Locked in the order of ids, so that two who unblock each other at once do not deadlock.
-        both = User.objects.filter(pk__in=[blocker.pk, blocked.pk])
-        list(both.order_by("pk").select_for_update(no_key=True).values_list("pk"))
-        User.objects.get_queryset().filter(pk__in=[blocker.pk, blocked.pk]).advance_epoch()
+        _lock([blocker, blocked])
+        if not Block.objects.filter(blocker=blocked, blocked=blocker).exists():
+            _advance_followers([blocker, blocked], of=[blocker, blocked])
     return bool(gone)
 
 
@@ -97,11 +101,28 @@ def mute(*, muter: User, muted: User) -> bool:
 
 @transaction.atomic
 def unmute(*, muter: User, muted: User) -> bool:
-    """Take a mute back; True if there was one."""
+    """Take a mute back; True if there was one. A muter who follows may see again what their windows have forgotten."""
     gone, _ = Mute.objects.filter(muter=muter, muted=muted).delete()
     if gone:
-        User.objects.get_queryset().filter(pk=muter.pk).advance_epoch()
+        _lock([muter])
+        _advance_followers([muter], of=[muted])
     return bool(gone)
+
+
+def _lock(users: Sequence[User]) -> None:
+    """Lock the users' rows until the transaction ends, in the order of ids, so that two such calls do not deadlock."""
+    rows = User.objects.filter(pk__in=[user.pk for user in users]).order_by("pk")
+    list(rows.select_for_update(no_key=True).values_list("pk"))
+
+
+def _advance_followers(users: Sequence[User], *, of: Sequence[User]) -> None:
+    """Advance the window epochs of those `users` who follow one of the users `of`.
+
+    The rows of `users` are locked before: a follow takes the same lock, so it is either seen here, or begins after this
+    transaction and advances the epoch by itself.
+    """
+    follows = Follow.objects.filter(follower=OuterRef("pk"), followee__in=[user.pk for user in of])
+    User.objects.get_queryset().filter(Exists(follows), pk__in=[user.pk for user in users]).advance_epoch()
 
 
 def fold_follower_counts() -> list[int]:

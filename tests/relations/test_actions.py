@@ -1,6 +1,7 @@
 """Relations are exact on the next request, idempotent, and right under concurrent calls."""
 
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -9,6 +10,7 @@ import pytest
 from django.db import connection, transaction
 
 from accounts.models import User
+from feedsite.connections import fetch
 from relations.actions import (
     FollowCapError,
     SelfRelationError,
@@ -84,19 +86,49 @@ def test_block_and_unblock(pair: tuple[User, User]) -> None:
     assert (state(one)[2], state(two)[2]) == (2, 1)
     assert unblock(blocker=one, blocked=two) is True
     assert unblock(blocker=one, blocked=two) is False
-    assert (state(one)[2], state(two)[2]) == (3, 2)
+    assert (state(one)[2], state(two)[2]) == (3, 1)
     assert not Block.objects.exists()
 
 
 def test_mute_and_unmute(pair: tuple[User, User]) -> None:
     one, two = pair
+    follow(follower=one, followee=two)
     assert mute(muter=one, muted=two) is True
     assert mute(muter=one, muted=two) is False
-    assert (state(one)[2], state(two)[2]) == (1, 1)
+    assert (state(one)[2], state(two)[2]) == (2, 1)
     assert unmute(muter=one, muted=two) is True
     assert unmute(muter=one, muted=two) is False
-    assert (state(one)[2], state(two)[2]) == (2, 1)
+    assert (state(one)[2], state(two)[2]) == (3, 1)
     assert not Mute.objects.exists()
+
+
+@pytest.mark.parametrize("following", [(False, False), (True, False), (False, True), (True, True)])
+def test_only_the_epoch_of_a_follower_advances(pair: tuple[User, User], following: tuple[bool, bool]) -> None:
+    """Blocks and mutes of a stranger, taken back as often as they like, leave the windows of the other as they are."""
+    for place, other in ((0, 1), (1, 0)):
+        if following[place]:
+            follow(follower=pair[place], followee=pair[other])
+    before = [state(user)[2] for user in pair]
+    block(blocker=pair[0], blocked=pair[1])
+    unblock(blocker=pair[0], blocked=pair[1])
+    after = [state(user)[2] for user in pair]
+    assert [old != new for old, new in zip(before, after, strict=True)] == list(following)
+    mute(muter=pair[0], muted=pair[1])
+    unmute(muter=pair[0], muted=pair[1])
+    assert [old != state(user)[2] for old, user in zip(after, pair, strict=True)] == [following[0], False]
+
+
+def test_an_unblock_under_the_block_of_the_other_shows_nothing(pair: tuple[User, User]) -> None:
+    one, two = pair
+    follow(follower=one, followee=two)
+    follow(follower=two, followee=one)
+    block(blocker=one, blocked=two)
+    block(blocker=two, blocked=one)
+    before = [state(user)[2] for user in pair]
+    unblock(blocker=two, blocked=one)
+    assert [state(user)[2] for user in pair] == before
+    unblock(blocker=one, blocked=two)
+    assert all(old != state(user)[2] for old, user in zip(before, pair, strict=True))
 
 
 @pytest.mark.parametrize(
@@ -334,3 +366,45 @@ def test_coming_and_going_at_once(pair: tuple[User, User], verbs: Any) -> None:
     )
     left = (Mute if verb is mute else Block).objects.count()
     assert made + also_made - undone - also_undone == left, "who is told that it is new made it"
+
+
+def until_one_waits() -> None:
+    """Return when a session of this database waits for a lock; fails after half a minute."""
+    deadline = time.monotonic() + 30
+    waits = (
+        "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database())"
+    )
+    while not fetch(waits)[0][0]:
+        assert time.monotonic() < deadline, "nothing waits for a lock"
+        time.sleep(0.01)
+
+
+@committed
+@pytest.mark.parametrize("first", ["follow", "take back"])
+@pytest.mark.parametrize("verbs", [(mute, unmute, "muter", "muted"), (block, unblock, "blocker", "blocked")])
+def test_a_follow_and_what_is_taken_back_at_once(pair: tuple[User, User], verbs: Any, first: str) -> None:
+    """The second waits for the first and advances the epoch: a window built between the two lacks what it shows."""
+    one, two = pair
+    verb, reverse, by, whom = verbs
+    verb(**{by: one, whom: two})
+    calls = {
+        "follow": lambda: follow(follower=one, followee=two),
+        "take back": lambda: reverse(**{by: one, whom: two}),
+    }
+    started, epochs = threading.Event(), []
+    second = next(call for name, call in calls.items() if name != first)
+
+    def hold() -> None:
+        with transaction.atomic():
+            assert calls[first]() is True
+            epochs.append(state(one)[2])
+            started.set()
+            until_one_waits()
+
+    def come_second() -> None:
+        assert started.wait(20)
+        assert second() is True
+        epochs.append(state(one)[2])
+
+    assert at_once(hold, come_second) == [None, None]
+    assert epochs[0] != epochs[1]
