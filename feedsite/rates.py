@@ -119,17 +119,8 @@ def hit(scope: str, who: str) -> float | None:
 
 
 def address(request: HttpRequest) -> str:
-    """Whose address calls: the caller's IP address, or the /64 that one IPv6 customer has.
-
-    Behind `settings.PROXIES` proxies it is the one that the outermost of them saw: only as many addresses of
-    X-Forwarded-For are believed, for a caller may write what they like before them.
-    """
-    seen: str = request.META.get("REMOTE_ADDR", "")
-    if settings.PROXIES:
-        forwarded = [part.strip() for part in request.META.get("HTTP_X_FORWARDED_FOR", "").split(",") if part.strip()]
-        if forwarded:
-            seen = forwarded[-min(settings.PROXIES, len(forwarded))]
-    return _customer(seen)
+    """Whose address calls: the caller's IP address (feedsite.proxy), or the /64 that one IPv6 customer has."""
+    return _customer(request.META.get("REMOTE_ADDR", ""))
 
 
 @lru_cache(4096)

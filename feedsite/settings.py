@@ -44,6 +44,13 @@ ALLOWED_HOSTS = env.list("FEEDSITE_ALLOWED_HOSTS", default=["localhost", "127.0.
 CSRF_TRUSTED_ORIGINS = env.list("FEEDSITE_CSRF_TRUSTED_ORIGINS", default=[])
 # Behind a proxy that terminates TLS; the default site speaks plain HTTP on loopback.
 HTTPS = env.bool("FEEDSITE_HTTPS", default=False)
+# Behind a proxy that sets `Forwarded` on every request, which is believed then (feedsite.proxy).
+PROXY = env.bool("FEEDSITE_PROXY", default=HTTPS)
+if env("FEEDSITE_PROXIES", default="0") not in ("", "0"):
+    raise ImproperlyConfigured(
+        "FEEDSITE_PROXIES is not read any more: set FEEDSITE_PROXY=1, and let the proxy set the header Forwarded "
+        "(docs/operations.md, Behind a proxy)."
+    )
 
 # --- Apps ------------------------------------------------------------------------------------------------
 INSTALLED_APPS = [
@@ -75,6 +82,7 @@ INSTALLED_APPS = [
 
 MIDDLEWARE = [
     "feedsite.requests.RequestMiddleware",
+    "feedsite.proxy.ProxyMiddleware",
     "feedsite.headers.HeadersMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
@@ -432,8 +440,6 @@ RATES = {
     "live": env("FEEDSITE_RATE_LIVE", default="60/minute"),
 }
 RATE_SCALE = env.float("FEEDSITE_RATE_SCALE", default=1.0)
-# Proxies of ours in front of the site: so many addresses at the end of X-Forwarded-For are believed.
-PROXIES = env.int("FEEDSITE_PROXIES", default=0)
 
 SPECTACULAR_SETTINGS = {
     "TITLE": "feedsite",
@@ -482,7 +488,7 @@ SECURE_REDIRECT_EXEMPT = ["^healthz$", "^readyz$", "^metrics$"]  # probes come p
 SECURE_HSTS_SECONDS = 31_536_000 if HTTPS else 0
 SECURE_HSTS_INCLUDE_SUBDOMAINS = HTTPS
 SECURE_HSTS_PRELOAD = HTTPS
-SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if HTTPS else None
+SECURE_PROXY_SSL_HEADER = ("feedsite.scheme", "https") if PROXY else None
 SECURE_CONTENT_TYPE_NOSNIFF = True
 SECURE_REFERRER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"

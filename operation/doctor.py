@@ -126,10 +126,10 @@ def configuration() -> Findings:
         todo="Set FEEDSITE_HTTPS=1 behind a proxy that ends TLS: passwords and sessions are sent in the clear.",
     )
     yield judge(
-        "proxies",
-        str(settings.PROXIES),
-        error=settings.HTTPS and not settings.PROXIES,
-        todo="Set FEEDSITE_PROXIES to the number of proxies: rates count the proxy's address as everybody's.",
+        "proxy",
+        "is believed" if settings.PROXY else "is not believed",
+        error=settings.HTTPS and not settings.PROXY,
+        todo="Unset FEEDSITE_PROXY or set it to 1: rates count the proxy's address for everybody.",
     )
     token = settings.METRICS_TOKEN
     yield judge(

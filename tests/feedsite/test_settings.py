@@ -62,3 +62,27 @@ def test_a_cluster_is_for_feeds_only(tmp_path: Path, environ: dict[str, str], sa
         check=False,
     )
     assert (run.returncode == 0, says in run.stderr) == (not says, True), run.stderr
+
+
+@pytest.mark.parametrize(
+    ("environ", "says"),
+    [
+        ({}, "(False, None)"),
+        ({"FEEDSITE_HTTPS": "1"}, "(True, ('feedsite.scheme', 'https'))"),
+        ({"FEEDSITE_PROXY": "1"}, "(True, ('feedsite.scheme', 'https'))"),
+        ({"FEEDSITE_HTTPS": "1", "FEEDSITE_PROXY": "0"}, "(False, None)"),
+        ({"FEEDSITE_PROXIES": "0"}, "(False, None)"),
+        ({"FEEDSITE_PROXIES": "1"}, "FEEDSITE_PROXIES is not read any more"),
+    ],
+)
+def test_what_is_believed_of_a_proxy(tmp_path: Path, environ: dict[str, str], says: str) -> None:
+    code = "from django.conf import settings; print((settings.PROXY, settings.SECURE_PROXY_SSL_HEADER))"
+    run = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=settings.BASE_DIR,
+        env=clean_environ(tmp_path) | {"DJANGO_SETTINGS_MODULE": "feedsite.settings"} | environ,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert says in run.stdout + run.stderr

@@ -1,6 +1,7 @@
 """Whatever our parsers are given, they answer, or refuse in the way that they say; what they make can be read again."""
 
 import json
+from ipaddress import ip_address
 
 from django.http import HttpRequest
 from hypothesis import example, given
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 from rest_framework.exceptions import ParseError
 
 from accounts import grants, guard
-from feedsite import rates
+from feedsite import proxy, rates
 from feedsite.events import Position, event_of
 from feedsite.rest import DEPTH, MAX_POSITION, parse_id, parse_json
 from items.text import canonical_tag, spans
@@ -67,9 +68,12 @@ def test_what_stands_in_a_text(text: str) -> None:
 def test_what_proves_who_one_is(text: str) -> None:
     assert grants.read_ticket(text) is None
     request = HttpRequest()
-    request.META |= {"REMOTE_ADDR": text, "HTTP_X_FORWARDED_FOR": text}
+    request.META["REMOTE_ADDR"] = text
     request.COOKIES[guard.COOKIE] = text
     assert guard._device(request, "ann") == ""
     assert len(guard._canonical(text)) < 5_000
     assert isinstance(rates.address(request), str)
+    for header in (text, f"for={text}", f'for="[{text}";proto={text}'):
+        client, _ = proxy.parse(header)
+        assert client == "" or ip_address(client)
     assert event_of({b"event": text.encode(errors="replace")}) is None or text.startswith("{")

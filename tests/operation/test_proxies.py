@@ -1,0 +1,181 @@
+"""The shipped configurations of Caddy and nginx, before a real web and a real stream process: no client chooses the
+address that the rates count, however it spells its headers.
+
+Only ports, folders and certificates differ from what is shipped.
+"""
+
+import contextlib
+import http.client
+import itertools
+import os
+import re
+import shutil
+import signal
+import socket
+import ssl
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+import redis
+from django.conf import settings
+
+from feedsite.embedded import die_with_parent, wait_for
+from tests.clusters import free_ports
+from tests.streams import StreamServer
+from tests.web import WebServer
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
+
+DEPLOY = Path(settings.BASE_DIR) / "deploy"
+CLIENT = "127.0.0.2"
+"""Where the tests' client sends from: the peer of the proxy, whose own address is 127.0.0.1."""
+FORGED = "198.51.100.{}"
+PATH = "/api/v1/users/nobody"
+
+
+def spellings(name: str) -> list[str]:
+    """The name with a hyphen or an underscore at each place that has a hyphen."""
+    words = name.split("-")
+    joints = itertools.product("-_", repeat=len(words) - 1)
+    return ["".join(itertools.chain(*zip(words, [*joint, ""], strict=True))) for joint in joints]
+
+
+NAMES = [
+    *(spelling for name in ("X-Forwarded-For", "X-Real-IP", "X-Client-IP") for spelling in spellings(name)),
+    *("Forwarded", "FORWARDED", "x_FORWARDED-for", "Remote_Addr", "REMOTE-ADDR"),
+]
+
+
+class Proxy(NamedTuple):
+    name: str
+    port: int
+    web: WebServer
+    stream: StreamServer
+
+
+def caddy(folder: Path, port: int, web: int, stream: int) -> list[str]:
+    text = (DEPLOY / "Caddyfile").read_text()
+    for named, here in (("web:8000", f"127.0.0.1:{web}"), ("stream:8001", f"127.0.0.1:{stream}")):
+        assert named in text
+        text = text.replace(named, here)
+    options = "admin off\nlocal_certs\nskip_install_trust\nauto_https disable_redirects"
+    (folder / "Caddyfile").write_text(f"{{\n{options}\n}}\n{text}")
+    return ["caddy", "run", "--adapter", "caddyfile", "--config", str(folder / "Caddyfile")]
+
+
+def nginx(folder: Path, port: int, web: int, stream: int) -> list[str]:
+    text = (DEPLOY / "nginx.conf").read_text()
+    changes = [
+        (r"listen 443 ssl;", f"listen 127.0.0.1:{port};"),
+        (r"\n +(http2|ssl_[a-z]+) [^\n]*", ""),
+        (r"127\.0\.0\.1:8000", f"127.0.0.1:{web}"),
+        (r"127\.0\.0\.1:8001", f"127.0.0.1:{stream}"),
+    ]
+    for pattern, here in changes:
+        text, count = re.subn(pattern, here, text)
+        assert count, pattern
+    kinds = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
+    folders = "".join(f"{kind}_temp_path {folder}/{kind};\n" for kind in kinds)
+    head = f"daemon off;\nmaster_process off;\npid {folder}/pid;\nerror_log stderr;\nevents {{}}\n"
+    (folder / "nginx.conf").write_text(f"{head}http {{\naccess_log off;\n{folders}{text}\n}}\n")
+    return ["nginx", "-p", str(folder), "-e", "stderr", "-c", str(folder / "nginx.conf")]
+
+
+PROGRAMS: dict[str, Callable[[Path, int, int, int], list[str]]] = {"caddy": caddy, "nginx": nginx}
+
+
+@contextlib.contextmanager
+def proxy(name: str, folder: Path, *, scheme: str = "http", **environ: str) -> Iterator[Proxy]:
+    """The proxy with a web and a stream process behind it; all of them end with the block. Caddy knows `https` too."""
+    if shutil.which(name, path=f"{os.environ['PATH']}:/usr/sbin") is None:
+        pytest.skip(f"{name} is not installed")
+    asked = {"FEEDSITE_RATE_SCALE": "1", "FEEDSITE_PROXY": "1"} | environ
+    web, stream = WebServer(folder, **asked), StreamServer(folder, **asked)
+    port, _ = free_ports()
+    paths = {"PATH": f"{os.environ['PATH']}:/usr/sbin", "HOME": str(folder), "XDG_DATA_HOME": str(folder)}
+    with (folder / "proxy.log").open("ab") as log, contextlib.ExitStack() as stack:
+        for server in (web, stream):
+            stack.callback(server.kill)
+            server.start()
+        process = subprocess.Popen(
+            PROGRAMS[name](folder, port, web.port, stream.port),
+            env=os.environ | paths | {"FEEDSITE_DOMAIN": f"{scheme}://127.0.0.1:{port}"},
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+            preexec_fn=die_with_parent(signal.SIGTERM),
+        )
+        stack.callback(process.wait)
+        stack.callback(os.killpg, process.pid, signal.SIGKILL)
+        assert wait_for(lambda: is_open(port), 60), (folder / "proxy.log").read_text()
+        yield Proxy(name, port, web, stream)
+
+
+def is_open(port: int) -> bool:
+    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=5):
+        return True
+    return False
+
+
+def ask(port: int, path: str, *headers: str, source: str = CLIENT, tls: bool = False) -> http.client.HTTPResponse:
+    """One request, whose header lines are sent as they stand."""
+    with contextlib.ExitStack() as stack:
+        connection = socket.create_connection(("127.0.0.1", port), timeout=60, source_address=(source, 0))
+        stack.enter_context(connection)
+        if tls:
+            insecure = ssl._create_unverified_context()  # noqa: S323 (the certificate is the test's own)
+            connection = stack.enter_context(insecure.wrap_socket(connection))
+        lines = [f"GET {path} HTTP/1.1", f"Host: 127.0.0.1:{port}", *headers, "Connection: close", "", ""]
+        connection.sendall("\r\n".join(lines).encode())
+        response = http.client.HTTPResponse(connection)
+        response.begin()
+        response.read()
+        return response
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_the_peer_of_the_proxy_is_counted_whatever_it_says(name: str, tmp_path: Path, feeds: redis.Redis) -> None:
+    with proxy(name, tmp_path, FEEDSITE_RATE_READ="3/hour") as front:
+        assert [ask(front.port, PATH).status for _ in range(2)] == [404, 404]
+        assert {key.decode() for key in feeds.keys("rate:*")} == {f"rate:read:{CLIENT}"}
+        assert ask(front.port, PATH).status == 404
+        for number, header in enumerate(NAMES):
+            forged = FORGED.format(number)
+            for value in (forged, f'for="{forged}";proto=https', f"for={forged}", f"{forged}, {forged}"):
+                assert ask(front.port, PATH, f"{header}: {value}").status == 429, header
+        every = [f"{header}: {FORGED.format(99)}" for header in NAMES]
+        assert ask(front.port, PATH, *every).status == 429
+        assert ask(front.port, PATH, *reversed(every)).status == 429
+        assert {key.decode() for key in feeds.keys("rate:*")} == {f"rate:read:{CLIENT}"}
+        assert ask(front.port, PATH, *every, source="127.0.0.3").status == 404
+        assert ask(front.port, "/metrics").status != 200
+        assert ask(front.port, "/healthz", "X-Request-ID: mine").headers["X-Request-ID"] == "mine"
+        for name in ("X_Request_ID", "X_Request-ID", "X-Request_ID"):
+            assert ask(front.port, "/healthz", f"{name}: mine").headers["X-Request-ID"] != "mine", "it is stripped"
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_no_client_says_that_it_came_over_tls(name: str, tmp_path: Path) -> None:
+    """To the web and to the stream process: both lead a request that came without TLS to https."""
+    with proxy(name, tmp_path, FEEDSITE_HTTPS="1") as front:
+        for path in (PATH, "/api/v1/stream"):
+            assert ask(front.port, path).status == 301
+            for header in (*spellings("X-Forwarded-Proto"), "X_Forwarded_Scheme", "Feedsite.Scheme", "Forwarded"):
+                for value in ("https", "proto=https", "for=192.0.2.1;proto=https"):
+                    assert ask(front.port, path, f"{header}: {value}").status == 301, header
+        straight = ask(front.web.port, PATH, "Forwarded: for=192.0.2.1;proto=https", source="127.0.0.1")
+        assert straight.status == 404, "the proxy's word is believed"
+        straight = ask(front.stream.port, "/api/v1/stream", 'Forwarded: for="192.0.2.1";proto=https')
+        assert straight.status == 401
+
+
+def test_what_came_over_tls_is_known_to_have(tmp_path: Path) -> None:
+    """Whatever the client says: else it would be led to where it is, for ever."""
+    with proxy("caddy", tmp_path, scheme="https", FEEDSITE_HTTPS="1") as front:
+        headers = [f"{name}: http" for name in spellings("X-Forwarded-Proto")]
+        for path, status in ((PATH, 404), ("/api/v1/stream", 401)):
+            assert wait_for(lambda path=path: ask(front.port, path, tls=True).status < 500, 60)
+            assert ask(front.port, path, *headers, "Forwarded: proto=http", tls=True).status == status
