@@ -63,10 +63,10 @@ def issue_ticket(*, user: User, origin: str, digest: str) -> str:
     return _signer.sign_object(Ticket(user.pk, origin, digest), compress=False)
 
 
-def read_ticket(text: str, *, max_age: float | None = TICKET_SECONDS) -> Ticket | None:
-    """What the ticket says, if it is one of ours and not too old."""
+def read_ticket(text: str) -> Ticket | None:
+    """What the ticket says, if it is one of ours and not older than `TICKET_SECONDS`."""
     try:
-        user_id, origin, digest = _signer.unsign_object(text, max_age=max_age)
+        user_id, origin, digest = _signer.unsign_object(text, max_age=TICKET_SECONDS)
     except (signing.BadSignature, ValueError):
         return None
     return Ticket(user_id, origin, digest)

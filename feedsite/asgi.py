@@ -1,4 +1,4 @@
-"""The stream process: `GET /api/v1/stream`, and nothing else, on an event loop.
+"""The stream process: `GET /api/v1/stream` and its own `/healthz`, on an event loop.
 
 `granian --interface asgi --workers 1 feedsite.asgi:application`. Who may listen is decided by the site's own view
 (timeline.api.StreamView), with the site's middleware, in a thread; what it refuses is answered as the site does.
@@ -24,7 +24,7 @@ from django.urls import path, re_path  # noqa: E402
 from feedsite import health  # noqa: E402
 from feedsite.headers import HEADERS, NO_PAGE  # noqa: E402
 from feedsite.logs import HEADER, request_id  # noqa: E402
-from feedsite.outage import unavailable  # noqa: E402
+from feedsite.outage import server_error, unavailable  # noqa: E402
 from feedsite.rest import OUTAGES, FeedResponse, NotFoundView, Problem  # noqa: E402
 from timeline.api import Admission, StreamView  # noqa: E402
 from timeline.hub import Connection, Hub, TooManyError  # noqa: E402
@@ -41,7 +41,6 @@ FULL_RETRY_AFTER = 30
 # The addresses of this process: requests name this module as their urlconf.
 urlpatterns = [
     path("api/v1/stream", StreamView.as_view()),
-    path("healthz", health.healthz),
     re_path("", NotFoundView.as_view()),
 ]
 handler400 = "feedsite.outage.bad_request"
@@ -79,6 +78,9 @@ class Application:
 
     async def _answer(self, scope: Message, receive: Receive, send: Send) -> None:
         await receive()  # a GET has no body; another method is refused without one
+        if scope["path"] == "/healthz":
+            await _send(send, self._health(ASGIRequest(scope, io.BytesIO())))
+            return
         opened = await self._open(ASGIRequest(scope, io.BytesIO()))
         if isinstance(opened, HttpResponseBase):
             await _send(send, opened)
@@ -97,6 +99,15 @@ class Application:
         finally:
             self._hub().leave(connection)
 
+    def _health(self, request: ASGIRequest) -> HttpResponse:
+        """Answered on the loop itself, without a thread: those may all wait for PostgreSQL."""
+        response = health.healthz(request)
+        if response.status_code == 200 and not self._hub().is_well:
+            response = HttpResponse("a task of the stream fails\n", content_type="text/plain", status=503)
+        for name, value in HEADERS.items():
+            response[name] = value
+        return response
+
     async def _open(self, request: ASGIRequest) -> HttpResponseBase | tuple[Connection, list[tuple[bytes, bytes]]]:
         """A connection and its headers, or why not. What it took to decide is let go: it would be a fifth of
         what an open connection takes.
@@ -114,6 +125,9 @@ class Application:
         except (*OUTAGES, TimeoutError) as error:
             logger.warning("PostgreSQL failed a connection: %s", error)
             return unavailable(request)
+        except Exception:
+            logger.exception("A connection could not be opened")
+            return server_error(request)
         return connection, _headers(response, request)
 
     def _decide(self, request: ASGIRequest) -> HttpResponseBase:

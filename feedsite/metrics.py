@@ -157,6 +157,9 @@ replica_reads = _counter(
     "feedsite_replica_reads_total", "Reads that may lag: by the replica, or why by the primary.", "outcome"
 )
 stream_connections = _living("feedsite_stream_connections", "Open streams.")
+stream_failures = _counter(
+    "feedsite_stream_failures_total", "Turns of the stream's tasks that failed, not counting outages.", "task"
+)
 breaker_trips = _counter("feedsite_breaker_trips_total", "Servers that did not answer, once a second.", "server")
 breaker_open_until = _latest(
     "feedsite_breaker_open_until_seconds", "Unix time until which a process leaves the server alone.", "server"

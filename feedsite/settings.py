@@ -280,6 +280,8 @@ FAN_OUT_RETRY_AFTER = timedelta(seconds=env.float("FEEDSITE_FAN_OUT_RETRY_AFTER"
 STREAM = env.bool("FEEDSITE_STREAM", default=True)
 # The port at which visitors reach the stream process where no proxy leads there (`up` sets it); 0 where one does.
 STREAM_PORT = env.int("FEEDSITE_STREAM_PORT", default=0)
+# The origins whose pages may read the stream across ports, such as https://example.com; none: those of ALLOWED_HOSTS.
+STREAM_ORIGINS = env.list("FEEDSITE_STREAM_ORIGINS", default=[])
 # Open connections of one stream process, and of one user in it.
 STREAM_LIMIT = env.int("FEEDSITE_STREAM_LIMIT", default=10_000)
 STREAM_USER_LIMIT = env.int("FEEDSITE_STREAM_USER_LIMIT", default=10)

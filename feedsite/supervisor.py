@@ -130,7 +130,14 @@ class Supervisor:
                 program.retry_at = now + pause
                 say(f"{program.name} ended with {code}; starting it again in {pause:.1f} s")
             if now >= program.retry_at:
-                program.start()
+                try:
+                    program.start()
+                except OSError as error:  # no memory, no processes left
+                    if give_up:
+                        raise ProgramError(f"{program.name} cannot be started: {error}") from error
+                    say(f"{program.name} cannot be started: {error}")
+                    program.retry_at = now + BACK_OFF[1]
+                    continue
                 if program.process is not None and program.process.stdout is not None:
                     self.selector.register(program.process.stdout, selectors.EVENT_READ, program)
 

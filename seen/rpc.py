@@ -242,8 +242,13 @@ class Server:
         self._watch.join()
 
     def _look_again(self) -> None:
+        """Until `stop`, whatever a look raises."""
         while not self._stopping.wait(LOOK_SECONDS):
-            self._look()
+            try:
+                self._look()
+            except Exception:
+                logger.exception("The servers cannot be looked at")
+                self._tell(is_serving=False)
 
     def _look(self) -> None:
         """Find out whether calls can be served, and say so."""
@@ -257,7 +262,9 @@ class Server:
         if states != self._state:
             logger.info("servers: %s", ", ".join(f"{name} {state}" for name, state in states.items()))
             self._state = states
-        is_serving = all(state == "ok" for state in states.values())
+        self._tell(is_serving=all(state == "ok" for state in states.values()))
+
+    def _tell(self, *, is_serving: bool) -> None:
         status = HealthCheckResponse.SERVING if is_serving else HealthCheckResponse.NOT_SERVING
         for service in (OVERALL_HEALTH, SERVICE):
             self._health.set(service, status)

@@ -1,11 +1,11 @@
 """The home timeline over HTTP."""
 
-from urllib.parse import urlencode
+from urllib.parse import urlencode, urlsplit
 
 import msgspec
 from django.conf import settings
 from django.http import HttpResponse
-from django.http.request import split_domain_port
+from django.http.request import split_domain_port, validate_host
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
@@ -20,6 +20,7 @@ from accounts.grants import (
     issue_ticket,
     read_ticket,
 )
+from accounts.models import User
 from feedsite.events import Listener, Position
 from feedsite.openapi import PAGED
 from feedsite.rest import MAX_POSITION, ApiView, FeedResponse, OutageError, limit, position
@@ -122,8 +123,7 @@ class StreamView(ApiView):
         listener = Listener(reader.pk, position(request, "item") or 0, position(request, "session") or 0)
         ticket = once(request, "ticket")
         if getattr(request._request, "keeps_lines_open", False):
-            signed = read_ticket(ticket, max_age=None)
-            return Admission(grant_of(request, reader), listener, since, signed.origin if signed else "")
+            return Admission(grant_of(request, reader), listener, since, origin_of(read_ticket(ticket), reader))
         if not settings.STREAM_PORT or isinstance(request.auth, Ticket):
             raise OutageError
         host, _ = split_domain_port(request.get_host())
@@ -137,6 +137,20 @@ class StreamView(ApiView):
 
 def origin(request: Request) -> str:
     return f"{request.scheme}://{request.get_host()}"
+
+
+def origin_of(ticket: Ticket | None, reader: User) -> str:
+    """The origin whose pages may read the reader's stream, as a ticket says; none, if the ticket is another user's, or
+    names an origin that is not this site's (FEEDSITE_STREAM_ORIGINS, else any host of FEEDSITE_ALLOWED_HOSTS).
+    """
+    if ticket is None or ticket.user_id != reader.pk:
+        return ""
+    place = urlsplit(ticket.origin)
+    if settings.STREAM_ORIGINS:
+        is_ours = ticket.origin in settings.STREAM_ORIGINS
+    else:
+        is_ours = validate_host(place.hostname or "", settings.ALLOWED_HOSTS)
+    return ticket.origin if is_ours else ""
 
 
 def once(request: Request, name: str) -> str:

@@ -3,7 +3,8 @@
 One task reads the stream of events; what comes within `GATHER` seconds of a query is one batch and the next query,
 however many are connected. A connection that is opened while a batch is under way finds the batch in its replay. Redis
 or PostgreSQL may be gone for any time: connections stay open, and nothing is lost that the stream still holds; where it
-may have lost something, everybody is told to ask (`reset`).
+may have lost something, everybody is told to ask (`reset`). A task that fails by any other error is supervised: the
+error is logged and counted, and the task goes on.
 """
 
 import asyncio
@@ -122,7 +123,9 @@ class Hub:
         self.written: Position | None = None
         self._of_user: dict[int, int] = {}
         self._has_tried = asyncio.Event()
-        self._may_have_lost = False
+        self._is_joined = self._may_have_lost = False
+        self._redis = _Attempts("The feeds server")
+        self._failing: set[str] = set()
         self._asked_at = 0.0
         self._tasks: list[asyncio.Task[None]] = []
         # One thread asks who hears of a batch, so that batches keep their order; the others open connections.
@@ -131,7 +134,29 @@ class Hub:
         self._connect(_some_node(settings.REDIS_URL))
 
     def start(self) -> None:
-        self._tasks = [asyncio.create_task(each) for each in (self._listen(), self._beat(), self._recheck())]
+        turns = {"listener": self._listen, "heartbeat": self._beat, "recheck": self._recheck}
+        self._tasks = [asyncio.create_task(self._supervise(name, turn)) for name, turn in turns.items()]
+
+    @property
+    def is_well(self) -> bool:
+        """Whether every task runs, and the last turn of each was whole. Servers that are gone do not count."""
+        return bool(self._tasks) and not self._failing and not any(task.done() for task in self._tasks)
+
+    async def _supervise(self, name: str, turn: Callable[[], Awaitable[None]]) -> None:
+        """Take turn after turn, whatever a turn raises. After an error the next turn waits for `PAUSES`."""
+        failures = 0
+        while True:
+            try:
+                await turn()
+            except Exception:
+                logger.exception("The %s of the stream failed; it goes on", name)
+                metrics.stream_failures.labels(name).inc()
+                self._failing.add(name)
+                await asyncio.sleep(_pause(failures))
+                failures += 1
+            else:
+                self._failing.discard(name)
+                failures = 0
 
     async def has_begun(self) -> None:
         """Wait until the place in the stream is known, or Redis has failed to say it. Who connected before that would
@@ -196,6 +221,9 @@ class Hub:
         except BaseException:
             self.leave(connection)
             raise
+        if missed is None:
+            # It asks for everything; a place ahead of the stream (another server's clock) must not keep it waiting.
+            missed, connection.after = [reset(upto)], upto or OLDEST
         connection.put_first(missed)
         return connection
 
@@ -209,12 +237,19 @@ class Hub:
         if not self._of_user[user_id]:
             del self._of_user[user_id]
 
-    async def _replay(self, listener: Listener, since: Position | None, upto: Position | None) -> list[bytes]:
-        """What the listener missed, or a `reset` where that is not known."""
+    async def _replay(self, listener: Listener, since: Position | None, upto: Position | None) -> list[bytes] | None:
+        """What the listener missed; None where that is not known. Raises Django's outages and TimeoutError."""
         entries = await self._missed(since, upto) if since and upto else None
         if entries is None:
-            return [reset(upto)]
-        messages = await self.in_thread(partial(news_for, [listener], entries)) if entries else []
+            return None
+        try:
+            messages = await self.in_thread(partial(news_for, [listener], entries)) if entries else []
+        except (*OUTAGES, TimeoutError):
+            raise
+        except Exception:
+            logger.exception("The replay of a connection failed")
+            metrics.stream_failures.labels("replay").inc()
+            return None
         return [data for _, _, data in messages]
 
     async def _missed(self, since: Position, upto: Position) -> list[Entry] | None:
@@ -234,26 +269,29 @@ class Hub:
 
     # --- Events --------------------------------------------------------------------------------------------
     async def _listen(self) -> None:
-        attempts = _Attempts("The feeds server")
-        joined = False
-        while True:
+        """Read one batch, and write it."""
+        try:
+            if not self._is_joined:
+                try:
+                    await self._join()
+                finally:
+                    self._has_tried.set()
+                self._is_joined = True
+            entries = await self._read()
+        except OUTAGES_OF_REDIS as error:
+            self._is_joined, self._may_have_lost = False, True
+            await self._redis.failed(error)
+            return
+        self._redis.succeeded()
+        if entries:
+            began = time.monotonic()
+            self._is_joined = False  # it may be trimmed meanwhile
             try:
-                if not joined:
-                    try:
-                        await self._join()
-                    finally:
-                        self._has_tried.set()
-                    joined = True
-                entries = await self._read()
-            except OUTAGES_OF_REDIS as error:
-                joined, self._may_have_lost = False, True
-                await attempts.failed(error)
-                continue
-            attempts.succeeded()
-            if entries:
-                began = time.monotonic()
                 await self._write(entries)
-                joined = time.monotonic() < began + BLOCK  # else it may have been trimmed meanwhile
+            except Exception:
+                self._tell_loss(entries[-1][0])
+                raise
+            self._is_joined = time.monotonic() < began + BLOCK
 
     async def _join(self) -> None:
         """Find the place to read on from. Who cannot know that nothing was lost says so in the stream, for everybody
@@ -306,16 +344,24 @@ class Hub:
             break
         self.written = self.position
 
+    def _tell_loss(self, upto: Position) -> None:
+        """Give the events up to here up: everybody has to ask."""
+        self.position = self.written = upto
+        _deliver(self.connections, [(None, upto, reset(upto))])
+
     async def _revoke(self, users: set[int]) -> None:
         """End what rests on nothing any more, before anything else is written to it. What only a ticket vouches for
-        ends too: nobody can tell whether its session was the one. Whoever may listen comes back at once.
+        ends too: nobody can tell whether its session was the one. Whoever may listen comes back at once. All end where
+        the question fails, by whatever error: the stream tells of a revocation once.
         """
         connections = [each for each in self.connections if each.grant.user_id in users]
         if not connections:
             return
         try:
             held = await _in_thread(self._opening, partial(standing, [each.grant for each in connections]))
-        except OUTAGES:
+        except Exception as error:
+            if not isinstance(error, OUTAGES):
+                logger.exception("It cannot be asked which connections still stand")
             held = [False] * len(connections)
         for connection, stands in zip(connections, held, strict=True):
             if not stands or connection.grant.is_borrowed:
@@ -323,12 +369,12 @@ class Hub:
 
     # --- Time ----------------------------------------------------------------------------------------------
     async def _beat(self) -> None:
-        while True:
-            await asyncio.sleep(1)
-            now = time.monotonic()
-            for connection in self.connections:
-                if now >= connection.written_at + HEARTBEAT:
-                    connection.put(self._heartbeat(connection))
+        """Write to those who heard nothing for long."""
+        await asyncio.sleep(1)
+        now = time.monotonic()
+        for connection in self.connections:
+            if now >= connection.written_at + HEARTBEAT:
+                connection.put(self._heartbeat(connection))
 
     def _heartbeat(self, connection: Connection) -> bytes:
         # The id moves a browser's place in the stream on, and is no event by itself.
@@ -337,18 +383,18 @@ class Hub:
         return b":\nid: %s\n\n" % str(self.written).encode()
 
     async def _recheck(self) -> None:
-        while True:
-            await asyncio.sleep(settings.STREAM_RECHECK_SECONDS)
-            connections = list(self.connections)
-            try:
-                held = await _in_thread(self._opening, partial(standing, [each.grant for each in connections]))
-            except OUTAGES:
-                continue  # nobody can sign out meanwhile
-            now = time.monotonic()
-            for connection, stands in zip(connections, held, strict=True):
-                until = connection.opened_at + BORROWED_SECONDS - settings.STREAM_RECHECK_SECONDS
-                if not stands or (connection.grant.is_borrowed and now > until):
-                    connection.close()
+        """End the connections that rest on nothing any more."""
+        await asyncio.sleep(settings.STREAM_RECHECK_SECONDS)
+        connections = list(self.connections)
+        try:
+            held = await _in_thread(self._opening, partial(standing, [each.grant for each in connections]))
+        except OUTAGES:
+            return  # nobody can sign out meanwhile
+        now = time.monotonic()
+        for connection, stands in zip(connections, held, strict=True):
+            until = connection.opened_at + BORROWED_SECONDS - settings.STREAM_RECHECK_SECONDS
+            if not stands or (connection.grant.is_borrowed and now > until):
+                connection.close()
 
 
 def _some_node(url: str) -> str:
@@ -398,6 +444,12 @@ async def _in_thread(executor: ThreadPoolExecutor, call: Callable[[], T]) -> T:
     return await asyncio.get_running_loop().run_in_executor(executor, run)
 
 
+def _pause(failures: int) -> float:
+    """Seconds before the next attempt, after so many failures before the last."""
+    first, late = PAUSES
+    return min(first * (1 << min(failures, 10)), late)
+
+
 class _Attempts:
     """Waits longer from attempt to attempt, and says once what is the matter, and once that it is over."""
 
@@ -408,8 +460,7 @@ class _Attempts:
     async def failed(self, error: Exception) -> None:
         if not self._failures:
             logger.warning("%s does not answer: %s", self._name, error)
-        first, late = PAUSES
-        await asyncio.sleep(min(first * 2 ** min(self._failures, 10), late))
+        await asyncio.sleep(_pause(self._failures))
         self._failures += 1
 
     def succeeded(self) -> None:

@@ -150,3 +150,46 @@ def test_a_client_that_does_not_read_is_dropped(streams: StreamServer, author: U
     for one in (sound, again):
         one.close()
     slow.close()
+
+
+def test_an_error_that_is_no_outage(streams: StreamServer, author: User, fan: User) -> None:
+    """A column that is missing for a moment costs open streams a `reset`, and nothing else; a probe sees it."""
+    client = streams.listen(fan)
+    first = publish(author)
+    client.waits_for(lambda one: one.news == [("item", first.pk)])
+    with connection.cursor() as cursor:
+        cursor.execute("ALTER TABLE relations_mute RENAME COLUMN muted_id TO missing")
+        try:
+            events.announce(events.Edited(first.pk, "public"))
+            client.waits_for(lambda one: one.resets == 2)
+            assert streams.get("/healthz").status == 503
+            resumed = streams.listen(fan, Last_Event_ID=client.heard[0].id)
+            resumed.waits_for(lambda one: one.resets == 1)
+        finally:
+            cursor.execute("ALTER TABLE relations_mute RENAME COLUMN missing TO muted_id")
+    until(lambda: streams.get("/healthz").status == 200, 60)
+    item = publish(author)
+    client.waits_for(lambda one: one.news == [("item", first.pk), ("item", item.pk)])
+    resumed.waits_for(lambda one: one.news == [("item", item.pk)])
+    said = streams.said()
+    assert said.count("The listener of the stream failed") >= 1
+    assert 'column "muted_id" does not exist' in said or "muted_id does not exist" in said
+    for one in (client, resumed):
+        assert not one.has_ended
+        one.close()
+
+
+def test_a_revocation_that_cannot_be_checked_ends_the_connections(
+    streams: StreamServer, author: User, fan: User
+) -> None:
+    """The stream tells of it once, so what cannot be asked counts as gone."""
+    client = streams.listen(fan)
+    client.waits_for(lambda one: one.resets == 1)
+    with connection.cursor() as cursor:
+        cursor.execute("ALTER TABLE knox_authtoken RENAME COLUMN expiry TO missing")
+        try:
+            events.announce(events.Revoked(fan.pk))
+            client.waits_for(lambda one: one.has_ended)
+        finally:
+            cursor.execute("ALTER TABLE knox_authtoken RENAME COLUMN missing TO expiry")
+    client.close()

@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator, Mapping
@@ -21,7 +22,7 @@ from django.core.management.base import CommandError
 from feedsite.embedded import wait_for
 from feedsite.management.commands.check_all import clean_environ
 from feedsite.management.commands.up import check_servers, own_name, programs, reserved_port
-from feedsite.supervisor import tagged
+from feedsite.supervisor import Program, ProgramError, Supervisor, tagged
 from tests.clusters import free_ports
 from tests.servers import Valkey, frozen
 
@@ -220,6 +221,21 @@ def refused(folder: Path, port: int | str, more: Mapping[str, str]) -> str:
     assert result.stdout == ""
     assert result.stderr.count("\n") == 1, result.stderr
     return result.stderr
+
+
+def test_a_program_that_cannot_be_started_is_tried_again(tmp_path: Path) -> None:
+    """While the site starts it is an error; later the others go on."""
+    program = Program("odd", ["sleep", "60"], folder=tmp_path / "missing", environ={})
+    supervisor = Supervisor([program], tend=lambda: None)
+    supervisor._restart_the_dead(give_up=False)
+    assert program.retry_at > time.monotonic()
+    program.retry_at = 0
+    with pytest.raises(ProgramError):
+        supervisor._restart_the_dead(give_up=True)
+    program.folder.mkdir()
+    supervisor._restart_the_dead(give_up=False)
+    assert not program.has_ended()
+    supervisor._stop_all()
 
 
 def test_taken_port(folder: Path) -> None:

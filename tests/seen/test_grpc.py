@@ -426,6 +426,17 @@ def test_health_goes_down_and_up_with_the_store(channel: grpc.Channel, monkeypat
     assert becomes(channel, SERVING)
 
 
+def test_health_outlives_a_look_that_fails(channel: grpc.Channel, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(checks: Any) -> Any:
+        raise LookupError("no look")
+
+    assert becomes(channel, SERVING)
+    with monkeypatch.context() as patch:
+        patch.setattr(rpc.health, "probed", broken)
+        assert becomes(channel, NOT_SERVING)
+    assert becomes(channel, SERVING)
+
+
 def test_health_knows_no_other_service(channel: grpc.Channel) -> None:
     stub = health_pb2_grpc.HealthStub(channel)
     assert refused(stub.Check, health_pb2.HealthCheckRequest(service="other")).code() == CODE.NOT_FOUND

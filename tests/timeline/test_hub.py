@@ -27,6 +27,7 @@ from items.models import Item
 from relations import actions as relations
 from tests.factories import PASSWORD, ItemFactory, UserFactory
 from tests.streams import PATH, Client, RefusedError, StreamServer
+from timeline.api import origin_of
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 
@@ -141,6 +142,14 @@ def test_what_cannot_be_made_up_is_said_to_be_lost(listen: Listen, author: User,
         assert other.news == []
 
 
+def test_an_id_ahead_of_the_servers_clock_costs_nothing(listen: Listen, author: User, fan: User) -> None:
+    """What a server with another clock said is answered by `reset`, and then by all that happens."""
+    ahead = listen(fan, "?last_event_id=99999999999999-0")
+    ahead.waits_for(lambda one: one.resets == 1)
+    item = publish(author)
+    ahead.waits_for(lambda one: one.news == [("item", item.pk)])
+
+
 def test_listening_by_token_session_and_ticket(
     streams: StreamServer, settings: Any, author: User, fan: User, client: Browser
 ) -> None:
@@ -176,13 +185,34 @@ def test_only_the_sites_own_origin_may_listen_from_a_page(
     cookie = f"sessionid={client.cookies['sessionid'].value}"
     place = urlsplit(client.get(PATH, headers={"host": "127.0.0.1:8000"})["Location"])
     allowed = []
-    for query, origin in ((place.query, SITE), (place.query, "http://127.0.0.1:9"), ("", SITE), ("ticket=x", SITE)):
+    another = grants.issue_ticket(user=UserFactory(), origin=SITE, digest="")
+    elsewhere = grants.issue_ticket(user=fan, origin="http://elsewhere.example", digest="")
+    with patch("time.time", lambda: time.time_ns() / 1e9 - grants.TICKET_SECONDS - 1):
+        old = grants.issue_ticket(user=fan, origin=SITE, digest="")
+    for query, origin in (
+        (place.query, SITE),
+        (place.query, "http://127.0.0.1:9"),
+        ("", SITE),
+        ("ticket=x", SITE),
+        (f"ticket={another}", SITE),
+        (f"ticket={old}", SITE),
+        (f"ticket={elsewhere}", "http://elsewhere.example"),
+    ):
         listener = Client(streams.port, f"?{query}", {"Origin": origin, "Cookie": cookie})
         allowed.append(listener.response.headers.get("Access-Control-Allow-Origin"))
         assert (listener.response.headers.get("Access-Control-Allow-Credentials") == "true") is bool(allowed[-1])
         listener.close()
         assert wait_for(lambda: streams.get(PATH, Cookie="sessionid=x").status == 401, 60)
-    assert allowed == [SITE, None, None, None]
+    assert allowed == [SITE, *[None] * 6]
+
+
+def test_a_ticket_is_for_the_origins_that_are_configured(settings: Any, fan: User) -> None:
+    ours = grants.Ticket(fan.pk, SITE, "")
+    assert origin_of(ours, fan) == SITE
+    settings.STREAM_ORIGINS = ["https://example.com"]
+    assert origin_of(ours, fan) == ""
+    assert origin_of(ours._replace(origin="https://example.com"), fan) == "https://example.com"
+    assert origin_of(ours._replace(origin="https://example.com", user_id=fan.pk + 1), fan) == ""
 
 
 def test_tickets_end(streams: StreamServer, fan: User) -> None:

@@ -221,7 +221,7 @@ def programs(host: str, port: int, stream: int, grpc: int) -> list[Program]:
 def tend_servers() -> None:
     try:
         settings.SERVERS.tend()
-    except ServerError as error:
+    except (ServerError, OSError) as error:
         say(str(error))
 
 
