@@ -11,7 +11,7 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.contrib.auth.models import AnonymousUser
 from django.db import connection, connections
@@ -21,10 +21,10 @@ from accounts.rows import user_columns, user_of
 from feedsite.connections import fetch, id_array
 from feedsite.ids import MAX_ID
 from feedsite.replica import PRIMARY, lagging
-from items.hydrate import ITEMS, ItemBody, verified
+from items.hydrate import ItemBody, verified
 from items.models import Item
 from items.profile import ItemPage
-from items.text import hashtags
+from items.text import TAGS_AN_ITEM, hashtags
 from items.visibility import VISIBLE
 from items.words import Run, document, phrase, runs
 from relations.visibility import visible_user
@@ -34,6 +34,8 @@ WALK = 8_000
 """The newest documents, which are compared one by one if that is cheaper (0.12 µs each)."""
 STEP = 32
 """The second stretch is so many times as long as the first; the third is the rest."""
+ITEM_CANDIDATES = 1_000
+"""What fits and is looked at for a page in one stretch, whether the reader may see it or not."""
 PROPOSALS = 2
 """How often a page asks a replica before it is filled up by the primary."""
 
@@ -107,8 +109,9 @@ _FROM = re.compile("from[:\uff1a][@\uff20]?(.+)", re.IGNORECASE | re.DOTALL)
 class Query:
     """A query in its parts, all of which must fit.
 
-    `phrases`: what stands between spaces or in quotes, as runs one after the other. `is_open`: the last one may go on,
-    as people search while they write. `senders`: of from:name. `tags`: canonical. `names`: what users may be called.
+    `phrases`: what stands between spaces or in quotes, as runs one after the other, each once. `is_open`: the last one
+    may go on, as people search while they write. `senders`: of from:name. `tags`: canonical. `names`: what
+    users may be called.
     """
 
     phrases: tuple[tuple[Run, ...], ...]
@@ -132,7 +135,7 @@ class Query:
 
 def parse(text: str) -> Query:
     """The query that `text` spells: words, "phrases", from:name, #tag."""
-    phrases: list[tuple[Run, ...]] = []
+    phrases: dict[tuple[str, ...], tuple[Run, ...]] = {}
     senders: list[str] = []
     tags: list[str] = []
     names: list[str] = []
@@ -143,103 +146,112 @@ def parse(text: str) -> Query:
         elif bare and bare[0] in "#\uff03" and len(tag := hashtags(bare)) == 1:
             tags += tag
         elif found := tuple(runs(part := quoted or curly or bare)):
-            phrases.append(found)
-            is_open = bool(bare)
+            letters = tuple(run.letters for run in found)
+            is_open = bool(bare) and letters not in phrases
+            phrases.setdefault(letters, found)
             names += unicodedata.normalize("NFKC", part).lower().removeprefix("@").split()
             continue
         is_open = False
-    return Query(tuple(phrases), is_open, tuple(senders), tuple(tags), tuple(names))
-
-
-def hits(text: str, query: Query) -> list[tuple[int, int]]:
-    """Where the words and phrases of `query` stand in `text`: (start, end), in order, none touching another."""
-    units = [unit for run in runs(text) for unit in _units(run)]
-    last = len(query.phrases) - 1
-    found: set[int] = set()
-    for number, part in enumerate(query.phrases):
-        wanted = [word for run in part for word, _, _ in _units(run)]
-        is_open = query.is_open and number == last and not part[-1].is_unspaced
-        for at in range(len(units) - len(wanted) + 1):
-            *head, (tail, _, _) = units[at : at + len(wanted)]
-            same = tail == wanted[-1] or (is_open and tail.startswith(wanted[-1]))
-            if same and all(unit[0] == word for unit, word in zip(head, wanted, strict=False)):
-                found.update(range(at, at + len(wanted)))
-    places: list[tuple[int, int]] = []
-    for at in sorted(found):
-        _, start, end = units[at]
-        if places and at - 1 in found and not text[places[-1][1] : start].strip():
-            places[-1] = (places[-1][0], end)
-        elif not places or start >= places[-1][1]:
-            places.append((start, end))
-    return places
-
-
-def _units(run: Run) -> list[tuple[str, int, int]]:
-    """The words of a run, characters where its script has no spaces, and where they stand."""
-    if not run.is_unspaced:
-        return [(run.letters, run.start, run.end)]
-    if len(run.letters) != run.end - run.start:  # letters were composed: all of the run stands for each
-        return [(letter, run.start, run.end) for letter in run.letters]
-    return [(letter, run.start + at, run.start + at + 1) for at, letter in enumerate(run.letters)]
+    return Query(tuple(phrases.values()), is_open, tuple(senders), tuple(dict.fromkeys(tags)), tuple(names))
 
 
 # --- Items -----------------------------------------------------------------------------------------------
+class _Proposal(NamedTuple):
+    """Ids that fit, newest first. `bound`: the id at which the search stopped for having looked at so many; None where
+    there is nothing below, or as many were found as were asked for.
+    """
+
+    ids: list[int]
+    bound: int | None
+
+
 def search_items(
     query: Query, reader: User | AnonymousUser, *, last_id: int | None = None, limit: int = 20
 ) -> ItemPage:
-    """The items that fit below `last_id` (exclusive) as far as `reader` may see them, newest first; no reposts."""
+    """The items that fit below `last_id` (exclusive) as far as `reader` may see them, newest first; no reposts.
+
+    Among `CANDIDATES` that the reader may not see the page ends short, with the id that it came to and `has_more` true.
+    """
     below = MAX_ID + 1 if last_id is None else last_id
-    senders = {user.pk if (user := visible_user(name, reader)) else 0 for name in query.senders}
-    if query.is_empty or len(senders) > 1 or 0 in senders:
+    names = {name.lower() for name in query.senders}
+    sender = visible_user(query.senders[0], reader) if len(names) == 1 else None
+    if query.is_empty or len(names) > 1 or (names and sender is None) or len(query.tags) > TAGS_AN_ITEM:
         return ItemPage([], None, False)
     found: list[ItemBody] = []
     for turn in itertools.count():
         count = limit + 1 - len(found)
-        propose = partial(_ids, query, senders, reader, below, count)
-        ids = lagging(reader.pk, propose) if turn < PROPOSALS else propose(PRIMARY)
+        propose = partial(_proposal, query, sender.pk if sender else None, reader, below, count)
+        ids, bound = lagging(reader.pk, propose) if turn < PROPOSALS else propose(PRIMARY)
         found += verified(ids, reader)
-        if len(found) > limit or len(ids) < count:
+        if len(found) > limit or bound or len(ids) < count:
             break
         below = ids[-1]  # of what lagged, some is gone
     shown = found[:limit]
+    if len(found) <= limit and bound:
+        return ItemPage(shown, str(bound), True)
     return ItemPage(shown, shown[-1].id if shown else None, len(found) > limit)
 
 
-def _ids(query: Query, senders: set[int], reader: User | AnonymousUser, below: int, count: int, on: str) -> list[int]:
+def _proposal(
+    query: Query, sender_id: int | None, reader: User | AnonymousUser, below: int, count: int, on: str
+) -> _Proposal:
     """The newest `count` ids that fit, below `below`."""
-    params: dict[str, Any] = {"reader": reader.pk or 0, "words": query.tsquery}
-    source, conditions, place = ITEMS, [VISIBLE, "i.repost_of_id IS NULL"], "i.id"
-    for number, tag in enumerate(query.tags):
-        source += f" JOIN items_itemtag t{number} ON t{number}.item_id = i.id"
-        conditions.append(f"t{number}.tag = %(tag{number})s")
-        params[f"tag{number}"] = tag
-        place = f"t{number}.item_id"
-    for sender in senders:
-        conditions.append("i.sender_id = %(sender)s")
-        params["sender"] = sender
-    if query.phrases:
-        # OFFSET 0: the stretch is planned for all that fits in it. For the few that the page needs, the planner would
-        # walk past everything rather than ask the index, and for rare words that is the whole table.
-        source += """ JOIN (
-            SELECT item_id FROM items_itemdocument
-            WHERE document @@ %(words)s::tsquery AND item_id < %(below)s AND item_id >= %(above)s
-            ORDER BY item_id DESC OFFSET 0) d ON d.item_id = i.id"""
-        place = "d.item_id"
-    else:
-        conditions.append(f"{place} < %(below)s")
-    select = f"""
-        SELECT i.id FROM {source} WHERE {" AND ".join(conditions)} ORDER BY {place} DESC LIMIT %(count)s
-    """  # noqa: S608 (our own text)
+    params: dict[str, Any] = {"reader": reader.pk or 0, "words": query.tsquery, "candidates": ITEM_CANDIDATES}
+    select = _candidates(bool(query.phrases), len(query.tags), sender_id is not None)
+    if query.tags:
+        params |= {"tag": query.tags[0], "tags": list(query.tags[1:]), "others": len(query.tags) - 1}
+    if sender_id is not None:
+        params["sender"] = sender_id
     found: list[int] = []
     with connections[on].cursor() as cursor:
         for above in _stretches(cursor, below) if query.phrases else (0,):
             # Not prepared: a plan for any word would be right for none.
             cursor.execute(select, params | {"below": below, "above": above, "count": count - len(found)})
-            found += [row[0] for row in cursor.fetchall()]
+            rows = cursor.fetchall()
+            found += [item_id for item_id, _, is_visible in rows if is_visible]
+            if rows and rows[-1][1] == ITEM_CANDIDATES and len(found) < count:
+                return _Proposal(found, rows[-1][0])
             if len(found) >= count:
                 break
             below = above
-    return found
+    return _Proposal(found, None)
+
+
+@cache
+def _candidates(has_words: bool, tag_count: int, has_sender: bool) -> str:
+    """The statement for queries of such parts: what fits, at most `candidates`, and of that what the reader may see;
+    the last candidate also where they may not.
+    """
+    source, conditions, place = "", ["{place} < %(below)s"], "i.id"
+    if has_words:
+        source, place = "items_itemdocument d", "d.item_id"
+        conditions += ["d.document @@ %(words)s::tsquery", "d.item_id >= %(above)s"]
+    if tag_count:
+        source += f" JOIN items_itemtag t ON t.item_id = {place}" if source else "items_itemtag t"
+        place = place if has_words else "t.item_id"
+        conditions.append("t.tag = %(tag)s")
+    if tag_count > 1:  # one probe of the key each
+        conditions.append(f"""(
+            SELECT count(*) FROM items_itemtag other WHERE other.tag = ANY(%(tags)s::text[])
+            AND other.item_id = {place}) = %(others)s""")  # noqa: S608 (our own text)
+    if has_sender:
+        source += f" JOIN items_item i ON i.id = {place}" if source else "items_item i"
+        conditions += ["i.sender_id = %(sender)s", "i.repost_of_id IS NULL"]
+    fitting = " AND ".join(conditions).replace("{place}", place)
+    # OFFSET 0: the stretch is planned for all that fits in it. For the few that the page needs, the planner would walk
+    # past everything rather than ask the index, and for rare words that is the whole table.
+    return f"""
+        WITH candidate AS NOT MATERIALIZED (
+            SELECT id, row_number() OVER (ORDER BY id DESC) AS number FROM (
+                SELECT {place} AS id FROM {source} WHERE {fitting} ORDER BY {place} DESC OFFSET 0
+            ) fitting ORDER BY id DESC LIMIT %(candidates)s
+        )
+        SELECT id, number, is_visible FROM (
+            SELECT c.id, c.number, i.repost_of_id IS NULL AND {VISIBLE} AS is_visible
+            FROM candidate c JOIN items_item i ON i.id = c.id JOIN accounts_user s ON s.id = i.sender_id
+            ORDER BY c.id DESC OFFSET 0
+        ) seen WHERE is_visible OR number = %(candidates)s ORDER BY id DESC LIMIT %(count)s
+    """  # noqa: S608 (our own text)
 
 
 def _stretches(cursor: Any, below: int) -> Iterable[int]:

@@ -2,6 +2,7 @@
 
 import re
 import unicodedata
+from collections.abc import Iterator
 from enum import StrEnum
 from typing import Any, NamedTuple
 
@@ -11,6 +12,7 @@ from items.models import TAG_LENGTH, ItemType
 
 TITLE_LENGTH = 200
 TEXT_LENGTH = 5_000
+URL_LENGTH = 2_000
 
 
 class ContentError(ValueError):
@@ -32,6 +34,8 @@ def check_content(item_type: str, content: dict[str, Any]) -> None:
         raise ContentError(_("content.url must be a string."))
     if url and not url.startswith("https://"):
         raise ContentError(_("content.url must be an https address."))
+    if len(url) > URL_LENGTH:
+        raise ContentError(_("The address may have at most %(count)d characters.") % {"count": URL_LENGTH})
     if item_type == ItemType.TEXT and not text.strip():
         raise ContentError(_("The text must not be empty."))
     if not text.strip() and not url:
@@ -86,7 +90,7 @@ class Span(NamedTuple):
     value: str
 
 
-def spans(text: str) -> list[Span]:
+def spans(text: str) -> Iterator[Span]:
     """The whole of `text` in order, cut into plain text, mentions, hashtags and links; joined, it is `text` again.
 
     - A mention is @ and a username, touching no letter or digit but those of scripts without spaces, and no /.
@@ -96,7 +100,6 @@ def spans(text: str) -> list[Span]:
 
     Takes time in proportion to the text, whatever it holds.
     """
-    found: list[Span] = []
     done = at = 0
     while start := _START.search(text, at):
         sign, begin = start[0], start.start()
@@ -108,12 +111,11 @@ def spans(text: str) -> list[Span]:
             span, at = _link(text, begin, start.end())
         if span:
             if done < begin:
-                found.append(Span(Kind.TEXT, text[done:begin], ""))
-            found.append(span)
+                yield Span(Kind.TEXT, text[done:begin], "")
+            yield span
             done = at
     if done < len(text):
-        found.append(Span(Kind.TEXT, text[done:], ""))
-    return found
+        yield Span(Kind.TEXT, text[done:], "")
 
 
 def mentions(text: str) -> list[str]:
@@ -192,9 +194,11 @@ def _hashtag(text: str, begin: int, done: int) -> tuple[Span | None, int]:
 
 def _link(text: str, begin: int, after: int) -> tuple[Span | None, int]:
     bare = text[after - 1] == "."
-    host = _HOST.match(text, begin if bare else after)
     before = text[begin - 1] if begin else ""
-    if host is None or _in_spaced_word(text, begin - 1) or (bare and before and before in "@./-"):
+    if _in_spaced_word(text, begin - 1) or (bare and before and before in "@./-"):
+        return None, after
+    host = _HOST.match(text, begin if bare else after)
+    if host is None:
         return None, after
     name, end = host[0], host.end()
     last = name.rpartition(".")[2]

@@ -23,6 +23,8 @@ _RUN = re.compile(f"[{UNSPACED}]+|(?:(?![{UNSPACED}])[^\\W_]|[{_ACCENTS}])+")
 _IS_UNSPACED = re.compile(f"[{UNSPACED}]")
 _ASCII_RUN = re.compile(r"[a-z0-9]+")
 _ACCENTED = re.compile(f"(?<=[a-z])[{_ACCENTS}]+")
+MARKS = 30
+"""Combining marks that are looked at of one letter."""
 _TITLE_GAP = 2
 """Places between title and text, which no phrase crosses."""
 
@@ -53,10 +55,28 @@ def runs(text: str) -> Iterator[Run]:
 def _folded(run: str) -> str:
     if run.isascii():
         return run.lower()
+    run = stream_safe(run)
     for _ in range(2):  # as a tag is: items.text.canonical_tag
         run = unicodedata.normalize("NFKC", run).casefold()
     run = _ACCENTED.sub("", unicodedata.normalize("NFD", run))
     return "".join(filter(str.isalnum, unicodedata.normalize("NFKC", run)))
+
+
+def stream_safe(text: str) -> str:
+    """`text` without the combining marks that follow `MARKS` others: no script writes so many on one letter.
+
+    Normalisation sorts the marks of a letter in a time that grows with the square of their number, so it is given none
+    but such a text (Unicode Standard Annex #15, Stream-Safe Text Format).
+    """
+    if len(text) <= MARKS:
+        return text
+    kept: list[str] = []
+    marks = 0
+    for letter, combining in zip(text, map(unicodedata.combining, text), strict=True):
+        marks = marks + 1 if combining else 0
+        if marks <= MARKS:
+            kept.append(letter)
+    return text if len(kept) == len(text) else "".join(kept)
 
 
 def document(title: str, text: str) -> str:

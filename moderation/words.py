@@ -9,6 +9,8 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from items.words import stream_safe
+
 # What is drawn as nothing (Unicode's Default_Ignorable_Code_Point, as far as texts may hold it).
 INVISIBLE = re.compile(
     "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164"
@@ -28,6 +30,7 @@ def fold(text: str) -> str:
     if visible.isascii():
         even = visible.lower()
     else:
+        visible = stream_safe(visible)
         even = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", visible).casefold())
     return SPACES.sub(" ", even).strip()
 
@@ -123,14 +126,16 @@ def marked(text: str, matcher: Matcher) -> list[tuple[str, bool]]:
     """
     origins: list[int] = []  # of each folded character: where its piece begins in the text
     folded: list[str] = []
+    forms: dict[str, str] = {}
     for start, end in _clusters(text):
         piece = text[start:end]
-        form = " " if piece.isspace() else fold(piece)
+        form = forms.get(piece)
+        if form is None:
+            form = forms[piece] = " " if piece.isspace() else fold(piece)
         if form == " " and (not folded or folded[-1] == " "):
             continue
-        for letter in form:
-            folded.append(letter)
-            origins.append(start)
+        folded.extend(form)
+        origins.extend([start] * len(form))
     origins.append(len(text))
     inside = [False] * len(text)
     for place in matcher.places("".join(folded)):

@@ -11,15 +11,20 @@ from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext as _
 
-from items.search import Query, hits
+from items.hits import hits
+from items.search import Query
 from items.text import Kind, spans
 
 register = template.Library()
 
 FOLD_LETTERS = 600
 FOLD_LINES = 12
+EXCERPT_LETTERS = 1_500
+"""What a feed shows of a folded text, more than the nine lines of site.css hold."""
 LINK_LETTERS = 60
 """Longer links are shown shortened."""
+LINKS = 50
+"""Mentions, hashtags and links of one text that lead somewhere; the others are shown as they were written."""
 
 
 @register.filter
@@ -59,36 +64,71 @@ def offset_name(moment: datetime) -> str:
     return f"UTC{'+' if minutes > 0 else '−'}{hours}{f':{rest:02}' if rest else ''}"  # noqa: RUF001 (a minus sign)
 
 
+@register.filter
+def excerpt(text: str, letters: int) -> str:
+    """The text if it has at most so many characters, else its beginning and an ellipsis, as many together.
+
+    Django's `truncatechars` normalises all of the text first, which takes time in proportion to the square of a run of
+    combining marks.
+    """
+    return text if len(text) <= letters else f"{text[: letters - 1]}…"
+
+
 @register.simple_tag(takes_context=True)
-def linked(context: Context, text: str) -> SafeString:
-    """The text as HTML: mentions, hashtags and links lead somewhere; what the page's query `sought` hits is marked."""
+def linked(context: Context, text: str, folded: bool = False) -> SafeString:
+    """The text as HTML: its mentions, hashtags and links lead somewhere, the first `LINKS` of them; the hits of the
+    page's query `sought` are marked. A `folded` text ends with an ellipsis after about `EXCERPT_LETTERS`.
+    """
+    end = EXCERPT_LETTERS if folded else len(text)
     sought = context.get("sought")
-    places = hits(text, sought) if isinstance(sought, Query) else []
+    marks = _Marks(hits(text[:end], sought) if isinstance(sought, Query) else [])
     parts: list[str] = []
-    begin = 0
+    begin = links = 0
     for kind, written, value in spans(text):
-        shown = _marked(written, begin, places)
-        begin += len(written)
-        if kind == Kind.MENTION:
-            parts.append(format_html('<a href="{}">{}</a>', reverse("profile", args=[value]), shown))
-        elif kind == Kind.HASHTAG:
-            parts.append(format_html('<a href="{}">{}</a>', reverse("tag", args=[value]), shown))
-        elif kind == Kind.LINK:
-            if len(written) > LINK_LETTERS:
-                shown = _marked(f"{written[: LINK_LETTERS - 1]}…", begin - len(written), places)
-            parts.append(format_html('<a href="{}" rel="nofollow noopener ugc">{}</a>', value, shown))
+        if links == LINKS or begin >= end:
+            break
+        if kind == Kind.TEXT:
+            parts.append(marks.put(written[: end - begin], begin))
         else:
-            parts.append(shown)
+            links += 1
+            parts.append(_link(kind, value, marks.put(_short(written) if kind == Kind.LINK else written, begin)))
+        begin += len(written)
+    parts.append(marks.put(text[begin:end], begin))
+    if max(begin, end) < len(text):
+        parts.append("…")
     return mark_safe("".join(parts))  # noqa: S308 (made of escaped parts)
 
 
-def _marked(text: str, begin: int, places: list[tuple[int, int]]) -> SafeString:
-    """The text, which stands at `begin` of a longer one, as HTML; what overlaps one of the places there is marked."""
-    parts: list[str] = []
-    done = 0
-    for start, end in places:
-        start, end = max(start - begin, done), min(end - begin, len(text))
-        if start < end:
-            parts += [escape(text[done:start]), format_html("<mark>{}</mark>", text[start:end])]
-            done = end
-    return mark_safe("".join([*parts, escape(text[done:])]))  # noqa: S308 (made of escaped parts)
+def _short(address: str) -> str:
+    return excerpt(address, LINK_LETTERS)
+
+
+def _link(kind: Kind, value: str, shown: SafeString) -> SafeString:
+    if kind == Kind.MENTION:
+        return format_html('<a href="{}">{}</a>', reverse("profile", args=[value]), shown)
+    if kind == Kind.HASHTAG:
+        return format_html('<a href="{}">{}</a>', reverse("tag", args=[value]), shown)
+    return format_html('<a href="{}" rel="nofollow noopener ugc">{}</a>', value, shown)
+
+
+class _Marks:
+    """The hits of a text, marked in its parts as they are shown one after the other: one walk over both."""
+
+    def __init__(self, places: list[tuple[int, int]]) -> None:
+        self._places = places
+        self._at = 0
+
+    def put(self, part: str, begin: int) -> SafeString:
+        """A part, which stands at `begin` of the text, as HTML; what overlaps a hit is marked."""
+        parts: list[str] = []
+        done, length, places = 0, len(part), self._places
+        while self._at < len(places) and places[self._at][0] < begin + length:
+            start, end = places[self._at]
+            start, stop = max(start - begin, done), min(end - begin, length)
+            if start < stop:
+                parts += [escape(part[done:start]), format_html("<mark>{}</mark>", part[start:stop])]
+                done = stop
+            if end > begin + length:  # it goes on in the next part
+                break
+            self._at += 1
+        return mark_safe("".join([*parts, escape(part[done:])]))  # noqa: S308 (made of escaped parts)

@@ -12,7 +12,7 @@ from feedsite import ids
 from items.actions import IdempotencyConflictError, change_visibility, delete, edit, publish, restore
 from items.models import IdempotencyKey, Item, ItemType, Status, Visibility
 from items.signals import item_published
-from items.text import TEXT_LENGTH, ContentError
+from items.text import TEXT_LENGTH, URL_LENGTH, ContentError
 from tests.at_once import at_once
 from tests.factories import ItemFactory, UserFactory
 from timeline.models import Delivery
@@ -104,6 +104,7 @@ def test_ids_ascend(sender: User) -> None:
         (ItemType.LINK, {"url": "http://example.org/"}),
         (ItemType.LINK, {"url": "javascript:alert(1)"}),
         (ItemType.IMAGE, {"url": 7}),
+        (ItemType.LINK, {"url": f"https://{'x' * URL_LENGTH}"}),
     ],
 )
 def test_content_that_does_not_fit_publishes_nothing(

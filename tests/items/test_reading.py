@@ -81,7 +81,7 @@ def test_no_text_gets_out_of_its_html(text: str, query: str) -> None:
     seen.feed(linked(Context({"sought": parse(query)}), text))
     seen.close()
     assert seen.open == []
-    found = spans(text)
+    found = list(spans(text))
     expected = "".join(
         f"{span.text[: LINK_LETTERS - 1]}…" if span.kind == Kind.LINK and len(span.text) > LINK_LETTERS else span.text
         for span in found

@@ -6,11 +6,16 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import AnonymousUser
 from django.db import connection
+from hypothesis import given
+from hypothesis import strategies as st
 
 from accounts.models import User
 from items import actions, search
-from items.models import Item, ItemDocument, ItemTag
-from items.search import hits, parse, reindex, search_items, search_users
+from items import hits as hits_of
+from items.hits import HITS, hits
+from items.models import Item, ItemDocument, ItemTag, Visibility
+from items.search import parse, reindex, search_items, search_users
+from items.words import runs
 from relations import actions as relations
 from tests.factories import UserFactory
 from tests.statements import statements
@@ -141,6 +146,47 @@ def test_number_of_statements_does_not_depend_on_what_is_found(monkeypatch: pyte
     assert len(sent) == 5  # where the stretches end, three stretches, hydration
 
 
+@pytest.mark.parametrize("query", ["word", "#tag", "word #tag", "from:mallory", "word from:mallory", "#tag #other"])
+def test_what_the_reader_may_not_see_is_looked_through_up_to_a_bound(
+    monkeypatch: pytest.MonkeyPatch, query: str
+) -> None:
+    monkeypatch.setattr(search, "ITEM_CANDIDATES", 10)
+    mallory, reader = UserFactory.create(username="mallory"), UserFactory.create()
+    shown: list[str] = []
+    for number in range(60):
+        is_public = number in (3, 28, 40)
+        visibility = Visibility.PUBLIC if is_public else Visibility.FOLLOWERS
+        item = publish(f"word {number} #tag #other", mallory, visibility=visibility)
+        if is_public:
+            shown.insert(0, str(item.pk))
+    page = search_items(parse(query), reader, limit=2)
+    assert (page.items, page.has_more) == ([], True)
+    walked: list[str] = []
+    for _ in range(10):
+        walked += [item.id for item in page.items]
+        if not page.has_more:
+            break
+        page = search_items(parse(query), reader, last_id=int(page.last_id or 0), limit=2)
+    assert walked == shown
+    assert not page.has_more
+
+
+def test_a_query_says_each_word_once() -> None:
+    assert parse("a b a a").tsquery == parse("a b").tsquery.replace(":*", "")
+    assert parse("one two one").tsquery == "('one') & ('two')"
+    assert parse("one two").tsquery == "('one') & ('two':*)"
+    assert parse("#one #one #two").tags == ("one", "two")
+    publish("#one #two one two")
+    assert found("#one #two") == found("#two #one one") == ["#one #two one two"]
+    assert found(" ".join(f"#one{number}" for number in range(31))) == []
+
+
+def test_senders_of_a_query_are_looked_up_once() -> None:
+    with statements() as sent:
+        assert found("from:a from:b from:c") == []
+    assert sent == []
+
+
 # --- Marks -----------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("text", "query", "marked"),
@@ -159,6 +205,26 @@ def test_number_of_statements_does_not_depend_on_what_is_found(monkeypatch: pyte
 )  # fmt: skip
 def test_hits(text: str, query: str, marked: list[str]) -> None:
     assert [text[start:end] for start, end in hits(text, parse(query))] == marked
+
+
+@given(
+    st.text(alphabet="ab 的天。", max_size=30), st.lists(st.text(alphabet="ab的天", min_size=1, max_size=3), max_size=4)
+)
+def test_hits_are_all_places_of_all_phrases(text: str, wanted: list[str]) -> None:
+    query = parse(" ".join(f'"{part}"' for part in wanted))
+    units = [(unit, start) for run in runs(text) for unit, start, _ in hits_of._units(run)]
+    expected: set[int] = set()
+    for phrase in query.phrases:
+        sought = [unit for run in phrase for unit, _, _ in hits_of._units(run)]
+        for at in range(len(units) - len(sought) + 1):
+            if [unit for unit, _ in units[at : at + len(sought)]] == sought:
+                expected.update(start for _, start in units[at : at + len(sought)])
+    marked = {at for start, end in hits(text, query) for at in range(start, end)}
+    assert {start for _, start in units if start in marked} == expected
+
+
+def test_hits_of_one_text_are_bounded() -> None:
+    assert len(hits("a b " * 500, parse('"a"'))) == HITS
 
 
 # --- Users -----------------------------------------------------------------------------------------------

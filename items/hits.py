@@ -1,0 +1,110 @@
+"""Where the words and phrases of a query stand in a text.
+
+The search is that of Aho and Corasick (1975), over words: one step a word of the text, however many phrases are
+sought, and however much they have in common.
+"""
+
+from collections import deque
+
+from items.search import Query
+from items.words import Run, runs
+
+HITS = 100
+"""Places of one text that are found; later ones are left unmarked."""
+
+
+class _Automaton:
+    """The phrases of a query. State 0 is the beginning; a state's number leads to its entry in each list."""
+
+    def __init__(self, query: Query) -> None:
+        self._next: list[dict[str, int]] = [{}]
+        self._longest = [0]
+        """How many words the longest phrase has that ends in the state."""
+        self._is_begun = [False]
+        """Whether the next word ends the open phrase, if it begins as that one's last word does."""
+        self.open_word = ""
+        self.open_length = 0
+        for number, part in enumerate(query.phrases):
+            words = [word for run in part for word, _, _ in _units(run)]
+            self._longest[self._state(words)] = len(words)
+            if query.is_open and number == len(query.phrases) - 1 and not part[-1].is_unspaced:
+                *begun, self.open_word = words
+                self.open_length = len(words)
+                self._is_begun[self._state(begun)] = True
+        self._shorter = self._link()
+
+    def _state(self, words: list[str]) -> int:
+        state = 0
+        for word in words:
+            following = self._next[state].get(word)
+            if following is None:
+                following = self._next[state][word] = len(self._next)
+                self._next.append({})
+                self._longest.append(0)
+                self._is_begun.append(False)
+            state = following
+        return state
+
+    def _link(self) -> list[int]:
+        """For each state that of its longest proper suffix, whose phrases end in it too."""
+        shorter = [0] * len(self._next)
+        queue = deque(self._next[0].values())
+        while queue:
+            state = queue.popleft()
+            self._longest[state] = max(self._longest[state], self._longest[shorter[state]])
+            self._is_begun[state] |= self._is_begun[shorter[state]]
+            for word, child in self._next[state].items():
+                suffix = shorter[state]
+                while suffix and word not in self._next[suffix]:
+                    suffix = shorter[suffix]
+                shorter[child] = self._next[suffix].get(word, 0)
+                queue.append(child)
+        return shorter
+
+    def step(self, state: int, word: str) -> tuple[int, int]:
+        """The state after `word`, and how many words of the text, `word` the last of them, are hit."""
+        is_open = self._is_begun[state] and word.startswith(self.open_word)
+        while state and word not in self._next[state]:
+            state = self._shorter[state]
+        state = self._next[state].get(word, 0)
+        return state, max(self._longest[state], self.open_length if is_open else 0)
+
+
+def hits(text: str, query: Query) -> list[tuple[int, int]]:
+    """Where the words and phrases of `query` stand in `text`: (start, end), in order, none touching another, the first
+    `HITS`. Takes time in proportion to the text, whatever it and the query hold.
+    """
+    if not query.phrases:
+        return []
+    automaton, state = _Automaton(query), 0
+    units = [unit for run in runs(text) for unit in _units(run)]
+    begins = list(range(len(units) + 1))
+    """For each unit the first of the hit that it ends; its own successor where it ends none."""
+    for at, (word, _, _) in enumerate(units):
+        state, length = automaton.step(state, word)
+        begins[at] = at + 1 - length
+    places: list[tuple[int, int]] = []
+    below = len(units) + 1
+    is_hit = [False] * len(units)
+    for at in reversed(range(len(units))):  # a unit is hit if a hit that ends in it or later begins no later
+        below = min(below, begins[at])
+        is_hit[at] = below <= at
+    for at, (_, start, end) in enumerate(units):
+        if not is_hit[at]:
+            continue
+        if places and is_hit[at - 1] and not text[places[-1][1] : start].strip():
+            places[-1] = (places[-1][0], max(end, places[-1][1]))
+        elif not places or start >= places[-1][1]:
+            if len(places) == HITS:
+                break
+            places.append((start, end))
+    return places
+
+
+def _units(run: Run) -> list[tuple[str, int, int]]:
+    """The words of a run, characters where its script has no spaces, and where they stand."""
+    if not run.is_unspaced:
+        return [(run.letters, run.start, run.end)]
+    if len(run.letters) != run.end - run.start:  # letters were composed: all of the run stands for each
+        return [(letter, run.start, run.end) for letter in run.letters]
+    return [(letter, run.start + at, run.start + at + 1) for at, letter in enumerate(run.letters)]

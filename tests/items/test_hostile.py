@@ -1,0 +1,181 @@
+"""Every function that is given what a member wrote answers within a bound, in proportion to the text's length.
+
+The functions are found by inspection: one that comes later is measured too, or is named here as one that takes none.
+"""
+
+import importlib
+import inspect
+import json
+import pkgutil
+import re
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import django.template
+import pytest
+from django.apps import apps
+from django.conf import settings
+from django.template import Context
+from django.test import Client
+
+from accounts.templatetags import people
+from feedsite.rest import check_text, parse_json
+from items import actions, text, words
+from items.hits import hits
+from items.search import QUERY_LENGTH, parse
+from items.templatetags import reading
+from items.text import TEXT_LENGTH
+from moderation import rules
+from moderation.words import Matcher, Word, fold, marked
+from tests.factories import UserFactory
+
+PIECES = [
+    "@", "@a", "的@a", "@a ", "#", "#a", "#a ", "#1", "#的", "#的#", "https://", "https://a.b ", "https://a.b/(",
+    "www.", "www.a.b ", "/www.", "xwww.", "https://例.中国", "a.", "a b ", "a", "的", "的a", "한", "\u0301",
+    "\u1100\u1161",
+    "a\u0301", "\u0345\u0301", "\u0323\u0301", "\ufdfa", "ß", "İ", "\u200d", "\u3164", "(", "]", "“", '"',
+    "'", " ", "\n", "\t \n", "&",
+    "<", ">", "&<>", "\\", "%", "{{", "{%", "\U0001f600", "\u202e", "-", "_",
+]  # fmt: skip
+"""What hostile texts repeat."""
+SECONDS = 0.020
+"""What the longest text that may be published may cost, ..."""
+PATIENCE = 3
+"""... and how much more where others use the machine."""
+GROWTH = 9
+"""Four times the text takes about four times as long; if every place looked on to the end it would be sixteen."""
+
+QUERIES = ["a", "的", "a b", '"a a a"', "的" * QUERY_LENGTH, " ".join(map(chr, range(0x4E00, 0x4E64)))]
+MATCHER = Matcher(Word(number, word, False) for number, word in enumerate(["a", "的", "的的", "\u0301", "spam"]))
+
+
+def hits_in(written: str, query: str) -> object:
+    return hits(written[: reading.EXCERPT_LETTERS], parse(query))
+
+
+def linked(written: str, query: str = "") -> object:
+    return reading.linked(Context({"sought": parse(query)} if query else {}), written, folded=bool(query))
+
+
+COSTS: dict[str, list[Callable[[str], object]]] = {
+    "items.text.check_content": [lambda written: text.check_content("text", {"text": f"{written}a"[-TEXT_LENGTH:]})],
+    "items.text.spans": [lambda written: list(text.spans(written))],
+    "items.text.mentions": [text.mentions],
+    "items.text.hashtags": [text.hashtags],
+    "items.text.links": [text.links],
+    "items.text.canonical_tag": [text.canonical_tag],
+    "items.words.runs": [lambda written: list(words.runs(written))],
+    "items.words.stream_safe": [words.stream_safe],
+    "items.words.document": [lambda written: words.document("", written)],
+    "items.hits.hits": [partial(hits_in, query=query) for query in QUERIES],
+    "items.search.parse": [lambda written: parse(written[:QUERY_LENGTH]).tsquery],
+    "items.templatetags.reading.is_long": [reading.is_long],
+    "items.templatetags.reading.excerpt": [lambda written: reading.excerpt(written, 240)],
+    "items.templatetags.reading.linked": [linked, *(partial(linked, query=query) for query in QUERIES)],
+    "accounts.templatetags.people.initial": [people.initial],
+    "accounts.templatetags.people.tint": [people.tint],
+    "moderation.words.fold": [fold],
+    "moderation.words.marked": [lambda written: marked(written, MATCHER)],
+    "moderation.rules.with_hits": [lambda written: rules.with_hits(written, [("a", False), ("的", True)])],
+    "feedsite.rest.check_text": [lambda written: check_text([written])],
+    "feedsite.rest.parse_json": [lambda written: parse_json(json.dumps({"content": {"text": written}}).encode())],
+}
+"""What is measured, by its name."""
+OTHERS = {
+    "feedsite.rest.limit": "the name of a parameter",
+    "feedsite.rest.position": "the name of a parameter",
+    "feedsite.rest.spend": "the name of a rate",
+    "feedsite.rest.parse_id": "a pattern of at most 16 digits",
+    "feedsite.templatetags.icons.icon": "the names of our icons",
+    "feedsite.templatetags.languages.tag_of": "the codes of our languages",
+}
+"""Functions that take a string which no member writes, or a bounded one."""
+MODULES = ["items.text", "items.words", "items.hits", "items.search", "moderation.words", "moderation.rules"]
+FILTERS = {
+    "admin_urlname", "capfirst", "date", "default", "divisibleby", "filesizeformat", "floatformat", "intcomma",
+    "length", "pluralize", "slice", "stringformat", "timesince", "unlocalize", "urlencode", "yesno",
+}  # fmt: skip
+"""Django's filters that our templates may use: of a member's text they look at each character once."""
+
+
+def takes_text(function: Any) -> bool:
+    return any(parameter.annotation is str for parameter in inspect.signature(function).parameters.values())
+
+
+def test_every_function_of_these_modules_is_measured() -> None:
+    names = [*MODULES, "feedsite.rest"]
+    for config in apps.get_app_configs():
+        if Path(config.path).parent == settings.BASE_DIR and (Path(config.path) / "templatetags").is_dir():
+            package = importlib.import_module(f"{config.name}.templatetags")
+            names += [module.name for module in pkgutil.iter_modules(package.__path__, f"{config.name}.templatetags.")]
+    assert len(names) > len(MODULES) + 4
+    found = {
+        f"{name}.{function.__name__}"
+        for name in names
+        for _, function in inspect.getmembers(importlib.import_module(name), inspect.isfunction)
+        if function.__module__ == name and not function.__name__.startswith("_") and takes_text(function)
+    }
+    assert found - COSTS.keys() - OTHERS.keys() == set()
+
+
+def test_templates_use_no_filter_that_is_not_measured() -> None:
+    used: set[str] = set()
+    for file in (settings.BASE_DIR / "templates").rglob("*.html"):
+        for tag in re.findall(r"{[{%].*?[%}]}", file.read_text()):
+            used |= set(re.findall(r"\|(\w+)", tag))
+    ours: set[str] = set()
+    for engine in django.template.engines.all():
+        for library in engine.engine.template_libraries.values():  # type: ignore[attr-defined]
+            ours |= {name for name, made in library.filters.items() if not made.__module__.startswith("django.")}
+    assert used - FILTERS - ours == set()
+    assert {"excerpt", "date"} <= used
+
+
+@pytest.mark.parametrize(("name", "number"), [(name, number) for name in COSTS for number in range(len(COSTS[name]))])
+def test_hostile_texts_cost_in_proportion_to_their_length(name: str, number: int) -> None:
+    function = COSTS[name][number]
+    for piece in PIECES:
+        written = (piece * TEXT_LENGTH)[:TEXT_LENGTH]
+        cost = cpu(function, written, SECONDS)
+        assert cost < PATIENCE * SECONDS, piece
+        # Below the bound at four times the length nothing needs to be compared.
+        longer = cpu(function, (piece * TEXT_LENGTH * 4)[: TEXT_LENGTH * 4], SECONDS)
+        assert longer < max(GROWTH * cost, SECONDS), piece
+
+
+def cpu(function: Callable[[str], object], written: str, enough: float) -> float:
+    """Seconds of this thread's CPU, the best of several runs, or the first that is `enough`."""
+    best = float("inf")
+    for _ in range(9):
+        begun = time.thread_time()
+        function(written)
+        best = min(best, time.thread_time() - begun)
+        if best < enough:
+            break
+    return best
+
+
+# --- Pages -----------------------------------------------------------------------------------------------
+PAGE_SECONDS = 1.0
+"""CPU of a page of twenty hostile posts; a page of ordinary ones takes 20 ms."""
+PAGE_BYTES = 300_000
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("piece", ["的@a", "https://a.b ", "#的#", "a b ", "&"])
+def test_pages_of_hostile_posts(client: Client, piece: str) -> None:
+    sender = UserFactory.create(username="mallory")
+    for number in range(20):
+        written = f"{number} a 的 {piece * TEXT_LENGTH}"[:TEXT_LENGTH]
+        actions.publish(sender=sender, content={"text": written})
+    client.get("/search", {"q": "nothing"})  # templates and routes are read
+    for address, query in (("/@mallory", ""), ("/search", "a"), ("/search", "的"), ("/search", "a " * 99)):
+        begun = time.thread_time()
+        response = client.get(address, {"q": query} if query else {})
+        took = time.thread_time() - begun
+        assert response.content.count(b"<article") == 20
+        assert took < PAGE_SECONDS, address
+        assert len(response.content) < PAGE_BYTES, address
