@@ -22,6 +22,7 @@ from django.utils.translation import ngettext
 
 from accounts.models import User
 from accounts.signals import export_requested
+from feedsite.postgresql import long_statements
 
 SPOOLED = 1024 * 1024
 """Bytes of an archive that are kept in memory; a larger one goes to the disk."""
@@ -75,7 +76,8 @@ def archive_response(user: User) -> FileResponse:
     """The archive as a download. Its reader's browser keeps no copy of it but the one that they save."""
     archive = tempfile.SpooledTemporaryFile(max_size=SPOOLED)  # noqa: SIM115 (the response closes it)
     try:
-        write_archive(user, cast("IO[bytes]", archive))
+        with long_statements():
+            write_archive(user, cast("IO[bytes]", archive))
     except BaseException:
         archive.close()
         raise

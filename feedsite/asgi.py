@@ -16,18 +16,19 @@ import django
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "feedsite.settings")
 django.setup(set_prefix=False)
 
-from django.core.handlers.asgi import ASGIRequest  # noqa: E402 (after setup)
+from django.conf import settings  # noqa: E402 (after setup)
+from django.core.handlers.asgi import ASGIRequest  # noqa: E402
 from django.core.handlers.base import BaseHandler  # noqa: E402
 from django.http import HttpResponse, HttpResponseBase  # noqa: E402
 from django.urls import path, re_path  # noqa: E402
 
-from feedsite import health  # noqa: E402
+from feedsite import health, postgresql  # noqa: E402
 from feedsite.headers import HEADERS, NO_PAGE  # noqa: E402
 from feedsite.logs import HEADER, request_id  # noqa: E402
 from feedsite.outage import server_error, unavailable  # noqa: E402
 from feedsite.rest import OUTAGES, FeedResponse, NotFoundView, Problem  # noqa: E402
 from timeline.api import Admission, StreamView  # noqa: E402
-from timeline.hub import Connection, Hub, TooManyError  # noqa: E402
+from timeline.hub import PATIENCE, Connection, Hub, TooManyError  # noqa: E402
 
 logger = logging.getLogger(__name__)
 
@@ -114,12 +115,13 @@ class Application:
         """
         hub = self._hub()
         try:
-            response = await hub.in_thread(lambda: self._decide(request))
-            if not isinstance(response, Admission):
-                return response
-            if request.method == "HEAD":
-                return HttpResponse(headers={"Content-Type": "text/event-stream", "Cache-Control": "no-store"})
-            connection = await hub.open(response.grant, response.listener, response.since)
+            async with asyncio.timeout(PATIENCE):
+                response = await hub.in_thread(lambda: self._decide(request))
+                if not isinstance(response, Admission):
+                    return response
+                if request.method == "HEAD":
+                    return HttpResponse(headers={"Content-Type": "text/event-stream", "Cache-Control": "no-store"})
+                connection = await hub.open(response.grant, response.listener, response.since)
         except TooManyError as error:
             return _too_many(error)
         except (*OUTAGES, TimeoutError) as error:
@@ -175,3 +177,4 @@ async def _send(send: Send, response: HttpResponseBase) -> None:
 
 
 application = Application()
+postgresql.bound(settings.DATABASE_TIMEOUT)

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from contextlib import closing
 from typing import Any
 
-import psycopg
 from celery import current_app
 from django.conf import settings
 from django.db import connection
@@ -16,6 +15,7 @@ from django.views.decorators.http import require_safe
 
 from feedsite.cluster import Cluster
 from feedsite.connections import client_of
+from feedsite.postgresql.base import probe
 
 PATIENCE = 0.5  # seconds for one server to take a connection, and again to answer
 DEADLINE = 0.9  # seconds for the whole page
@@ -61,7 +61,7 @@ def probed(checks: Mapping[str, Callable[[], object]]) -> dict[str, str]:
         else:
             states[name] = "ok"
 
-    # Threads that nobody waits for to the end: a frozen server may hold its own for two seconds.
+    # Threads that nobody waits for to the end: a frozen server may hold its own for some seconds.
     probes = [threading.Thread(target=probe, args=item, daemon=True) for item in checks.items()]
     until = time.monotonic() + DEADLINE
     for thread in probes:
@@ -71,17 +71,18 @@ def probed(checks: Mapping[str, Callable[[], object]]) -> dict[str, str]:
     return {name: states.get(name, "does not answer (in time)") for name in checks}
 
 
+class ReadOnlyError(Exception):
+    """PostgreSQL answers, and takes no writes: a standby, or a switchover."""
+
+
 def postgresql_check() -> Callable[[], object]:
     # A connection of its own, made by its parameters: this thread's may be in use, or broken by a restart.
     parameters: dict[str, Any] = connection.get_connection_params()
-    parameters |= {
-        "connect_timeout": 2,
-        "tcp_user_timeout": int(DEADLINE * 1000),
-    }  # libpq knows no shorter one
 
     def check() -> None:
-        with psycopg.connect(**parameters) as session:
-            session.execute("SELECT 1")
+        (read_only,) = probe(parameters, "SELECT current_setting('transaction_read_only')")
+        if read_only == "on":
+            raise ReadOnlyError
 
     return check
 

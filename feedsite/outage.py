@@ -4,23 +4,28 @@ import logging
 import sys
 from collections.abc import Callable
 
+from django.conf import settings
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseForbidden
 from django.template import TemplateDoesNotExist, loader
 from django.views import csrf, defaults
 
 from feedsite.headers import nonce
+from feedsite.postgresql import long_statements
 from feedsite.rest import OUTAGES, RETRY_AFTER, FeedResponse, OutageError, Problem
 
 logger = logging.getLogger(__name__)
 
 
 class OutageMiddleware:
-    """Answers 503 where a view fails because PostgreSQL does not answer."""
+    """Answers 503 where a view fails because PostgreSQL does not answer. Pages of the admin may ask it for longer."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        if request.path_info.startswith(f"/{settings.ADMIN_PATH}"):
+            with long_statements():
+                return self.get_response(request)
         return self.get_response(request)
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponseBase | None:

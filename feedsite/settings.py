@@ -122,12 +122,18 @@ TEMPLATES = [
 
 # --- PostgreSQL: the truth -------------------------------------------------------------------------------
 DATABASES = {"default": env.db_url("FEEDSITE_DATABASE_URL", default=SERVERS.database_url)}
+# Over TCP, a server that is lost on the way is given up after these times, whoever waits, and for whatever.
+LOST_ON_THE_WAY = {"tcp_user_timeout": 10_000, "keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3}
 DATABASES["default"] |= {
+    "ENGINE": "feedsite.postgresql",
     "CONN_MAX_AGE": env.int("FEEDSITE_DATABASE_CONN_MAX_AGE", default=600),
-    "OPTIONS": DATABASES["default"].get("OPTIONS", {})
+    "OPTIONS": LOST_ON_THE_WAY
+    | DATABASES["default"].get("OPTIONS", {})
     # Only statements that ask for it are prepared (feedsite.connections.fetch); psycopg never chooses by itself.
     | {"connect_timeout": 3, "prepare_threshold": 2**31 - 1},
 }
+# Seconds that a statement of web, stream and gRPC may take (feedsite.postgresql). Workers and commands have no bound.
+DATABASE_TIMEOUT = env.float("FEEDSITE_DATABASE_TIMEOUT", default=3.5)
 # A streaming replica of it, for the reads that may lag (feedsite.replica).
 REPLICA_URL = env("FEEDSITE_REPLICA_URL", default="")
 # Seconds that it may be behind, beyond which nobody reads from it, and that a read waits for it.

@@ -9,6 +9,8 @@ from typing import Any
 from django.conf import settings
 from django.core.wsgi import get_wsgi_application
 
+from feedsite import postgresql
+
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "feedsite.settings")
 
 Application = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
@@ -61,3 +63,4 @@ def refuse(start_response: Callable[..., Any], status: str, *headers: tuple[str,
 
 
 application = measured(get_wsgi_application())
+postgresql.bound(settings.DATABASE_TIMEOUT)

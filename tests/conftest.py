@@ -1,6 +1,7 @@
 """Fixtures that every test may use; the servers behind them come from tests/servers.py."""
 
 import functools
+import math
 import os
 from collections.abc import Iterator
 from datetime import timedelta
@@ -15,7 +16,7 @@ from django.test import TransactionTestCase
 from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
 
-from feedsite import connections, rates
+from feedsite import connections, postgresql, rates
 from seen import played
 from tests import servers
 from tests.clusters import ValkeyCluster, feeds_on
@@ -66,6 +67,12 @@ def drop_database(creation: DatabaseCreation, name: str, verbosity: int) -> None
     """
     with creation._nodb_cursor() as cursor:
         cursor.execute(f"DROP DATABASE {creation.connection.ops.quote_name(name)} WITH (FORCE)")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _patient() -> None:
+    """This process waits for PostgreSQL as commands do, whatever programs it has imported."""
+    postgresql.bound(math.inf)
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
 """A streaming replica of the PostgreSQL that all tests share, and how this process comes to read from it."""
 
 import os
-import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -71,27 +70,6 @@ class Replica(Postgres):
         """Wait until it has everything that was committed before."""
         behind = f"SELECT pg_last_wal_replay_lsn() < '{flushed()}'"
         assert wait_for(lambda: not self.run_sql(behind), 60)
-
-    def processes(self) -> list[int]:
-        """Its own and those that it started."""
-        assert self.process is not None
-        own = self.process.pid
-        return [own, *map(int, Path(f"/proc/{own}/task/{own}/children").read_text().split())]
-
-    @contextmanager
-    def frozen(self) -> Iterator[None]:
-        """It takes connections and answers nobody, those who are connected neither."""
-        assert self.process is not None
-        # First, for it buries those that have just ended.
-        self.process.send_signal(signal.SIGSTOP)
-        processes = self.processes()
-        try:
-            for process in processes:
-                os.kill(process, signal.SIGSTOP)
-            yield
-        finally:
-            for process in processes:
-                os.kill(process, signal.SIGCONT)
 
 
 @contextmanager

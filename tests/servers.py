@@ -101,6 +101,23 @@ def frozen(*some: Server) -> Iterator[None]:
 
 
 @contextmanager
+def frozen_postgres(server: Postgres) -> Iterator[None]:
+    """It takes connections and answers nobody, those who are connected neither."""
+    assert server.process is not None
+    own = server.process.pid
+    # First, for it buries those that have just ended.
+    os.kill(own, signal.SIGSTOP)
+    processes = [own, *map(int, Path(f"/proc/{own}/task/{own}/children").read_text().split())]
+    try:
+        for process in processes:
+            os.kill(process, signal.SIGSTOP)
+        yield
+    finally:
+        for process in processes:
+            os.kill(process, signal.SIGCONT)
+
+
+@contextmanager
 def hasty() -> Iterator[None]:
     """Pages of this process wait `HASTE` seconds instead of `PATIENCE`, on the connections that they have."""
     read = AbstractConnection.read_response

@@ -30,6 +30,7 @@ from feedsite.cluster import Cluster
 from feedsite.cluster_address import names_cluster, parse
 from feedsite.connections import drop_ended_sessions, feeds_for_tasks
 from feedsite.events import Entry, Gap, Listener, Position, Revoked, entry, event_of
+from feedsite.postgresql import bound_thread_long
 from feedsite.rest import OUTAGES
 from timeline.stream import Message, news_for, reset
 
@@ -44,8 +45,8 @@ BLOCK = 2.0
 """Seconds that a read waits for events; the server has as many again to answer at all."""
 REPLAY = 2_000
 """Events that a connection may have missed and still resume."""
-PATIENCE = 5.0
-"""Seconds that opening a connection may wait for a thread and for PostgreSQL."""
+PATIENCE = 4.5
+"""Seconds that opening a connection may wait for threads and for PostgreSQL."""
 HEARTBEAT = 15.0
 BACKLOG = 256
 """Messages that wait for a slow client before it is dropped; it comes back and resumes."""
@@ -129,7 +130,7 @@ class Hub:
         self._asked_at = 0.0
         self._tasks: list[asyncio.Task[None]] = []
         # One thread asks who hears of a batch, so that batches keep their order; the others open connections.
-        self._asking = ThreadPoolExecutor(1, "audience")
+        self._asking = ThreadPoolExecutor(1, "audience", initializer=bound_thread_long)
         self._opening = ThreadPoolExecutor(settings.STREAM_THREADS, "opening")
         self._connect(_some_node(settings.REDIS_URL))
 
@@ -191,8 +192,8 @@ class Hub:
         self._opening.shutdown(wait=False, cancel_futures=True)
 
     async def in_thread(self, call: Callable[[], T]) -> T:
-        """Run what opens a connection beside the loop. Raises TimeoutError."""
-        return await asyncio.wait_for(_in_thread(self._opening, call), PATIENCE)
+        """Run what opens a connection beside the loop."""
+        return await _in_thread(self._opening, call)
 
     # --- Connections ---------------------------------------------------------------------------------------
     def check_room(self, user_id: int = 0) -> None:
@@ -205,7 +206,7 @@ class Hub:
     async def open(self, grant: Grant, listener: Listener, since: Position | None) -> Connection:
         """A connection that has what happened after `since`, or `reset`, to write first.
 
-        Raises TooManyError, and Django's database errors.
+        Raises TooManyError, and Django's outages.
         """
         self.check_room(grant.user_id)
         connection = Connection(grant, listener)
@@ -238,13 +239,13 @@ class Hub:
             del self._of_user[user_id]
 
     async def _replay(self, listener: Listener, since: Position | None, upto: Position | None) -> list[bytes] | None:
-        """What the listener missed; None where that is not known. Raises Django's outages and TimeoutError."""
+        """What the listener missed; None where that is not known. Raises Django's outages."""
         entries = await self._missed(since, upto) if since and upto else None
         if entries is None:
             return None
         try:
             messages = await self.in_thread(partial(news_for, [listener], entries)) if entries else []
-        except (*OUTAGES, TimeoutError):
+        except OUTAGES:
             raise
         except Exception:
             logger.exception("The replay of a connection failed")

@@ -15,7 +15,6 @@ replay conflicts with, the same read runs on the primary.
 """
 
 import logging
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -26,9 +25,9 @@ from django.conf import settings
 from django.db import DEFAULT_DB_ALIAS, Error, InterfaceError, OperationalError, connections
 
 from feedsite import metrics
-from feedsite.breaker import BREAKER_SECONDS, Breaker
 from feedsite.connections import fetch
-from feedsite.replica.base import Connection
+from feedsite.postgresql.base import Connection
+from feedsite.scout import Scout
 
 logger = logging.getLogger(__name__)
 
@@ -195,50 +194,16 @@ def _failure(error: Error) -> ReplicaFailedError:
     return ReplicaFailedError(FAILED, error)
 
 
-class Scout:
-    """Asks a replica that failed whether it is back, so that an outage costs those who read from it one wait each, and
-    nobody a second one. A thread, while there is an outage; one a process.
-    """
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._thread: threading.Thread | None = None
-        self._home = threading.Event()
-        self._breaker = Breaker(name=REPLICA)  # for its metrics
-
-    @property
-    def is_out(self) -> bool:
-        return self._thread is not None and self._thread.is_alive()
-
-    def send(self) -> None:
-        with self._lock:
-            if not self.is_out:
-                self._breaker.trip()
-                self._home.clear()
-                self._thread = threading.Thread(target=self._look, name="replica", daemon=True)
-                self._thread.start()
-
-    def call_back(self) -> None:
-        """End it, whatever it found."""
-        self._home.set()
-        if self._thread is not None:
-            self._thread.join()
-        self._thread = None
-
-    def _look(self) -> None:
-        while not self._home.wait(BREAKER_SECONDS):
-            try:
-                with _replica() as connection:
-                    _ask(connection)
-            except ReplicaFailedError:
-                self._breaker.trip()
-            else:
-                logger.info("The replica answers again.")
-                break
+def _look() -> None:
+    """Ask the replica once, on a connection that ends with the answer."""
+    try:
+        with _replica() as connection:
+            _ask(connection)
+    finally:
         connections.close_all()
 
 
-scout = Scout()
+scout = Scout(REPLICA, _look)
 
 
 # --- Writing ---------------------------------------------------------------------------------------------

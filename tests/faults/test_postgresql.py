@@ -7,7 +7,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from itertools import count
@@ -21,7 +21,8 @@ from django.conf import settings
 
 from feedsite.embedded import Home, Postgres, Servers, postgres_binaries, wait_for
 from tests.faults.conftest import Worker, until
-from tests.streams import database_url
+from tests.servers import frozen_postgres
+from tests.streams import PATH, Client, StreamServer, database_url
 from tests.web import API, Answer, WebServer
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow, pytest.mark.timeout(600)]
@@ -32,6 +33,10 @@ RATE = 50
 LOCK_TIMEOUT = 1
 SLACK = 6
 """Seconds by which a machine without a processor to spare may be late to give up."""
+GIVEN_UP = 5
+"""Seconds after which a request is told that PostgreSQL does not answer."""
+AT_ONCE = 1
+"""The same where the process knows already."""
 WAITING = """
     SELECT coalesce(max(extract(epoch FROM clock_timestamp() - waitstart)), 0)::float8 FROM pg_locks
     WHERE NOT granted AND locktype IN ('relation', 'tuple', 'transactionid')
@@ -243,6 +248,109 @@ def test_fault_4_postgresql_restarted(site: Site) -> None:
     assert site.web.ask(f"{API}/timeline/home", bob).ids == published
     assert first < published[-1]
     until(lambda: site.worker.keep() and site.is_delivered(), 150)
+
+
+def timed(ask: Callable[[], Answer]) -> tuple[float, Answer]:
+    start = time.monotonic()
+    answer = ask()
+    return time.monotonic() - start, answer
+
+
+def test_postgresql_frozen(site: Site, tmp_path: Path) -> None:
+    """Neither sessions nor new connections are answered: 503 with Retry-After within `GIVEN_UP` seconds on every path,
+    at once when that is known; everything as before when it goes on.
+    """
+    token = site.sign_up("ann")
+    (tmp_path / "streams").mkdir()
+    streams = StreamServer(tmp_path / "streams", FEEDSITE_DATABASE_URL=site.url)
+    streams.start()
+    web = site.web
+    asks: list[Callable[[], Answer]] = [
+        lambda: web.ask(f"{API}/timeline/home", token),
+        lambda: web.ask("/", cookie=f"sessionid={'a' * 32}"),
+        lambda: web.publish(token),
+        lambda: web.ask(f"{API}/users/me/export", token),
+        lambda: web.ask(f"/{settings.ADMIN_PATH}", cookie=f"sessionid={'a' * 32}"),
+        lambda: web.ask(f"{API}/search?q=words", token),
+    ]
+    stream = {"Authorization": f"Token {token}"}
+    listener = Client(streams.port, "", stream)
+    listener.waits_for(lambda one: one.resets == 1)
+    try:
+        assert {page.status for page in web.homes([token] * 20, at_once=8)} == {200}
+        with frozen_postgres(site.postgres), ThreadPoolExecutor(20) as pool:
+            for expected in (GIVEN_UP, AT_ONCE):
+                stream_answer = pool.submit(timed, lambda: streams.get(PATH, **stream))  # type: ignore[arg-type, return-value]
+                for took, answer in pool.map(timed, asks * 3):
+                    assert is_honest(answer), (answer.status, answer.body)
+                    assert answer.status == 503
+                    assert took < expected + SLACK
+                took, refused = stream_answer.result()
+                assert (refused.status, refused.headers["Retry-After"]) == (503, "2")
+                assert took < expected + SLACK
+                for server in (web, streams):
+                    assert server.get("/healthz").status == 200
+                assert web.ask("/readyz").status == 503
+                print(f"frozen: {took:.2f} s")
+        thawed = time.monotonic()
+        until(lambda: web.ask(f"{API}/timeline/home", token).status == 200, 60)
+        until(lambda: web.ask("/readyz").status == 200, 60)
+        print(f"served again after {time.monotonic() - thawed:.2f} s")
+        item = int(web.publish(token).json()["id"])
+        listener.waits_for(lambda one: ("item", item) in one.news)
+        assert Counter(page.status for page in web.homes([token] * 40, at_once=8)) == {200: 40}
+    finally:
+        listener.close()
+        streams.kill()
+    assert "Traceback" not in streams.said()
+
+
+def test_postgresql_that_takes_no_writes(site: Site) -> None:
+    """As during a switchover: writes are answered by 503, their sessions closed, and no visitors sent here."""
+    token = site.sign_up("ann")
+    first = site.web.publish(token)
+    assert first.status == 201
+    with site.session() as session:
+
+        def read_only(value: str) -> None:
+            session.execute(f"ALTER SYSTEM SET default_transaction_read_only = {value}")
+            session.execute("SELECT pg_reload_conf()")
+
+        def sessions() -> set[int]:
+            asked = "SELECT pid FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()"
+            return {pid for (pid,) in session.execute(asked)}
+
+        read_only("on")
+        until(lambda: session.execute("SHOW default_transaction_read_only").fetchone() == ("on",), 60)  # type: ignore[comparison-overlap]
+        before = sessions()
+        answers = [site.web.publish(token) for _ in range(20)]
+        assert Counter(answer.status for answer in answers) == {503: 20}
+        assert all(is_honest(answer) for answer in answers)
+        assert not before & sessions(), "they are closed"
+        assert site.web.ask("/healthz").status == 200
+        assert site.web.ask("/readyz").status == 503
+        assert site.web.ask(f"{API}/items/{first.json()['id']}", token).status == 200, "reading goes on"
+        session.execute("SET default_transaction_read_only = off")
+        read_only("off")
+        until(lambda: site.web.publish(token).status == 201, 60)
+        until(lambda: site.web.ask("/readyz").status == 200, 60)
+
+
+def test_a_page_may_not_take_long_and_an_export_may(site: Site) -> None:
+    """A statement that is stuck behind a lock: pages are told so in time, and those that take their time wait."""
+    token = site.sign_up("ann")
+    with site.session() as session, ThreadPoolExecutor(2) as pool:
+        session.execute("BEGIN; LOCK TABLE items_item IN ACCESS EXCLUSIVE MODE")
+        export = pool.submit(site.web.ask, f"{API}/users/me/export", token)
+        took, page = timed(lambda: site.web.ask(f"{API}/timeline/home", token))
+        assert page.status == 503
+        assert is_honest(page)
+        assert took < GIVEN_UP + SLACK
+        time.sleep(GIVEN_UP)
+        assert not export.done()
+        session.execute("COMMIT")
+        assert export.result().status == 200
+    assert site.web.ask(f"{API}/timeline/home", token).status == 200
 
 
 def test_fault_9_a_migration_under_50_requests_a_second(site: Site) -> None:

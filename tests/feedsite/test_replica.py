@@ -22,7 +22,7 @@ from feedsite import metrics, replica
 from feedsite.connections import fetch
 from feedsite.embedded import wait_for
 from feedsite.ids import MAX_ID
-from feedsite.replica.base import Connection
+from feedsite.postgresql.base import Connection
 from items import actions as items
 from items.models import Item, Visibility
 from operation import doctor
@@ -32,6 +32,7 @@ from relations import actions as relations
 from relations.suggestions import suggestions
 from tests.factories import UserFactory
 from tests.replica import Replica, flushed, in_use, sockets_of_primary
+from tests.servers import frozen_postgres
 
 pytestmark = [
     pytest.mark.xdist_group("embedded"),
@@ -270,7 +271,7 @@ def test_frozen_and_killed(server: Replica, settings: Any, client: Client, monke
     assert found(anonymous, "words"), "there is a connection"
     settings.REPLICA_TIMEOUT = 0.2
     monkeypatch.setattr("feedsite.health.DEADLINE", 60)  # of the servers that are well, on a busy machine
-    with server.frozen(), Outcomes() as while_frozen:
+    with frozen_postgres(server), Outcomes() as while_frozen:
         pages = [found(anonymous, "words") for _ in range(20)]
         assert all(len(page) == 1 for page in pages)
         assert client.get("/readyz").status_code == 200

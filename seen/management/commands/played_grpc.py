@@ -6,6 +6,7 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
+from feedsite import postgresql
 from seen.rpc import Server
 
 GRACE = 3.0
@@ -21,6 +22,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         if not settings.GRPC_PORT:
             raise CommandError("Set FEEDSITE_GRPC_PORT to the port to listen on.")
+        postgresql.bound(settings.DATABASE_TIMEOUT)
         signal.pthread_sigmask(signal.SIG_BLOCK, ENDS)  # for the threads too, which begin now
         host = f"[{settings.GRPC_HOST}]" if ":" in settings.GRPC_HOST else settings.GRPC_HOST
         try:

@@ -1,0 +1,58 @@
+"""What looks after a server that failed to answer."""
+
+import logging
+import threading
+from collections.abc import Callable
+
+from feedsite.breaker import BREAKER_SECONDS, Breaker
+
+logger = logging.getLogger(__name__)
+
+
+class Scout:
+    """Asks a server that failed whether it is back, so that an outage costs those who wait for it one wait each, and
+    nobody a second one. A thread, while there is an outage; one a process.
+    """
+
+    def __init__(self, name: str, ask: Callable[[], object]) -> None:
+        """`ask` raises what the server fails, in bounded time; the thread's connections are closed in the end."""
+        self._name = name
+        self._ask = ask
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self._home = threading.Event()
+        self._breaker = Breaker(name=name)  # for its metrics
+
+    @property
+    def is_out(self) -> bool:
+        return self._thread is not None and self._thread.is_alive()
+
+    def send(self) -> None:
+        with self._lock:
+            if not self.is_out:
+                logger.warning("%s does not answer.", self._name)
+                self._breaker.trip()
+                self._home.clear()
+                self._thread = threading.Thread(target=self._look, name=self._name, daemon=True)
+                self._thread.start()
+
+    def call_back(self) -> None:
+        """End it, whatever it found."""
+        self._home.set()
+        if self._thread is not None:
+            self._thread.join()
+        self._thread = None
+
+    def _look(self) -> None:
+        said = ""
+        while not self._home.wait(BREAKER_SECONDS):
+            try:
+                self._ask()
+            except Exception as error:  # noqa: BLE001 (whatever it is, the server is not back)
+                self._breaker.trip()
+                if str(error) != said:
+                    said = str(error)
+                    logger.warning("%s: %s", self._name, said.strip())
+            else:
+                logger.warning("%s answers again.", self._name)
+                break
