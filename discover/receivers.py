@@ -23,7 +23,7 @@ from items.signals import (
     item_withdrawn,
 )
 from seen import played, recent
-from seen.played import Play, PlayedUnavailableError
+from seen.played import Play, PlayedUnavailableError, PlaysFullError
 
 logger = logging.getLogger(__name__)
 
@@ -60,7 +60,7 @@ def remember_play(reader: User, item_id: int) -> None:
     now = timezone.now()
     try:
         played.record([Play(reader.pk, item_id, now)], now=now)
-    except PlayedUnavailableError as error:
+    except (PlayedUnavailableError, PlaysFullError) as error:
         logger.warning("A play was not kept: %s", error)
 
 

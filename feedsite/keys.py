@@ -13,7 +13,8 @@
 | `user:views:topic:{uid}` | LIST | item ids, newest first, unique | 10; 7 days | viewed items may come again |
 | `user:views:reply:{uid}` | LIST | reply ids, newest first, unique | 100; 7 days | likewise, with their threads |
 | `user:views:times:{the list's key}` | HASH | item id -> when, in ms since 1970 | as its list | as its list |
-| `played:recent:{uid}` | ZSET | item id -> ms since 1970 of the play | until merged | **plays are lost** |
+| `played:recent:{uid}` | ZSET | item id -> ms since 1970 of the play | 10,000; until merged | **plays are lost** |
+| `played:early:{uid}` | STRING | that an early merge of the user was asked for | 5 seconds | asked for again |
 | `played:user:{node}:{shard}` | SET | user ids | until merged | marked again by the daily look |
 | `played:sample:{month}` | HASH | place -> `{uid}:{item}`, `n` -> draws | 2,500; 4 months | drawn anew |
 | `issued:{uid}` | LIST | item ids, newest first | 100; 30 days | issued items may come again |
@@ -94,6 +95,11 @@ PLAYS = ("played:recent:*", "played:user:*", "issued:*")
 def played_recent(user_id: int) -> str:
     """What a user played and no filter knows yet."""
     return f"played:recent:{user_id}"
+
+
+def played_early(user_id: int) -> str:
+    """Mark that an early merge of a user's plays was asked for."""
+    return f"played:early:{user_id}"
 
 
 def played_users(node: int, shard: int) -> str:

@@ -31,7 +31,7 @@ OWN_SLOTS = 10_000
 # Milliseconds to wait, 0 if the call may pass. A counter without a life (PTTL < 0) is given one, whatever made it.
 COUNT = script(
     """
-local calls = redis.call('INCR', KEYS[1])
+local calls = redis.call('INCRBY', KEYS[1], ARGV[3])
 local left = redis.call('PTTL', KEYS[1])
 if left < 0 then
     redis.call('PEXPIRE', KEYS[1], ARGV[2])
@@ -98,8 +98,8 @@ def limit(scope: str) -> tuple[int, int]:
     return max(1, math.floor(calls * settings.RATE_SCALE)), seconds
 
 
-def hit(scope: str, who: str) -> float | None:
-    """Count one call; None if it may pass, else the seconds to wait.
+def hit(scope: str, who: str, cost: int = 1) -> float | None:
+    """Count one call, as `cost` of the rate's; None if it may pass, else the seconds to wait.
 
     Without the cache server reading and writing go on uncounted: a rate limit is no reason to be down. What guards
     passwords (`GUARDED`) is counted by each process for itself then. One call a second finds out.
@@ -110,7 +110,7 @@ def hit(scope: str, who: str) -> float | None:
     key = keys.rate(scope, who)
     if not breaker.is_open:
         try:
-            (wait,) = pipelined(_client(), [("EVALSHA", COUNT, 1, key, calls, seconds * 1000)])
+            (wait,) = pipelined(_client(), [("EVALSHA", COUNT, 1, key, calls, seconds * 1000, cost)])
         except (redis.RedisError, OSError):
             breaker.trip()
         else:

@@ -300,9 +300,9 @@ def caller(request: Request) -> str:
     return str(request.user.pk) if request.user and request.user.pk else rates.address(request._request)
 
 
-def spend(scope: str, who: str) -> None:
+def spend(scope: str, who: str, cost: int = 1) -> None:
     """Count a call that is known only when its body has been read. Raises Throttled."""
-    wait = rates.hit(scope, who)
+    wait = rates.hit(scope, who, cost)
     if wait is not None:
         raise exceptions.Throttled(wait)
 

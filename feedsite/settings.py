@@ -369,6 +369,10 @@ PLAYED_STORE_BYTES = env.int("FEEDSITE_PLAYED_STORE_GB", default=1024) * 2**30
 # Of ids that were never played, at most this share is taken for played.
 PLAYED_ERROR = env.float("FEEDSITE_PLAYED_ERROR", default=0.001)
 PLAYED_SHARDS = env.int("FEEDSITE_PLAYED_SHARDS", default=5000)
+# Plays of one user that may wait to be merged; half of it is merged early.
+PLAYED_WAITING = env.int("FEEDSITE_PLAYED_WAITING", default=10_000)
+if PLAYED_WAITING < 1000:
+    raise ImproperlyConfigured("FEEDSITE_PLAYED_WAITING must be 1000 or more: a call brings up to 500 plays.")
 PLAYED_TASK_SHARDS = env.int("FEEDSITE_PLAYED_TASK_SHARDS", default=50)
 ISSUED_COUNT = env.int("FEEDSITE_ISSUED_COUNT", default=100)
 # The Redis that had all plays before (seen/old.py): asked and written to until the migration is cut over.
@@ -443,6 +447,7 @@ RATES = {
     "search": env("FEEDSITE_RATE_SEARCH", default="60/minute"),
     "read": env("FEEDSITE_RATE_READ", default="1200/minute"),
     "played": env("FEEDSITE_RATE_PLAYED", default="6000/minute"),
+    "played_ids": env("FEEDSITE_RATE_PLAYED_IDS", default="20000/day"),
     "discover": env("FEEDSITE_RATE_DISCOVER", default="120/minute"),
     "report": env("FEEDSITE_RATE_REPORT", default="30/hour"),
     "live": env("FEEDSITE_RATE_LIVE", default="60/minute"),

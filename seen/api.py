@@ -20,11 +20,12 @@ from feedsite.rest import (
     Problem,
     StrictSerializer,
     body,
+    spend,
 )
 from seen import played
 from seen.access import is_there, may_act_for
 from seen.checker import unseen
-from seen.played import Play, PlayedUnavailableError
+from seen.played import EARLY_SECONDS, Play, PlayedUnavailableError, PlaysFullError
 from seen.store import StoreUnavailableError
 
 NO_USER = OpenApiResponse(Problem, "No such user.")
@@ -104,11 +105,18 @@ class PlaysView(ApiView):
 
     @extend_schema(operation_id="record_plays", request=ReportSerializer, responses={204: None, 404: NO_USER})
     def post(self, request: Request) -> HttpResponse:
-        """Remember what was played: when this is answered, every later question knows it. Again changes nothing."""
+        """Remember what was played: when this is answered, every later question knows it. Again changes nothing.
+
+        It is not asked whether there are such items. Ids are counted for the user who played them; where too many of
+        theirs wait to be merged the whole call is refused (429), and none of it is remembered.
+        """
         fields = body(request, ReportSerializer)
         user_id, now = _whose(request, fields), timezone.now()
+        spend("played_ids", str(user_id), len(fields["ids"]))
         try:
             played.record([Play(user_id, item_id, now) for item_id in fields["ids"]], now=now)
+        except PlaysFullError as error:
+            raise exceptions.Throttled(EARLY_SECONDS) from error
         except PlayedUnavailableError as error:
             raise OutageError from error
         return HttpResponse(status=204)

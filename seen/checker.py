@@ -17,6 +17,8 @@ def unseen(user_id: int, item_ids: Sequence[int], *, now: datetime) -> list[int]
     left out too. One round trip to Redis and one read of the store; ten thousand ids take some milliseconds. Raises
     PlayedUnavailableError and StoreUnavailableError.
 
+    Of what waits in Redis at most `PLAYED_WAITING` plays are read; where more wait, each id is asked for instead.
+
     Redis comes first: a merge writes the filter before it takes plays out of Redis, so that they are found in one of
     the two by whoever looks in this order. It is likewise with what was played before there were filters (seen.old),
     which costs a round trip more for those who are not migrated yet.
@@ -30,6 +32,7 @@ def unseen(user_id: int, item_ids: Sequence[int], *, now: datetime) -> list[int]
 def unseen_ids(user_id: int, ids: Ids, *, now: datetime) -> Ids:
     """`unseen` for whoever has the ids as an array, and takes one."""
     recent = played.recent(user_id)
+    waiting = recent.played if recent.is_whole else played.waiting_of(user_id, ids.tolist())
     month = month_of(now)
     shelved = old.keys_of(user_id)
     found = store().read([*shelved, *(FilterKey(user_id, month - ago) for ago in range(MONTHS))])
@@ -37,8 +40,8 @@ def unseen_ids(user_id: int, ids: Ids, *, now: datetime) -> Ids:
         before = old.known(user_id, found[: len(shelved)])
     filters = found[len(shelved) :]
     is_seen = np.isin(ids, before) if len(before) else np.zeros(len(ids), dtype=bool)
-    if recent.played or recent.issued:
-        is_seen |= np.isin(ids, id_numbers([*recent.played, *recent.issued]))
+    if waiting or recent.issued:
+        is_seen |= np.isin(ids, id_numbers([*waiting, *recent.issued]))
     left = np.flatnonzero(~is_seen)
     is_seen[left] = known(filter(None, (readable(user_id, data) for data in filters)), ids[left])
     return ids[~is_seen]

@@ -5,12 +5,18 @@ of Redis only after the store has them on disk, and only as they were read (what
 adding to a filter twice changes nothing; the store lets nobody's change get lost. A user's mark is taken off the ring
 after their plays, and put on again where plays have come in between.
 
+A user's plays are read, written and taken out in parts of `PART`, oldest first, and at most as many parts as the bound
+on waiting plays has, so that no command holds the server up. What is left of a crowd is merged by tasks of its own
+(`merge_early`), as are the plays of users who fill half of their room within an hour. A user whose plays or filters
+cannot be understood holds up nobody else.
+
 While a migration goes on, what somebody played before there were filters (seen.old) is added by the same write, and
 they are marked as migrated after it.
 
 Source: the deduplication article, 3.2.2.
 """
 
+import logging
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,16 +28,30 @@ from django.conf import settings
 
 from feedsite import keys, metrics
 from feedsite.connections import pipelined, script
-from seen import forgetting, old, sample
-from seen.filters import BadFilterError, Ids, MonthFilter, id_numbers, readable
+from seen import forgetting, old, played, sample
+from seen.filters import Ids, MonthFilter, id_numbers, readable
 from seen.models import MergeRun
-from seen.played import PlayedUnavailableError, client, errors, marks
+from seen.played import PlayedRefusedError, PlayedUnavailableError, client, errors, marks
 from seen.ring import node_before, shards_of_task
-from seen.store import IDLE_HOURS, MONTHS, FilterKey, StoreUnavailableError, month_of, store
+from seen.store import (
+    IDLE_HOURS,
+    MONTHS,
+    FilterKey,
+    StoreRefusedError,
+    StoreUnavailableError,
+    month_of,
+    store,
+)
+
+logger = logging.getLogger(__name__)
 
 PURGED_AT_ONCE = 500
 CHUNK = 200
 """Users that are merged by one transaction of the store."""
+PART = 1_000
+"""Plays of one user that are read, merged and taken out at a time."""
+OF_ONE_USER = (ValueError, ArithmeticError, PlayedRefusedError, StoreRefusedError)
+"""Failures that may come of what is kept of a single user; BadFilterError is one of them."""
 
 Mark = tuple[int, int]
 """A shard, and a user who is marked on it."""
@@ -47,12 +67,17 @@ FORGET = script(
 )
 
 
+class BadPlaysError(Exception):
+    """What is kept of one user's plays cannot be merged; the message names the user."""
+
+
 @dataclass(slots=True)
 class Merged:
-    """What a merge did, and the first failure that it met."""
+    """What a merge did, for how many users it could not do it, and the first failure that it met."""
 
     users: int = 0
     plays: int = 0
+    failed: int = 0
     failure: Exception | None = None
 
 
@@ -68,6 +93,7 @@ def merge_task_shard(task_shard: int, *, now: datetime) -> Merged:
     metrics.played_merged_plays.inc(merged.plays)
     metrics.played_merge_seconds.inc(seconds)
     metrics.played_merges.labels("failed" if merged.failure else "done").inc()
+    metrics.played_failed_users.inc(merged.failed)
     if merged.users or merged.failure:
         MergeRun.objects.create(
             node=node,
@@ -97,27 +123,69 @@ def merge_shards(node: int, shards: Iterable[int], *, now: datetime) -> Merged:
                     merged.plays += merge_users([user_id for _, user_id in part], now=now)
                     merged.users += len(part)
                     _unmark(node, part, now)
-                except StoreUnavailableError as error:
-                    merged.failure = merged.failure or error
-                except BadFilterError as error:
+                except OF_ONE_USER as error:
                     if len(part) > 1:  # somebody's; the others must not wait for ever
                         parts += [[mark] for mark in part]
                     else:
-                        merged.failure = merged.failure or BadFilterError(f"user {part[0][1]}: {error}")
+                        user_id = part[0][1]
+                        logger.exception("The plays of user %d cannot be merged", user_id)
+                        merged.failed += 1
+                        merged.failure = merged.failure or BadPlaysError(f"user {user_id}: {error}")
+                except StoreUnavailableError as error:
+                    merged.failed += len(part)
+                    merged.failure = merged.failure or error
     except PlayedUnavailableError as error:  # all shards are on the same server
         merged.failure = merged.failure or error
     return merged
 
 
+def merge_early(user_id: int, *, now: datetime) -> int:
+    """Merge one user's plays before their hour is over; how many. The mark on the ring stays, for the hour's merge.
+
+    Where many are left another task is sent for; it is not where nothing could be merged. Raises what `merge_users`
+    does.
+    """
+    with errors():
+        pipelined(client(), [("DEL", keys.played_early(user_id))])
+    plays = merge_users([user_id], now=now)
+    metrics.played_merged_plays.inc(plays)
+    with errors():
+        (left,) = pipelined(client(), [("ZCARD", keys.played_recent(user_id))])
+    if plays and played.is_crowded(left):
+        played.ask_early([user_id])
+    return plays
+
+
 def merge_users(user_ids: Sequence[int], *, now: datetime) -> int:
     """Write what these users played to their filters, and take it out of Redis; how many plays.
 
+    Of one user at most `rounds()` parts are merged; more wait only where a bound on waiting plays did not hold before.
     Of deleted accounts nothing stays.
     """
+    plays = 0
+    left = list(user_ids)
+    for _ in range(rounds()):
+        merged = _merge_part(left, now)
+        plays += sum(merged.values())
+        left = [user_id for user_id, count in merged.items() if count == PART]
+        if not left:
+            break
+    if gone := forgetting.deleted(user_ids):
+        forgetting.forget(gone, now=now)
+    return plays
+
+
+def rounds() -> int:
+    """Parts of as many plays as may wait of one user, and one for what comes meanwhile."""
+    return -(-int(settings.PLAYED_WAITING) // PART) + 1
+
+
+def _merge_part(user_ids: Sequence[int], now: datetime) -> dict[int, int]:
+    """Merge the oldest plays of each user, `PART` at most; how many of whom."""
     with errors():
         before = old.unmigrated(user_ids, now=now)
         replies = pipelined(
-            client(), [("ZRANGE", keys.played_recent(user_id), 0, -1, "WITHSCORES") for user_id in user_ids]
+            client(), [("ZRANGE", keys.played_recent(user_id), 0, PART - 1, "WITHSCORES") for user_id in user_ids]
         )
     read = {user_id: reply for user_id, reply in zip(user_ids, replies, strict=True) if reply}
     months = {key: ids for user_id, reply in read.items() for key, ids in _by_month(user_id, reply).items()}
@@ -142,9 +210,7 @@ def merge_users(user_ids: Sequence[int], *, now: datetime) -> int:
             client(),
             [("EVALSHA", FORGET, 1, keys.played_recent(user_id), *reply) for user_id, reply in read.items()],
         )
-    if gone := forgetting.deleted(user_ids):
-        forgetting.forget(gone, now=now)
-    return sum(len(reply) // 2 for reply in read.values())
+    return {user_id: len(reply) // 2 for user_id, reply in read.items()}
 
 
 def _by_month(user_id: int, reply: Sequence[bytes]) -> dict[FilterKey, Ids]:
@@ -214,6 +280,7 @@ def _unmark(node: int, marked: Sequence[Mark], now: datetime) -> None:
         waiting = old.waiting(user_ids)
         if again := [user_id for user_id, count in zip(user_ids, left, strict=True) if count or user_id in waiting]:
             pipelined(client(), marks(again, now=now))
+    played.ask_early([user_id for user_id, count in zip(user_ids, left, strict=True) if played.is_crowded(count)])
 
 
 def mark_strays(*, now: datetime) -> int:

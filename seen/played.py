@@ -3,29 +3,58 @@
 A play is acknowledged when Redis has it. A user's plays stand in a ZSET until a merge has written them to the filters
 (seen.merging), and the user is marked on the time ring for it. The plays are written before the mark: whoever finds the
 mark finds the plays.
+
+At most `PLAYED_WAITING` plays of a user wait (the deduplication article, 3.3, allows 10,000 within an hour). From half
+of it on an early merge is asked for; a batch for which there is no room is refused whole. One script counts and adds,
+so no number of concurrent calls passes the bound.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import redis
 from django.conf import settings
 
-from feedsite import keys
-from feedsite.connections import Command, client_of, pipelined
+from feedsite import keys, metrics
+from feedsite.celery import enqueue
+from feedsite.connections import Command, client_of, pipelined, script
 from seen import old
 from seen.ring import NODES, node_of, shard_of
 
 TIMEOUT = 2.0
 """Seconds that a call waits for the server."""
 ISSUED_LIFE = timedelta(days=30)
+EARLY_SECONDS = 5
+"""Between two requests for an early merge of one user; a refused caller is told to wait for so long."""
+AT_ONCE = 1_000
+"""Plays of one user that one command asks for or lists."""
+
+# KEYS[1]: recent plays; ARGV: how many may wait, then score and id by turns. How many wait now; -1: no room, none taken.
+TAKE = script(
+    """
+    local key = KEYS[1]
+    if redis.call('ZCARD', key) + (#ARGV - 1) / 2 > tonumber(ARGV[1]) then return -1 end
+    for first = 2, #ARGV, 1000 do
+        redis.call('ZADD', key, 'GT', unpack(ARGV, first, math.min(first + 999, #ARGV)))
+    end
+    return redis.call('ZCARD', key)
+    """
+)
 
 
 class PlayedUnavailableError(Exception):
     """The server of the plays did not answer: nothing was acknowledged."""
+
+
+class PlayedRefusedError(PlayedUnavailableError):
+    """The server of the plays answered, but would not do this: something is wrong with a key or a command."""
+
+
+class PlaysFullError(Exception):
+    """So many plays of a user wait that these found no room: nothing was acknowledged. Merging makes room."""
 
 
 class Play(NamedTuple):
@@ -37,10 +66,14 @@ class Play(NamedTuple):
 
 
 class Recent(NamedTuple):
-    """What a user played and no filter may know yet, and what they were issued last."""
+    """What a user played and no filter may know yet, and what they were issued last.
+
+    `is_whole` is false where more plays wait than may: a version without the bound, or a higher bound, left them.
+    """
 
     played: list[int]
     issued: list[int]
+    is_whole: bool
 
 
 @cache
@@ -53,12 +86,19 @@ def errors() -> Iterator[None]:
     """Turn every way in which the server can fail into `PlayedUnavailableError`."""
     try:
         yield
+    except redis.OutOfMemoryError as error:  # not of this key or command
+        raise PlayedUnavailableError(str(error)) from error
+    except redis.ResponseError as error:
+        raise PlayedRefusedError(str(error)) from error
     except (redis.RedisError, OSError) as error:
         raise PlayedUnavailableError(str(error)) from error
 
 
 def record(plays: Iterable[Play], *, now: datetime) -> None:
-    """Take plays, in one round trip; when it returns they are in every answer. Raises PlayedUnavailableError.
+    """Take plays, in one round trip; when it returns they are in every answer.
+
+    Raises PlayedUnavailableError, and PlaysFullError if some user has no room for theirs; those of others may be kept
+    then. A second round trip asks for the early merge of users who fill half of their room.
 
     While a migration may be rolled back they are written to the old server too (seen.old), in another round trip.
     Whoever is not told whether it worked may do it again: a play is there once, however often it is recorded.
@@ -67,12 +107,39 @@ def record(plays: Iterable[Play], *, now: datetime) -> None:
     for play in plays:
         moment = int(play.played_at.timestamp() * 1000)
         by_user.setdefault(play.user_id, []).extend((moment, play.item_id))
+    most = settings.PLAYED_WAITING
     commands: list[Command] = [
-        ("ZADD", keys.played_recent(user_id), "GT", *scores) for user_id, scores in by_user.items()
+        ("EVALSHA", TAKE, 1, keys.played_recent(user_id), most, *scores) for user_id, scores in by_user.items()
     ]
     with errors():
-        pipelined(client(), [*commands, *marks(by_user, now=now)])
+        sizes = dict(zip(by_user, pipelined(client(), [*commands, *marks(by_user, now=now)]), strict=False))
+    ask_early([user_id for user_id, size in sizes.items() if size < 0 or is_crowded(size)])
+    if full := [user_id for user_id, size in sizes.items() if size < 0]:
+        metrics.played_refused.inc()
+        raise PlaysFullError(f"{most} plays of user {full[0]} wait")
+    with errors():
         old.write(by_user)
+
+
+def is_crowded(size: int) -> bool:
+    """Whether so many plays of one user are to be merged before their hour is over."""
+    return size >= settings.PLAYED_WAITING // 2
+
+
+def ask_early(user_ids: Sequence[int]) -> None:
+    """Send for early merges, at most one in `EARLY_SECONDS` for a user. One round trip, none for nobody.
+
+    Where the broker does not take it the next call asks again. Raises PlayedUnavailableError.
+    """
+    if not user_ids:
+        return
+    with errors():
+        marked = pipelined(
+            client(), [("SET", keys.played_early(user_id), 1, "NX", "EX", EARLY_SECONDS) for user_id in user_ids]
+        )
+    for user_id, is_first in zip(user_ids, marked, strict=True):
+        if is_first:
+            enqueue("seen.merge_user", user_id)
 
 
 def marks(user_ids: Iterable[int], *, now: datetime) -> list[Command]:
@@ -103,23 +170,38 @@ def issue(pages: Iterable[tuple[int, Sequence[int]]]) -> None:
 
 
 def recent(user_id: int) -> Recent:
-    """What is not merged, and what was issued; one round trip. Raises PlayedUnavailableError."""
+    """What is not merged, as far as it may wait, and what was issued; one round trip. Raises PlayedUnavailableError."""
+    most = settings.PLAYED_WAITING
     with errors():
         played, issued = pipelined(
             client(),
-            [("ZRANGE", keys.played_recent(user_id), 0, -1), ("LRANGE", keys.issued(user_id), 0, -1)],
+            [("ZRANGE", keys.played_recent(user_id), 0, most), ("LRANGE", keys.issued(user_id), 0, -1)],
         )
-    return Recent(list(map(int, played)), list(map(int, issued)))
+    return Recent(list(map(int, played)), list(map(int, issued)), len(played) <= most)
+
+
+def waiting_of(user_id: int, item_ids: Sequence[int]) -> list[int]:
+    """Those of `item_ids` that are not merged, however many wait; one round trip. Raises PlayedUnavailableError."""
+    key = keys.played_recent(user_id)
+    parts = [item_ids[first : first + AT_ONCE] for first in range(0, len(item_ids), AT_ONCE)]
+    with errors():
+        replies = pipelined(client(), [("ZMSCORE", key, *part) for part in parts])
+    scores = [score for reply in replies for score in reply]
+    return [item_id for item_id, score in zip(item_ids, scores, strict=True) if score is not None]
 
 
 def dated(user_id: int) -> list[Play]:
-    """What is not merged, the oldest play first; one round trip. Raises PlayedUnavailableError."""
-    with errors():
-        (reply,) = pipelined(client(), [("ZRANGE", keys.played_recent(user_id), 0, -1, "WITHSCORES")])
-    return [
-        Play(user_id, int(member), datetime.fromtimestamp(float(score) / 1000, UTC))
-        for member, score in zip(reply[::2], reply[1::2], strict=True)
-    ]
+    """What is not merged, the oldest play first; a round trip for each `AT_ONCE`. Raises PlayedUnavailableError."""
+    found: dict[bytes, bytes] = {}
+    cursor: Any = 0
+    while True:  # a scan has an end, and misses nothing that is there from its begin to its end
+        with errors():
+            ((cursor, reply),) = pipelined(client(), [("ZSCAN", keys.played_recent(user_id), cursor, "COUNT", AT_ONCE)])
+        found.update(zip(reply[::2], reply[1::2], strict=True))
+        if int(cursor) == 0:
+            break
+    ordered = sorted((float(score), int(member)) for member, score in found.items())
+    return [Play(user_id, item_id, datetime.fromtimestamp(score / 1000, UTC)) for score, item_id in ordered]
 
 
 def forget(user_ids: Sequence[int]) -> int:

@@ -46,7 +46,7 @@ from seen.generated.seen_pb2 import (
     RecordPlaysRequest,
     RecordPlaysResponse,
 )
-from seen.played import Play, PlayedUnavailableError
+from seen.played import EARLY_SECONDS, Play, PlayedUnavailableError, PlaysFullError
 from seen.store import FilterKey, StoreUnavailableError, store
 
 logger = logging.getLogger(__name__)
@@ -113,7 +113,15 @@ def _filtered(user_id: int, ids: Ids) -> FilterResponse:
 
 def _recorded(user_id: int, ids: Ids) -> RecordPlaysResponse:
     now = timezone.now()
-    played.record([Play(user_id, item_id, now) for item_id in ids.tolist()], now=now)
+    wait = rates.hit("played_ids", str(user_id), len(ids))
+    if wait is not None:
+        raise RefusedError(grpc.StatusCode.RESOURCE_EXHAUSTED, "Too many plays of this user.", retry_after=wait)
+    try:
+        played.record([Play(user_id, item_id, now) for item_id in ids.tolist()], now=now)
+    except PlaysFullError as error:
+        raise RefusedError(
+            grpc.StatusCode.RESOURCE_EXHAUSTED, "Too many plays of this user wait.", retry_after=EARLY_SECONDS
+        ) from error
     return RecordPlaysResponse()
 
 

@@ -45,6 +45,10 @@ class StoreUnavailableError(Exception):
     """The store did not answer, or could not write."""
 
 
+class StoreRefusedError(StoreUnavailableError):
+    """The store answered, but would not do this: something is wrong with a key or a command."""
+
+
 class FilterKey(NamedTuple):
     """Whose filter, of which month: months since the year 0."""
 
@@ -325,6 +329,10 @@ class RedisStore:
     def _ask(self, commands: Sequence[tuple[Any, ...]]) -> list[Any]:
         try:
             return pipelined(self.client, commands)
+        except redis.OutOfMemoryError as error:  # not of this key or command
+            raise StoreUnavailableError(str(error)) from error
+        except redis.ResponseError as error:
+            raise StoreRefusedError(str(error)) from error
         except (redis.RedisError, OSError) as error:
             raise StoreUnavailableError(str(error)) from error
 

@@ -24,6 +24,12 @@ def merge_task_shard(task_shard: int) -> None:
     merging.merge_task_shard(task_shard, now=database_now())
 
 
+@shared_task(name="seen.merge_user")
+def merge_user(user_id: int) -> None:
+    """For a user who fills half of the room that plays wait in."""
+    merging.merge_early(user_id, now=database_now())
+
+
 @shared_task(name="seen.mark_strays")
 def mark_strays() -> None:
     merging.mark_strays(now=database_now())

@@ -16,7 +16,7 @@ from accounts.actions import delete_account, issue_token
 from accounts.deactivation import deactivate
 from accounts.models import User
 from feedsite.openapi import document
-from seen import played, store
+from seen import played, store, tasks
 from seen.store import LmdbStore
 from tests import servers
 from tests.at_once import at_once
@@ -88,6 +88,35 @@ def test_what_was_played_or_issued_is_left_out_in_order(api: APIClient) -> None:
     assert api.post(f"{SEEN}/plays", {"ids": ["3", "3"]}).status_code == 204
     assert api.post(f"{SEEN}/issued", {"ids": ["4", "6"]}).status_code == 204
     assert unseen(api, 5, 3, 4, 2, 6, 5) == ["5", "2", "5"]
+
+
+def test_a_user_whose_plays_wait_beyond_the_bound_is_told_when_to_come_again(
+    api: APIClient, service: APIClient, ann: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(settings, "PLAYED_WAITING", 20)
+    assert api.post(f"{SEEN}/plays", {"ids": list(map(str, range(1, 20)))}).status_code == 204
+    for client, fields in ((api, {}), (service, {"user_id": str(ann.pk)})):
+        response = client.post(f"{SEEN}/plays", {"ids": ["20", "21"], **fields})
+        refused(response, "plays", 429, "detail")
+        assert 0 < int(response["Retry-After"]) <= 10
+    assert unseen(api, 19, 20, 21) == ["20", "21"]
+    assert service.post(f"{SEEN}/plays", {"ids": ["20", "21"]}).status_code == 204
+    tasks.merge_user(ann.pk)
+    assert api.post(f"{SEEN}/plays", {"ids": ["20", "21"]}).status_code == 204
+    assert unseen(api, 19, 20, 21) == []
+
+
+def test_plays_have_a_rate_in_ids_for_whom_they_are_of(
+    api: APIClient, service: APIClient, ann: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(settings.RATES, "played_ids", "10/hour")
+    assert api.post(f"{SEEN}/plays", {"ids": list(map(str, range(1, 11)))}).status_code == 204
+    for client, fields in ((api, {}), (service, {"user_id": str(ann.pk)})):
+        response = client.post(f"{SEEN}/plays", {"ids": ["11"], **fields})
+        refused(response, "plays", 429, "detail")
+        assert int(response["Retry-After"]) > 10
+    assert unseen(api, 10, 11) == ["11"]
+    assert service.post(f"{SEEN}/plays", {"ids": ["11"]}).status_code == 204
 
 
 def test_readers_have_their_own(api: APIClient) -> None:

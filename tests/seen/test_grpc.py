@@ -279,6 +279,20 @@ def test_what_is_no_message(channel: grpc.Channel, ann: User, plays: redis.Redis
     assert ids_left(SeenStub(channel), who, 1) == [1]
 
 
+def test_over_the_rate_of_ids_or_the_room_for_plays(
+    seen: SeenStub, ann: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(settings.RATES, "played_ids", "20/hour")
+    monkeypatch.setattr(settings, "PLAYED_WAITING", 12)
+    who = token(ann)
+    seen.RecordPlays(RecordPlaysRequest(ids=range(1, 11)), metadata=who)
+    for ids in (range(11, 15), range(11, 20)):
+        refusal = refused(seen.RecordPlays, RecordPlaysRequest(ids=ids), metadata=who)
+        assert refusal.code() == CODE.RESOURCE_EXHAUSTED
+        assert int(dict(refusal.trailing_metadata())["retry-after"]) > 0  # type: ignore[attr-defined]
+    assert ids_left(seen, who, 10, 11) == [11]
+
+
 def test_over_the_rate(seen: SeenStub, ann: User, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(settings.RATES, "played", "2/hour")
     who = token(ann)

@@ -18,7 +18,7 @@ from seen import merging, played, ring, store
 from seen.checker import unseen
 from seen.merging import mark_strays, merge_shards, merge_task_shard, purge
 from seen.models import MergeRun
-from seen.played import Play
+from seen.played import Play, PlaysFullError
 from seen.store import FilterKey, LmdbStore, StoreUnavailableError, month_of
 
 pytestmark = pytest.mark.django_db
@@ -196,12 +196,16 @@ def test_filters_are_purged_at_night_only() -> None:
     assert store.store().stats() == {}
 
 
+WAITING = 12
+"""Plays of one user that may wait, for the machine."""
+
+
 class DiedError(Exception):
     """The process ended here."""
 
 
 class Merging(RuleBasedStateMachine):
-    """People play, and merges end at any of their steps, run twice and late."""
+    """People play, more than may wait, and merges end at any of their steps, run twice, late and early."""
 
     @initialize()
     def begin(self) -> None:
@@ -211,9 +215,28 @@ class Merging(RuleBasedStateMachine):
         self.now = NOW
         self.acknowledged: dict[int, set[int]] = {}
 
-    @rule(user_id=st.integers(1, 3), item_ids=st.sets(st.integers(1, 30), min_size=1, max_size=5))
+    @rule(user_id=st.integers(1, 3), item_ids=st.sets(st.integers(1, 60), min_size=1, max_size=7))
     def play(self, user_id: int, item_ids: set[int]) -> None:
-        play(user_id, *item_ids, at=self.now)
+        waiting = played.client().zcard(f"played:recent:{user_id}")
+        try:
+            play(user_id, *item_ids, at=self.now)
+        except PlaysFullError:
+            assert waiting + len(item_ids) > WAITING
+            assert played.client().zcard(f"played:recent:{user_id}") == waiting
+        else:
+            self.acknowledged.setdefault(user_id, set()).update(item_ids)
+
+    @rule(user_id=st.integers(1, 3))
+    def merge_early(self, user_id: int) -> None:
+        merging.merge_early(user_id, now=self.now)
+
+    @rule(user_id=st.integers(1, 3), count=st.integers(1, 80))
+    def crowd(self, user_id: int, count: int) -> None:
+        """A version without the bound left so many."""
+        item_ids = range(1000, 1000 + count)
+        moment = self.now.timestamp() * 1000
+        played.client().zadd(f"played:recent:{user_id}", {str(item_id): moment for item_id in item_ids})
+        mark_strays(now=self.now)
         self.acknowledged.setdefault(user_id, set()).update(item_ids)
 
     @rule(minutes=st.integers(1, 150))
@@ -224,8 +247,8 @@ class Merging(RuleBasedStateMachine):
     def merge(self, late: int) -> None:
         merge(self.now - late * HOUR)
 
-    @rule(step=st.integers(0, 12), after=st.booleans())
-    def merge_and_die(self, step: int, after: bool) -> None:
+    @rule(step=st.integers(0, 12), after=st.booleans(), early=st.integers(0, 3))
+    def merge_and_die(self, step: int, after: bool, early: int) -> None:
         """The `step`th call to a server is the last; it may have been done."""
         calls = itertools.count()
         patch = pytest.MonkeyPatch()
@@ -241,9 +264,13 @@ class Merging(RuleBasedStateMachine):
             return wrapped
 
         patch.setattr(merging, "pipelined", dying(merging.pipelined))
+        patch.setattr(played, "pipelined", dying(played.pipelined))
         patch.setattr(store._store, "update", dying(store.store().update))
         try:
-            merge(self.now)
+            if early:
+                merging.merge_early(early, now=self.now)
+            else:
+                merge(self.now)
         except DiedError:
             pass
         finally:
@@ -261,6 +288,8 @@ class Merging(RuleBasedStateMachine):
         mark_strays(now=self.now)
         for _ in range(ring.NODES + 1):
             self.now += HOUR
+            for user_id in (1, 2, 3):
+                merging.merge_early(user_id, now=self.now)
             merge(self.now)
         assert not played.client().keys("played:recent:*")
         self.nothing_is_forgotten()
@@ -271,9 +300,11 @@ FOLDER = Path()
 
 
 @pytest.mark.slow
-def test_no_play_is_lost_however_merges_end(tmp_path: Path) -> None:
+def test_no_play_is_lost_however_merges_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     global FOLDER
     FOLDER = tmp_path
+    monkeypatch.setattr(settings, "PLAYED_WAITING", WAITING)
+    monkeypatch.setattr(merging, "PART", 4)
     run_state_machine_as_test(
         Merging,
         settings=hypothesis_settings(
