@@ -34,7 +34,7 @@ from django.test import override_settings
 from benchmarks.measure import Report
 from benchmarks.real import Interactions
 from feedsite import keys
-from feedsite.embedded import Home, Valkey, broker, die_with_parent, wait_for
+from feedsite.embedded import Home, Valkey, die_with_parent, make_server, wait_for
 from seen import played, store
 from seen.checker import unseen_ids
 from seen.filters import id_numbers
@@ -276,7 +276,8 @@ def simulation(
     """On a server as the site configures it, and a store, both in this folder."""
     home = Home(folder)
     home.make()
-    server = Valkey(home, "plays", broker(home).options)
+    server = make_server(home, "plays")
+    assert isinstance(server, Valkey)
     server.start()
     assert wait_for(server.answers, 30), server.last_words()
     url = f"unix://{server.socket}"

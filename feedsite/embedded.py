@@ -1,8 +1,8 @@
 """The private PostgreSQL and Valkey servers of a data folder, for whoever has none of their own.
 
-Three servers come from wheels and listen on unix sockets only: `postgres` (the truth), `feeds` (windows and
-cache, evictable) and `broker` (Celery). One that the environment names (FEEDSITE_DATABASE_URL, ...) is not
-embedded.
+Four servers come from wheels and listen on unix sockets only: `postgres` (the truth), `feeds` (windows and
+cache, evictable), `plays` (plays that are not merged) and `broker` (Celery). One that the environment names
+(FEEDSITE_DATABASE_URL, ...) is not embedded.
 
 A process that needs the servers holds a lease: a shared flock on `run/lease`. The servers belong to one
 background process, the keeper (`python embedded.py`), which restarts those that die. The last process to give
@@ -190,6 +190,9 @@ class Server:
         draft.write_text(str(self.process.pid))
         draft.replace(self.pid_file)
 
+    def settle(self) -> None:
+        """What is left to do when it answers for the first time; doing it again changes nothing."""
+
     def is_alive(self) -> bool:
         return self.process is not None and self.process.poll() is None
 
@@ -282,14 +285,43 @@ def feeds(home: Home) -> Valkey:
 
 
 def broker(home: Home, *, durable: bool = True) -> Valkey:
-    """Celery's queue, and the plays that are not merged: never evicted, and on disk before it is answered.
+    """Celery's queue: never evicted, and synced once a second.
+
+    A task that is lost with the machine is sent for again by a sweeper. What need not be `durable` is never synced: it
+    outlives the server, and not the machine.
+    """
+    return Valkey(home, "broker", _kept("everysec" if durable else "no"))
+
+
+def plays(home: Home, *, durable: bool = True) -> Valkey:
+    """The plays that are not merged, and what was issued: never evicted, and on disk before it is answered.
 
     `everysec` would answer before it writes whenever the last fsync is still under way, and lose that by a kill -9.
-    What need not be `durable` is written as early, and never synced: it outlives the server, and not the machine.
     """
-    fsync = "always" if durable else "no"
-    options = {"save": "", "appendonly": "yes", "appendfsync": fsync, "maxmemory-policy": "noeviction"}
-    return Valkey(home, "broker", options)
+    return Plays(home, "plays", _kept("always" if durable else "no"))
+
+
+def _kept(fsync: str) -> dict[str, str]:
+    return {"save": "", "appendonly": "yes", "appendfsync": fsync, "maxmemory-policy": "noeviction"}
+
+
+class Plays(Valkey):
+    """The server of the plays, in database 1.
+
+    In data folders of older versions the broker's server holds them there, and the queue in database 0. Such a folder
+    becomes the plays' by one rename, before either server starts; the broker begins with an empty queue, as after the
+    loss of its server, and what was queued is dropped here.
+    """
+
+    def prepare(self) -> None:
+        before = self.home.data_dir / "broker"
+        if not self.folder.exists() and before.exists():
+            broker(self.home).replace_leftover()  # of a keeper that was killed: it would go on to write there
+            before.rename(self.folder)
+        super().prepare()
+
+    def settle(self) -> None:
+        ask(self.socket, b"FLUSHDB\r\n")  # of database 0, where a connection begins
 
 
 class Postgres(Server):
@@ -521,9 +553,13 @@ def package(name: str) -> Path:
 
 
 def make_server(home: Home, name: str) -> Server:
-    if name == "postgres":
-        return Postgres(home)
-    return feeds(home) if name == "feeds" else broker(home)
+    makers: dict[str, Callable[[Home], Server]] = {
+        "postgres": Postgres,
+        "feeds": feeds,
+        "plays": plays,
+        "broker": broker,
+    }
+    return makers[name](home)
 
 
 # --- The keeper ------------------------------------------------------------------------------------------
@@ -570,6 +606,8 @@ class Keeper:
             if time.monotonic() > deadline:
                 silent = ", ".join(server.name for server in self.servers if not server.answers())
                 raise ServerError(f"No answer from {silent} within {START_SECONDS} s; see {self.home.log}")
+        for server in self.servers:
+            server.settle()
 
     def tend(self) -> None:
         """Start what does not run; what keeps dying is tried again ever later, up to 10 s."""
@@ -634,17 +672,23 @@ def keep(data_dir: Path, names: Sequence[str]) -> None:
 
 
 # --- What the site sees ----------------------------------------------------------------------------------
+def is_redis(url: str) -> bool:
+    """Whether a server at this address speaks the Redis protocol, as far as the address says."""
+    return url.startswith(("redis://", "rediss://", "unix://"))
+
+
 class Servers:
     """The embedded servers of a data folder, as far as the environment does not replace them."""
 
     def __init__(self, data_dir: Path, environ: Mapping[str, str] = os.environ) -> None:
         self.home = Home(data_dir)
-        redis_given = environ.get("FEEDSITE_REDIS_URL")
+        redis_given, broker_given = environ.get("FEEDSITE_REDIS_URL"), environ.get("FEEDSITE_BROKER_URL", "")
         given = {
             "postgres": environ.get("FEEDSITE_DATABASE_URL"),
             "feeds": redis_given,
-            # A site that brings a Redis of its own has its workers look there too.
-            "broker": environ.get("FEEDSITE_BROKER_URL") or redis_given,
+            # A site that brings a Redis of its own has its workers look there too, and plays stay with its broker.
+            "plays": environ.get("FEEDSITE_PLAYED_URL") or redis_given or (is_redis(broker_given) and broker_given),
+            "broker": broker_given or redis_given,
         }
         self.names = tuple(name for name, url in given.items() if not url)
         self._lease: contextlib.ExitStack | None = None
@@ -663,8 +707,7 @@ class Servers:
 
     @property
     def played_url(self) -> str:
-        """The broker's server too, because it neither evicts nor forgets; in a database of its own."""
-        return f"unix://{quote(str(self.home.sockets / 'broker.sock'))}?db=1"
+        return f"unix://{quote(str(self.home.sockets / 'plays.sock'))}?db=1"
 
     def running(self) -> bool:
         return all(make_server(self.home, name).answers() for name in self.names)

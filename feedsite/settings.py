@@ -349,12 +349,15 @@ RECENT_VIEWS = env.int("FEEDSITE_RECENT_VIEWS", default=10)
 RECENT_REPLY_VIEWS = env.int("FEEDSITE_RECENT_REPLY_VIEWS", default=100)
 
 # --- Played history --------------------------------------------------------------------------------------
-# The Redis that holds plays until they are merged, and what was issued: it must not evict, and keeps an AOF, as the
-# broker's does, where that is a Redis.
-_broker_is_redis = BROKER_URL.startswith(("redis://", "rediss://", "unix://"))
+# The Redis that holds plays until they are merged, and what was issued: it must not evict, and syncs its AOF before it
+# answers. Who brings a Redis for the broker and none for the plays has them there.
 PLAYED_URL = env(
     "FEEDSITE_PLAYED_URL",
-    default=SERVERS.played_url if "broker" in SERVERS.names else BROKER_URL if _broker_is_redis else REDIS_URL,
+    default=SERVERS.played_url
+    if "plays" in SERVERS.names
+    else BROKER_URL
+    if embedded.is_redis(BROKER_URL)
+    else REDIS_URL,
 )
 # Celery, the cache and the merging of plays need all keys in one place.
 for _name, _url in (("CACHE", CACHE_URL), ("BROKER", BROKER_URL), ("PLAYED", PLAYED_URL)):

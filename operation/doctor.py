@@ -331,6 +331,27 @@ def redis_server(role: str, url: str) -> Findings:
             warning=not kept,
             todo=f"Set appendonly yes: when it is killed {lost}.",
         )
+    if role == "plays":
+        fsync = values.get("appendfsync", "")
+        yield judge(
+            "plays appendfsync",
+            fsync,
+            warning=fsync != "always",
+            todo="Set appendfsync always: plays are acknowledged before they are on the disk.",
+        )
+        shared = [other for other, theirs in redis_roles().items() if other != role and _server(theirs) == _server(url)]
+        yield judge(
+            "plays server",
+            f"is the server of {' and '.join(shared)}" if shared else "is their own",
+            warning=bool(shared),
+            todo="Give the plays a server of their own (FEEDSITE_PLAYED_URL; docs/operations.md).",
+        )
+
+
+def _server(url: str) -> tuple[str | None, int | None, str]:
+    """Which server an address names, whatever its database."""
+    parts = urlsplit(url)
+    return parts.hostname, parts.port, parts.path if parts.scheme == "unix" else ""
 
 
 def _version(role: str, info: dict[str, Any]) -> Finding:

@@ -32,7 +32,8 @@ EARLY_SECONDS = 5
 AT_ONCE = 1_000
 """Plays of one user that one command asks for or lists."""
 
-# KEYS[1]: recent plays; ARGV: how many may wait, then score and id by turns. How many wait now; -1: no room, none taken.
+# KEYS[1]: recent plays; ARGV: how many may wait, then score and id by turns. Replies how many wait now; -1: no room, and
+# none was taken.
 TAKE = script(
     """
     local key = KEYS[1]
@@ -123,7 +124,7 @@ def record(plays: Iterable[Play], *, now: datetime) -> None:
 
 def is_crowded(size: int) -> bool:
     """Whether so many plays of one user are to be merged before their hour is over."""
-    return size >= settings.PLAYED_WAITING // 2
+    return size >= int(settings.PLAYED_WAITING) // 2
 
 
 def ask_early(user_ids: Sequence[int]) -> None:

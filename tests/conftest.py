@@ -92,6 +92,11 @@ def broker_server() -> servers.Valkey:
     return servers.servers.broker
 
 
+@pytest.fixture
+def plays_server() -> servers.Valkey:
+    return servers.servers.plays
+
+
 @functools.cache
 def queue_server() -> redis.Redis:
     """The broker's database in which tasks wait."""

@@ -2,7 +2,8 @@
 
 Loaded by `-p tests.servers`, because Django's settings, which pytest-django reads very early, need their
 addresses. The first process starts PostgreSQL for all (each pytest-xdist worker has a database of its own in
-it); every process has a feeds server and a broker of its own, because tests flush, freeze and kill them.
+it); every process has a feeds server, a broker and a server of plays of its own, because tests flush, freeze and kill
+them.
 """
 
 import os
@@ -18,7 +19,7 @@ from unittest.mock import patch
 import pytest
 from redis.connection import AbstractConnection
 
-from feedsite.embedded import Home, Postgres, Server, Servers, Valkey, broker, feeds, wait_for
+from feedsite.embedded import Home, Postgres, Server, Servers, Valkey, broker, feeds, plays, wait_for
 
 PATIENCE, HASTE = 4.0, 0.4
 """Seconds that pages wait for Redis: longer than a machine stands still that does much else, for it is no dead server;
@@ -37,6 +38,7 @@ class TestServers:
         (folder / "static").mkdir()  # where `up` collects; WhiteNoise warns when it is missing
         self.folder = folder
         self.feeds: Valkey = feeds(home)
+        self.plays: Valkey = plays(home, durable=False)
         self.broker: Valkey = broker(home, durable=False)
         self.postgres: Postgres | None = None
         environ = dict.fromkeys(("FEEDSITE_CACHE_URL", "FEEDSITE_BROKER_URL"), "")
@@ -52,7 +54,7 @@ class TestServers:
         os.environ["FEEDSITE_ENV_FILE"] = os.devnull
 
     def all(self) -> list[Server]:
-        return [each for each in (self.postgres, self.feeds, self.broker) if each is not None]
+        return [each for each in (self.postgres, self.feeds, self.plays, self.broker) if each is not None]
 
     def start(self) -> None:
         for server in self.all():
@@ -132,7 +134,7 @@ def hasty() -> Iterator[None]:
 
 @contextmanager
 def dead(server: Server) -> Iterator[None]:
-    """The server is killed, and comes back afterwards: feeds empty, the broker with its queue."""
+    """The server is killed, and comes back afterwards: feeds empty, the others with what they had."""
     server.kill()
     try:
         yield

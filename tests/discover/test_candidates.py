@@ -97,13 +97,13 @@ def test_without_the_plays_it_says_so(
     publish: Publish,
     newest_first: NewestFirst,
     monkeypatch: pytest.MonkeyPatch,
-    broker_server: servers.Valkey,
+    plays_server: servers.Valkey,
     what: str,
     is_known: bool,
 ) -> None:
     monkeypatch.setattr(settings, "DISCOVER_SEEN", what)
     publish(2)
-    with servers.dead(broker_server):
+    with servers.dead(plays_server):
         found = clean(reader, wanted=2, now=timezone.now())
     assert len(found.candidates) == 2
     assert found.is_deduplicated == is_known

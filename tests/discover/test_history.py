@@ -74,11 +74,11 @@ def test_opening_an_item_is_a_play_where_plays_count(
 
 
 def test_opening_an_item_without_the_server_of_plays(
-    page: Client, ann: User, settings: Any, broker_server: Valkey
+    page: Client, ann: User, settings: Any, plays_server: Valkey
 ) -> None:
     settings.DISCOVER_SEEN = "both"
     item = ItemFactory()
-    with dead(broker_server):
+    with dead(plays_server):
         assert page.get(f"/items/{item.pk}").status_code == 200
     assert viewed(ann) == ([item.pk], [])
 

@@ -49,6 +49,10 @@ def count_users(servers: Servers) -> int:
     return int(row[0])
 
 
+def queue_url(servers: Servers) -> str:
+    return servers.broker_url.replace("redis+socket", "unix").replace("virtual_host", "db")
+
+
 HOLDER = """
 import sys, time
 from pathlib import Path
@@ -88,7 +92,7 @@ def test_servers_start_answer_and_stop(servers: Servers) -> None:
 
 
 def test_database_and_queue_last_and_feeds_do_not(servers: Servers) -> None:
-    queue = servers.broker_url.replace("redis+socket", "unix").replace("virtual_host", "db")
+    queue = queue_url(servers)
     with servers.ensure():
         with psycopg.connect(servers.database_url) as session:
             session.execute("CREATE TABLE kept AS SELECT 7 AS seven")
@@ -101,6 +105,47 @@ def test_database_and_queue_last_and_feeds_do_not(servers: Servers) -> None:
         with redis.Redis.from_url(servers.redis_url) as feeds, redis.Redis.from_url(queue) as broker:
             assert feeds.get("hint") is None
             assert broker.lrange("celery", 0, -1) == [b"task"]
+
+
+def test_plays_are_synced_before_they_are_acknowledged_and_tasks_are_not(servers: Servers) -> None:
+    with servers.ensure():
+        for url, fsync in ((servers.played_url, "always"), (queue_url(servers), "everysec")):
+            with redis.Redis.from_url(url) as client:
+                assert client.config_get("appendfsync")["appendfsync"] == fsync
+                assert client.config_get("appendonly")["appendonly"] == "yes"
+                assert client.config_get("maxmemory-policy")["maxmemory-policy"] == "noeviction"
+
+
+@pytest.mark.parametrize("is_running", [False, True], ids=["stopped", "left behind by a killed keeper"])
+def test_plays_of_a_folder_whose_broker_had_them_are_there(servers: Servers, is_running: bool) -> None:
+    """As older versions left it: the queue in database 0 and the plays in database 1 of one server."""
+    home = servers.home
+    home.make()
+    options = {"save": "", "appendonly": "yes", "appendfsync": "always", "maxmemory-policy": "noeviction"}
+    former = embedded.Valkey(home, "broker", options)
+    former.start()
+    assert wait_for(former.answers, 60)
+    with redis.Redis(unix_socket_path=str(former.socket), db=0) as queue:
+        queue.lpush("celery", "task")
+    with redis.Redis(unix_socket_path=str(former.socket), db=1) as plays:
+        plays.zadd("played:recent:7", {"1001": 1795252000000.0})
+        plays.sadd("played:user:3:1", 7)
+        plays.set("issued:7", 1, ex=1000)
+    if not is_running:
+        former.stop()
+    for _ in "upgraded", "started again":
+        with servers.ensure():
+            with redis.Redis.from_url(servers.played_url) as plays:
+                assert plays.zrange("played:recent:7", 0, -1, withscores=True) == [(b"1001", 1795252000000.0)]
+                assert plays.smembers("played:user:3:1") == {b"7"}
+                assert 0 < plays.ttl("issued:7") <= 1000
+            with redis.Redis.from_url(queue_url(servers)) as queue:
+                assert not queue.exists("celery"), "a sweeper sends again for what was queued"
+                assert list(queue.info("keyspace")) == []
+            with redis.Redis.from_url(servers.played_url, db=0) as plays:
+                assert list(plays.info("keyspace")) == ["db1"]
+    if former.process is not None:
+        former.process.wait(60)
 
 
 def test_commands_share_the_servers_and_the_last_one_stops_them(servers: Servers) -> None:
@@ -199,10 +244,12 @@ def test_root_without_namespaces_runs_postgres_as_nobody(tmp_path: Path, monkeyp
 
 def test_given_servers_are_not_embedded(tmp_path: Path) -> None:
     names = lambda environ: Servers(tmp_path, environ).names  # noqa: E731
-    assert names({}) == ("postgres", "feeds", "broker")
-    assert names({"FEEDSITE_DATABASE_URL": "postgresql://db/x"}) == ("feeds", "broker")
+    assert names({}) == ("postgres", "feeds", "plays", "broker")
+    assert names({"FEEDSITE_DATABASE_URL": "postgresql://db/x"}) == ("feeds", "plays", "broker")
     assert names({"FEEDSITE_REDIS_URL": "redis://r"}) == ("postgres",)
-    assert names({"FEEDSITE_BROKER_URL": "amqp://q"}) == ("postgres", "feeds")
+    assert names({"FEEDSITE_PLAYED_URL": "redis://p"}) == ("postgres", "feeds", "broker")
+    assert names({"FEEDSITE_BROKER_URL": "redis://q"}) == ("postgres", "feeds"), "its plays stay where they were"
+    assert names({"FEEDSITE_BROKER_URL": "amqp://q"}) == ("postgres", "feeds", "plays")
     with Servers(tmp_path / "var", dict.fromkeys(("FEEDSITE_DATABASE_URL", "FEEDSITE_REDIS_URL"), "x")).ensure():
         assert not (tmp_path / "var").exists()
 

@@ -32,11 +32,11 @@ def test_healthz_answers(client: Client) -> None:
 def test_ready_when_all_servers_answer(client: Client) -> None:
     status, servers, _ = readiness(client)
     assert status == 200
-    assert servers == {"postgresql": "ok", "feeds": "ok", "broker": "ok"}
+    assert servers == {"postgresql": "ok", "feeds": "ok", "plays": "ok", "broker": "ok"}
 
 
 @pytest.mark.parametrize("trouble", [frozen, dead])
-@pytest.mark.parametrize("name", ["feeds", "broker"])
+@pytest.mark.parametrize("name", ["feeds", "plays", "broker"])
 def test_not_ready_without_a_redis(client: Client, name: str, trouble, request: pytest.FixtureRequest) -> None:
     server: Valkey = request.getfixturevalue(f"{name}_server")
     with trouble(server):

@@ -15,10 +15,12 @@ FEEDS, BROKER = "redis://feeds/0", "redis://broker/1"
 @pytest.mark.parametrize(
     ("environ", "expected"),
     [
-        ({}, "broker.sock?db=1"),
+        ({}, "plays.sock?db=1"),
         ({"FEEDSITE_REDIS_URL": FEEDS}, FEEDS),
         ({"FEEDSITE_REDIS_URL": FEEDS, "FEEDSITE_BROKER_URL": BROKER}, BROKER),
         ({"FEEDSITE_REDIS_URL": FEEDS, "FEEDSITE_BROKER_URL": "amqp://broker//"}, FEEDS),
+        ({"FEEDSITE_BROKER_URL": BROKER}, BROKER),
+        ({"FEEDSITE_BROKER_URL": "amqp://broker//"}, "plays.sock?db=1"),
         ({"FEEDSITE_BROKER_URL": BROKER, "FEEDSITE_PLAYED_URL": "redis://plays/2"}, "redis://plays/2"),
     ],
 )

@@ -12,10 +12,13 @@ import celery.bin.celery
 import click
 import granian.cli
 import pytest
+import redis
 import yaml
 from django.conf import settings
 from django.core.management import get_commands
 from django.utils.module_loading import import_string
+
+from feedsite import embedded
 
 ROOT = Path(settings.BASE_DIR)
 SCRIPTS = Path(sys.executable).parent
@@ -93,7 +96,7 @@ def test_services_run_what_there_is(name: str) -> None:
 
 
 def test_services_hang_together() -> None:
-    assert {"web", "worker", "beat", "stream", "grpc", "postgres", "feeds", "broker"} <= SERVICES.keys()
+    assert {"web", "worker", "beat", "stream", "grpc", "postgres", "feeds", "plays", "broker"} <= SERVICES.keys()
     for service in SERVICES.values():
         assert set(service.get("depends_on", {})) <= SERVICES.keys()
         volumes = [each.split(":")[0] for each in service.get("volumes", [])]
@@ -101,18 +104,51 @@ def test_services_hang_together() -> None:
         for path in (each for each in volumes if each.startswith(".")):
             assert (ROOT / path).exists()
         assert "." not in service["image"].partition("/")[0], "no registry but the standard one"
-    feeds, broker = (" ".join(SERVICES[name]["command"]) for name in ("feeds", "broker"))
+    feeds, plays, broker = (" ".join(SERVICES[name]["command"]) for name in ("feeds", "plays", "broker"))
     assert "--maxmemory-policy allkeys-lru --zset-max-listpack-entries 512" in feeds
-    assert "--appendonly yes" in broker
-    assert "noeviction" in broker
+    for kept in (plays, broker):
+        assert "--appendonly yes" in kept
+        assert "noeviction" in kept
+    assert SERVICES["plays"]["volumes"] == ["broker:/data"], "the volume that has the plays of an older site"
+    environ = SERVICES["web"]["environment"]
+    assert [environ[f"FEEDSITE_PLAYED_{name}URL"] for name in ("", "STORE_")] == [
+        "redis://plays:6379/1",
+        "redis://plays:6379/2",
+    ], "the databases in which they are there"
 
 
 def test_the_servers_of_the_containers_are_reached_and_keep_what_they_acknowledge() -> None:
-    for name in ("feeds", "broker"):
+    for name in ("feeds", "plays", "broker"):
         command = SERVICES[name]["command"]
         assert command[command.index("--protected-mode") + 1] == "no", "it is asked from other containers"
-    command = SERVICES["broker"]["command"]
-    assert command[command.index("--appendfsync") + 1] == "always", "plays are on it"
+    for name, fsync in (("plays", "always"), ("broker", "everysec")):
+        command = SERVICES[name]["command"]
+        assert command[command.index("--appendfsync") + 1] == fsync
+
+
+@pytest.mark.parametrize("name", ["feeds", "plays", "broker"])
+def test_a_server_starts_with_its_file_and_keeps_what_the_embedded_one_keeps(tmp_path: Path, name: str) -> None:
+    home = embedded.Home(tmp_path)
+    home.make()
+    (tmp_path / name).mkdir()
+    made = embedded.make_server(home, name)
+    assert isinstance(made, embedded.Valkey)
+    given = embedded.Valkey(home, name, {})
+    program, *options = given.command()
+    file = tmp_path / f"{name}.conf"
+    text = (ROOT / "deploy" / "valkey" / file.name).read_text()
+    file.write_text(text.replace("/var/lib/valkey", str(tmp_path)))
+    with subprocess.Popen([program, str(file), *options], stdout=subprocess.DEVNULL) as process:
+        try:
+            assert embedded.wait_for(given.answers, 30)
+            with redis.Redis(unix_socket_path=str(given.socket), decode_responses=True) as client:
+                values = client.config_get("*")
+        finally:
+            process.terminate()
+    asked = dict(made.options)
+    if name == "feeds":  # a server that others use too
+        asked |= {"maxmemory-policy": "allkeys-lru", "maxmemory": str(2**29)}
+    assert {option: values[option] for option in asked} == asked
 
 
 def test_variables_of_the_examples_are_read() -> None:

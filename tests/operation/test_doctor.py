@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import redis
 from django.core.management import call_command
+from django.conf import settings
 from django.db import connection
 from django.utils import timezone
 
@@ -55,6 +56,15 @@ def configured(role: str, **values: str) -> Iterator[dict[str, str]]:
             assert wait_for(lambda: not client.info("persistence")["aof_rewrite_in_progress"], 60)
 
 
+@pytest.fixture(autouse=True)
+def synced() -> Iterator[None]:
+    """The server of plays as a site has it; other tests need not wait for the disk."""
+    with redis.Redis.from_url(settings.PLAYED_URL) as client:
+        client.config_set("appendfsync", "always")
+        yield
+        client.config_set("appendfsync", "no")
+
+
 def test_sound_servers_are_sound() -> None:
     for role, url in doctor.redis_roles().items():
         result = states(doctor.redis_server(role, url))
@@ -73,6 +83,7 @@ def test_sound_servers_are_sound() -> None:
         ("broker", {"maxmemory_policy": "allkeys-lru"}, "broker maxmemory-policy", ERROR),
         ("plays", {"maxmemory_policy": "volatile-lru"}, "plays maxmemory-policy", ERROR),
         ("plays", {"appendonly": "no"}, "plays appendonly", ERROR),
+        ("plays", {"appendfsync": "everysec"}, "plays appendfsync", WARNING),
         ("broker", {"appendonly": "no"}, "broker appendonly", WARNING),
         ("broker", {"maxmemory": "1000000"}, "broker memory", ERROR),
         ("feeds", {"maxmemory_policy": "noeviction"}, "feeds maxmemory-policy", WARNING),

@@ -295,10 +295,10 @@ def test_only_the_filter_takes_large_bodies(api: APIClient) -> None:
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_without_its_redis_it_is_an_outage(api: APIClient, broker_server: servers.Valkey, path: str) -> None:
+def test_without_its_redis_it_is_an_outage(api: APIClient, plays_server: servers.Valkey, path: str) -> None:
     """A play that was not acknowledged is for the client to send again."""
     assert api.post(f"{SEEN}/{path}", {"ids": ["3"]}).status_code < 300
-    with servers.dead(broker_server):
+    with servers.dead(plays_server):
         response = api.post(f"{SEEN}/{path}", {"ids": ["4"]})
     refused(response, path, 503, "detail")
     assert response["Retry-After"] == "2"
@@ -306,7 +306,7 @@ def test_without_its_redis_it_is_an_outage(api: APIClient, broker_server: server
     assert unseen(api, 5) == []
 
 
-def test_acknowledged_plays_survive_the_death_of_redis(api: APIClient, broker_server: servers.Valkey) -> None:
+def test_acknowledged_plays_survive_the_death_of_redis(api: APIClient, plays_server: servers.Valkey) -> None:
     api.post(f"{SEEN}/plays", {"ids": ["3"]})
-    servers.restart(broker_server)
+    servers.restart(plays_server)
     assert unseen(api, 3, 4) == ["4"]

@@ -83,9 +83,9 @@ def test_who_played_nothing_has_empty_files(ann: User) -> None:
     assert "could not be read" not in read_me.partition("plays.jsonl")[2]
 
 
-def test_the_archive_says_where_a_server_did_not_answer(ann: User, broker_server: Valkey) -> None:
+def test_the_archive_says_where_a_server_did_not_answer(ann: User, plays_server: Valkey) -> None:
     played.record([Play(ann.pk, 1, timezone.now())], now=timezone.now())
-    with dead(broker_server):
+    with dead(plays_server):
         rows, read_me = archive(ann)
     assert rows == [[], [], []]
     assert read_me.count("It could not be read just now.") == len(NAMES)

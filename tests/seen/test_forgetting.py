@@ -146,11 +146,11 @@ def test_it_is_taken_from_the_old_redis_and_holds_no_migration_up(
 
 @pytest.mark.parametrize("filters", ["lmdb"], indirect=True)
 def test_a_deletion_waits_for_a_server_that_is_down(
-    filters: FilterStore, ann: User, broker_server: servers.Valkey
+    filters: FilterStore, ann: User, plays_server: servers.Valkey
 ) -> None:
     play(ann, 1)
     actions.delete_account(user=ann)
-    with servers.dead(broker_server), pytest.raises(PlayedUnavailableError):
+    with servers.dead(plays_server), pytest.raises(PlayedUnavailableError):
         settle(ann)
     assert kept(ann)
     settle(ann)

@@ -34,7 +34,6 @@ from seen.generated.seen_pb2 import FilterRequest, FilterResponse, RecordIssuedR
 from seen.generated.seen_pb2_grpc import SeenStub
 from seen.rpc import SERVICE, Server
 from seen.store import LmdbStore, RedisStore
-from tests import servers
 from tests.factories import UserFactory
 from tests.servers import dead, frozen
 from tests.streams import database_url
@@ -108,15 +107,6 @@ def service() -> User:
     user = UserFactory.create(username="ranking")
     user.user_permissions.add(Permission.objects.get(codename="act_for_others"))
     return user
-
-
-@pytest.fixture
-def plays_server() -> Valkey:
-    """The server that has the plays, for tests that freeze or kill it."""
-    has_plays = [
-        each for each in (servers.servers.feeds, servers.servers.broker) if str(each.socket) in settings.PLAYED_URL
-    ]
-    return has_plays[0]
 
 
 Metadata = list[tuple[str, str]]
@@ -279,9 +269,7 @@ def test_what_is_no_message(channel: grpc.Channel, ann: User, plays: redis.Redis
     assert ids_left(SeenStub(channel), who, 1) == [1]
 
 
-def test_over_the_rate_of_ids_or_the_room_for_plays(
-    seen: SeenStub, ann: User, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_over_the_rate_of_ids_or_the_room_for_plays(seen: SeenStub, ann: User, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(settings.RATES, "played_ids", "20/hour")
     monkeypatch.setattr(settings, "PLAYED_WAITING", 12)
     who = token(ann)

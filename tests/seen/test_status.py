@@ -181,7 +181,7 @@ def test_what_it_asks_does_not_grow(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_servers_that_do_not_answer_are_told_of_and_the_rest_is_shown(tmp_path: Path) -> None:
     play(1, at=NOW - HOUR)
     merge(NOW)
-    with servers.dead(servers.servers.broker):
+    with servers.dead(servers.servers.plays):
         (tmp_path / "file").write_text("no folder")
         store._store = LmdbStore(tmp_path / "file")
         found = status.measure(now=NOW)
@@ -422,7 +422,7 @@ def test_the_page_shows_it(admin_client: Client, monkeypatch: pytest.MonkeyPatch
 
 
 def test_the_page_outlives_its_servers(admin_client: Client) -> None:
-    with servers.dead(servers.servers.broker):
+    with servers.dead(servers.servers.plays):
         shown = text(admin_client.get(PAGE))
     assert "The Redis of the plays does not answer" in shown
 
