@@ -44,8 +44,8 @@ def server_states() -> dict[str, str]:
         {
             "postgresql": postgresql_check(),
             "feeds": lambda: ping(settings.REDIS_URL),
-            "plays": lambda: ping(settings.PLAYED_URL),
             "broker": _broker_check,
+            "plays": lambda: ping(settings.PLAYED_URL),
         }
     )
 

@@ -32,8 +32,8 @@ EARLY_SECONDS = 5
 AT_ONCE = 1_000
 """Plays of one user that one command asks for or lists."""
 
-# KEYS[1]: recent plays; ARGV: how many may wait, then score and id by turns. Replies how many wait now; -1: no room, and
-# none was taken.
+# KEYS[1]: recent plays; ARGV: how many may wait, then score and id by turns. How many wait now; -1: no room, and none
+# was taken.
 TAKE = script(
     """
     local key = KEYS[1]

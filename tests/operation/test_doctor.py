@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 import redis
-from django.core.management import call_command
 from django.conf import settings
+from django.core.management import call_command
 from django.db import connection
 from django.utils import timezone
 

@@ -157,8 +157,8 @@ def check_servers() -> None:
     variables = {
         "postgresql": "FEEDSITE_DATABASE_URL",
         "feeds": "FEEDSITE_REDIS_URL",
-        "plays": "FEEDSITE_PLAYED_URL",
         "broker": "FEEDSITE_BROKER_URL or FEEDSITE_REDIS_URL",
+        "plays": "FEEDSITE_PLAYED_URL",
     }
     for name, state in states.items():
         if state != "ok":
