@@ -23,7 +23,8 @@
 | `played:months` | HASH | `{month}:filters`, `{month}:size` -> number | | counted anew from then on |
 | `live:lineup:{uid}` | ZSET | session -> ± start in ms; `version` | 100; 30 days | rebuilt from SQL |
 | `live:replays:{uid}` | ZSET | `host:position` -> position, a window's own members | 300; 30 days | rebuilt from SQL |
-| `live:snapshot:{session_id}` | LIST | live/snapshot.py | 30 minutes | readers are told to begin anew |
+| `live:snapshot:{uid}:{digest}` | LIST | live/snapshot.py | 10 a reader; 30 minutes | readers are told to begin anew |
+| `live:snapshots:{uid}` | ZSET | digest -> last use, µs since 1970 | 10; 30 minutes | snapshots expire by themselves |
 | `events` | STREAM | `event` -> JSON (feedsite/events.py) | about 10,000 entries | open pages are told to ask |
 | `rate:{scope}:{who}` | STRING | calls in the slot that the first of them began | one slot | the slot starts anew |
 
@@ -137,9 +138,14 @@ def replays(user_id: int) -> str:
     return f"live:replays:{user_id}"
 
 
-def snapshot(session_id: str) -> str:
-    """What a reader's walk through live sessions goes by."""
-    return f"live:snapshot:{session_id}"
+def snapshot(user_id: int, digest: str) -> str:
+    """What a reader's walks through live sessions go by that began in the same order."""
+    return f"live:snapshot:{{{user_id}}}:{digest}"
+
+
+def snapshots(user_id: int) -> str:
+    """Which of them a reader has; in their slot, for one script writes both."""
+    return f"live:snapshots:{{{user_id}}}"
 
 
 def events() -> str:

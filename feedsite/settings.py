@@ -401,6 +401,8 @@ LIVE_SCHEDULED = env.int("FEEDSITE_LIVE_SCHEDULED", default=100)
 LIVE_REPLAYS_CAP = env.int("FEEDSITE_LIVE_REPLAYS_CAP", default=300)
 # How long a walk through the live feed may pause before it must begin anew.
 LIVE_SNAPSHOT_TTL = timedelta(minutes=env.float("FEEDSITE_LIVE_SNAPSHOT_MINUTES", default=30))
+# Different orders of that feed that one reader's walks may go by; the one that was used longest ago gives way.
+LIVE_SNAPSHOTS = env.int("FEEDSITE_LIVE_SNAPSHOTS", default=10)
 
 # --- Where the reader was --------------------------------------------------------------------------------
 # How long a reader is away before the home offers to go on where they left off.

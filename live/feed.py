@@ -304,7 +304,7 @@ def _first_page(reader: User, page_size: int, now: datetime) -> Page:
     scheduled = _freeze(walk)
     lives = sum(score > 0 for score, _ in scheduled)
     entries = [session_id if place < lives else -session_id for place, (_, session_id) in enumerate(scheduled)]
-    snapshot = walk.news.snapshot = Snapshot.take(reader.pk, context.frozen, now)
+    snapshot = walk.news.snapshot = Snapshot.take(reader.pk, context.frozen, entries, lives, now)
     walk.news.entries, walk.news.lives = entries, lives
     _fill(walk, _Entries(entries, entries[:lives]))
     return _page(walk, snapshot)

@@ -148,10 +148,14 @@ class ReplayDelivery(AbstractDelivery):
 class KeptSnapshot(models.Model):
     """A snapshot of the feed (live/snapshot.py) that Redis did not take."""
 
-    key = models.CharField(max_length=64, primary_key=True, help_text="The session_id.")
+    reader = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+", db_index=False)
+    digest = models.CharField(max_length=24, help_text="Of what was frozen.")
     lives = models.IntegerField(help_text="How many of the entries were live; they come first.")
     entries = ArrayField(models.BigIntegerField(), help_text="Ids in the frozen order; minus the id where upcoming.")
     expires_at = models.DateTimeField(db_index=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["reader", "digest"], name="live_kept_once")]
 
     def __str__(self) -> str:
         return f"snapshot of {len(self.entries)} sessions"

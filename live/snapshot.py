@@ -3,9 +3,13 @@
 The seed's answer to states that change under the reader: the first page freezes the order, the following ones read it.
 
 `session_id` names a walk, of which a reader may have any number on any number of devices. It is what the server needs
-to know and nobody can guess or forge: the position at which the replays were frozen, the time, a random number, and an
-HMAC over these and the reader. So a foreign or malformed one is seen to be none, and a true one whose snapshot is
+to know and nobody can forge: the position at which the replays were frozen, the time, a digest of what was frozen, and
+an HMAC over these and the reader. So a foreign or malformed one is seen to be none, and a true one whose snapshot is
 gone is known to have expired.
+
+A reader's snapshots are named by their digests: walks that begin in the same order share one. A reader has at most
+`LIVE_SNAPSHOTS` of them; a further one takes the place of the one whose pages were asked for longest ago, whose walks
+expire early. So the memory that an account can take does not grow with its requests.
 
 In Redis a snapshot is a LIST: `h` and the number of live entries, then the sessions' ids in the frozen order, minus the
 id where a session was upcoming (a number takes 11 bytes). It is written whole by one script. What Redis does not take
@@ -13,62 +17,96 @@ is kept as a row of PostgreSQL (models.KeptSnapshot), where pages look when Redi
 """
 
 import base64
+import hashlib
 import hmac
-import secrets
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
 from django.conf import settings
 from django.utils.crypto import salted_hmac
 
 from feedsite import keys
 from feedsite.connections import Command, fetch, id_array, script
-from live.models import KeptSnapshot
 
 SALT = "live.snapshot"
 SEAL_BYTES = 16
-FIELDS = struct.Struct(">QQ12s")
-"""Frozen position, ms since 1970, random."""
+DIGEST_BYTES = 12
+FIELDS = struct.Struct(f">QQ{DIGEST_BYTES}s")
+"""Frozen position, ms since 1970, digest."""
 FORGET_LENGTH = 1_000
 
-# KEYS[1]; ARGV: last id (0: from the top), count, seconds to live. Where the entries end before the count is reached,
-# the live ones come too: the replays that follow leave them out.
+# Note that a snapshot is used: the one that was longest ago is the first to go.
+USE = """
+    local function use(index, key, digest, seconds, option)
+        local moment = redis.call('TIME')
+        redis.call('ZADD', index, option, string.format('%.0f', moment[1] * 1000000 + moment[2]), digest)
+        redis.call('EXPIRE', index, seconds)
+        redis.call('EXPIRE', key, seconds)
+    end
+"""
+# KEYS: snapshot, index; ARGV: digest, last id (0: from the top), count, seconds to live. Where the entries end before
+# the count is reached, the live ones come too: the replays that follow leave them out.
 READ = script(
-    """
+    USE
+    + """
     local key = KEYS[1]
     local head = redis.call('LINDEX', key, 0)
     if not head then return false end
-    redis.call('EXPIRE', key, ARGV[3])
+    local last, count = ARGV[2], tonumber(ARGV[3])
+    use(KEYS[2], key, ARGV[1], ARGV[4], 'XX')
     local lives = tonumber(string.sub(head, 2))
     local at = 0
-    if ARGV[1] ~= '0' then at = redis.call('LPOS', key, ARGV[1]) or redis.call('LPOS', key, '-' .. ARGV[1]) end
-    local entries = at and redis.call('LRANGE', key, at + 1, at + ARGV[2]) or {}
-    if #entries == tonumber(ARGV[2]) then return {1, entries, {}} end
+    if last ~= '0' then at = redis.call('LPOS', key, last) or redis.call('LPOS', key, '-' .. last) end
+    local entries = at and redis.call('LRANGE', key, at + 1, at + count) or {}
+    if #entries == count then return {1, entries, {}} end
     return {at and 1 or 0, entries, lives > 0 and redis.call('LRANGE', key, 1, lives) or {}}
     """
 )
-# KEYS[1]; ARGV: live entries, seconds to live, entries
+# KEYS: snapshot, index; ARGV: digest, seconds to live, snapshots of a reader, live entries, entries. The snapshots that
+# go are in the same slot: their names differ from this one's by the digest, which is at the end.
 WRITE = script(
-    """
-    local key = KEYS[1]
-    redis.call('DEL', key)
-    redis.call('RPUSH', key, 'h' .. ARGV[1])
-    for first = 3, #ARGV, 1000 do
-        redis.call('RPUSH', key, unpack(ARGV, first, math.min(first + 999, #ARGV)))
+    USE
+    + """
+    local key, index = KEYS[1], KEYS[2]
+    if redis.call('EXISTS', key) == 0 then
+        redis.call('RPUSH', key, 'h' .. ARGV[4])
+        for first = 5, #ARGV, 1000 do
+            redis.call('RPUSH', key, unpack(ARGV, first, math.min(first + 999, #ARGV)))
+        end
     end
-    redis.call('EXPIRE', key, ARGV[2])
+    use(index, key, ARGV[1], ARGV[2], 'GT')
+    local prefix, over = string.sub(key, 1, -1 - #ARGV[1]), redis.call('ZCARD', index) - ARGV[3]
+    if over > 0 then
+        local popped = redis.call('ZPOPMIN', index, over)
+        for at = 1, #popped, 2 do redis.call('UNLINK', prefix .. popped[at]) end
+    end
     return 1
     """
 )
 READ_KEPT = """
     UPDATE live_keptsnapshot SET expires_at = %(expires_at)s
-    WHERE key = %(key)s AND expires_at > %(now)s RETURNING lives, entries
+    WHERE reader_id = %(reader)s AND digest = %(digest)s AND expires_at > %(now)s RETURNING lives, entries
 """
+# Calls at the same moment may keep one more each; the next takes them away.
 KEEP = """
-    INSERT INTO live_keptsnapshot (key, lives, entries, expires_at)
-    VALUES (%(key)s, %(lives)s, %(entries)s::bigint[], %(expires_at)s) ON CONFLICT DO NOTHING RETURNING key
+    WITH over AS (
+        DELETE FROM live_keptsnapshot WHERE id = ANY(ARRAY(
+            SELECT id FROM live_keptsnapshot WHERE reader_id = %(reader)s AND digest <> %(digest)s
+            ORDER BY expires_at DESC OFFSET %(others)s FOR UPDATE SKIP LOCKED
+        ))
+    )
+    INSERT INTO live_keptsnapshot (reader_id, digest, lives, entries, expires_at)
+    VALUES (%(reader)s, %(digest)s, %(lives)s, %(entries)s::bigint[], %(expires_at)s)
+    ON CONFLICT (reader_id, digest) DO UPDATE SET expires_at = excluded.expires_at RETURNING id
+"""
+OVER = """
+    DELETE FROM live_keptsnapshot WHERE id = ANY(ARRAY(
+        SELECT id FROM live_keptsnapshot WHERE expires_at <= %(now)s ORDER BY expires_at LIMIT %(limit)s
+        FOR UPDATE SKIP LOCKED
+    )) RETURNING 1
 """
 
 
@@ -86,21 +124,28 @@ class Slice:
 class Snapshot:
     """One walk's. Methods named after a command return it for `connections.pipelined`."""
 
-    __slots__ = ("frozen", "key", "session_id", "taken_at")
+    __slots__ = ("digest", "frozen", "index", "key", "reader_id", "session_id", "taken_at")
 
-    def __init__(self, session_id: str, frozen: int, taken_at: int) -> None:
+    def __init__(self, session_id: str, reader_id: int, frozen: int, taken_at: int, digest: bytes) -> None:
         self.session_id = session_id
-        self.key = keys.snapshot(session_id)
+        self.reader_id = reader_id
         self.frozen = frozen
         self.taken_at = taken_at
+        self.digest = digest.hex()
+        self.key = keys.snapshot(reader_id, self.digest)
+        self.index = keys.snapshots(reader_id)
 
     @classmethod
-    def take(cls, reader_id: int, frozen: int, now: datetime) -> "Snapshot":
-        """Name a walk that begins now; replays below the position `frozen` belong to it."""
+    def take(cls, reader_id: int, frozen: int, entries: Sequence[int], lives: int, now: datetime) -> "Snapshot":
+        """Name a walk that begins now with these entries (signed ids in the frozen order, of which the first `lives`
+        were live); replays below the position `frozen` belong to it.
+        """
         taken_at = int(now.timestamp() * 1000)
-        fields = FIELDS.pack(frozen, taken_at, secrets.token_bytes(12))
+        order = ",".join(map(str, (frozen, lives, *entries)))
+        digest = hashlib.blake2b(order.encode(), digest_size=DIGEST_BYTES).digest()
+        fields = FIELDS.pack(frozen, taken_at, digest)
         text = base64.urlsafe_b64encode(fields + _seal(reader_id, fields, settings.SECRET_KEY)).rstrip(b"=").decode()
-        return cls(text, frozen, taken_at)
+        return cls(text, reader_id, frozen, taken_at, digest)
 
     @classmethod
     def named(cls, session_id: str, reader_id: int) -> "Snapshot | None":
@@ -117,8 +162,8 @@ class Snapshot:
         known = [str(secret) for secret in (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS)]
         if not any(hmac.compare_digest(seal, _seal(reader_id, fields, secret)) for secret in known):
             return None
-        frozen, taken_at, _ = FIELDS.unpack(fields)
-        return cls(session_id, frozen, taken_at)
+        frozen, taken_at, digest = FIELDS.unpack(fields)
+        return cls(session_id, reader_id, frozen, taken_at, digest)
 
     def age(self, now: datetime) -> timedelta:
         """How long ago the walk began."""
@@ -126,7 +171,8 @@ class Snapshot:
 
     def reading(self, last_id: int | None, count: int) -> Command:
         """Read `count` entries after `last_id`, and keep the snapshot for another while."""
-        return ("EVALSHA", READ, 1, self.key, last_id or 0, count, int(settings.LIVE_SNAPSHOT_TTL.total_seconds()))
+        seconds = int(settings.LIVE_SNAPSHOT_TTL.total_seconds())
+        return ("EVALSHA", READ, 2, self.key, self.index, self.digest, last_id or 0, count, seconds)
 
     @staticmethod
     def slice(reply: Sequence[bytes] | None) -> Slice | None:
@@ -137,19 +183,19 @@ class Snapshot:
         return Slice(bool(found), list(map(int, entries)), list(map(int, lives)))
 
     def writing(self, entries: Sequence[int], lives: int) -> Command:
-        """Write all of it: signed ids in the frozen order, of which the first `lives` were live."""
-        return ("EVALSHA", WRITE, 1, self.key, lives, int(settings.LIVE_SNAPSHOT_TTL.total_seconds()), *entries)
+        """Write all of it, if it is not there: signed ids in the frozen order, of which the first `lives` were live."""
+        seconds, most = int(settings.LIVE_SNAPSHOT_TTL.total_seconds()), settings.LIVE_SNAPSHOTS
+        return ("EVALSHA", WRITE, 2, self.key, self.index, self.digest, seconds, most, lives, *entries)
 
     # --- Where Redis does not take it --------------------------------------------------------------------
     def keep(self, entries: Sequence[int], lives: int, now: datetime) -> None:
         """Write it to PostgreSQL."""
-        expires_at = now + settings.LIVE_SNAPSHOT_TTL
-        fetch(KEEP, {"key": self.session_id, "lives": lives, "entries": id_array(entries), "expires_at": expires_at})
+        params = {"lives": lives, "entries": id_array(entries), "others": settings.LIVE_SNAPSHOTS - 1}
+        fetch(KEEP, self._params(now) | params)
 
     def kept(self, last_id: int | None, now: datetime) -> Slice | None:
         """All entries after `last_id` of the snapshot in PostgreSQL, if it is there; it stays for another while."""
-        params = {"key": self.session_id, "now": now, "expires_at": now + settings.LIVE_SNAPSHOT_TTL}
-        rows = fetch(READ_KEPT, params)
+        rows = fetch(READ_KEPT, self._params(now) | {"now": now})
         if not rows:
             return None
         lives, entries = rows[0]
@@ -160,11 +206,18 @@ class Snapshot:
                 return Slice(True, entries[entries.index(signed) + 1 :], entries[:lives])
         return Slice(False, [], entries[:lives])
 
+    def _params(self, now: datetime) -> dict[str, Any]:
+        return {"reader": self.reader_id, "digest": self.digest, "expires_at": now + settings.LIVE_SNAPSHOT_TTL}
+
 
 def forget_kept(*, now: datetime) -> int:
-    """Delete the rows of walks that ended; how many."""
-    over = KeptSnapshot.objects.filter(expires_at__lte=now).values_list("pk", flat=True)
-    return KeptSnapshot.objects.filter(pk__in=list(over[:FORGET_LENGTH])).delete()[0]
+    """Delete the rows of walks that had ended by then, `FORGET_LENGTH` a statement; how many."""
+    forgotten = 0
+    while taken := len(fetch(OVER, {"now": now, "limit": FORGET_LENGTH})):
+        forgotten += taken
+        if taken < FORGET_LENGTH:
+            break
+    return forgotten
 
 
 def _seal(reader_id: int, fields: bytes, secret: str) -> bytes:

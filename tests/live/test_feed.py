@@ -19,7 +19,7 @@ from django.utils import timezone
 
 from accounts.models import User
 from feedsite import connections, keys
-from live import actions, feed, lineup
+from live import actions, feed, lineup, snapshot
 from live.feed import Page, SnapshotExpiredError, UnknownSnapshotError, live_page
 from live.models import KeptSnapshot, LiveSession, ReplayDelivery, State
 from live.snapshot import Snapshot, forget_kept
@@ -280,8 +280,7 @@ def test_reading_keeps_a_snapshot_alive(reader: User, workers: Workers, feeds: r
     for host in hosts_of(reader, 3):
         session(host, State.LIVE)
     first = page(reader)
-    assert first.session_id
-    key = keys.snapshot(first.session_id)
+    key = snapshot_of(reader, first).key
     life = settings.LIVE_SNAPSHOT_TTL.total_seconds()
     assert 0 < feeds.ttl(key) <= life
     feeds.expire(key, 100)
@@ -313,7 +312,7 @@ def test_walks_need_no_redis(reader: User, workers: Workers, feeds_server: Valke
 
 def test_a_kept_snapshot_expires_and_is_kept_by_reading(reader: User) -> None:
     now = timezone.now()
-    snapshot = Snapshot.take(reader.pk, 7, now)
+    snapshot = Snapshot.take(reader.pk, 7, [3, -4], 1, now)
     snapshot.keep([3, -4], 1, now)
     late = now + timedelta(minutes=29)
     found = snapshot.kept(3, late)
@@ -323,9 +322,93 @@ def test_a_kept_snapshot_expires_and_is_kept_by_reading(reader: User) -> None:
     assert snapshot.kept(None, late + timedelta(minutes=90)) is None
 
 
+# --- What one reader's snapshots take --------------------------------------------------------------------
+def snapshot_of(reader: User, page: Page) -> Snapshot:
+    found = Snapshot.named(page.session_id or "", reader.pk)
+    assert found is not None
+    return found
+
+
+@pytest.fixture
+def orders(reader: User, workers: Workers, settings: Any) -> Iterator[Page]:
+    """First pages that freeze orders which nobody has seen; a reader may have four."""
+    settings.LIVE_SNAPSHOTS = 4
+    (host,) = hosts_of(reader, 1)
+    for _ in range(3):
+        session(host, State.LIVE)
+
+    def frozen() -> Iterator[Page]:
+        while True:
+            session(host, State.LIVE)
+            workers.work()
+            yield page(reader)
+
+    return frozen()
+
+
+def test_walks_that_begin_in_the_same_order_share_a_snapshot(
+    reader: User, orders: Iterator[Page], feeds: redis.Redis
+) -> None:
+    one = next(orders)
+    feeds.expire(snapshot_of(reader, one).key, 100)
+    others = [page(reader) for _ in range(20)]
+    assert feeds.keys("live:snapshot:*") == [snapshot_of(reader, one).key.encode()]
+    assert feeds.ttl(snapshot_of(reader, one).key) > 100
+    assert [shown(page(reader, other)) for other in others] == [shown(page(reader, one))] * 20
+
+
+def test_a_reader_has_so_many_snapshots_and_the_longest_unused_gives_way(
+    reader: User, orders: Iterator[Page], feeds: redis.Redis
+) -> None:
+    later = timezone.now() + timedelta(seconds=9)
+    first, second = next(orders), next(orders)
+    for _ in range(8):
+        next(orders)
+        assert page(reader, first, now=later).items, "what is read stays"
+    assert len(feeds.keys("live:snapshot:*")) == feeds.zcard(keys.snapshots(reader.pk)) == 4
+    with pytest.raises(SnapshotExpiredError):
+        page(reader, second, now=later)
+    other = seen()
+    relations.follow(follower=other, followee=LiveSession.objects.first().host)  # type: ignore[union-attr]
+    assert page(other).session_id
+    assert page(reader, first, now=later).items, "others have their own"
+
+
+def test_an_index_that_is_lost_is_made_anew(reader: User, orders: Iterator[Page], feeds: redis.Redis) -> None:
+    first = next(orders)
+    feeds.delete(keys.snapshots(reader.pk))
+    assert page(reader, first).items
+    for _ in range(8):
+        next(orders)
+    assert feeds.zcard(keys.snapshots(reader.pk)) == 4
+    assert all(0 < feeds.ttl(key) <= 1800 for key in feeds.keys("live:snapshot*"))
+
+
+def test_rows_of_a_reader_are_as_few_without_redis(reader: User, orders: Iterator[Page], feeds_server: Valkey) -> None:
+    with dead(feeds_server):
+        walks = [next(orders) for _ in range(7)]
+        later = timezone.now() + timedelta(seconds=9)
+        again = [page(reader) for _ in range(3)]
+        assert KeptSnapshot.objects.count() == 4
+        assert [bool(page(reader, each, now=later).items) for each in (*walks[-4:], *again)] == [True] * 7
+        with pytest.raises(SnapshotExpiredError):
+            page(reader, walks[0], now=later)
+
+
+def test_rows_of_ended_walks_go_however_many(reader: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = timezone.now()
+    monkeypatch.setattr(snapshot, "FORGET_LENGTH", 10)
+    for number in range(45):
+        KeptSnapshot.objects.create(
+            reader=reader, digest=str(number), lives=0, entries=[], expires_at=now + timedelta(seconds=number)
+        )
+    assert forget_kept(now=now + timedelta(seconds=39)) == 40
+    assert KeptSnapshot.objects.count() == 5
+
+
 def test_a_name_is_the_readers_own_and_no_other_spelling_of_it_is(reader: User, settings: Any) -> None:
     now = datetime(2026, 5, 1, 12, 0, 0, 123_000, tzinfo=timezone.get_current_timezone())
-    text = Snapshot.take(reader.pk, 2**52, now).session_id
+    text = Snapshot.take(reader.pk, 2**52, [3, -4], 1, now).session_id
     named = Snapshot.named(text, reader.pk)
     assert named is not None
     assert (named.frozen, named.age(now)) == (2**52, timedelta(0))

@@ -11,7 +11,6 @@ from rest_framework.test import APIClient
 
 from accounts.actions import issue_token
 from accounts.models import User
-from feedsite import keys
 from live.models import State
 from relations import actions as relations
 from tests.live.conftest import Workers, seen, session
@@ -117,7 +116,7 @@ def test_a_session_id_that_is_not_the_callers(api: APIClient, host: User) -> Non
 def test_an_expired_walk_is_gone(api: APIClient, host: User, feeds: redis.Redis) -> None:
     session(host, State.LIVE)
     name = api.get(FEED).json()["session_id"]
-    feeds.delete(keys.snapshot(name))
+    feeds.flushall()
     with time_machine.travel(timezone.now() + timedelta(minutes=31)):
         answer = api.get(FEED, {"session_id": name})
     assert answer.status_code == 410

@@ -29,6 +29,7 @@ from live import actions, lineup
 from live.feed import Page, SnapshotExpiredError, UnknownSnapshotError, live_page
 from live.models import Host, LiveSession, ReplayDelivery, State
 from live.oracle import feed
+from live.snapshot import Snapshot
 from relations import actions as relations
 from tests import servers
 from tests.live.conftest import TASKS
@@ -308,7 +309,7 @@ class Live(RuleBasedStateMachine):
         elif kind == "replays":
             self.feeds.delete(keys.replays(self.readers[reader].pk))
         elif self.walks:
-            self.feeds.delete(keys.snapshot(self.walks[pick % len(self.walks)].page.session_id or ""))
+            self.feeds.delete(self._snapshot(self.walks[pick % len(self.walks)]).key)
 
     @rule(host=hosts)
     def copy(self, host: int) -> None:
@@ -405,7 +406,7 @@ class Live(RuleBasedStateMachine):
                 user, session_id=walk.page.session_id, last_id=last_id, page_size=size, now=self.now + BEYOND
             )
         except SnapshotExpiredError:
-            assert not self.feeds.exists(keys.snapshot(walk.page.session_id or ""))
+            assert not self.feeds.exists(self._snapshot(walk).key)
             event("expired")
             self.walks.remove(walk)
             self.begin(walk.reader, size)
@@ -416,6 +417,11 @@ class Live(RuleBasedStateMachine):
         self._compare(page, expected, size)
         self._look(walk, expected, page, size)
         return page
+
+    def _snapshot(self, walk: Walk) -> Snapshot:
+        found = Snapshot.named(walk.page.session_id or "", self.readers[walk.reader].pk)
+        assert found is not None
+        return found
 
     def _late(self, walk: Walk) -> set[int]:
         """What ended later with a position drawn before the freeze, and is no entry of it."""
@@ -471,6 +477,7 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(site, "LIVE_REPLAYS_CAP", 3)
     monkeypatch.setattr(site, "WINDOW_SLACK", 1)
     monkeypatch.setattr(site, "PENDING_CAP", 3)
+    monkeypatch.setattr(site, "LIVE_SNAPSHOTS", 3)
     monkeypatch.setattr(site, "FAN_OUT_ATTEMPTS", 1_000)
     monkeypatch.setattr(celery.app, "send_task", lambda name, args: QUEUE.append((name, tuple(args))))
 
