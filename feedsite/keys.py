@@ -7,6 +7,7 @@
 | `tail:{uid}` | ZSET | `sender:item` -> item id, and a window's own members | 100; 5 minutes | pulled from SQL again |
 | `fans:active:{uid}:{shard}` | SET | follower id, and `complete` | big-V only | rebuilt from SQL |
 | `bf:global:{YYYYMMDD}:{shard}` | Bloom filter | `{uid}:{item}` | 7 days | items of the week may come again |
+| `bf:global:{YYYYMMDD}:{shard}:{nth}` | bitmap | what had no room there | 3 a day and shard; 7 days | likewise |
 | `bf:over:{YYYYMMDD}:{shard}` | STRING | that it was reported to be over its capacity | 7 days | reported again |
 | `feed:cache:{uid}` | LIST | item ids | 30 minutes | recalled again |
 | `feed:reasons:{the list's key}` | LIST | `item:reason`, beside each of them | 30 minutes | shown without a reason |
@@ -57,6 +58,11 @@ def active_fans(user_id: int, shard: int) -> str:
 def impressions(day: date, shard: int) -> str:
     """Bloom filter of what one shard of the users was shown on a day (UTC)."""
     return f"bf:global:{day:%Y%m%d}:{shard}"
+
+
+def further_impressions(key: str, nth: int) -> str:
+    """The nth filter after the first one of a day and shard, for what that has no room for; 0: the first itself."""
+    return f"{key}:{nth}" if nth else key
 
 
 def impressions_over(day: date, shard: int) -> str:

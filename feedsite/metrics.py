@@ -129,6 +129,9 @@ discover_recalled = _counter("feedsite_discover_recalled_total", "Candidates tha
 discover_excluded = _counter("feedsite_discover_excluded_total", "Candidates that were left out, and why.", "reason")
 discover_recall_seconds = _seconds("feedsite_discover_recall_seconds", "What one recall took.", "source")
 discover_pages = _counter("feedsite_discover_pages_total", "Pages that were issued.", "action", "source")
+impressions_dropped = _counter(
+    "feedsite_impressions_dropped_total", "Impressions that no filter of their day had room for."
+)
 impressions_fill = _latest(
     "feedsite_impressions_fill_ratio", "Impressions of today's fullest shard, over its capacity."
 )

@@ -26,9 +26,10 @@ from redis.crc import REDIS_CLUSTER_HASH_SLOTS
 from feedsite import replica
 from feedsite.cluster import Cluster
 from feedsite.cluster_address import names_cluster
-from feedsite.connections import client_of, fetch
+from feedsite.connections import client_of, database_now, fetch
 from operation.models import Sample
 from operation.sampling import BACKLOG, queue_lengths
+from seen import impressions
 from seen.store import LmdbStore, store
 
 OK, WARNING, ERROR = "ok", "warning", "error"
@@ -66,6 +67,7 @@ def examine(*, now: datetime, web: str, stream: str) -> list[Finding]:
         *([("replica", replicas)] if replica.is_configured() else []),
         *((role, lambda role=role, url=url: redis_server(role, url)) for role, url in redis_roles().items()),
         *([("feeds cluster", feeds_cluster)] if names_cluster(settings.REDIS_URL) else []),
+        ("impressions", impressions_fill),
         ("played store", played_store),
         ("disk", disk),
         ("queues", queues),
@@ -430,6 +432,19 @@ def _timed(call: Callable[[], object]) -> float:
     began = time.perf_counter()
     call()
     return time.perf_counter() - began
+
+
+# --- Impressions -----------------------------------------------------------------------------------------
+def impressions_fill() -> Findings:
+    """How full today's filters of what readers were shown are."""
+    found = impressions.fill(database_now().date())
+    fullest = max((each.impressions / each.capacity for each in found), default=0.0)
+    yield judge(
+        "impressions",
+        f"{100 * fullest:.0f} % of today's capacity in the fullest shard",
+        warning=fullest > 1,
+        todo="Raise FEEDSITE_IMPRESSION_CAPACITY: further filters take the rest, and each claims more that is unseen.",
+    )
 
 
 # --- Disks -----------------------------------------------------------------------------------------------

@@ -4,6 +4,9 @@ One Bloom filter a day and shard of the users; the key of a day expires with the
 memory. It is a hint: what it forgets (a server that was emptied, a day whose key is of another kind) may be shown
 again, and of what it was never told it claims one in a thousand a day (`FEEDSITE_IMPRESSION_ERROR`).
 
+A day that holds more than its capacity goes on in further filters (seen.bloom), each with that error rate: a full
+filter would hide almost everything that is unseen.
+
 Everything here raises FeedsUnavailableError, and nothing else of Redis; callers need no `feeds_errors()`.
 """
 
@@ -60,7 +63,8 @@ class ShardFill(NamedTuple):
 
 
 def shown(user_id: int, ids: Sequence[int], *, today: date) -> set[int]:
-    """Which of the items the user was shown within the seven days that end today; one round trip, however many.
+    """Which of the items the user was shown within the seven days that end today; one round trip, however many, and
+    one for each further filter that the user's impressions of a day need.
 
     A few that they were not shown are among them.
     """
@@ -129,8 +133,9 @@ def check(today: date) -> list[ShardFill]:
     for shard, is_first in zip(over, is_news, strict=True):
         if is_first:
             logger.warning(
-                "Shard %d of %s holds about %d impressions and was made for %d: more unseen items than %g are "
-                "taken for seen. Raise FEEDSITE_IMPRESSION_CAPACITY, which counts from the next day on.",
+                "Shard %d of %s holds about %d impressions and was made for %d: further filters take the rest, each of "
+                "which takes %g of the unseen items for seen. Raise FEEDSITE_IMPRESSION_CAPACITY, which counts from "
+                "the next day on.",
                 shard.shard,
                 today,
                 shard.impressions,

@@ -21,6 +21,8 @@ from feedsite.embedded import wait_for
 from operation import doctor
 from operation.doctor import ERROR, OK, WARNING, Finding
 from operation.models import Sample
+from seen import impressions
+from seen.impressions import Impression
 from tests.clusters import ValkeyCluster
 from tests.factories import ItemFactory
 from tests.servers import Valkey, frozen
@@ -74,6 +76,7 @@ def test_sound_servers_are_sound() -> None:
     assert {name for name, state in result.items() if state == ERROR} == throwaway, "as the tests start it"
     assert {state for name, state in result.items() if name not in throwaway} == {OK}
     assert set(states(doctor.played_store()).values()) == {OK}
+    assert states(doctor.impressions_fill()) == {"impressions": OK}
     assert states(doctor.queues()) == {"queue celery": OK}
 
 
@@ -96,6 +99,13 @@ def test_wrong_settings_of_redis(role: str, values: dict[str, str], name: str, s
     with configured(role, **values) as result:
         assert {each: seen for each, seen in result.items() if seen != OK} == {name: state}
     assert set(states(doctor.redis_server(role, doctor.redis_roles()[role])).values()) == {OK}
+
+
+def test_impressions_beyond_the_capacity(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(settings, "IMPRESSION_CAPACITY", 1_000)
+    impressions.record([Impression(7, timezone.now().date(), range(1, 1_500))])
+    result = found(doctor.impressions_fill())["impressions"]
+    assert (result.state, "FEEDSITE_IMPRESSION_CAPACITY" in result.todo) == (WARNING, True)
 
 
 def test_a_replica_and_old_versions(feeds: redis.Redis) -> None:

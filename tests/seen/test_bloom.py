@@ -132,6 +132,42 @@ def test_the_error_rate_at_capacity_is_the_configured(
     assert wrong / (probes * len(users)) == pytest.approx(error, rel=0.1)
 
 
+@pytest.mark.parametrize("times", [2, 3])
+@pytest.mark.parametrize("load", [even, uneven])
+def test_the_error_rate_beyond_the_capacity_is_near_the_configured(
+    make: MakeFilter, client: redis.Redis, load: Callable[[int], list[int]], times: int
+) -> None:
+    """As many filters claim as much more; and nothing is forgotten."""
+    capacity, error, probes = 20_000, 0.001, 2_000
+    chosen = make(capacity, error)
+    users = dict(enumerate(load(times * capacity), 1))
+    for first in range(0, max(users.values()), 20):
+        chosen.add(
+            client,
+            [
+                Addition("filter", user, range(user * 10**6 + first, user * 10**6 + min(first + 20, count)), END)
+                for user, count in users.items()
+                if count > first
+            ],
+        )
+    wrong = sum(len(known(chosen, user, range(10**12, 10**12 + probes))) for user in users)
+    print(f"{type(chosen).__name__}, {load.__name__}, {times} times: {wrong / (probes * len(users)):.5f}")
+    assert wrong / (probes * len(users)) < 1.5 * error * times
+    for user, count in users.items():
+        seen = range(user * 10**6, user * 10**6 + count)
+        assert known(chosen, user, seen) == set(seen)
+
+
+def test_one_user_who_sees_far_too_much_is_told_nothing_wrong(make: MakeFilter, client: redis.Redis) -> None:
+    """Beside many who do not, in a filter with room: the three blocks of a user hold some 5,600."""
+    chosen = make(100_000, 0.001)
+    probes = range(10**12, 10**12 + 20_000)
+    for first in range(1, 15_001, 100):
+        add(chosen, 1, range(first, first + 100))
+    assert len(known(chosen, 1, probes)) < 20_000 * 0.001 * 4
+    assert known(chosen, 1, range(1, 15_001)) == set(range(1, 15_001))
+
+
 def test_users_do_not_share_what_they_saw(make: MakeFilter, client: redis.Redis) -> None:
     chosen = make(10_000, 0.001)
     add(chosen, 1, range(1, 500))

@@ -350,8 +350,36 @@ def test_how_full_the_fullest_shard_is_can_be_measured(kind: str, small: None) -
 
 def test_beyond_the_capacity_nothing_is_lost(kind: str, small: None) -> None:
     user = of_shard(0)
-    record([Impression(user, TODAY, range(1, 5_001))])
-    assert shown(user, range(1, 5_001), today=TODAY) == set(range(1, 5_001))
+    record([Impression(user, TODAY, range(1, 3_901))])
+    assert shown(user, range(1, 3_901), today=TODAY) == set(range(1, 3_901))
+
+
+@pytest.mark.parametrize("kind", ["bitmap"], indirect=True)
+def test_what_has_no_room_at_all_is_counted_and_hides_nothing(
+    kind: str, small: None, caplog: pytest.LogCaptureFixture
+) -> None:
+    def dropped() -> float:
+        (line,) = re.findall(r"^feedsite_impressions_dropped_total (\S+)$", metrics.exposition().decode(), re.MULTILINE)
+        return float(line)
+
+    user, before = of_shard(0), dropped()
+    record([Impression(user, TODAY, range(1, 20_001))])
+    assert dropped() - before == pytest.approx(16_000, rel=0.1)
+    assert "impressions are dropped: the filters of their day are full" in caplog.text
+    assert len(shown(user, range(1, 20_001), today=TODAY)) == pytest.approx(4_000, rel=0.1)
+    assert len(shown(user, range(10**12, 10**12 + 10_000), today=TODAY)) < 10_000 * 0.001 * 4 * 1.5
+    assert all(feeds_for_tasks().ttl(key) > 0 for key in feeds_for_tasks().keys("bf:global:*"))
+
+
+@pytest.mark.parametrize("kind", ["bitmap"], indirect=True)
+def test_only_a_user_whose_blocks_are_full_costs_a_further_round_trip(
+    kind: str, small: None, trips: list[None], client: redis.Redis
+) -> None:
+    record([Impression(of_shard(0), TODAY, range(1, 1_501)), Impression(of_shard(1), TODAY, range(1, 501))])
+    for user, count in ((of_shard(0), 2), (of_shard(1), 1)):
+        del trips[:]
+        shown(user, range(1, 101), today=TODAY)
+        assert len(trips) == count
 
 
 def test_the_check_is_scheduled() -> None:
