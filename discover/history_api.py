@@ -11,7 +11,7 @@ from discover.history import viewed_page
 from feedsite.connections import FeedsUnavailableError
 from feedsite.openapi import PAGED
 from feedsite.rest import ApiView, FeedResponse, OutageError, limit, position
-from items.api import item_or_404
+from items.api import item_or_404, take_back_or_404
 from items.profile import ItemPage
 from seen import recent
 
@@ -50,7 +50,7 @@ class NotInterestedView(ApiView):
 
     @extend_schema(operation_id="interested_again", responses={204: None})
     def delete(self, request: Request, item_id: str) -> HttpResponse:
-        """Take that back; again changes nothing."""
+        """Take that back; again changes nothing. It can be taken back though the item is hidden by now."""
         user = signed_in(request)
-        feedback.interested_again(user=user, item=item_or_404(item_id, user))
+        take_back_or_404(item_id, user, lambda item: feedback.interested_again(user=user, item=item))
         return HttpResponse(status=204)

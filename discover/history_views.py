@@ -19,8 +19,8 @@ from discover import feedback
 from discover.history import unwanted_page, viewed_page, why
 from feedsite.connections import FeedsUnavailableError
 from feedsite.pages import PageRequest, limited, next_page, position, show, wants_part
-from items.hydrate import hydrate
-from items.views import item_or_404
+from items.profile import visible_item
+from items.views import item_or_404, take_back_or_404
 from seen import recent
 
 
@@ -114,10 +114,11 @@ def not_interested(request: PageRequest, reader: User, item_id: int) -> HttpResp
 @limited("write")
 def interested(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
     """Take that back; again changes nothing. In the page the card comes back."""
-    item = item_or_404(item_id, reader)
-    feedback.interested_again(user=reader, item=item)
+    item = take_back_or_404(item_id, reader, lambda item: feedback.interested_again(user=reader, item=item))
     if wants_part(request):
-        card = hydrate([item.pk], reader)[0]
+        card = visible_item(item.pk, reader)
+        if card is None:
+            return HttpResponse()
         card.reason = why(reader, item.pk)
         part = show(request, "items/_item.html", {"item": card, "discovering": True})
         return trigger_client_event(part, "restored")

@@ -7,6 +7,7 @@ adds them up. So they are exact on the next request, after any crash, and no row
 
 import hashlib
 import json
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -75,6 +76,10 @@ class IdempotencyConflictError(Exception):
     """The key was used before, for something else."""
 
 
+class IdempotencyGoneError(Exception):
+    """The key was used before, for an item that its sender deleted meanwhile."""
+
+
 # --- Publishing ------------------------------------------------------------------------------------------
 @transaction.atomic
 def publish(
@@ -89,7 +94,7 @@ def publish(
     idempotency_key: str = "",
 ) -> Item:
     """Publish an item; it is in every follower's home when this returns. Raises ContentError,
-    IdempotencyConflictError.
+    IdempotencyConflictError, IdempotencyGoneError.
 
     Where a receiver of `item_submitted` has a reason, the item is held for review instead. With an `idempotency_key`
     that the sender used before for the same item, that item is returned and nothing is published. Who answers a repost
@@ -114,6 +119,8 @@ def publish(
         if used:
             if used.fingerprint != fingerprint:
                 raise IdempotencyConflictError
+            if not Item.objects.visible_to(sender).filter(pk=used.item_id).exists():
+                raise IdempotencyGoneError
             return used.item
     item = Item(sender=sender, root_id=(reply_to.root_id or reply_to.pk) if reply_to else None, **fields)
     reasons = _reasons(item)
@@ -326,6 +333,20 @@ def _publish_again(item: Item) -> bool:
     _stage(item, 1)
     item_published.send(sender=Item, item=item, again=True)
     return True
+
+
+# --- Taking back -----------------------------------------------------------------------------------------
+def take_back(*, user: User, item_id: int | None, undo: Callable[[Item], bool]) -> Item | None:
+    """End what is the user's own on an item: their like, their repost, the item itself. They can though they may not
+    see the item any more.
+
+    `undo` answers whether there was something to end. Returns the item; None, as for an id that never was, where there
+    was nothing and the user may not see it.
+    """
+    item = Item.objects.select_related("repost_of").filter(pk=item_id).first() if item_id else None
+    if item and (undo(item) or Item.objects.visible_to(user).filter(pk=item.pk).exists()):
+        return item
+    return None
 
 
 # --- Likes and counts ------------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 """Items, replies and profiles over HTTP."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import msgspec
 from django.contrib.auth.models import AnonymousUser
@@ -41,6 +41,7 @@ from items.viewing import tell_viewed
 from relations.api import user_or_404
 from relations.visibility import standing
 
+NOT_YOURS = "That item is not yours."
 KEY = re.compile(r"[\x21-\x7e]{1,255}", re.ASCII)
 IDEMPOTENCY_KEY = OpenApiParameter(
     "Idempotency-Key",
@@ -118,6 +119,16 @@ def item_or_404(text: str, reader: User) -> Item:
     return item
 
 
+def take_back_or_404(text: str, user: User, undo: Callable[[Item], bool]) -> Item:
+    """End what is the user's own on the item of this id, be it visible to them or not (items.actions.take_back). Raises
+    NotFound, the same for every other id, where there is nothing to end.
+    """
+    item = actions.take_back(user=user, item_id=parse_id(text), undo=undo)
+    if item is None:
+        raise exceptions.NotFound
+    return item
+
+
 def _idempotency_key(request: Request) -> str:
     key: str = request.META.get("HTTP_IDEMPOTENCY_KEY", "")
     if key and not KEY.fullmatch(key):
@@ -132,7 +143,11 @@ class ItemsView(ApiView):
         operation_id="publish",
         parameters=[IDEMPOTENCY_KEY],
         request=NewItem,
-        responses={201: ItemBody, 409: OpenApiResponse(Problem, "The key was used for something else.")},
+        responses={
+            201: ItemBody,
+            404: OpenApiResponse(Problem, "The item that the key was used for is deleted."),
+            409: OpenApiResponse(Problem, "The key was used for something else."),
+        },
     )
     def post(self, request: Request) -> HttpResponse:
         """Publish; when this answers, the item is in every follower's home."""
@@ -150,6 +165,8 @@ class ItemsView(ApiView):
             raise serializers.ValidationError({"content": [str(error)]}) from error
         except actions.IdempotencyConflictError as error:
             raise ConflictError("The Idempotency-Key was used for something else.") from error
+        except actions.IdempotencyGoneError as error:
+            raise exceptions.NotFound from error
         return FeedResponse(hydrate([item.pk], sender)[0], status=201)
 
 
@@ -180,14 +197,17 @@ class ItemView(PublicApiView):
     @extend_schema(operation_id="delete_item", responses={204: None})
     def delete(self, request: Request, item_id: str) -> HttpResponse:
         """Delete one's own item."""
-        actions.delete(item=self._own(request, item_id))
+        user = signed_in(request)
+        item = take_back_or_404(item_id, user, lambda item: item.sender_id == user.pk and actions.delete(item=item))
+        if item.sender_id != user.pk:
+            raise exceptions.PermissionDenied(NOT_YOURS)
         return HttpResponse(status=204)
 
     def _own(self, request: Request, item_id: str) -> Item:
         user = signed_in(request)
         item = item_or_404(item_id, user)
         if item.sender_id != user.pk:
-            raise exceptions.PermissionDenied("That item is not yours.")
+            raise exceptions.PermissionDenied(NOT_YOURS)
         return item
 
 
@@ -201,9 +221,9 @@ class LikeView(ApiView):
 
     @extend_schema(operation_id="unlike", responses={204: None})
     def delete(self, request: Request, item_id: str) -> HttpResponse:
-        """Take a like back; again changes nothing."""
+        """Take a like back; again changes nothing. It can be taken back though the item is hidden by now."""
         user = signed_in(request)
-        actions.unlike(user=user, item=item_or_404(item_id, user))
+        take_back_or_404(item_id, user, lambda item: actions.unlike(user=user, item=item))
         return HttpResponse(status=204)
 
 

@@ -1,6 +1,7 @@
 """The pages of items: profiles, one item with its replies, and what people do with them."""
 
 import uuid
+from collections.abc import Callable
 from typing import Any
 
 from django.contrib import messages
@@ -50,6 +51,16 @@ def own_item(item_id: int, reader: User) -> Item:
     item = item_or_404(item_id, reader)
     if item.sender_id != reader.pk:
         raise PermissionDenied
+    return item
+
+
+def take_back_or_404(item_id: int, reader: User, undo: Callable[[Item], bool]) -> Item:
+    """End what is the reader's own on an item, be it visible to them or not (items.actions.take_back); else the same
+    page as for an id that never was.
+    """
+    item = actions.take_back(user=reader, item_id=item_id if item_id < 2**63 else None, undo=undo)
+    if item is None:
+        raise Http404
     return item
 
 
@@ -129,6 +140,8 @@ def publish(request: PageRequest, reader: User) -> HttpResponse:
             new = _publish(reader, answered_item, fields)
         except ContentError:
             form.add_error("text", _("This is too long."))
+        except actions.IdempotencyGoneError:
+            raise Http404 from None
         else:
             is_held = new.status == Status.IN_REVIEW
             if wants_part(request):
@@ -197,8 +210,7 @@ def like(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
 @limited("write")
 def unlike(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
     """Take a like back; again changes nothing."""
-    item = item_or_404(item_id, reader)
-    actions.unlike(user=reader, item=item)
+    item = take_back_or_404(item_id, reader, lambda item: actions.unlike(user=reader, item=item))
     return _acted(request, item, reader)
 
 
@@ -217,17 +229,20 @@ def repost(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
 @limited("write")
 def undo_repost(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
     """Delete one's own repost of an item; again changes nothing."""
-    item = item_or_404(item_id, reader)
-    actions.undo_repost(sender=reader, item=item)
+    item = take_back_or_404(item_id, reader, lambda item: actions.undo_repost(sender=reader, item=item))
     return _acted(request, item, reader)
 
 
 def _acted(request: PageRequest, item: Item, reader: User) -> HttpResponse:
-    """Back to where one was; where htmx asks, the footers of the item, wherever they stand in the page."""
-    shown = item.repost_of_id or item.pk
+    """Back to where one was; where htmx asks, the footers of the item, wherever they stand in the page. Of an item
+    that the reader may not see any more nothing is told.
+    """
+    shown = visible_item(item.repost_of_id or item.pk, reader)
     if not wants_part(request):
-        return redirect(next_page(request) or reverse("item", args=[shown]))
-    return show(request, "items/_acts.html", {"item": hydrate([shown], reader)[0], "out_of_band": True})
+        return redirect(next_page(request) or (reverse("item", args=[shown.id]) if shown else "home"))
+    if shown is None:
+        return HttpResponse()
+    return show(request, "items/_acts.html", {"item": shown, "out_of_band": True})
 
 
 # --- Editing and deleting --------------------------------------------------------------------------------
@@ -265,10 +280,11 @@ def edit(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
 @require_http_methods(FORM_METHODS)
 def delete(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
     """Delete one's own item; without JavaScript this page asks first."""
-    own = own_item(item_id, reader)
     if request.method != "POST":
-        return show(request, "items/delete.html", {"item": hydrate([own.pk], reader)[0]})
-    actions.delete(item=own)
+        return show(request, "items/delete.html", {"item": hydrate([own_item(item_id, reader).pk], reader)[0]})
+    own = take_back_or_404(item_id, reader, lambda item: item.sender_id == reader.pk and actions.delete(item=item))
+    if own.sender_id != reader.pk:
+        raise PermissionDenied
     if wants_part(request):
         return trigger_client_event(HttpResponse(), "deleted")
     messages.success(request, _("Deleted."))

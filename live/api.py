@@ -238,9 +238,10 @@ class ReminderView(ApiView):
 
     @extend_schema(operation_id="forget_live_reminder", responses={204: None})
     def delete(self, request: Request, session_id: str) -> HttpResponse:
-        """Not be told; again changes nothing."""
-        user = signed_in(request)
-        actions.forget_reminder(user=user, session=session_or_404(session_id, user))
+        """Not be told; again changes nothing. It can be taken back though the session is hidden by now."""
+        user, number = signed_in(request), parse_id(session_id)
+        if number is None or not actions.forget_reminder(user=user, session=LiveSession(pk=number)):
+            body_or_404(session_id, user)
         return HttpResponse(status=204)
 
 

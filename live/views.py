@@ -222,8 +222,11 @@ def remind(request: PageRequest, reader: User, session_id: int) -> HttpResponse:
 @limited("write")
 def forget_reminder(request: PageRequest, reader: User, session_id: int) -> HttpResponse:
     """Do not tell them; again changes nothing."""
-    session_or_404(session_id, reader)
-    actions.forget_reminder(user=reader, session=LiveSession(pk=session_id))
+    gone = session_id <= ids.MAX_ID and actions.forget_reminder(user=reader, session=LiveSession(pk=session_id))
+    if visible_session(session_id, reader) is None:
+        if not gone:
+            raise Http404
+        return HttpResponse() if wants_part(request) else redirect(next_page(request) or "live")
     return _answer_card(request, reader, session_id, notice=_("You will not be told."))
 
 

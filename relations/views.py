@@ -17,7 +17,7 @@ from feedsite.pages import INVALID, PageRequest, limited, next_page, position, s
 from feedsite.rest import PAGE
 from relations import actions
 from relations.models import Follow
-from relations.visibility import standing, users_visible_to, visible_user
+from relations.visibility import is_username, standing, users_visible_to, visible_user
 
 VERBS: dict[str, Callable[[User, User], bool]] = {
     "follow": lambda reader, other: actions.follow(follower=reader, followee=other),
@@ -27,6 +27,9 @@ VERBS: dict[str, Callable[[User, User], bool]] = {
     "mute": lambda reader, other: actions.mute(muter=reader, muted=other),
     "unmute": lambda reader, other: actions.unmute(muter=reader, muted=other),
 }
+
+
+ENDS = frozenset({"unfollow", "unblock", "unmute"})
 
 
 def user_or_404(username: str, reader: User | AnonymousUser) -> User:
@@ -41,15 +44,25 @@ def user_or_404(username: str, reader: User | AnonymousUser) -> User:
 @signed_in
 @limited("write")
 def relate(request: PageRequest, reader: User, username: str, verb: str) -> HttpResponse:
-    """Begin or end a relation; doing it again changes nothing."""
-    person = user_or_404(username, reader)
+    """Begin or end a relation; doing it again changes nothing. One's own relation can be ended though the other may not
+    be seen any more.
+    """
+    person = visible_user(username, reader)
+    is_visible = person is not None
+    if person is None and verb in ENDS and is_username(username):
+        person = User.objects.named(username).first()
+    if person is None:
+        raise Http404
     error = ""
     try:
-        VERBS[verb](reader, person)
+        if not VERBS[verb](reader, person) and not is_visible:
+            raise Http404
     except actions.SelfRelationError:
         error = _("That is you.")
     except actions.FollowCapError:
         error = _("You follow as many as one may.")
+    if not is_visible:  # what was one's own is ended, and nothing is told of the other
+        return HttpResponse() if wants_part(request) else redirect(next_page(request) or "home")
     if not wants_part(request):
         if error:
             messages.error(request, error)
