@@ -31,8 +31,10 @@ async def main(port: int) -> None:
         writer.close()
 
     client = redis.asyncio.Redis.from_url(settings.REDIS_URL, protocol=2)
+    # The place is known before anybody connects: "$", given anew after every wait in vain, misses what comes between.
+    newest = await client.xrevrange(keys.events(), count=1)
+    last = newest[0][0] if newest else "0"
     async with await asyncio.start_server(connected, "127.0.0.1", port, backlog=2048):
-        last = "$"
         while True:
             for _, entries in await client.xread({keys.events(): last}, block=1000):
                 for position, fields in entries:

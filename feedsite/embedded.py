@@ -401,6 +401,18 @@ class Postgres(Server):
         self.socket.unlink(missing_ok=True)
         self.socket.symlink_to(self.own_sockets / self.socket.name)
 
+    def kill(self) -> None:
+        """With its sessions, which would answer until they notice, or for ever where they are frozen."""
+        children = []
+        if self.process is not None:
+            own = self.process.pid
+            with contextlib.suppress(OSError):
+                children = [int(pid) for pid in Path(f"/proc/{own}/task/{own}/children").read_text().split()]
+        super().kill()
+        for child in children:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(child, signal.SIGKILL)
+
     @property
     def nobodys_home(self) -> Path:
         return NOBODY_HOME / self.home.mark

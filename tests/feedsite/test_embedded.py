@@ -9,6 +9,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 import psycopg
@@ -16,7 +17,7 @@ import pytest
 import redis
 
 from feedsite import embedded
-from feedsite.embedded import ServerError, Servers, wait_for
+from feedsite.embedded import Home, Postgres, ServerError, Servers, mentions, wait_for
 
 pytestmark = pytest.mark.xdist_group("embedded")  # several PostgreSQLs at once are no kindness to a small machine
 
@@ -298,3 +299,28 @@ def test_secret_key_of_a_broken_folder(tmp_path: Path) -> None:
     (tmp_path / "secret_key").write_text("")
     with pytest.raises(ServerError, match="is empty"):
         embedded.secret_key(tmp_path)
+
+
+def test_a_postgresql_that_is_killed_leaves_no_session(tmp_path: Path) -> None:
+    """Not even a frozen one, which does not notice that its postmaster is gone."""
+    server = Postgres(Home(tmp_path / "data"), durable=False)
+    server.home.make()
+    server.start()
+    assert wait_for(server.answers, 60), server.last_words()
+    assert server.process is not None
+    own = server.process.pid
+    with psycopg.connect(Servers(tmp_path / "data", {}).database_url) as session:
+        pid = session.info.backend_pid
+        children = [int(child) for child in Path(f"/proc/{own}/task/{own}/children").read_text().split()]
+        assert pid in children
+        os.kill(own, signal.SIGSTOP)
+        for child in children:
+            os.kill(child, signal.SIGSTOP)
+        server.kill()
+        try:
+            assert wait_for(lambda: not any(mentions(child, "postgres") for child in children), 60)
+        finally:
+            for child in children:
+                with suppress(ProcessLookupError):
+                    os.kill(child, signal.SIGKILL)
+    server.stop()
