@@ -18,14 +18,14 @@ TOUCH = """
     UPDATE accounts_user u SET
         last_seen_at = now(),
         level = %(top)s,
-        window_epoch = u.window_epoch + (before.level < %(top)s)::int
+        window_epoch = CASE WHEN before.level < %(top)s THEN feedsite_draw() ELSE u.window_epoch END
     FROM (
         SELECT id, level FROM accounts_user
         WHERE id = %(user)s
             AND (last_seen_at IS NULL OR last_seen_at < now() - %(interval)s::interval OR level < %(top)s)
         FOR NO KEY UPDATE
     ) before
-    WHERE u.id = before.id RETURNING before.level < %(top)s
+    WHERE u.id = before.id RETURNING CASE WHEN before.level < %(top)s THEN u.window_epoch END
 """
 # One level at a time, so that the index (level, last_seen_at) finds those who are due.
 # MATERIALIZED: a plan that looks for the due again for every user would find more than a batch.
@@ -46,13 +46,13 @@ LOWER = """
 """
 
 
-def touch(user_id: int) -> bool:
-    """Note that a user is here; True if that raised their level, and so made their windows unusable.
+def touch(user_id: int) -> int | None:
+    """Note that a user is here; the new window epoch if that raised their level, and so made their windows unusable.
 
     Writes at most once in settings.LAST_SEEN_INTERVAL. Of two calls at once, one raises.
     """
     rows = fetch(TOUCH, {"user": user_id, "top": Level.DAILY.value, "interval": settings.LAST_SEEN_INTERVAL})
-    return bool(rows and rows[0][0])
+    return rows[0][0] if rows else None
 
 
 def lower_levels(batch: int = BATCH) -> int:

@@ -8,10 +8,12 @@ from django.contrib.postgres.indexes import GinIndex
 from django.core.exceptions import ValidationError
 from django.core.validators import RegexValidator
 from django.db import models
-from django.db.models import F, Func
+from django.db.models import Func
 from django.db.models.functions import Lower, Now
 from django.utils.crypto import salted_hmac
 from django.utils.translation import gettext_lazy as _
+
+from feedsite.draws import Draw
 
 RESERVED_USERNAMES = frozenset(
     {"me", "new", "admin", "api", "static", "login", "logout", "signup", "items", "settings"}
@@ -51,7 +53,7 @@ class UserQuerySet(models.QuerySet["User"]):
 
         Called in the transaction of the change itself, so that no crash can come between the two.
         """
-        return self.update(window_epoch=F("window_epoch") + 1)
+        return self.update(window_epoch=Draw())
 
 
 class UserManager(DjangoUserManager["User"]):
@@ -78,8 +80,9 @@ class UserManager(DjangoUserManager["User"]):
 class User(AbstractBaseUser, PermissionsMixin):
     """A person or program that publishes, follows and reads.
 
-    `window_epoch` counts the changes after which the user's cached windows may lack something they can see (a
-    follow, an unblock, an unmute, a raised level): a window that was built for another epoch is not used.
+    `window_epoch` is drawn anew (feedsite.draws) by each change after which the user's cached windows may lack
+    something that they can see (a follow, an unblock, an unmute, a raised level). A window that was built for another
+    epoch is not used.
     `follower_count` is exact together with the changes not yet folded into it (relations.FollowerCountChange), so
     that a big-V's row never gets hot.
     `session_epoch` counts the times that all sessions of the user were ended at once.
@@ -107,7 +110,7 @@ class User(AbstractBaseUser, PermissionsMixin):
     is_big_v = models.BooleanField("big-V", default=False)
     level = models.SmallIntegerField(choices=Level.choices, default=Level.DORMANT)
     last_seen_at = models.DateTimeField(null=True, blank=True)
-    window_epoch = models.BigIntegerField(default=1, editable=False)
+    window_epoch = models.BigIntegerField(db_default=Draw(), editable=False)
     following_count = models.IntegerField(default=0, editable=False)
     follower_count = models.IntegerField(default=0, editable=False)
     is_staff = models.BooleanField(default=False)
@@ -194,3 +197,33 @@ class HeldName(models.Model):
     @staticmethod
     def digest_of(username: str) -> str:
         return salted_hmac("accounts.HeldName", username.lower(), algorithm="sha256").hexdigest()
+
+
+class Timeline(models.Func):
+    """PostgreSQL's own timeline, a number that each promotion of a standby changes; NULL on a standby."""
+
+    function = "feedsite_timeline"
+    arity = 0
+    output_field = models.BigIntegerField()
+
+
+class Policy(models.Model):
+    """Which readers take pushes from big-Vs. One row (accounts/policy.py).
+
+    `generation` is drawn anew by each change. It counts only on the `timeline` of PostgreSQL on which it was drawn.
+    """
+
+    id = models.SmallIntegerField(primary_key=True, default=1, editable=False)
+    push_level = models.SmallIntegerField(help_text="Followers of at least this level are pushed a big-V's items.")
+    generation = models.BigIntegerField(db_default=Draw(), editable=False)
+    timeline = models.BigIntegerField(db_default=Timeline(), editable=False)
+
+    class Meta:
+        verbose_name_plural = "policy"
+        constraints = [
+            models.CheckConstraint(condition=models.Q(id=1), name="policy_one_row"),
+            models.CheckConstraint(condition=models.Q(push_level__range=(1, 4)), name="policy_push_level"),
+        ]
+
+    def __str__(self) -> str:
+        return f"pushes from level {self.push_level}"

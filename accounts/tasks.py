@@ -3,13 +3,19 @@
 from celery import shared_task
 from django.core.management import call_command
 
-from accounts import actions, levels, purge
+from accounts import actions, levels, policy, purge
 
 
 @shared_task(name="accounts.lower_levels")
 def lower_levels() -> None:
     """Periodic: lower the levels of those who have not been seen for long."""
     levels.lower_levels()
+
+
+@shared_task(name="accounts.follow_timeline")
+def follow_timeline() -> None:
+    """Periodic: notice that PostgreSQL failed over, so that windows are used again."""
+    policy.follow_timeline()
 
 
 @shared_task(name="accounts.purge")

@@ -11,13 +11,14 @@ from collections.abc import Sequence
 from django.conf import settings
 from django.db import connection
 
+from accounts import policy
 from accounts.models import User
 from benchmarks.ground import Size
 from feedsite.connections import feeds_for_tasks, fetch, pipelined
 from feedsite.window import INFINITY, Entry, Window
 from timeline import inbox, outbox
 from timeline.inbox import Inbox
-from timeline.outbox import EPOCH, Outbox
+from timeline.outbox import Outbox
 
 FOLLOWEES_OF_HYBRIDS = 200
 """Readers who pull outboxes follow so many others besides."""
@@ -27,8 +28,8 @@ FIRST_FOLLOWER = 1_000_001
 
 USERS = """
     INSERT INTO accounts_user (id, password, is_superuser, username, display_name, bio, email, is_big_v, level,
-        last_seen_at, window_epoch, following_count, follower_count, is_staff, is_active, date_joined)
-    SELECT id, '!', false, 'user' || id, 'User ' || id, '', '', id <= %(big_vs)s, %(level)s, now(), 1, 0, 0,
+        last_seen_at, following_count, follower_count, is_staff, is_active, date_joined)
+    SELECT id, '!', false, 'user' || id, 'User ' || id, '', '', id <= %(big_vs)s, %(level)s, now(), 0, 0,
         false, true, now()
     FROM generate_series(%(first)s::bigint, %(first)s + %(count)s - 1) AS id
 """
@@ -148,7 +149,7 @@ class Community:
 def materialise_inbox(user_id: int) -> None:
     """Build a reader's inbox as a worker does when a page missed it."""
     token = secrets.token_hex(8)
-    epoch = fetch("SELECT window_epoch FROM accounts_user WHERE id = %s", [user_id])[0][0]
+    epoch = fetch(f"SELECT {policy.EPOCH} FROM accounts_user u WHERE u.id = %s", [user_id])[0][0]  # noqa: S608
     pipelined(feeds_for_tasks(), [Inbox(user_id).drop(), Inbox(user_id).begin(token, epoch)])
     assert inbox.materialise(user_id, token), user_id
 
@@ -156,7 +157,9 @@ def materialise_inbox(user_id: int) -> None:
 def materialise_outbox(user_id: int) -> None:
     """Build a big-V's outbox as a worker does when a page missed it."""
     token = secrets.token_hex(8)
-    pipelined(feeds_for_tasks(), [Outbox(user_id).drop(), Outbox(user_id).begin(token, EPOCH)])
+    generation = policy.current().generation
+    assert generation is not None
+    pipelined(feeds_for_tasks(), [Outbox(user_id).drop(), Outbox(user_id).begin(token, generation)])
     assert outbox.materialise(user_id, token, settings.OUTBOX_CAP), user_id
 
 

@@ -166,10 +166,12 @@ def emptied(*, find_people: bool = True) -> None:
     from django.core.management import call_command
     from django.db import connection
 
+    from accounts import policy
     from accounts.models import User
     from feedsite.connections import feeds_for_tasks
 
     call_command("flush", interactive=False, verbosity=0)
+    policy.follow_timeline()
     feeds_for_tasks().flushall()
     (index,) = (index for index in User._meta.indexes if index.name == "user_names")
     with connection.cursor() as cursor, connection.schema_editor() as editor:

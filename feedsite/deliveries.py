@@ -15,11 +15,12 @@ from typing import Any, ClassVar, Self
 from django.conf import settings
 from django.db import models
 from django.db.models import F
-from django.db.models.functions import Now
+from django.db.models.functions import Greatest, Now
 
 from feedsite import metrics
 from feedsite.celery import enqueue
 from feedsite.connections import FeedsRefusedError, FeedsUnavailableError, feeds_errors, fetch
+from feedsite.draws import DrawRevision
 
 logger = logging.getLogger(__name__)
 
@@ -44,11 +45,16 @@ class DeliveryQuerySet(models.QuerySet[Any]):
 
 
 class AbstractDelivery(models.Model):
-    """Something whose fan-out is not complete. Readers add it to their pages, so nobody waits for a worker."""
+    """Something whose fan-out is not complete. Readers add it to their pages, so nobody waits for a worker.
+
+    `revision` is drawn by every INSERT and every ON CONFLICT: a fan-out deletes only the revision that it worked for,
+    never what a later one has to do.
+    """
 
     task: ClassVar[str]
     """The Celery task that delivers a row by its key."""
 
+    revision = models.IntegerField(db_default=DrawRevision())
     attempts = models.IntegerField(
         default=0, help_text="Fan-outs begun; counted before the work, so that a kill counts."
     )
@@ -73,12 +79,14 @@ class Attempt:
     row: models.QuerySet[Any]
     """The row; nothing where that is not what was claimed any more."""
     number: int
+    is_counted: bool = True
+    """Whether this attempt was counted on the row; the parts of a split one were not."""
 
     def run(self, work: Callable[[], bool]) -> bool:
         """What the work returns; False where it fails, which is noted on the row: whatever is wrong with one must not
         stop the others.
 
-        An outage of the feeds server is nobody's failure and is not counted.
+        An outage of the feeds server is no failure of the delivery: the count of the attempt is taken back.
         """
         try:
             with feeds_errors():
@@ -86,7 +94,9 @@ class Attempt:
         except FeedsRefusedError as error:
             self._failed(str(error))
         except FeedsUnavailableError as error:
-            self.row.update(attempts=F("attempts") - 1, sweep_at=Now() + OUTAGE_PAUSE, last_error=str(error))
+            # An admin may have set the count to 0 in the meantime.
+            attempts = Greatest(F("attempts") - int(self.is_counted), 0)
+            self.row.update(attempts=attempts, sweep_at=Now() + OUTAGE_PAUSE, last_error=str(error))
         except Exception as error:
             logger.exception("fan-out of %s failed", self.name)
             self._failed(f"{type(error).__name__}: {error}")

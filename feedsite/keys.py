@@ -5,7 +5,7 @@
 | `inbox:{uid}` | ZSET | `sender:item` -> item id, and a window's own members | level cap; 30 days | rebuilt from SQL |
 | `outbox:{uid}` | ZSET | `sender:item` -> item id, and a window's own members | 1000; 30 days | rebuilt from SQL |
 | `tail:{uid}` | ZSET | `sender:item` -> item id, and a window's own members | 100; 5 minutes | pulled from SQL again |
-| `fans:active:{uid}:{shard}` | SET | follower id, and `complete` | big-V only | rebuilt from SQL |
+| `fans:active:{uid}:{shard}` | SET | follower id, and `complete:{generation}` | big-V only; a day | rebuilt from SQL |
 | `bf:global:{YYYYMMDD}:{shard}` | Bloom filter | `{uid}:{item}` | 7 days | items of the week may come again |
 | `bf:global:{YYYYMMDD}:{shard}:{nth}` | bitmap | what had no room there | 3 a day and shard; 7 days | likewise |
 | `bf:over:{YYYYMMDD}:{shard}` | STRING | that it was reported to be over its capacity | 7 days | reported again |
@@ -22,7 +22,7 @@
 | `played:filter:{month}:{uid}` | STRING | seen/filters.py | the sixth month after | **plays are lost** |
 | `played:filter:{shelf}:{uid}` | STRING | shelf 0 to 2: seen/old.py | during a migration | **old plays are lost** |
 | `played:months` | HASH | `{month}:filters`, `{month}:size` -> number | | counted anew from then on |
-| `live:lineup:{uid}` | ZSET | session -> ± start in ms; `version` | 100; 30 days | rebuilt from SQL |
+| `live:lineup:{uid}` | ZSET | session -> ± start in ms; `version:{generation}` | 100; 30 days | rebuilt from SQL |
 | `live:replays:{uid}` | ZSET | `host:position` -> position, a window's own members | 300; 30 days | rebuilt from SQL |
 | `live:snapshot:{uid}:{digest}` | LIST | live/snapshot.py | 10 a reader; 30 minutes | readers are told to begin anew |
 | `live:snapshots:{uid}` | ZSET | digest -> last use, µs since 1970 | 10; 30 minutes | snapshots expire by themselves |

@@ -209,6 +209,7 @@ CELERY_BEAT_SCHEDULE = {
         ("fold counts of items", "items.fold_counts", 2.0),
         ("fold follower counts", "relations.fold_follower_counts", 5.0),
         ("lower levels", "accounts.lower_levels", 600.0),
+        ("notice a failover of PostgreSQL", "accounts.follow_timeline", 5.0),
         ("forget idempotency keys", "items.forget_idempotency_keys", 3600.0),
         ("clear sessions", "accounts.clear_sessions", 86_400.0),
         ("sweep deletions", "accounts.sweep_deletions", 30.0),
@@ -268,7 +269,8 @@ WINDOW_SLACK = env.int("FEEDSITE_WINDOW_SLACK", default=50)
 WINDOW_TTL = timedelta(days=30)
 OUTBOX_CAP = env.int("FEEDSITE_OUTBOX_CAP", default=1000)
 FOLLOW_CAP = env.int("FEEDSITE_FOLLOW_CAP", default=2000)
-# A big-V's items are pushed to followers of at least this level; the others pull the outbox.
+# A big-V's items are pushed to followers of at least this level; the others pull the outbox. Of a new site only: the
+# migration that makes the policy's row reads it (accounts/policy.py), and `manage.py policy` changes that.
 BIG_V_PUSH_LEVEL = env.int("FEEDSITE_BIG_V_PUSH_LEVEL", default=3)
 # Parts of a big-V's set of active followers; one part is one key.
 ACTIVE_FANS_SHARDS = env.int("FEEDSITE_ACTIVE_FANS_SHARDS", default=16)

@@ -6,7 +6,7 @@ Members of a window:
 |---|---|---|
 | `{sender}:{item}` | the item's id | an entry |
 | `floor` | an id | the window is complete above it; nothing at or below it counts |
-| `epoch` | minus the epoch | what the window was built for; readers of another epoch do not use it |
+| `epoch` | minus the epoch | what it was built for, a drawn number (feedsite.draws); readers of another do not use it |
 | `run:{id}` | +infinity | the run of the server in which it was built (see `RUN`) |
 | `build:{token}` | +infinity | somebody builds the window; `floor` stands at +infinity till they are done |
 
@@ -83,7 +83,7 @@ BEGIN = script(
     + f"""
     local this = run()
     local epoch = redis.call('ZSCORE', KEYS[1], 'epoch')
-    if epoch and tonumber(epoch) <= -tonumber(ARGV[2]) and redis.call('ZSCORE', KEYS[1], this) then return 0 end
+    if epoch and tonumber(epoch) == -tonumber(ARGV[2]) and redis.call('ZSCORE', KEYS[1], this) then return 0 end
     redis.call('DEL', KEYS[1])
     redis.call('ZADD', KEYS[1], 'inf', 'floor', 'inf', 'build:' .. ARGV[1], 'inf', this, -tonumber(ARGV[2]), 'epoch')
     redis.call('EXPIRE', KEYS[1], {BUILD_SECONDS})
@@ -214,9 +214,9 @@ class Window:
         return ("EVALSHA", READ, 1, self.key, last_id, count, self.ttl)
 
     @staticmethod
-    def slice(reply: list[bytes] | None, count: int) -> Slice:
-        """What `reading` replied."""
-        if reply is None:
+    def slice(reply: list[bytes] | None, count: int, epoch: int | None = None) -> Slice:
+        """What `reading` replied, of a window of this epoch; None: of any."""
+        if reply is None or (epoch is not None and int(float(reply[1])) != -epoch):
             return NO_SLICE
         floor = to_score(reply[0])
         pairs = [member.split(b":") for member in reply[3]]  # type: ignore[attr-defined]
@@ -231,7 +231,10 @@ class Window:
         )
 
     def begin(self, token: str, epoch: int) -> Command:
-        """Put the window under construction; replies 1, or 0 where it is built, or being built, for this epoch."""
+        """Put the window under construction, whatever other epoch or run it was of.
+
+        Replies 1, or 0 where it is built, or being built, for this epoch.
+        """
         return ("EVALSHA", BEGIN, 1, self.key, token, epoch)
 
     def complete(self, token: str, epoch: int, floor: int, entries: Iterable[Entry]) -> Command:

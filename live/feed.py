@@ -27,6 +27,7 @@ from typing import Any
 from django.conf import settings
 from django.db import DatabaseError
 
+from accounts import policy
 from accounts.levels import touch
 from accounts.models import User
 from feedsite.celery import enqueue
@@ -57,12 +58,12 @@ PATIENCE = 0.5
 PAUSE = 0.02
 
 # Replays of hosts who were big-V are pulled; who has some is few, who one follows may be many.
-READER = """
+READER = f"""
     WITH scanned AS MATERIALIZED (
         SELECT d.position, d.host_id FROM live_replaydelivery d WHERE d.position < %(below)s
         ORDER BY d.position DESC LIMIT %(pending)s
     )
-    SELECT u.level, u.window_epoch,
+    SELECT u.level, u.window_epoch, coalesce({policy.GENERATION}, 0),
         u.last_seen_at IS NULL OR u.last_seen_at < %(now)s::timestamptz - %(touch)s::interval,
         ARRAY(
             SELECT scanned.position FROM scanned WHERE EXISTS (
@@ -75,7 +76,7 @@ READER = """
                 SELECT FROM relations_follow f
                 WHERE f.follower_id = %(reader)s AND f.followee_id = host.user_id OFFSET 0)
         )
-"""
+"""  # noqa: S608 (constants)
 FIRST = f"""
     {READER}, (SELECT coalesce(max(position), 0) + 1 FROM live_livesession), lineups.hosts, lineups.versions,
         lineups.scheduled
@@ -159,7 +160,9 @@ class _Context:
     """What PostgreSQL knows of the reader before Redis is asked."""
 
     level: int
-    epoch: int
+    window_epoch: int
+    generation: int
+    """The policy's; 0: neither window nor lineup is to be used."""
     unseen: bool
     pending: list[int]
     """Positions of followed hosts' replays whose fan-out is not complete, ..."""
@@ -173,6 +176,11 @@ class _Context:
     versions: list[int] = field(default_factory=list)
     """... and the versions of their lineups."""
     scheduled: int = 0
+
+    @property
+    def epoch(self) -> int:
+        """What the reader's window must have been built for, as policy.EPOCH says it."""
+        return self.window_epoch ^ self.generation
 
 
 @dataclass(slots=True)
@@ -315,20 +323,21 @@ def _freeze(walk: _Walk) -> list[tuple[int, int]]:
     context, found = walk.context, list[tuple[int, int]]()
     lost: list[int] = []
     commands = list(map(Lineup.packed, context.hosts))
+    mark = Lineup.mark(context.generation)
     # What is scheduled fills the page, as far as PostgreSQL has counted: then no replay is asked for.
     count = walk.wanted if context.scheduled < walk.wanted else 0
     try:
         with feeds_errors():
             replies = _read(walk, commands, count)
         for host, version, reply in zip(context.hosts, context.versions, replies, strict=True):
-            entries = Lineup.scheduled(reply, version)
+            entries = Lineup.scheduled(reply, mark, version)
             if entries is None:
                 lost.append(host)
             else:
                 found += entries
         if len(lost) < len(context.hosts) or not lost:
             walk.sources.add("lineup")
-        repairs = REPAIRS
+        repairs = REPAIRS if context.generation else 0
     except FeedsUnavailableError:
         walk.is_windowless = True
         found, lost, repairs = [], context.hosts, 0
@@ -353,7 +362,8 @@ def _from_sql(walk: _Walk, hosts: list[int], repairs: int) -> list[tuple[int, in
             if version:
                 lineups.setdefault(host, []).append(Scheduled(session_id, score))
     walk.news.commands += [
-        Lineup(host).put(version, lineups.get(host, [])) for host, version in list(versions.items())[:repairs]
+        Lineup(host).put(walk.context.generation, version, lineups.get(host, []))
+        for host, version in list(versions.items())[:repairs]
     ]
     return found
 
@@ -408,10 +418,12 @@ def _context(reader: User, query: str, below: int, now: datetime) -> _Context:
 
 def _begin(reader: User, context: _Context, page_size: int, below: int, now: datetime) -> _Walk:
     walk = _Walk(reader, page_size, context, below, _News(now))
-    if context.unseen and touch(reader.pk):  # the level rose: no window yet is worth a look
+    if context.unseen and (epoch := touch(reader.pk)):  # the level rose: no window yet is worth a look
         walk.is_windowless = True
-        walk.news.wished = (Replays(reader.pk), context.epoch + 1)
-    elif not context.level:
+        context.window_epoch = epoch
+        if context.generation:
+            walk.news.wished = (Replays(reader.pk), context.epoch)
+    elif not (context.level and context.generation):
         walk.is_windowless = True
     return walk
 
@@ -422,8 +434,8 @@ def _read(walk: _Walk, commands: Sequence[Command | bytes], count: int) -> list[
         return pipelined(feeds(), commands)
     window = Replays(walk.reader.pk)
     *replies, reply = pipelined(feeds(), [*commands, window.reading(walk.below, count)])
-    walk.window, walk.window_count = Window.slice(reply, count), count
-    if not walk.window.is_usable or walk.window.epoch != walk.context.epoch:
+    walk.window, walk.window_count = Window.slice(reply, count, walk.context.epoch), count
+    if not walk.window.is_usable:
         walk.is_windowless = True
         walk.news.wished = (window, walk.context.epoch)
     return replies

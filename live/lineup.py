@@ -6,16 +6,18 @@ Members of the ZSET:
 |---|---|---|
 | a session's id, live | ms since 1970 of its start | an entry |
 | a session's id, upcoming | minus the ms since 1970 of its planned start | an entry |
-| `version` | minus the host's version | the state of PostgreSQL that the lineup holds |
+| `version:{generation}` | minus the host's version | the state of PostgreSQL that the lineup holds |
 
 A version is an id (feedsite.ids), above 2^50 in magnitude for any time after 2009; a time in ms stays below 2^42 until
-2109. So the score of `version` is below every entry's, and read from the top a lineup is live newest start first,
+2109. So the score of the version is below every entry's, and read from the top a lineup is live newest start first,
 then upcoming soonest first, as the seed has it. (Redis breaks ties by the member's text; readers sort by id.)
 
-A lineup is written whole, by one script that refuses what is not newer than what is there. So writing it late, twice
-or out of order changes nothing, and a lost one is rebuilt by the same step. Who reads it compares its version with the
-host's in PostgreSQL (models.Host): another one is not used, and `live.apply` is sent for. So Redis may be flushed,
-restored from yesterday or behind by any number of changes, and nobody sees it.
+A lineup is written whole, by one script that refuses what is not newer than what is there, of the same generation of
+the policy (accounts/policy.py). So writing it late, twice or out of order changes nothing, and a lost one is rebuilt by
+the same step. A reader compares its version with the host's in PostgreSQL (models.Host), and its generation with the
+policy's: another one is not used, and `live.apply` is sent for. So Redis may be flushed, restored from yesterday or
+behind by any number of changes, and PostgreSQL may fail over to a standby that gives a lost version away again, and no
+reader sees it.
 """
 
 import logging
@@ -23,6 +25,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
+from accounts import policy
 from feedsite import ids, keys
 from feedsite.celery import enqueue
 from feedsite.connections import Command, FeedsUnavailableError, feeds_errors, feeds_for_tasks, fetch, pipelined, script
@@ -33,7 +36,6 @@ TTL = int(timedelta(days=30).total_seconds())
 UNAPPLIED = timedelta(seconds=5)
 """How long the queue may take before the sweeper sends again."""
 SWEEP_LENGTH = 1000
-VERSION = "version"
 
 SCORE = """
     (CASE s.state WHEN 'live' THEN extract(epoch FROM s.started_at) ELSE -extract(epoch FROM s.starts_at) END
@@ -43,7 +45,7 @@ SCORE = """
 SCHEDULED = "s.state IN ('upcoming', 'live') AND s.hidden_at IS NULL"
 """Whether a session `s` belongs into its host's lineup."""
 CURRENT = f"""
-    SELECT h.version, s.id, {SCORE} FROM live_host h
+    SELECT {policy.GENERATION}, h.version, s.id, {SCORE} FROM live_host h
     LEFT JOIN live_livesession s ON s.host_id = h.user_id AND {SCHEDULED}
     WHERE h.user_id = %(host)s
 """  # noqa: S608 (constants)
@@ -54,15 +56,17 @@ APPLIED = """
 BEHIND = """
     SELECT user_id FROM live_host WHERE applied <> version AND version < %(before)s ORDER BY version LIMIT %(count)s
 """
-# KEYS[1]; ARGV: version, seconds to live, then score and member by turns. Replies the version that it holds now.
+# KEYS[1]; ARGV: generation, version, seconds to live, then score and member by turns. Replies the version that it holds
+# now.
 PUT = script(
     """
-    local stored = redis.call('ZSCORE', KEYS[1], 'version')
-    if stored and -tonumber(stored) >= tonumber(ARGV[1]) then return string.format('%.0f', -tonumber(stored)) end
+    local mark = 'version:' .. ARGV[1]
+    local stored = redis.call('ZSCORE', KEYS[1], mark)
+    if stored and -tonumber(stored) >= tonumber(ARGV[2]) then return string.format('%.0f', -tonumber(stored)) end
     redis.call('DEL', KEYS[1])
-    redis.call('ZADD', KEYS[1], -tonumber(ARGV[1]), 'version', unpack(ARGV, 3))
-    redis.call('EXPIRE', KEYS[1], ARGV[2])
-    return ARGV[1]
+    redis.call('ZADD', KEYS[1], -tonumber(ARGV[2]), mark, unpack(ARGV, 4))
+    redis.call('EXPIRE', KEYS[1], ARGV[3])
+    return ARGV[2]
     """
 )
 
@@ -96,7 +100,7 @@ class Lineup:
     @staticmethod
     def read(reply: Sequence[bytes]) -> tuple[int, list[Scheduled]]:
         """The version that it holds (0: there is no lineup), and its entries in the order of scores, lowest first."""
-        if len(reply) < 2 or reply[0] != b"version":
+        if len(reply) < 2 or not reply[0].startswith(b"version:"):
             return 0, []
         entries = [
             Scheduled(int(member), int(float(score))) for member, score in zip(reply[2::2], reply[3::2], strict=True)
@@ -110,16 +114,27 @@ class Lineup:
         return READING % (len(key), key)
 
     @staticmethod
-    def scheduled(reply: Sequence[bytes], version: int) -> list[tuple[int, int]] | None:
-        """The entries of `reading`'s reply as (score, session id), in any order; None unless it is of this version."""
-        if len(reply) < 2 or reply[0] != b"version" or -int(float(reply[1])) != version:
+    def scheduled(reply: Sequence[bytes], mark: bytes, version: int) -> list[tuple[int, int]] | None:
+        """The entries of `reading`'s reply as (score, session id), in any order.
+
+        None unless it is of this version, and of the generation that `mark` was made for.
+        """
+        if len(reply) < 2 or reply[0] != mark or -int(float(reply[1])) != version:
             return None
         return list(zip(map(int, reply[3::2]), map(int, reply[2::2]), strict=True))
 
-    def put(self, version: int, entries: Sequence[Scheduled]) -> Command:
-        """Write all of it, unless it is of this version or a newer one; replies the version that it holds then."""
+    def put(self, generation: int, version: int, entries: Sequence[Scheduled]) -> Command:
+        """Write all of it, unless it is of this generation and of this version or a newer one.
+
+        Replies the version that it holds then.
+        """
         pairs = [part for entry in entries for part in (entry.score, entry.session_id)]
-        return ("EVALSHA", PUT, 1, self.key, version, TTL, *pairs)
+        return ("EVALSHA", PUT, 1, self.key, generation, version, TTL, *pairs)
+
+    @staticmethod
+    def mark(generation: int) -> bytes:
+        """The member whose score is the version, in a lineup of this generation."""
+        return b"version:%d" % generation
 
     def drop(self) -> Command:
         """Lose it. Always safe: readers take PostgreSQL."""
@@ -128,18 +143,20 @@ class Lineup:
 
 def apply(host_id: int) -> bool:
     """Bring a host's lineup to what is committed now; False if Redis does not answer (the sweeper comes again)."""
-    version, entries = _current(host_id)
+    generation, version, entries = _current(host_id)
     if not version:
         return True
+    if generation is None:
+        return False
     lineup = Lineup(host_id)
     try:
         with feeds_errors():
-            if _put(lineup, version, entries) > version:
+            if _put(lineup, generation, version, entries) > version:
                 # Whoever wrote that had read it from PostgreSQL, which therefore knows it by now; unless it was
-                # restored to an older state, and the lineup is of a time that never was.
-                version, entries = _current(host_id)
-                if _put(lineup, version, entries) > version:
-                    pipelined(feeds_for_tasks(), [lineup.drop(), lineup.put(version, entries)])
+                # restored to an older state by other means than ours, and the lineup is of a time that never was.
+                generation, version, entries = _current(host_id)
+                if generation is not None and _put(lineup, generation, version, entries) > version:
+                    pipelined(feeds_for_tasks(), [lineup.drop(), lineup.put(generation, version, entries)])
     except FeedsUnavailableError as error:
         logger.warning("the lineup of host %s waits: %s", host_id, error)
         return False
@@ -147,15 +164,18 @@ def apply(host_id: int) -> bool:
     return True
 
 
-def _current(host_id: int) -> tuple[int, list[Scheduled]]:
+def _current(host_id: int) -> tuple[int | None, int, list[Scheduled]]:
+    """The policy's generation, the host's version (0: no host), and what the lineup must hold."""
     rows = fetch(CURRENT, {"host": host_id})
     if not rows:
-        return 0, []
-    return rows[0][0], [Scheduled(session_id, score) for _, session_id, score in rows if session_id is not None]
+        return None, 0, []
+    generation, version, *_ = rows[0]
+    entries = [Scheduled(session_id, score) for _, _, session_id, score in rows if session_id is not None]
+    return generation, version, entries
 
 
-def _put(lineup: Lineup, version: int, entries: Sequence[Scheduled]) -> int:
-    return int(pipelined(feeds_for_tasks(), [lineup.put(version, entries)])[0])
+def _put(lineup: Lineup, generation: int, version: int, entries: Sequence[Scheduled]) -> int:
+    return int(pipelined(feeds_for_tasks(), [lineup.put(generation, version, entries)])[0])
 
 
 def sweep(*, now: datetime) -> int:

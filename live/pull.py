@@ -7,6 +7,7 @@ and only hosts whose newest can be among the wanted are read further.
 from collections.abc import Sequence
 from typing import Any
 
+from accounts.policy import EPOCH
 from feedsite.connections import fetch
 from feedsite.window import INFINITY, Entry
 from live.hydrate import COLUMNS
@@ -59,7 +60,7 @@ def _pulled(condition: str) -> str:
 # A window holds hidden replays too, so that nobody has to deliver them again when they are shown again.
 ENTRIES = f"""
     WITH {_pulled("NOT l.pulled")}
-    SELECT u.window_epoch, pulled.position, pulled.host_id
+    SELECT {EPOCH}, pulled.position, pulled.host_id
     FROM accounts_user u LEFT JOIN pulled ON true WHERE u.id = %(reader)s ORDER BY pulled.position DESC
 """  # noqa: S608
 BODIES = f"""
@@ -70,8 +71,8 @@ BODIES = f"""
 """  # noqa: S608
 
 
-def pull_entries(reader_id: int, count: int) -> tuple[int, list[Entry], int]:
-    """The newest `count` replays that belong into a reader's window, as (window epoch, entries, floor), in one
+def pull_entries(reader_id: int, count: int) -> tuple[int | None, list[Entry], int]:
+    """The newest `count` replays that belong into a reader's window, as (policy.EPOCH, entries, floor), in one
     snapshot.
     """
     rows = fetch(ENTRIES, {"reader": reader_id, "below": INFINITY, "count": count + 1})

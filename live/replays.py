@@ -15,6 +15,7 @@ from typing import ClassVar
 from django.conf import settings
 from django.db import transaction
 
+from accounts import policy
 from feedsite import keys
 from feedsite.celery import enqueue
 from feedsite.connections import (
@@ -32,6 +33,7 @@ from relations.followers import LAST_ID, follower_parts
 logger = logging.getLogger(__name__)
 
 EPOCH_TRIES = 3
+READER = f"SELECT u.level, {policy.EPOCH} FROM accounts_user u WHERE u.id = %s"  # noqa: S608 (constants)
 
 # A big-V's replay, and one that was pulled before, is pulled.
 PULL = """
@@ -43,23 +45,24 @@ PULL = """
 INSERT = """
     INSERT INTO live_replaydelivery (session_id, host_id, position, attempts, enqueued, sweep_at, last_error)
     VALUES (%(session)s, %(host)s, %(position)s, 0, 0, now() + %(retry)s::interval, '')
-    ON CONFLICT (session_id) DO UPDATE SET attempts = 0, enqueued = 0, sweep_at = excluded.sweep_at, parked_at = NULL,
-        last_error = ''
+    ON CONFLICT (session_id) DO UPDATE SET revision = DEFAULT, attempts = 0, enqueued = 0, sweep_at = excluded.sweep_at,
+        parked_at = NULL, last_error = ''
     RETURNING session_id
 """
 CLAIM = f"""
     UPDATE live_replaydelivery d SET attempts = d.attempts + 1,
         sweep_at = now() + %(retry)s::interval * 2 ^ least(d.attempts, 10)
     WHERE d.session_id = %(session)s AND d.parked_at IS NULL AND (SELECT {LAZILY})
-    RETURNING d.position, d.host_id, d.attempts
+    RETURNING d.position, d.host_id, d.revision, d.attempts
 """  # noqa: S608 (constants)
 FINISH = f"""
-    DELETE FROM live_replaydelivery WHERE session_id = %(session)s AND (SELECT {LAZILY}) RETURNING session_id
+    DELETE FROM live_replaydelivery WHERE session_id = %(session)s AND revision = %(revision)s AND (SELECT {LAZILY})
+    RETURNING session_id
 """  # noqa: S608
 
 
 class Replays(Window):
-    """A reader's inbox of replays. Its epoch is the reader's `window_epoch`."""
+    """A reader's inbox of replays. Its epoch is policy.EPOCH: of the reader and of the policy."""
 
     builder: ClassVar[str] = "live.materialise_replays"
     __slots__ = ("user_id",)
@@ -77,8 +80,8 @@ def materialise(user_id: int, token: str) -> bool:
     if not is_under_construction(Replays(user_id), token):
         return False
     for _ in range(EPOCH_TRIES):
-        level, epoch = fetch("SELECT level, window_epoch FROM accounts_user WHERE id = %s", [user_id])[0]
-        if not level:
+        level, epoch = fetch(READER, [user_id])[0]
+        if not level or epoch is None:
             return False
         cap = settings.LIVE_REPLAYS_CAP
         snapshot_epoch, entries, floor = pull_entries(user_id, cap)
@@ -113,17 +116,18 @@ def fan_out(session_id: int) -> bool:
     rows = fetch(CLAIM, {"session": session_id, "retry": settings.FAN_OUT_RETRY_AFTER})
     if not rows:
         return False
-    position, host_id, number = rows[0]
-    attempt = Attempt(f"replay {session_id}", ReplayDelivery.objects.filter(pk=session_id), number)
+    position, host_id, revision, number = rows[0]
+    row = ReplayDelivery.objects.filter(pk=session_id, revision=revision)
+    attempt = Attempt(f"replay {session_id}", row, number)
     if number > settings.FAN_OUT_ATTEMPTS:
         attempt.park()
         return False
-    return attempt.run(lambda: _fan_out(session_id, Entry(position, host_id)))
+    return attempt.run(lambda: _fan_out(session_id, revision, Entry(position, host_id)))
 
 
-def _fan_out(session_id: int, entry: Entry) -> bool:
+def _fan_out(session_id: int, revision: int, entry: Entry) -> bool:
     for followers in follower_parts(entry.sender_id, 0, LAST_ID, 1):
         windows = [keys.replays(follower_id) for follower_id, _ in followers]
         deliver(feeds_for_tasks(), entry, windows, [settings.LIVE_REPLAYS_CAP] * len(windows))
-    fetch(FINISH, {"session": session_id})
+    fetch(FINISH, {"session": session_id, "revision": revision})
     return True

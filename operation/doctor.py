@@ -23,6 +23,7 @@ from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
 from redis.crc import REDIS_CLUSTER_HASH_SLOTS
 
+from accounts import policy
 from feedsite import replica
 from feedsite.cluster import Cluster
 from feedsite.cluster_address import names_cluster
@@ -74,6 +75,7 @@ def examine(*, now: datetime, web: str, stream: str) -> list[Finding]:
         ("workers", workers),
         ("beat", lambda: beat(now)),
         ("deliveries", lambda: deliveries(now)),
+        ("policy", pushes),
         ("web", lambda: process("web", web)),
         *([("stream", lambda: process("stream", stream))] if settings.STREAM else []),
     ]
@@ -519,6 +521,25 @@ def deliveries(now: datetime) -> Findings:
     )
     yield judge(
         "parked deliveries", f"{parked:,}", warning=parked > 0, todo="Admin → Deliveries says why; retry them there."
+    )
+
+
+def pushes() -> Findings:
+    """The policy in force, and what the environment says, which counted when the site began."""
+    push_level, generation = policy.current()
+    configured = policy.configured()
+    yield judge(
+        "policy",
+        f"followers from level {push_level} on are pushed big-Vs' items",
+        warning=push_level != configured,
+        todo=f"FEEDSITE_BIG_V_PUSH_LEVEL says {configured}, which counts for a new site only: run manage.py policy "
+        f"--push-level {configured}, or change the variable.",
+    )
+    yield judge(
+        "windows",
+        "are of another timeline of PostgreSQL" if generation is None else "are of PostgreSQL's timeline",
+        warning=generation is None,
+        todo="See that beat and a worker run (accounts.follow_timeline); until then pages come from PostgreSQL.",
     )
 
 

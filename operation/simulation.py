@@ -252,10 +252,10 @@ def thresholds(most: int) -> Iterator[int]:
         power *= 10
 
 
-def recommend(points: Sequence[Point], *, lag: float) -> Point:
+def recommend(points: Sequence[Point], *, lag: float, push_level: int) -> Point:
     """Of those that serve every item with at most `lag` seconds of a worker's time the cheapest; where none does,
     of those with the least. Among equally cheap ones (`CLOSE`) the one with the fewest big-Vs, then the cheapest, then
-    the one nearest to the push level that is set.
+    the one nearest to `push_level`.
     """
     allowed = [point for point in points if point.lag <= lag]
     if not allowed:
@@ -263,4 +263,4 @@ def recommend(points: Sequence[Point], *, lag: float) -> Point:
         allowed = [point for point in points if point.lag == least]
     cheapest = min(point.total for point in allowed)
     close = [point for point in allowed if point.total <= cheapest * CLOSE]
-    return min(close, key=lambda point: (point.big_vs, point.total, abs(point.push_level - settings.BIG_V_PUSH_LEVEL)))
+    return min(close, key=lambda point: (point.big_vs, point.total, abs(point.push_level - push_level)))

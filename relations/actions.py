@@ -13,6 +13,7 @@ from django.db.models import Exists, F, OuterRef
 
 from accounts.models import User
 from feedsite.connections import fetch
+from feedsite.draws import Draw
 from relations import signals
 from relations.models import Block, Follow, FollowerCountChange, Mute
 
@@ -50,9 +51,7 @@ def follow(*, follower: User, followee: User) -> bool:
     if following >= settings.FOLLOW_CAP:
         raise FollowCapError
     Follow.objects.create(follower=follower, followee=followee)
-    User.objects.filter(pk=follower.pk).update(
-        following_count=F("following_count") + 1, window_epoch=F("window_epoch") + 1
-    )
+    User.objects.filter(pk=follower.pk).update(following_count=F("following_count") + 1, window_epoch=Draw())
     FollowerCountChange.objects.create(user=followee, change=1)
     signals.followed.send(sender=Follow, follower=follower, followee=followee)
     return True

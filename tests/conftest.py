@@ -3,7 +3,7 @@
 import functools
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from typing import Any
 
@@ -16,6 +16,7 @@ from django.test import TransactionTestCase
 from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
 
+from accounts import policy
 from feedsite import connections, postgresql, rates
 from seen import played
 from tests import servers
@@ -49,7 +50,7 @@ def empty_tables(case: TransactionTestCase) -> None:
             SELECT quote_ident(relname), pg_relation_size(oid) > 262144 FROM pg_class
             WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace AND pg_relation_size(oid) > 0
                 AND relname NOT IN ('django_migrations', 'django_content_type', 'auth_permission', 'auth_group',
-                    'auth_group_permissions')
+                    'auth_group_permissions', 'accounts_policy')
         """)
         tables = cursor.fetchall()
         # Without the triggers of foreign keys, so that the order does not matter.
@@ -101,6 +102,17 @@ def plays_server() -> servers.Valkey:
 def queue_server() -> redis.Redis:
     """The broker's database in which tasks wait."""
     return connections.client_of(f"unix://{servers.servers.broker.socket}?db=0", connections.TASK_TIMEOUT)
+
+
+@pytest.fixture
+def push_level(db: None) -> Iterator[Callable[[int], None]]:
+    """Sets from which level followers are pushed a big-V's items."""
+
+    def change(level: int) -> None:
+        assert policy.change(push_level=level), "it is another than before"
+
+    yield change
+    policy.change(push_level=policy.configured())
 
 
 @pytest.fixture(autouse=True)

@@ -71,6 +71,30 @@ class Replica(Postgres):
         behind = f"SELECT pg_last_wal_replay_lsn() < '{flushed()}'"
         assert wait_for(lambda: not self.run_sql(behind), 60)
 
+    def cut_off(self) -> None:
+        """It receives nothing more: what is committed from now on is lost if it is promoted."""
+        self.run_sql("ALTER SYSTEM SET primary_conninfo = ''")
+        self.run_sql("SELECT pg_reload_conf()")
+        assert wait_for(lambda: self.run_sql("SELECT count(*) FROM pg_stat_wal_receiver") == 0, 60)
+
+    def promote(self) -> None:
+        """It becomes a primary, of another timeline."""
+        assert self.run_sql("SELECT pg_promote(true, 60)")
+
+
+@contextmanager
+def failed_over(server: Replica) -> Iterator[None]:
+    """This process takes the server, which was promoted, for the primary."""
+    primary = connections["default"]
+    before = primary.settings_dict["HOST"]
+    try:
+        primary.close()
+        primary.settings_dict["HOST"] = str(server.home.sockets)
+        yield
+    finally:
+        primary.close()
+        primary.settings_dict["HOST"] = before
+
 
 @contextmanager
 def in_use(host: str) -> Iterator[None]:

@@ -1,10 +1,11 @@
 """A big-V's active fans: the followers whose level takes pushes, so that publishing costs nothing for all the others.
 
-A sharded SET per big-V. A shard counts only with its member `complete`, and in the run of the server in which it was
-built (window.RUN): a replica that took over may lack who was added last, while their inbox, on another node, counts.
-Where it does not (lost, never built) fan-out asks PostgreSQL. It may hold too many (who was unfollowed by, or went
-quiet): their windows ignore or verify away what they get. It never holds too few, because a reader's inbox is completed
-only after the reader was added here, and readers without an inbox use PostgreSQL.
+A sharded SET per big-V. A shard counts only with its member `complete:{generation}` of the policy's generation, and in
+the run of the server in which it was built (window.RUN): a replica that took over may lack the fans added last, while
+their inbox, on another node, counts. Where it does not count (lost, never built, of another policy) fan-out asks
+PostgreSQL. It may hold too many (fans who unfollowed, or went quiet): their windows ignore or verify away what they
+get. It never holds too few, because a reader's inbox is completed only after the reader was added here, and readers
+without an inbox use PostgreSQL.
 """
 
 import secrets
@@ -12,14 +13,15 @@ from collections import defaultdict
 
 from django.conf import settings
 
+from accounts import policy
 from feedsite import keys
 from feedsite.connections import Command, feeds_for_tasks, fetch, pipelined, script
 from feedsite.window import RUN
 
 OWN_MEMBERS = 2
-"""Members of a complete shard that are no fans: `complete` and the run."""
+"""Members of a complete shard that are no fans: `complete:{generation}` and the run."""
 TTL = 86_400
-"""Seconds; a set built anew each day does not keep those who went away."""
+"""Seconds, from the beginning of the construction; a set built anew each day does not keep those who went away."""
 PART = 1000
 
 FOLLOWED_BIG_VS = """
@@ -30,28 +32,32 @@ FANS = """
     SELECT f.follower_id FROM relations_follow f JOIN accounts_user u ON u.id = f.follower_id
     WHERE f.followee_id = %s AND u.level >= %s
 """
-# KEYS[1]. ARGV is the token.
+# KEYS[1]. ARGV: token, seconds to live.
 BEGIN = script(
     RUN
     + """
     redis.call('DEL', KEYS[1])
-    return redis.call('SADD', KEYS[1], ARGV[1], run())
+    redis.call('SADD', KEYS[1], ARGV[1], run())
+    return redis.call('EXPIRE', KEYS[1], ARGV[2])
     """
 )
-# ARGV: token, seconds to live. Completes only what this token began, in this run.
+# ARGV: followers. A key that is not there is not complete, so nothing is missing in it; adding would make one that
+# nothing ever removes.
+ADD = script("return redis.call('EXISTS', KEYS[1]) == 1 and redis.call('SADD', KEYS[1], unpack(ARGV))")
+# ARGV: token, mark. Completes only what this token began, in this run.
 SEAL = script(
     RUN
     + """
     local began = redis.call('SREM', KEYS[1], ARGV[1]) == 1
     if not began or redis.call('SISMEMBER', KEYS[1], run()) == 0 then return 0 end
-    redis.call('SADD', KEYS[1], 'complete')
-    redis.call('EXPIRE', KEYS[1], ARGV[2])
+    redis.call('SADD', KEYS[1], ARGV[2])
     return 1
     """
 )
+# Asks for the mark, which is ARGV[1].
 COUNTS = """
     local function counts()
-        return redis.call('SISMEMBER', KEYS[1], 'complete') == 1 and redis.call('SISMEMBER', KEYS[1], run()) == 1
+        return redis.call('SISMEMBER', KEYS[1], ARGV[1]) == 1 and redis.call('SISMEMBER', KEYS[1], run()) == 1
     end
 """
 # Both reply nil for a shard that does not count.
@@ -63,54 +69,63 @@ def shard_of(follower_id: int) -> int:
     return follower_id % int(settings.ACTIVE_FANS_SHARDS)
 
 
+def _mark(generation: int | None) -> str:
+    return f"complete:{generation}"
+
+
 def add(follower_id: int) -> None:
-    """Make a reader known to every big-V they follow, before their inbox is filled."""
+    """Make a reader known to every big-V they follow who has a set, before their inbox is filled."""
     big_vs = [row[0] for row in fetch(FOLLOWED_BIG_VS, [follower_id])]
+    shard = shard_of(follower_id)
     pipelined(
         feeds_for_tasks(),
-        [("SADD", keys.active_fans(big_v, shard_of(follower_id)), follower_id) for big_v in big_vs],
+        [("EVALSHA", ADD, 1, keys.active_fans(big_v, shard), follower_id) for big_v in big_vs],
     )
 
 
-def sizes(big_v_id: int) -> list[int] | None:
-    """How many fans each shard holds, or None where a shard is not complete."""
+def sizes(big_v_id: int, generation: int | None) -> list[int] | None:
+    """How many fans each shard holds, or None where a shard is not complete under this policy."""
     shards = range(settings.ACTIVE_FANS_SHARDS)
     names = [keys.active_fans(big_v_id, shard) for shard in shards]
-    replies = pipelined(feeds_for_tasks(), [("EVALSHA", SIZE, 1, key) for key in names])
+    replies = pipelined(feeds_for_tasks(), [("EVALSHA", SIZE, 1, key, _mark(generation)) for key in names])
     if None in replies:
         return None
     return [size - OWN_MEMBERS for size in replies]
 
 
-def members(big_v_id: int, shards: list[int]) -> list[int] | None:
-    """The fans in these shards, or None where one is not complete."""
-    commands = [("EVALSHA", MEMBERS, 1, keys.active_fans(big_v_id, shard)) for shard in shards]
+def members(big_v_id: int, shards: list[int], generation: int | None) -> list[int] | None:
+    """The fans in these shards, or None where one is not complete under this policy."""
+    mark = _mark(generation)
+    commands = [("EVALSHA", MEMBERS, 1, keys.active_fans(big_v_id, shard), mark) for shard in shards]
     replies = pipelined(feeds_for_tasks(), commands)
     if None in replies:
         return None
     return [int(member) for reply in replies for member in reply if member.isdigit()]
 
 
-def known(big_v_id: int) -> dict[int, list[int]]:
+def known(big_v_id: int, push_level: int) -> dict[int, list[int]]:
     """The fans by their shards, as PostgreSQL knows them; found by their level, however many follow."""
     by_shard: dict[int, list[int]] = defaultdict(list)
-    for (follower_id,) in fetch(FANS, [big_v_id, settings.BIG_V_PUSH_LEVEL]):
+    for (follower_id,) in fetch(FANS, [big_v_id, push_level]):
         by_shard[shard_of(follower_id)].append(follower_id)
     return by_shard
 
 
 def build(big_v_id: int) -> bool:
-    """Fill every shard from PostgreSQL; True if all are complete. Who is added meanwhile stays added."""
+    """Fill every shard from PostgreSQL; True if all are complete. Fans who are added meanwhile stay added."""
     client = feeds_for_tasks()
     token = f"build:{secrets.token_hex(8)}"
     shards = range(settings.ACTIVE_FANS_SHARDS)
     names = [keys.active_fans(big_v_id, shard) for shard in shards]
-    begin: list[Command] = [("EVALSHA", BEGIN, 1, key, token) for key in names]
+    begin: list[Command] = [("EVALSHA", BEGIN, 1, key, token, TTL) for key in names]
     pipelined(client, begin)
-    for shard, followers in known(big_v_id).items():
+    push_level, generation = policy.current()
+    if generation is None:
+        return False
+    for shard, followers in known(big_v_id, push_level).items():
         for first in range(0, len(followers), PART):
-            pipelined(client, [("SADD", names[shard], *followers[first : first + PART])])
-    return all(pipelined(client, [("EVALSHA", SEAL, 1, key, token, TTL) for key in names]))
+            pipelined(client, [("EVALSHA", ADD, 1, names[shard], *followers[first : first + PART])])
+    return all(pipelined(client, [("EVALSHA", SEAL, 1, key, token, _mark(generation)) for key in names]))
 
 
 def drop(big_v_id: int) -> None:

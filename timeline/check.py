@@ -11,8 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from django.conf import settings
-
+from accounts import policy
 from feedsite import metrics
 from feedsite.connections import Command, feeds_errors, feeds_for_tasks, fetch, pipelined, script
 from feedsite.window import INFINITY, RUN, Window, to_score
@@ -28,14 +27,14 @@ READERS_AT = """
     SELECT DISTINCT u.id FROM unnest(%s::bigint[]) point, LATERAL (
         SELECT id FROM accounts_user WHERE id >= point AND level > 0 ORDER BY id LIMIT 1) u
 """
-READERS = """
-    SELECT u.id, u.level, u.window_epoch,
-        CASE WHEN u.level < %(push_level)s THEN ARRAY(
+READERS = f"""
+    SELECT u.id, u.level, {policy.EPOCH}, {policy.GENERATION},
+        CASE WHEN u.level < {policy.PUSH_LEVEL} THEN ARRAY(
             SELECT v.id FROM accounts_user v WHERE v.is_big_v AND EXISTS (
                 SELECT FROM relations_follow f WHERE f.follower_id = u.id AND f.followee_id = v.id)
         ) ELSE ARRAY[]::bigint[] END
     FROM accounts_user u WHERE u.id = ANY(%(ids)s) ORDER BY u.id
-"""
+"""  # noqa: S608 (constants)
 PENDING = "SELECT item_id FROM timeline_delivery"
 OUTBOX_IDS = """
     SELECT id FROM items_item WHERE sender_id = %s AND status = 'published' AND reply_to_id IS NULL AND id > %s
@@ -126,15 +125,15 @@ def repair(found: Iterable[Difference]) -> int:
 
 def _differences(user_ids: list[int]) -> Iterator[Difference]:
     # In the order in which a page reads: what left the table of deliveries before is in the windows after.
-    readers = fetch(READERS, {"ids": user_ids, "push_level": settings.BIG_V_PUSH_LEVEL})
+    readers = fetch(READERS, {"ids": user_ids})
     pending = {row[0] for row in fetch(PENDING)}
     commands: list[Command] = []
     for user_id, *_ in readers:
         commands += [_whole(Inbox(user_id).key), _whole(Outbox(user_id).key)]
     replies = pipelined(feeds_for_tasks(), commands)
-    for place, (user_id, level, epoch, big_vs) in enumerate(readers):
+    for place, (user_id, level, epoch, generation, big_vs) in enumerate(readers):
         inbox, outbox = _content(replies[2 * place]), _content(replies[2 * place + 1])
-        if outbox and outbox.is_used:
+        if outbox and outbox.is_used and outbox.epoch == generation:
             published = {row[0] for row in fetch(OUTBOX_IDS, [user_id, outbox.floor])}
             yield from _compare(Outbox(user_id).key, outbox, published - pending)
         if inbox and inbox.is_used and cap_of(level) and inbox.epoch == epoch:

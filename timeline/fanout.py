@@ -14,6 +14,7 @@ from django.conf import settings
 from django.db import connection, transaction
 from django.db.models.functions import Now
 
+from accounts import policy
 from accounts.models import Level
 from feedsite import keys, metrics
 from feedsite.celery import enqueue
@@ -41,13 +42,13 @@ AGAIN_AFTER = timedelta(seconds=5)
 (window.FORGET_WITHIN).
 """
 INSERT = """
-    INSERT INTO timeline_delivery (item_id, sender_id, revision, attempts, enqueued, not_before, sweep_at, last_error)
-    VALUES (%(item)s, %(sender)s, 1, 0, 0, now() + %(wait)s, now() + %(wait)s + %(retry)s, '')
-    ON CONFLICT (item_id) DO UPDATE SET revision = timeline_delivery.revision + 1, attempts = 0, enqueued = 0,
+    INSERT INTO timeline_delivery (item_id, sender_id, attempts, enqueued, not_before, sweep_at, last_error)
+    VALUES (%(item)s, %(sender)s, 0, 0, now() + %(wait)s, now() + %(wait)s + %(retry)s, '')
+    ON CONFLICT (item_id) DO UPDATE SET revision = DEFAULT, attempts = 0, enqueued = 0,
         not_before = now() + %(wait)s, sweep_at = now() + %(wait)s, parked_at = NULL, last_error = ''
 """
 # Who publishes, and to whom: a big-V to those whose level takes pushes, unless a demotion is filling everybody's
-# inbox.
+# inbox. The policy is read with it.
 CLAIM = f"""
     UPDATE timeline_delivery d SET attempts = d.attempts + 1,
         sweep_at = now() + %(retry)s * 2 ^ least(d.attempts, 10)
@@ -58,14 +59,16 @@ CLAIM = f"""
         s.is_big_v AND NOT EXISTS (
             SELECT FROM timeline_backfill b
             WHERE b.sender_id = s.id AND b.finished_at IS NULL AND b.cancelled_at IS NULL),
-        s.follower_count,
+        s.follower_count, {policy.PUSH_LEVEL}, {policy.GENERATION},
         ARRAY(SELECT r.id FROM timeline_deliveryrange r WHERE r.delivery_id = d.item_id AND r.revision = d.revision)
 """  # noqa: S608 (constants)
 # What is left of an older revision goes too.
 FINISH = f"""
-    WITH ranges AS (DELETE FROM timeline_deliveryrange WHERE delivery_id = %(item)s AND revision <= %(revision)s)
-    DELETE FROM timeline_delivery WHERE item_id = %(item)s AND revision = %(revision)s AND (SELECT {LAZILY})
-    RETURNING extract(epoch FROM clock_timestamp() - not_before)::float8
+    WITH done AS (
+        DELETE FROM timeline_delivery WHERE item_id = %(item)s AND revision = %(revision)s AND (SELECT {LAZILY})
+        RETURNING item_id, not_before),
+    ranges AS (DELETE FROM timeline_deliveryrange WHERE delivery_id IN (SELECT item_id FROM done))
+    SELECT extract(epoch FROM clock_timestamp() - not_before)::float8 FROM done
 """  # noqa: S608
 # The last follower of every full range, so that a range holds at most `size` followers; nothing for a small sender.
 BOUNDARIES = """
@@ -89,13 +92,14 @@ class Claim:
     selective: bool
     followers: int
     """Of the sender, as last folded: only to know whether the work may need splitting."""
+    push_level: int
+    generation: int | None
     ranges: Sequence[int] = ()
     """Into which an earlier attempt split the work, and which are not done."""
 
-    @property
-    def attempt(self) -> Attempt:
+    def attempt(self, *, is_counted: bool = True) -> Attempt:
         row = Delivery.objects.filter(pk=self.entry.item_id, revision=self.revision)
-        return Attempt(f"item {self.entry.item_id}", row, self.attempts)
+        return Attempt(f"item {self.entry.item_id}", row, self.attempts, is_counted)
 
     @property
     def to_followers(self) -> bool:
@@ -103,7 +107,7 @@ class Claim:
 
     @property
     def minimum_level(self) -> int:
-        return max(1, settings.BIG_V_PUSH_LEVEL) if self.selective else 1
+        return self.push_level if self.selective else 1
 
 
 # --- Publishing ------------------------------------------------------------------------------------------
@@ -148,9 +152,9 @@ def fan_out(item_id: int) -> bool:
     if claim is None:
         return False
     if claim.attempts > settings.FAN_OUT_ATTEMPTS:
-        claim.attempt.park()
+        claim.attempt().park()
         return False
-    return claim.attempt.run(lambda: _fan_out(claim))
+    return claim.attempt().run(lambda: _fan_out(claim))
 
 
 def _claim(item_id: int) -> Claim | None:
@@ -177,15 +181,15 @@ def _to_followers(claim: Claim) -> bool:
         _enqueue_ranges(claim.ranges)
         return False
     if claim.selective:
-        sizes = active_fans.sizes(claim.entry.sender_id)
+        sizes = active_fans.sizes(claim.entry.sender_id, claim.generation)
         # Finding the active by their level takes a hundredth of looking through a million followers.
         if sizes is None and active_fans.build(claim.entry.sender_id):
-            sizes = active_fans.sizes(claim.entry.sender_id)
+            sizes = active_fans.sizes(claim.entry.sender_id, claim.generation)
         if sizes is not None:
             if sum(sizes) > settings.FAN_OUT_RANGE:
                 parts = [(shard, 0, 0) for shard in range(len(sizes))]
                 return _split(claim, parts)
-            fans = active_fans.members(claim.entry.sender_id, list(range(len(sizes))))
+            fans = active_fans.members(claim.entry.sender_id, list(range(len(sizes))), claim.generation)
             if fans is not None:
                 _deliver_to_fans(claim, fans)
                 return True
@@ -232,6 +236,8 @@ def _enqueue_ranges(pks: Iterable[int]) -> None:
 def fan_out_range(range_id: int) -> bool:
     """Serve one range of a large fan-out; whoever finishes the last range completes the delivery. True if this one
     is done.
+
+    The policy is the one of now, which may have changed since the claim (accounts/policy.py says why either will do).
     """
     part = DeliveryRange.objects.select_related("delivery__item", "delivery__sender").filter(pk=range_id).first()
     if part is None:
@@ -246,11 +252,12 @@ def fan_out_range(range_id: int) -> bool:
         delivery.sender.level,
         part.selective,
         delivery.sender.follower_count,
+        *policy.current(),
     )
-    if not claim.attempt.run(lambda: _serve(claim, part)):
+    if not claim.attempt(is_counted=False).run(lambda: _serve(claim, part)):
         return False
     with transaction.atomic():
-        held = Delivery.objects.select_for_update().filter(pk=delivery.pk)
+        held = Delivery.objects.select_for_update().filter(pk=delivery.pk, revision=claim.revision)
         held.update(sweep_at=Now() + settings.FAN_OUT_RETRY_AFTER)
         part.delete()
         if not DeliveryRange.objects.filter(delivery_id=delivery.pk, revision=claim.revision).exists():
@@ -264,9 +271,9 @@ def _serve(claim: Claim, part: DeliveryRange) -> bool:
     if part.shard is None:
         _deliver_to_range(claim, part.low, part.high)
         return True
-    fans = active_fans.members(claim.entry.sender_id, [part.shard])
+    fans = active_fans.members(claim.entry.sender_id, [part.shard], claim.generation)
     if fans is None:  # the shard was lost since the work was split
-        fans = active_fans.known(claim.entry.sender_id).get(part.shard, [])
+        fans = active_fans.known(claim.entry.sender_id, claim.push_level).get(part.shard, [])
     _deliver_to_fans(claim, fans)
     return True
 

@@ -15,6 +15,7 @@ from typing import Any
 
 from django.conf import settings
 
+from accounts import policy
 from accounts.levels import touch
 from accounts.models import User
 from feedsite import metrics
@@ -22,7 +23,6 @@ from feedsite.celery import enqueue
 from feedsite.connections import Command, FeedsUnavailableError, feeds, feeds_errors, fetch, pipelined
 from feedsite.window import INFINITY, NO_SLICE, Entry, Slice, Window
 from items.hydrate import ItemBody, body
-from timeline import outbox
 from timeline.fold import FOLDED, folds, shown_above
 from timeline.hydrate import (
     BELONGS_AT,
@@ -48,24 +48,25 @@ GLANCE = 3
 NEW_CAP = 100
 _pages_by_sources: dict[str, Any] = {}
 
-CONTEXT = """
+CONTEXT = f"""
     WITH scanned AS MATERIALIZED (
         SELECT d.item_id, d.sender_id FROM timeline_delivery d WHERE d.item_id < %(below)s
         ORDER BY d.item_id DESC LIMIT %(pending)s
     )
-    SELECT u.level, u.window_epoch, u.last_seen_at IS NULL OR u.last_seen_at < now() - make_interval(secs => %(touch)s),
+    SELECT u.level, u.window_epoch, coalesce({policy.GENERATION}, 0),
+        u.last_seen_at IS NULL OR u.last_seen_at < now() - make_interval(secs => %(touch)s),
         ARRAY(
             SELECT scanned.item_id FROM scanned WHERE scanned.sender_id = u.id OR EXISTS (
                 SELECT FROM relations_follow f
                 WHERE f.follower_id = u.id AND f.followee_id = scanned.sender_id OFFSET 0)
         ),
         CASE WHEN (SELECT count(*) FROM scanned) = %(pending)s THEN (SELECT min(item_id) - 1 FROM scanned) ELSE 0 END,
-        CASE WHEN u.level < %(push_level)s THEN ARRAY(
+        CASE WHEN u.level < {policy.PUSH_LEVEL} THEN ARRAY(
             SELECT v.id FROM accounts_user v WHERE v.is_big_v AND EXISTS (
                 SELECT FROM relations_follow f WHERE f.follower_id = u.id AND f.followee_id = v.id)
         ) ELSE ARRAY[]::bigint[] END
     FROM accounts_user u WHERE u.id = %(reader)s
-"""
+"""  # noqa: S608 (constants)
 
 
 @dataclass(slots=True)
@@ -84,7 +85,9 @@ class Context:
 
     reader: User
     level: int
-    epoch: int
+    window_epoch: int
+    generation: int
+    """The policy's; 0: no window is to be used."""
     unseen: bool
     pending: list[int]
     """Items of followed senders whose fan-out is not complete, ..."""
@@ -92,6 +95,15 @@ class Context:
     """... complete above this id."""
     big_vs: list[int]
     """Followed big-Vs whose items are not pushed to this reader."""
+
+    @property
+    def epoch(self) -> int:
+        """What the reader's windows must have been built for, as policy.EPOCH says it."""
+        return self.window_epoch ^ self.generation
+
+    @property
+    def has_windows(self) -> bool:
+        return cap_of(self.level) > 0 < self.generation
 
 
 @dataclass(slots=True)
@@ -181,15 +193,17 @@ def home_page(reader: User, *, last_id: int | None = None, limit: int = 20) -> P
     walk = Walk(limit, top, top)
     context = _context(reader, walk.below)
     try:
-        if context.unseen and touch(reader.pk):  # the level rose: no window yet is worth a look
+        if context.unseen and (epoch := touch(reader.pk)):  # the level rose: no window yet is worth a look
             walk.missed = "missing"
-            walk.wishes.append((Inbox(reader.pk), context.epoch + 1))
-        elif cap_of(context.level):
+            context.window_epoch = epoch
+            if context.generation:
+                walk.wishes.append((Inbox(reader.pk), context.epoch))
+        elif context.has_windows:
             for _ in range(REFILLS):
                 if not _from_windows(walk, context):
                     break
         else:
-            walk.missed = "dormant"
+            walk.missed = "missing" if cap_of(context.level) else "dormant"
     except FeedsUnavailableError:
         walk.missed = "redis"
     if not walk.is_done:
@@ -205,7 +219,7 @@ def new_count(reader: User, *, since_id: int) -> tuple[int, bool]:
     context = _context(reader, INFINITY)
     walk = Walk(NEW_CAP, INFINITY, INFINITY)
     reading = None
-    if cap_of(context.level):
+    if context.has_windows:
         with suppress(FeedsUnavailableError):
             reading = _read(walk, context, NEW_CAP + 1)
     _tell(walk)
@@ -226,7 +240,6 @@ def _context(reader: User, below: int) -> Context:
         "below": below,
         "pending": settings.PENDING_CAP + 1,
         "touch": settings.LAST_SEEN_INTERVAL.total_seconds(),
-        "push_level": settings.BIG_V_PUSH_LEVEL,
     }
     return Context(reader, *fetch(CONTEXT, params)[0])
 
@@ -272,8 +285,8 @@ def _read(walk: Walk, context: Context, count: int) -> Reading | None:
         commands.append(Tail(context.reader.pk).reading(walk.below, count, context.epoch, token))
     with feeds_errors():
         replies = pipelined(feeds(), commands)
-        read = Window.slice(replies[0], count)
-        usable = read.is_usable and read.epoch == context.epoch
+        read = Window.slice(replies[0], count, context.epoch)
+        usable = read.is_usable
         if token:
             tail = Tail.slice(replies.pop(), count)
             if tail is None:
@@ -282,16 +295,16 @@ def _read(walk: Walk, context: Context, count: int) -> Reading | None:
                 if not usable:
                     walk.wishes.append((inbox, context.epoch))
                 return _merged(walk, context, NO_SLICE, [], tail, count)
-        slices = [Window.slice(reply, depth) for reply in replies[1:]]
+        slices = [Window.slice(reply, depth, context.generation) for reply in replies[1:]]
         if not usable:
             walk.wishes.append((inbox, context.epoch))
-        missed = [(box, outbox.EPOCH) for box, one in zip(outboxes, slices, strict=True) if not one.is_usable]
-        walk.wishes += missed
+        missed = [box for box, one in zip(outboxes, slices, strict=True) if not one.is_usable]
+        walk.wishes += [(box, context.generation) for box in missed]
         if missed or not usable:
             walk.missed = "missing"
             return None
         if depth < count:
-            _read_deeper(outboxes, slices, read, walk.below, count)
+            _read_deeper(outboxes, slices, read, walk, context, count)
     return _merged(walk, context, read, list(zip(outboxes, slices, strict=True)), None, count)
 
 
@@ -315,14 +328,16 @@ def _merged(
     return Reading(ids, bound, read, outboxes, sources)
 
 
-def _read_deeper(outboxes: list[Outbox], slices: list[Slice], read: Slice, below: int, count: int) -> None:
+def _read_deeper(
+    outboxes: list[Outbox], slices: list[Slice], read: Slice, walk: Walk, context: Context, count: int
+) -> None:
     """Of many outboxes, read a page deep only those whose glance ended above what the page can reach."""
     newest = sorted({item_id for one in [read, *slices] for item_id in one.entries}, reverse=True)
     reach = newest[count - 1] if len(newest) >= count else 0
     deeper = [place for place, one in enumerate(slices) if one.is_truncated and one.bound >= reach]
-    replies = pipelined(feeds(), [outboxes[place].reading(below, count) for place in deeper])
+    replies = pipelined(feeds(), [outboxes[place].reading(walk.below, count) for place in deeper])
     for place, reply in zip(deeper, replies, strict=True):
-        slices[place] = Window.slice(reply, count)
+        slices[place] = Window.slice(reply, count, context.generation)
 
 
 def _forget(walk: Walk, context: Context, reading: Reading, rows: dict[int, Sequence[Any]]) -> None:

@@ -31,8 +31,6 @@ from timeline.models import Import, ImportedUser
 
 CHUNK = 20_000
 """Posts whose ids are chosen together; so many texts are in memory at once."""
-FIRST_EPOCH = 2
-"""Window epoch of imported users: past the default, so that no window built for a first epoch counts."""
 LOCK = "feedsite.load"
 
 Row = tuple[Any, ...]
@@ -129,7 +127,6 @@ def _copy_users(users: list[UserRow], follows: list[FollowRow], user_ids: dict[i
         "email": "",
         "is_big_v": False,
         "level": Level.DORMANT.value,
-        "window_epoch": FIRST_EPOCH,
         "is_staff": False,
         "is_active": True,
         "date_joined": now,

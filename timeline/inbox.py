@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from django.conf import settings
 
+from accounts import policy
 from feedsite import keys
 from feedsite.connections import Command, feeds_for_tasks, fetch, pipelined, script
 from feedsite.window import BUILD_SECONDS, RUN, Entry, Window, is_under_construction, scored
@@ -13,6 +14,7 @@ from timeline import active_fans
 from timeline.pull import pull_entries
 
 EPOCH_TRIES = 3
+READER = f"SELECT u.level, {policy.EPOCH}, {policy.PUSH_LEVEL} FROM accounts_user u WHERE u.id = %s"  # noqa: S608
 
 # KEYS[1]; ARGV: from (exclusive), count, epoch, token, seconds to build. An unusable tail is put under construction
 # at once.
@@ -50,7 +52,7 @@ COMPLETE_TAIL = script(
 
 
 class Inbox(Window):
-    """The window that a reader's home is read from. Its epoch is the reader's `window_epoch`."""
+    """The window that a reader's home is read from. Its epoch is policy.EPOCH: of the reader and of the policy."""
 
     builder: ClassVar[str] = "timeline.materialise_inbox"
     __slots__ = ("user_id",)
@@ -105,17 +107,17 @@ def cap_of(level: int) -> int:
 def materialise(user_id: int, token: str) -> bool:
     """Fill the inbox whose construction `token` began; True if it is in use now.
 
-    The reader is made known to the big-Vs that push to them before the snapshot; a follow in between changes the
-    epoch, and the whole is done again. A construction that is over is not worth the pull: of those that wait for a
-    busy worker, readers may begin many anew.
+    The reader is made known to the big-Vs that push to them before the snapshot; a follow or a new policy in between
+    changes the epoch, and the whole is done again. A construction that is over is not worth the pull: of those that
+    wait for a busy worker, readers may begin many anew.
     """
     if not is_under_construction(Inbox(user_id), token):
         return False
     for _ in range(EPOCH_TRIES):
-        level, epoch = fetch("SELECT level, window_epoch FROM accounts_user WHERE id = %s", [user_id])[0]
-        if not cap_of(level):
+        level, epoch, push_level = fetch(READER, [user_id])[0]
+        if not cap_of(level) or epoch is None:
             return False
-        if level >= settings.BIG_V_PUSH_LEVEL:
+        if level >= push_level:
             active_fans.add(user_id)
         snapshot_epoch, entries, floor = pull_entries(user_id, cap_of(level))
         if snapshot_epoch != epoch:

@@ -12,16 +12,14 @@ from items.models import Item
 class Delivery(AbstractDelivery):
     """An item whose fan-out is not complete.
 
-    Inserted in the transaction that publishes the item, deleted when every follower's window has it. `revision`
-    grows when the item is published again (approved, restored, shown to more): a fan-out deletes only the revision
-    it worked for.
+    Inserted in the transaction that publishes the item, or publishes it again (approved, restored, shown to more);
+    deleted when every follower's window has it.
     """
 
     task = "timeline.fan_out"
 
     item = models.OneToOneField(Item, on_delete=models.CASCADE, primary_key=True, related_name="delivery")
     sender = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+", db_index=False)
-    revision = models.IntegerField(default=1)
     not_before = models.DateTimeField(db_default=Now(), help_text="No fan-out completes before this moment.")
 
     class Meta:

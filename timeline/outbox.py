@@ -2,12 +2,12 @@
 
 from typing import ClassVar
 
+from accounts import policy
 from feedsite import keys
 from feedsite.connections import feeds_for_tasks, fetch, pipelined
 from feedsite.window import Entry, Window, is_under_construction
 
-EPOCH = 1
-"""Outboxes have one epoch: nothing but a delivery ever adds to what a sender published."""
+GENERATION = f"SELECT {policy.GENERATION}"
 PULL = """
     SELECT i.id FROM items_item i WHERE i.sender_id = %s AND i.status = 'published' AND i.reply_to_id IS NULL
     ORDER BY i.id DESC LIMIT %s
@@ -15,7 +15,11 @@ PULL = """
 
 
 class Outbox(Window):
-    """Every published post and repost of a sender, whoever may see it: the reader's query decides that."""
+    """Every published post and repost of a sender, whoever may see it: the reader's query decides that.
+
+    Its epoch is the policy's generation: nothing but a delivery ever adds to what a sender published, unless PostgreSQL
+    failed over to another history.
+    """
 
     builder: ClassVar[str] = "timeline.materialise_outbox"
     __slots__ = ("user_id",)
@@ -37,6 +41,10 @@ def materialise(user_id: int, token: str, cap: int) -> bool:
     outbox = Outbox(user_id)
     if not is_under_construction(outbox, token):
         return False
+    # Read before the pull: what is pulled under an older generation is used by no reader.
+    generation = fetch(GENERATION)[0][0]
+    if generation is None:
+        return False
     entries, floor = pull(user_id, cap)
-    commands = [outbox.complete(token, EPOCH, floor, entries), outbox.settle(cap)]
+    commands = [outbox.complete(token, generation, floor, entries), outbox.settle(cap)]
     return bool(pipelined(feeds_for_tasks(), commands)[0])

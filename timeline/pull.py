@@ -8,6 +8,7 @@ takes 25 ms, because its plan flips; this takes what 1000 probes take.
 from collections.abc import Sequence
 from typing import Any
 
+from accounts.policy import EPOCH
 from feedsite.connections import fetch
 from feedsite.window import INFINITY, Entry
 from items.hydrate import COLUMNS, ORIGINALS
@@ -63,7 +64,7 @@ PULLED = f"""
 """  # noqa: S608 (constants)
 PULL_ENTRIES = f"""
     WITH {PULLED}
-    SELECT u.window_epoch, pulled.id, pulled.sender_id
+    SELECT {EPOCH}, pulled.id, pulled.sender_id
     FROM accounts_user u LEFT JOIN pulled ON true WHERE u.id = %(reader)s ORDER BY pulled.id DESC
 """  # noqa: S608
 PULL_BODIES = f"""
@@ -144,8 +145,8 @@ AROUND = f"""
 """  # noqa: S608 (constants)
 
 
-def pull_entries(reader_id: int, count: int) -> tuple[int, list[Entry], int]:
-    """The newest `count` entries that belong into a reader's window, as (window epoch, entries, floor), in one
+def pull_entries(reader_id: int, count: int) -> tuple[int | None, list[Entry], int]:
+    """The newest `count` entries that belong into a reader's window, as (policy.EPOCH, entries, floor), in one
     snapshot.
     """
     rows = fetch(PULL_ENTRIES, {"reader": reader_id, "below": INFINITY, "count": count + 1})

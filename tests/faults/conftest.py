@@ -17,6 +17,7 @@ from relations.models import Follow
 from tests.factories import UserFactory
 from tests.streams import StreamServer, database_url
 from tests.web import WebServer
+from tests.windows import epoch_of, epochs
 from timeline.home import home_page
 from timeline.inbox import Inbox, materialise
 
@@ -98,11 +99,12 @@ def star(transactional_db: None) -> User:
         for number in range(FOLLOWERS)
     )
     Follow.objects.bulk_create(Follow(follower=fan, followee=star) for fan in fans)
+    built_for = epochs(fan.pk for fan in fans)
     for first in range(0, FOLLOWERS, 500):
         part = fans[first : first + 500]
-        pipelined(feeds_for_tasks(), [Inbox(fan.pk).begin("t", 1) for fan in part])
-        pipelined(feeds_for_tasks(), [Inbox(fan.pk).complete("t", 1, 0, []) for fan in part])
-    pipelined(feeds_for_tasks(), [Inbox(star.pk).begin("t", 1)])
+        pipelined(feeds_for_tasks(), [Inbox(fan.pk).begin("t", built_for[fan.pk]) for fan in part])
+        pipelined(feeds_for_tasks(), [Inbox(fan.pk).complete("t", built_for[fan.pk], 0, []) for fan in part])
+    pipelined(feeds_for_tasks(), [Inbox(star.pk).begin("t", epoch_of(star.pk))])
     materialise(star.pk, "t")
     return star
 

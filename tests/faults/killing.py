@@ -23,6 +23,8 @@ from typing import Any
 
 import django
 
+from tests.windows import epoch_of
+
 django.setup()
 
 import psycopg  # noqa: E402
@@ -93,7 +95,7 @@ def relate(chance: random.Random) -> None:
     reader.refresh_from_db()
     home_page(reader)
     token = secrets.token_hex(8)
-    pipelined(feeds(), [Inbox(reader.pk).drop(), Inbox(reader.pk).begin(token, reader.window_epoch)])
+    pipelined(feeds(), [Inbox(reader.pk).drop(), Inbox(reader.pk).begin(token, epoch_of(reader.pk))])
     materialise(reader.pk, token)
 
 

@@ -19,6 +19,7 @@ from items.models import Item
 from relations.models import Follow
 from tests.faults.conftest import Worker, until
 from tests.web import WebServer, tokens_of
+from tests.windows import epochs
 from timeline.check import differences
 from timeline.inbox import Inbox
 from timeline.models import Delivery
@@ -54,10 +55,14 @@ def community(readers: int) -> tuple[list[User], list[list[int]]]:
     for circle in circles:
         ids = {followee.pk for followee in circle}
         inboxes.append([entry for entry in entries if entry.sender_id in ids])
-    pipelined(feeds_for_tasks(), [Inbox(reader.pk).begin("t", 1) for reader in reading])
+    built_for = epochs(one.pk for one in reading)
+    pipelined(feeds_for_tasks(), [Inbox(one.pk).begin("t", built_for[one.pk]) for one in reading])
     pipelined(
         feeds_for_tasks(),
-        [Inbox(one.pk).complete("t", 1, 0, inboxes[place % CIRCLES]) for place, one in enumerate(reading)],
+        [
+            Inbox(one.pk).complete("t", built_for[one.pk], 0, inboxes[place % CIRCLES])
+            for place, one in enumerate(reading)
+        ],
     )
     return reading, homes(reading)
 

@@ -22,6 +22,7 @@ from relations.models import Follow
 from tests.factories import UserFactory
 from tests.faults.conftest import Worker, until, walked
 from tests.streams import database_url
+from tests.windows import epochs
 from timeline.check import differences
 from timeline.home import home_page
 from timeline.inbox import Inbox
@@ -60,8 +61,9 @@ def people(transactional_db: None) -> list[User]:
     )
     Follow.objects.bulk_create(Follow(follower=reader, followee=sender) for reader in readers for sender in senders)
     people = senders + readers
-    pipelined(feeds_for_tasks(), [Inbox(one.pk).begin("t", 1) for one in people])
-    pipelined(feeds_for_tasks(), [Inbox(one.pk).complete("t", 1, 0, []) for one in people])
+    built_for = epochs(one.pk for one in people)
+    pipelined(feeds_for_tasks(), [Inbox(one.pk).begin("t", built_for[one.pk]) for one in people])
+    pipelined(feeds_for_tasks(), [Inbox(one.pk).complete("t", built_for[one.pk], 0, []) for one in people])
     return people
 
 

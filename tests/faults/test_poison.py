@@ -19,6 +19,7 @@ from relations import actions as relations
 from tests.admin import act, text
 from tests.factories import UserFactory
 from tests.faults.conftest import Worker, until
+from tests.windows import epoch_of
 from timeline.home import home_page
 from timeline.inbox import Inbox
 from timeline.models import Delivery
@@ -42,8 +43,8 @@ def test_fault_3_a_poison_item(tmp_path: Path, settings: Any, admin_client: Clie
     for sender in (poisoner, speaker):
         relations.follow(follower=fan, followee=sender)
     fan.refresh_from_db()
-    pipelined(feeds_for_tasks(), [Inbox(fan.pk).begin("t", fan.window_epoch)])
-    pipelined(feeds_for_tasks(), [Inbox(fan.pk).complete("t", fan.window_epoch, 0, [])])
+    pipelined(feeds_for_tasks(), [Inbox(fan.pk).begin("t", epoch_of(fan.pk))])
+    pipelined(feeds_for_tasks(), [Inbox(fan.pk).complete("t", epoch_of(fan.pk), 0, [])])
     feeds_for_tasks().set(keys.outbox(poisoner.pk), "no window at all")  # whatever is delivered to it fails
     waiting = Delivery.objects.filter(parked_at=None)
 

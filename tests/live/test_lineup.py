@@ -11,6 +11,7 @@ from live import actions, lineup, measuring
 from live.lineup import Lineup, Scheduled
 from live.models import Host, LiveSession, State
 from tests.factories import UserFactory
+from tests.windows import generation
 
 pytestmark = pytest.mark.django_db
 
@@ -62,7 +63,7 @@ def test_what_is_written_late_changes_nothing(feeds: redis.Redis) -> None:
     assert newest > old
     assert nothing == []
 
-    late = Lineup(host.pk).put(old, upcoming)
+    late = Lineup(host.pk).put(generation(), old, upcoming)
     assert pipelined(feeds, [late, late]) == [str(newest).encode()] * 2
 
     assert held(feeds, host.pk) == (newest, [])
@@ -84,7 +85,7 @@ def test_a_restored_database_takes_the_lineup_back(feeds: redis.Redis) -> None:
     host = UserFactory()
     session = actions.create(host=host, title="t", starts_at=NOW, now=NOW)
     version = Host.objects.get(pk=host.pk).version
-    pipelined(feeds, [Lineup(host.pk).put(version + 1000, [])])
+    pipelined(feeds, [Lineup(host.pk).put(generation(), version + 1000, [])])
     lineup.apply(host.pk)
     assert held(feeds, host.pk) == (version, [Scheduled(session.pk, -MS)])
 
@@ -107,7 +108,7 @@ def test_the_version_is_below_every_entry(feeds: redis.Redis) -> None:
     actions.create(host=host, title="t", starts_at=NOW, now=NOW)
     lineup.apply(host.pk)
     ends = feeds.zrange(keys.lineup(host.pk), 0, -1)
-    assert ends[0] == b"version"
+    assert ends[0] == Lineup.mark(generation())
     assert -Host.objects.get(pk=host.pk).version < -(2**50)
     assert datetime(2100, 1, 1, tzinfo=UTC).timestamp() * 1000 < 2**42
 

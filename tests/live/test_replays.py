@@ -18,6 +18,7 @@ from live.pull import pull_entries
 from relations import actions as relations
 from tests.live.conftest import Workers, seen, session
 from tests.servers import Valkey, dead
+from tests.windows import epoch_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -42,7 +43,7 @@ def reader(host: User, workers: Workers) -> User:
 
 
 def build(reader: User) -> None:
-    epoch = User.objects.get(pk=reader.pk).window_epoch
+    epoch = epoch_of(reader.pk)
     connections.pipelined(connections.feeds_for_tasks(), [replays.Replays(reader.pk).begin("token", epoch)])
     assert replays.materialise(reader.pk, "token")
 

@@ -17,6 +17,7 @@ from operation import sampling
 from operation.models import Sample
 from relations import actions as relations
 from tests.factories import UserFactory
+from tests.windows import epoch_of
 from timeline import fanout, inbox, tasks
 from timeline.home import home_page
 from timeline.inbox import Inbox
@@ -107,7 +108,7 @@ def test_the_sample_of_the_oracle_counts_what_differs(feeds: Any, caplog: pytest
 def window_of(reader: User) -> None:
     """Have the reader's inbox built, as a worker does when it is missed."""
     reader.refresh_from_db()
-    assert pipelined(feeds_for_tasks(), [Inbox(reader.pk).begin("token", reader.window_epoch)]) == [1]
+    assert pipelined(feeds_for_tasks(), [Inbox(reader.pk).begin("token", epoch_of(reader.pk))]) == [1]
     inbox.materialise(reader.pk, "token")
 
 

@@ -118,14 +118,14 @@ def test_the_curve_is_what_the_policies_cost(graph: Graph) -> None:
 
 def test_a_threshold_is_recommended_for_cost_and_for_lag(graph: Graph) -> None:
     cheap_pulls = curve(graph, Costs(pull=1e-9))
-    assert recommend(cheap_pulls, lag=5).total <= min(point.total for point in cheap_pulls) * 1.01
+    assert recommend(cheap_pulls, lag=5, push_level=3).total <= min(point.total for point in cheap_pulls) * 1.01
     cheap_pushes = curve(graph, Costs(push=1e-9))
-    assert recommend(cheap_pushes, lag=5).threshold == NEVER
+    assert recommend(cheap_pushes, lag=5, push_level=3).threshold == NEVER
     # Pushes cost nothing to speak of, but the most followed would keep a worker too long.
-    slow = recommend(cheap_pushes, lag=0.0085001)
+    slow = recommend(cheap_pushes, lag=0.0085001, push_level=3)
     assert slow.threshold < NEVER
     assert slow.lag <= 0.0085001
-    assert recommend(cheap_pushes, lag=1e-6).lag == min(point.lag for point in cheap_pushes)
+    assert recommend(cheap_pushes, lag=1e-6, push_level=3).lag == min(point.lag for point in cheap_pushes)
 
 
 def test_shares_and_steps() -> None:

@@ -10,7 +10,7 @@ import hypothesis.strategies as st
 import pytest
 from django.conf import settings as django_settings
 from django.db import connection
-from django.db.models import F, Q
+from django.db.models import Q
 from django.db.models.functions import Now
 from hypothesis import HealthCheck, event, settings
 from hypothesis.stateful import (
@@ -27,6 +27,7 @@ from accounts import big_v, levels
 from accounts.models import Deletion, User
 from accounts.signals import account_purged
 from feedsite import celery, connections, deliveries, keys
+from feedsite.draws import Draw
 from items import actions as items
 from items.hydrate import Counts, hydrate
 from items.models import Item, Like, Status, Visibility
@@ -198,7 +199,7 @@ class Home(RuleBasedStateMachine):
     def change_level(self, person: int, level: int) -> None:
         """To a level that reading does not raise at once, as a reader has between two touches."""
         user = User.objects.filter(pk=self.users[person].pk)
-        user.filter(level__lt=level).update(window_epoch=F("window_epoch") + 1)
+        user.filter(level__lt=level).update(window_epoch=Draw())
         user.update(level=level, last_seen_at=Now())
 
     @rule(person=people, days=st.integers(2, 60))

@@ -18,6 +18,7 @@ from relations import actions as relations
 from tests.servers import Valkey, dead
 from tests.statements import statements
 from tests.timeline.conftest import Workers, read, seen, sources
+from tests.windows import generation
 from timeline import active_fans, backfill, fanout
 from timeline.check import differences
 from timeline.models import Backfill, Delivery, DeliveryRange
@@ -138,7 +139,49 @@ def test_what_was_published_again_is_not_completed_by_the_work_for_the_first_tim
     items.delete(item=item)
     items.restore(item=item)
     fanout._fan_out(claim)
-    assert Delivery.objects.get().revision == 2
+    assert Delivery.objects.get().revision != claim.revision
+
+
+def test_an_attempt_that_stalled_completes_no_later_delivery(
+    reader: User, follow: Any, say: Say, workers: Workers, feeds: redis.Redis
+) -> None:
+    """The row of the first publication is gone by the time it is published again."""
+    sender = seen()
+    follow(reader, sender)
+    materialise(workers, reader)
+    item = say(sender)
+    stalled = fanout._claim(item.pk)
+    assert stalled is not None
+    workers.work()
+    items.delete(item=item)
+    assert read(reader) == []
+    assert members(feeds, reader) == [], "and forgotten"
+    items.restore(item=item)
+    fanout._finish(stalled)
+    assert Delivery.objects.exists()
+    assert read(reader) == [item.pk]
+
+
+def test_outages_in_ranges_take_back_no_attempt(
+    follow: Any, say: Say, workers: Workers, settings: Any, feeds_server: Valkey
+) -> None:
+    """A range counts no attempt before its work, so there is none to take back."""
+    settings.FAN_OUT_RANGE = 2
+    sender = seen()
+    for _ in range(9):
+        follow(seen(), sender)
+    relations.fold_follower_counts()
+    item = say(sender)
+    fanout.fan_out(item.pk)
+    assert Delivery.objects.get().attempts == 1
+    with dead(feeds_server):
+        for part in DeliveryRange.objects.all():
+            connections.feeds_breaker.reset()
+            assert not fanout.fan_out_range(part.pk)
+    assert Delivery.objects.get().attempts == 1
+    connections.feeds_breaker.reset()
+    workers.work()
+    assert not Delivery.objects.exists()
 
 
 def test_a_delivery_of_something_deleted_is_just_completed(
@@ -234,7 +277,7 @@ def test_a_big_vs_items_are_pushed_to_active_followers_only(
         member = f"{star.pk}:{item.pk}".encode()
         assert all(member in members(feeds, fan) for fan in followers(star, 3))
         assert not any(member in members(feeds, fan) for fan in followers(star, 2))
-    assert sum(active_fans.sizes(star.pk) or []) == 3
+    assert sum(active_fans.sizes(star.pk, generation()) or []) == 3
 
 
 def test_a_set_that_is_gone_is_built_by_who_needs_it(
@@ -247,7 +290,7 @@ def test_a_set_that_is_gone_is_built_by_who_needs_it(
     assert fanout.fan_out(item.pk)
     assert workers.queue == [], "nobody else has to"
     assert all(f"{star.pk}:{item.pk}".encode() in members(feeds, fan) for fan in followers(star, 3))
-    assert sum(active_fans.sizes(star.pk) or []) == 3
+    assert sum(active_fans.sizes(star.pk, generation()) or []) == 3
 
 
 def test_a_fan_who_becomes_active_is_known_before_their_inbox_is_used(
@@ -284,11 +327,11 @@ def test_a_set_that_lost_a_shard_is_not_believed(star: User, say: Say, workers: 
     fan = followers(star, 3)[0]
     feeds.delete(keys.active_fans(star.pk, active_fans.shard_of(fan.pk)))
     active_fans.add(fan.pk)  # some member, but not the mark
-    assert active_fans.sizes(star.pk) is None
+    assert active_fans.sizes(star.pk, generation()) is None
     say(star)
     workers.work()
     assert all(len(members(feeds, one)) == 1 for one in followers(star, 3))
-    assert active_fans.sizes(star.pk) is not None, "and it is built again"
+    assert active_fans.sizes(star.pk, generation()) is not None, "and it is built again"
 
 
 def test_many_active_fans_are_served_by_shards(

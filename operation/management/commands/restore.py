@@ -9,6 +9,7 @@ from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
 from tqdm import tqdm
 
+from accounts import policy
 from feedsite.management.commands.up import only_one_site
 from operation.backup import BackupError, restore
 
@@ -34,6 +35,7 @@ class Command(BaseCommand):
             except BackupError as error:
                 raise CommandError(str(error)) from error
             call_command("migrate", interactive=False, verbosity=0)
+            policy.renew()  # windows that a feeds server brings back from its own disk are of another past
         self.stdout.write(
             f"Restored {manifest['users']:,} users, as of {manifest['made_at']}. "
             "Windows are built as they are read; start the site."

@@ -14,6 +14,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import DatabaseError
 from django.utils import timezone
 
+from accounts import policy
 from operation.curves import picture
 from operation.graphs import GraphError, by_chance, of_dataset, of_site
 from operation.simulation import (
@@ -94,14 +95,16 @@ class Command(BaseCommand):
         lag = positive("lag", options["lag"])
         try:
             name, graph = self.graph(options)
+            is_site = not options["data"] and options["users"] is None
+            level = policy.current().push_level if is_site else policy.configured()
         except (DatasetError, GraphError) as error:
             raise CommandError(str(error)) from None
         except DatabaseError as error:
             raise CommandError(f"The database refused: {one_line(error)}") from None
         self.say(f"{graph.size:,} users, {len(graph.senders):,} follows: the curve")
         points = curve(graph, costs)
-        best = recommend(points, lag=lag)
-        threshold, level = settings.BIG_V_THRESHOLD or NEVER, settings.BIG_V_PUSH_LEVEL
+        best = recommend(points, lag=lag, push_level=level)
+        threshold = settings.BIG_V_THRESHOLD or NEVER
         masks: dict[str, Callable[[], Mask]] = {
             "push": lambda: push_all(graph),
             "pull": lambda: pull_all(graph),
@@ -110,9 +113,9 @@ class Command(BaseCommand):
             "per pair": lambda: per_pair(graph, costs),
         }
         outcomes = []
-        for policy, mask in masks.items():
-            self.say(policy)
-            outcomes.append(outcome(policy, graph, mask(), costs))
+        for label, mask in masks.items():
+            self.say(label)
+            outcomes.append(outcome(label, graph, mask(), costs))
         if options["svg"]:
             straight = [each for each in outcomes if "hybrid" not in each.policy]
             try:
@@ -174,7 +177,7 @@ class Command(BaseCommand):
             )
             write(f"  user {sender.id}, {sender.followers:,} followers, {sender.items:.3g} items a day: {pushes}")
         settled = "0 (off)" if best.threshold == NEVER else str(best.threshold)
-        write(f"\nRecommended: FEEDSITE_BIG_V_THRESHOLD={settled}, FEEDSITE_BIG_V_PUSH_LEVEL={best.push_level}")
+        write(f"\nRecommended: FEEDSITE_BIG_V_THRESHOLD={settled}; manage.py policy --push-level {best.push_level}")
         others = "nobody" if best.push_level == NO_LEVEL else f"followers of level {best.push_level} and above"
         write(f"  {best.big_vs:,} big-Vs, who push to {others}; {best.total:,.2f} s a day.")
 

@@ -1,0 +1,31 @@
+"""Drawn numbers: random, from 1 to 2^52 - 1, made by PostgreSQL and compared for equality only.
+
+Epochs of windows, generations of the policy and revisions of deliveries are drawn. A counter or a sequence would repeat
+after a failover to a standby that lacks the newest transactions, and after a restore. A drawn number is exact as a
+double (a ZSET score), and so is the XOR of two.
+"""
+
+from django.db import models
+
+DRAW_SQL = """
+CREATE FUNCTION feedsite_draw() RETURNS bigint LANGUAGE sql VOLATILE AS $$
+    SELECT 1 + floor(random() * (2^52 - 1))::bigint
+$$;
+"""
+DROP_DRAW_SQL = "DROP FUNCTION feedsite_draw();"
+
+
+class Draw(models.Func):
+    """A new number, drawn at each use."""
+
+    function = "feedsite_draw"
+    arity = 0
+    output_field = models.BigIntegerField()
+
+
+class DrawRevision(models.Func):
+    """The same of 31 bits, for columns that are integers."""
+
+    template = "(feedsite_draw() >> 21)::integer"
+    arity = 0
+    output_field = models.IntegerField()
