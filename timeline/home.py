@@ -126,7 +126,9 @@ class Walk:
     ended: bool = False
     sources: set[str] = field(default_factory=set)
     mark: str = ""
-    """The token under which the tail may be written, where reading it left a mark."""
+    """The token under which the tail may be written, where reading it left a mark, ..."""
+    floor: int = 0
+    """... and the floor of the inbox, at or below which it may begin."""
     news: list[Command] = field(default_factory=list)
     """Lazy deletes and the tail, sent at the end in one round trip with ..."""
     wishes: list[tuple[Inbox | Outbox, int]] = field(default_factory=list)
@@ -279,21 +281,20 @@ def _read(walk: Walk, context: Context, count: int) -> Reading | None:
     outboxes = [Outbox(big_v) for big_v in context.big_vs]
     depth = count if len(outboxes) <= NARROW else GLANCE
     commands = [inbox.reading(walk.below, count), *(box.reading(walk.below, depth) for box in outboxes)]
-    token = ""
+    token, tail = "", None
     if walk.below < INFINITY and not outboxes and count <= Tail.LENGTH // 2:
         token = secrets.token_hex(8)
-        commands.append(Tail(context.reader.pk).reading(walk.below, count, context.epoch, token))
+        commands.insert(0, Tail(context.reader.pk).reading(walk.below, count, context.epoch, token))
     with feeds_errors():
         replies = pipelined(feeds(), commands)
+        if token:
+            tail = Tail.slice(replies.pop(0), count)
         read = Window.slice(replies[0], count, context.epoch)
         usable = read.is_usable
-        if token:
-            tail = Tail.slice(replies.pop(), count)
+        if token and usable:
             if tail is None:
-                walk.mark = token
-            elif not usable or walk.below <= read.floor + 1:
-                if not usable:
-                    walk.wishes.append((inbox, context.epoch))
+                walk.mark, walk.floor = token, read.floor
+            elif walk.below <= read.floor + 1:
                 return _merged(walk, context, NO_SLICE, [], tail, count)
         slices = [Window.slice(reply, depth, context.generation) for reply in replies[1:]]
         if not usable:
@@ -369,7 +370,8 @@ def _from_sql(walk: Walk, context: Context) -> None:
         if walk.mark and rows:
             floor = rows[-1][0] - 1 if len(rows) == count else 0
             entries = [Entry(row[0], row[1]) for row in rows]
-            walk.news.append(Tail(reader_id).complete(walk.mark, context.epoch, floor, entries))
+            top = min(walk.below, walk.floor + 1)
+            walk.news.append(Tail(reader_id).complete(walk.mark, context.epoch, floor, top, entries))
             walk.mark = ""
         walk.look_at([row[3:] for row in rows[:bodies] if row[2]], reader_id)
         for row in rows[:bodies]:

@@ -2,6 +2,7 @@
 its floor.
 """
 
+from collections.abc import Iterable
 from typing import ClassVar
 
 from django.conf import settings
@@ -63,10 +64,14 @@ class Inbox(Window):
 
 
 class Tail:
-    """The last hundred entries that a reader pulled below the inbox's floor: complete between `floor` and `top`.
+    """The last hundred entries that a reader pulled below the inbox's floor: complete above `floor` and below `top`.
 
-    A delivery that the inbox refuses drops the tail, and a tail is written only where the mark that its reading left
-    still stands: so it never lacks what was delivered after its snapshot.
+    It never lacks what was delivered after its snapshot:
+    - It begins at or below the inbox's floor. A delivery at or below the floor is refused by the inbox, and one that is
+      refused drops the tail. The floor only rises, until the inbox is built anew, and `materialise` drops the tail
+      before the new inbox is in use.
+    - It is written only where the mark that its reading left still stands. The mark is set before the inbox is read,
+      and an inbox that cannot be used has no tail: so no inbox with a lower floor is built between the two unnoticed.
     """
 
     LENGTH: ClassVar[int] = 100
@@ -90,10 +95,10 @@ class Tail:
         ids = [int(member.split(b":")[1]) for member in reply[1]]  # type: ignore[attr-defined]
         return ids, ids[-1] - 1 if len(ids) == count else int(float(reply[0]))
 
-    def complete(self, token: str, epoch: int, floor: int, entries: list[Entry]) -> Command:
-        """Write what was pulled, if nothing was delivered below the inbox since `reading` marked it."""
-        top = entries[0].item_id + 1
-        return ("EVALSHA", COMPLETE_TAIL, 1, self.key, token, epoch, floor, top, self.TTL, *scored(entries))
+    def complete(self, token: str, epoch: int, floor: int, top: int, entries: Iterable[Entry]) -> Command:
+        """Write what was pulled below `top`, if nothing was delivered there since `reading` marked it."""
+        below = (entry for entry in entries if entry.item_id < top)
+        return ("EVALSHA", COMPLETE_TAIL, 1, self.key, token, epoch, floor, top, self.TTL, *scored(below))
 
     def drop(self) -> Command:
         return ("UNLINK", self.key)
@@ -123,7 +128,9 @@ def materialise(user_id: int, token: str) -> bool:
         if snapshot_epoch != epoch:
             continue
         inbox, cap = Inbox(user_id), cap_of(level)
+        # Before the inbox is in use: on a cluster, what is sent together is not done in this order.
+        pipelined(feeds_for_tasks(), [Tail(user_id).drop()])
         # What was delivered during the construction comes on top of the snapshot.
-        commands = [Tail(user_id).drop(), inbox.complete(token, epoch, floor, entries), inbox.settle(cap)]
-        return bool(pipelined(feeds_for_tasks(), commands)[1])
+        commands = [inbox.complete(token, epoch, floor, entries), inbox.settle(cap)]
+        return bool(pipelined(feeds_for_tasks(), commands)[0])
     return False

@@ -10,7 +10,7 @@ import hypothesis.strategies as st
 import pytest
 from django.conf import settings as django_settings
 from django.db import connection
-from django.db.models import Q
+from django.db.models import F, Q
 from django.db.models.functions import Now
 from hypothesis import HealthCheck, event, settings
 from hypothesis.stateful import (
@@ -23,8 +23,8 @@ from hypothesis.stateful import (
 )
 
 from accounts import actions as accounts
-from accounts import big_v, levels
-from accounts.models import Deletion, User
+from accounts import big_v, levels, policy
+from accounts.models import Deletion, Policy, User
 from accounts.signals import account_purged
 from feedsite import celery, connections, deliveries, keys
 from feedsite.draws import Draw
@@ -77,6 +77,8 @@ class Home(RuleBasedStateMachine):
         with connection.cursor() as cursor:
             cursor.execute(f"TRUNCATE {TABLES} RESTART IDENTITY CASCADE")
         connections.feeds_for_tasks().flushall()
+        Policy.objects.update(push_level=3)
+        policy.renew()
         self.queue = QUEUE
         self.queue.clear()
         self.users = [
@@ -194,6 +196,40 @@ class Home(RuleBasedStateMachine):
         """A part of what a deletion leaves to do."""
         account_purged.send(sender=User, user=Deletion.objects.select_related("user").get().user, limit=limit)
 
+    @rule(person=people, pick=some, posts=st.integers(0, 6), limit=st.integers(1, 4))
+    def bring_back(self, person: int, pick: int, posts: int, limit: int) -> None:
+        """An item in the middle of a home is withdrawn while its reader scrolls by, and comes back by a delivery of its
+        own; then so much is published that the inbox is trimmed.
+        """
+        shown = home_ids(self.users[person].pk)
+        if len(shown) < 4:
+            return
+        place = pick % (len(shown) - 1)
+        item = Item.objects.get(pk=shown[place])
+        items.hold(item=item, reasons=["reported"])
+        above = shown[place - 1] if place else shown[place] + 1
+        self._page(person, above, limit)
+        self._page(person, shown[place + 1], limit)
+        items.approve(item=Item.objects.get(pk=item.pk))
+        self._page(person, above, limit)
+        self.time_passes()
+        self.work_all()
+        for _ in range(posts):
+            items.publish(sender=self._fresh(self.users.index(item.sender)), content={"text": "words"})
+        self.work_all()
+        self._page(person, above, limit)
+        self._page(person, shown[place + 1], limit)
+
+    # --- The policy, and PostgreSQL's own history --------------------------------------------------------
+    @rule(level=st.integers(1, 4))
+    def change_policy(self, level: int) -> None:
+        policy.change(push_level=level)
+
+    @rule()
+    def fail_over(self) -> None:
+        """A standby is promoted that lacked nothing; tests/faults/test_failover.py has one that does."""
+        Policy.objects.update(timeline=F("timeline") + 1)
+
     # --- Levels and big-V --------------------------------------------------------------------------------
     @rule(person=people, level=st.integers(0, 3))
     def change_level(self, person: int, level: int) -> None:
@@ -245,6 +281,7 @@ class Home(RuleBasedStateMachine):
         past = Now() - timedelta(seconds=1)
         Delivery.objects.update(not_before=past, sweep_at=past)
         backfill.Backfill.objects.update(sweep_at=past)
+        policy.follow_timeline()
         relations.fold_follower_counts()
         items.fold_counts()
         deliveries.sweep(Delivery)
@@ -381,7 +418,7 @@ def suspect(item: Item, **kwargs: Any) -> list[str]:
 
 
 @pytest.fixture
-def tiny(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def tiny(monkeypatch: pytest.MonkeyPatch, transactional_db: None) -> Iterator[None]:
     """Windows so small that little happens in the middle of one, and a broker that is `QUEUE`."""
     monkeypatch.setattr(django_settings, "LEVEL_CAPS", {1: 2, 2: 4, 3: 6})
     monkeypatch.setattr(django_settings, "WINDOW_SLACK", 1)
@@ -397,6 +434,7 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     item_submitted.connect(suspect)
     yield
     item_submitted.disconnect(suspect)
+    Policy.objects.update(push_level=policy.configured())
 
 
 @pytest.mark.django_db(transaction=True)

@@ -397,6 +397,72 @@ def test_a_tail_lacks_nothing_that_was_delivered_since(
     assert read(reader, last_id=ids[29]) == ids[30:50]
 
 
+def test_a_tail_lacks_nothing_that_was_delivered_above_the_inboxs_floor_since(
+    reader: User, follow: Any, say: Say, workers: Workers, settings: Any, feeds: redis.Redis
+) -> None:
+    """Pulled while an item was deleted; the inbox takes it back, and is trimmed until its floor lies above it."""
+    settings.LEVEL_CAPS, settings.WINDOW_SLACK = {3: 5}, 0
+    sender = seen()
+    follow(reader, sender)
+    published = [say(sender) for _ in range(40)][::-1]
+    read(reader)
+    workers.work()
+    items.delete(item=published[3])
+    ids = [item.pk for item in published]
+    assert read(reader, last_id=ids[1]) == [*ids[2:3], *ids[4:23]]
+    assert feeds.exists(keys.tail(reader.pk))
+    items.restore(item=published[3])
+    Delivery.objects.update(not_before=timezone.now())
+    assert fanout.fan_out(ids[3])
+    assert feeds.exists(keys.tail(reader.pk)), "the inbox has it, so the tail need not know"
+    for _ in range(20):
+        say(sender)
+        workers.work()
+    assert float(feeds.zscore(keys.inbox(reader.pk), "floor") or 0) > ids[3]
+    assert read(reader, last_id=ids[2]) == ids[3:23]
+    assert sources(reader, last_id=ids[9]) == ["sql"]
+
+
+@pytest.mark.parametrize("lost", ["inbox", "epoch"])
+def test_a_tail_is_used_beside_a_usable_inbox_only(
+    reader: User, follow: Any, say: Say, workers: Workers, settings: Any, feeds: redis.Redis, lost: str
+) -> None:
+    """Without one, nothing says which deliveries the tail was told of."""
+    settings.LEVEL_CAPS = {3: 5}
+    sender = seen()
+    follow(reader, sender)
+    ids = [say(sender).pk for _ in range(80)][::-1]
+    read(reader)
+    workers.work()
+    read(reader, last_id=ids[9])
+    key = keys.tail(reader.pk)
+    feeds.zrem(key, f"{sender.pk}:{ids[40]}")
+    assert ids[40] not in read(reader, last_id=ids[29]), "it came from the tail"
+    if lost == "inbox":
+        feeds.delete(keys.inbox(reader.pk))
+    else:
+        follow(reader, seen())
+    assert read(reader, last_id=ids[29]) == ids[30:50]
+
+
+def test_a_new_inbox_drops_the_tail_before_it_is_in_use(
+    reader: User, follow: Any, say: Say, workers: Workers, settings: Any, feeds: redis.Redis
+) -> None:
+    settings.LEVEL_CAPS = {3: 5}
+    sender = seen()
+    follow(reader, sender)
+    ids = [say(sender).pk for _ in range(80)][::-1]
+    read(reader)
+    workers.work()
+    read(reader, last_id=ids[9])
+    feeds.delete(keys.inbox(reader.pk))
+    settings.LEVEL_CAPS = {3: 60}
+    read(reader)
+    assert feeds.exists(keys.tail(reader.pk))
+    workers.work()
+    assert not feeds.exists(keys.tail(reader.pk)), "the new inbox begins below its top"
+
+
 def test_a_tail_of_another_run_of_the_server_is_not_used(
     reader: User, follow: Any, say: Say, workers: Workers, settings: Any, feeds: redis.Redis, feeds_server: Valkey
 ) -> None:
@@ -417,7 +483,7 @@ def test_a_tail_that_was_pulled_before_a_delivery_is_not_written_after_it(reader
     tail = Tail(reader.pk)
     pipelined(feeds, [tail.reading(100, 5, 1, "t")])
     pipelined(feeds, [tail.drop()])  # what a delivery below the inbox's floor does
-    assert pipelined(feeds, [tail.complete("t", 1, 0, [Entry(50, 7)])]) == [0]
+    assert pipelined(feeds, [tail.complete("t", 1, 0, 100, [Entry(50, 7)])]) == [0]
 
 
 def test_new_count(reader: User, follow: Any, say: Say, workers: Workers, feeds: redis.Redis) -> None:
