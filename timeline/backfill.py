@@ -10,7 +10,7 @@ import logging
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import F
+from django.db.models import F, QuerySet
 from django.db.models.functions import Now
 
 from accounts.models import User
@@ -30,6 +30,12 @@ PART = 500
 """Followers that are filled between two notes of progress."""
 LEASE = OUTAGE_PAUSE * 6
 """A backfill that made no progress for so long has lost its worker; the sweeper starts it again."""
+CLAIM = """
+    UPDATE timeline_backfill SET lease = feedsite_draw(), leased_until = now() + %(lease)s, sweep_at = now() + %(lease)s
+    WHERE id = %(backfill)s AND finished_at IS NULL AND cancelled_at IS NULL
+        AND (leased_until IS NULL OR leased_until <= now())
+    RETURNING lease
+"""
 
 
 def start(*, sender: User) -> Backfill:
@@ -51,23 +57,25 @@ def cancel(*, sender: User) -> None:
 def run(backfill_id: int) -> bool:
     """Fill the followers that are not filled yet, and finish; True if the flag was flipped.
 
-    Killed at any point it goes on from its position when it is run again. Two at once fill twice, which changes
-    nothing.
+    Killed at any point it goes on from its position when it is run again, once its lease is over. One runs at a time:
+    the broker delivers the message of a task that takes longer than its visibility timeout again, for as long as it
+    takes. Two at once would fill twice, which changes nothing but the work.
     """
+    rows = fetch(CLAIM, {"backfill": backfill_id, "lease": LEASE})
+    if not rows:
+        return False
+    held = Backfill.objects.filter(pk=backfill_id, lease=rows[0][0])
     try:
         with feeds_errors():
-            return _run(backfill_id)
+            return _run(held.get(), held.filter(finished_at=None, cancelled_at=None))
     except FeedsUnavailableError as error:
-        running = Backfill.objects.filter(pk=backfill_id)
-        running.update(last_error=str(error), sweep_at=Now() + OUTAGE_PAUSE)
+        held.update(last_error=str(error), sweep_at=Now() + OUTAGE_PAUSE)
         return False
+    finally:
+        held.update(lease=None, leased_until=None)
 
 
-def _run(backfill_id: int) -> bool:
-    running = Backfill.objects.filter(pk=backfill_id, finished_at=None, cancelled_at=None)
-    backfill = running.first()
-    if backfill is None:
-        return False
+def _run(backfill: Backfill, running: QuerySet[Backfill]) -> bool:
     done = backfill.done
     for followers in follower_parts(backfill.sender_id, backfill.position, LAST_ID, 1, PART):
         # Pulled anew for every part: what is committed from now on is pushed to its followers by the fan-out.
@@ -76,18 +84,17 @@ def _run(backfill_id: int) -> bool:
         pipelined(client, [Inbox(follower).merge(entries, floor) for follower, _ in followers])
         pipelined(client, [Inbox(follower).settle(cap_of(level)) for follower, level in followers])
         done += len(followers)
-        if not running.update(position=followers[-1][0], done=done, sweep_at=Now() + LEASE, last_error=""):
-            return False  # cancelled
-    return _finish(backfill)
+        until = Now() + LEASE
+        if not running.update(position=followers[-1][0], done=done, sweep_at=until, leased_until=until, last_error=""):
+            return False  # cancelled, or so slow that another worker goes on from the last position
+    return _finish(backfill, running)
 
 
-def _finish(backfill: Backfill) -> bool:
+def _finish(backfill: Backfill, running: QuerySet[Backfill]) -> bool:
     with transaction.atomic():
         # The user's row first, as accounts.big_v locks it, so that the two never wait for each other.
         User.objects.select_for_update(no_key=True).get(pk=backfill.sender_id)
-        flipped = Backfill.objects.filter(pk=backfill.pk, finished_at=None, cancelled_at=None).update(
-            finished_at=Now(), done=F("followers")
-        )
+        flipped = running.update(finished_at=Now(), done=F("followers"))
         if flipped:
             User.objects.filter(pk=backfill.sender_id).update(is_big_v=False)
     if flipped:

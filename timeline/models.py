@@ -49,6 +49,8 @@ class DeliveryRange(models.Model):
 class Backfill(models.Model):
     """A demotion under way: while it is unfinished its sender's new items go to all followers, and the flag still
     stands.
+
+    The worker that runs it holds `lease`, a number drawn at its claim, until `leased_until`.
     """
 
     sender = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
@@ -59,6 +61,8 @@ class Backfill(models.Model):
     )
     started_at = models.DateTimeField(db_default=Now())
     sweep_at = models.DateTimeField(db_default=Now())
+    lease = models.BigIntegerField(null=True, editable=False)
+    leased_until = models.DateTimeField(null=True, editable=False)
     finished_at = models.DateTimeField(null=True, blank=True)
     cancelled_at = models.DateTimeField(null=True, blank=True)
     last_error = models.TextField(blank=True)

@@ -402,6 +402,68 @@ def test_making_big_v_again_cancels_the_demotion(star: User, workers: Workers) -
     assert Backfill.objects.get().cancelled_at is not None
 
 
+def test_one_worker_runs_a_backfill(star: User, say: Say, workers: Workers, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However often the broker delivers its message while it runs."""
+    monkeypatch.setattr(backfill, "PART", 2)
+    materialise(workers, *followers(star, 2))
+    big_v.demote(user=star)
+    job = Backfill.objects.get()
+    pulls = []
+
+    def delivered_again(*args: Any, **kwargs: Any) -> Any:
+        pulls.append(args)
+        assert not backfill.run(job.pk), "another has it"
+        return pull(*args, **kwargs)
+
+    pull = backfill.pull
+    monkeypatch.setattr(backfill, "pull", delivered_again)
+    assert backfill.run(job.pk)
+    assert len(pulls) == -(-job.followers // 2)
+    assert not User.objects.get(pk=star.pk).is_big_v
+    assert not backfill.run(job.pk), "it is done"
+
+
+def test_a_worker_that_was_too_slow_leaves_a_backfill_to_its_successor(
+    star: User, workers: Workers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(backfill, "PART", 2)
+    big_v.demote(user=star)
+    job = Backfill.objects.get()
+
+    def slow(*args: Any, **kwargs: Any) -> Any:
+        monkeypatch.setattr(backfill, "pull", pull)
+        Backfill.objects.update(leased_until=timezone.now())
+        assert backfill.run(job.pk), "the successor"
+        return pull(*args, **kwargs)
+
+    pull = backfill.pull
+    monkeypatch.setattr(backfill, "pull", slow)
+    assert not backfill.run(job.pk)
+    found = Backfill.objects.get()
+    assert (found.done, found.lease, found.finished_at is not None) == (found.followers, None, True)
+
+
+def test_every_key_of_active_fans_expires(
+    star: User, say: Say, workers: Workers, feeds: redis.Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for fan in followers(star, 3):
+        active_fans.add(fan.pk)
+    assert feeds.keys("fans:active:*") == [], "what is not complete need not hold anybody"
+    with monkeypatch.context() as dying:
+        dying.setattr(active_fans, "known", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            active_fans.build(star.pk)
+    assert active_fans.sizes(star.pk, generation()) is None
+    for state in ("begun", "complete"):
+        if state == "complete":
+            assert active_fans.build(star.pk)
+        for fan in followers(star, 3):
+            active_fans.add(fan.pk)
+        found = feeds.keys("fans:active:*")
+        assert found
+        assert all(0 < feeds.ttl(key) <= active_fans.TTL for key in found), state
+
+
 def test_a_backfill_that_lost_its_worker_goes_on_where_it_was(
     star: User, say: Say, workers: Workers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
