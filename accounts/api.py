@@ -140,7 +140,9 @@ class TokenView(ApiView):
         user = authenticate(request._request, **fields)
         if not isinstance(user, User):
             raise serializers.ValidationError({"non_field_errors": ["Wrong username or password."]})
-        response = FeedResponse(Token(actions.issue_token(user=user)))
+        token = actions.issue_token(user=user)
+        rates.mark(rates.token_credential(token), user.pk)
+        response = FeedResponse(Token(token))
         guard.remember(response, user.username)
         return response
 
@@ -227,6 +229,10 @@ class ExportView(ApiView):
     def get(self, request: Request) -> FileResponse:
         """All that the site keeps of the caller, as a zip archive; its README.txt says what is what."""
         return archive_response(signed_in(request))
+
+    def head(self, request: Request) -> HttpResponse:
+        """The headers of the archive, which is not made."""
+        return HttpResponse(content_type=ZIP_TYPE)
 
 
 def _token(request: Request) -> str:

@@ -3,11 +3,13 @@
 import hashlib
 from functools import cache
 
+from django.http import HttpRequest
 from knox.auth import TokenAuthentication as KnoxTokenAuthentication
 from rest_framework.exceptions import AuthenticationFailed
 
 from accounts.models import User
 from accounts.rows import user_columns, user_of
+from feedsite import rates
 from feedsite.connections import fetch
 
 
@@ -19,12 +21,19 @@ def _by_digest() -> str:
     """  # noqa: S608 (columns of our own model)
 
 
-class TokenAuthentication(KnoxTokenAuthentication):  # type: ignore[misc]
+class TokenAuthentication(KnoxTokenAuthentication, rates.Claimed):  # type: ignore[misc]
     """Knox's hashed tokens, found by their hash; `request.auth` is that hash.
 
     Knox itself looks at every token of the user and deletes expired ones while it reads; here issuing a token does.
     Raises AuthenticationFailed, in the same words whatever is wrong with the token or its user.
     """
+
+    def claim(self, request: HttpRequest) -> tuple[str, int | None]:
+        """As `rates.Claimed` has it: whatever stands after `Token`."""
+        words = request.META.get("HTTP_AUTHORIZATION", "").split(None, 1)
+        if not words or words[0].lower() != "token":
+            return "", None
+        return rates.token_credential(" ".join(words[1:])), None
 
     def authenticate_credentials(self, token: bytes) -> tuple[User, str]:
         # What knox.crypto.hash_token makes of a token: the SHA-512 of its bytes.

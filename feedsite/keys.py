@@ -28,6 +28,7 @@
 | `live:snapshots:{uid}` | ZSET | digest -> last use, µs since 1970 | 10; 30 minutes | snapshots expire by themselves |
 | `events` | STREAM | `event` -> JSON (feedsite/events.py) | about 10,000 entries | open pages are told to ask |
 | `rate:{scope}:{who}` | STRING | calls in the slot that the first of them began | one slot | the slot starts anew |
+| `credential:{digest}` | STRING | id of its user (a token or session) | 30 days from its last call | it is an attempt |
 
 A window's own members (`floor`, `epoch`, `run:{id}`, `build:{token}`) are described in feedsite/window.py.
 """
@@ -162,3 +163,8 @@ def events() -> str:
 def rate(scope: str, who: str) -> str:
     """Counter of one caller's calls within the running slot of a rate limit."""
     return f"rate:{scope}:{who}"
+
+
+def credential(digest: str) -> str:
+    """Mark of a token or session that was good (feedsite/rates.py)."""
+    return f"credential:{digest}"

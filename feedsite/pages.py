@@ -3,24 +3,31 @@
 Everything works without JavaScript. Where htmx asks, the same address answers with the part of the page that changes.
 """
 
+import contextlib
 import math
-from collections.abc import Callable
-from functools import wraps
+from collections.abc import Callable, Mapping
 from typing import Any, Concatenate, ParamSpec
 
 from django.conf import settings
 from django.core.exceptions import BadRequest
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import render
+from django.template import loader
+from django.urls import Resolver404, resolve
+from django.utils import translation
 from django.utils.cache import patch_cache_control, patch_vary_headers
 from django.utils.http import url_has_allowed_host_and_scheme
 from django_htmx.middleware import HtmxDetails
 
 from feedsite import rates
-from feedsite.rest import SAFE_METHODS, parse_id
+from feedsite.headers import nonce
+from feedsite.requests import is_user_known, known_user
+from feedsite.rest import ApiView, parse_id, scope_of
 
 P = ParamSpec("P")
 
+API = "/api/v1/"
+PROBES = frozenset({"/healthz", "/readyz"})
 INVALID = 422
 """The status of a form that is shown again; htmx swaps it in, as base.html tells it to."""
 
@@ -85,10 +92,9 @@ def show(
 
 
 def too_many(request: HttpRequest, seconds: float) -> HttpResponse:
-    """The page that asks for patience."""
-    response = render(request, "429.html", {"seconds": math.ceil(seconds)}, status=429)
-    response["Retry-After"] = str(math.ceil(seconds))
-    return response
+    """The page that asks for patience. It needs no query: no context processors."""
+    page = loader.get_template("429.html").render(nonce(request) | {"seconds": math.ceil(seconds)})
+    return HttpResponse(page, status=429, headers={"Retry-After": str(math.ceil(seconds))})
 
 
 def stream(request: HttpRequest) -> dict[str, Any]:
@@ -96,41 +102,66 @@ def stream(request: HttpRequest) -> dict[str, Any]:
     return {"stream": "/api/v1/stream" if settings.STREAM else ""}
 
 
-class ReadingRateMiddleware:
-    """Counts every look at a page in the rate `read`, as the API counts its own: by reader, strangers by address.
+class RateMiddleware:
+    """Counts every request for a page before anything else is done for it, as the API counts its own: in the rate that
+    the page names by `limited`, else in `read` or `write`; by reader, strangers by address. Paths that lead nowhere
+    count too.
 
-    What has no name is no page (probes, metrics), and the API counts for itself.
+    Not counted are probes, and the API here, which counts for itself. A session that an answer begins is marked.
     """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        return self.get_response(request)
+        scope = self._scope(request)
+        if scope:
+            call = rates.Call(scope, rates.address(request), credential=rates.session_credential(request.COOKIES))
+            if call.wait is not None:
+                with translation.override(translation.get_language_from_request(request)):
+                    return too_many(request, call.wait)
+            request.unproven = call  # type: ignore[attr-defined]
+        response = self.get_response(request)
+        if is_user_known(request):
+            user = known_user(request)
+            self._prove(request, user)  # no view was called
+            given = {name: morsel.value for name, morsel in response.cookies.items()}
+            credential = rates.session_credential(given)
+            if user is not None and credential and credential != rates.session_credential(request.COOKIES):
+                rates.mark(credential, user)
+        return response
 
     def process_view(self, request: HttpRequest, view: Any, args: Any, options: Any) -> HttpResponse | None:
-        match = request.resolver_match
-        if match is None or not match.url_name or request.method not in SAFE_METHODS:
-            return None
-        wait = rates.hit("read", str(request.user.pk or rates.address(request)))
+        wait = self._prove(request, request.user.pk) if hasattr(request, "unproven") else None
         return too_many(request, wait) if wait is not None else None
+
+    @staticmethod
+    def _prove(request: HttpRequest, user: int | None) -> float | None:
+        """Tell the request's call, once, whose session it was when the request came."""
+        call: rates.Call | None = request.__dict__.pop("unproven", None)
+        return call.prove(user) if call is not None else None
+
+    @staticmethod
+    def _scope(request: HttpRequest) -> str:
+        if request.path_info.startswith(API) or request.path_info in PROBES:
+            return ""
+        named: Mapping[str, str] = {}
+        with contextlib.suppress(Resolver404):
+            view = resolve(request.path_info, getattr(request, "urlconf", None)).func
+            if issubclass(getattr(view, "cls", object), ApiView):
+                return ""
+            named = getattr(view, "rates", {})
+        return scope_of(named, request.method or "")
 
 
 View = Callable[Concatenate[PageRequest, P], HttpResponseBase]
 
 
 def limited(scope: str) -> Callable[[View[P]], View[P]]:
-    """Count the writes of a page in the rate `scope`, together with those of the API."""
+    """Let RateMiddleware count the posts to a page in the rate `scope`, together with those of the API."""
 
     def decorate(view: View[P]) -> View[P]:
-        @wraps(view)
-        def count(request: PageRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponseBase:
-            if request.method not in SAFE_METHODS:
-                wait = rates.hit(scope, str(request.user.pk or rates.address(request)))
-                if wait is not None:
-                    return too_many(request, wait)
-            return view(request, *args, **kwargs)
-
-        return count
+        view.rates = {"POST": scope}  # type: ignore[attr-defined]
+        return view
 
     return decorate

@@ -3,6 +3,12 @@
 A slot begins with its first call and lives for the rate's period; one Lua script counts and dates it, so that
 no number of concurrent calls passes more than the limit. Over the edge between two slots twice the limit may
 come close together, never more in any period. The rates are settings (`RATES`); `RATE_SCALE` multiplies them all.
+
+A request is counted before anything else is done for it (`Call`), and so before PostgreSQL says whose token or session
+it carries. A credential that was good leaves a mark, which names its user: by it the user's own counter is found. A
+credential without a mark counts as an attempt of its address (scope `attempt`), which is taken back when it proves to
+be good. So an address that tries bad tokens is refused at its limit without a query, and the users behind the same
+address, whose credentials are marked, go on. A mark proves nothing: PostgreSQL is asked whether the credential is good.
 """
 
 import hashlib
@@ -10,7 +16,9 @@ import ipaddress
 import math
 import threading
 import time
+from collections.abc import Mapping
 from functools import cache, lru_cache
+from typing import Any
 
 import redis
 from django.conf import settings
@@ -28,19 +36,39 @@ GUARDED = frozenset({"login", "login_address", "login_name", "password", "signup
 OWN_SLOTS = 10_000
 """Slots that a process keeps meanwhile."""
 
+ATTEMPT = "attempt"
+"""The scope of credentials that are not known to be good, by address."""
+MARK_SECONDS = 30 * 86_400
+"""How long a credential is remembered after its last call."""
+
 # Milliseconds to wait, 0 if the call may pass. A counter without a life (PTTL < 0) is given one, whatever made it.
-COUNT = script(
-    """
-local calls = redis.call('INCRBY', KEYS[1], ARGV[3])
-local left = redis.call('PTTL', KEYS[1])
-if left < 0 then
-    redis.call('PEXPIRE', KEYS[1], ARGV[2])
-    left = tonumber(ARGV[2])
+_COUNT = """
+local function count(key, most, period, cost)
+    local calls = redis.call('INCRBY', key, cost)
+    local left = redis.call('PTTL', key)
+    if left < 0 then
+        redis.call('PEXPIRE', key, period)
+        left = tonumber(period)
+    end
+    if calls <= tonumber(most) then return 0 end
+    return math.max(left, 1)
 end
-if calls <= tonumber(ARGV[1]) then return 0 end
-return math.max(left, 1)
 """
-)
+COUNT = script(f"{_COUNT} return count(KEYS[1], ARGV[1], ARGV[2], ARGV[3])")
+# For the user that the mark (KEYS[1]) names, in the counter whose key begins with ARGV[2]; without a mark as an attempt
+# (KEYS[2]).
+COUNT_CREDENTIAL = script(f"""{_COUNT}
+local user = redis.call('GETEX', KEYS[1], 'PX', ARGV[1])
+if user then return {{count(ARGV[2] .. user, ARGV[3], ARGV[4], 1), user}} end
+return {{count(KEYS[2], ARGV[5], ARGV[6], 1), ''}}
+""")
+# The credential is good: its mark (KEYS[1]) names the user, the attempt (KEYS[2]) is taken back, the call is the
+# user's (KEYS[3]).
+VOUCH = script(f"""{_COUNT}
+redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[1])
+if ARGV[5] == '1' and tonumber(redis.call('GET', KEYS[2]) or 0) > 0 then redis.call('DECR', KEYS[2]) end
+return count(KEYS[3], ARGV[3], ARGV[4], 1)
+""")
 
 breaker = Breaker(name="cache")
 
@@ -105,26 +133,131 @@ def hit(scope: str, who: str, cost: int = 1) -> float | None:
     passwords (`GUARDED`) is counted by each process for itself then. One call a second finds out.
     """
     calls, seconds = limit(scope)
-    if len(who) > PLAIN_LENGTH or not who.isascii():
-        who = hashlib.blake2b(who.encode(errors="surrogatepass"), digest_size=16).hexdigest()
-    key = keys.rate(scope, who)
-    if not breaker.is_open:
-        try:
-            (wait,) = pipelined(_client(), [("EVALSHA", COUNT, 1, key, calls, seconds * 1000, cost)])
-        except (redis.RedisError, OSError):
-            breaker.trip()
-        else:
-            return int(wait) / 1000 if wait else None
-    return own.count(key, calls, seconds) if scope in GUARDED else None
+    wait = _ask("EVALSHA", COUNT, 1, _counter(scope, who), calls, seconds * 1000, cost)
+    return _hit_own(scope, who) if wait is None else _seconds(wait)
+
+
+class Call:
+    """One request, counted before it is answered: `wait` is None if it may go on, else the seconds to wait.
+
+    Args:
+        scope: The rate that the request falls under.
+        address: Where it comes from (`address`).
+        credential: The token or session that it carries, which only PostgreSQL can check; empty without one.
+        user: The id of its user, where that is proven without a query (a signed ticket).
+    """
+
+    def __init__(self, scope: str, address: str, *, credential: str = "", user: int | None = None) -> None:
+        self.wait: float | None = None
+        self._scope = scope
+        self._address = address
+        self._credential = credential if user is None else ""
+        self._marked: int | None = None
+        self._is_counted = True
+        if not self._credential:
+            self.wait = hit(scope, address if user is None else str(user))
+            return
+        calls, period = _limit_ms(scope)
+        names = _mark(credential), _counter(ATTEMPT, address)
+        rest = MARK_SECONDS * 1000, keys.rate(scope, ""), calls, period, *_limit_ms(ATTEMPT)
+        counted = _ask("EVALSHA", COUNT_CREDENTIAL, len(names), *names, *rest)
+        if counted is None:
+            self._is_counted = False
+            return
+        self.wait = _seconds(counted[0])
+        self._marked = int(counted[1]) if counted[1] else None
+
+    def prove(self, user: int | None) -> float | None:
+        """Note whom PostgreSQL knows by the credential, None for nobody; None if the call may go on, else the seconds
+        to wait. It asks the cache server only where that is news.
+        """
+        if not self._credential:
+            return None
+        if not self._is_counted:  # the cache server did not answer
+            return None if user is None else _hit_own(self._scope, str(user))
+        marked, self._marked = self._marked, user
+        if user == marked:
+            return None
+        if user is None:  # the token or session has ended since it was marked
+            _ask("DEL", _mark(self._credential))
+            return hit(ATTEMPT, self._address)
+        names = _mark(self._credential), _counter(ATTEMPT, self._address), _counter(self._scope, str(user))
+        rest = MARK_SECONDS * 1000, user, *_limit_ms(self._scope), int(marked is None)
+        return _seconds(_ask("EVALSHA", VOUCH, len(names), *names, *rest) or 0)
+
+
+class Claimed:
+    """An authenticator of the API whose requests are counted before it asks PostgreSQL about them."""
+
+    def claim(self, request: HttpRequest) -> tuple[str, int | None]:
+        """The credential that a request carries for it (as of `Call`), and the id of the user whom it proves without a
+        query; empty and None where it carries none.
+        """
+        raise NotImplementedError
+
+
+def mark(credential: str, user: int) -> None:
+    """Note a credential that the site has just given to a user."""
+    _ask("SET", _mark(credential), user, "PX", MARK_SECONDS * 1000)
+
+
+def token_credential(token: str) -> str:
+    """A token as the credential of a `Call`."""
+    return f"token {token}"
+
+
+def session_credential(cookies: Mapping[str, str]) -> str:
+    """The session that the cookies of a request name, as the credential of a `Call`; empty without one."""
+    key = cookies.get(settings.SESSION_COOKIE_NAME, "")
+    return key and f"session {key}"
+
+
+def _limit_ms(scope: str) -> tuple[int, int]:
+    calls, seconds = limit(scope)
+    return calls, seconds * 1000
+
+
+def _hit_own(scope: str, who: str) -> float | None:
+    """As `hit`, in this process alone."""
+    return own.count(_counter(scope, who), *limit(scope)) if scope in GUARDED else None
+
+
+def _ask(*command: Any) -> Any:
+    """The cache server's answer, None while it does not answer."""
+    if breaker.is_open:
+        return None
+    try:
+        (answer,) = pipelined(_client(), [command])
+    except (redis.RedisError, OSError):
+        breaker.trip()
+        return None
+    return answer
+
+
+def _seconds(wait: int) -> float | None:
+    return int(wait) / 1000 if wait else None
+
+
+def _counter(scope: str, who: str) -> str:
+    return keys.rate(scope, who if len(who) <= PLAIN_LENGTH and who.isascii() else _digest(who))
+
+
+def _mark(credential: str) -> str:
+    return keys.credential(_digest(credential))
+
+
+def _digest(text: str) -> str:
+    return hashlib.blake2b(text.encode(errors="surrogatepass"), digest_size=16).hexdigest()
 
 
 def address(request: HttpRequest) -> str:
     """Whose address calls: the caller's IP address (feedsite.proxy), or the /64 that one IPv6 customer has."""
-    return _customer(request.META.get("REMOTE_ADDR", ""))
+    return customer(request.META.get("REMOTE_ADDR", ""))
 
 
 @lru_cache(4096)
-def _customer(text: str) -> str:
+def customer(text: str) -> str:
+    """The address, or the /64 of an IPv6 address; whatever is no address stays as it is."""
     try:
         found = ipaddress.ip_address(text)
     except ValueError:

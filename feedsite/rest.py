@@ -24,16 +24,17 @@ from django.db import InterfaceError, OperationalError
 from django.http import HttpResponse, UnreadablePostError
 from django.http.multipartparser import MultiPartParserError
 from rest_framework import exceptions, serializers
+from rest_framework.authentication import SessionAuthentication
 from rest_framework.negotiation import DefaultContentNegotiation
 from rest_framework.parsers import BaseParser
 from rest_framework.permissions import IsAuthenticatedOrReadOnly
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.throttling import BaseThrottle
 from rest_framework.views import APIView
 from rest_framework.views import exception_handler as default_exception_handler
 
 from feedsite import rates
+from feedsite.rates import Call
 
 logger = logging.getLogger(__name__)
 
@@ -295,11 +296,6 @@ def exception_handler(exc: Exception, context: dict[str, Any]) -> Response | Non
     return default_exception_handler(exc, context)
 
 
-def caller(request: Request) -> str:
-    """Whom the rates count: the user, or without one the address."""
-    return str(request.user.pk) if request.user and request.user.pk else rates.address(request._request)
-
-
 def spend(scope: str, who: str, cost: int = 1) -> None:
     """Count a call that is known only when its body has been read. Raises Throttled."""
     wait = rates.hit(scope, who, cost)
@@ -307,23 +303,15 @@ def spend(scope: str, who: str, cost: int = 1) -> None:
         raise exceptions.Throttled(wait)
 
 
-class RateThrottle(BaseThrottle):
-    """Counts every call by caller and kind: `rates` of the view for the method, else read or write."""
-
-    seconds: float | None = None
-
-    def allow_request(self, request: Request, view: Any) -> bool:
-        method = request.method or ""
-        scope = getattr(view, "rates", {}).get(method) or ("read" if method in SAFE_METHODS else "write")
-        self.seconds = rates.hit(scope, caller(request))
-        return self.seconds is None
-
-    def wait(self) -> float | None:
-        return self.seconds
+def scope_of(view_rates: Mapping[str, str], method: str) -> str:
+    """The rate that a request falls under: what the view names for its method, else read or write. HEAD is GET."""
+    named = view_rates.get("GET" if method == "HEAD" else method)
+    return named or ("read" if method in SAFE_METHODS else "write")
 
 
 class ApiView(APIView):
-    """A view of the API: what is wrong with the envelope is said before anybody is asked who they are.
+    """A view of the API: every request is counted before anything else, refused ones too (feedsite.rates.Call), and
+    what is wrong with the envelope is said before anybody is asked who they are.
 
     `rates` names the scopes of methods that are counted apart. Every POST and PATCH takes a JSON body of at most
     `body_bytes`. `only_reads`: no POST writes what its caller may look for where reads lag (feedsite.replica).
@@ -334,10 +322,13 @@ class ApiView(APIView):
     body_bytes = BODY_BYTES
     parser_classes = [StrictJSONParser]
     content_negotiation_class = OnlyJSON
-    throttle_classes = [RateThrottle]
+    throttle_classes: Sequence[Any] = []
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         method = request.method or ""
+        self._call = self._counted(request, method)
+        if self._call.wait is not None:
+            raise exceptions.Throttled(self._call.wait)
         if method.lower() not in self.http_method_names or not hasattr(self, method.lower()):
             self.http_method_not_allowed(request, *args, **kwargs)
         try:
@@ -351,6 +342,29 @@ class ApiView(APIView):
             if media_type != JSON_TYPE:
                 raise exceptions.UnsupportedMediaType(media_type or "(none)")
         super().initial(request, *args, **kwargs)
+
+    def _counted(self, request: Request, method: str) -> Call:
+        """The call, by what the first of the view's authenticators finds that finds anything."""
+        scope, address = scope_of(self.rates, method), rates.address(request._request)
+        for authenticator in request.authenticators or ():
+            credential, user = "", None
+            if isinstance(authenticator, SessionAuthentication):
+                credential = rates.session_credential(request._request.COOKIES)
+            elif isinstance(authenticator, rates.Claimed):
+                credential, user = authenticator.claim(request._request)
+            if credential or user is not None:
+                return Call(scope, address, credential=credential, user=user)
+        return Call(scope, address)
+
+    def perform_authentication(self, request: Request) -> None:
+        try:
+            super().perform_authentication(request)
+        except exceptions.AuthenticationFailed:
+            self._call.prove(None)
+            raise
+        wait = self._call.prove(request.user.pk if request.user else None)
+        if wait is not None:
+            raise exceptions.Throttled(wait)
 
     def finalize_response(self, request: Request, response: Any, *args: Any, **kwargs: Any) -> Any:
         response = super().finalize_response(request, response, *args, **kwargs)
@@ -372,4 +386,5 @@ class NotFoundView(ApiView):
     permission_classes: Sequence[Any] = []
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
-        raise exceptions.NotFound
+        wait = self._counted(request, request.method or "").wait
+        raise exceptions.NotFound if wait is None else exceptions.Throttled(wait)

@@ -86,6 +86,7 @@ MIDDLEWARE = [
     "feedsite.headers.HeadersMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
+    "feedsite.pages.RateMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
@@ -95,7 +96,6 @@ MIDDLEWARE = [
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
     "feedsite.outage.OutageMiddleware",
-    "feedsite.pages.ReadingRateMiddleware",
 ]
 
 ROOT_URLCONF = "feedsite.urls"
@@ -441,8 +441,10 @@ TOKEN_CAP = env.int("FEEDSITE_TOKEN_CAP", default=50)
 
 # Rates: sign-ups an address; logins an address and name, an address, a name (accounts/guard.py); everything else a user
 # or, without one, an address.
-# `password` is where a signed-in user is asked for it again.
+# `password` is where a signed-in user is asked for it again. `attempt`: tokens and sessions that are not known to be
+# good, an address (feedsite/rates.py).
 RATES = {
+    "attempt": env("FEEDSITE_RATE_ATTEMPT", default="300/minute"),
     "signup": env("FEEDSITE_RATE_SIGNUP", default="20/hour"),
     "login": env("FEEDSITE_RATE_LOGIN", default="10/minute"),
     "login_address": env("FEEDSITE_RATE_LOGIN_ADDRESS", default="300/hour"),

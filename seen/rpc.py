@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
+from urllib.parse import unquote
 
 import grpc
 import numpy as np
@@ -183,23 +184,36 @@ def check_time(context: grpc.ServicerContext) -> None:
 
 
 def _caller(context: grpc.ServicerContext) -> User:
-    """Whose token the call carries. Raises RefusedError."""
+    """Whose token the call carries; the call is counted before anything is asked. Raises RefusedError."""
     given = [value for name, value in context.invocation_metadata() if name == "authorization"]
     words = given[0].split() if len(given) == 1 else []
-    if len(words) != 2 or words[0].lower() != "token":
+    is_token = len(words) == 2 and words[0].lower() == "token"
+    call = rates.Call("played", _address(context), credential=rates.token_credential(words[1]) if is_token else "")
+    _let_wait(call.wait)
+    if not is_token:
         raise RefusedError(grpc.StatusCode.UNAUTHENTICATED, "Send the metadata `authorization: Token ...`, once.")
     try:
         user, _ = TokenAuthentication().authenticate_credentials(words[1].encode())
     except AuthenticationFailed as error:
+        _let_wait(call.prove(None))
         raise RefusedError(grpc.StatusCode.UNAUTHENTICATED, str(error.detail)) from None
+    _let_wait(call.prove(user.pk))
     return user
+
+
+def _let_wait(seconds: float | None) -> None:
+    if seconds is not None:
+        raise RefusedError(grpc.StatusCode.RESOURCE_EXHAUSTED, "Too many calls.", retry_after=seconds)
+
+
+def _address(context: grpc.ServicerContext) -> str:
+    """The address that the rates count: of the peer, as gRPC spells it (`ipv4:192.0.2.1:50000`, `ipv6:[::1]:50000`)."""
+    kind, _, place = unquote(context.peer()).partition(":")
+    return rates.customer(place.rpartition(":")[0].strip("[]")) if kind in ("ipv4", "ipv6") else kind
 
 
 def _admitted(request: Request, caller: User, most: int) -> tuple[int, Ids]:
     """Whom and what a call is about, if the caller may ask for it. Raises RefusedError."""
-    wait = rates.hit("played", str(caller.pk))
-    if wait is not None:
-        raise RefusedError(grpc.StatusCode.RESOURCE_EXHAUSTED, "Too many calls.", retry_after=wait)
     user_id = request.user_id or caller.pk
     ids: Ids = np.array(request.ids, dtype=np.uint64)
     if not 1 <= len(ids) <= most:

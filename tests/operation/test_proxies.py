@@ -33,7 +33,7 @@ DEPLOY = Path(settings.BASE_DIR) / "deploy"
 CLIENT = "127.0.0.2"
 """Where the tests' client sends from: the peer of the proxy, whose own address is 127.0.0.1."""
 FORGED = "198.51.100.{}"
-PATH = "/api/v1/users/nobody"
+PATH, STREAM = "/api/v1/users/nobody", "/api/v1/stream"
 
 
 def spellings(name: str) -> list[str]:
@@ -120,6 +120,13 @@ def is_open(port: int) -> bool:
     return False
 
 
+def has_certificate(port: int) -> bool:
+    """Whether Caddy has made one: it begins to when it listens."""
+    with contextlib.suppress(ssl.SSLError):
+        return ask(port, "/healthz", tls=True).status == 200
+    return False
+
+
 def ask(port: int, path: str, *headers: str, source: str = CLIENT, tls: bool = False) -> http.client.HTTPResponse:
     """One request, whose header lines are sent as they stand."""
     with contextlib.ExitStack() as stack:
@@ -138,7 +145,7 @@ def ask(port: int, path: str, *headers: str, source: str = CLIENT, tls: bool = F
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_the_peer_of_the_proxy_is_counted_whatever_it_says(name: str, tmp_path: Path, feeds: redis.Redis) -> None:
-    with proxy(name, tmp_path, FEEDSITE_RATE_READ="3/hour") as front:
+    with proxy(name, tmp_path, FEEDSITE_RATE_READ="3/hour", FEEDSITE_RATE_ATTEMPT="3/hour") as front:
         assert [ask(front.port, PATH).status for _ in range(2)] == [404, 404]
         assert {key.decode() for key in feeds.keys("rate:*")} == {f"rate:read:{CLIENT}"}
         assert ask(front.port, PATH).status == 404
@@ -151,7 +158,12 @@ def test_the_peer_of_the_proxy_is_counted_whatever_it_says(name: str, tmp_path: 
         assert ask(front.port, PATH, *reversed(every)).status == 429
         assert {key.decode() for key in feeds.keys("rate:*")} == {f"rate:read:{CLIENT}"}
         assert ask(front.port, PATH, *every, source="127.0.0.3").status == 404
-        assert ask(front.port, "/metrics").status != 200
+        guess = "Authorization: Token {}"
+        assert [ask(front.port, STREAM, guess.format(n)).status for n in range(4)] == [401] * 3 + [429]
+        for number, header in enumerate(every):
+            assert ask(front.port, STREAM, guess.format(number), header).status == 429, header
+        assert ask(front.port, STREAM, guess, *every, source="127.0.0.3").status == 401
+        assert ask(front.port, "/metrics", source="127.0.0.4").status != 200
         assert ask(front.port, "/healthz", "X-Request-ID: mine").headers["X-Request-ID"] == "mine"
         for name in ("X_Request_ID", "X_Request-ID", "X-Request_ID"):
             assert ask(front.port, "/healthz", f"{name}: mine").headers["X-Request-ID"] != "mine", "it is stripped"
@@ -161,14 +173,14 @@ def test_the_peer_of_the_proxy_is_counted_whatever_it_says(name: str, tmp_path: 
 def test_no_client_says_that_it_came_over_tls(name: str, tmp_path: Path) -> None:
     """To the web and to the stream process: both lead a request that came without TLS to https."""
     with proxy(name, tmp_path, FEEDSITE_HTTPS="1") as front:
-        for path in (PATH, "/api/v1/stream"):
+        for path in (PATH, STREAM):
             assert ask(front.port, path).status == 301
             for header in (*spellings("X-Forwarded-Proto"), "X_Forwarded_Scheme", "Feedsite.Scheme", "Forwarded"):
                 for value in ("https", "proto=https", "for=192.0.2.1;proto=https"):
                     assert ask(front.port, path, f"{header}: {value}").status == 301, header
         straight = ask(front.web.port, PATH, "Forwarded: for=192.0.2.1;proto=https", source="127.0.0.1")
         assert straight.status == 404, "the proxy's word is believed"
-        straight = ask(front.stream.port, "/api/v1/stream", 'Forwarded: for="192.0.2.1";proto=https')
+        straight = ask(front.stream.port, STREAM, 'Forwarded: for="192.0.2.1";proto=https')
         assert straight.status == 401
 
 
@@ -176,6 +188,6 @@ def test_what_came_over_tls_is_known_to_have(tmp_path: Path) -> None:
     """Whatever the client says: else it would be led to where it is, for ever."""
     with proxy("caddy", tmp_path, scheme="https", FEEDSITE_HTTPS="1") as front:
         headers = [f"{name}: http" for name in spellings("X-Forwarded-Proto")]
-        for path, status in ((PATH, 404), ("/api/v1/stream", 401)):
-            assert wait_for(lambda path=path: ask(front.port, path, tls=True).status < 500, 60)
+        assert wait_for(lambda: has_certificate(front.port), 60)
+        for path, status in ((PATH, 404), (STREAM, 401)):
             assert ask(front.port, path, *headers, "Forwarded: proto=http", tls=True).status == status

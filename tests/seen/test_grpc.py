@@ -26,6 +26,7 @@ from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
 from accounts.actions import delete_account, issue_token
 from accounts.models import User
+from accounts.tokens import TokenAuthentication
 from feedsite import metrics
 from feedsite.embedded import Valkey, die_with_parent, wait_for
 from seen import played, rpc, store
@@ -220,6 +221,28 @@ def test_a_token_that_ended_and_one_too_many(seen: SeenStub, ann: User) -> None:
     ann.save()
     refusal = refused(seen.Filter, FilterRequest(ids=[1]), metadata=who)
     assert (refusal.code(), refusal.details()) == (CODE.UNAUTHENTICATED, "Invalid token.")
+
+
+def test_bad_tokens_are_counted_and_then_cost_no_query(
+    seen: SeenStub, ann: User, service: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Against their address; whose token is known goes on."""
+    monkeypatch.setattr(settings, "RATES", settings.RATES | {"attempt": "3/hour", "played": "3/hour"})
+    known = token(ann)
+    seen.Filter(FilterRequest(ids=[1]), metadata=known)
+    for bad in ("Token {}", "Bearer {}"):
+        sent = [[("authorization", bad.format(number))] for number in range(5)]
+        codes = [refused(seen.Filter, FilterRequest(ids=[1]), metadata=metadata).code() for metadata in sent]
+        assert codes == [CODE.UNAUTHENTICATED] * 3 + [CODE.RESOURCE_EXHAUSTED] * 2
+    asked: list[Any] = []
+    authenticate = TokenAuthentication.authenticate_credentials
+    monkeypatch.setattr(TokenAuthentication, "authenticate_credentials", lambda *args: asked.append(args))
+    refusal = refused(seen.Filter, FilterRequest(ids=[1]), metadata=[("authorization", "Token 9")])
+    assert refusal.code() == CODE.RESOURCE_EXHAUSTED
+    assert 0 < int(dict(refusal.trailing_metadata())["retry-after"]) <= 3600
+    assert asked == []
+    monkeypatch.setattr(TokenAuthentication, "authenticate_credentials", authenticate)
+    seen.Filter(FilterRequest(ids=[1]), metadata=known)
 
 
 def test_another_user_is_not_for_everybody(seen: SeenStub, ann: User, plays: redis.Redis) -> None:

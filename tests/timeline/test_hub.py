@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 import pytest
 import redis
@@ -217,7 +217,7 @@ def test_a_ticket_is_for_the_origins_that_are_configured(settings: Any, fan: Use
 
 def test_tickets_end(streams: StreamServer, fan: User) -> None:
     with patch("time.time", lambda: time.time_ns() / 1e9 - grants.TICKET_SECONDS - 1):
-        old = grants.issue_ticket(user=fan, origin=SITE, digest="")
+        old = grants.grants.issue_ticket(user=fan, origin=SITE, digest="")
     gone = UserFactory()
     ticket = grants.issue_ticket(user=gone, origin=SITE, digest="")
     deactivate(user=gone)
@@ -277,6 +277,23 @@ def test_what_the_process_refuses(streams: StreamServer, fan: User) -> None:
         assert response.headers["Content-Type"] == "application/json"
         assert json.loads(response.body)  # type: ignore[attr-defined]
         assert ("WWW-Authenticate" in response.headers) is (status == 401)
+
+
+def test_refused_connections_are_counted(tmp_path: Path, fan: User) -> None:
+    """In the stream process too: bad tokens, sessions and tickets by address, and who is known goes on."""
+    server = StreamServer(tmp_path, FEEDSITE_RATE_ATTEMPT="3/hour", FEEDSITE_RATE_READ="6/hour")
+    server.start()
+    try:
+        token = f"Token {issue_token(user=fan)}"
+        assert server.get(PATH, "HEAD", Authorization=token).status == 200
+        bad = [{"Authorization": "Token wrong"}, {"Cookie": "sessionid=wrong"}, {"Authorization": "Token a b"}] * 2
+        assert [server.get(PATH, **headers).status for headers in bad] == [401] * 3 + [429] * 3
+        assert [server.get(f"{PATH}?ticket=wrong{number}").status for number in range(8)] == [401] * 6 + [429] * 2
+        assert server.get(PATH, "HEAD", Authorization=token).status == 200
+        ticket = grants.issue_ticket(user=fan, origin="", digest="")
+        assert server.get(f"{PATH}?ticket={quote(ticket)}", "HEAD").status == 200
+    finally:
+        server.kill()
 
 
 def test_a_look_at_the_head_opens_nothing(streams: StreamServer, fan: User) -> None:
