@@ -143,7 +143,7 @@ class TokenView(ApiView):
         token = actions.issue_token(user=user)
         rates.mark(rates.token_credential(token), user.pk)
         response = FeedResponse(Token(token))
-        guard.remember(response, user.username)
+        guard.remember(response, user)
         return response
 
     @extend_schema(operation_id="log_out", responses={204: None})
@@ -186,9 +186,7 @@ class PasswordView(ApiView):
             )
         except DjangoValidationError as error:
             raise invalid(error) from error
-        if not request.auth:
-            update_session_auth_hash(request._request, user)
-        return HttpResponse(status=204)
+        return _stayed(request, user)
 
 
 class SessionsView(ApiView):
@@ -196,9 +194,7 @@ class SessionsView(ApiView):
     def delete(self, request: Request) -> HttpResponse:
         """End every other session and token of the caller."""
         user = actions.log_out_everywhere(user=signed_in(request), keep_token=_token(request))
-        if not request.auth:
-            update_session_auth_hash(request._request, user)
-        return HttpResponse(status=204)
+        return _stayed(request, user)
 
 
 class DeleteMeView(ApiView):
@@ -233,6 +229,15 @@ class ExportView(ApiView):
     def head(self, request: Request) -> HttpResponse:
         """The headers of the archive, which is not made."""
         return HttpResponse(content_type=ZIP_TYPE)
+
+
+def _stayed(request: Request, user: User) -> HttpResponse:
+    """Nothing to say to a caller whose other sessions end; where a session asked, it and its browser go on."""
+    response = HttpResponse(status=204)
+    if not request.auth:
+        update_session_auth_hash(request._request, user)
+        guard.remember(response, user)
+    return response
 
 
 def _token(request: Request) -> str:

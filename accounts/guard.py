@@ -3,8 +3,9 @@
 An attempt is counted for the address and the name together, for the address whatever the name (one password tried on
 many names), and for the name whatever the address (many machines, one name): OWASP's ASVS asks for no more than 100 an
 hour. So that nobody can keep the owner out by the last of these, a browser in which they have signed in before holds a
-signed cookie that speaks for it, and is counted apart (OWASP, "Slow Down Online Guessing Attacks with Device Cookies").
-Names that do not exist are counted and answered as those that do.
+signed cookie that speaks for it, and is counted apart (OWASP, "Slow Down Online Guessing Attacks with Device Cookies"):
+each cookie by itself, and all cookies of an account together. A cookie holds as long as the sessions of its time would:
+another password, or logging out everywhere, ends it. Names that do not exist are counted and answered as those that do.
 """
 
 import secrets
@@ -14,7 +15,9 @@ from datetime import timedelta
 from django.conf import settings
 from django.core import signing
 from django.http import HttpRequest, HttpResponseBase
+from django.utils.crypto import constant_time_compare
 
+from accounts.models import User
 from feedsite import rates
 
 COOKIE = "device"
@@ -24,8 +27,14 @@ COOKIE_LIFE = timedelta(days=180)
 def attempt(request: HttpRequest, username: str) -> float | None:
     """Count one attempt to sign in by this name; None if it may be made, else the seconds to wait."""
     name = _canonical(username)
-    if device := _device(request, name):
-        return rates.hit("login", f"device {device}")
+    device, standing = _device(request, name)
+    if device:
+        wait = rates.hit("login", f"device {device}")
+        if wait is not None:
+            return wait
+        user = User.objects.active().named(name).first()
+        if user is not None and constant_time_compare(standing, user.get_session_auth_hash()):
+            return rates.hit("login_devices", name)
     where = rates.address(request)
     for scope, who in (("login", f"{where} {name}"), ("login_address", where), ("login_name", name)):
         wait = rates.hit(scope, who)
@@ -34,11 +43,11 @@ def attempt(request: HttpRequest, username: str) -> float | None:
     return None
 
 
-def remember(response: HttpResponseBase, username: str) -> None:
+def remember(response: HttpResponseBase, user: User) -> None:
     """Let the browser speak for itself the next time. The cookie names nobody."""
     response.set_cookie(
         COOKIE,
-        _signer(_canonical(username)).sign(secrets.token_urlsafe(9)),
+        _signer(_canonical(user.username)).sign(f"{secrets.token_urlsafe(9)}.{user.get_session_auth_hash()}"),
         max_age=COOKIE_LIFE,
         secure=settings.SESSION_COOKIE_SECURE,
         httponly=True,
@@ -46,11 +55,14 @@ def remember(response: HttpResponseBase, username: str) -> None:
     )
 
 
-def _device(request: HttpRequest, name: str) -> str:
+def _device(request: HttpRequest, name: str) -> tuple[str, str]:
+    """Which browser of the name's owner asks, and what its sessions rested on when it signed in; empty for others."""
     try:
-        return _signer(name).unsign(request.COOKIES.get(COOKIE, ""), max_age=COOKIE_LIFE)
+        said = _signer(name).unsign(request.COOKIES.get(COOKIE, ""), max_age=COOKIE_LIFE)
     except signing.BadSignature:
-        return ""
+        return "", ""
+    device, _, standing = said.partition(".")
+    return device, standing
 
 
 def _signer(name: str) -> signing.TimestampSigner:

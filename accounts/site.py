@@ -25,7 +25,7 @@ class AdminSite(admin.AdminSite):
             return too_many(request, wait)
         response = super().login(request, extra_context)
         if isinstance(request.user, User):
-            guard.remember(response, request.user.username)
+            guard.remember(response, request.user)
         return response
 
     @method_decorator(never_cache)

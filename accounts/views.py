@@ -49,7 +49,7 @@ def sign_up(request: PageRequest) -> HttpResponse:
         else:
             login(request, user)
             response = redirect(target or "home")
-            guard.remember(response, user.username)
+            guard.remember(response, user)
             return response
     status = INVALID if form.errors else 200
     return show(request, "accounts/signup.html", {"form": form, "next": target}, status=status)
@@ -70,7 +70,7 @@ class LoginView(DjangoLoginView):
 
     def form_valid(self, form: Any) -> HttpResponse:
         response = super().form_valid(form)
-        guard.remember(response, form.get_user().username)
+        guard.remember(response, form.get_user())
         return response
 
     def form_invalid(self, form: Any) -> HttpResponse:
@@ -151,7 +151,9 @@ def password(request: PageRequest, reader: User) -> HttpResponse:
         else:
             update_session_auth_hash(request, user)
             messages.success(request, _("Your password is changed. You are logged out everywhere else."))
-            return redirect("settings-password")
+            response = redirect("settings-password")
+            guard.remember(response, user)
+            return response
     return _settings(request, "accounts/password.html", form)
 
 
@@ -160,9 +162,12 @@ def password(request: PageRequest, reader: User) -> HttpResponse:
 @limited("write")
 def log_out_everywhere(request: PageRequest, reader: User) -> HttpResponse:
     """End all other sessions, and the API tokens."""
-    update_session_auth_hash(request, actions.log_out_everywhere(user=reader))
+    user = actions.log_out_everywhere(user=reader)
+    update_session_auth_hash(request, user)
     messages.success(request, _("You are logged out everywhere else."))
-    return redirect("settings-password")
+    response = redirect("settings-password")
+    guard.remember(response, user)
+    return response
 
 
 @signed_in

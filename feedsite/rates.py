@@ -31,7 +31,7 @@ from feedsite.connections import client_of, pipelined, script
 
 PERIODS = {"second": 1, "minute": 60, "hour": 3600, "day": 86_400}
 PLAIN_LENGTH = 64
-GUARDED = frozenset({"login", "login_address", "login_name", "password", "signup"})
+GUARDED = frozenset({"login", "login_address", "login_name", "login_devices", "password", "signup"})
 """Scopes that each process counts by itself while the cache server is gone: guessing shall not be free then."""
 OWN_SLOTS = 10_000
 """Slots that a process keeps meanwhile."""

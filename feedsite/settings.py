@@ -439,8 +439,8 @@ REST_KNOX = {"TOKEN_TTL": timedelta(days=TOKEN_DAYS)}
 # Tokens that a user may hold at once; the oldest gives way.
 TOKEN_CAP = env.int("FEEDSITE_TOKEN_CAP", default=50)
 
-# Rates: sign-ups an address; logins an address and name, an address, a name (accounts/guard.py); everything else a user
-# or, without one, an address.
+# Rates: sign-ups an address; logins an address and name, an address, a name, and the known browsers of a name together
+# (accounts/guard.py); everything else a user or, without one, an address.
 # `password` is where a signed-in user is asked for it again. `attempt`: tokens and sessions that are not known to be
 # good, an address (feedsite/rates.py).
 RATES = {
@@ -449,6 +449,7 @@ RATES = {
     "login": env("FEEDSITE_RATE_LOGIN", default="10/minute"),
     "login_address": env("FEEDSITE_RATE_LOGIN_ADDRESS", default="300/hour"),
     "login_name": env("FEEDSITE_RATE_LOGIN_NAME", default="100/hour"),
+    "login_devices": env("FEEDSITE_RATE_LOGIN_DEVICES", default="50/hour"),
     "password": env("FEEDSITE_RATE_PASSWORD", default="10/hour"),
     "export": env("FEEDSITE_RATE_EXPORT", default="5/hour"),
     "publish": env("FEEDSITE_RATE_PUBLISH", default="60/minute"),

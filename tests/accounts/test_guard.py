@@ -157,3 +157,62 @@ def test_a_session_that_was_planted_is_nobodys(ann: User) -> None:
     for kept in ("planted" * 4, key):
         thief.cookies[settings.SESSION_COOKIE_NAME] = kept
         assert thief.get("/settings").status_code == 302
+
+
+def device_of(username: str, password: str = PASSWORD) -> str:
+    """The cookie of a browser in which somebody has just signed in."""
+    browser = Client()
+    assert by_page(browser, username, password, "10.0.0.1").status_code == 302
+    return browser.cookies[COOKIE].value
+
+
+def guess(way: Way, device: str, address: str, password: str = "") -> int:
+    client = Client()
+    client.cookies[COOKIE] = device
+    status: int = way(client, "ann", password or "wrong", address).status_code
+    return status
+
+
+@pytest.mark.parametrize("ends", ["/settings/password", "/settings/log-out-everywhere", "password", "sessions"])
+def test_old_devices_get_no_guesses_of_their_own(ann: User, limits: dict[str, str], ends: str) -> None:
+    """After another password and after logging out everywhere; the browser in which that was done goes on."""
+    old, here = device_of("ann"), Client()
+    by_page(here, "ann", PASSWORD, "10.0.0.1")
+    new = "another long password"
+    if ends == "password":
+        body = {"current_password": PASSWORD, "new_password": new}
+        assert here.post("/api/v1/users/me/password", body, "application/json").status_code == 204
+    elif ends == "sessions":
+        assert here.delete("/api/v1/users/me/sessions").status_code == 204
+    else:
+        assert here.post(ends, {"current": PASSWORD, "new": new}).status_code == 302
+    password = new if "password" in ends.rpartition("/")[2] else PASSWORD
+    limits["login_name"] = "1/hour"
+    assert guess(by_api, "", "10.0.1.1") in (400, 429)
+    assert guess(by_api, "", "10.0.1.2") == 429
+    assert [guess(way, old, "10.0.1.3", password) for way in WAYS] == [429] * 3
+    assert guess(by_page, here.cookies[COOKIE].value, "10.0.1.4", password) == 302
+
+
+def test_a_password_set_by_an_admin_ends_devices(ann: User, limits: dict[str, str]) -> None:
+    old = device_of("ann")
+    ann.set_password("another long password")
+    ann.save()
+    limits["login_name"] = "1/hour"
+    guess(by_api, "", "10.0.1.1")
+    assert guess(by_api, old, "10.0.1.2", "another long password") == 429
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_many_devices_guess_no_more_than_one(way: Way, ann: User, limits: dict[str, str]) -> None:
+    """From any number of addresses; the owner comes in without a cookie meanwhile, and others are not counted."""
+    devices = [device_of("ann") for _ in range(4)]
+    limits["login_devices"] = "5/hour"
+    statuses = [guess(way, device, f"10.0.1.{place}") for place, device in enumerate(devices * 3)]
+    assert statuses == [REFUSED[way]] * 5 + [429] * 7
+    assert guess(by_page, "", "10.0.2.1", PASSWORD) == 302
+    UserFactory(username="bob")
+    browser = Client()
+    assert by_page(browser, "bob", PASSWORD, "10.0.2.2").status_code == 302
+    browser.post("/logout")
+    assert by_page(browser, "bob", PASSWORD, "10.0.2.2").status_code == 302
