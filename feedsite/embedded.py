@@ -718,6 +718,11 @@ class Servers:
         return f"redis+socket://{quote(str(self.home.sockets / 'broker.sock'))}?virtual_host=0"
 
     @property
+    def cache_url(self) -> str:
+        """The broker's server, which does not evict; in a database of its own."""
+        return f"unix://{quote(str(self.home.sockets / 'broker.sock'))}?db=2"
+
+    @property
     def played_url(self) -> str:
         return f"unix://{quote(str(self.home.sockets / 'plays.sock'))}?db=1"
 

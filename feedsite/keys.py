@@ -28,7 +28,7 @@
 | `live:snapshots:{uid}` | ZSET | digest -> last use, µs since 1970 | 10; 30 minutes | snapshots expire by themselves |
 | `events` | STREAM | `event` -> JSON (feedsite/events.py) | about 10,000 entries | open pages are told to ask |
 | `rate:{scope}:{who}` | STRING | calls in the slot that the first of them began | one slot | the slot starts anew |
-| `credential:{digest}` | STRING | id of its user (a token or session) | 30 days from its last call | it is an attempt |
+| `credential:{digest}` | STRING | id of its user (a token or session) | 7 days from its last call | it is an attempt |
 
 A window's own members (`floor`, `epoch`, `run:{id}`, `build:{token}`) are described in feedsite/window.py.
 """

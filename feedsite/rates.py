@@ -38,7 +38,7 @@ OWN_SLOTS = 10_000
 
 ATTEMPT = "attempt"
 """The scope of credentials that are not known to be good, by address."""
-MARK_SECONDS = 30 * 86_400
+MARK_SECONDS = 7 * 86_400
 """How long a credential is remembered after its last call."""
 
 # Milliseconds to wait, 0 if the call may pass. A counter without a life (PTTL < 0) is given one, whatever made it.

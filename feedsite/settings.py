@@ -143,11 +143,19 @@ if REPLICA_URL:
     DATABASES["replica"] = replica_database(DATABASES["default"], env.db_url("FEEDSITE_REPLICA_URL"), REPLICA_TIMEOUT)
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
-# --- Redis: a hint. Feeds may be evicted, the cache may be lost, the broker should not be ------------------
+# --- Redis: a hint. Feeds may be evicted, rate counters and the broker should not be -----------------------
 REDIS_URL = env("FEEDSITE_REDIS_URL", default=SERVERS.redis_url)
-CACHE_URL = env("FEEDSITE_CACHE_URL", default=REDIS_URL)
 # Who brings one Redis brings it for the broker too; the embedded broker is a server of its own.
 BROKER_URL = env("FEEDSITE_BROKER_URL", default=env("FEEDSITE_REDIS_URL", default=SERVERS.broker_url))
+# The rate counters: on a server that evicts, whoever fills it has them forgotten, and guesses on.
+CACHE_URL = env(
+    "FEEDSITE_CACHE_URL",
+    default=SERVERS.cache_url
+    if "broker" in SERVERS.names
+    else BROKER_URL
+    if embedded.is_redis(BROKER_URL)
+    else REDIS_URL,
+)
 try:
     if cluster_address.names_cluster(REDIS_URL):
         cluster_address.parse(REDIS_URL)

@@ -256,8 +256,7 @@ def redis_roles() -> dict[str, str]:
     if broker.startswith("redis+socket://"):
         broker = broker.replace("redis+socket://", "unix://", 1).replace("virtual_host=", "db=")
     roles = {"feeds": settings.REDIS_URL, "broker": broker, "plays": settings.PLAYED_URL}
-    if settings.CACHE_URL != settings.REDIS_URL:
-        roles["cache"] = settings.CACHE_URL
+    roles["cache"] = settings.CACHE_URL
     return {role: url for role, url in roles.items() if url.startswith(("redis://", "rediss://", "unix://"))}
 
 
@@ -382,6 +381,13 @@ def _memory(role: str, info: dict[str, Any], values: dict[str, str]) -> Findings
             policy,
             error=policy != "noeviction",
             todo="Set maxmemory-policy noeviction: it may hold nothing that it may forget.",
+        )
+    elif role == "cache":
+        yield judge(
+            f"{role} maxmemory-policy",
+            policy,
+            warning=policy != "noeviction",
+            todo="Name a server without eviction in FEEDSITE_CACHE_URL: whoever fills this one has rates forgotten.",
         )
     else:
         yield judge(

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,6 +19,10 @@ from rest_framework.test import APIClient
 from accounts import actions
 from accounts.models import User
 from feedsite import keys, rates
+from feedsite.connections import client_of
+from feedsite.embedded import Home, wait_for
+from feedsite.embedded import broker as broker_of
+from feedsite.embedded import feeds as feeds_of
 from feedsite.rest import scope_of
 from items.models import Item
 from tests import servers
@@ -277,6 +282,30 @@ def test_concurrent_attempts_of_two_processes_do_not_slip_past(feeds: redis.Redi
     passed = sum(int(process.communicate(timeout=120)[0]) for process in processes)
     assert passed <= 10, "beside those that proved good, no more"
     assert int(feeds.get(keys.rate("attempt", "10.0.0.1")) or 0) >= 10
+
+
+@pytest.mark.parametrize(("make", "is_forgotten"), [(feeds_of, True), (broker_of, False)])
+def test_whoever_fills_the_feeds_server_has_no_counter_forgotten(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: LazySettings, make: Any, is_forgotten: bool
+) -> None:
+    """On the feeds server itself the counter would go."""
+    monkeypatch.setenv("FEEDSITE_FEEDS_MEMORY", "8mb")
+    settings.RATES = {"once": "1/hour"}
+    home = Home(tmp_path)
+    home.make()
+    server = make(home)
+    server.start()
+    try:
+        assert wait_for(server.answers, 30), server.last_words()
+        client = client_of(f"unix://{server.socket}", 30)
+        monkeypatch.setattr(rates, "_client", lambda: client)
+        assert rates.hit("once", "ann") is None
+        assert rates.hit("once", "ann")
+        for number in range(4000):
+            client.set(keys.inbox(number), "x" * 5000, ex=1800)
+        assert (rates.hit("once", "ann") is None) is is_forgotten
+    finally:
+        server.stop()
 
 
 # --- One rate for all ways to ask for a thing ------------------------------------------------------------

@@ -38,6 +38,29 @@ def test_plays_are_where_nothing_is_evicted(tmp_path: Path, environ: dict[str, s
     assert run.stdout.strip().endswith(expected)
 
 
+@pytest.mark.parametrize(
+    ("environ", "expected"),
+    [
+        ({}, "broker.sock?db=2"),
+        ({"FEEDSITE_REDIS_URL": FEEDS}, FEEDS),
+        ({"FEEDSITE_REDIS_URL": FEEDS, "FEEDSITE_BROKER_URL": BROKER}, BROKER),
+        ({"FEEDSITE_REDIS_URL": FEEDS, "FEEDSITE_BROKER_URL": "amqp://broker//"}, FEEDS),
+        ({"FEEDSITE_CACHE_URL": "redis://cache/2"}, "redis://cache/2"),
+    ],
+)
+def test_rates_are_counted_where_nothing_is_evicted(tmp_path: Path, environ: dict[str, str], expected: str) -> None:
+    code = "from django.conf import settings; print(settings.CACHE_URL)"
+    run = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=settings.BASE_DIR,
+        env=clean_environ(tmp_path) | {"DJANGO_SETTINGS_MODULE": "feedsite.settings"} | environ,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert run.stdout.strip().endswith(expected)
+
+
 CLUSTER = {"FEEDSITE_REDIS_URL": "redis+cluster://feeds:7000"}
 
 
@@ -52,6 +75,7 @@ CLUSTER = {"FEEDSITE_REDIS_URL": "redis+cluster://feeds:7000"}
         ),
         ({"FEEDSITE_REDIS_URL": "redis+cluster://feeds/1"}, "a cluster has only database 0"),
         (CLUSTER | {"FEEDSITE_CACHE_URL": FEEDS, "FEEDSITE_BROKER_URL": BROKER}, ""),
+        (CLUSTER | {"FEEDSITE_BROKER_URL": BROKER}, ""),
     ],
 )
 def test_a_cluster_is_for_feeds_only(tmp_path: Path, environ: dict[str, str], says: str) -> None:

@@ -67,7 +67,10 @@ def synced() -> Iterator[None]:
         client.config_set("appendfsync", "no")
 
 
-def test_sound_servers_are_sound() -> None:
+def test_sound_servers_are_sound(settings: Any, broker_server: Valkey) -> None:
+    evicting = states(doctor.redis_server("cache", settings.CACHE_URL))
+    assert evicting["cache maxmemory-policy"] == WARNING, "the tests' own is on the feeds server"
+    settings.CACHE_URL = f"unix://{broker_server.socket}?db=2"
     for role, url in doctor.redis_roles().items():
         result = states(doctor.redis_server(role, url))
         assert set(result.values()) == {OK}, result
