@@ -2,14 +2,17 @@
 
 from django.db import migrations, models
 
+from feedsite.indexes import AddIndexConcurrently
+
 
 class Migration(migrations.Migration):
+    atomic = False
     dependencies = [
         ("items", "0003_search"),
     ]
 
     operations = [
-        migrations.AddIndex(
+        AddIndexConcurrently(
             "item",
             models.Index(fields=["sender", "root"], condition=models.Q(("root__isnull", False)), name="item_answered"),
         ),

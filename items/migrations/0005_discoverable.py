@@ -3,15 +3,18 @@
 from django.conf import settings
 from django.db import migrations, models
 
+from feedsite.indexes import AddIndexConcurrently
+
 
 class Migration(migrations.Migration):
+    atomic = False
     dependencies = [
         ("items", "0004_answered"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
     operations = [
-        migrations.AddIndex(
+        AddIndexConcurrently(
             model_name="item",
             index=models.Index(
                 condition=models.Q(

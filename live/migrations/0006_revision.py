@@ -9,9 +9,9 @@ class Migration(migrations.Migration):
     dependencies = [("live", "0005_kept_snapshots"), ("accounts", "0006_policy")]
 
     operations = [
-        migrations.AddField(
-            model_name="replaydelivery",
-            name="revision",
-            field=models.IntegerField(db_default=feedsite.draws.DrawRevision()),
+        # A constant first: a default that is drawn for each row would rewrite the table.
+        migrations.AddField("replaydelivery", "revision", models.IntegerField(db_default=0)),
+        migrations.AlterField(
+            "replaydelivery", "revision", models.IntegerField(db_default=feedsite.draws.DrawRevision())
         ),
     ]
