@@ -217,7 +217,7 @@ def test_a_ticket_is_for_the_origins_that_are_configured(settings: Any, fan: Use
 
 def test_tickets_end(streams: StreamServer, fan: User) -> None:
     with patch("time.time", lambda: time.time_ns() / 1e9 - grants.TICKET_SECONDS - 1):
-        old = grants.grants.issue_ticket(user=fan, origin=SITE, digest="")
+        old = grants.issue_ticket(user=fan, origin=SITE, digest="")
     gone = UserFactory()
     ticket = grants.issue_ticket(user=gone, origin=SITE, digest="")
     deactivate(user=gone)
