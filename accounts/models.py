@@ -139,6 +139,7 @@ class User(AbstractBaseUser, PermissionsMixin):
         ]
         indexes = [
             models.Index(fields=["id"], condition=models.Q(is_big_v=True), name="user_big_v"),
+            models.Index(fields=["id"], condition=models.Q(is_active=False), name="user_inactive"),
             models.Index(fields=["level", "last_seen_at"], name="user_level_seen"),
             # The functions are made by migration 0003.
             GinIndex(

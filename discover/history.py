@@ -9,7 +9,7 @@ from discover import reasons
 from feedsite.connections import fetch, id_array
 from feedsite.ids import MAX_ID
 from items.hydrate import COLUMNS, ITEMS, bodies
-from items.profile import ItemPage
+from items.listing import ItemPage
 from items.visibility import VISIBLE
 from seen import recent
 from seen.recent import View

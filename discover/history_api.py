@@ -12,7 +12,7 @@ from feedsite.connections import FeedsUnavailableError
 from feedsite.openapi import PAGED
 from feedsite.rest import ApiView, FeedResponse, OutageError, limit, position
 from items.api import item_or_404, take_back_or_404
-from items.profile import ItemPage
+from items.listing import ItemPage
 from seen import recent
 
 

@@ -32,8 +32,9 @@ from feedsite.rest import (
 )
 from items import actions
 from items.hydrate import ItemBody, hydrate
+from items.listing import ItemPage
 from items.models import AUTHORED, Item, ItemType, Visibility
-from items.profile import ItemPage, item_count, profile_page, replies_page, visible_item
+from items.profile import item_count, profile_page, replies_page, visible_item
 from items.search import QUERY_LENGTH, parse, search_items, search_users
 from items.tags import tag_page
 from items.text import TITLE_LENGTH, ContentError, canonical_tag

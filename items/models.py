@@ -122,14 +122,33 @@ class Item(models.Model):
             ),
         ]
         indexes = [
-            # Timelines: top-k of one sender is an index-only scan.
+            # Timelines: top-k of one sender is an index-only scan of what all followers may see, ...
             models.Index(
                 fields=["sender", "-id"],
-                include=["visibility", "repost_of"],
+                include=["repost_of"],
+                condition=Q(status="published", reply_to=None, visibility__in=["public", "followers"]),
+                name="item_followers",
+            ),
+            # ... and of each circle among them, in an index that is small where most say everything to everybody, ...
+            models.Index(
+                fields=["sender", "visibility", "-id"],
+                include=["repost_of"],
+                condition=Q(status="published", reply_to=None, visibility__in=["mutuals", "self"]),
+                name="item_circles",
+            ),
+            # ... and on a profile of one visibility: no reader passes what they may not see, however much there is.
+            models.Index(
+                fields=["sender", "visibility", "-id"],
+                include=["repost_of"],
                 condition=Q(status="published", reply_to=None),
-                name="item_timeline",
+                name="item_visibility",
             ),
             models.Index(fields=["sender", "-id"], name="item_sender"),
+            models.Index(
+                fields=["sender", "-id"],
+                condition=Q(status="published", reply_to__isnull=False),
+                name="item_replies_of",
+            ),
             models.Index(fields=["reply_to", "id"], condition=Q(reply_to__isnull=False), name="item_replies"),
             models.Index(fields=["root", "id"], condition=Q(root__isnull=False), name="item_thread"),
             models.Index(fields=["sender", "root"], condition=Q(root__isnull=False), name="item_answered"),

@@ -4,28 +4,51 @@ Each is one prepared statement: building the same query by the ORM costs more th
 """
 
 from collections.abc import Sequence
-from typing import Any
 
-import msgspec
 from django.contrib.auth.models import AnonymousUser
 
 from accounts.models import User
 from feedsite.connections import fetch, id_array
 from feedsite.ids import MAX_ID
 from items.hydrate import COLUMNS, ITEMS, ItemBody, Sender, bodies
+from items.listing import SCAN, ItemPage, listing, page_of
+from items.models import Visibility
 from items.visibility import VISIBLE, original_visible, visible_alone
 
 ONE = f"SELECT {COLUMNS} FROM {ITEMS} WHERE i.id = %(item)s AND {VISIBLE}"  # noqa: S608 (constants)
-PROFILE = f"""
-    SELECT {COLUMNS} FROM {ITEMS}
-    WHERE i.sender_id = %(owner)s AND i.reply_to_id IS NULL AND i.id < %(below)s AND {VISIBLE}
-    ORDER BY i.id DESC LIMIT %(count)s
-"""  # noqa: S608
-ANSWERS = f"""
-    SELECT {COLUMNS} FROM {ITEMS}
-    WHERE i.sender_id = %(owner)s AND i.reply_to_id IS NOT NULL AND i.id < %(below)s AND {VISIBLE}
-    ORDER BY i.id DESC LIMIT %(count)s
-"""  # noqa: S608
+# Which of the owner's visibilities the reader sees, asked once and not of each item.
+CIRCLES = f"""
+    circles AS MATERIALIZED (
+        SELECT i.visibility FROM (
+            SELECT %(owner)s::bigint AS sender_id, 'published' AS status,
+                unnest(ARRAY['public', 'followers', 'mutuals', 'self']) AS visibility
+        ) i JOIN accounts_user s ON s.id = i.sender_id WHERE {visible_alone("i", "s")}
+    ),
+"""  # noqa: S608 (constants)
+# What the owner said, to others and to themself: owners see also what is not published.
+BY_OWNER = """
+    SELECT i.id FROM items_item i
+    WHERE i.sender_id = %(owner)s AND i.id < %(below)s AND %(owner)s <> %(reader)s AND i.status = 'published'
+"""
+BY_SELF = """
+    SELECT i.id FROM items_item i
+    WHERE i.sender_id = %(owner)s AND i.id < %(below)s AND %(owner)s = %(reader)s AND i.status <> 'deleted'
+"""
+PROFILE = listing(
+    [
+        *(
+            f"""
+            {BY_OWNER} AND i.reply_to_id IS NULL AND i.visibility = '{visibility}'
+                AND EXISTS (SELECT FROM circles WHERE circles.visibility = '{visibility}')
+            """
+            for visibility in Visibility.values
+        ),
+        f"{BY_SELF} AND i.reply_to_id IS NULL",
+    ],
+    "DESC",
+    given=CIRCLES,
+)
+ANSWERS = listing([f"{said} AND i.reply_to_id IS NOT NULL" for said in (BY_OWNER, BY_SELF)], "DESC")
 ABOVE = f"""
     SELECT {COLUMNS} FROM {ITEMS} JOIN items_item reply ON i.id IN (reply.root_id, reply.reply_to_id)
     WHERE reply.id = %(item)s AND {VISIBLE}
@@ -35,16 +58,10 @@ SENDERS = f"""
     SELECT i.id, s.id, s.username, s.display_name, s.is_big_v FROM items_item i
     JOIN accounts_user s ON s.id = i.sender_id WHERE i.id = ANY(%(ids)s::bigint[]) AND {VISIBLE}
 """  # noqa: S608
-THREAD = f"""
-    SELECT {COLUMNS} FROM {ITEMS}
-    WHERE i.root_id = %(item)s AND i.id > %(above)s AND {VISIBLE}
-    ORDER BY i.id LIMIT %(count)s
-"""  # noqa: S608
-REPLIES = f"""
-    SELECT {COLUMNS} FROM {ITEMS}
-    WHERE i.reply_to_id = %(item)s AND i.id > %(above)s AND {VISIBLE}
-    ORDER BY i.id LIMIT %(count)s
-"""  # noqa: S608
+THREAD, REPLIES = (
+    listing([f"SELECT i.id FROM items_item i WHERE i.{above} = %(item)s AND i.id > %(above)s"], "ASC")  # noqa: S608
+    for above in ("root_id", "reply_to_id")
+)
 # The rule is asked once for each visibility, not for each item, so that posts are counted by an index-only scan; of
 # reposts the originals have to be looked at.
 COUNT = f"""
@@ -65,14 +82,6 @@ COUNT = f"""
 """  # noqa: S608
 
 
-class ItemPage(msgspec.Struct):
-    """A page of items. `last_id` is the last id scanned; `has_more` is true only if another item exists."""
-
-    items: list[ItemBody]
-    last_id: str | None
-    has_more: bool
-
-
 def visible_item(item_id: int, reader: User | AnonymousUser) -> ItemBody | None:
     """The item, if `reader` may see it."""
     found = bodies(fetch(ONE, {"item": item_id, "reader": reader.pk or 0}), reader)
@@ -82,14 +91,14 @@ def visible_item(item_id: int, reader: User | AnonymousUser) -> ItemBody | None:
 def profile_page(owner: User, reader: User | AnonymousUser, *, last_id: int | None = None, limit: int = 20) -> ItemPage:
     """What `owner` published and reposted below `last_id` (exclusive) as far as `reader` may see it, newest first."""
     below = MAX_ID + 1 if last_id is None else last_id
-    params = {"owner": owner.pk, "below": below, "reader": reader.pk or 0, "count": limit + 1}
+    params = {"owner": owner.pk, "below": below, "reader": reader.pk or 0, "scan": SCAN, "count": limit + 1}
     return page_of(fetch(PROFILE, params), reader, limit)
 
 
 def answers_page(owner: User, reader: User | AnonymousUser, *, last_id: int | None = None, limit: int = 20) -> ItemPage:
     """The replies that `owner` wrote below `last_id` (exclusive) as far as `reader` may see them, newest first."""
     below = MAX_ID + 1 if last_id is None else last_id
-    params = {"owner": owner.pk, "below": below, "reader": reader.pk or 0, "count": limit + 1}
+    params = {"owner": owner.pk, "below": below, "reader": reader.pk or 0, "scan": SCAN, "count": limit + 1}
     page = page_of(fetch(ANSWERS, params), reader, limit)
     note_answered(page.items, reader)
     return page
@@ -124,16 +133,16 @@ def replies_page(
     """The replies after `last_id` (exclusive) as far as `reader` may see them, oldest first: of a reply those that
     answer it, of any other item its whole thread. A repost has the thread of its original.
     """
-    params = {"item": int(item.shown.id), "above": last_id or 0, "reader": reader.pk or 0, "count": limit + 1}
+    params = {
+        "item": int(item.shown.id),
+        "above": last_id or 0,
+        "reader": reader.pk or 0,
+        "scan": SCAN,
+        "count": limit + 1,
+    }
     return page_of(fetch(REPLIES if item.reply_to else THREAD, params), reader, limit)
 
 
 def item_count(owner: User, reader: User | AnonymousUser) -> int:
     """How many published items the whole profile shows `reader`."""
     return int(fetch(COUNT, {"owner": owner.pk, "reader": reader.pk or 0})[0][0])
-
-
-def page_of(rows: Sequence[Sequence[Any]], reader: User | AnonymousUser, limit: int) -> ItemPage:
-    """The page of rows of `COLUMNS`: `limit` are shown, one more proves that there is more."""
-    shown = rows[:limit]
-    return ItemPage(bodies(shown, reader), str(shown[-1][0]) if shown else None, len(rows) > limit)

@@ -22,8 +22,8 @@ from feedsite.connections import fetch, id_array
 from feedsite.ids import MAX_ID
 from feedsite.replica import PRIMARY, lagging
 from items.hydrate import ItemBody, verified
+from items.listing import ItemPage
 from items.models import Item
-from items.profile import ItemPage
 from items.text import TAGS_AN_ITEM, hashtags
 from items.visibility import VISIBLE
 from items.words import Run, document, phrase, runs

@@ -3,7 +3,7 @@
 from django.contrib.auth.models import AnonymousUser
 
 from accounts.models import User
-from items.profile import ItemPage
+from items.listing import ItemPage
 from items.search import Query, search_items
 
 

@@ -25,29 +25,32 @@ def visible_alone(item: str, sender: str) -> str:
     """  # noqa: S608 (aliases of our own queries)
 
 
+def said_visible(item: str, sender: str) -> str:
+    """Whether the reader may see what an item says itself: the whole rule of an item that is no repost.
+
+    A reply is not shown to readers who may not see what its thread is about; its own sender keeps seeing it.
+    """
+    return f"""
+    ({visible_alone(item, sender)} AND ({item}.root_id IS NULL OR {item}.sender_id = %(reader)s OR EXISTS (
+        SELECT FROM items_item root JOIN accounts_user rs ON rs.id = root.sender_id
+        WHERE root.id = {item}.root_id AND {visible_alone("root", "rs")} OFFSET 0)))
+    """
+
+
 def original_visible(item: str, also: str = "") -> str:
-    """Whether `item` is no repost, or the reader may see what it reposts. `also`: more that must hold of the original
-    (aliases `o`, and its sender `os`).
+    """Whether `item` is no repost, or the reader may see what it reposts, by the rule of what it reposts. `also`: more
+    that must hold of the original (aliases `o`, and its sender `os`).
     """
     return f"""
     ({item}.repost_of_id IS NULL OR EXISTS (
         SELECT FROM items_item o JOIN accounts_user os ON os.id = o.sender_id
-        WHERE o.id = {item}.repost_of_id AND o.status = 'published' AND {visible_alone("o", "os")} {also} OFFSET 0))
+        WHERE o.id = {item}.repost_of_id AND o.status = 'published' AND {said_visible("o", "os")} {also} OFFSET 0))
     """
 
 
 def visible(item: str, sender: str) -> str:
-    """Whether the reader may see an item wherever they meet it.
-
-    A repost is nothing without its original, and a reply is not shown to who may not see what the thread is about; its
-    own sender keeps seeing the reply.
-    """
-    return f"""
-    ({visible_alone(item, sender)} AND {original_visible(item)}
-        AND ({item}.root_id IS NULL OR {item}.sender_id = %(reader)s OR EXISTS (
-            SELECT FROM items_item root JOIN accounts_user rs ON rs.id = root.sender_id
-            WHERE root.id = {item}.root_id AND {visible_alone("root", "rs")} OFFSET 0)))
-    """
+    """Whether the reader may see an item wherever they meet it. A repost is nothing without its original."""
+    return f"({said_visible(item, sender)} AND {original_visible(item)})"
 
 
 VISIBLE = visible("i", "s")

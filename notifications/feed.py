@@ -14,8 +14,10 @@ it stands as unread.
 An entry is **unread** while an act of it that is shown is newer than the reader's mark. The mark is an act's id, as
 is the id of an entry: that of its newest act that is shown.
 
-Work is bounded by the page: at most `ACTORS_CAP + 1` acts an entry are looked at beyond those that are not shown, at an
-index probe each for the actor, the act and the three relations, whether an item has ten likes or a hundred thousand.
+Work is bounded by the page: it looks through `SCAN` entries beyond those that it shows, after which it answers short,
+and through the newest `ACTS_SCAN` acts of each (no older act makes an entry shown), at an index probe each for the
+actor, the act and the three relations. So it costs the same whether an item has ten likes or a hundred thousand, and
+also where most who gave them were banned since.
 """
 
 from collections.abc import Mapping, Sequence
@@ -42,8 +44,13 @@ UNREAD_SCAN = 1000
 STILL = 1000 << SEQUENCE_BITS
 """An entry moves at most once in so long (a second), in units of ids."""
 
+SCAN = 60
+"""Entries that a page looks through beyond those that it shows, should they be hidden ones."""
+ACTS_SCAN = 300
+"""The newest acts of an entry that are looked at, should most of them be hidden ones."""
+
 MARK = "coalesce((SELECT r.up_to FROM notifications_readmark r WHERE r.user_id = %(reader)s), 0)"
-# A repost is seen by whoever sees its original, which is the reader's own.
+# A repost shows its original, which is the reader's own, while that is published.
 # `n` is the entry, `a` an act and `u` its actor. OFFSET 0 keeps the planner from reading a whole table into a hash for
 # the sake of one page; CASE keeps it from asking of likes what is asked of reposts.
 SESSION_SHOWN = "session_shown"
@@ -63,31 +70,43 @@ ACT_SHOWN = """
         WHEN 'like' THEN EXISTS (
             SELECT FROM items_like l WHERE l.user_id = a.actor_id AND l.item_id = n.item_id OFFSET 0)
         WHEN 'repost' THEN EXISTS (
-            SELECT FROM items_item r
-            WHERE r.repost_of_id = n.item_id AND r.sender_id = a.actor_id AND r.status = 'published' OFFSET 0)
+            SELECT FROM items_item r JOIN items_item o ON o.id = r.repost_of_id
+            WHERE r.repost_of_id = n.item_id AND r.sender_id = a.actor_id AND r.status = 'published'
+                AND o.status = 'published' OFFSET 0)
         WHEN 'follow' THEN EXISTS (
             SELECT FROM relations_follow f WHERE f.follower_id = a.actor_id AND f.followee_id = n.recipient_id
             AND (f.created_at AT TIME ZONE 'UTC')::date = n.day OFFSET 0)
         ELSE true
     END
 """
+NEWEST_ACTS = f"""
+    (SELECT * FROM notifications_act act WHERE act.notification_id = n.id ORDER BY act.id DESC LIMIT {ACTS_SCAN})
+"""  # noqa: S608
+# The entries that a page looks through, and the last of them where that is its bound.
 PAGE = f"""
-    SELECT n.position, n.kind, n.item_id, n.session_id, shown.newest, shown.count, shown.actors,
-        shown.newest > {MARK}
-    FROM notifications_notification n CROSS JOIN LATERAL (
-        SELECT max(act.id), count(*),
-            json_agg(json_build_array(act.actor_id::text, act.username, act.display_name, act.is_big_v)
-                ORDER BY act.id DESC) FILTER (WHERE act.place <= {ACTORS_SHOWN})
-        FROM (
-            SELECT a.id, a.actor_id, u.username, u.display_name, u.is_big_v,
-                row_number() OVER (ORDER BY a.id DESC) AS place
-            FROM notifications_act a JOIN accounts_user u ON u.id = a.actor_id
-            WHERE a.notification_id = n.id AND {ACT_SHOWN}
-            ORDER BY a.id DESC LIMIT {ACTORS_CAP + 1}
-        ) act
-    ) shown (newest, count, actors)
-    WHERE n.recipient_id = %(reader)s AND n.position < %(below)s AND {{kinds}} AND {ITEM_SHOWN} AND shown.count > 0
-    ORDER BY n.position DESC LIMIT %(count)s
+    WITH scanned AS MATERIALIZED (
+        SELECT n.* FROM notifications_notification n
+        WHERE n.recipient_id = %(reader)s AND n.position < %(below)s AND {{kinds}}
+        ORDER BY n.position DESC LIMIT %(scan)s
+    ),
+    bound AS (SELECT CASE WHEN count(*) = %(scan)s THEN min(position) END AS position FROM scanned)
+    SELECT bound.position, page.* FROM bound LEFT JOIN LATERAL (
+        SELECT n.position, n.kind, n.item_id, n.session_id, shown.newest, shown.count, shown.actors,
+            shown.newest > {MARK}
+        FROM scanned n CROSS JOIN LATERAL (
+            SELECT max(act.id), count(*),
+                json_agg(json_build_array(act.actor_id::text, act.username, act.display_name, act.is_big_v)
+                    ORDER BY act.id DESC) FILTER (WHERE act.place <= {ACTORS_SHOWN})
+            FROM (
+                SELECT a.id, a.actor_id, u.username, u.display_name, u.is_big_v,
+                    row_number() OVER (ORDER BY a.id DESC) AS place
+                FROM {NEWEST_ACTS} a JOIN accounts_user u ON u.id = a.actor_id WHERE {ACT_SHOWN}
+                ORDER BY a.id DESC LIMIT {ACTORS_CAP + 1}
+            ) act
+        ) shown (newest, count, actors)
+        WHERE {ITEM_SHOWN} AND shown.count > 0
+        ORDER BY n.position DESC LIMIT %(count)s
+    ) page ON true
 """  # noqa: S608
 EVERYTHING = PAGE.format(kinds="true")
 CONVERSATIONS = PAGE.format(kinds="n.kind IN ('mention', 'reply')")
@@ -99,8 +118,8 @@ UNREAD = f"""
             ORDER BY n.position DESC LIMIT {UNREAD_SCAN}
         ) n
         CROSS JOIN LATERAL (
-            SELECT FROM notifications_act a JOIN accounts_user u ON u.id = a.actor_id
-            WHERE a.notification_id = n.id AND a.id > {MARK} AND {ACT_SHOWN} LIMIT 1
+            SELECT FROM {NEWEST_ACTS} a JOIN accounts_user u ON u.id = a.actor_id
+            WHERE a.id > {MARK} AND {ACT_SHOWN} LIMIT 1
         ) act
         WHERE {ITEM_SHOWN} LIMIT {UNREAD_CAP + 1}
     ) entry
@@ -160,7 +179,9 @@ class Entry(msgspec.Struct):
 
 
 class NotificationPage(msgspec.Struct):
-    """A part of the list. `last_id` is the position of its last entry."""
+    """A part of the list. `last_id` is the position of the last entry that was looked at. `has_more` is true if another
+    entry is shown, or may be beyond the bound of the page's work.
+    """
 
     items: list[Entry]
     last_id: str | None
@@ -177,14 +198,18 @@ def notifications_page(
 ) -> NotificationPage:
     """The entries below `last_id` (exclusive), newest first; of `conversations` only the replies and mentions."""
     below = MAX_ID + 1 if last_id is None else last_id
-    params = {"reader": reader.pk, "below": below, "count": limit + 1}
-    rows = fetch(_told(CONVERSATIONS if conversations else EVERYTHING), params)
+    params = {"reader": reader.pk, "below": below, "count": limit + 1, "scan": limit + 1 + SCAN}
+    found = fetch(_told(CONVERSATIONS if conversations else EVERYTHING), params)
+    bound = found[0][0]
+    rows = sorted((row[1:] for row in found if row[1] is not None), key=lambda row: -row[0])
     page = rows[:limit]
     ids = list(dict.fromkeys(row[2] for row in page if row[2]))
     items = {int(item.id): item for item in hydrate(ids, reader)}
     started = [row[3] for row in page if row[3]]
     cards = sessions.cards(started, reader) if started else {}
     entries = [_entry(row, items, cards) for row in page]
+    if len(rows) <= limit and bound is not None:
+        return NotificationPage(entries, str(bound), has_more=True)
     return NotificationPage(entries, str(page[-1][0]) if page else None, len(rows) > limit)
 
 

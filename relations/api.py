@@ -24,11 +24,12 @@ from feedsite.rest import (
 )
 from relations import actions
 from relations.models import Follow
+from relations.people import people_page
 from relations.visibility import is_username, users_visible_to, visible_user
 
 
 class UserPage(msgspec.Struct):
-    """A part of a list of users. `last_id` is the id of the last relation, not of a user."""
+    """A part of a list of users. `last_id` is the id of the last relation that was looked at, not of a user."""
 
     items: list[UserCard]
     last_id: str | None
@@ -143,15 +144,10 @@ class FollowingView(PublicApiView):
 def user_page(
     follows: QuerySet[Follow], side: str, reader: User | AnonymousUser, last_id: int | None, count: int
 ) -> UserPage:
-    """The users on one side of `follows` whom `reader` may know of, one query."""
-    if last_id is not None:
-        follows = follows.filter(pk__lt=last_id)
-    fields = (f"{side}__{field}" for field in ("pk", "username", "display_name", "is_big_v"))
-    shown = follows.filter(**{f"{side}__in": users_visible_to(reader)}).order_by("-pk")
-    rows = list(shown.values_list("pk", *fields)[: count + 1])
-    page = rows[:count]
+    """The users on one side of `follows` whom `reader` may know of."""
+    page = people_page(follows, side, reader, last_id=last_id, limit=count)
     return UserPage(
-        [UserCard(str(user_id), *card) for _, user_id, *card in page],
-        str(page[-1][0]) if page else None,
-        len(rows) > count,
+        [UserCard(str(one.pk), one.username, one.display_name, one.is_big_v) for one in page.people],
+        None if page.last_id is None else str(page.last_id),
+        page.has_more,
     )

@@ -17,7 +17,8 @@ from feedsite.pages import INVALID, PageRequest, limited, next_page, position, s
 from feedsite.rest import PAGE
 from relations import actions
 from relations.models import Follow
-from relations.visibility import is_username, standing, users_visible_to, visible_user
+from relations.people import people_page
+from relations.visibility import is_username, standing, visible_user
 
 VERBS: dict[str, Callable[[User, User], bool]] = {
     "follow": lambda reader, other: actions.follow(follower=reader, followee=other),
@@ -92,17 +93,13 @@ def following(request: PageRequest, username: str) -> HttpResponse:
 
 def _people(request: PageRequest, person: User, follows: QuerySet[Follow], side: str, title: str) -> HttpResponse:
     last_id = position(request)
-    if last_id is not None:
-        follows = follows.filter(pk__lt=last_id)
-    shown = follows.filter(**{f"{side}__in": users_visible_to(request.user)}).select_related(side).order_by("-pk")
-    rows = list(shown[: PAGE + 1])
-    people: list[User] = [getattr(row, side) for row in rows[:PAGE]]
-    followed = followed_among(request.user, people)
+    page = people_page(follows, side, request.user, last_id=last_id, limit=PAGE)
+    followed = followed_among(request.user, page.people)
     context = {
         "person": person,
         "title": title,
-        "people": [{"person": one, "following": one.pk in followed} for one in people],
-        "last_id": rows[PAGE - 1].pk if len(rows) > PAGE else None,
+        "people": [{"person": one, "following": one.pk in followed} for one in page.people],
+        "last_id": page.last_id if page.has_more else None,
         "is_first": last_id is None,
     }
     return show(request, "relations/people.html", context, part="relations/_more.html")

@@ -24,7 +24,7 @@ from accounts.models import User
 from feedsite.events import Listener, Position
 from feedsite.openapi import PAGED
 from feedsite.rest import MAX_POSITION, ApiView, FeedResponse, OutageError, limit, position
-from items.profile import ItemPage
+from items.listing import ItemPage
 from timeline import home
 
 FEED_SOURCE = OpenApiParameter(

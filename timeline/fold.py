@@ -1,16 +1,17 @@
 """Folding: several reposts of one item, close to each other, are one entry of a home.
 
-The rule: of what the reader's home holds, newest first, a repost is folded if one of the `REACH` entries above it
-reposts the same item. What is not folded speaks for the reposts of the same item among the `REACH` entries below it. So
-a page depends on nothing but its own entries and `REACH` more on either side, whatever its cursor.
+The rule: of the entries of a home (timeline.pull), newest first, a repost is folded if one of the `REACH` entries above
+it reposts the same item. What is not folded speaks for the reposts of the same item among the `REACH` entries below it.
+So a page depends on nothing but its own entries and `REACH` more on either side, whatever its cursor. Reposts whose
+original is hidden count as places like any other entry: how far the rule looks does not depend on what it finds.
 
 Originals are never folded, and nothing is folded into them: they are older than their reposts.
 """
 
 from collections import defaultdict
+from collections.abc import Sequence
 
-from feedsite.window import INFINITY
-from timeline.pull import around
+from timeline.pull import Candidate, around
 
 REACH = 40
 """Entries."""
@@ -38,8 +39,14 @@ def folds(reader_id: int, *, last_id: int, count: int) -> dict[int, int]:
     return found
 
 
-def shown_above(reader_id: int, *, since: int, count: int) -> int:
-    """How many entries above an id the reader's home shows, of the newest `count` that it holds."""
-    found = folds(reader_id, last_id=INFINITY, count=count)
-    folded = sum(others == FOLDED and item_id > since for item_id, others in found.items())
-    return count - folded
+def count_shown(candidates: Sequence[Candidate]) -> int:
+    """How many of the newest entries of a home, given without a gap, are shown and not folded."""
+    places: dict[int, int] = {}
+    count = 0
+    for place, candidate in enumerate(candidates):
+        root = candidate.repost_of
+        is_folded = root is not None and place - places.get(root, -REACH - 1) <= REACH
+        if root is not None:
+            places[root] = place
+        count += candidate.is_shown and not is_folded
+    return count

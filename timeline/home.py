@@ -23,9 +23,10 @@ from feedsite.celery import enqueue
 from feedsite.connections import Command, FeedsUnavailableError, feeds, feeds_errors, fetch, pipelined
 from feedsite.window import INFINITY, NO_SLICE, Entry, Slice, Window
 from items.hydrate import ItemBody, body
-from timeline.fold import FOLDED, folds, shown_above
+from timeline.fold import FOLDED, count_shown, folds
 from timeline.hydrate import (
     BELONGS_AT,
+    HELD_AT,
     OLDER_AT,
     POSTS,
     PUBLISHED_AT,
@@ -36,7 +37,7 @@ from timeline.hydrate import (
 )
 from timeline.inbox import Inbox, Tail, cap_of
 from timeline.outbox import Outbox
-from timeline.pull import count_above, pull_bodies
+from timeline.pull import COLUMNS_AT, pull_above, pull_below, pull_bodies
 
 SLACK = 2
 """Candidates that are verified beyond the page: so many may fail before the page needs a second round."""
@@ -45,6 +46,10 @@ REFILLS = 3
 NARROW = 16
 """Up to so many outboxes are read a whole page deep at once; of more, only `GLANCE` entries first."""
 GLANCE = 3
+SCAN = 400
+"""Entries that PostgreSQL looks through for one page or count, should most of them be hidden or folded reposts. At this
+bound a page answers short, with `has_more`, and a count says that there may be more.
+"""
 NEW_CAP = 100
 _pages_by_sources: dict[str, Any] = {}
 
@@ -71,7 +76,9 @@ CONTEXT = f"""
 
 @dataclass(slots=True)
 class Page:
-    """A page of a feed. `last_id` is the last id scanned; `has_more` is true only if another item exists."""
+    """A page of a feed. `last_id` is the last id scanned. `has_more` is true if another item exists, or may exist
+    beyond the bound of the page's work: such a page is shorter than asked for, or empty.
+    """
 
     items: list[ItemBody]
     last_id: int | None
@@ -118,7 +125,7 @@ class Walk:
     below: int
     """... and the one that it has come to."""
     passed: int = 0
-    """Entries that the home holds from there on, shown or folded, as far as they were looked at."""
+    """Entries of the home from there on, shown, folded or hidden, as far as they were looked at."""
     shown: list[ItemBody] = field(default_factory=list)
     folds: dict[int, int] = field(default_factory=dict)
     """What is known of reposts: how many others each stands for, or that it is folded."""
@@ -150,10 +157,10 @@ class Walk:
         """Candidates for the rest: one more than the page shows proves that there is more."""
         return self.limit + 1 - len(self.shown) + SLACK
 
-    def look_at(self, rows: Collection[Sequence[Any]], reader_id: int) -> None:
-        """Find out which reposts among what is shown next (rows of `COLUMNS`) are folded, before they are passed."""
-        self.passed += len(rows)
-        if any(columns[10] for columns in rows):
+    def look_at(self, reposted: Collection[int | None], reader_id: int) -> None:
+        """Find out which reposts among the next entries are folded, before they are passed; what each one reposts."""
+        self.passed += len(reposted)
+        if any(reposted):
             self.folds = folds(reader_id, last_id=self.top, count=self.passed)
 
     def scan(self, item_id: int, columns: Sequence[Any] | None, reader_id: int) -> None:
@@ -217,7 +224,9 @@ def home_page(reader: User, *, last_id: int | None = None, limit: int = 20) -> P
 
 
 def new_count(reader: User, *, since_id: int) -> tuple[int, bool]:
-    """How many items the reader's home shows above `since_id`, at most `NEW_CAP`, and whether there are more."""
+    """How many items the reader's home shows above `since_id`, at most `NEW_CAP`, and whether there are more, or may be
+    more beyond `SCAN` entries.
+    """
     context = _context(reader, INFINITY)
     walk = Walk(NEW_CAP, INFINITY, INFINITY)
     reading = None
@@ -227,13 +236,14 @@ def new_count(reader: User, *, since_id: int) -> tuple[int, bool]:
     _tell(walk)
     ids = [item_id for item_id in reading.ids if item_id > since_id] if reading else []
     if reading and (reading.bound <= since_id or len(ids) > NEW_CAP):
-        roots = verify_ids(reader.pk, ids)
-        count = shown_above(reader.pk, since=since_id, count=len(roots)) if any(roots) else len(roots)
+        count = count_shown(verify_ids(reader.pk, ids))
         if len(ids) <= NEW_CAP or count > NEW_CAP:
             return min(count, NEW_CAP), count > NEW_CAP
-    posts, reposts = count_above(reader.pk, since=since_id, count=NEW_CAP + 1)
-    count = shown_above(reader.pk, since=since_id, count=posts + reposts) if reposts else posts
-    return min(count, NEW_CAP), count > NEW_CAP
+    candidates = pull_above(reader.pk, since=since_id, count=SCAN, enough=NEW_CAP + 1)
+    if candidates is None:
+        return NEW_CAP, True
+    count = count_shown(candidates)
+    return min(count, NEW_CAP), count > NEW_CAP or len(candidates) == SCAN
 
 
 def _context(reader: User, below: int) -> Context:
@@ -261,8 +271,9 @@ def _from_windows(walk: Walk, context: Context) -> bool:
     walk.sources |= reading.sources
     reader_id = context.reader.pk
     rows = verify_bodies(reader_id, reading.ids, below)
-    shown = {item_id: row for item_id, row in rows.items() if row[BELONGS_AT] and row[SHOWN_AT]}
-    walk.look_at(shown.values(), reader_id)
+    held = {item_id: row for item_id, row in rows.items() if row[BELONGS_AT] and row[HELD_AT]}
+    shown = {item_id: row for item_id, row in held.items() if row[SHOWN_AT]}
+    walk.look_at([row[10] for row in held.values()], reader_id)
     for item_id in reading.ids:
         walk.scan(item_id, shown.get(item_id), reader_id)
         if walk.is_done:
@@ -360,25 +371,49 @@ def _forget(walk: Walk, context: Context, reading: Reading, rows: dict[int, Sequ
 
 
 def _from_sql(walk: Walk, context: Context) -> None:
-    """Fill the page from PostgreSQL, and keep what was pulled beyond it as the tail."""
+    """Fill the page from PostgreSQL, and keep what was pulled beyond it as the tail.
+
+    One pull serves almost every page. Where it meets so many hidden or folded reposts that the page is not full, one
+    more looks through `SCAN` entries and hydrates only what is shown.
+    """
     walk.sources.add("sql")
     reader_id = context.reader.pk
-    while not walk.is_done:
-        count = max(Tail.LENGTH, walk.wanted)
-        bodies = walk.wanted
-        rows = pull_bodies(reader_id, below=walk.below, count=count, bodies=bodies)
-        if walk.mark and rows:
-            floor = rows[-1][0] - 1 if len(rows) == count else 0
-            entries = [Entry(row[0], row[1]) for row in rows]
-            top = min(walk.below, walk.floor + 1)
-            walk.news.append(Tail(reader_id).complete(walk.mark, context.epoch, floor, top, entries))
-            walk.mark = ""
-        walk.look_at([row[3:] for row in rows[:bodies] if row[2]], reader_id)
-        for row in rows[:bodies]:
-            walk.scan(row[0], row[3:] if row[2] else None, reader_id)
-            if walk.is_done:
-                return
-        walk.ended = len(rows) <= bodies
+    bodies = walk.wanted
+    count = max(Tail.LENGTH, bodies + 1)
+    rows = pull_bodies(reader_id, below=walk.below, count=count, bodies=bodies, for_window=bool(walk.mark))
+    if walk.mark and rows:
+        floor = rows[-1][0] - 1 if len(rows) == count else 0
+        entries = [Entry(row[0], row[1]) for row in rows]
+        top = min(walk.below, walk.floor + 1)
+        walk.news.append(Tail(reader_id).complete(walk.mark, context.epoch, floor, top, entries))
+        walk.mark = ""
+    walk.look_at([row[COLUMNS_AT + 10] for row in rows[:bodies] if row[2]], reader_id)
+    for row in rows[:bodies]:
+        walk.scan(row[0], row[COLUMNS_AT:] if row[2] and row[3] else None, reader_id)
+        if walk.is_done:
+            return
+    walk.ended = len(rows) <= bodies
+    if not walk.ended:
+        _scan_sql(walk, reader_id)
+
+
+def _scan_sql(walk: Walk, reader_id: int) -> None:
+    """Look through the next `SCAN` entries for the rest of the page, which ends with them, full or not."""
+    candidates = pull_below(reader_id, below=walk.below, count=SCAN)
+    walk.look_at([candidate.repost_of for candidate in candidates], reader_id)
+    shown = [one.item_id for one in candidates if one.is_shown and walk.folds.get(one.item_id) != FOLDED]
+    wanted = shown[: walk.wanted]
+    end = wanted[-1] if len(wanted) < len(shown) else 0
+    rows = verify_bodies(reader_id, wanted)
+    for item_id, _, _ in candidates:
+        row = rows.get(item_id)
+        walk.scan(item_id, row if row and row[BELONGS_AT] and row[HELD_AT] and row[SHOWN_AT] else None, reader_id)
+        if walk.is_done:
+            return
+        if item_id == end:
+            break
+    walk.ended = not end and len(candidates) < SCAN
+    walk.more = None if walk.ended else True
 
 
 def _count(walk: Walk) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 from feedsite.connections import fetch, id_array
 from items.hydrate import COLUMNS, ORIGINALS
-from timeline.pull import IN_TIMELINE, SENDERS, SHOWN
+from timeline.pull import ANY_BELOW, HELD, IN_TIMELINE, POST_BELOW, Candidate, original_shown
 
 # OFFSET 0 keeps the planner from reading all that the reader follows into a hash table for the sake of 20 items: one
 # index probe an item stays one at 2000 followees. Blocks and mutes are few, and cheaper as such tables.
@@ -20,44 +20,37 @@ BELONGS = f"""
             SELECT FROM relations_mute m WHERE m.muter_id = %(reader)s AND m.muted_id = i.sender_id
     )))
 """  # noqa: S608 (constants)
-# What follows below an id: posts (2), only reposts, all of which may be folded (1), nothing (0). Asked once a page,
-# where the windows end with it.
-OLDER, OLDER_REPOST = (
-    f"""
-    EXISTS (SELECT FROM ({SENDERS}) senders JOIN accounts_user s ON s.id = senders.id CROSS JOIN LATERAL (
-        SELECT FROM items_item i
-        WHERE i.sender_id = senders.id AND i.id < %(below)s AND {kind} AND {IN_TIMELINE} AND {SHOWN} LIMIT 1
-    ) older)
-    """  # noqa: S608 (constants)
-    for kind in ("i.repost_of_id IS NULL", "i.repost_of_id IS NOT NULL")
-)
+# What follows below an id: posts (2), only reposts, all of which may be folded or hidden (1), nothing (0). Asked once a
+# page, where the windows end with it.
 POSTS, REPOSTS, NOTHING = 2, 1, 0
 # A plan is set up for all that it might look at: what follows is in a statement of its own.
 VERIFY_BODIES, VERIFY_LAST_BODIES = (
     f"""
-    SELECT {COLUMNS}, {BELONGS}, {SHOWN}, i.status = 'published', {older}
+    SELECT {COLUMNS}, {BELONGS}, {HELD}, {original_shown("i")}, i.status = 'published', {older}
     FROM unnest(%(ids)s::bigint[]) AS candidate (id)
     JOIN items_item i ON i.id = candidate.id JOIN accounts_user s ON s.id = i.sender_id {ORIGINALS}
     """  # noqa: S608
-    for older in ("NULL", f"CASE WHEN {OLDER} THEN {POSTS} WHEN {OLDER_REPOST} THEN {REPOSTS} ELSE {NOTHING} END")
+    for older in ("NULL", f"CASE WHEN {POST_BELOW} THEN {POSTS} WHEN {ANY_BELOW} THEN {REPOSTS} ELSE {NOTHING} END")
 )
-BELONGS_AT, SHOWN_AT, PUBLISHED_AT, OLDER_AT = -4, -3, -2, -1
+BELONGS_AT, HELD_AT, SHOWN_AT, PUBLISHED_AT, OLDER_AT = -5, -4, -3, -2, -1
 """Where their rows say what."""
 VERIFY_IDS = f"""
-    SELECT i.repost_of_id FROM unnest(%(ids)s::bigint[]) AS candidate (id)
+    SELECT i.id, i.repost_of_id, {original_shown("i")} FROM unnest(%(ids)s::bigint[]) AS candidate (id)
     JOIN items_item i ON i.id = candidate.id JOIN accounts_user s ON s.id = i.sender_id
-    WHERE {BELONGS} AND {SHOWN}
+    WHERE {BELONGS} AND {HELD} ORDER BY i.id DESC
 """  # noqa: S608
 
 
 def verify_bodies(reader_id: int, ids: Sequence[int], below: int = 0) -> dict[int, Sequence[Any]]:
-    """What PostgreSQL says of the candidates that exist, by id: rows of (*COLUMNS, belongs, shown, published, older).
+    """What PostgreSQL says of the candidates that exist, by id.
+
+    Rows are (*COLUMNS, belongs, held, shown, published, older).
 
     `older` is what follows below `below`, `POSTS`, `REPOSTS` or `NOTHING`; it is not looked for if that is 0.
 
     What does not belong into the reader's home may be forgotten by their inbox, and what is not published by every
-    window; what belongs but is not shown (its sender does not follow back, or is suspended) stays, because nobody
-    tells the windows when that changes.
+    window. What belongs but is not held (its sender does not follow back, or is suspended), or is held but not shown
+    (its original is hidden), stays: no window is told when that changes.
     """
     if not ids:
         return {}
@@ -65,6 +58,8 @@ def verify_bodies(reader_id: int, ids: Sequence[int], below: int = 0) -> dict[in
     return {row[0]: row for row in fetch(VERIFY_LAST_BODIES if below else VERIFY_BODIES, params)}
 
 
-def verify_ids(reader_id: int, ids: Sequence[int]) -> list[int | None]:
-    """For each of the candidates that the reader's home holds, folded or not, what it reposts."""
-    return [row[0] for row in fetch(VERIFY_IDS, {"reader": reader_id, "ids": id_array(ids)})] if ids else []
+def verify_ids(reader_id: int, ids: Sequence[int]) -> list[Candidate]:
+    """Those of the candidates that are entries of the reader's home, newest first."""
+    if not ids:
+        return []
+    return [Candidate(*row) for row in fetch(VERIFY_IDS, {"reader": reader_id, "ids": id_array(ids)})]

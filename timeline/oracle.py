@@ -6,7 +6,25 @@ It shares no text with the queries that serve pages, so that a mistake there is 
 from feedsite.connections import fetch
 
 ENTRIES = """
-    SELECT i.id, i.repost_of_id, row_number() OVER (ORDER BY i.id DESC) AS place
+    SELECT i.id, i.repost_of_id, row_number() OVER (ORDER BY i.id DESC) AS place,
+    (
+        said.id IS NULL
+        OR said.status = 'published' AND am.id IS NULL AND (
+            said.sender_id = %(reader)s
+            OR author.is_active AND ab.id IS NULL AND ac.id IS NULL AND (
+                said.visibility = 'public'
+                OR said.visibility = 'followers' AND af.id IS NOT NULL
+                OR said.visibility = 'mutuals' AND af.id IS NOT NULL AND aback.id IS NOT NULL))
+    )
+    AND (
+        top.id IS NULL
+        OR said.sender_id = %(reader)s
+        OR top.sender_id = %(reader)s AND top.status <> 'deleted'
+        OR top.status = 'published' AND starter.is_active AND tb.id IS NULL AND tc.id IS NULL AND (
+            top.visibility = 'public'
+            OR top.visibility = 'followers' AND tf.id IS NOT NULL
+            OR top.visibility = 'mutuals' AND tf.id IS NOT NULL AND tback.id IS NOT NULL)
+    ) AS is_shown
     FROM items_item i JOIN accounts_user sender ON sender.id = i.sender_id
     LEFT JOIN relations_follow f ON f.follower_id = %(reader)s AND f.followee_id = i.sender_id
     LEFT JOIN relations_follow back ON back.follower_id = i.sender_id AND back.followee_id = %(reader)s
@@ -20,34 +38,31 @@ ENTRIES = """
     LEFT JOIN relations_block ab ON ab.blocker_id = %(reader)s AND ab.blocked_id = said.sender_id
     LEFT JOIN relations_block ac ON ac.blocker_id = said.sender_id AND ac.blocked_id = %(reader)s
     LEFT JOIN relations_mute am ON am.muter_id = %(reader)s AND am.muted_id = said.sender_id
+    LEFT JOIN items_item top ON top.id = said.root_id
+    LEFT JOIN accounts_user starter ON starter.id = top.sender_id
+    LEFT JOIN relations_follow tf ON tf.follower_id = %(reader)s AND tf.followee_id = top.sender_id
+    LEFT JOIN relations_follow tback ON tback.follower_id = top.sender_id AND tback.followee_id = %(reader)s
+    LEFT JOIN relations_block tb ON tb.blocker_id = %(reader)s AND tb.blocked_id = top.sender_id
+    LEFT JOIN relations_block tc ON tc.blocker_id = top.sender_id AND tc.blocked_id = %(reader)s
     WHERE i.status = 'published' AND i.reply_to_id IS NULL AND i.id > %(above)s
     AND (
         i.sender_id = %(reader)s
         OR f.id IS NOT NULL AND b.id IS NULL AND c.id IS NULL AND m.id IS NULL AND sender.is_active
             AND (i.visibility IN ('public', 'followers') OR i.visibility = 'mutuals' AND back.id IS NOT NULL)
     )
-    AND (
-        said.id IS NULL
-        OR said.status = 'published' AND am.id IS NULL AND (
-            said.sender_id = %(reader)s
-            OR author.is_active AND ab.id IS NULL AND ac.id IS NULL AND (
-                said.visibility = 'public'
-                OR said.visibility = 'followers' AND af.id IS NOT NULL
-                OR said.visibility = 'mutuals' AND af.id IS NOT NULL AND aback.id IS NOT NULL))
-    )
 """
 HOME = f"""
     WITH entries AS ({ENTRIES})
-    SELECT e.id FROM entries e WHERE e.repost_of_id IS NULL OR NOT EXISTS (
+    SELECT e.id FROM entries e WHERE e.is_shown AND (e.repost_of_id IS NULL OR NOT EXISTS (
         SELECT FROM entries nearby
         WHERE nearby.repost_of_id = e.repost_of_id AND nearby.place < e.place AND e.place - nearby.place <= %(reach)s
-    ) ORDER BY e.place
+    )) ORDER BY e.place
 """  # noqa: S608 (constants)
 REACH = 40
 
 
 def entry_ids(reader_id: int, *, above: int = 0) -> list[int]:
-    """Every item that the reader's home holds above an id, newest first: what is folded stands among them."""
+    """Every entry of the reader's home above an id, newest first: folded reposts, and those of hidden items, too."""
     return [row[0] for row in sorted(fetch(ENTRIES, {"reader": reader_id, "above": above}), key=lambda row: -row[0])]
 
 

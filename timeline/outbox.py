@@ -6,12 +6,17 @@ from accounts import policy
 from feedsite import keys
 from feedsite.connections import feeds_for_tasks, fetch, pipelined
 from feedsite.window import Entry, Window, is_under_construction
+from items.models import Visibility
 
 GENERATION = f"SELECT {policy.GENERATION}"
-PULL = """
-    SELECT i.id FROM items_item i WHERE i.sender_id = %s AND i.status = 'published' AND i.reply_to_id IS NULL
-    ORDER BY i.id DESC LIMIT %s
-"""
+# The newest of each visibility, and of those the newest.
+PULL = f"""
+    SELECT entry.id FROM unnest('{{{",".join(Visibility.values)}}}'::text[]) AS kind (visibility) CROSS JOIN LATERAL (
+        SELECT i.id FROM items_item i WHERE i.sender_id = %(sender)s AND i.visibility = kind.visibility
+            AND i.status = 'published' AND i.reply_to_id IS NULL
+        ORDER BY i.id DESC LIMIT %(count)s
+    ) entry ORDER BY entry.id DESC LIMIT %(count)s
+"""  # noqa: S608 (constants)
 
 
 class Outbox(Window):
@@ -31,7 +36,7 @@ class Outbox(Window):
 
 def pull(user_id: int, count: int) -> tuple[list[Entry], int]:
     """The newest `count` entries of a sender from PostgreSQL, and the floor above which they are complete."""
-    ids = [row[0] for row in fetch(PULL, [user_id, count + 1])]
+    ids = [row[0] for row in fetch(PULL, {"sender": user_id, "count": count + 1})]
     floor = ids[count] if len(ids) > count else 0
     return [Entry(item_id, user_id) for item_id in ids[:count]], floor
 

@@ -1,12 +1,17 @@
 """The pull: a reader's home timeline straight from PostgreSQL, for what no window holds.
 
-Bounded work: one index probe a followee finds the newest item of each; only followees whose newest can be among the
+Bounded work: one index probe a followee finds the newest entry of each; only followees whose newest can be among the
 wanted are read further (at most as many as items are wanted). At 1000 followees over a million posts the plain join
 takes 25 ms, because its plan flips; this takes what 1000 probes take.
+
+An **entry** of a reader's home is a published post or repost of a sender whom the home holds: the reader, or an active
+followee with no block or mute between them, as far as the item's own visibility lets the reader see it. An index keeps
+each visibility apart, so entries that the reader may not see are never passed one by one. An entry is **shown** unless
+it is a repost whose original the reader may not see: that is asked of each, of a bounded number of entries.
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from accounts.policy import EPOCH
 from feedsite.connections import fetch
@@ -14,8 +19,7 @@ from feedsite.window import INFINITY, Entry
 from items.hydrate import COLUMNS, ORIGINALS
 from items.visibility import original_visible
 
-# Whose items belong into the reader's home: the reader's own and the followees', neither blocked (by either) nor
-# muted.
+# Whose items belong into the reader's home: the reader's own and the followees', neither blocked (by either) nor muted.
 SENDERS = """
     SELECT f.followee_id AS id FROM relations_follow f WHERE f.follower_id = %(reader)s
         AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = %(reader)s AND b.blocked_id = f.followee_id)
@@ -23,158 +27,227 @@ SENDERS = """
         AND NOT EXISTS (SELECT FROM relations_mute m WHERE m.muter_id = %(reader)s AND m.muted_id = f.followee_id)
     UNION ALL SELECT %(reader)s::bigint
 """
-# Whether a sender's item belongs into a home timeline at all. Mutuals' items do, whoever follows whom just now:
-# `SHOWN` decides at the reading, so that no window has to hear of a follow in the other direction.
+# Whether a sender's item belongs into a home timeline at all, of one row.
 IN_TIMELINE = """
     i.status = 'published' AND i.reply_to_id IS NULL AND (i.visibility <> 'self' OR i.sender_id = %(reader)s)
 """
-# Whether the reader may see just now what belongs into their timeline. OFFSET 0: a probe an item, not a hash of all who
-# follow the reader. A repost is shown as far as its original may be seen and its sender is not muted; nobody tells the
-# windows when that changes either.
-SHOWN = f"""
-    ((i.sender_id = %(reader)s OR s.is_active AND (i.visibility <> 'mutuals' OR EXISTS (
-        SELECT FROM relations_follow f WHERE f.follower_id = i.sender_id AND f.followee_id = %(reader)s OFFSET 0)))
-    AND {
-    original_visible(
-        "i",
-        also="AND NOT EXISTS (SELECT FROM relations_mute m WHERE m.muter_id = %(reader)s AND m.muted_id = o.sender_id)",
+
+
+def _is_held(sender: str, is_active: str, for_mutuals: str) -> str:
+    """Whether what belongs into the reader's home is an entry of it just now. OFFSET 0: a probe, not a hash of all who
+    follow the reader.
+    """
+    return f"""
+    ({sender} = %(reader)s OR {is_active} AND (NOT {for_mutuals} OR EXISTS (
+        SELECT FROM relations_follow f WHERE f.follower_id = {sender} AND f.followee_id = %(reader)s OFFSET 0)))
+    """
+
+
+HELD = _is_held("i.sender_id", "s.is_active", "(i.visibility = 'mutuals')")
+"""Whether it is, of one item and its sender `s`."""
+
+
+def original_shown(entry: str) -> str:
+    """Whether an entry is no repost, or its original may be seen by the reader, who does not mute its sender."""
+    muted = "SELECT FROM relations_mute m WHERE m.muter_id = %(reader)s AND m.muted_id = o.sender_id"
+    return original_visible(entry, also=f"AND NOT EXISTS ({muted})")
+
+
+SHOWN = f"({HELD} AND {original_shown('i')})"
+"""Whether the reader is shown just now what belongs into their timeline."""
+
+
+# --- Streams ---------------------------------------------------------------------------------------------
+# What one sender says to one circle: an ordered index scan, so that readers outside of the circle pass nothing of it.
+STREAMS = {
+    "followers": "i.visibility IN ('public', 'followers')",
+    "mutuals": "i.visibility = 'mutuals'",
+    "self": "i.visibility = 'self'",
+}
+STREAM_HELD = _is_held(
+    "stream.id",
+    "EXISTS (SELECT FROM accounts_user u WHERE u.id = stream.id AND u.is_active OFFSET 0)",
+    "(stream.circle = 'mutuals')",
+)
+"""Whether the entries of a `stream` are in the reader's home just now."""
+
+
+def _scan(circle: str, sender: str, condition: str, count: str, order: str = "DESC") -> str:
+    """The first `count` items of one stream that meet a condition on their ids."""
+    return f"""
+    SELECT i.id, i.sender_id, i.repost_of_id FROM items_item i
+    WHERE i.sender_id = {sender} AND i.status = 'published' AND i.reply_to_id IS NULL AND {STREAMS[circle]}
+        AND {condition}
+    ORDER BY i.id {order} LIMIT {count}
+    """  # noqa: S608 (constants)
+
+
+def _heads(condition: str, order: str = "DESC") -> str:
+    """The first item of every stream of the CTE `senders` that has one, as (id, circle, head, repost_of_id)."""
+    return " UNION ALL ".join(
+        f"""
+        SELECT senders.id, '{circle}' AS circle, head.id AS head, head.repost_of_id
+        FROM senders CROSS JOIN LATERAL ({_scan(circle, "senders.id", condition, "1", order)}) head
+        {"WHERE senders.id = %(reader)s" if circle == "self" else ""}
+        """  # noqa: S608 (constants)
+        for circle in STREAMS
     )
-})
-"""  # noqa: S608 (constants)
-PULLED = f"""
+
+
+def _reached(heads: str, condition: str, count: str, order: str = "DESC", held: str = STREAM_HELD) -> str:
+    """The first `count` entries of all streams, of which the CTE `heads` has the heads.
+
+    Only the first `count` heads that are held can be among them: of so many streams and no more it is asked whether
+    they are, and they are read further, as far as the last of these heads.
+    """
+    last, beyond, end = ("min", ">=", 0) if order == "DESC" else ("max", "<=", INFINITY)
+    within = f"{condition} AND i.id {beyond} reach.id"
+    scans = " UNION ALL ".join(
+        f"""
+        SELECT item.* FROM stream CROSS JOIN reach
+            CROSS JOIN LATERAL ({_scan(circle, "stream.id", within, count, order)}) item
+        WHERE stream.circle = '{circle}'
+        """  # noqa: S608 (constants)
+        for circle in STREAMS
+    )
+    return f"""
+    WITH stream AS MATERIALIZED (
+        SELECT * FROM (SELECT * FROM {heads} ORDER BY head {order} OFFSET 0) stream WHERE {held} LIMIT {count}
+    ),
+    reach AS MATERIALIZED (
+        SELECT CASE WHEN count(*) = {count} THEN {last}(head) ELSE {end} END AS id FROM stream
+    )
+    SELECT * FROM ({scans}) entry ORDER BY id {order} LIMIT {count}
+    """  # noqa: S608 (constants)
+
+
+def _pulled(condition: str, held: str = STREAM_HELD) -> str:
+    """The newest `count` entries that meet a condition on their ids, as the CTE `pulled`."""
+    return f"""
     senders AS MATERIALIZED ({SENDERS}),
-    heads AS MATERIALIZED (
-        SELECT senders.id, head.id AS head FROM senders CROSS JOIN LATERAL (
-            SELECT i.id FROM items_item i WHERE i.sender_id = senders.id AND i.id < %(below)s AND {IN_TIMELINE}
-            ORDER BY i.id DESC LIMIT 1
-        ) head
-    ),
-    cut AS MATERIALIZED (
-        SELECT coalesce((SELECT head FROM heads ORDER BY head DESC OFFSET %(count)s - 1 LIMIT 1), 0) AS id
-    ),
-    pulled AS MATERIALIZED (
-        SELECT item.id, item.sender_id FROM heads CROSS JOIN LATERAL (
-            SELECT i.id, i.sender_id FROM items_item i
-            WHERE i.sender_id = heads.id AND i.id < %(below)s AND i.id >= (SELECT id FROM cut) AND {IN_TIMELINE}
-            ORDER BY i.id DESC LIMIT %(count)s
-        ) item
-        WHERE heads.head >= (SELECT id FROM cut)
-        ORDER BY item.id DESC LIMIT %(count)s
-    )
-"""  # noqa: S608 (constants)
-PULL_ENTRIES = f"""
-    WITH {PULLED}
+    heads AS MATERIALIZED ({_heads(condition)}),
+    pulled AS MATERIALIZED ({_reached("heads", condition, "%(count)s", held=held)})
+    """
+
+
+# --- Statements ------------------------------------------------------------------------------------------
+BELOW = "i.id < %(below)s"
+# No window is told when a sender is suspended or follows back, so windows hold what both would hide, and the reading
+# decides.
+PULL_WINDOW = f"""
+    WITH {_pulled(BELOW, held="true")}
     SELECT {EPOCH}, pulled.id, pulled.sender_id
     FROM accounts_user u LEFT JOIN pulled ON true WHERE u.id = %(reader)s ORDER BY pulled.id DESC
 """  # noqa: S608
-PULL_BODIES = f"""
-    WITH {PULLED},
+PULL_BODIES, PULL_WINDOW_BODIES = (
+    f"""
+    WITH {_pulled(BELOW, held)},
     placed AS (SELECT pulled.*, row_number() OVER (ORDER BY pulled.id DESC) AS place FROM pulled)
-    SELECT placed.id, placed.sender_id, {SHOWN}, {COLUMNS}
+    SELECT placed.id, placed.sender_id, {item_held}, {original_shown("i")}, {COLUMNS}
     FROM placed LEFT JOIN items_item i ON i.id = placed.id AND placed.place <= %(bodies)s
         LEFT JOIN accounts_user s ON s.id = i.sender_id {ORIGINALS}
     ORDER BY placed.place
+    """  # noqa: S608
+    for held, item_held in ((STREAM_HELD, "true"), ("true", HELD))
+)
+COLUMNS_AT = 4
+"""Where the columns of a body begin in their rows."""
+PULL_BELOW = f"""
+    WITH {_pulled(BELOW)}
+    SELECT pulled.id, pulled.repost_of_id, {original_shown("pulled")} FROM pulled ORDER BY pulled.id DESC
 """  # noqa: S608
-# Reposts are looked for only where the posts alone do not reach the count: so little is scanned either way.
-COUNT_ABOVE = f"""
+# Posts that all followers may see are enough for most counts: so many are found without looking at every sender.
+# Reposts among them are passed, of a bounded number of entries. Only where they are too few are the newest entries
+# pulled.
+ABOVE = "i.id > %(since)s"
+PULL_ABOVE = f"""
     WITH senders AS MATERIALIZED ({SENDERS}),
     posts AS MATERIALIZED (
-        SELECT count(*) AS count FROM (
-            SELECT FROM senders JOIN accounts_user s ON s.id = senders.id CROSS JOIN LATERAL (
-                SELECT FROM items_item i
-                WHERE i.sender_id = senders.id AND i.id > %(since)s AND i.repost_of_id IS NULL AND {IN_TIMELINE}
-                    AND {SHOWN}
-                LIMIT %(count)s
-            ) post LIMIT %(count)s
-        ) counted
+        SELECT count(*) >= %(enough)s AS are_enough FROM (
+            SELECT FROM (
+                SELECT entry.repost_of_id
+                FROM (SELECT id, 'followers' AS circle FROM senders) stream
+                CROSS JOIN LATERAL ({_scan("followers", "stream.id", ABOVE, "%(count)s")}) entry
+                WHERE {STREAM_HELD} LIMIT %(count)s
+            ) entry WHERE repost_of_id IS NULL LIMIT %(enough)s
+        ) post
     ),
-    reposts AS MATERIALIZED (
-        SELECT count(*) AS count FROM (
-            SELECT FROM senders JOIN accounts_user s ON s.id = senders.id CROSS JOIN LATERAL (
-                SELECT FROM items_item i
-                WHERE i.sender_id = senders.id AND i.id > %(since)s AND i.repost_of_id IS NOT NULL AND {IN_TIMELINE}
-                    AND {SHOWN}
-                LIMIT %(reposts)s
-            ) repost
-            WHERE (SELECT count FROM posts) < %(count)s LIMIT %(reposts)s
-        ) counted
-    )
-    SELECT (SELECT count FROM posts), (SELECT count FROM reposts)
+    heads AS MATERIALIZED (SELECT * FROM ({_heads(ABOVE)}) head WHERE NOT (SELECT are_enough FROM posts)),
+    pulled AS MATERIALIZED ({_reached("heads", ABOVE, "%(count)s")})
+    SELECT posts.are_enough, pulled.id, pulled.repost_of_id, {original_shown("pulled")}
+    FROM posts LEFT JOIN pulled ON true ORDER BY pulled.id DESC
 """  # noqa: S608
-REPOSTS = 1_000
-"""Reposts that one count looks at."""
-
-
-# What stands around a position: entries that the reader is shown, without their bodies. Both directions look at heads
-# first, as `PULLED` does; `senders` goes by the name `s`, which `SHOWN` asks for `is_active`.
+# What stands around a position.
 AROUND = f"""
-    WITH senders AS MATERIALIZED (
-        SELECT u.id, u.is_active FROM ({SENDERS}) senders JOIN accounts_user u ON u.id = senders.id
-    ),
-    heads AS MATERIALIZED (
-        SELECT s.id, s.is_active, head.id AS head FROM senders s CROSS JOIN LATERAL (
-            SELECT i.id FROM items_item i WHERE i.sender_id = s.id AND i.id < %(last_id)s AND {IN_TIMELINE} AND {SHOWN}
-            ORDER BY i.id DESC LIMIT 1
-        ) head
-    ),
-    cut AS MATERIALIZED (
-        SELECT coalesce((SELECT head FROM heads ORDER BY head DESC OFFSET %(below)s - 1 LIMIT 1), 0) AS id
-    ),
+    WITH senders AS MATERIALIZED ({SENDERS}),
+    heads AS MATERIALIZED ({_heads("i.id < %(last_id)s")}),
     feet AS MATERIALIZED (
-        SELECT s.id, s.is_active, foot.id AS foot FROM senders s CROSS JOIN LATERAL (
-            SELECT i.id FROM items_item i WHERE i.sender_id = s.id AND i.id >= %(last_id)s AND {IN_TIMELINE} AND {SHOWN}
-            ORDER BY i.id LIMIT 1
-        ) foot
-        WHERE %(last_id)s < {INFINITY}
-    ),
-    top AS MATERIALIZED (
-        SELECT coalesce((SELECT foot FROM feet ORDER BY foot OFFSET %(above)s - 1 LIMIT 1), {INFINITY}) AS id
+        SELECT * FROM ({_heads("i.id >= %(last_id)s", "ASC")}) foot WHERE %(last_id)s < {INFINITY}
     )
-    (SELECT item.id, item.repost_of_id FROM feet s CROSS JOIN LATERAL (
-        SELECT i.id, i.repost_of_id FROM items_item i
-        WHERE i.sender_id = s.id AND i.id >= %(last_id)s AND i.id <= (SELECT id FROM top) AND {IN_TIMELINE} AND {SHOWN}
-        ORDER BY i.id LIMIT %(above)s
-    ) item WHERE s.foot <= (SELECT id FROM top) ORDER BY item.id LIMIT %(above)s)
+    SELECT id, repost_of_id FROM ({_reached("feet", "i.id >= %(last_id)s", "%(above)s", "ASC")}) above
     UNION ALL
-    (SELECT item.id, item.repost_of_id FROM heads s CROSS JOIN LATERAL (
-        SELECT i.id, i.repost_of_id FROM items_item i
-        WHERE i.sender_id = s.id AND i.id < %(last_id)s AND i.id >= (SELECT id FROM cut) AND {IN_TIMELINE} AND {SHOWN}
-        ORDER BY i.id DESC LIMIT %(below)s
-    ) item WHERE s.head >= (SELECT id FROM cut) ORDER BY item.id DESC LIMIT %(below)s)
+    SELECT id, repost_of_id FROM ({_reached("heads", "i.id < %(last_id)s", "%(below)s")}) below
     ORDER BY id DESC
 """  # noqa: S608 (constants)
+# Whether any entry stands below an id, and whether the newest of some stream there is a post.
+ANY_BELOW, POST_BELOW = (
+    f"""
+    EXISTS (
+        WITH senders AS ({SENDERS})
+        SELECT FROM ({_heads(BELOW)}) stream WHERE {kind} AND {STREAM_HELD})
+    """
+    for kind in ("true", "stream.repost_of_id IS NULL")
+)
+
+
+class Candidate(NamedTuple):
+    """An entry of a reader's home: what it reposts, if it is a repost, and whether the reader may see that."""
+
+    item_id: int
+    repost_of: int | None
+    is_shown: bool
 
 
 def pull_entries(reader_id: int, count: int) -> tuple[int | None, list[Entry], int]:
     """The newest `count` entries that belong into a reader's window, as (policy.EPOCH, entries, floor), in one
     snapshot.
     """
-    rows = fetch(PULL_ENTRIES, {"reader": reader_id, "below": INFINITY, "count": count + 1})
+    rows = fetch(PULL_WINDOW, {"reader": reader_id, "below": INFINITY, "count": count + 1})
     entries = [Entry(row[1], row[2]) for row in rows if row[1] is not None]
     floor = entries[count].item_id if len(entries) > count else 0
     return rows[0][0], entries[:count], floor
 
 
-def pull_bodies(reader_id: int, *, below: int, count: int, bodies: int) -> list[Sequence[Any]]:
-    """`count` entries below an id, newest first, the first `bodies` of them hydrated.
+def pull_bodies(
+    reader_id: int, *, below: int, count: int, bodies: int, for_window: bool = False
+) -> list[Sequence[Any]]:
+    """`count` entries below an id, newest first, the first `bodies` of them hydrated; `for_window` those that belong
+    into the reader's windows.
 
-    Rows are (id, sender id, shown, *COLUMNS); beyond the first `bodies` only the ids are meaningful.
+    Rows are (id, sender id, held, shown, *COLUMNS); beyond the first `bodies` only the ids are meaningful.
     """
-    return list(fetch(PULL_BODIES, {"reader": reader_id, "below": below, "count": count, "bodies": bodies}))
+    query = PULL_WINDOW_BODIES if for_window else PULL_BODIES
+    return list(fetch(query, {"reader": reader_id, "below": below, "count": count, "bodies": bodies}))
+
+
+def pull_below(reader_id: int, *, below: int, count: int) -> list[Candidate]:
+    """`count` entries below an id, newest first."""
+    return [Candidate(*row) for row in fetch(PULL_BELOW, {"reader": reader_id, "below": below, "count": count})]
+
+
+def pull_above(reader_id: int, *, since: int, count: int, enough: int) -> list[Candidate] | None:
+    """The newest `count` entries above an id, newest first; None where at least `enough` posts stand there, which costs
+    less to find out.
+    """
+    rows = fetch(PULL_ABOVE, {"reader": reader_id, "since": since, "count": count, "enough": enough})
+    if rows[0][0]:
+        return None
+    return [Candidate(*row[1:]) for row in rows if row[1] is not None]
 
 
 def around(reader_id: int, *, last_id: int, above: int, below: int) -> list[tuple[int, int | None]]:
-    """The entries next to a position that the reader is shown, newest first, and what they repost: `above` of them with
-    ids from `last_id` up, `below` with smaller ones.
+    """The entries next to a position, newest first, and what they repost: `above` of them with ids from `last_id` up,
+    `below` with smaller ones.
     """
     params = {"reader": reader_id, "last_id": last_id, "above": above, "below": below}
     return [(row[0], row[1]) for row in fetch(AROUND, params)]
-
-
-def count_above(reader_id: int, *, since: int, count: int) -> tuple[int, int]:
-    """How many posts above an id the reader's home has, at most `count`; and if they are fewer, how many reposts,
-    folded or not, at most `REPOSTS`.
-    """
-    params = {"reader": reader_id, "since": since, "count": count, "reposts": REPOSTS}
-    posts, reposts = fetch(COUNT_ABOVE, params)[0]
-    return posts, reposts

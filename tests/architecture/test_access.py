@@ -42,9 +42,9 @@ mutes is a mutual besides.
 FOLLOWS = {"follower", "mutual", "muting", "blocked", "blocking"}
 """Who follows the sender."""
 
-KINDS = ("post", "reply", "repost", "answered")
+KINDS = ("post", "reply", "repost", "answered", "shared")
 """What carries the words: the sender's post; their reply in somebody's public thread; somebody else's repost of another
-post of theirs; somebody else's public reply to their post.
+post of theirs; somebody else's public reply to their post, and a repost of it.
 """
 
 
@@ -61,9 +61,11 @@ class World:
     reply: Item = None  # type: ignore[assignment]
     repost: Item = None  # type: ignore[assignment]
     answered: Item = None  # type: ignore[assignment]
+    shared: Item = None  # type: ignore[assignment]
 
     def words(self, kind: str) -> str:
-        return {"post": "zebra", "repost": "okapi", "reply": "giraffe", "answered": "walrus"}[kind]
+        words = {"post": "zebra", "repost": "okapi", "reply": "giraffe", "answered": "walrus", "shared": "walrus"}
+        return words[kind]
 
 
 @pytest.fixture
@@ -93,6 +95,7 @@ def fill(world: World, visibility: Visibility, status: Status = Status.PUBLISHED
     other = items.publish(sender=world.sender, content={"text": "okapi #ztag"}, visibility=visibility)
     world.repost, _ = items.repost(sender=world.author, item=other)
     world.answered = items.publish(sender=world.author, content={"text": "walrus #ztag"}, reply_to=world.post)
+    world.shared, _ = items.repost(sender=world.author, item=world.answered)
     world.reply = items.publish(
         sender=world.sender, content={"text": "giraffe #ztag"}, reply_to=world.thread, visibility=visibility
     )
@@ -120,7 +123,7 @@ class Shows:
     """Whether what is hidden answers as if it had never been."""
     method: str = "get"
     published_only: bool = False
-    """Whether even its sender does not see here what is held for review or rejected."""
+    """Whether even its sender does not see here what is held for review or rejected; a reply to it they do."""
     before: Callable[[World], None] = lambda world: None
     """What everybody does first, so that there is something to show."""
     public_only: bool = False
@@ -129,7 +132,9 @@ class Shows:
 
 
 def follows(relation: str, kind: str) -> bool:
-    """Home: of whom one follows, and of nobody whom one mutes."""
+    """Home: of whom one follows, and of nobody whom one mutes; a reply is its own sender's, whatever it answers."""
+    if kind == "shared":
+        return relation != "anonymous"
     return relation not in {"anonymous", "muting"} and (kind == "repost" or relation in FOLLOWS | {"sender"})
 
 
@@ -176,17 +181,18 @@ API_ROUTES: dict[str, list[Shows]] = {
     ],
     "notifications": [Shows(lambda world: "/notifications", ("post", "answered"), is_told)],
     "timeline/home": [
-        Shows(lambda world: "/timeline/home?limit=100", ("post", "repost"), follows, published_only=True)
+        Shows(lambda world: "/timeline/home?limit=100", ("post", "repost", "shared"), follows, published_only=True)
     ],
     "users/<str:username>/items": [
         Shows(lambda world: "/users/sender/items", ("post",)),
-        Shows(lambda world: "/users/author/items", ("repost",)),
+        Shows(lambda world: "/users/author/items", ("repost", "shared")),
     ],
     "items/<str:item_id>": [
         Shows(lambda world: f"/items/{world.post.pk}", ("post",), by_id=True),
         Shows(lambda world: f"/items/{world.reply.pk}", ("reply",), by_id=True),
         Shows(lambda world: f"/items/{world.repost.pk}", ("repost",), by_id=True),
         Shows(lambda world: f"/items/{world.answered.pk}", ("answered",), by_id=True),
+        Shows(lambda world: f"/items/{world.shared.pk}", ("shared",), by_id=True),
     ],
     "items/<str:item_id>/replies": [
         Shows(lambda world: f"/items/{world.thread.pk}/replies", ("reply",)),
@@ -246,14 +252,14 @@ API_WITHOUT = {
 }
 """API routes that show none, and why not."""
 PAGES: dict[str, list[Shows]] = {
-    "home": [Shows(lambda world: "/", ("post", "repost"), follows, published_only=True)],
+    "home": [Shows(lambda world: "/", ("post", "repost", "shared"), follows, published_only=True)],
     # Of the repost its original, for its own sake.
     "discover": [
         Shows(lambda world: "/discover", ("post", "repost"), is_recommended, published_only=True, public_only=True)
     ],
     "profile": [
         Shows(lambda world: "/@sender", ("post",)),
-        Shows(lambda world: "/@author", ("repost",)),
+        Shows(lambda world: "/@author", ("repost", "shared")),
     ],
     "profile_replies": [
         Shows(lambda world: "/@sender/replies", ("reply",)),
@@ -272,6 +278,7 @@ PAGES: dict[str, list[Shows]] = {
         Shows(lambda world: f"/items/{world.repost.pk}", ("repost",), by_id=True),
         Shows(lambda world: f"/items/{world.thread.pk}", ("reply",)),
         Shows(lambda world: f"/items/{world.answered.pk}", ("answered",), by_id=True),
+        Shows(lambda world: f"/items/{world.shared.pk}", ("shared",), by_id=True),
     ],
     "notifications": [Shows(lambda world: "/notifications", ("post", "answered"), is_told)],
     "mentions": [Shows(lambda world: "/notifications/mentions", ("post", "answered"), is_told)],
@@ -363,7 +370,7 @@ def expected(visibility: Visibility, status: Status, relation: str, kind: str) -
     if relation == "sender":
         # Their own in every status but deleted; what hangs on an item is seen while that is published.
         own = status != Status.DELETED
-        return own if kind in ("post", "reply", "answered") else status == Status.PUBLISHED
+        return own if kind != "repost" else status == Status.PUBLISHED
     return status == Status.PUBLISHED and visibility in SEEN[relation]
 
 
@@ -390,7 +397,8 @@ def test_who_sees_what(world: World, settings: Any, side: str, visibility: Visib
                 shown = response.content.decode()
                 for kind in case.kinds:
                     wanted = case.narrowed(relation, kind) and expected(visibility, status, relation, kind)
-                    wanted = wanted and (status == Status.PUBLISHED or not case.published_only)
+                    hidden = case.published_only and kind in ("post", "repost") and status != Status.PUBLISHED
+                    wanted = wanted and not hidden
                     wanted = wanted and (visibility == Visibility.PUBLIC or not case.public_only)
                     if (world.words(kind) in shown) != wanted:
                         wrong.append((route, case.path(world), relation, kind, "missing" if wanted else "shown"))

@@ -429,3 +429,27 @@ def test_a_repost_takes_no_fields(api: APIClient, bob: User) -> None:
     assert api.post(f"{API}/items", {"type": "repost", "content": {"text": "a"}}).status_code == 400
     assert api.get(f"{API}/items/{item.pk}/repost").status_code == 405
     assert api.post(f"{API}/items/{item.pk}/like").status_code == 405
+
+
+@pytest.mark.parametrize("hidden", ["followers", "blocked", "deleted"])
+def test_a_repost_of_a_reply_opens_no_hidden_thread(api: APIClient, ann: User, bob: User, hidden: str) -> None:
+    """Readers who may not see what a thread is about can neither read a reply in it nor act on it through a repost."""
+    writer = UserFactory()
+    relations.follow(follower=bob, followee=writer)
+    relations.follow(follower=ann, followee=bob)
+    root = ItemFactory(sender=writer, visibility="followers" if hidden == "followers" else "public")
+    reply = items.publish(sender=bob, content={"text": "a reply"}, reply_to=root)
+    repost, _ = items.repost(sender=bob, item=reply)
+    if hidden == "blocked":
+        relations.block(blocker=writer, blocked=ann)
+    elif hidden == "deleted":
+        items.delete(item=root)
+    for item in (root, reply, repost):
+        assert api.get(f"{API}/items/{item.pk}").status_code == 404
+        assert api.put(f"{API}/items/{item.pk}/like").status_code == 404
+        assert api.post(f"{API}/items/{item.pk}/repost").status_code == 404
+        assert api.get(f"{API}/items/{item.pk}/replies").status_code == 404
+        said = api.post(f"{API}/items", {"content": {"text": "let me in"}, "reply_to": str(item.pk)})
+        assert said.status_code == 400
+    assert api.get(f"{API}/users/bob/items").json()["items"] == []
+    assert api.get(f"{API}/timeline/home").json()["items"] == []

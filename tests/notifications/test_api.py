@@ -11,7 +11,7 @@ from accounts.models import User
 from feedsite import ids
 from items import actions as items
 from items.models import Item
-from notifications import actions
+from notifications import actions, feed
 from notifications.models import ReadMark
 from relations import actions as relations
 from tests.factories import UserFactory
@@ -250,3 +250,39 @@ def test_nobody_marks_for_another(api: APIClient, ann: User, bob: User) -> None:
     items.like(user=ann, item=say(bob))
     actions.mark_read(user=ann)
     assert list(ReadMark.objects.values_list("user", flat=True)) == [ann.pk]
+
+
+def test_a_list_of_what_the_banned_did_ends_short_at_its_bound_and_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(feed, "SCAN", 2)
+    reader, friend, bot = UserFactory(username="reader"), UserFactory(), UserFactory()
+    items.publish(sender=friend, content={"text": "@reader, the first"})
+    for _ in range(15):
+        items.publish(sender=bot, content={"text": "@reader, spam"})
+    User.objects.filter(pk=bot.pk).update(is_active=False)
+    last_id, texts, pages = None, [], 0
+    for _ in range(20):
+        page = feed.notifications_page(reader, last_id=last_id, limit=2)
+        texts += [entry.item.text for entry in page.items if entry.item]
+        pages += 1
+        if not page.has_more:
+            break
+        last_id = int(page.last_id or 0)
+    assert texts == ["@reader, the first"]
+    assert 2 < pages < 8
+
+
+def test_acts_of_many_who_were_banned_are_not_looked_through(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An entry is what its newest acts say."""
+    assert f"LIMIT {feed.ACTS_SCAN}" in feed.PAGE
+    assert f"LIMIT {feed.ACTS_SCAN}" in feed.UNREAD
+    reader = UserFactory()
+    post = items.publish(sender=reader, content={"text": "words"})
+    likers = UserFactory.create_batch(feed.ACTS_SCAN + 1)
+    for liker in likers:
+        items.like(user=liker, item=post)
+    User.objects.filter(pk__in=[liker.pk for liker in likers[1:]]).update(is_active=False)
+    assert feed.notifications_page(reader).items == []
+    assert feed.unread_count(reader).unread == 0
+    User.objects.filter(pk=likers[-1].pk).update(is_active=True)
+    (entry,) = feed.notifications_page(reader).items
+    assert entry.count == 1

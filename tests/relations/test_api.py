@@ -5,11 +5,12 @@ from typing import Any
 
 import pytest
 from django.conf import LazySettings
+from django.contrib.auth.models import AnonymousUser
 from rest_framework.test import APIClient
 
 from accounts.actions import issue_token
 from accounts.models import User
-from relations import actions
+from relations import actions, people
 from relations.models import Block, Follow, Mute
 from tests.answers import whole
 from tests.factories import UserFactory
@@ -157,3 +158,23 @@ def test_lists_cost_the_same_however_long(
     for limit in [1, 30]:
         with django_assert_num_queries(1):  # besides those that are prepared
             assert len(api.get(f"{API}/users/bob/followers?limit={limit}").json()["items"]) == limit
+
+
+def test_a_list_of_people_ends_short_at_its_bound_and_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many of them are suspended."""
+    monkeypatch.setattr(people, "SCAN", 5)
+    star = UserFactory()
+    fans = UserFactory.create_batch(18)
+    for fan in fans:
+        actions.follow(follower=fan, followee=star)
+    User.objects.filter(pk__in=[fan.pk for fan in fans[2:-1]]).update(is_active=False)
+    found, last_id, pages = [], None, 0
+    for _ in range(10):
+        page = people.people_page(star.followed_by.all(), "follower", AnonymousUser(), last_id=last_id, limit=3)
+        found += page.people
+        pages += 1
+        if not page.has_more:
+            break
+        last_id = page.last_id
+    assert found == [fans[-1], fans[1], fans[0]]
+    assert 3 < pages < 6

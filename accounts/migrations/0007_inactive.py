@@ -1,0 +1,14 @@
+from django.contrib.postgres.operations import AddIndexConcurrently
+from django.db import migrations, models
+
+
+class Migration(migrations.Migration):
+    atomic = False
+    dependencies = [("accounts", "0006_policy")]
+
+    operations = [
+        AddIndexConcurrently(
+            model_name="user",
+            index=models.Index(condition=models.Q(("is_active", False)), fields=["id"], name="user_inactive"),
+        ),
+    ]

@@ -1,0 +1,64 @@
+"""Lists of items in the order of their ids, with a bound of work: candidates by an index, then the rule of who may see.
+
+What a reader may not see is passed one by one, but never more than `SCAN` of it: there a list answers short, with the
+`last_id` that it came to and `has_more`, though nothing may follow.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+from django.contrib.auth.models import AnonymousUser
+
+from accounts.models import User
+from items.hydrate import COLUMNS, ORIGINALS, ItemBody, bodies
+from items.visibility import VISIBLE
+
+SCAN = 500
+"""Candidates that one page looks through."""
+
+
+class ItemPage(msgspec.Struct):
+    """A page of items. `last_id` is the last id scanned. `has_more` is true if another item exists, or may exist beyond
+    the bound of the page's work.
+    """
+
+    items: list[ItemBody]
+    last_id: str | None
+    has_more: bool
+
+
+def listing(candidates: Sequence[str], order: str, *, given: str = "") -> str:
+    """A statement for `page_of`: the first `count` of the candidates that the reader may see, as rows of
+    (bound, *COLUMNS).
+
+    Each of `candidates` is a query of ids as `id`, without an order, of which an index has one; `order` is DESC or ASC.
+    `given` are CTEs that they use. The bound is the last of `scan` candidates where not enough of them may be seen,
+    else NULL.
+    """
+    # Bounded one by one: joined first, a plan for an average sender sorts all that a busy one ever said.
+    scans = " UNION ALL ".join(f"({ids} ORDER BY id {order} LIMIT %(scan)s)" for ids in candidates)
+    first = f"SELECT candidate.id FROM ({scans}) candidate ORDER BY candidate.id {order}"  # noqa: S608
+    return f"""
+    WITH {given} page AS MATERIALIZED (
+        SELECT listed.id FROM ({first} LIMIT %(scan)s) listed
+            JOIN items_item i ON i.id = listed.id JOIN accounts_user s ON s.id = i.sender_id
+        WHERE {VISIBLE} ORDER BY listed.id {order} LIMIT %(count)s
+    ),
+    bound AS MATERIALIZED (
+        SELECT CASE WHEN (SELECT count(*) FROM page) < %(count)s THEN ({first} OFFSET %(scan)s - 1 LIMIT 1) END AS id
+    )
+    SELECT bound.id, {COLUMNS} FROM bound LEFT JOIN page ON true LEFT JOIN items_item i ON i.id = page.id
+        LEFT JOIN accounts_user s ON s.id = i.sender_id {ORIGINALS}
+    ORDER BY page.id {order}
+    """  # noqa: S608 (constants)
+
+
+def page_of(rows: Sequence[Sequence[Any]], reader: User | AnonymousUser, limit: int) -> ItemPage:
+    """The page of the rows of a `listing` for which `count` is `limit` + 1: the one more proves that there is more."""
+    bound = rows[0][0]
+    found = [row[1:] for row in rows if row[1] is not None]
+    shown = found[:limit]
+    if bound is not None:
+        return ItemPage(bodies(shown, reader), str(bound), has_more=True)
+    return ItemPage(bodies(shown, reader), str(shown[-1][0]) if shown else None, len(found) > limit)
