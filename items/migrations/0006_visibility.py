@@ -1,7 +1,9 @@
 """Timelines read one visibility at a time; built beside writers, and begun anew where it was interrupted."""
 
-from django.contrib.postgres.operations import AddIndexConcurrently, RemoveIndexConcurrently
+from django.contrib.postgres.operations import RemoveIndexConcurrently
 from django.db import migrations, models
+
+from feedsite.indexes import AddIndexConcurrently
 
 
 class Migration(migrations.Migration):
