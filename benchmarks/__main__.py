@@ -21,6 +21,7 @@ COMMUNITY = (
     "round_trips",
     "home_page",
     "depth",
+    "hidden",
     "http_page",
     "fan_out",
     "cluster",

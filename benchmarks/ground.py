@@ -26,6 +26,8 @@ class Size:
     """Readers below the level that takes pushes follow so many big-Vs."""
     followers: tuple[int, ...] = (1_000, 10_000)
     page_rounds: int = 200
+    hidden: int = 12_000
+    """Items that a reader may not see, the newest of a followee."""
     growth_followers: tuple[int, ...] = (1_000, 10_000, 100_000, 1_000_000)
     """For what is asked about growth: senders with so many followers, ..."""
     growth_senders: int = 500
@@ -97,6 +99,7 @@ QUICK = Size(
     graph_readers=4,
     graph_items=6,
     page_rounds=4,
+    hidden=1_000,
     fan_out_rounds=2,
     publish_rounds=2,
     http_rounds=2,

@@ -8,7 +8,7 @@ the time they are read.
 """
 
 import secrets
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -145,7 +145,8 @@ class Walk:
     """Whether more follows a full page, where that is known without having seen it."""
     missed: str = ""
     """Why the windows did not suffice: `dormant` (the level has no inbox), `missing` (a window is absent, under
-    construction, or of another epoch or run), `floor` (the page reaches below one), `redis` (no answer).
+    construction, or of another epoch or run), `floor` (the page reaches below one), `hidden` (most of what it holds may
+    not be seen just now), `redis` (no answer).
     """
 
     @property
@@ -157,10 +158,10 @@ class Walk:
         """Candidates for the rest: one more than the page shows proves that there is more."""
         return self.limit + 1 - len(self.shown) + SLACK
 
-    def look_at(self, reposted: Collection[int | None], reader_id: int) -> None:
-        """Find out which reposts among the next entries are folded, before they are passed; what each one reposts."""
-        self.passed += len(reposted)
-        if any(reposted):
+    def look_at(self, entries: int, reader_id: int, *, has_reposts: bool) -> None:
+        """Find out which reposts among so many next entries are folded, if any are shown, before they are passed."""
+        self.passed += entries
+        if has_reposts:
             self.folds = folds(reader_id, last_id=self.top, count=self.passed)
 
     def scan(self, item_id: int, columns: Sequence[Any] | None, reader_id: int) -> None:
@@ -273,7 +274,7 @@ def _from_windows(walk: Walk, context: Context) -> bool:
     rows = verify_bodies(reader_id, reading.ids, below)
     held = {item_id: row for item_id, row in rows.items() if row[BELONGS_AT] and row[HELD_AT]}
     shown = {item_id: row for item_id, row in held.items() if row[SHOWN_AT]}
-    walk.look_at([row[10] for row in held.values()], reader_id)
+    walk.look_at(len(held), reader_id, has_reposts=any(row[10] for row in shown.values()))
     for item_id in reading.ids:
         walk.scan(item_id, shown.get(item_id), reader_id)
         if walk.is_done:
@@ -283,7 +284,12 @@ def _from_windows(walk: Walk, context: Context) -> bool:
         walk.more = None if older == REPOSTS else older == POSTS
     walk.ended = not walk.is_done and not below and len(reading.ids) < count
     _forget(walk, context, reading, rows)
-    return not walk.is_done and not below
+    if walk.is_done or below:
+        return False
+    if len(shown) <= len(reading.ids) // 2:
+        walk.missed = "hidden"
+        return False
+    return True
 
 
 def _read(walk: Walk, context: Context, count: int) -> Reading | None:
@@ -387,7 +393,8 @@ def _from_sql(walk: Walk, context: Context) -> None:
         top = min(walk.below, walk.floor + 1)
         walk.news.append(Tail(reader_id).complete(walk.mark, context.epoch, floor, top, entries))
         walk.mark = ""
-    walk.look_at([row[COLUMNS_AT + 10] for row in rows[:bodies] if row[2]], reader_id)
+    held = [row for row in rows[:bodies] if row[2]]
+    walk.look_at(len(held), reader_id, has_reposts=any(row[3] and row[COLUMNS_AT + 10] for row in held))
     for row in rows[:bodies]:
         walk.scan(row[0], row[COLUMNS_AT:] if row[2] and row[3] else None, reader_id)
         if walk.is_done:
@@ -400,7 +407,7 @@ def _from_sql(walk: Walk, context: Context) -> None:
 def _scan_sql(walk: Walk, reader_id: int) -> None:
     """Look through the next `SCAN` entries for the rest of the page, which ends with them, full or not."""
     candidates = pull_below(reader_id, below=walk.below, count=SCAN)
-    walk.look_at([candidate.repost_of for candidate in candidates], reader_id)
+    walk.look_at(len(candidates), reader_id, has_reposts=any(one.is_shown and one.repost_of for one in candidates))
     shown = [one.item_id for one in candidates if one.is_shown and walk.folds.get(one.item_id) != FOLDED]
     wanted = shown[: walk.wanted]
     end = wanted[-1] if len(wanted) < len(shown) else 0
