@@ -87,6 +87,80 @@ def test_posts_edits_and_deletions_reach_another_browser(
     expect(listening.page.locator(".pill")).to_have_count(0)
 
 
+WATCH = """
+    Math.random = () => %s;
+    window.told = [];
+    window.asked = [];
+    const listen = EventSource.prototype.addEventListener;
+    EventSource.prototype.addEventListener = function (kind, ...more) {
+      listen.call(this, kind, () => told.push([kind, Date.now()]));
+      return listen.call(this, kind, ...more);
+    };
+    const open = XMLHttpRequest.prototype.open;
+    XMLHttpRequest.prototype.open = function (method, place, ...more) {
+      asked.push([String(place), Date.now()]);
+      return open.call(this, method, place, ...more);
+    };
+    const take = window.fetch;
+    window.fetch = (place, ...more) => {
+      asked.push([String(place), Date.now()]);
+      return take.call(window, place, ...more);
+    };
+"""
+"""Notes when a page is told of something, and when it asks; chance is decided."""
+NEVER_LATER = 0.2 + 1 + 2
+"""Seconds from the first piece of news until the page asks, however many come after it (live.js)."""
+
+
+def watching(visit: Visit, user: Any, chance: float) -> Visitor:
+    visitor = visit()
+    visitor.page.add_init_script(WATCH % chance)
+    visitor.log_in(user)
+    is_live(visitor.page)
+    return visitor
+
+
+def waits(visitor: Visitor, kind: str, place: str) -> float:
+    """Seconds between the last that the page was told, and its first question after it."""
+    asked_later = f"asked.find(([place, at]) => place.includes('{place}') && at >= told.at(-1)[1])"
+    visitor.holds(f"told.at(-1)?.[0] === '{kind}' && {asked_later}")
+    return float(visitor.page.evaluate(f"{asked_later}[1] - told.at(-1)[1]")) / 1000
+
+
+def test_pages_do_not_all_ask_at_the_same_moment(visit: Visit, streams: StreamServer, author: Any, reader: Any) -> None:
+    """Edits, replies, resets and counts: each page waits for a moment of its own, and no longer than it may."""
+    item = say(author, "words")
+    for chance in (0.0, 0.9):
+        visitor = watching(visit, reader, chance)
+        visitor.page.wait_for_timeout(6_000)  # what it asks as it begins
+        edit(item=item, content={"text": f"other words {chance}"})
+        assert chance <= waits(visitor, "edit", f"/items/{item.pk}")
+        expect(visitor.page.get_by_text(f"other words {chance}")).to_be_visible()
+        events.announce(events.Gap())
+        assert 5 * chance <= waits(visitor, "reset", "new")
+        with visitor.page.expect_response(is_stream):
+            visitor.goto(f"/items/{item.pk}")
+        visitor.page.wait_for_timeout(6_000)
+        reply = say(reader, f"an answer {chance}", reply_to=item)
+        assert chance <= waits(visitor, "item", f"/items/{reply.pk}")
+        expect(visitor.page.get_by_text(f"an answer {chance}")).to_be_visible()
+        visitor.page.close()
+
+
+def test_news_without_end_put_a_page_off_no_further(
+    visit: Visit, streams: StreamServer, author: Any, reader: Any
+) -> None:
+    visitor = watching(visit, reader, 0.9)
+    visitor.page.wait_for_timeout(6_000)
+    visitor.page.evaluate("told.length = asked.length = 0")
+    for number in range(80):
+        say(author, f"words {number}")
+        visitor.page.wait_for_timeout(50)
+    first, last, asked = visitor.page.evaluate("[told[0][1], told.at(-1)[1], asked[0]?.[1] ?? 0]")
+    assert last - first > NEVER_LATER * 1000, "they came for long enough"
+    assert 0 < asked < last
+
+
 def test_the_focus_moves_on_when_its_item_goes(visit: Visit, streams: StreamServer, author: Any, reader: Any) -> None:
     items = [say(author, f"words {number}") for number in range(3)]
     visitor = open_home(visit, reader)

@@ -3,7 +3,9 @@
 
 (() => {
   const SLOW_POLL = 180_000; // how often a page asks all the same while it hears what happens
-  const SETTLE = 400; // what comes together is asked for once; and not everybody asks at the same moment
+  const SETTLE = 200; // what comes together is asked for once
+  const SPREAD = 1_000; // and not every page asks at the same moment
+  const RESET_SPREAD = 5_000; // this goes to all pages there are
   const AT_MOST_EVERY = 2_000;
   const HIDDEN = 60_000; // how long a page that nobody looks at goes on listening
   const PAUSES = [1_000, 60_000];
@@ -22,7 +24,7 @@
   let isLive = false;
   let lastId = "";
   let failures = 0;
-  let retryTimer, hiddenTimer, pollTimer;
+  let retryTimer, hiddenTimer;
   let polledAt = 0;
   let leaving = null; // while this page waits for the lock, or leads: gives it up
 
@@ -120,18 +122,35 @@
   });
 
   // --- What it tells
+  const waiting = new Map(); // by what is asked for: when, and how
+
+  // Asks at a random moment of `spread`. What comes meanwhile for the same thing is asked for with it, and puts it off
+  // no further, so that a page is never later than SETTLE, the spread and AT_MOST_EVERY.
+  function soon(about, spread, work, earliest = 0) {
+    const at = spread ? Math.max(Date.now() + SETTLE + spread * Math.random(), earliest) : Date.now();
+    const known = waiting.get(about);
+    if (known) clearTimeout(known.timer);
+    const due = known ? Math.min(known.due, at) : at;
+    const timer = setTimeout(() => {
+      waiting.delete(about);
+      work();
+    }, due - Date.now());
+    waiting.set(about, { due, timer });
+  }
+
   function hear({ kind, id, data }) {
     if (id) lastId = id;
-    if (kind === "item" && whole && data.reply_to) reply(data.id);
-    else if (kind === "item" && counter()?.id === "news") ask(SETTLE * (0.5 + Math.random()));
-    else if (kind === "reset") ask(0);
-    else if (kind === "edit") refresh(data.id);
+    if (kind === "item" && whole && data.reply_to) soon(`reply ${data.id}`, SPREAD, () => reply(data.id));
+    else if (kind === "item" && counter()?.id === "news") ask(SPREAD);
+    else if (kind === "reset") ask(RESET_SPREAD);
+    else if (kind === "edit") soon(`edit ${data.id}`, SPREAD, () => refresh(data.id));
     else if (kind === "delete") {
       remove(data.id);
-      if (document.querySelector(".pill")) ask(SETTLE);
+      if (document.querySelector(".pill")) ask(SPREAD);
     } else if (kind === "notification" || kind === "live") {
-      document.body.dispatchEvent(new CustomEvent(kind, { detail: data }));
-      if (kind === "live" && counter()?.id === "live-news") ask(SETTLE * (0.5 + Math.random()));
+      const event = new CustomEvent(kind, { detail: data });
+      soon(`${kind} ${data.id}`, SPREAD, () => document.body.dispatchEvent(event));
+      if (kind === "live" && counter()?.id === "live-news") ask(SPREAD);
     }
   }
 
@@ -140,13 +159,11 @@
     return document.getElementById("news") || document.getElementById("live-news");
   }
 
-  function ask(delay) {
-    clearTimeout(pollTimer);
-    const patience = delay ? Math.max(delay, polledAt + AT_MOST_EVERY - Date.now()) : 0;
-    pollTimer = setTimeout(() => {
+  function ask(spread) {
+    soon("news", spread, () => {
       const news = counter();
       if (news && !document.hidden) htmx.trigger(news, "news");
-    }, patience);
+    }, polledAt + AT_MOST_EVERY);
   }
 
   document.body.addEventListener("htmx:beforeRequest", (event) => {

@@ -4,7 +4,6 @@
 (() => {
   const FINE = 600; // below so many seconds they are counted
   const DAY = 86_400; // what is further away is not counted down
-  const SETTLE = 700; // not everybody asks at the same moment
   const SHOWN = 150; // cards that are asked about
 
   const words = document.getElementById("ticking").dataset;
@@ -57,7 +56,7 @@
 
   document.body.addEventListener("live", ({ detail }) => {
     const version = detail.state === "gone" ? Infinity : detail.version;
-    setTimeout(() => renew(detail.id, version), SETTLE * Math.random());
+    renew(detail.id, version);
   });
   document.body.addEventListener("sessions", ({ detail }) => {
     for (const card of cards()) {
