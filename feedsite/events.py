@@ -12,7 +12,16 @@ from typing import Any, NamedTuple
 import msgspec
 
 from feedsite import keys
-from feedsite.connections import Command, FeedsRefusedError, FeedsUnavailableError, feeds, feeds_errors, pipelined
+from feedsite.connections import (
+    Command,
+    FeedsRefusedError,
+    FeedsUnavailableError,
+    feeds,
+    feeds_errors,
+    feeds_for_tasks,
+    pipelined,
+)
+from feedsite.scout import Scout
 
 logger = logging.getLogger(__name__)
 
@@ -132,7 +141,8 @@ def event_of(fields: Mapping[bytes, bytes] | list[bytes]) -> Event | None:
 def announce(*events: Event) -> None:
     """Append the events, in one round trip. Call it when what they tell of is committed.
 
-    It waits for Redis as briefly as a page does, and never fails.
+    It waits for Redis as briefly as a page does, and never fails. For what is lost a `Gap` follows, as soon as the
+    server takes one.
     """
     try:
         with feeds_errors():
@@ -140,7 +150,15 @@ def announce(*events: Event) -> None:
     except FeedsRefusedError:
         logger.exception("The feeds server refused an event")
     except FeedsUnavailableError:
-        return
+        gaps.send()
+
+
+def _tell_gap() -> None:
+    pipelined(feeds_for_tasks(), [entry(Gap())])
+
+
+gaps = Scout("the stream of events", _tell_gap)
+"""Tells of what this process could not append; no other knows, where the server was slow or one connection gone."""
 
 
 def announce_notification(*, user_id: int, payload: dict[str, Any]) -> None:

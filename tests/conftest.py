@@ -17,7 +17,7 @@ from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
 
 from accounts import policy
-from feedsite import connections, postgresql, rates
+from feedsite import connections, events, postgresql, rates
 from seen import played
 from tests import servers
 from tests.clusters import ValkeyCluster, feeds_on
@@ -132,6 +132,7 @@ def _ids_in_order(request: pytest.FixtureRequest, django_db_blocker: Any) -> Non
 def _nothing_left_behind() -> Iterator[None]:
     """Every test begins with empty feeds, cache and queue, and with no server held to be down."""
     yield
+    events.gaps.call_back()
     connections.feeds_breaker.reset()
     connections.broker_breaker.reset()
     rates.breaker.reset()

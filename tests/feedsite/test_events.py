@@ -7,6 +7,7 @@ import redis
 
 from feedsite import events, keys
 from feedsite.connections import feeds_breaker
+from feedsite.embedded import wait_for
 from feedsite.events import (
     Edited,
     Event,
@@ -65,6 +66,16 @@ def test_nobody_waits_for_a_server_that_does_not_answer(feeds_server: Valkey) ->
     feeds_breaker.reset()
     with dead(feeds_server):
         announce(Published(1))
+
+
+def test_what_was_lost_is_told_of_when_the_server_answers_again(feeds_server: Valkey, feeds: redis.Redis) -> None:
+    """Once, however much it was: open pages ask then."""
+    with frozen(feeds_server):
+        announce(Published(1))
+        announce(Published(2))
+    assert wait_for(lambda: Gap() in appended(feeds), 60)
+    assert wait_for(lambda: not events.gaps.is_out, 60)
+    assert appended(feeds).count(Gap()) == 1
 
 
 def test_positions() -> None:
