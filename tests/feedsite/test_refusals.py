@@ -118,7 +118,7 @@ def test_what_is_refused_is_counted_and_then_costs_no_query(ann: User, name: str
 
 
 @pytest.mark.usefixtures("few")
-def test_who_is_known_goes_on_beside_a_stranger_who_guesses(ann: User) -> None:
+def test_known_users_go_on_beside_a_stranger_who_guesses(ann: User) -> None:
     """By a token and a session from the same address: those of before, and those that are given meanwhile."""
     token, browser = bearer(actions.issue_token(user=ann)), Client()
     browser.force_login(ann)
@@ -285,7 +285,7 @@ def test_concurrent_attempts_of_two_processes_do_not_slip_past(feeds: redis.Redi
 
 
 @pytest.mark.parametrize(("make", "is_forgotten"), [(feeds_of, True), (broker_of, False)])
-def test_whoever_fills_the_feeds_server_has_no_counter_forgotten(
+def test_filling_the_feeds_server_makes_no_counter_forgotten(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: LazySettings, make: Any, is_forgotten: bool
 ) -> None:
     """On the feeds server itself the counter would go."""
