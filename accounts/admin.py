@@ -18,6 +18,7 @@ from accounts.big_v import demote, make_big_v
 from accounts.deactivation import deactivate, reactivate
 from accounts.models import Deletion, User
 from feedsite.admin import ReadOnlyAdmin
+from feedsite.paginator import EstimatedPaginator
 
 POWERS = ("is_staff", "is_superuser", "groups", "user_permissions")
 """What makes somebody one who administrates."""
@@ -72,9 +73,9 @@ class UserAdmin(DjangoUserAdmin):  # type: ignore[type-arg]  # not generic at ru
     list_filter = ("is_big_v", "level", "is_active", "is_staff", "last_seen_at")
     search_fields = ("username", "display_name")
     search_help_text = "Part of a username or display name."
-    date_hierarchy = "date_joined"
     ordering = ("-id",)
     show_full_result_count = False
+    paginator = EstimatedPaginator
     actions = ("make_big_v", "demote", "deactivate", "reactivate")
     fieldsets = (
         (None, {"fields": ("username", "password")}),
@@ -203,6 +204,7 @@ class TokenAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # not generic at 
     search_help_text = "The whole name of a user."
     ordering = ("-created",)
     show_full_result_count = False
+    paginator = EstimatedPaginator
     fields = readonly_fields = ("user", "created", "expiry")
 
     def has_add_permission(self, request: HttpRequest) -> bool:

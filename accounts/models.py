@@ -141,6 +141,12 @@ class User(AbstractBaseUser, PermissionsMixin):
             models.Index(fields=["id"], condition=models.Q(is_big_v=True), name="user_big_v"),
             models.Index(fields=["id"], condition=models.Q(is_active=False), name="user_inactive"),
             models.Index(fields=["level", "last_seen_at"], name="user_level_seen"),
+            # Who may have an inbox: samples look for the next of them.
+            models.Index(fields=["id"], condition=models.Q(level__gt=0), name="user_awake"),
+            # Whom to follow first, of those who may be seen.
+            models.Index(
+                fields=["-follower_count", "id"], condition=models.Q(is_active=True), name="user_most_followed"
+            ),
             # The functions are made by migration 0003.
             GinIndex(
                 Func(Func("username", "display_name", function="feedsite_name"), function="feedsite_grams"),

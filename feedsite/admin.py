@@ -17,6 +17,7 @@ class ReadOnlyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # not generic 
     """Rows that nobody writes by hand."""
 
     show_full_result_count = False
+    paginator = EstimatedPaginator
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False
@@ -32,7 +33,6 @@ class LogAdmin(ReadOnlyAdmin):
     """Rows to look at, newest first, however many."""
 
     ordering = ("-id",)
-    paginator = EstimatedPaginator
 
 
 class ParkedFilter(admin.SimpleListFilter):

@@ -20,7 +20,7 @@ class EstimatedPaginator(Paginator):  # type: ignore[type-arg]  # not generic at
             estimate = self._estimate(rows)
             if estimate > EXACT_UP_TO:
                 return estimate
-        return int(rows.order_by()[:EXACT_UP_TO].count())
+        return int(rows.order_by().values("pk")[:EXACT_UP_TO].count())  # without what is counted for each row
 
     @staticmethod
     def _estimate(rows: Any) -> int:

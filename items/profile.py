@@ -62,6 +62,8 @@ THREAD, REPLIES = (
     listing([f"SELECT i.id FROM items_item i WHERE i.{above} = %(item)s AND i.id > %(above)s"], "ASC")  # noqa: S608
     for above in ("root_id", "reply_to_id")
 )
+COUNTED, REPOSTS_COUNTED = 10_000, 1_000
+"""A profile's count looks at so many items, and at the originals of so many reposts among them."""
 # The rule is asked once for each visibility, not for each item, so that posts are counted by an index-only scan; of
 # reposts the originals have to be looked at.
 COUNT = f"""
@@ -70,14 +72,14 @@ COUNT = f"""
             SELECT %(owner)s::bigint AS sender_id, 'published' AS status,
                 unnest(ARRAY['public', 'followers', 'mutuals', 'self']) AS visibility
         ) i JOIN accounts_user s ON s.id = i.sender_id WHERE {visible_alone("i", "s")}
+    ),
+    item AS MATERIALIZED (
+        SELECT repost_of_id FROM items_item WHERE sender_id = %(owner)s AND status = 'published'
+            AND reply_to_id IS NULL AND visibility = ANY(ARRAY(SELECT visibility FROM shown)) LIMIT {COUNTED}
     )
-    SELECT (
-        SELECT count(*) FROM items_item WHERE sender_id = %(owner)s AND status = 'published' AND reply_to_id IS NULL
-            AND repost_of_id IS NULL AND visibility = ANY(ARRAY(SELECT visibility FROM shown))
-    ) + (
-        SELECT count(*) FROM items_item i WHERE sender_id = %(owner)s AND status = 'published' AND reply_to_id IS NULL
-            AND repost_of_id IS NOT NULL AND visibility = ANY(ARRAY(SELECT visibility FROM shown))
-            AND {original_visible("i")}
+    SELECT (SELECT count(*) FROM item WHERE repost_of_id IS NULL) + (
+        SELECT count(*) FROM (SELECT repost_of_id FROM item WHERE repost_of_id IS NOT NULL LIMIT {REPOSTS_COUNTED}) i
+        WHERE {original_visible("i")}
     )
 """  # noqa: S608
 
@@ -144,5 +146,7 @@ def replies_page(
 
 
 def item_count(owner: User, reader: User | AnonymousUser) -> int:
-    """How many published items the whole profile shows `reader`."""
+    """How many published items the whole profile shows `reader`: exact up to `COUNTED` items with `REPOSTS_COUNTED`
+    reposts among them; what is more is not counted.
+    """
     return int(fetch(COUNT, {"owner": owner.pk, "reader": reader.pk or 0})[0][0])

@@ -8,7 +8,7 @@ def visible_alone(item: str, sender: str) -> str:
     """Whether the reader may see an item for its own sake; the aliases name its row and its sender's.
 
     Published, sender active, no block either way, visibility met. A sender sees their own in every status but deleted.
-    OFFSET 0 keeps the planner from reading all who follow the reader, a million perhaps, into a hash table.
+    OFFSET 0 keeps the planner from reading all who follow or block the reader, a million perhaps, into a hash table.
     """
     return f"""
     (({item}.sender_id = %(reader)s AND {item}.status <> 'deleted') OR (
@@ -19,9 +19,9 @@ def visible_alone(item: str, sender: str) -> str:
             AND ({item}.visibility = 'followers' OR EXISTS (SELECT FROM relations_follow f
                 WHERE f.follower_id = {item}.sender_id AND f.followee_id = %(reader)s OFFSET 0))))
         AND NOT EXISTS (SELECT FROM relations_block b
-            WHERE b.blocker_id = %(reader)s AND b.blocked_id = {item}.sender_id)
+            WHERE b.blocker_id = %(reader)s AND b.blocked_id = {item}.sender_id OFFSET 0)
         AND NOT EXISTS (SELECT FROM relations_block b
-            WHERE b.blocker_id = {item}.sender_id AND b.blocked_id = %(reader)s)))
+            WHERE b.blocker_id = {item}.sender_id AND b.blocked_id = %(reader)s OFFSET 0)))
     """  # noqa: S608 (aliases of our own queries)
 
 

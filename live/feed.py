@@ -102,9 +102,12 @@ LINEUPS = f"""
 BELONGS = """
     (EXISTS (SELECT FROM relations_follow f
         WHERE f.follower_id = %(reader)s AND f.followee_id = l.host_id OFFSET 0)
-    AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = %(reader)s AND b.blocked_id = l.host_id)
-    AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = l.host_id AND b.blocked_id = %(reader)s)
-    AND NOT EXISTS (SELECT FROM relations_mute m WHERE m.muter_id = %(reader)s AND m.muted_id = l.host_id))
+    AND NOT EXISTS (
+        SELECT FROM relations_block b WHERE b.blocker_id = %(reader)s AND b.blocked_id = l.host_id OFFSET 0)
+    AND NOT EXISTS (
+        SELECT FROM relations_block b WHERE b.blocker_id = l.host_id AND b.blocked_id = %(reader)s OFFSET 0)
+    AND NOT EXISTS (
+        SELECT FROM relations_mute m WHERE m.muter_id = %(reader)s AND m.muted_id = l.host_id OFFSET 0))
 """
 VERIFY = f"""
     WITH wanted AS (

@@ -37,10 +37,11 @@ STARTED = """
             JOIN live_livesession l ON l.host_id = f.followee_id AND l.state = 'live' AND l.hidden_at IS NULL
         WHERE f.follower_id = %(reader)s AND l.started_at > %(since)s AND l.id <> ALL(%(known)s::bigint[])
             AND NOT EXISTS (
-                SELECT FROM relations_block b WHERE b.blocker_id = %(reader)s AND b.blocked_id = f.followee_id)
+                SELECT FROM relations_block b WHERE b.blocker_id = %(reader)s AND b.blocked_id = f.followee_id OFFSET 0)
             AND NOT EXISTS (
-                SELECT FROM relations_block b WHERE b.blocker_id = f.followee_id AND b.blocked_id = %(reader)s)
-            AND NOT EXISTS (SELECT FROM relations_mute m WHERE m.muter_id = %(reader)s AND m.muted_id = f.followee_id)
+                SELECT FROM relations_block b WHERE b.blocker_id = f.followee_id AND b.blocked_id = %(reader)s OFFSET 0)
+            AND NOT EXISTS (
+                SELECT FROM relations_mute m WHERE m.muter_id = %(reader)s AND m.muted_id = f.followee_id OFFSET 0)
         LIMIT %(count)s
     ) started
 """

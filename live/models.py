@@ -74,7 +74,7 @@ class LiveSession(models.Model):
                 fields=["host", "-position"], condition=Q(state="replay", pulled=True), name="live_pulled_replays"
             ),
             models.Index(fields=["starts_at"], condition=Q(state="upcoming"), name="live_due"),
-            models.Index(fields=["started_at"], condition=Q(state="live", automatic=True), name="live_due_to_end"),
+            models.Index(fields=["started_at"], condition=Q(state="live"), name="live_started_at"),
             models.Index(fields=["id"], condition=Q(reminders_due=True), name="live_reminders_due"),
         ]
 

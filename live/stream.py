@@ -19,12 +19,15 @@ GONE = "gone"
 def _apart(reader: str) -> str:
     """Whether neither blocks the other."""
     return f"""
-        NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = {reader} AND b.blocked_id = e.host_id)
-        AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = e.host_id AND b.blocked_id = {reader})
+        NOT EXISTS (
+            SELECT FROM relations_block b WHERE b.blocker_id = {reader} AND b.blocked_id = e.host_id OFFSET 0)
+        AND NOT EXISTS (
+            SELECT FROM relations_block b WHERE b.blocker_id = e.host_id AND b.blocked_id = {reader} OFFSET 0)
     """  # noqa: S608 (columns of the query below)
 
 
-# OFFSET 0: a probe for each who is connected, not all of a host's followers in a hash.
+# The rules are asked only of the readers with the hosts of the batch whom they follow, as in timeline.stream. OFFSET 0:
+# a probe for each of them, not all blocks and mutes there are in a hash.
 AUDIENCE = f"""
     WITH e AS MATERIALIZED (
         SELECT event.place, l.id, l.host_id, l.state, l.version, l.hidden_at IS NOT NULL AS is_hidden,
@@ -32,13 +35,20 @@ AUDIENCE = f"""
         FROM unnest(%(places)s::int[], %(sessions)s::bigint[], %(hidden)s::bool[]) AS event (place, session, was_hidden)
         JOIN live_livesession l ON l.id = event.session JOIN accounts_user h ON h.id = l.host_id
     )
+    SELECT e.place, e.host_id, 0::bigint, e.id, e.host_id, e.state, e.version, e.is_hidden
+    FROM e WHERE e.host_id = ANY(%(readers)s::bigint[])
+    UNION ALL
     SELECT e.place, connected.reader, 0::bigint, e.id, e.host_id, e.state, e.version, e.is_hidden
-    FROM e CROSS JOIN unnest(%(readers)s::bigint[]) AS connected (reader)
-    WHERE connected.reader = e.host_id OR (e.is_told AND EXISTS (
-            SELECT FROM relations_follow f
-            WHERE f.follower_id = connected.reader AND f.followee_id = e.host_id OFFSET 0)
-        AND NOT EXISTS (SELECT FROM relations_mute m WHERE m.muter_id = connected.reader AND m.muted_id = e.host_id)
-        AND {_apart("connected.reader")})
+    FROM e JOIN (
+        SELECT one.reader, followed.host_id FROM unnest(%(readers)s::bigint[]) AS one (reader)
+        CROSS JOIN LATERAL (
+            SELECT f.followee_id AS host_id FROM relations_follow f
+            WHERE f.follower_id = one.reader AND (f.followee_id IN (SELECT host_id FROM e)) IS TRUE OFFSET 0
+        ) followed
+    ) connected USING (host_id)
+    WHERE e.is_told AND NOT EXISTS (
+            SELECT FROM relations_mute m WHERE m.muter_id = connected.reader AND m.muted_id = e.host_id OFFSET 0)
+        AND {_apart("connected.reader")}
     UNION ALL
     SELECT e.place, watch.reader, e.id, e.id, e.host_id, e.state, e.version, e.is_hidden
     FROM unnest(%(watchers)s::bigint[], %(watched)s::bigint[]) AS watch (reader, session)

@@ -170,7 +170,7 @@ def forget_reporter(*, user: User, limit: int) -> int:
 
 def _is_over(item: Item) -> bool:
     threshold = settings.MODERATION_REPORTS
-    if not threshold or item.sender.is_staff or Report.objects.filter(item=item).count() < threshold:
+    if not threshold or item.sender.is_staff or Report.objects.filter(item=item)[:threshold].count() < threshold:
         return False
     if SenderRule.objects.filter(user=item.sender, kind=SenderKind.WHITE).exists():
         return False

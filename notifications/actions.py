@@ -35,9 +35,10 @@ ATTEMPTS = 3
 OF_ITEM = "n.recipient_id = %(recipient)s AND n.kind = %(kind)s AND n.item_id = %(item)s AND n.day IS NULL"
 OF_TODAY = "n.recipient_id = %(recipient)s AND n.kind = 'follow' AND n.day = (now() AT TIME ZONE 'UTC')::date"
 # Not INSERT … ON CONFLICT DO UPDATE of the entry: that locks its row also where nothing is to be changed. Who acts
-# again after undoing it keeps their act, so nobody is told twice.
+# again after undoing it keeps their act, so nobody is told twice. LIMIT: the planner must not expect more entries than
+# one.
 ADD = """
-    WITH found AS (SELECT n.id FROM notifications_notification n WHERE {key}),
+    WITH found AS (SELECT n.id FROM notifications_notification n WHERE {key} LIMIT 1),
     act AS (
         INSERT INTO notifications_act (notification_id, actor_id) SELECT found.id, %(actor)s FROM found
         ON CONFLICT DO NOTHING RETURNING id, notification_id
@@ -58,32 +59,36 @@ BEGIN_TODAY = """
     INSERT INTO notifications_notification (recipient_id, kind, day)
     VALUES (%(recipient)s, 'follow', (now() AT TIME ZONE 'UTC')::date) ON CONFLICT DO NOTHING RETURNING id
 """
-# The rule of visibility, with each who might be told as the reader.
+# The rule of visibility, with each who might be told as the reader. They are found first, by their ids and by their
+# names: asked for either at once, PostgreSQL looks at all users there are.
 TELL = f"""
     WITH answered AS MATERIALIZED (
-        SELECT sender_id FROM items_item WHERE id IN (%(parent)s::bigint, %(root)s::bigint)
+        SELECT sender_id AS id FROM items_item WHERE id IN (%(parent)s::bigint, %(root)s::bigint)
+    ),
+    addressed AS MATERIALIZED (
+        SELECT id FROM answered UNION SELECT id FROM accounts_user WHERE lower(username) = ANY(%(names)s::text[])
     ),
     told AS (
         INSERT INTO notifications_notification (recipient_id, kind, item_id)
-        SELECT m.id, CASE WHEN m.id IN (SELECT sender_id FROM answered) THEN 'reply' ELSE 'mention' END, i.id
-        FROM accounts_user m, {ITEMS}
-        WHERE (m.id IN (SELECT sender_id FROM answered) OR lower(m.username) = ANY(%(names)s::text[]))
-            AND m.id <> %(sender)s AND m.is_active AND i.id = %(item)s AND {VISIBLE.replace("%(reader)s", "m.id")}
+        SELECT m.id, CASE WHEN m.id IN (SELECT id FROM answered) THEN 'reply' ELSE 'mention' END, i.id
+        FROM addressed JOIN accounts_user m ON m.id = addressed.id, {ITEMS}
+        WHERE m.id <> %(sender)s AND m.is_active AND i.id = %(item)s AND {VISIBLE.replace("%(reader)s", "m.id")}
         ON CONFLICT DO NOTHING RETURNING id, recipient_id, position
     ),
     acts AS (INSERT INTO notifications_act (id, notification_id, actor_id) SELECT position, id, %(sender)s FROM told)
     SELECT recipient_id FROM told
 """  # noqa: S608 (constants)
-# Once for a session, whoever asks again. Who blocks, is blocked by or mutes the host at the moment is not told at all.
+# Once for a session, whoever asks again. Who blocks, is blocked by or mutes the host at the moment is not told at all:
+# a probe each (OFFSET 0), not all whom a host blocks in a hash.
 TELL_OF_SESSION = """
     WITH told AS (
         INSERT INTO notifications_notification (recipient_id, kind, session_id)
         SELECT u.id, 'live', %(session)s
         FROM accounts_user u JOIN accounts_user h ON h.id = %(host)s AND h.is_active
         WHERE u.id = ANY(%(users)s::bigint[]) AND u.is_active AND u.id <> h.id
-            AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = u.id AND b.blocked_id = h.id)
-            AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = h.id AND b.blocked_id = u.id)
-            AND NOT EXISTS (SELECT FROM relations_mute m WHERE m.muter_id = u.id AND m.muted_id = h.id)
+            AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = u.id AND b.blocked_id = h.id OFFSET 0)
+            AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = h.id AND b.blocked_id = u.id OFFSET 0)
+            AND NOT EXISTS (SELECT FROM relations_mute m WHERE m.muter_id = u.id AND m.muted_id = h.id OFFSET 0)
         ON CONFLICT DO NOTHING RETURNING id, recipient_id, position
     ),
     acts AS (INSERT INTO notifications_act (id, notification_id, actor_id) SELECT position, id, %(host)s FROM told)

@@ -11,7 +11,7 @@ from relations.visibility import users_visible_to
 def suggestions(reader: User, *, count: int = 6) -> list[User]:
     """The most followed users whom the reader neither follows nor has turned away from.
 
-    It sorts all users, so it is for empty homes only.
+    Read in the order of an index, past those who are followed or turned away from.
     """
     users, on = lagging(reader.pk, lambda on: (list(_best(reader).using(on)[:count]), on))
     return users if on == PRIMARY else list(_best(reader).filter(pk__in=[user.pk for user in users]))

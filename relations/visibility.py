@@ -67,7 +67,7 @@ def visible_user(username: str, reader: User | AnonymousUser) -> User | None:
 def _by_name() -> str:
     return f"""
         SELECT {user_columns("u")} FROM accounts_user u WHERE lower(u.username) = %(username)s AND u.is_active
-        AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = u.id AND b.blocked_id = %(reader)s)
+        AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = u.id AND b.blocked_id = %(reader)s OFFSET 0)
     """  # noqa: S608 (columns of our own model)
 
 

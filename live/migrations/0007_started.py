@@ -1,0 +1,19 @@
+"""What forgotten or automatic sessions end is found among those that are live; built beside writers."""
+
+from django.contrib.postgres.operations import RemoveIndexConcurrently
+from django.db import migrations, models
+
+from feedsite.indexes import AddIndexConcurrently
+
+
+class Migration(migrations.Migration):
+    atomic = False
+    dependencies = [("live", "0006_revision")]
+
+    operations = [
+        AddIndexConcurrently(
+            model_name="livesession",
+            index=models.Index(condition=models.Q(("state", "live")), fields=["started_at"], name="live_started_at"),
+        ),
+        RemoveIndexConcurrently(model_name="livesession", name="live_due_to_end"),
+    ]
