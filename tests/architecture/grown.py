@@ -1,0 +1,312 @@
+"""A site that has grown: tables large enough that a plan which looks through one of them shows.
+
+Every table whose rows people or the site make has `MANY` rows or more, and for every list that a page shows there is
+one user or item whose own list is that long. Rows are copies of a template that the ORM made, made by PostgreSQL.
+"""
+
+from typing import Any
+
+from django.contrib.admin.models import ADDITION, LogEntry
+from django.contrib.contenttypes.models import ContentType
+from django.contrib.sessions.models import Session
+from django.db import connection, models
+from django.utils import timezone
+from knox.models import AuthToken
+
+from accounts.models import Deletion, HeldName, User
+from discover.models import IssuedPage, ItemChange, PopularItem, WordRarity
+from feedsite.ids import SEQUENCE_BITS, compose
+from items.models import CountChange, IdempotencyKey, Item, ItemCounts, Like, Visibility
+from live.models import Host, KeptSnapshot, LiveSession, Reminder, ReplayDelivery, State
+from moderation.models import Case, Decision, Report, SenderRule, WordRule
+from notifications.models import Act, Kind, Notification, ReadMark
+from operation.models import Sample
+from relations.models import Block, Follow, FollowerCountChange, Mute
+from seen.models import MergeRun, Probe
+from tests.factories import ItemFactory, UserFactory
+from timeline.models import Backfill, Delivery, DeliveryRange, Import, ImportedUser, ReadingPosition
+
+MANY = 10_000
+FOLLOWEES = 500
+"""Of the reader and of the star; a bound of the site (FOLLOW_CAP), not one that grows."""
+POSTS = 3 * MANY
+
+
+def grow(template: models.Model, count: int, **columns: str) -> None:
+    """Add `count` copies of a row. `columns` are SQL expressions of `g` (1 to `count`) for what differs in each."""
+    meta = template._meta
+    names = [
+        field.column
+        for field in meta.local_concrete_fields
+        if not field.generated and (not field.primary_key or field.column in columns)
+    ]
+    differs = ", ".join(f"'{name}', {expression}" for name, expression in columns.items())
+    listed = ", ".join(names)
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"INSERT INTO {meta.db_table} ({listed}) SELECT {', '.join(f'new.{name}' for name in names)}"  # noqa: S608
+            f" FROM {meta.db_table} base CROSS JOIN generate_series(1, {count}) AS g"
+            f" CROSS JOIN LATERAL jsonb_populate_record(base, jsonb_build_object({differs})) AS new"
+            f" WHERE base.{meta.pk.column} = '{template.pk}'"
+        )
+
+
+class Grown:
+    """The site. `star`: a user who has most of everything, and whom all others follow. `reader`: one who does most of
+    everything. `busy`: an item that everybody likes, reposts and answers, in a thread of its own.
+    """
+
+    def __init__(self) -> None:
+        self.begun = compose(timezone.now(), 0) >> SEQUENCE_BITS
+        self.star = UserFactory(username="star", is_big_v=True, follower_count=MANY, following_count=FOLLOWEES)
+        self.reader = UserFactory(username="reader", follower_count=MANY, following_count=FOLLOWEES)
+        self.admin = User.objects.create_superuser("admin", "correct horse battery staple")
+        self.other = UserFactory(username="other")
+        self.ordinary = UserFactory(username="ordinary", display_name="Ordinary Person")
+        with connection.cursor() as cursor:
+            # Foreign keys need no looking up, and the rows are right by construction.
+            cursor.execute("SET session_replication_role = replica")
+        try:
+            self._grow()
+        finally:
+            with connection.cursor() as cursor:
+                cursor.execute("SET session_replication_role = origin")
+                cursor.execute("VACUUM ANALYZE")
+
+    def ids(self, series: int) -> str:
+        """The id of the item `g` of a series: the newest first, a minute apart."""
+        return f"(({self.begun} - g::bigint * 60000) << {SEQUENCE_BITS} | {series})"
+
+    @property
+    def nth(self) -> str:
+        """The id of the user `g`."""
+        return f"({self.first} + g - 1)"
+
+    def _grow(self) -> None:
+        self._people()
+        self._items()
+        self._relations()
+        self._notifications()
+        self._live()
+        self._moderation()
+        self._upkeep()
+
+    def _people(self) -> None:
+        grow(
+            self.ordinary,
+            MANY,
+            username="'user' || g",
+            display_name="'P' || g",
+            level="g % 4",
+            last_seen_at="now() - g * interval '1 hour'",
+            date_joined="now() - g * interval '1 hour'",
+            follower_count="g % 400",
+            is_big_v="g % 400 = 399",
+        )
+        self.first = User.objects.get(username="user1").pk
+
+    def _items(self) -> None:
+        post = ItemFactory(sender=self.ordinary, content={"text": "nothing"})
+        words = """jsonb_build_object('text',
+            'word' || g % 5000 || ' word' || g % 7 || CASE g % 3 WHEN 0 THEN ' #busy' ELSE ' #quiet' || g % 5000 END)"""
+        grow(post, POSTS, id=self.ids(0), sender_id=f"{self.first} + (g - 1) % {MANY}", content=words)
+        grow(post, MANY, id=self.ids(1), sender_id=f"{self.star.pk}", content=words)
+        self.busy = ItemFactory(sender=self.star, content={"text": "busy"})
+        reply = ItemFactory(sender=self.ordinary, reply_to=self.busy, root=self.busy)
+        grow(reply, MANY, id=self.ids(2), sender_id=self.nth)
+        grow(reply, MANY, id=self.ids(3), sender_id=f"{self.reader.pk}")
+        repost = ItemFactory(sender=self.ordinary, repost_of=self.busy, content={})
+        grow(repost, MANY, id=self.ids(4), sender_id=self.nth)
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "INSERT INTO items_item (id, sender_id, repost_of_id, type, title, content, extra_info, status,"
+                " visibility) SELECT id + 5, %s, id, 'repost', '', '{}', '{}', 'published', 'public' FROM items_item"
+                " WHERE sender_id >= %s AND reply_to_id IS NULL AND repost_of_id IS NULL ORDER BY id DESC LIMIT %s",
+                [self.star.pk, self.first, MANY],
+            )
+            cursor.execute(
+                "INSERT INTO items_itemdocument (item_id, document) SELECT id, to_tsvector('simple', content->>'text')"
+                " FROM items_item WHERE repost_of_id IS NULL AND reply_to_id IS NULL"
+            )
+            cursor.execute(
+                "INSERT INTO items_itemtag (tag, item_id) SELECT substr(split_part(content->>'text', ' ', 3), 2), id"
+                " FROM items_item WHERE content->>'text' LIKE '%%#%%'"
+            )
+            for table, columns in (("items_like", "user_id, item_id"), ("discover_notinterested", "user_id, item_id")):
+                cursor.execute(
+                    f"INSERT INTO {table} ({columns}) SELECT %s, id FROM items_item"  # noqa: S608
+                    " WHERE sender_id >= %s AND reply_to_id IS NULL AND repost_of_id IS NULL LIMIT %s",
+                    [self.reader.pk, self.first, MANY],
+                )
+            cursor.execute(
+                "INSERT INTO items_itemcounts (item_id, likes, replies, circle_replies, reposts)"
+                " SELECT id, 1, 0, 0, 0 FROM items_item WHERE reply_to_id IS NULL AND id <> %s",
+                [self.busy.pk],
+            )
+            cursor.execute(
+                "INSERT INTO discover_notinterested (user_id, item_id) SELECT sender_id, id FROM items_item"
+                " WHERE sender_id >= %s AND reply_to_id IS NULL AND repost_of_id IS NULL",
+                [self.first],
+            )
+        like = Like.objects.create(user=self.other, item=self.busy)
+        grow(like, MANY, user_id=self.nth)
+        ItemCounts.objects.create(item=self.busy, likes=MANY + 1, replies=2 * MANY, reposts=MANY)
+        key = IdempotencyKey.objects.create(sender=self.ordinary, key="key", fingerprint="0", item=post)
+        grow(key, MANY, key="'key' || g", sender_id=self.nth)
+        # So much is staged in two seconds of a busy site.
+        grow(CountChange.objects.create(item=post, likes=1), 200, item_id=f"{self.busy.pk}")
+
+    def _relations(self) -> None:
+        follow = Follow.objects.create(follower=self.ordinary, followee=self.other)
+        grow(follow, MANY, follower_id=self.nth, followee_id=f"{self.star.pk}")
+        grow(follow, MANY, follower_id=self.nth, followee_id=f"{self.reader.pk}")
+        grow(follow, FOLLOWEES, follower_id=f"{self.star.pk}", followee_id=self.nth)
+        grow(follow, FOLLOWEES, follower_id=f"{self.reader.pk}", followee_id=self.nth)
+        for step in range(1, 6):
+            grow(follow, MANY, follower_id=self.nth, followee_id=f"{self.first} + (g + {step} * 37) % {MANY}")
+        Follow.objects.create(follower=self.reader, followee=self.star)
+        for model, one, two in ((Block, "blocker_id", "blocked_id"), (Mute, "muter_id", "muted_id")):
+            pair = model._default_manager.create(**{one: self.ordinary.pk, two: self.other.pk})
+            # Whom the star has turned away, who has turned the star away, and all others.
+            grow(pair, MANY // 2, **{one: f"{self.star.pk}", two: f"{self.first + FOLLOWEES} + g"})
+            grow(pair, MANY // 2, **{one: f"{self.first + MANY // 2} + g - 1", two: f"{self.star.pk}"})
+            grow(pair, MANY, **{one: self.nth, two: f"{self.first} + (g + 50) % {MANY}"})
+        grow(FollowerCountChange.objects.create(user=self.ordinary, change=1), 1_000, user_id=f"{self.star.pk}")
+
+    def _notifications(self) -> None:
+        entry = Notification.objects.create(recipient=self.ordinary, kind=Kind.LIKE, item=self.busy)
+        grow(
+            entry,
+            MANY,
+            recipient_id=f"{self.star.pk}",
+            kind="CASE g % 2 WHEN 0 THEN 'mention' ELSE 'reply' END",
+            item_id=self.ids(2),
+            position=self.ids(2),
+        )
+        grow(
+            entry,
+            MANY,
+            recipient_id=self.nth,
+            item_id=self.ids(0),
+            position="feedsite_next_id() - (300::bigint * 86400000 << 12)",
+        )
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "INSERT INTO notifications_act (id, notification_id, actor_id)"
+                " SELECT position + row_number() OVER () %% 4, id, %s FROM notifications_notification"
+                " ON CONFLICT DO NOTHING",
+                [self.other.pk],
+            )
+        self.liked = Notification.objects.create(recipient=self.star, kind=Kind.LIKE, item=self.busy)
+        act = Act.objects.create(notification=self.liked, actor=self.other)
+        grow(act, MANY, id=self.ids(9), actor_id=self.nth)
+        grow(ReadMark.objects.create(user=self.ordinary, up_to=1), MANY, user_id=self.nth)
+
+    def _live(self) -> None:
+        now = timezone.now()
+        self.session = LiveSession.objects.create(host=self.star, title="busy", starts_at=now)
+        replay = LiveSession.objects.create(
+            host=self.ordinary,
+            title="over",
+            starts_at=now,
+            started_at=now,
+            ended_at=now,
+            state=State.REPLAY,
+            position=1,
+        )
+        past = {"starts_at": "now() - g * interval '1 minute'", "started_at": "now() - g * interval '1 minute'"}
+        grow(replay, MANY, id=self.ids(11), position=self.ids(11), host_id=f"{self.star.pk}", **past)
+        grow(replay, MANY, id=self.ids(12), position=self.ids(12), host_id=self.nth, **past)
+        upcoming = LiveSession.objects.create(host=self.ordinary, title="soon", starts_at=now)
+        grow(upcoming, MANY, id=self.ids(13), host_id=self.nth, starts_at="now() + g * interval '1 minute'")
+        live = LiveSession.objects.create(
+            host=self.ordinary, title="now", starts_at=now, started_at=now, state=State.LIVE
+        )
+        grow(live, 2_000, id=self.ids(14), host_id=self.nth, started_at="now()")
+        version = Item.objects.latest("pk").pk
+        host = Host.objects.create(user=self.ordinary, scheduled=1, version=version, applied=version)
+        Host.objects.create(user=self.star, scheduled=1, version=version, applied=version)
+        grow(host, MANY, user_id=self.nth)
+        reminder = Reminder.objects.create(session=self.session, user=self.ordinary)
+        grow(reminder, MANY, user_id=self.nth)
+        grow(
+            reminder,
+            MANY,
+            session_id=f"(SELECT id FROM live_livesession WHERE host_id = {self.nth} AND title = 'soon')",  # noqa: S608 (constants)
+        )
+        # Parked: what nobody delivers any more, and readers find all the same.
+        delivery = ReplayDelivery.objects.create(session=replay, host=self.ordinary, position=1, parked_at=now)
+        grow(delivery, MANY, session_id=f"{replay.pk} - g", position="g + 1", sweep_at="now() - interval '1 day'")
+        kept = KeptSnapshot.objects.create(reader=self.ordinary, digest="0", lives=0, entries=[], expires_at=now)
+        grow(kept, MANY, reader_id=self.nth, expires_at="now() + interval '1 hour'")
+
+    def _moderation(self) -> None:
+        rule = WordRule.objects.create(text="forbidden")
+        grow(rule, 200, text="'forbidden' || g")
+        held = ItemFactory(sender=self.ordinary, status="in_review", visibility=Visibility.PUBLIC)
+        grow(held, MANY, id=self.ids(16), sender_id=self.nth)
+        case = Case.objects.create(item=held, source="rules", reasons=["words: forbidden"])
+        case.words.add(rule)
+        grow(case, MANY, item_id=self.ids(16))
+        report = Report.objects.create(item=self.busy, reporter=self.ordinary, reason="spam", case=case)
+        grow(report, MANY, reporter_id=self.nth)
+        grow(report, MANY, item_id=self.ids(0), reporter_id=f"{self.reader.pk}", case_id=f"{case.pk} + g")
+        decision = Decision.objects.create(by=self.admin, verb="approved", item=held)
+        grow(decision, MANY, item_id=self.ids(16))
+        grow(SenderRule.objects.create(user=self.ordinary, kind="white"), MANY // 2, user_id=self.nth)
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "INSERT INTO moderation_case_words (case_id, wordrule_id)"
+                " SELECT id, %s + id %% 2 * (id / 2 %% 200) FROM moderation_case ON CONFLICT DO NOTHING",
+                [rule.pk],
+            )
+
+    def _upkeep(self) -> None:
+        now = timezone.now()
+        some = Item.objects.without_replies().filter(repost_of=None)[:20].values_list("pk", flat=True)
+        page = IssuedPage.objects.create(
+            user=self.ordinary, item_ids=list(some), reasons=[""] * 20, has_more=True, issued_at=now, is_recorded=True
+        )
+        grow(page, MANY, user_id=self.nth, issued_at="now() - g * interval '10 seconds'")
+        grow(page, 1_000, user_id=f"{self.reader.pk}", issued_at="now() - g * interval '1 minute'")
+        grow(WordRarity.objects.create(word="word0", rarity=2.0), MANY, word="'word' || g")
+        popular = PopularItem.objects.create(item=self.busy, popularity=1.0)
+        grow(popular, 500, item_id=self.ids(0))
+        grow(ItemChange.objects.create(item=self.busy), MANY, item_id=self.ids(0))
+        with connection.cursor() as cursor:
+            cursor.execute(
+                f"INSERT INTO feedsite_written SELECT {self.nth}, '0/0' FROM generate_series(1, {MANY}) AS g"  # noqa: S608 (constants)
+            )
+        grow(Deletion.objects.create(user=self.ordinary), MANY, user_id=self.nth, tried_at="now()")
+        grow(HeldName.objects.create(digest="0", until=now), MANY, digest="g::text", until="now() + interval '1 day'")
+        token = AuthToken.objects.create(user=self.ordinary)[0]
+        grow(token, MANY, digest="md5(g::text)", user_id=self.nth)
+        session = Session.objects.create(session_key="0", session_data="", expire_date=now)
+        grow(session, MANY, session_key="md5(g::text)", expire_date="now() + interval '1 day'")
+        entry = LogEntry.objects.create(
+            user=self.admin, action_flag=ADDITION, content_type=ContentType.objects.get_for_model(Item), object_id="1"
+        )
+        grow(entry, MANY)
+        run = MergeRun.objects.create(node=1, task_shard=1, started_at=now, seconds=1.0)
+        grow(run, MANY, task_shard="g % 50", started_at="now() - g * interval '72 seconds'")
+        probe = Probe.objects.create(
+            probed_at=now, users=1, unplayed=1, claimed=0, merged=1, missed=0, error=0.01, seconds=1.0
+        )
+        grow(probe, MANY, probed_at="now() - g * interval '1 hour'")
+        grow(Sample.objects.create(at=now, figures={}), 2_880, at="now() - g * interval '1 minute'")
+        delivery = Delivery.objects.create(item=self.busy, sender=self.star, parked_at=now)
+        grow(delivery, MANY, item_id=self.ids(0), sender_id=self.nth)
+        grow(DeliveryRange.objects.create(delivery=delivery, revision=1, low=0, high=1), MANY, delivery_id=self.ids(0))
+        backfill = Backfill.objects.create(sender=self.ordinary, followers=0, finished_at=now)
+        grow(backfill, MANY, sender_id=self.nth)
+        source = Import.objects.create(fingerprint="0", users=0, follows=0, posts=0)
+        imported = ImportedUser.objects.create(user=self.ordinary, source=source, original_id=0)
+        grow(imported, MANY, user_id=self.nth, original_id="g")
+        grow(ReadingPosition.objects.create(reader=self.ordinary, item_id=1), MANY, reader_id=self.nth)
+
+
+def counted(table: str) -> int:
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT count(*) FROM {table}")  # noqa: S608
+        row: Any = cursor.fetchone()
+    return int(row[0])

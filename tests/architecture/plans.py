@@ -1,0 +1,236 @@
+"""Every statement of the project, and how many rows PostgreSQL touches for it.
+
+`python -m tests.architecture.plans` lists the statements that the source spells out. `explained` runs EXPLAIN ANALYZE
+for each statement of a block, those of the ORM too.
+"""
+
+import ast
+import itertools
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import psycopg
+
+ROOT = Path(__file__).parents[2]
+ROOMS = ("feedsite", "accounts", "relations", "items", "timeline", "notifications", "moderation", "seen", "discover",
+    "live", "operation")  # fmt: skip
+STATEMENT = re.compile(r"[\s(]*(SELECT|WITH|INSERT|UPDATE|DELETE|TRUNCATE|COPY)\s+\S+")
+FILLED_IN = re.compile(r"%(?:\(\w+\))?s|\{\w*\}")
+"""Where a text takes a parameter or another text."""
+
+
+# --- What the source spells out --------------------------------------------------------------------------
+@dataclass(frozen=True)
+class Text:
+    """A statement in the source, or the beginning of one that is composed."""
+
+    file: str
+    line: int
+    parts: tuple[str, ...]
+    """What stands between the parameters and texts that are filled in, without white space."""
+
+    @property
+    def place(self) -> str:
+        return f"{self.file}:{self.line}"
+
+    def is_in(self, statement: str) -> bool:
+        """Whether a statement has these parts in this order."""
+        position = 0
+        for part in self.parts:
+            found = statement.find(part, position)
+            if found < 0:
+                return False
+            position = found + len(part)
+        return True
+
+
+def bare(text: str) -> str:
+    """Without white space and parameters."""
+    return re.sub(r"\s+|\$\d+", "", text)
+
+
+def texts() -> list[Text]:
+    """Every text of the project's source that begins as a statement does, in the order of files."""
+    return [
+        Text(str(file.relative_to(ROOT)), line, tuple(filter(None, map(bare, FILLED_IN.split(text)))))
+        for room in ROOMS
+        for file in sorted((ROOT / room).rglob("*.py"))
+        if "migrations" not in file.parts and "generated" not in file.parts
+        for line, text in _strings(ast.parse(file.read_text()))
+        if STATEMENT.match(text)
+    ]
+
+
+def _strings(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """Constants and f-strings, with {} for what these fill in."""
+    inner = {
+        id(part)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.JoinedStr)
+        for part in ast.walk(node)
+        if part != node
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.JoinedStr) and id(node) not in inner:
+            yield node.lineno, "".join(part.value if isinstance(part, ast.Constant) else "{}" for part in node.values)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in inner:
+            yield node.lineno, node.value
+
+
+# --- What PostgreSQL does --------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class Explained:
+    """A statement as it ran in one step of a scenario, by one kind of plan."""
+
+    step: str
+    statement: str
+    plan: dict[str, Any]
+    kind: str
+    """custom, or generic: what a prepared statement may get, whatever its parameters."""
+
+    @property
+    def touched(self) -> int:
+        return touched(self.plan)
+
+
+def touched(node: dict[str, Any]) -> int:
+    """Rows that a plan's nodes look at: what scans return and what filters throw away, in all loops.
+
+    Sorts, hashes and aggregates take their rows from nodes below them, so what they cost is counted there.
+    """
+    rows = sum(touched(child) for child in node.get("Plans", ()))
+    thrown = sum(count for name, count in node.items() if name.startswith("Rows Removed by"))
+    if "Scan" in node["Node Type"] or node["Node Type"] == "ModifyTable":
+        thrown += node["Actual Rows"]
+    return rows + round(thrown * node["Actual Loops"])
+
+
+def worst(node: dict[str, Any]) -> str:
+    """Of a plan, the nodes that touch most, for whoever reads a failure."""
+    found: list[tuple[int, str]] = []
+
+    def walk(node: dict[str, Any]) -> None:
+        own = touched(node) - sum(touched(child) for child in node.get("Plans", ()))
+        found.append((own, f"{node['Node Type']} {node.get('Relation Name', node.get('Index Name', ''))} {own}"))
+        for child in node.get("Plans", ()):
+            walk(child)
+
+    walk(node)
+    return ", ".join(name for own, name in sorted(found, reverse=True)[:3] if own)
+
+
+TIMES = 12
+"""A statement is explained with so many different parameters."""
+
+
+class Recorder:
+    """Explains each statement that is executed, once in every step. `step` is set by the caller."""
+
+    def __init__(self) -> None:
+        self.step = ""
+        self.is_silent = False
+        self.explained: list[Explained] = []
+        self.executed: set[str] = set()
+        self.failed: dict[str, str] = {}
+        """Statements that could not be explained, and why."""
+        self._done: dict[str, set[str]] = {}
+
+    def note(self, cursor: psycopg.Cursor[Any], query: Any, params: Any) -> None:
+        if self.is_silent:
+            return
+        text = query.decode() if isinstance(query, bytes) else str(query)
+        self.executed.add(text)
+        asked = repr(params)
+        known = self._done.setdefault(text, set())
+        if asked in known or len(known) >= TIMES or not re.match(r"[\s(]*(SELECT|WITH|INSERT|UPDATE|DELETE)\s", text):
+            return
+        known.add(asked)
+        if "pg_try_advisory" in text or "pg_advisory_unlock" in text:  # a lock of the session would be kept
+            return
+        for kind in ("custom", "generic") if isinstance(cursor, psycopg.RawCursor) else ("custom",):
+            try:
+                plan = _plan(cursor, text, params, kind)
+            except psycopg.Error as error:
+                self.failed[text] = f"{type(error).__name__}: {error}"
+            else:
+                self.explained.append(Explained(self.step, text, plan, kind))
+
+
+EXECUTE = psycopg.Cursor.execute
+EXPLAIN = "EXPLAIN (ANALYZE, TIMING OFF, FORMAT JSON)"
+_numbers = itertools.count(1)
+
+
+def _plan(cursor: psycopg.Cursor[Any], text: str, params: Any, kind: str) -> dict[str, Any]:
+    """The plan of a statement, executed and rolled back. Raises what the statement raises."""
+    connection = cursor.connection
+    with connection.transaction(force_rollback=True), psycopg.ClientCursor(connection) as client:
+        EXECUTE(client, "SET LOCAL enable_seqscan = off")
+        if kind == "generic":
+            name, values = f"explained_{next(_numbers)}", list(params or ())
+            EXECUTE(client, "SET LOCAL plan_cache_mode = force_generic_plan")
+            EXECUTE(client, f"PREPARE {name} {_types(cursor, text, values)} AS {text}".replace("%", "%%"), [])
+            marks = f"({', '.join(['%s'] * len(values))})" if values else ""
+            EXECUTE(client, f"{EXPLAIN} EXECUTE {name} {marks}", values)
+            return _read(client)
+        if isinstance(cursor, psycopg.RawCursor):
+            with psycopg.RawCursor(connection) as raw:
+                EXECUTE(raw, f"{EXPLAIN} {text}", params)
+                return _read(raw)
+        EXECUTE(client, f"{EXPLAIN} {text}", params)
+        return _read(client)
+
+
+def _read(cursor: psycopg.Cursor[Any]) -> dict[str, Any]:
+    row: Any = cursor.fetchone()
+    plan: dict[str, Any] = row[0][0]["Plan"]
+    return plan
+
+
+def _types(cursor: psycopg.Cursor[Any], text: str, values: list[Any]) -> str:
+    """The types that psycopg gives the parameters of a prepared statement."""
+    if not values:
+        return ""
+    query = cursor._query_cls(psycopg.adapt.Transformer(cursor))
+    query.convert(text.encode(), values)
+    with psycopg.ClientCursor(cursor.connection) as client:
+        EXECUTE(
+            client,
+            "SELECT string_agg(CASE oid WHEN 0 THEN 'unknown' ELSE format_type(oid, NULL) END, ', ' ORDER BY place)"
+            " FROM unnest(%s::oid[]) WITH ORDINALITY AS type (oid, place)",
+            [list(query.types or ())],
+        )
+        row: Any = client.fetchone()
+    return f"({row[0]})"
+
+
+@contextmanager
+def explained() -> Iterator[Recorder]:
+    """Explain what is executed in the block, by any thread of this process."""
+    recorder = Recorder()
+
+    def execute(cursor: Any, query: Any, params: Any = None, **options: Any) -> Any:
+        recorder.note(cursor, query, params)
+        return EXECUTE(cursor, query, params, **options)
+
+    server = psycopg.ServerCursor.execute
+
+    def execute_slowly(cursor: Any, query: Any, params: Any = None, **options: Any) -> Any:
+        recorder.note(cursor, query, params)
+        return server(cursor, query, params, **options)
+
+    with (
+        patch.object(psycopg.Cursor, "execute", execute),
+        patch.object(psycopg.ServerCursor, "execute", execute_slowly),
+    ):
+        yield recorder
+
+
+if __name__ == "__main__":
+    for text in texts():
+        print(text.place)

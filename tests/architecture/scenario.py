@@ -1,0 +1,388 @@
+"""What is asked of the grown site: every address, every task and every command, by the users who have most."""
+
+from datetime import timedelta
+from typing import Any
+
+from django.conf import settings
+from django.contrib import admin
+from django.core.management import call_command
+from django.db import connection
+from django.test import Client
+from django.urls import resolve
+from django.utils import timezone
+from rest_framework.test import APIClient
+
+from accounts import actions as accounts
+from accounts import big_v
+from accounts.models import User
+from discover import history, indexing
+from feedsite import celery
+from feedsite.events import Edited, Listener, Position, Published, SessionChanged, Withdrawn
+from items.models import Item
+from live.models import LiveSession
+from relations.actions import follower_count
+from tests.architecture.grown import Grown
+from tests.architecture.plans import Recorder
+from tests.factories import PASSWORD
+from timeline import active_fans, outbox, stream
+
+READERS, EVENTS = 400, 100
+"""Who is connected to the stream, and what it tells in one question."""
+DRAIN = 500
+
+# --- Pages, for which {busy} is an item with much of everything, {middle} an id among others ---------------------
+PAGES = [
+    "/",
+    "/?last_id={middle}",
+    "/?late=1",
+    "/new?since_id={middle}&at=1",
+    "/discover",
+    "/search?q=word3",
+    "/search?q=word3+word77",
+    '/search?q="word3+word3"',
+    "/search?q=%23busy",
+    "/search?q=word3+%23busy+%23quiet1",
+    "/search?q=from:star+word3",
+    "/search?q=user",
+    "/search?q=usre700",
+    "/search?q=user&show=people",
+    "/tags/busy",
+    "/tags/busy?last_id={middle}",
+    "/notifications",
+    "/notifications/mentions",
+    "/notifications/unread",
+    "/items/new",
+    "/items/{busy}",
+    "/items/{busy}?last_id={middle}",
+    "/items/{reply}",
+    "/items/{other}/report",
+    "/items/{own}/edit",
+    "/items/{own}/delete",
+    "/live",
+    "/live/news?has={session}:1&since=1",
+    "/live/own",
+    "/live/new",
+    "/live/{session}",
+    "/history",
+    "/history/not-interested",
+    "/@star",
+    "/@star?last_id={middle}",
+    "/@star/replies",
+    "/@star/followers",
+    "/@star/followers?last_id=999999",
+    "/@star/following",
+    "/@reader",
+    "/@reader/replies",
+    "/@reader/followers",
+    "/@reader/following",
+    "/signup",
+    "/login",
+    "/settings",
+    "/settings/preferences",
+    "/settings/password",
+    "/settings/data",
+    "/settings/delete",
+    "/healthz",
+    "/readyz",
+    "/metrics",
+    "/api/schema",
+    "/api/docs",
+    "/favicon.ico",
+]
+ADDRESSES = [
+    "timeline/home",
+    "timeline/home?last_id={middle}",
+    "timeline/home/new?since_id={middle}",
+    "users/me",
+    "users/me/export",
+    "users/star",
+    "users/star/items",
+    "users/star/followers",
+    "users/star/following",
+    "users/star/live",
+    "users/reader",
+    "users/reader/items",
+    "search?q=word3",
+    "search?q=word3&last_id={middle}",
+    "tags/busy/items",
+    "notifications",
+    "notifications/unread",
+    "items/{busy}",
+    "items/{busy}/replies",
+    "items/{reply}/replies",
+    "live/feed",
+    "live/sessions/{session}",
+    "me/history",
+]
+PUBLIC_PAGES = [
+    "/",
+    "/search?q=word3",
+    "/tags/busy",
+    "/items/{busy}",
+    "/@star",
+    "/@star/replies",
+    "/@star/followers",
+    "/@star/following",
+    "/@reader",
+    "/live/{session}",
+    "/login",
+    "/signup",
+]
+PUBLIC_ADDRESSES = ["users/star", "users/star/items", "search?q=word3", "tags/busy/items", "items/{busy}/replies"]
+AGAIN = ["timeline/home", "timeline/home?last_id={middle}", "timeline/home/new?since_id={middle}", "live/feed"]
+SOON = (timezone.now() + timedelta(days=1)).strftime("%Y-%m-%dT%H:%M")
+MANY_NAMES = {"text": "word1 @star @reader @user1 @user2 #busy https://example.org/"}
+WRITES: list[tuple[str, str, Any]] = [
+    *[(method, f"users/user700/{verb}", None) for verb in ("follow", "mute", "block") for method in ("put", "delete")],
+    ("post", "items", {"content": MANY_NAMES}),
+    ("post", "items", {"content": {"text": "word1 forbidden"}}),
+    ("post", "items", {"content": {"text": "an answer @user2"}, "reply_to": "{busy}"}),
+    ("put", "items/{busy}/like", None),
+    ("delete", "items/{busy}/like", None),
+    ("post", "items/{other}/repost", None),
+    ("post", "items/{other}/report", {"reason": "spam"}),
+    ("put", "items/{other}/not-interested", None),
+    ("delete", "items/{other}/not-interested", None),
+    ("post", "notifications/read", {"up_to": "{middle}"}),
+    ("post", "seen/plays", {"ids": ["{busy}"]}),
+    ("post", "seen/issued", {"ids": ["{busy}"]}),
+    ("post", "seen/filter", {"ids": ["{busy}"]}),
+    ("post", "discover/feed", {"action": "refresh", "request_id": "one"}),
+    ("post", "discover/feed", {"action": "refresh", "request_id": "one"}),
+    ("post", "discover/feed", {"action": "load_more"}),
+    ("patch", "users/me", {"bio": "more"}),
+    ("patch", "items/{own}", {"content": {"text": "edited @user3"}}),
+    ("delete", "items/{own}", None),
+    ("post", "live/sessions", {"title": "soon", "starts_at": f"{SOON}:00Z"}),
+    ("patch", "live/sessions/{made}", {"title": "sooner"}),
+    ("post", "live/sessions/{made}/start", None),
+    ("post", "live/sessions/{made}/end", None),
+    ("delete", "me/history", None),
+]
+FORMS: list[tuple[str, dict[str, Any]]] = [
+    ("/position", {"item_id": "{middle}"}),
+    ("/position", {"forget": "1"}),
+    *[
+        (f"/items/{{other}}/{verb}", {})
+        for verb in ("like", "unlike", "repost", "undo-repost", "not-interested", "interested")
+    ],
+    *[(f"/history/{verb}", {}) for verb in ("pause", "resume", "clear")],
+    *[(f"/@user700/{verb}", {}) for verb in ("follow", "unfollow", "mute", "unmute", "block", "unblock")],
+    ("/language", {"language": "en"}),
+    ("/items/new", {"text": "a page's post", "visibility": "public"}),
+    ("/live/new", {"title": "later", "starts_at": SOON, "minutes": "60"}),
+]
+
+
+class Scenario:
+    """What is asked in the course of it, and by whom."""
+
+    def __init__(self, site: Grown, recorder: Recorder) -> None:
+        self.site = site
+        self.recorder = recorder
+        self.queue: list[tuple[str, tuple[Any, ...]]] = []
+        self.ran: set[str] = set()
+        self.asked: set[str] = set()
+        self.commands: set[str] = set()
+        self.refused: list[str] = []
+        self.names: dict[str, Any] = {}
+
+    def send_task(self, name: str, args: Any = (), *more: Any, **options: Any) -> None:
+        """Stands for the broker."""
+        self.queue.append((name, tuple(args)))
+
+    def work(self) -> None:
+        """Run what is enqueued, and what that enqueues."""
+        for _ in range(DRAIN):
+            if not self.queue:
+                return
+            name, args = self.queue.pop(0)
+            self.task(name, *args)
+        raise AssertionError("the queue does not empty")
+
+    def task(self, name: str, *args: Any) -> None:
+        self.ran.add(name)
+        self.recorder.step = f"task {name}"
+        celery.app.tasks[name].run(*args)
+
+    def command(self, name: str, *args: str) -> None:
+        self.commands.add(name)
+        self.recorder.step = f"command {name}"
+        call_command(name, *args)
+
+    def ask(self, client: Any, who: str, method: str, path: str, data: Any = None) -> Any:
+        path, data = filled(path, self.names), filled(data, self.names)
+        self.recorder.step = f"{who}: {method.upper()} {path}"
+        self.asked.add(resolve(path.split("?")[0]).route)
+        options = {"format": "json"} if isinstance(client, APIClient) and data else {}
+        response = getattr(client, method)(path, data, **options)
+        if response.status_code >= 400:
+            self.refused.append(f"{response.status_code} {self.recorder.step} {response.content[:300]}")
+        if response.streaming:
+            list(response.streaming_content)
+        response.close()
+        return response
+
+
+def filled(value: Any, names: dict[str, Any]) -> Any:
+    """A path or body, with the ids that the site has."""
+    if isinstance(value, str):
+        return value.format(**names)
+    if isinstance(value, list):
+        return [filled(each, names) for each in value]
+    if isinstance(value, dict):
+        return {key: filled(each, names) for key, each in value.items()}
+    return value
+
+
+def play(scenario: Scenario) -> None:
+    site = scenario.site
+    posts = Item.objects.published().without_replies().filter(repost_of=None)
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT {site.ids(0)} FROM (SELECT 3000 AS g) one")  # noqa: S608 (constants)
+        row: Any = cursor.fetchone()
+    scenario.names = {
+        "busy": site.busy.pk,
+        "middle": row[0],
+        "reply": Item.objects.filter(root=site.busy).latest("pk").pk,
+        "other": posts.filter(sender_id=site.first + 300).latest("pk").pk,
+        "session": site.session.pk,
+    }
+    for who, user in (("reader", site.reader), ("star", site.star)):
+        page, api = Client(), APIClient()
+        page.force_login(user)
+        api.credentials(HTTP_AUTHORIZATION=f"Token {accounts.issue_token(user=user)}")
+        used(scenario, who, page, api, posts, user)
+    host(scenario)
+    strangers(scenario)
+    newcomer(scenario)
+    told(scenario)
+    workers(scenario)
+    staff(scenario)
+    for command in (["big_v", "user700", "on"], ["timeline_check", "star"], ["played_status"]):
+        scenario.command(*command)
+
+
+def used(scenario: Scenario, who: str, page: Client, api: APIClient, posts: Any, user: User) -> None:
+    """All that a user reads and does."""
+    made = scenario.ask(api, who, "post", "/api/v1/items", {"content": {"text": "one's own"}})
+    scenario.names["own"] = made.json()["id"]
+    scenario.work()
+    for path in PAGES:
+        scenario.ask(page, who, "get", path)
+    for path in ADDRESSES:
+        scenario.ask(api, who, "get", f"/api/v1/{path}")
+    scenario.work()
+    for path in AGAIN:  # from windows
+        scenario.ask(api, f"{who} again", "get", f"/api/v1/{path}")
+    for method, path, body in WRITES:
+        response = scenario.ask(api, who, method, f"/api/v1/{path}", body)
+        if path == "live/sessions":
+            scenario.names["made"] = response.json()["id"]
+    scenario.work()
+    for path, form in FORMS:
+        scenario.ask(page, who, "post", path, form)
+    planned = LiveSession.objects.filter(host=user, title="later").latest("pk")
+    scenario.ask(page, who, "get", f"/live/{planned.pk}/edit")
+    scenario.ask(page, who, "post", f"/live/{planned.pk}/cancel")
+    scenario.recorder.step = f"{who}: calls"
+    follower_count(user)
+    history.why(user, scenario.names["other"])
+    scenario.work()
+
+
+def host(scenario: Scenario) -> None:
+    """A session starts for which many wait."""
+    reader, star = APIClient(), APIClient()
+    reader.credentials(HTTP_AUTHORIZATION=f"Token {accounts.issue_token(user=scenario.site.reader)}")
+    star.credentials(HTTP_AUTHORIZATION=f"Token {accounts.issue_token(user=scenario.site.star)}")
+    page = Client()
+    page.force_login(scenario.site.reader)
+    for method in ("put", "delete", "put"):
+        scenario.ask(reader, "reader", method, "/api/v1/live/sessions/{session}/reminder")
+    for verb in ("forget", "remind"):
+        scenario.ask(page, "reader", "post", f"/live/{{session}}/{verb}")
+    for verb in ("start", "end"):
+        scenario.ask(star, "star", "post", f"/api/v1/live/sessions/{{session}}/{verb}")
+        scenario.work()
+    scenario.ask(reader, "reader", "get", "/api/v1/notifications")
+
+
+def strangers(scenario: Scenario) -> None:
+    page, api = Client(), APIClient()
+    for path in PUBLIC_PAGES:
+        scenario.ask(page, "anonymous", "get", path)
+    for path in PUBLIC_ADDRESSES:
+        scenario.ask(api, "anonymous", "get", f"/api/v1/{path}")
+
+
+def newcomer(scenario: Scenario) -> None:
+    """Follows nobody yet, and leaves again."""
+    page, api = Client(), APIClient()
+    name = {"username": "newcomer", "password": PASSWORD}
+    scenario.ask(api, "newcomer", "post", "/api/v1/users", name)
+    token = scenario.ask(api, "newcomer", "post", "/api/v1/auth/token", name).json()["token"]
+    api.credentials(HTTP_AUTHORIZATION=f"Token {token}")
+    scenario.ask(page, "newcomer", "post", "/login", name)
+    for path in ("/", "/discover", "/live"):
+        scenario.ask(page, "newcomer", "get", path)
+    scenario.ask(api, "newcomer", "post", "/api/v1/discover/feed", {"action": "refresh"})
+    scenario.ask(page, "newcomer", "post", "/settings/log-out-everywhere")
+    scenario.ask(page, "newcomer", "post", "/logout")
+    user = User.objects.get(username="newcomer")
+    api.credentials(HTTP_AUTHORIZATION=f"Token {accounts.issue_token(user=user)}")
+    change = {"current_password": PASSWORD, "new_password": f"{PASSWORD} anew"}
+    scenario.ask(api, "newcomer", "post", "/api/v1/users/me/password", change)
+    for method, path, body in (
+        ("delete", "sessions", None),
+        ("post", "delete", {"password": change["new_password"]}),
+    ):
+        user.refresh_from_db()
+        api.credentials(HTTP_AUTHORIZATION=f"Token {accounts.issue_token(user=user)}")
+        scenario.ask(api, "newcomer", method, f"/api/v1/users/me/{path}", body)
+    scenario.work()
+
+
+def told(scenario: Scenario) -> None:
+    """What the stream's process asks."""
+    site = scenario.site
+    scenario.recorder.step = "stream"
+    readers = [*range(site.first, site.first + READERS), site.star.pk, site.reader.pk]
+    listeners = [
+        Listener(reader=reader, item=scenario.names["busy"] if reader % 2 else None, session=site.session.pk)
+        for reader in readers
+    ]
+    latest = Item.objects.filter(sender__gte=site.first, reply_to=None).order_by("-pk").values_list("pk", flat=True)
+    events = [Published(item) for item in latest[:EVENTS]]
+    events += [Edited(latest[0], "public"), Withdrawn(latest[1], "public"), SessionChanged(site.session.pk, False)]
+    stream.news_for(listeners, [(Position(1, place), event) for place, event in enumerate(events)])
+
+
+def workers(scenario: Scenario) -> None:
+    site = scenario.site
+    scenario.recorder.step = "task parts"
+    outbox.pull(site.star.pk, 1_000)
+    active_fans.build(site.star.pk)
+    indexing.note([site.busy.pk])
+    indexing.note([site.busy.pk], only_public=True)
+    scenario.ran.add("timeline.build_active_fans")
+    for entry in settings.CELERY_BEAT_SCHEDULE.values():
+        scenario.task(entry["task"])
+    scenario.work()
+    big_v.demote(user=User.objects.get(username="user399"))
+    scenario.work()
+    scenario.task("live.materialise_replays", site.reader.pk, "token")
+
+
+def staff(scenario: Scenario) -> None:
+    page = Client()
+    page.force_login(scenario.site.admin)
+    scenario.ask(page, "admin", "get", "/admin/")
+    for model, shown in admin.site._registry.items():
+        base = f"/admin/{model._meta.app_label}/{model._meta.model_name}/"
+        for asked in ("", "?p=3", *(["?q=user77"] if shown.search_fields else [])):
+            scenario.ask(page, "admin", "get", base + asked)
+        if model._meta.managed and not model._meta.proxy:
+            newest = model._default_manager.order_by("-pk").values_list("pk", flat=True)[0]
+            scenario.ask(page, "admin", "get", f"{base}{newest}/change/")
+            scenario.ask(page, "admin", "get", f"{base}{newest}/history/")

@@ -1,0 +1,270 @@
+"""No plan grows with the site: every statement of the project is explained on a site that has grown.
+
+tests/architecture/scenario.py asks for every address and runs every task and command as the users who have most of
+everything; each statement that it executes is explained there and then. docs/plans.md says how to add one.
+"""
+
+from collections import defaultdict
+from typing import Any, NamedTuple
+
+import pytest
+from django.core.management import get_commands
+from django.urls import URLResolver, get_resolver
+
+from feedsite import celery
+from tests.architecture import scenario
+from tests.architecture.grown import MANY, Grown
+from tests.architecture.plans import Explained, Recorder, bare, explained, texts, worst
+from tests.architecture.scenario import Scenario
+
+CAP = 9_500
+"""Rows that one statement may touch. What has grown has `MANY` or more; a page has a few probes for each of
+500 followees."""
+
+
+class Allowed(NamedTuple):
+    """A statement that may touch more, and why that is bounded, or does no harm."""
+
+    step: str
+    """What its steps begin with: a user of the scenario, `task`, `admin`; empty: any."""
+    text: str
+    """A part of it, with single spaces."""
+    rows: int
+    reason: str
+
+    def fits(self, one: Explained) -> bool:
+        return one.step.startswith(self.step) and self.text in " ".join(one.statement.split())
+
+
+WHOLE = 12 * MANY
+"""More than any table has: what looks through one."""
+ALLOWED = (
+    # Pages: bounds of their own.
+    Allowed(
+        "", "unnest(ARRAY['public', 'followers', 'mutuals', 'self'])", 35_000, "counts items.profile.COUNTED items"
+    ),
+    Allowed(
+        "",
+        "SELECT max(item_id), min(item_id), count(*) FROM ( SELECT item_id FROM items_itemdocument",
+        8_000,
+        "a sample of items.search, of fixed length",
+    ),
+    Allowed("", "SELECT i.id FROM items_item i JOIN accounts_user s", 20_000, "the same sample, intersected"),
+    Allowed(
+        "",
+        "WITH asked AS MATERIALIZED ( SELECT $1::bigint[] AS ids",
+        80_000,
+        "discover.exclusions: 500 candidates, and what the reader answered and was shown within a day",
+    ),
+    Allowed(
+        "",
+        "WITH found AS ( SELECT * FROM unnest($1::bigint[]",
+        20_000,
+        "discover.postgres: 500 candidates of each kind",
+    ),
+    Allowed(
+        "", "WITH term AS ( SELECT * FROM unnest(", 30_000, "discover.postgres: the newest posts that have rare words"
+    ),
+    Allowed(
+        "",
+        "WITH mine AS MATERIALIZED ( SELECT followee_id",
+        40_000,
+        "discover.interests reads the newest 40 follows of 50 users; without statistics of one user the plan sorts",
+    ),
+    Allowed(
+        "",
+        "WHERE i.sender_id = $2 AND i.reply_to_id IS",
+        120_000,
+        "a sender's items by index; the plan for an average sender, who has few, sorts them",
+    ),
+    Allowed(
+        "",
+        "SELECT id, row_number() OVER (ORDER BY id DESC) AS number FROM",
+        80_000,
+        "items.search: what fits a sample; after `from:` all that one sender said",
+    ),
+    # Statements of the home timeline and lists of people, whose senders of the reader are hashed.
+    Allowed("star", "relations_mute m WHERE m.muter_id = $", 8_000_000, "hashes all whom the reader blocks and mutes"),
+    Allowed("stream", "WITH i AS MATERIALIZED", 500_000, "hashes all whom a connected reader mutes"),
+    Allowed("star", "relations_block b WHERE b.blocker_id = $", 8_000_000, "hashes all who block the reader"),
+    Allowed(
+        "star", '"relations_follow" INNER JOIN "accounts_user" T3', 20_000, "passes followers who block the reader"
+    ),
+    Allowed("star", '"relations_follow"."followee_id"', 20_000, "passes followers who block the reader"),
+    Allowed(
+        "",
+        "WITH candidate AS ( SELECT u.id FROM accounts_user u WHERE lower(u.username)",
+        25_000,
+        "items.search: CANDIDATES of a name; big-Vs",
+    ),
+    Allowed(
+        "",
+        '"relations_follow"."id", "relations_follow"."follower_id"',
+        80_000,
+        "a part of a list of people: the plan walks all follows by their ids where one user has a seventh of them",
+    ),
+    Allowed("", "WITH circles AS MATERIALIZED", 120_000, "a part of a profile: its plan walks all items"),
+    # One's own, as much as one made; a few times an hour.
+    *(
+        Allowed(who, "", WHOLE, "an export of all that is one's own")
+        for who in ("star: GET /api/v1/users/me/export", "reader: GET /api/v1/users/me/export")
+    ),
+    # Workers: batches.
+    Allowed("task", "follower_id > $2 AND f.follower_id <= $3", 30_000, "a part of 5,000 followers"),
+    Allowed(
+        "task",
+        "SELECT f.follower_id FROM relations_follow f JOIN accounts_user u",
+        WHOLE,
+        "a big-V's active fans, once a day",
+    ),
+    Allowed("task", "DELETE FROM notifications_", 60_000, "a batch of 5,000"),
+    Allowed("task timeline.materialise_inbox", "WITH senders AS MATERIALIZED", 20_000, "an inbox of its full length"),
+    Allowed("task accounts.lower_levels", "WITH due AS MATERIALIZED", WHOLE, "a batch of users, every ten minutes"),
+    Allowed("task timeline.sweep", "UPDATE timeline_delivery", WHOLE, "passes parked rows, which an admin clears"),
+    Allowed("task live.sweep", "UPDATE live_replaydelivery", WHOLE, "passes parked rows, which an admin clears"),
+    Allowed("task operation.observe", "FROM timeline_delivery", WHOLE, "counts the rows of a queue"),
+    Allowed("task operation.observe", "FROM live_replaydelivery", WHOLE, "counts the rows of a queue"),
+    Allowed("task timeline.check_sample", "SELECT item_id FROM timeline_delivery", WHOLE, "the rows of a queue"),
+    Allowed("command timeline_check", "SELECT item_id FROM timeline_delivery", WHOLE, "the rows of a queue"),
+    Allowed("task accounts.sweep_deletions", "accounts_deletion", WHOLE, "the rows of a queue"),
+    # Workers: what looks at all there is, seldom.
+    Allowed(
+        "task discover.refresh_popular",
+        "WITH newest AS MATERIALIZED",
+        400_000,
+        "discover.refreshing: RECENT posts, ACTS acts and 200 followers of each sender",
+    ),
+    Allowed("task discover.refresh_words", "discover_wordrarity", WHOLE, "a sample of the newest 100,000 documents"),
+    Allowed("task live.measure", "FROM live_livesession GROUP BY state", WHOLE, "counts all sessions"),
+    Allowed("task operation.census", "FROM accounts_user GROUP BY level", WHOLE, "counts all users"),
+    # People who run the site look for something in a table; its pages read no further than EstimatedPaginator counts.
+    Allowed("admin", "", WHOLE, "a list of the admin: few people, one table at a time"),
+)
+UNSPOKEN = {
+    "feedsite/management/commands/migrate.py": "before there is a site",
+    "accounts/policy.py": "one row",
+    "feedsite/indexes.py": "migrations",
+    "feedsite/postgresql/": "asks a server how it is, of no table",
+    "feedsite/replica/__init__.py": "asks a replica how far it is, of no table that grows",
+    "timeline/demo.py": "makes the demo community, once",
+    "timeline/importing.py": "loads a data set, once",
+    "items/search.py:COPY": "`reindex` reads all items in parts",
+    "items/search.py:TRUNCATE": "`reindex`",
+    "items/search.py:SELECTid,title": "`reindex` reads all items in parts",
+    "items/search.py:SELECT": "asked where a replica proposed",
+    "timeline/oracle.py": "the oracle looks at all a reader follows; for comparisons",
+    "live/oracle.py": "the oracle",
+    "timeline/check.py": "compares windows with the oracle",
+    "discover/indexing.py": "OpenSearch's own queue; parts of fixed length",
+    "seen/migrate.py": "the lock of a command",
+    "operation/doctor.py": "PostgreSQL's own tables",
+    "accounts/grants.py": "the stream's process: one probe for each connection",
+    "live/snapshot.py": "one row, where Redis does not answer",
+    "live/pull.py": "the parts of statements that live.feed makes",
+    "timeline/fanout.py": "bounds of ranges of a big-V's followers: FAN_OUT_RANGE at a time",
+    "seen/access.py": "one user",
+    "seen/forgetting.py": "one user",
+}
+"""Texts that the scenario does not execute: file, or file and first words, and why not."""
+UNRUN_COMMANDS = {
+    "backup": "reads all, by pg_dump",
+    "bench": "measures",
+    "check_all": "tests",
+    "demo": "makes the demo community",
+    "discover_index": "loads OpenSearch in parts",
+    "doctor": "looks at servers",
+    "generateschema": "",
+    "load": "loads a data set",
+    "messages": "",
+    "migrate": "",
+    "played_grpc": "a server",
+    "played_migrate": "reads a file",
+    "policy": "one row",
+    "reindex": "reads all items in parts",
+    "restore": "writes all",
+    "runserver": "",
+    "simulate": "reads the graph of follows, by hand",
+    "spectacular": "",
+    "up": "a server",
+}
+UNASKED = {
+    "api/v1/stream": "served by the stream's process; `told` of the scenario asks its question",
+    "^api/": "what is not there",
+    "live/<int:session_id>/<slug:verb>": "the API's verbs",
+}
+UNRUN_TASKS = {
+    "discover.index": "OpenSearch's own queue",
+    "seen.merge_user": "plays, which are in no table",
+    "timeline.fan_out_range": "what timeline.fan_out does, for a range",
+    "timeline.materialise_outbox": "the newest 1,000 items of a sender",
+}
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.django_db(transaction=True)
+def test_no_plan_grows(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings.RATE_SCALE = 1e6
+    celery.app.loader.import_default_modules()
+    with explained() as recorder:
+        recorder.is_silent = True
+        played = Scenario(Grown(), recorder)
+        recorder.is_silent = False
+        monkeypatch.setattr(celery.app, "send_task", played.send_task)
+        scenario.play(played)
+    tasks = {task for task in celery.app.tasks if not task.startswith("celery.")}
+    problems = {
+        "refused": played.refused,
+        "tasks that did not run": tasks - played.ran - UNRUN_TASKS.keys(),
+        "commands that did not run": commands() - played.commands - UNRUN_COMMANDS.keys(),
+        "addresses that were not asked for": routes() - played.asked - UNASKED.keys(),
+        "statements that were never explained": never(recorder),
+        "statements that could not be explained": recorder.failed,
+        "statements that touch too much": grown(recorder),
+    }
+    found = "\n".join(f"{name}:\n  " + "\n  ".join(map(str, several)) for name, several in problems.items() if several)
+    assert not found, found
+
+
+def grown(recorder: Recorder) -> list[str]:
+    """What touches more than it may, worst first."""
+    over: dict[str, list[Explained]] = defaultdict(list)
+    for one in recorder.explained:
+        if one.touched > max([CAP, *(allowed.rows for allowed in ALLOWED if allowed.fits(one))]):
+            over[one.statement].append(one)
+    found = sorted(
+        (max(several, key=lambda one: one.touched) for several in over.values()), key=lambda one: -one.touched
+    )
+    return [
+        f"{one.touched} rows ({worst(one.plan)}), {one.kind} plan, {one.step}: {' '.join(one.statement.split())[:400]}"
+        for one in found
+    ]
+
+
+def never(recorder: Recorder) -> list[str]:
+    """Texts of the source that nothing executed."""
+    executed = [bare(statement) for statement in recorder.executed]
+    return [
+        text.place
+        for text in texts()
+        if not any(text.is_in(statement) for statement in executed)
+        and not any(f"{text.file}:{text.parts[0]}".startswith(place) for place in UNSPOKEN)
+    ]
+
+
+def commands() -> set[str]:
+    rooms = {text.file.split("/")[0] for text in texts()} | {"drf_spectacular"}
+    return {name for name, app in get_commands().items() if str(app) in rooms}
+
+
+def routes() -> set[str]:
+    """Every address of the site but those of one row in the admin, which are asked for each model's newest."""
+
+    def walk(patterns: Any, prefix: str) -> Any:
+        for pattern in patterns:
+            if isinstance(pattern, URLResolver):
+                yield from walk(pattern.url_patterns, prefix + str(pattern.pattern))
+            else:
+                yield prefix + str(pattern.pattern)
+
+    return {route for route in walk(get_resolver().url_patterns, "") if not route.startswith("admin/")}
