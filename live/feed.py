@@ -37,7 +37,7 @@ from feedsite.window import Slice as WindowSlice
 from live.hydrate import COLUMNS, SessionBody, body
 from live.lineup import SCHEDULED, SCORE, Lineup, Scheduled
 from live.models import State
-from live.pull import HOSTS, pull_bodies
+from live.pull import HOSTS, newest, pull_bodies
 from live.replays import Replays
 from live.snapshot import Slice, Snapshot
 
@@ -46,7 +46,11 @@ logger = logging.getLogger(__name__)
 SLACK = 2
 """Candidates that are verified beyond the page: so many may fail before the page needs a second round."""
 DEEPER = 8
-"""Each round over what Redis holds is so many times as long as the one before."""
+"""Each round over what Redis holds is so many times as long as the one before, ..."""
+LONGEST = 500
+"""... and at most so long."""
+BOUND = 2_000
+"""Entries of a snapshot that one page looks at; then it answers short."""
 REFILLS = 3
 """Rounds over the replays before the rest of the page comes from PostgreSQL."""
 REPAIRS = 200
@@ -109,22 +113,27 @@ BELONGS = """
     AND NOT EXISTS (
         SELECT FROM relations_mute m WHERE m.muter_id = %(reader)s AND m.muted_id = l.host_id OFFSET 0))
 """
+# Of the replays that are pulled those which are hidden, or their hosts suspended, are no candidates.
+PULLED_HOSTS = """
+    SELECT host.id FROM unnest(%(hosts)s::bigint[]) AS host (id) CROSS JOIN LATERAL (
+        SELECT FROM accounts_user u WHERE u.id = host.id AND u.is_active OFFSET 0
+    ) u
+"""
 VERIFY = f"""
-    WITH wanted AS (
+    WITH {newest(PULLED_HOSTS, "l.pulled AND l.hidden_at IS NULL")},
+    wanted AS (
         SELECT id, false AS is_pulled FROM unnest(%(ids)s::bigint[]) AS entry (id)
         UNION ALL
         SELECT l.id, false FROM unnest(%(positions)s::bigint[]) AS replay (position)
-        JOIN live_livesession l ON l.position = replay.position
+        CROSS JOIN LATERAL (SELECT s.id FROM live_livesession s WHERE s.position = replay.position OFFSET 0) l
         UNION ALL
-        (SELECT newest.id, true FROM unnest(%(hosts)s::bigint[]) AS host (id) CROSS JOIN LATERAL (
-            SELECT l.id, l.position FROM live_livesession l
-            WHERE l.host_id = host.id AND l.state = 'replay' AND l.pulled AND l.position < %(below)s
-            ORDER BY l.position DESC LIMIT %(count)s
-        ) newest ORDER BY newest.position DESC LIMIT %(count)s)
+        SELECT id, true FROM pulled
     )
     SELECT wanted.is_pulled, {BELONGS},
         l.hidden_at IS NULL AND h.is_active AND l.state IN ('upcoming', 'live', 'replay'), l.position, {COLUMNS}
-    FROM wanted JOIN live_livesession l ON l.id = wanted.id JOIN accounts_user h ON h.id = l.host_id
+    FROM wanted
+    CROSS JOIN LATERAL (SELECT * FROM live_livesession s WHERE s.id = wanted.id OFFSET 0) l
+    CROSS JOIN LATERAL (SELECT * FROM accounts_user u WHERE u.id = l.host_id OFFSET 0) h
 """  # noqa: S608
 ID = 4
 """Where the columns of the session begin."""
@@ -141,7 +150,8 @@ class SnapshotExpiredError(Exception):
 @dataclass(slots=True)
 class Page:
     """A page of the feed. `last_id` is the session or position that was looked at last, `session_id` names the walk;
-    `has_more` is true only if another session exists. Whoever has sent the page calls `keep`.
+    `has_more` is true only if another session exists, or if the page is short because it came to its bound of work.
+    Whoever has sent the page calls `keep`.
     """
 
     items: list[SessionBody]
@@ -268,6 +278,8 @@ class _Walk:
     shown: list[SessionBody] = field(default_factory=list)
     scanned: int | None = None
     ended: bool = False
+    is_short: bool = False
+    """Whether the bound of work was reached before the page was full."""
     sources: set[str] = field(default_factory=set)
 
     @property
@@ -446,12 +458,17 @@ def _read(walk: _Walk, commands: Sequence[Command | bytes], count: int) -> list[
 
 def _fill(walk: _Walk, entries: _Entries) -> None:
     """Fill the page: entries first, then replays from the inbox, the pending deliveries and those that are pulled, and
-    from PostgreSQL what these do not have.
+    from PostgreSQL what these do not have. Past `BOUND` entries that may not be seen any more the page is short.
     """
     count = walk.wanted
-    refills = 0
+    refills = looked = 0
     while not walk.is_done:
+        if looked == BOUND:
+            walk.is_short = True
+            return
+        count = min(count, BOUND - looked)
         chunk = entries.take(count, walk.scanned)
+        looked += len(chunk)
         positions: list[int] | None = None
         if len(chunk) < count and refills < REFILLS:
             refills += 1
@@ -460,7 +477,7 @@ def _fill(walk: _Walk, entries: _Entries) -> None:
             _verify(walk, chunk, positions, count, entries.held)
         if len(chunk) < count and positions is None:
             break
-        count *= DEEPER
+        count = min(count * DEEPER, LONGEST)
     if not walk.is_done:
         _pull(walk, entries.held)
 
@@ -571,7 +588,7 @@ def _page(walk: _Walk, snapshot: Snapshot | None) -> Page:
         walk.shown[: walk.limit],
         walk.scanned,
         snapshot.session_id if snapshot else None,
-        len(walk.shown) > walk.limit,
+        walk.is_short or len(walk.shown) > walk.limit,
         sorted(walk.sources),
         walk.news,
     )

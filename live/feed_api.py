@@ -34,7 +34,10 @@ SOURCE = OpenApiParameter(
 
 
 class LiveFeedPage(msgspec.Struct):
-    """A page of a walk. The next one is asked for with its `last_id` and `session_id`."""
+    """A page of a walk. The next one is asked for with its `last_id` and `session_id`.
+
+    It may have fewer sessions than were asked for, or none, and `has_more` be true: the next one goes on from there.
+    """
 
     items: list[SessionBody]
     last_id: str | None

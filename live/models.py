@@ -70,8 +70,17 @@ class LiveSession(models.Model):
             models.Index(fields=["host", "-id"], name="live_of_host"),
             models.Index(fields=["host"], condition=Q(state__in=["upcoming", "live"]), name="live_lineup"),
             models.Index(fields=["host", "-position"], condition=Q(state="replay"), name="live_replays"),
+            # What pages and windows pull (live/pull.py), an index a kind, so that no other is looked through.
             models.Index(
-                fields=["host", "-position"], condition=Q(state="replay", pulled=True), name="live_pulled_replays"
+                fields=["host", "-position"], condition=Q(state="replay", hidden_at=None), name="live_shown_replays"
+            ),
+            models.Index(
+                fields=["host", "-position"], condition=Q(state="replay", pulled=False), name="live_pushed_replays"
+            ),
+            models.Index(
+                fields=["host", "-position"],
+                condition=Q(state="replay", pulled=True, hidden_at=None),
+                name="live_pulled_replays_shown",
             ),
             models.Index(fields=["starts_at"], condition=Q(state="upcoming"), name="live_due"),
             models.Index(fields=["started_at"], condition=Q(state="live"), name="live_started_at"),

@@ -1,7 +1,8 @@
 """Replays straight from PostgreSQL: for windows to be built from, and for what no window holds.
 
 As the pull of the home timeline (the seed's read diffusion): one index probe a host finds the newest replay of each,
-and only hosts whose newest can be among the wanted are read further.
+and only hosts whose newest can be among the wanted are read further. Each kind of replay that is asked for has an index
+of its own, so that none of the others is looked through, however many a host has.
 """
 
 from collections.abc import Sequence
@@ -29,16 +30,13 @@ HOSTS = """
 """
 
 
-def _pulled(condition: str) -> str:
-    """The newest replays of `HOSTS` that meet a condition (of a session `l` and its host `h`), as `pulled`."""
+def newest(hosts: str, condition: str) -> str:
+    """The newest `count` replays below `below` of some hosts (a query of their `id`), as `pulled`, by expressions of
+    WITH. `condition` (of a session `l`) is that of an index, but for what few sessions fail.
+    """
     return f"""
-    hosts AS MATERIALIZED (
-        SELECT u.id, u.is_active FROM ({HOSTS}) host CROSS JOIN LATERAL (
-            SELECT u.id, u.is_active FROM accounts_user u WHERE u.id = host.id OFFSET 0
-        ) u
-    ),
     heads AS MATERIALIZED (
-        SELECT h.id, h.is_active, head.position AS head FROM hosts h CROSS JOIN LATERAL (
+        SELECT h.id, head.position AS head FROM ({hosts}) h CROSS JOIN LATERAL (
             SELECT l.position FROM live_livesession l
             WHERE l.host_id = h.id AND l.state = 'replay' AND l.position < %(below)s AND {condition}
             ORDER BY l.position DESC LIMIT 1
@@ -60,16 +58,23 @@ def _pulled(condition: str) -> str:
     """  # noqa: S608 (constants)
 
 
+ACTIVE = f"""
+    SELECT host.id FROM ({HOSTS}) host CROSS JOIN LATERAL (
+        SELECT FROM accounts_user u WHERE u.id = host.id AND u.is_active OFFSET 0
+    ) u
+"""  # noqa: S608
+
 # A window holds hidden replays too, so that nobody has to deliver them again when they are shown again.
 ENTRIES = f"""
-    WITH {_pulled("NOT l.pulled")}
+    WITH {newest(HOSTS, "NOT l.pulled")}
     SELECT {EPOCH}, pulled.position, pulled.host_id
     FROM accounts_user u LEFT JOIN pulled ON true WHERE u.id = %(reader)s ORDER BY pulled.position DESC
 """  # noqa: S608
 BODIES = f"""
-    WITH {_pulled("l.hidden_at IS NULL AND h.is_active AND l.id <> ALL(%(held)s::bigint[])")}
+    WITH {newest(ACTIVE, "l.hidden_at IS NULL AND l.id <> ALL(%(held)s::bigint[])")}
     SELECT pulled.position, {COLUMNS} FROM pulled
-    JOIN live_livesession l ON l.id = pulled.id JOIN accounts_user h ON h.id = l.host_id
+    CROSS JOIN LATERAL (SELECT * FROM live_livesession s WHERE s.id = pulled.id OFFSET 0) l
+    CROSS JOIN LATERAL (SELECT * FROM accounts_user u WHERE u.id = l.host_id OFFSET 0) h
     ORDER BY pulled.position DESC
 """  # noqa: S608
 

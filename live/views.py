@@ -91,7 +91,7 @@ def _beginning(reader: User, page: Page, now: datetime) -> dict[str, Any]:
         "known": ",".join(recent),
         "count": 0,
     }
-    if not page.items:
+    if not page.items and not page.has_more:
         context["hosts"] = hosting.hosts_to_follow(reader)
         context["suggestions"] = [] if context["hosts"] or reader.following_count else suggestions(reader)
     return context

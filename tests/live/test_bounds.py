@@ -1,0 +1,208 @@
+"""What others hide, or what is hidden of theirs, makes no page of the live feed dear."""
+
+import json
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.utils import timezone
+
+from accounts.levels import lower_levels
+from accounts.models import User
+from feedsite import connections
+from live import feed, pull, replays
+from live.feed import Page, live_page
+from live.models import Host, LiveSession, State
+from relations import actions as relations
+from tests.live.conftest import Workers, seen, session
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+HIDDEN = 3_000
+ROWS = 1_500
+"""Rows that the plans of one page may come to: some rounds over a window, and a little of PostgreSQL."""
+
+
+@pytest.fixture
+def reader(db: None) -> User:
+    return seen()
+
+
+@pytest.fixture
+def hosts(reader: User) -> list[User]:
+    """Two whom the reader follows; the second has the older replays."""
+    made = [seen() for _ in range(2)]
+    for host in made:
+        relations.follow(follower=reader, followee=host)
+    return made
+
+
+@pytest.fixture
+def looked_at(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
+    """The rows that the plans of the statements of pages and windows come to, a statement each, as a list that fills."""
+    found: list[int] = []
+    fetch = connections.fetch
+
+    def explained(query: str, params: Any = (), **options: Any) -> Any:
+        if "live_livesession" in query and "UPDATE" not in query:
+            ((plan,),) = fetch(f"EXPLAIN (ANALYZE, FORMAT JSON) {query}", params)
+            plan = json.loads(plan) if isinstance(plan, str) else plan
+            found.append(_rows(plan[0]["Plan"]))
+        return fetch(query, params, **options)
+
+    for module in (feed, pull):
+        monkeypatch.setattr(module, "fetch", explained)
+    yield found
+
+
+def _rows(node: dict[str, Any]) -> int:
+    """Of a node and those below it: what it gave on and what it looked at in vain."""
+    given = node["Actual Rows"] + node.get("Rows Removed by Filter", 0) + node.get("Rows Removed by Index Recheck", 0)
+    return int(given * node["Actual Loops"]) + sum(map(_rows, node.get("Plans", ())))
+
+
+def many(host: User, count: int, state: State, **fields: Any) -> None:
+    """Sessions of a host, past what the verbs do for each."""
+    now = timezone.now()
+    top = LiveSession.objects.exclude(position=None).order_by("-position").values_list("position", flat=True).first()
+    made = [
+        LiveSession(
+            host=host,
+            title="words",
+            state=state,
+            starts_at=now + timedelta(hours=1, seconds=number),
+            started_at=now if state == State.REPLAY else None,
+            ended_at=now if state == State.REPLAY else None,
+            position=(top or 2**50) + number + 1 if state == State.REPLAY else None,
+            **fields,
+        )
+        for number in range(count)
+    ]
+    LiveSession.objects.bulk_create(made)
+    Host.objects.update_or_create(
+        user=host,
+        defaults={
+            "scheduled": host.live_sessions.filter(state=State.UPCOMING, hidden_at=None).count(),
+            "has_pulled": host.live_sessions.filter(pulled=True).exists(),
+        },
+    )
+
+
+def a_site() -> None:
+    """Others have replays too, and the planner knows how many there are of whom."""
+    for _ in range(50):
+        many(seen(), 100, State.REPLAY)
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE live_livesession, live_host, accounts_user, relations_follow")
+
+
+def page(reader: User, before: Page | None = None, size: int = 5) -> Page:
+    at = {"session_id": before.session_id, "last_id": before.last_id} if before else {}
+    found = live_page(User.objects.get(pk=reader.pk), page_size=size, now=timezone.now(), **at)  # type: ignore[arg-type]
+    found.keep()
+    return found
+
+
+def walked(reader: User, most: int = 100) -> list[int]:
+    ids: list[int] = []
+    found: Page | None = None
+    for _ in range(most):
+        found = page(reader, found)
+        ids += [int(item.id) for item in found.items]
+        if not found.has_more:
+            return ids
+    raise AssertionError("the walk has no end")
+
+
+def hide(host: User, reader: User) -> None:
+    LiveSession.objects.filter(host=host, position__gt=2**50).update(hidden_at=timezone.now())
+
+
+def suspend(host: User, reader: User) -> None:
+    User.objects.filter(pk=host.pk).update(is_active=False)
+
+
+def block(host: User, reader: User) -> None:
+    relations.block(blocker=host, blocked=reader)
+
+
+def mute(host: User, reader: User) -> None:
+    relations.mute(muter=reader, muted=host)
+
+
+@pytest.mark.parametrize("away", [hide, suspend, block, mute])
+@pytest.mark.parametrize("pulled", [False, True], ids=["pushed", "pulled"])
+@pytest.mark.parametrize("window", [False, True], ids=["by SQL", "with a window"])
+def test_replays_that_may_not_be_seen_are_not_looked_through(
+    reader: User,
+    hosts: list[User],
+    workers: Workers,
+    looked_at: list[int],
+    away: Callable[[User, User], None],
+    pulled: bool,
+    window: bool,
+) -> None:
+    ids = [session(hosts[1], State.REPLAY).pk for _ in range(3)][::-1]
+    many(hosts[0], HIDDEN, State.REPLAY, pulled=pulled)
+    if window:
+        page(reader)
+        workers.work()
+    away(hosts[0], reader)
+    if not window:
+        User.objects.filter(pk=reader.pk).update(last_seen_at=timezone.now() - timedelta(days=60))
+        lower_levels()
+    a_site()
+    del looked_at[:]
+    found = page(reader)
+    assert [int(item.id) for item in found.items] == ids
+    assert sum(looked_at) < ROWS, looked_at
+
+
+def test_a_window_is_built_past_any_number_of_replays_that_are_pulled(
+    reader: User, hosts: list[User], looked_at: list[int]
+) -> None:
+    ids = [session(hosts[0], State.REPLAY).position for _ in range(3)][::-1]
+    many(hosts[0], HIDDEN, State.REPLAY, pulled=True)
+    a_site()
+    _, entries, _ = replays.pull_entries(reader.pk, 300)
+    assert [entry.item_id for entry in entries] == ids
+    assert sum(looked_at) < ROWS
+
+
+def test_a_page_past_what_was_frozen_and_vanished_is_short_and_the_walk_exact(
+    reader: User, workers: Workers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of thirty hosts with a hundred planned sessions each all but the last vanish after the freeze."""
+    gone = [seen() for _ in range(30)]
+    for host in gone:
+        relations.follow(follower=reader, followee=host)
+        many(host, 100, State.UPCOMING)
+    last = seen()
+    relations.follow(follower=reader, followee=last)
+    ids = [session(last, State.UPCOMING, minutes=600).pk, session(last, State.REPLAY).pk]
+    first = page(reader)
+    assert len(first.items) == 5
+    User.objects.filter(pk__in=[host.pk for host in gone]).update(is_active=False)
+    asked: list[int] = []
+    fetch = connections.fetch
+
+    def counted(query: str, params: Any = (), **options: Any) -> Any:
+        if query is feed.VERIFY:
+            asked.append(params["ids"].count(",") + 1)
+        return fetch(query, params, **options)
+
+    monkeypatch.setattr(feed, "fetch", counted)
+    pages = [found := first]
+    for _ in range(10):
+        del asked[:]
+        pages.append(found := page(reader, found))
+        assert sum(asked) <= feed.BOUND
+        if not found.has_more:
+            break
+    assert [int(item.id) for each in pages[1:] for item in each.items] == ids
+    assert [bool(each.items) for each in pages[1:]].count(False) == len(pages) - 2 > 0, "short, and not looked through"
+    assert walked(reader) == ids
+
+
