@@ -113,12 +113,12 @@ BELONGS = """
     AND NOT EXISTS (
         SELECT FROM relations_mute m WHERE m.muter_id = %(reader)s AND m.muted_id = l.host_id OFFSET 0))
 """
-# Of the replays that are pulled those which are hidden, or their hosts suspended, are no candidates.
-PULLED_HOSTS = """
-    SELECT host.id FROM unnest(%(hosts)s::bigint[]) AS host (id) CROSS JOIN LATERAL (
-        SELECT FROM accounts_user u WHERE u.id = host.id AND u.is_active OFFSET 0
-    ) u
-"""
+# Of the replays that are pulled only those are candidates which may be seen.
+PULLED_HOSTS = f"""
+    SELECT l.host_id AS id FROM unnest(%(hosts)s::bigint[]) AS l (host_id) CROSS JOIN LATERAL (
+        SELECT FROM accounts_user u WHERE u.id = l.host_id AND u.is_active OFFSET 0
+    ) u WHERE {BELONGS}
+"""  # noqa: S608
 VERIFY = f"""
     WITH {newest(PULLED_HOSTS, "l.pulled AND l.hidden_at IS NULL")},
     wanted AS (
