@@ -1,8 +1,10 @@
 """An index for each kind of replay that is pulled, made beside writes."""
 
-from django.contrib.postgres.operations import AddIndexConcurrently, RemoveIndexConcurrently
+from django.contrib.postgres.operations import RemoveIndexConcurrently
 from django.db import migrations, models
 from django.db.models import Q
+
+from feedsite.indexes import AddIndexConcurrently
 
 
 class Migration(migrations.Migration):
