@@ -9,7 +9,7 @@ from feedsite.indexes import AddIndexConcurrently
 
 class Migration(migrations.Migration):
     atomic = False
-    dependencies = [("live", "0006_revision")]
+    dependencies = [("live", "0007_started")]
 
     operations = [
         AddIndexConcurrently(
