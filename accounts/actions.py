@@ -14,8 +14,10 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext_lazy
 from knox.models import AuthToken
 
+from accounts import review
 from accounts.locale import zone_names
 from accounts.models import Deletion, HeldName, Level, User
+from accounts.review import Submission
 from accounts.signals import account_deleted, levels_lowered
 from feedsite.celery import enqueue
 from feedsite.events import Revoked, announce
@@ -65,6 +67,12 @@ def _wrong_password() -> ValidationError:
     return ValidationError(_("That is not your password."), code="invalid")
 
 
+def _refused(author: User, text: str) -> ValidationError | None:
+    if text and review.reasons(Submission(author, text, is_new=False)):
+        return ValidationError(_("This holds words or links that are not allowed here."), code="not_allowed")
+    return None
+
+
 def sign_up(*, username: str, password: str) -> User:
     """Create an account that reads and is pushed to at once. Raises ValidationError, a dict by field.
 
@@ -74,6 +82,8 @@ def sign_up(*, username: str, password: str) -> User:
     user.clean_fields(exclude=["password"])
     if User.objects.named(username).exists() or _is_held(username):
         raise _name_taken()
+    if error := _refused(user, username):
+        raise ValidationError({"username": error})
     try:
         check_password_shape(password, user)
     except ValidationError as error:
@@ -90,12 +100,17 @@ def sign_up(*, username: str, password: str) -> User:
 
 
 def edit_profile(*, user: User, display_name: str | None = None, bio: str | None = None) -> User:
-    """Change how a user presents themself; what is None stays. Raises ValidationError, a dict by field."""
+    """Change how a user presents themself; what is None stays. Raises ValidationError, a dict by field, also for a text
+    that moderation would hold: a profile has nothing to show instead.
+    """
     fields = {"display_name": display_name, "bio": bio}
     changed = [field for field, value in fields.items() if value is not None]
+    new = [field for field in changed if fields[field] != getattr(user, field)]
     for field in changed:
         setattr(user, field, fields[field])
     user.clean_fields(exclude={field.name for field in User._meta.fields} - set(changed))
+    if errors := {field: error for field in new if (error := _refused(user, fields[field] or ""))}:
+        raise ValidationError(errors)
     _save(user, changed)
     return user
 

@@ -22,3 +22,11 @@ account_purged = Signal()
 
 # Sent when `reader` (User) asks for all their data. Receivers return a list of accounts.export.ExportFile.
 export_requested = Signal()
+
+# Before a text of a member that is no item is saved: a live session's, a profile's, a name. Arguments: submission
+# (accounts.review.Submission). Receivers (moderation) return the reasons, a list of str, why a moderator has to look at
+# it first; or nothing.
+text_submitted = Signal()
+# A live session waits for a moderator, and nobody but its host sees it. Sent inside the transaction that holds it, with
+# its host's row locked. Arguments: session_id (int), author (User), text (str), reasons (list[str]).
+session_held = Signal()

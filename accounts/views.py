@@ -111,9 +111,13 @@ def settings(request: PageRequest, reader: User) -> HttpResponse:
     """How one presents oneself."""
     form = ProfileForm(request.POST or None, initial={"display_name": reader.display_name, "bio": reader.bio})
     if form.is_valid():
-        actions.edit_profile(user=reader, **form.cleaned_data)
-        messages.success(request, _("Saved."))
-        return redirect("settings")
+        try:
+            actions.edit_profile(user=reader, **form.cleaned_data)
+        except ValidationError as error:
+            form.add_error(None, error)
+        else:
+            messages.success(request, _("Saved."))
+            return redirect("settings")
     return _settings(request, "accounts/settings.html", form)
 
 

@@ -78,6 +78,7 @@ api = [
     path("live/sessions/<str:session_id>/reminder", live_api.ReminderView.as_view()),
     path("users/<str:username>/live", live_api.UserSessionsView.as_view()),
     path("items/<str:item_id>/report", moderation_api.ReportView.as_view()),
+    path("live/sessions/<str:session_id>/report", moderation_api.SessionReportView.as_view()),
     path("items/<str:item_id>/not-interested", history_api.NotInterestedView.as_view()),
     path("me/history", history_api.HistoryView.as_view()),
 ]
@@ -122,6 +123,7 @@ pages = [
     path("live/<int:session_id>/edit", live_views.edit, name="live-edit"),
     path("live/<int:session_id>/remind", live_views.remind, name="live-remind"),
     path("live/<int:session_id>/forget", live_views.forget_reminder, name="live-forget"),
+    path("live/<int:session_id>/report", moderation_views.report_session, name="report-session"),
     path("live/<int:session_id>/<slug:verb>", live_views.change, name="live-change"),
     path("history", history_views.history, name="history"),
     path("history/not-interested", history_views.unwanted, name="unwanted"),

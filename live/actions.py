@@ -18,10 +18,14 @@ from django.core.exceptions import ValidationError
 from django.db import connection, transaction
 from django.utils.translation import gettext as _
 
+from accounts import review
 from accounts.models import User
+from accounts.review import Earlier, Submission
+from accounts.signals import session_held
+from feedsite import ids
 from feedsite.celery import enqueue
 from feedsite.connections import fetch
-from live.models import LiveSession, State
+from live.models import LiveSession, Review, State
 from live.signals import replay_made, session_changed
 
 LATE = timedelta(minutes=5)
@@ -33,6 +37,10 @@ SCHEDULED = (State.UPCOMING, State.LIVE)
 OPEN_TO_EDIT = (State.UPCOMING, State.LIVE, State.REPLAY)
 PLAN = frozenset({"starts_at", "automatic", "minutes"})
 """What is settled once a session has started."""
+WORDING = ("title", "url", "cover_url")
+"""What others read of a session: moderation's rules are asked of it."""
+EARLIER = 200
+"""Sessions of the host, at most, with which a new one is compared."""
 
 HOST = "INSERT INTO live_host (user_id, applied, scheduled) VALUES (%s, 0, 0) ON CONFLICT DO NOTHING"
 LOCK = "SELECT user_id FROM live_host WHERE user_id = %s FOR NO KEY UPDATE"
@@ -70,7 +78,9 @@ def create(
     automatic: bool = False,
     minutes: int = 60,
 ) -> LiveSession:
-    """Plan a session. Raises ValidationError by field, and TooManyError."""
+    """Plan a session. Where moderation has a reason, it is held: only its host sees it until it is approved. Raises
+    ValidationError by field, and TooManyError.
+    """
     session = LiveSession(
         host=host,
         title=title,
@@ -80,20 +90,26 @@ def create(
         automatic=automatic,
         minutes=minutes,
         modified_at=now,
+        worded_at=now,
     )
-    _check(session, {"title", "url", "cover_url", *PLAN}, now)
+    _check(session, {*WORDING, *PLAN}, now)
     _lock(host.pk, is_new=True)
     if LiveSession.objects.filter(host=host, state__in=SCHEDULED).count() >= settings.LIVE_SCHEDULED:
         raise TooManyError
+    if reasons := _reasons(session, now):
+        session.hidden_at, session.review = now, Review.IN_REVIEW
     session.save(force_insert=True)
-    _tell(session, before=None, was_hidden=False, moves=True)
+    _tell(session, before=None, was_hidden=bool(reasons), moves=not reasons)
+    if reasons:
+        _tell_held(session, reasons)
     return session
 
 
 @transaction.atomic
 def edit(*, session: LiveSession, now: datetime, **changes: Any) -> LiveSession:
     """Change title, url, cover_url; while it is upcoming also starts_at, automatic, minutes. What equals what there is
-    changes nothing. Raises ValidationError by field, and WrongStateError.
+    changes nothing. A session that gives moderation a reason by its new words is held, and so is a rejected one. Raises
+    ValidationError by field, and WrongStateError.
     """
     session = _held(session)
     if session.state not in OPEN_TO_EDIT:
@@ -108,9 +124,19 @@ def edit(*, session: LiveSession, now: datetime, **changes: Any) -> LiveSession:
     for name in changed:
         setattr(session, name, changes[name])
     _check(session, changed, now)
-    _save(session, now, *changed)
-    hidden = session.hidden_at is not None
-    _tell(session, before=session.state, was_hidden=hidden, moves="starts_at" in changed and not hidden)
+    was_hidden = session.hidden_at is not None
+    reasons: list[str] = []
+    if changed & set(WORDING):
+        session.worded_at = now
+        if not was_hidden or session.review:  # what its host or an admin took away is looked at by nobody
+            reasons = _reasons(session, now) or (["resubmitted"] if session.review == Review.REJECTED else [])
+    if reasons:
+        session.hidden_at, session.review = session.hidden_at or now, Review.IN_REVIEW
+    _save(session, now, *changed, "worded_at", "hidden_at", "review")
+    moves = not was_hidden and ("starts_at" in changed or bool(reasons and session.state in SCHEDULED))
+    _tell(session, before=session.state, was_hidden=was_hidden, moves=moves)
+    if reasons:
+        _tell_held(session, reasons)
     return session
 
 
@@ -187,13 +213,13 @@ def force_end(*, session: LiveSession, now: datetime) -> bool:
 # --- Who sees it -----------------------------------------------------------------------------------------
 @transaction.atomic
 def hide(*, session: LiveSession, now: datetime) -> bool:
-    """Show a session to nobody but its host, whatever becomes of it; True if it was shown."""
+    """Show a session to nobody but its host, whatever becomes of it and whatever moderators decide; True if that
+    changed anything.
+    """
     session = _held(session)
-    if session.hidden_at is not None:
+    if session.hidden_at is not None and not session.review:
         return False
-    session.hidden_at = now
-    _save(session, now, "hidden_at")
-    _tell(session, before=session.state, was_hidden=False, moves=session.state in SCHEDULED)
+    _hide(session, "", now)
     return True
 
 
@@ -201,14 +227,77 @@ def hide(*, session: LiveSession, now: datetime) -> bool:
 def show_again(*, session: LiveSession, now: datetime) -> bool:
     """Show a hidden session again; True if it was hidden."""
     session = _held(session)
-    if session.hidden_at is None:
-        return False
-    session.hidden_at = None
-    _save(session, now, "hidden_at")
+    return session.hidden_at is not None and _show(session, now)
+
+
+def _hide(session: LiveSession, review: str, now: datetime) -> None:
+    was_hidden = session.hidden_at is not None
+    session.hidden_at, session.review = session.hidden_at or now, review
+    _save(session, now, "hidden_at", "review")
+    moves = not was_hidden and session.state in SCHEDULED
+    _tell(session, before=session.state, was_hidden=was_hidden, moves=moves)
+
+
+def _show(session: LiveSession, now: datetime) -> bool:
+    session.hidden_at, session.review = None, ""
+    _save(session, now, "hidden_at", "review")
     _tell(session, before=session.state, was_hidden=True, moves=session.state in SCHEDULED)
     if session.state == State.REPLAY:
         replay_made.send(sender=LiveSession, session=session, again=True)
     return True
+
+
+# --- What moderators decide ------------------------------------------------------------------------------
+@transaction.atomic
+def hold(*, session: LiveSession, now: datetime) -> bool:
+    """Hide a session that others see until a moderator approves it; True if it was shown."""
+    session = _held(session)
+    if session.hidden_at is not None:
+        return False
+    _hide(session, Review.IN_REVIEW, now)
+    return True
+
+
+@transaction.atomic
+def approve(*, session: LiveSession, now: datetime) -> bool:
+    """Show what moderation held or rejected; True if it did. What its host or an admin took away stays away."""
+    session = _held(session)
+    return bool(session.review) and _show(session, now)
+
+
+@transaction.atomic
+def reject(*, session: LiveSession, now: datetime) -> bool:
+    """Hide a session because of what it says, and tell its host so; True if that changed anything."""
+    session = _held(session)
+    if session.review == Review.REJECTED or (session.hidden_at is not None and not session.review):
+        return False
+    _hide(session, Review.REJECTED, now)
+    return True
+
+
+def locked(session_id: int) -> LiveSession | None:
+    """The session, which nobody else changes before this transaction ends; None if there is none."""
+    session = LiveSession.objects.filter(pk=session_id).first()
+    return _held(session) if session else None
+
+
+def _reasons(session: LiveSession, now: datetime) -> list[str]:
+    others = LiveSession.objects.filter(host=session.host, pk__gt=ids.compose(now - timedelta(hours=1), 0))
+    is_new = session._state.adding
+    if not is_new:
+        others = others.exclude(pk=session.pk)
+    earlier = [Earlier(other.created_at, _said(other)) for other in others.order_by("-pk")[:EARLIER]]
+    return review.reasons(Submission(session.host, _said(session), is_new, earlier))
+
+
+def _said(session: LiveSession) -> str:
+    return "\n".join(part for part in (session.title, session.url, session.cover_url) if part)
+
+
+def _tell_held(session: LiveSession, reasons: list[str]) -> None:
+    session_held.send(
+        sender=LiveSession, session_id=session.pk, author=session.host, text=_said(session), reasons=reasons
+    )
 
 
 # --- Reminders -------------------------------------------------------------------------------------------
@@ -253,7 +342,8 @@ def _lock(host_id: int, *, is_new: bool = False) -> None:
 
 def _held(session: LiveSession) -> LiveSession:
     """The session as it is now, which nobody else changes before this transaction ends."""
-    _lock(session.host_id)
+    host_id = session.host_id or LiveSession.objects.values_list("host", flat=True).get(pk=session.pk)
+    _lock(host_id)
     return LiveSession.objects.select_related("host").get(pk=session.pk)
 
 
@@ -288,7 +378,7 @@ def _tell(session: LiveSession, *, before: str | None, was_hidden: bool, moves: 
 
 def _plan_next(session: LiveSession, now: datetime) -> None:
     """Where it repeats, plan the one that follows, however long ago this one's time was."""
-    if session.repeat_minutes is None:
+    if session.repeat_minutes is None or session.review:  # what was not approved is not said again
         return
     period = timedelta(minutes=session.repeat_minutes)
     periods = max(0, (now - session.starts_at) // period) + 1
@@ -302,6 +392,7 @@ def _plan_next(session: LiveSession, now: datetime) -> None:
         minutes=session.minutes,
         repeat_minutes=session.repeat_minutes,
         modified_at=now,
+        worded_at=now,
     )
     following.save(force_insert=True)
     _tell(following, before=None, was_hidden=False, moves=True)

@@ -37,8 +37,8 @@ class HiddenFilter(admin.SimpleListFilter):
 
 @admin.register(LiveSession)
 class LiveSessionAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # not generic at run time
-    list_display = ("id", "title", "host", "state", "starts_at", "started_at", "ended_at", "is_hidden")
-    list_filter = ("state", "automatic", HiddenFilter)
+    list_display = ("id", "title", "host", "state", "starts_at", "started_at", "ended_at", "is_hidden", "review")
+    list_filter = ("state", "automatic", HiddenFilter, "review")
     list_select_related = ("host",)
     ordering = ("-id",)
     sortable_by = ("id",)

@@ -163,7 +163,9 @@ class LiveSessionsView(ApiView):
         responses={201: SessionBody, 409: OpenApiResponse(Problem, "The caller has as many planned as one may.")},
     )
     def post(self, request: Request) -> HttpResponse:
-        """Plan a session: it is upcoming, in the live feed of every follower, when this answers."""
+        """Plan a session: it is upcoming, in the live feed of every follower, when this answers; or moderators look at
+        it first, as its `review` says.
+        """
         host = signed_in(request)
         fields = body(request, NewSession)
         with answers():

@@ -5,11 +5,15 @@ class LiveConfig(AppConfig):
     name = "live"
 
     def ready(self) -> None:
+        from accounts import review as reviewed
         from live import (  # noqa: F401 - connects the receivers, and tells the stream process who hears of sessions
             receivers,
+            review,
             stream,
         )
         from live.hydrate import cards, shown
         from notifications.sessions import sessions
 
         sessions.shown, sessions.cards = shown("n.session_id"), cards
+        reviewed.sessions.find, reviewed.sessions.seen = review.find, review.seen
+        reviewed.sessions.lock, reviewed.sessions.judge = review.lock, review.judge

@@ -33,10 +33,10 @@ COLUMNS = """
     l.starts_at, l.started_at, l.ended_at,
     EXISTS (SELECT FROM live_reminder r WHERE r.session_id = l.id AND r.user_id = %(reader)s),
     l.automatic, l.version, CASE WHEN l.host_id = %(reader)s THEN l.hidden_at IS NOT NULL END,
-    CASE WHEN l.host_id = %(reader)s THEN l.minutes END
+    CASE WHEN l.host_id = %(reader)s THEN l.minutes END, CASE WHEN l.host_id = %(reader)s THEN l.review END
 """
 """What `body` needs, in its order."""
-WIDTH = 17
+WIDTH = 18
 ONE = f"SELECT {COLUMNS} FROM {SESSIONS} WHERE l.id = %(session)s AND {VISIBLE}"  # noqa: S608 (constants)
 CARDS = f"""
     SELECT l.id, l.title, l.state FROM {SESSIONS} WHERE l.id = ANY(%(ids)s::bigint[]) AND {VISIBLE}
@@ -81,6 +81,8 @@ class SessionBody(msgspec.Struct):
     """To its host only."""
     minutes: int | UnsetType = UNSET
     """How long an automatic one lasts. To its host only."""
+    review: str | UnsetType = UNSET
+    """`in_review` or `rejected` where moderators have hidden it, else empty. To its host only."""
 
     @property
     def has_changed(self) -> bool:
@@ -99,7 +101,7 @@ def body(row: Sequence[Any], shown_as: str | None = None) -> SessionBody:
     """The session of a row of `COLUMNS`, as it was shown, or as it is."""
     (
         session_id, title, host_id, username, display_name, is_big_v, url, cover_url, state,
-        starts_at, started_at, ended_at, reminder, automatic, version, hidden, minutes,
+        starts_at, started_at, ended_at, reminder, automatic, version, hidden, minutes, review,
     ) = row  # fmt: skip
     return SessionBody(
         id=str(session_id),
@@ -118,6 +120,7 @@ def body(row: Sequence[Any], shown_as: str | None = None) -> SessionBody:
         version=version,
         hidden=UNSET if hidden is None else hidden,
         minutes=UNSET if minutes is None else minutes,
+        review=UNSET if review is None else review,
     )
 
 

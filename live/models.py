@@ -1,5 +1,7 @@
 """Live sessions, who hosts them, who wants to be told when they start, and what the feed of them keeps."""
 
+from datetime import datetime
+
 from django.conf import settings
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
@@ -7,6 +9,7 @@ from django.db.models import Q
 from django.db.models.functions import Now
 
 from feedsite.deliveries import AbstractDelivery
+from feedsite.ids import moment
 from items.models import ItemId
 
 TITLE_LENGTH = 200
@@ -22,16 +25,24 @@ class State(models.TextChoices):
     MISSED = "missed"
 
 
+class Review(models.TextChoices):
+    """What moderators have to say of a session that is hidden because of what it says."""
+
+    IN_REVIEW = "in_review", "In review"
+    REJECTED = "rejected"
+
+
 class LiveSession(models.Model):
     """One session of a host, who alone changes it, through live.actions.
 
     `version` grows with every change. `position` is given when the session ends: an id of that moment (feedsite.ids),
     by which replays are sorted, scored and paged. A session with `hidden_at` is hidden by an admin, or taken back by
-    its host: nobody else sees it. An `automatic` one starts at `starts_at` and ends `minutes` later by itself; with
-    `repeat_minutes` the next is planned when it is over, so long after its time (the demo community's shows).
-    `pulled` is decided at the end, for good: the replay of a host who was big-V then is pushed into no reader's inbox,
-    whatever the host becomes later; readers pull it from here. `reminders_due`: it has started, and not all who asked
-    have been told.
+    its host: nobody else sees it; with `review` moderators have hidden it, or not looked at it yet, and may show it.
+    `worded_at`: when it was last given its words. An `automatic` one starts at `starts_at` and ends `minutes` later by
+    itself; with `repeat_minutes` the next is planned when it is over, so long after its time (the demo community's
+    shows). `pulled` is decided at the end, for good: the replay of a host who was big-V then is pushed into no reader's
+    inbox, whatever the host becomes later; readers pull it from here. `reminders_due`: it has started, and not all who
+    asked have been told.
     """
 
     id = models.BigIntegerField(primary_key=True, db_default=ItemId(), editable=False)
@@ -52,6 +63,8 @@ class LiveSession(models.Model):
     repeat_minutes = models.PositiveIntegerField(null=True, blank=True, editable=False)
     reminders_due = models.BooleanField(default=False, db_default=False, editable=False)
     hidden_at = models.DateTimeField(null=True, blank=True)
+    review = models.CharField(max_length=16, choices=Review.choices, blank=True, default="", db_default="")
+    worded_at = models.DateTimeField(db_default=Now(), editable=False)
     pulled = models.BooleanField(default=False, db_default=False, editable=False)
     modified_at = models.DateTimeField(db_default=Now())
 
@@ -62,6 +75,7 @@ class LiveSession(models.Model):
                 | (~Q(state="replay") & Q(position=None)),
                 name="live_position_of_replays",
             ),
+            models.CheckConstraint(condition=Q(review="") | Q(hidden_at__isnull=False), name="live_reviewed_hidden"),
             models.CheckConstraint(
                 condition=~Q(state__in=["live", "replay"]) | Q(started_at__isnull=False), name="live_started"
             ),
@@ -89,6 +103,10 @@ class LiveSession(models.Model):
 
     def __str__(self) -> str:
         return f"{self.title} ({self.state})"
+
+    @property
+    def created_at(self) -> datetime:
+        return moment(self.pk)
 
 
 class Host(models.Model):

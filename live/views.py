@@ -34,7 +34,7 @@ from live.feed import Page, SnapshotExpiredError, UnknownSnapshotError, live_pag
 from live.feed_api import keep_after
 from live.forms import SessionForm
 from live.hydrate import SessionBody, visible_session
-from live.models import LiveSession, State
+from live.models import LiveSession, Review, State
 from relations.suggestions import suggestions
 from relations.visibility import standing
 
@@ -258,6 +258,9 @@ WORDS = {
 }
 
 
+HELD = gettext_lazy("Your session is being looked at before it appears.")
+
+
 def _impossible(error: WrongStateError) -> str:
     return _("That is not possible any more. %(state)s") % {"state": WORDS[error.state]}
 
@@ -333,7 +336,10 @@ def plan(request: PageRequest, reader: User) -> HttpResponse:
         except actions.TooManyError:
             form.add_error(None, _("You have as many sessions planned as one may."))
         else:
-            messages.success(request, _("Planned. Your followers see it now."))
+            if session.review:
+                messages.info(request, HELD)
+            else:
+                messages.success(request, _("Planned. Your followers see it now."))
             return redirect("live-session", session.pk)
     return show(request, "live/form.html", {"form": form}, status=INVALID if form.errors else 200)
 
@@ -364,13 +370,16 @@ def edit(request: PageRequest, reader: User, session_id: int) -> HttpResponse:
         # What was not touched is not judged anew: a time may have passed meanwhile, or have had seconds.
         changes = {name: value for name, value in form.fields_to_save.items() if name in form.changed_data}
         try:
-            actions.edit(session=session, now=now, **changes)
+            session = actions.edit(session=session, now=now, **changes)
         except ValidationError as error:
             form.add_error(None, error)
         except WrongStateError as error:
             form.add_error(None, _impossible(error))
         else:
-            messages.success(request, _("Saved."))
+            if session.review == Review.IN_REVIEW:
+                messages.info(request, HELD)
+            else:
+                messages.success(request, _("Saved."))
             return redirect("live-session", session_id)
     context = {"form": form, "session": session_or_404(session_id, reader)}
     return show(request, "live/form.html", context, status=INVALID if form.errors else 200)

@@ -7,18 +7,21 @@ case.
 import json
 import logging
 from collections.abc import Iterable
+from datetime import datetime
 from typing import Any
 
 from django.conf import settings
 from django.db import transaction
 from django.db.models.functions import Now
 
+from accounts import review
 from accounts.actions import log_out_everywhere
 from accounts.deactivation import deactivate, reactivate
 from accounts.models import User
 from feedsite.connections import fetch, id_array
 from items import actions as items
 from items.models import Item, Status
+from moderation import subjects
 from moderation.models import (
     Case,
     Decision,
@@ -68,9 +71,20 @@ def open_case(*, item: Item, source: str, reasons: list[str], rules: set[int] | 
     """The open case of an item, with these reasons added; a new one if there is none. Inside a transaction that holds
     the item's row, so that two do not open two.
     """
-    case = Case.objects.select_for_update(no_key=True).filter(item=item, state=State.OPEN).first()
+    return _open_case({"item": item}, {}, source, reasons, rules)
+
+
+def _open_session_case(session_id: int, host: User, source: str, reasons: list[str], rules: set[int] | None) -> Case:
+    """The same of a live session; the transaction holds its host's row."""
+    return _open_case({"session_id": session_id}, {"host": host}, source, reasons, rules)
+
+
+def _open_case(
+    subject: dict[str, Any], fields: dict[str, Any], source: str, reasons: list[str], rules: set[int] | None
+) -> Case:
+    case = Case.objects.select_for_update(no_key=True).filter(**subject, state=State.OPEN).first()
     if case is None:
-        case = Case.objects.create(item=item, source=source, reasons=reasons)
+        case = Case.objects.create(**subject, **fields, source=source, reasons=reasons)
     elif more := [reason for reason in reasons if reason not in case.reasons]:
         case.reasons = (case.reasons + more)[-REASONS:]
         case.save(update_fields=["reasons"])
@@ -84,6 +98,15 @@ def record_hold(*, item: Item, reasons: list[str], rules: set[int]) -> Case:
     """What goes with an item that was held: its case and a line in the log."""
     case = open_case(item=item, source=Source.RULE, reasons=reasons, rules=rules)
     _log(None, Verb.HOLD, item=item, note="; ".join(reasons), after={"status": item.status})
+    return case
+
+
+@transaction.atomic
+def record_session_hold(*, session_id: int, host: User, reasons: list[str], rules: set[int]) -> Case:
+    """The same of a live session."""
+    case = _open_session_case(session_id, host, Source.RULE, reasons, rules)
+    held = {"status": review.Status.IN_REVIEW}
+    _log(None, Verb.HOLD, session_id=session_id, user=host, note="; ".join(reasons), after=held)
     return case
 
 
@@ -105,35 +128,31 @@ def reject(*, case: Case, by: User, note: str = "", state: str = State.OPEN) -> 
 def reject_and_ban(*, case: Case, by: User, note: str = "", state: str = State.OPEN) -> Case:
     """Reject the item and ban its sender. Raises DecidedError, PermissionError."""
     decided = _decide(case, by, State.REJECTED, note, state, None)
-    ban(user=decided.item.sender, by=by, reason=note)
+    ban(user=decided.sender, by=by, reason=note)
     return decided
 
 
 @transaction.atomic
 def _decide(case: Case, by: User, to: State, note: str, state: str, modified_at: Any) -> Case:
-    item = _locked(case)
+    subject = subjects.locked(case)
     case = Case.objects.select_for_update(no_key=True).get(pk=case.pk)
     if case.state != state or case.state == to:
         raise DecidedError(case)
-    if modified_at is not None and item.modified_at > modified_at:
+    if modified_at is not None and subject and subject.modified_at > modified_at:
         raise ChangedError
-    before = {"status": item.status, "case": case.state}
-    change = items.approve if to == State.APPROVED else items.reject
-    if change(item=item):
-        item.refresh_from_db(fields=["status"])
+    before = {"status": subject and subject.status, "case": case.state}
+    if subject:
+        subjects.judge(case, review.Status.PUBLISHED if to == State.APPROVED else review.Status.REJECTED)
+        subject = subjects.of(case)
     case.state, case.decided_by, case.note = to, by, note
     case.decided_at = Now()
     case.save(update_fields=["state", "decided_by", "decided_at", "note"])
     case.refresh_from_db(fields=["decided_at"])
-    case.item = item
     verb = Verb.APPROVE if to == State.APPROVED else Verb.REJECT
-    _log(by, verb, item=item, note=note, before=before, after={"status": item.status, "case": case.state})
+    after = {"status": subject and subject.status, "case": case.state}
+    who = {"item": case.item} if case.item else {"session_id": case.session_id, "user": case.host}
+    _log(by, verb, **who, note=note, before=before, after=after)
     return case
-
-
-def _locked(case: Case) -> Item:
-    rows = Item.objects.select_for_update(no_key=True, of=("self",)).select_related("sender")
-    return rows.get(pk=case.item_id)
 
 
 # --- Reports ---------------------------------------------------------------------------------------------
@@ -157,8 +176,30 @@ def report(*, item: Item, reporter: User, reason: str, text: str = "") -> bool:
     case = open_case(item=item, source=Source.REPORT, reasons=[])
     Report.objects.create(item=item, reporter=reporter, reason=reason, text=text, case=case)
     logger.info("reported item=%s sender=%s reason=%s", item.pk, item.sender_id, reason)
-    if item.status == Status.PUBLISHED and _is_over(item):
+    if item.status == Status.PUBLISHED and _is_enough({"item": item}, item.sender, item.modified_at):
         items.hold(item=item, reasons=[f"reports: from {settings.MODERATION_REPORTS} readers"])
+    return True
+
+
+@transaction.atomic
+def report_session(*, session_id: int, reporter: User, reason: str, text: str = "") -> bool:
+    """Report a live session that the reporter sees; True if they had not yet. Raises OwnItemError.
+
+    As of an item: from `MODERATION_REPORTS` readers on a session that others see goes into review.
+    """
+    subject = review.sessions.lock(session_id)
+    if subject is None or Report.objects.filter(session_id=session_id, reporter=reporter).exists():
+        return False
+    if subject.author.pk == reporter.pk:
+        raise OwnItemError
+    case = _open_session_case(session_id, subject.author, Source.REPORT, [], None)
+    Report.objects.create(session_id=session_id, reporter=reporter, reason=reason, text=text, case=case)
+    logger.info("reported session=%s host=%s reason=%s", session_id, subject.author.pk, reason)
+    known = {"session_id": session_id}
+    if subject.status == review.Status.PUBLISHED and _is_enough(known, subject.author, subject.modified_at):
+        review.sessions.judge(session_id, review.Status.IN_REVIEW)
+        why = f"reports: from {settings.MODERATION_REPORTS} readers"
+        record_session_hold(session_id=session_id, host=subject.author, reasons=[why], rules=set())
     return True
 
 
@@ -168,13 +209,13 @@ def forget_reporter(*, user: User, limit: int) -> int:
     return Report.objects.filter(pk__in=reports).delete()[0]
 
 
-def _is_over(item: Item) -> bool:
+def _is_enough(subject: dict[str, Any], sender: User, modified_at: datetime) -> bool:
     threshold = settings.MODERATION_REPORTS
-    if not threshold or item.sender.is_staff or Report.objects.filter(item=item)[:threshold].count() < threshold:
+    if not threshold or sender.is_staff or Report.objects.filter(**subject)[:threshold].count() < threshold:
         return False
-    if SenderRule.objects.filter(user=item.sender, kind=SenderKind.WHITE).exists():
+    if SenderRule.objects.filter(user=sender, kind=SenderKind.WHITE).exists():
         return False
-    return not Case.objects.filter(item=item, state=State.APPROVED, decided_at__gte=item.modified_at).exists()
+    return not Case.objects.filter(**subject, state=State.APPROVED, decided_at__gte=modified_at).exists()
 
 
 # --- Senders ---------------------------------------------------------------------------------------------
@@ -271,18 +312,21 @@ def _log(
     verb: Verb,
     *,
     item: Item | None = None,
+    session_id: int | None = None,
     user: User | None = None,
     note: str = "",
     before: Any = None,
     after: Any = None,
 ) -> None:
     user = user or (item.sender if item else None)
-    Decision.objects.create(by=by, verb=verb, item=item, user=user, note=note[:500], before=before, after=after)
+    subject = {"item": item, "session_id": session_id}
+    Decision.objects.create(by=by, verb=verb, **subject, user=user, note=note[:500], before=before, after=after)
     logger.info(
-        "%s by=%s item=%s user=%s before=%s after=%s: %r",
+        "%s by=%s item=%s session=%s user=%s before=%s after=%s: %r",
         verb.value,
         by.pk if by else None,
         item.pk if item else None,
+        session_id,
         user.pk if user else None,
         json.dumps(before),
         json.dumps(after),

@@ -8,7 +8,7 @@ from django.contrib import admin, messages
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME, ActionForm
 from django.contrib.auth.models import AnonymousUser
 from django.core.exceptions import PermissionDenied, ValidationError
-from django.db.models import Count, IntegerField, OuterRef, QuerySet, Subquery
+from django.db.models import Count, IntegerField, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
@@ -18,15 +18,15 @@ from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
-from django.utils.text import Truncator
 from django.utils.timesince import timesince
 
 from accounts.models import User
 from feedsite.admin import LogAdmin
 from feedsite.paginator import EstimatedPaginator
 from feedsite.rest import parse_id
-from items.models import Item, Status
-from moderation import actions, rules
+from items.models import Status
+from items.templatetags.reading import excerpt
+from moderation import actions, rules, subjects
 from moderation.models import (
     Case,
     Decision,
@@ -57,8 +57,9 @@ def _plural(count: int, noun: str) -> str:
 
 
 def in_queue(cases: QuerySet[Case]) -> QuerySet[Case]:
-    """The open cases of items that would be seen if they were approved."""
-    return cases.filter(state=State.OPEN, item__sender__is_active=True).exclude(item__status=Status.DELETED)
+    """The open cases of what would be seen if it were approved."""
+    of_items = Q(item__sender__is_active=True) & ~Q(item__status=Status.DELETED)
+    return cases.filter(of_items | Q(host__is_active=True), state=State.OPEN)
 
 
 class StateFilter(admin.SimpleListFilter):
@@ -96,11 +97,11 @@ class CaseAdmin(LogAdmin):
 
     list_display = ("excerpt", "sender", "why", "report_count", "opened")
     list_filter = (StateFilter, "source")
-    list_select_related = ("item__sender", "decided_by")
+    list_select_related = ("item__sender", "host", "decided_by")
     ordering = ("id",)
     sortable_by = ("opened",)
     search_fields = ("item__id",)
-    search_help_text = "The id of an item, or the whole name of its sender."
+    search_help_text = "The id of an item or a live session, or the whole name of its sender."
     actions = ("approve", "reject", "ban")
     action_form = SeenForm
 
@@ -116,9 +117,11 @@ class CaseAdmin(LogAdmin):
         if not term:
             return queryset, False
         senders = User.objects.named(term.removeprefix("@"))
-        found = queryset.filter(item__sender__in=list(senders.values_list("pk", flat=True)))
-        number = parse_id(term)
-        return (found | queryset.filter(item=number) if number else found), False
+        of = list(senders.values_list("pk", flat=True))
+        found = Q(item__sender__in=of) | Q(host__in=of)
+        if number := parse_id(term):
+            found |= Q(item=number) | Q(session_id=number)
+        return queryset.filter(found), False
 
     def get_list_display(self, request: HttpRequest) -> tuple[str, ...]:
         """In the queue itself all are open."""
@@ -130,15 +133,20 @@ class CaseAdmin(LogAdmin):
 
     @admin.display(description="item")
     def excerpt(self, case: Case) -> str:
-        return Truncator(rules.said(case.item)).chars(80) or "(nothing)"
+        if case.item:
+            said = rules.said(case.item)
+        else:
+            subject = subjects.of(case)
+            said = f"Live: {subject.title}" if subject else "(a live session that is gone)"
+        return excerpt(said, 80) or "(nothing)"
 
     @admin.display(description="sender")
     def sender(self, case: Case) -> str:
-        return case.item.sender.username
+        return str(case.sender.username)
 
     @admin.display(description="why")
     def why(self, case: Case) -> str:
-        return Truncator("; ".join(case.reasons) or "reports").chars(80)
+        return excerpt("; ".join(case.reasons) or "reports", 80)
 
     @admin.display(description="reports")
     def report_count(self, case: Any) -> int:
@@ -166,7 +174,7 @@ class CaseAdmin(LogAdmin):
         if "confirmed" in request.POST:
             self._each(request, queryset, "ban")
             return None
-        cases = list(queryset.select_related("item__sender").order_by("pk")[:AT_ONCE])
+        cases = list(queryset.select_related("item__sender", "host").order_by("pk")[:AT_ONCE])
         return self._ask(request, cases, {"action": "ban", ACTION_CHECKBOX_NAME: [case.pk for case in cases]})
 
     def _each(self, request: HttpRequest, queryset: QuerySet[Case], verb: str) -> None:
@@ -207,7 +215,7 @@ class CaseAdmin(LogAdmin):
             actions.reject_and_ban(case=case, by=by, note=note, state=state)
 
     def _ask(self, request: HttpRequest, cases: list[Case], fields: dict[str, Any]) -> TemplateResponse:
-        senders = {case.item.sender_id: case.item.sender for case in cases}
+        senders = {case.sender.pk: case.sender for case in cases}
         context = self.admin_site.each_context(request) | {
             "title": "Reject and ban",
             "opts": self.opts,
@@ -227,7 +235,7 @@ class CaseAdmin(LogAdmin):
         if not self.has_view_permission(request):
             raise PermissionDenied
         number = parse_id(object_id)
-        case = Case.objects.select_related("item__sender", "decided_by").filter(pk=number or 0).first()
+        case = Case.objects.select_related("item__sender", "host", "decided_by").filter(pk=number or 0).first()
         if case is None:
             return self._get_obj_does_not_exist_redirect(request, self.opts, object_id)  # type: ignore[attr-defined,no-any-return]
         if request.method != "POST":
@@ -244,8 +252,8 @@ class CaseAdmin(LogAdmin):
             return again
         note = note.strip()[:500]
         if verb == "unban":
-            actions.unban(user=case.item.sender, by=request.user, reason=note)  # type: ignore[arg-type]
-            self.message_user(request, f"Back again: {case.item.sender}.", messages.SUCCESS)
+            actions.unban(user=case.sender, by=request.user, reason=note)  # type: ignore[arg-type]
+            self.message_user(request, f"Back again: {case.sender}.", messages.SUCCESS)
             return again
         if verb == "ban" and "confirmed" not in request.POST:
             fields = {"verb": verb, "state": state, "note": note, "modified_at": request.POST["modified_at"]}
@@ -262,7 +270,7 @@ class CaseAdmin(LogAdmin):
         except PermissionError:
             self.message_user(request, "The sender is staff, and is not banned here.", messages.ERROR)
             return again
-        done = {"approve": "Approved", "reject": "Rejected", "ban": f"Rejected, and {case.item.sender} banned"}[verb]
+        done = {"approve": "Approved", "reject": "Rejected", "ban": f"Rejected, and {case.sender} banned"}[verb]
         following = in_queue(Case.objects.filter(pk__gt=case.pk)).order_by("pk").first()
         if following is None or state != State.OPEN:
             self.message_user(request, f"{done}.", messages.SUCCESS)
@@ -271,27 +279,27 @@ class CaseAdmin(LogAdmin):
         return redirect("admin:moderation_case_change", following.pk)
 
     def _context(self, request: HttpRequest, case: Case) -> dict[str, Any]:
-        item: Item = case.item
+        item, sender, subject = case.item, case.sender, subjects.of(case)
         hits = list(case.words.values_list("text", "whole"))
-        url = item.content.get("url", "")
-        earlier = Case.objects.filter(item__sender=item.sender).exclude(pk=case.pk)
+        earlier = Case.objects.filter(Q(item__sender=sender) | Q(host=sender)).exclude(pk=case.pk)
+        log = Decision.objects.filter(item=item) if item else Decision.objects.filter(session_id=case.session_id)
         return self.admin_site.each_context(request) | {
             "title": f"Case {case.pk}",
             "opts": self.opts,
             "case": case,
             "item": item,
-            "sender": item.sender,
-            "followers": standing(item.sender, AnonymousUser()).followers,
-            "listed": SenderRule.objects.filter(user=item.sender).first(),
+            "subject": subject,
+            "sender": sender,
+            "followers": standing(sender, AnonymousUser()).followers,
+            "listed": SenderRule.objects.filter(user=sender).first(),
             "earlier": dict(earlier.order_by().values_list("state").annotate(Count("pk"))),
-            "item_title": rules.with_hits(item.title, hits),
-            "item_text": rules.with_hits(item.text, hits),
-            "item_url": url if isinstance(url, str) else "",
+            "item_title": rules.with_hits(subject.title if subject else "", hits),
+            "item_text": rules.with_hits(subject.text if subject else "", hits),
             "reports": case.reports.select_related("reporter").order_by("pk")[:SHOWN],
-            "log": Decision.objects.filter(item=item).select_related("by").order_by("-pk")[:SHOWN],
+            "log": log.select_related("by").order_by("-pk")[:SHOWN],
             "may_decide": self.has_decide_permission(request),
-            "modified_at": item.modified_at.isoformat(),
-            "is_edited": item.modified_at - item.created_at > timedelta(seconds=1),
+            "modified_at": (subject.modified_at if subject else timezone.now()).isoformat(),
+            "is_edited": subject is not None and subject.modified_at - subject.created_at > timedelta(seconds=1),
             "previous": in_queue(Case.objects.filter(pk__lt=case.pk)).order_by("-pk").first(),
             "following": in_queue(Case.objects.filter(pk__gt=case.pk)).order_by("pk").first(),
         }
@@ -299,11 +307,11 @@ class CaseAdmin(LogAdmin):
 
 @admin.register(Report)
 class ReportAdmin(LogAdmin):
-    list_display = ("created_at", "item_id", "reporter", "reason", "text", "of_case")
+    list_display = ("created_at", "item_id", "session_id", "reporter", "reason", "text", "of_case")
     list_filter = ("reason",)
     list_select_related = ("reporter", "case")
-    search_fields = ("=item__id", "=reporter__username")
-    search_help_text = "The id of an item, or the whole name of who reported it."
+    search_fields = ("=item__id", "=session_id", "=reporter__username")
+    search_help_text = "The id of an item or a live session, or the whole name of who reported it."
 
     @admin.display(description="case")
     def of_case(self, report: Report) -> SafeString:
@@ -315,12 +323,12 @@ class ReportAdmin(LogAdmin):
 class DecisionAdmin(LogAdmin):
     """The audit log."""
 
-    list_display = ("at", "who", "verb", "item_id", "user", "note")
+    list_display = ("at", "who", "verb", "item_id", "session_id", "user", "note")
     list_filter = ("verb",)
     list_select_related = ("by", "user")
     sortable_by = ("at",)
-    search_fields = ("=item__id", "=by__username", "=user__username")
-    search_help_text = "The id of an item, or the whole name of a moderator or a user."
+    search_fields = ("=item__id", "=session_id", "=by__username", "=user__username")
+    search_help_text = "The id of an item or a live session, or the whole name of a moderator or a user."
 
     @admin.display(description="by")
     def who(self, decision: Decision) -> str:

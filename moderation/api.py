@@ -7,6 +7,7 @@ from drf_spectacular.utils import extend_schema
 from rest_framework import exceptions, serializers
 from rest_framework.request import Request
 
+from accounts import review
 from accounts.api import signed_in
 from feedsite.rest import ApiView, StrictSerializer, TextField, body, parse_id
 from items.models import Item
@@ -15,7 +16,7 @@ from moderation.models import REPORT_LENGTH, ReportReason
 
 
 class NewReport(StrictSerializer):
-    """What is wrong with an item. Its sender is not told who says so."""
+    """What is wrong with an item or a live session. Its sender is not told who says so."""
 
     reason = serializers.ChoiceField(ReportReason.choices)
     text = TextField(max_length=REPORT_LENGTH, allow_blank=True, default="")
@@ -37,4 +38,21 @@ class ReportView(ApiView):
             actions.report(item=item, reporter=reporter, **fields)
         except actions.OwnItemError as error:
             raise exceptions.ParseError("That item is yours.") from error
+        return HttpResponse(status=204)
+
+
+class SessionReportView(ApiView):
+    rates: Mapping[str, str] = {"POST": "report"}
+
+    @extend_schema(operation_id="report_live_session", request=NewReport, responses={204: None})
+    def post(self, request: Request, session_id: str) -> HttpResponse:
+        """Tell the moderators of a live session; again changes nothing."""
+        reporter, number = signed_in(request), parse_id(session_id)
+        if number is None or review.sessions.seen(number, reporter) is None:
+            raise exceptions.NotFound
+        fields = body(request, NewReport)
+        try:
+            actions.report_session(session_id=number, reporter=reporter, **fields)
+        except actions.OwnItemError as error:
+            raise exceptions.ParseError("That session is yours.") from error
         return HttpResponse(status=204)

@@ -10,17 +10,19 @@ from accounts.models import User
 from feedsite.connections import stream
 
 REPORTS = """
-    SELECT item_id, reason, text, created_at FROM moderation_report WHERE reporter_id = %(reader)s ORDER BY id
+    SELECT item_id::text, session_id::text, reason, text, created_at FROM moderation_report
+    WHERE reporter_id = %(reader)s ORDER BY id
 """
 
 
 class ReportRow(msgspec.Struct):
-    item_id: str
+    item_id: str | None
+    session_id: str | None
     reason: str
     text: str
     reported_at: datetime
 
 
 def files(reader: User) -> list[ExportFile]:
-    rows = (ReportRow(str(row[0]), *row[1:]) for row in stream(REPORTS, {"reader": reader.pk}))
+    rows = (ReportRow(*row) for row in stream(REPORTS, {"reader": reader.pk}))
     return [ExportFile("reports.jsonl", _("what you reported"), rows)]

@@ -1,5 +1,7 @@
 """What moderators keep and decide: words, senders, cases, reports, and the log of decisions, which only grows."""
 
+from typing import Any
+
 from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.db import models
@@ -83,14 +85,22 @@ class State(models.TextChoices):
     REJECTED = "rejected"
 
 
-class Case(models.Model):
-    """An item that a moderator has to look at. At most one is open for an item.
+ONE_SUBJECT = Q(item__isnull=False, session_id=None) | Q(item=None, session_id__isnull=False)
 
-    Open cases of deleted items and of inactive senders are not in the queue: nobody sees these items anyway. They are
-    in it again as soon as that changes.
+
+class Case(models.Model):
+    """An item or a live session that a moderator has to look at. At most one is open for each.
+
+    Sessions are of a room that this one does not know (accounts.review): `session_id` is the session's, `host` its
+    host. Open cases of deleted items and of inactive senders are not in the queue: nobody sees these items anyway. They
+    are in it again as soon as that changes.
     """
 
-    item = models.ForeignKey(Item, on_delete=models.PROTECT, related_name="+", db_index=False)
+    item = models.ForeignKey(Item, on_delete=models.PROTECT, null=True, related_name="+", db_index=False)
+    session_id = models.BigIntegerField(null=True)
+    host = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.PROTECT, null=True, related_name="+", db_index=False
+    )
     source = models.CharField(max_length=8, choices=Source.choices)
     reasons = models.JSONField(default=list, help_text="Why: a list of strings `code: words for people`.")
     words = models.ManyToManyField(WordRule, related_name="cases", editable=False)
@@ -111,14 +121,22 @@ class Case(models.Model):
                 condition=Q(state="open", decided_at=None) | (~Q(state="open") & Q(decided_at__isnull=False)),
                 name="case_decided_when_closed",
             ),
+            models.CheckConstraint(condition=ONE_SUBJECT, name="case_of_one"),
+            models.UniqueConstraint(fields=["session_id"], condition=Q(state="open"), name="case_session_open_once"),
         ]
         indexes = [
             models.Index(fields=["id"], condition=Q(state="open"), name="case_queue"),
             models.Index(fields=["item", "-id"], name="case_item"),
+            models.Index(fields=["session_id", "-id"], condition=Q(session_id__isnull=False), name="case_session"),
         ]
 
     def __str__(self) -> str:
-        return f"case {self.pk} of item {self.item_id}"
+        return f"case {self.pk} of " + (f"item {self.item_id}" if self.item_id else f"session {self.session_id}")
+
+    @property
+    def sender(self) -> Any:
+        """Whose words they are: a User."""
+        return self.item.sender if self.item else self.host
 
 
 REPORT_LENGTH = 500
@@ -135,9 +153,10 @@ class ReportReason(models.TextChoices):
 
 
 class Report(models.Model):
-    """What a reader has against an item; each says it once."""
+    """What a reader has against an item or a live session; each says it once."""
 
-    item = models.ForeignKey(Item, on_delete=models.PROTECT, related_name="+", db_index=False)
+    item = models.ForeignKey(Item, on_delete=models.PROTECT, null=True, related_name="+", db_index=False)
+    session_id = models.BigIntegerField(null=True)
     reporter = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
     reason = models.CharField(max_length=16, choices=ReportReason.choices)
     text = models.CharField(max_length=REPORT_LENGTH, blank=True)
@@ -146,10 +165,18 @@ class Report(models.Model):
 
     class Meta:
         default_permissions = ("view",)
-        constraints = [models.UniqueConstraint(fields=["item", "reporter"], name="report_once")]
+        constraints = [
+            models.UniqueConstraint(fields=["item", "reporter"], name="report_once"),
+            models.UniqueConstraint(
+                fields=["session_id", "reporter"],
+                condition=Q(session_id__isnull=False),
+                name="report_session_once",
+            ),
+            models.CheckConstraint(condition=ONE_SUBJECT, name="report_of_one"),
+        ]
 
     def __str__(self) -> str:
-        return f"{self.reporter_id} reports {self.item_id}: {self.reason}"
+        return f"{self.reporter_id} reports {self.item_id or self.session_id}: {self.reason}"
 
 
 class Verb(models.TextChoices):
@@ -183,6 +210,7 @@ class Decision(models.Model):
     )
     verb = models.CharField(max_length=16, choices=Verb.choices)
     item = models.ForeignKey(Item, on_delete=models.PROTECT, null=True, related_name="+")
+    session_id = models.BigIntegerField(null=True)
     user = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.PROTECT, null=True, related_name="+", help_text="Whom it concerns."
     )
@@ -194,4 +222,4 @@ class Decision(models.Model):
         default_permissions = ("view",)
 
     def __str__(self) -> str:
-        return f"{self.verb} of {self.item_id or self.user_id or self.note}"
+        return f"{self.verb} of {self.item_id or self.session_id or self.user_id or self.note}"

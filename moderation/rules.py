@@ -14,6 +14,7 @@ from uuid import UUID
 from django.conf import settings
 from django.utils import timezone
 
+from accounts.review import Submission
 from feedsite.connections import fetch
 from feedsite.ids import compose
 from items.models import Item, Visibility
@@ -32,6 +33,13 @@ SHORTEST = 10
 NAMED = 10
 """Words that a reason names."""
 
+SENDER = """
+    SELECT u.is_staff, r.kind, u.date_joined > now() - %(new)s, v.version
+    FROM accounts_user u
+    LEFT JOIN moderation_senderrule r ON r.user_id = u.id
+    LEFT JOIN moderation_wordlistversion v ON true
+    WHERE u.id = %(sender)s
+"""
 CONTEXT = """
     SELECT u.is_staff, r.kind, u.date_joined > now() - %(new)s, v.version, recent.burst, recent.same
     FROM accounts_user u
@@ -108,12 +116,31 @@ def reasons(item: Item) -> list[Reason]:
     if item.visibility == Visibility.SELF or (not is_new and _says_the_same(item)):
         return []
     context = _context(item, is_new)
-    if context is None or context.is_staff or context.kind == SenderKind.WHITE:
+    return _reasons(said(item), context, is_new) if context else []
+
+
+def reasons_of(submission: Submission) -> list[Reason]:
+    """The same of a text that is no item: a live session's, a profile's, a name at sign-up."""
+    author, now = submission.author, timezone.now()
+    if author.pk is None:
+        version = fetch("SELECT version FROM moderation_wordlistversion")
+        return _reasons(submission.text, _Context(False, None, True, version[0][0] if version else None, 0, 0), True)
+    rows = fetch(SENDER, {"sender": author.pk, "new": settings.MODERATION_LINK_AGE})
+    if not rows:
+        return []
+    since = now - settings.MODERATION_BURST_SPAN
+    burst = sum(one.at > since for one in submission.earlier)
+    same = sum(one.text == submission.text for one in submission.earlier) if len(submission.text) >= SHORTEST else 0
+    is_staff, kind, is_young, version = rows[0]
+    return _reasons(submission.text, _Context(is_staff, kind, is_young, version, burst, same), submission.is_new)
+
+
+def _reasons(text: str, context: "_Context", is_new: bool) -> list[Reason]:
+    if context.is_staff or context.kind == SenderKind.WHITE:
         return []
     found: list[Reason] = []
     if context.kind == SenderKind.BLACK:
         found.append(Reason("sender", "the sender is on the black list"))
-    text = said(item)
     burst, same = _burst(), _scaled(settings.MODERATION_SAME_TEXT)
     if is_new and burst and context.burst >= burst:
         minutes = settings.MODERATION_BURST_SPAN // timedelta(minutes=1)
@@ -130,9 +157,9 @@ def reasons(item: Item) -> list[Reason]:
     return found
 
 
-def hit_rules(item: Item) -> set[int]:
-    """The ids of the word rules that the item meets now."""
-    return current_words().matcher.found(fold(said(item)))
+def hit_rules(text: str) -> set[int]:
+    """The ids of the word rules that a text meets now."""
+    return current_words().matcher.found(fold(text))
 
 
 def with_hits(text: str, rule_texts: list[tuple[str, bool]]) -> list[tuple[str, bool]]:

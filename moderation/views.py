@@ -1,8 +1,10 @@
-"""The page on which readers report an item."""
+"""The pages on which readers report an item, or a live session."""
 
-from django.http import HttpResponse
+from django.http import Http404, HttpResponse
+from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
+from accounts import review
 from accounts.access import signed_in
 from accounts.models import User
 from feedsite.pages import INVALID, PageRequest, limited, next_page, show
@@ -24,6 +26,26 @@ def report(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
     if form.is_valid():
         try:
             actions.report(item=item, reporter=reader, **form.cleaned_data)
+        except actions.OwnItemError:
+            pass  # the page says so itself
+        else:
+            return show(request, "moderation/reported.html", context)
+    return show(request, "moderation/report.html", context, status=INVALID if form.errors else 200)
+
+
+@signed_in
+@limited("report")
+@require_http_methods(FORM_METHODS)
+def report_session(request: PageRequest, reader: User, session_id: int) -> HttpResponse:
+    """Ask what is wrong with a live session, and thank."""
+    session = review.sessions.seen(session_id, reader)
+    if session is None:
+        raise Http404
+    form = ReportForm(request.POST if request.method == "POST" else None)
+    context = {"session": session, "form": form, "next": next_page(request) or reverse("live")}
+    if form.is_valid():
+        try:
+            actions.report_session(session_id=session_id, reporter=reader, **form.cleaned_data)
         except actions.OwnItemError:
             pass  # the page says so itself
         else:

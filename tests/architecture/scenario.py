@@ -298,6 +298,9 @@ def host(scenario: Scenario) -> None:
     star.credentials(HTTP_AUTHORIZATION=f"Token {accounts.issue_token(user=scenario.site.star)}")
     page = Client()
     page.force_login(scenario.site.reader)
+    scenario.ask(reader, "reader", "post", "/api/v1/live/sessions/{session}/report", {"reason": "spam"})
+    scenario.ask(page, "reader", "get", "/live/{session}/report")
+    scenario.ask(page, "reader", "post", "/live/{session}/report", {"reason": "spam"})
     for method in ("put", "delete", "put"):
         scenario.ask(reader, "reader", method, "/api/v1/live/sessions/{session}/reminder")
     for verb in ("forget", "remind"):

@@ -248,6 +248,7 @@ API_WITHOUT = {
     "live/sessions/<str:session_id>/start": "the caller's session",
     "live/sessions/<str:session_id>/end": "the caller's session",
     "live/sessions/<str:session_id>/reminder": "204 or 404",
+    "live/sessions/<str:session_id>/report": "204 or 404 (moderation/test_sessions.py)",
     "users/<str:username>/live": "sessions",
 }
 """API routes that show none, and why not."""
@@ -334,6 +335,7 @@ PAGES_WITHOUT = {
     "live-session": "a live session",
     "live-edit": "an own session",
     "live-remind": "a card, or 404",
+    "report-session": "a session's title, or 404 (moderation/test_sessions.py)",
     "live-forget": "the same",
     "live-change": "the same",
 }

@@ -39,6 +39,12 @@ class Allowed(NamedTuple):
 WHOLE = 12 * MANY
 """More than any table has: what looks through one."""
 ALLOWED = (
+    Allowed(
+        "admin: GET /admin/moderation/case/",
+        'SELECT COUNT(*) FROM (SELECT "moderation_case"."id" AS "pk"',
+        130_000,
+        "every open case with its item and sender, asked by moderators",
+    ),
     # Pages: bounds of their own.
     Allowed(
         "", "unnest(ARRAY['public', 'followers', 'mutuals', 'self'])", 35_000, "counts items.profile.COUNTED items"

@@ -75,12 +75,13 @@ def test_from_a_plan_to_a_replay(api: APIClient, host: User, fan: User) -> None:
         "automatic": False,
         "version": 1,
         "hidden": False,
+        "review": "",
         "minutes": 60,
     }
     path = f"{LIVE}/{session.pk}"
     seen = client_of(fan).get(path).json()
     assert seen["url"] == "", "nobody watches what has not begun"
-    assert not {"hidden", "minutes"} & seen.keys()
+    assert not {"hidden", "minutes", "review"} & seen.keys()
 
     edited = api.patch(path, {"title": "Better show", "automatic": True, "minutes": 30})
     assert (edited.json()["title"], edited.json()["automatic"], edited.json()["minutes"]) == ("Better show", True, 30)

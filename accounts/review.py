@@ -1,0 +1,94 @@
+"""Texts of members that are no items, and moderators: what the room that keeps them and moderation, which knows none of
+these rooms, have to say to each other.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import NamedTuple
+
+from accounts.models import User
+from accounts.signals import text_submitted
+
+
+class Status:
+    """What becomes of a text that moderators look at, in the words of items."""
+
+    PUBLISHED = "published"
+    IN_REVIEW = "in_review"
+    REJECTED = "rejected"
+    DELETED = "deleted"
+
+
+class Earlier(NamedTuple):
+    """What the author wrote before, and when."""
+
+    at: datetime
+    text: str
+
+
+class Submission(NamedTuple):
+    """A text that its author wants others to read.
+
+    `author` has no id yet at sign-up. `earlier`: other texts of the same kind by the author within the last hour, in
+    any order; of a text that is changed (not `is_new`) only what it says is compared with them, not how many they are.
+    """
+
+    author: User
+    text: str
+    is_new: bool = True
+    earlier: Sequence[Earlier] = ()
+
+
+def reasons(submission: Submission) -> list[str]:
+    """Why a moderator has to see the text first: `code: words for people` each."""
+    answers = text_submitted.send(sender=Submission, submission=submission)
+    return [reason for _, found in answers for reason in found or ()]
+
+
+class Subject(NamedTuple):
+    """What moderators see of a text. `kind` says what it is, for people; `address` is its page on the site."""
+
+    id: int
+    author: User
+    kind: str
+    title: str
+    text: str
+    url: str
+    status: str
+    created_at: datetime
+    modified_at: datetime
+    address: str
+
+
+def _none(session_ids: Iterable[int]) -> Mapping[int, Subject]:
+    return {}
+
+
+def _unseen(session_id: int, reader: User) -> Subject | None:
+    return None
+
+
+def _nothing(session_id: int) -> Subject | None:
+    return None
+
+
+def _unknown(session_id: int, status: str) -> bool:
+    return False
+
+
+@dataclass
+class Sessions:
+    """Live sessions, by the room that keeps them, which puts its functions in here when the site is ready.
+
+    `find` tells of those sessions that there are, `seen` of one if the reader may see it. `lock` tells of one, which
+    stays as it is until the transaction ends. `judge` gives one another status; True if that changed anything.
+    """
+
+    find: Callable[[Iterable[int]], Mapping[int, Subject]] = _none
+    seen: Callable[[int, User], Subject | None] = _unseen
+    lock: Callable[[int], Subject | None] = _nothing
+    judge: Callable[[int, str], bool] = _unknown
+
+
+sessions = Sessions()

@@ -1,0 +1,50 @@
+"""What moderators are told of sessions, and what they decide of them (accounts.review)."""
+
+from collections.abc import Iterable
+
+from django.urls import reverse
+from django.utils import timezone
+
+from accounts.models import User
+from accounts.review import Status, Subject
+from live import actions
+from live.hydrate import visible_session
+from live.models import LiveSession
+
+
+def find(session_ids: Iterable[int]) -> dict[int, Subject]:
+    rows = LiveSession.objects.select_related("host").filter(pk__in=list(session_ids))
+    return {session.pk: _subject(session) for session in rows}
+
+
+def seen(session_id: int, reader: User) -> Subject | None:
+    return find([session_id]).get(session_id) if visible_session(session_id, reader) else None
+
+
+def lock(session_id: int) -> Subject | None:
+    session = actions.locked(session_id)
+    return _subject(session) if session else None
+
+
+def judge(session_id: int, status: str) -> bool:
+    session, now = LiveSession(pk=session_id), timezone.now()
+    if status == Status.PUBLISHED:
+        return actions.approve(session=session, now=now)
+    if status == Status.REJECTED:
+        return actions.reject(session=session, now=now)
+    return actions.hold(session=session, now=now)
+
+
+def _subject(session: LiveSession) -> Subject:
+    return Subject(
+        id=session.pk,
+        author=session.host,
+        kind=f"Live session, {session.state}",
+        title=session.title,
+        text=session.cover_url,
+        url=session.url,
+        status=session.review or (Status.DELETED if session.hidden_at else Status.PUBLISHED),
+        created_at=session.created_at,
+        modified_at=session.worded_at,
+        address=reverse("live-session", args=[session.pk]),
+    )

@@ -1,0 +1,48 @@
+"""What a case is about, item or live session, in one shape (accounts.review.Subject)."""
+
+from django.urls import reverse
+
+from accounts import review
+from accounts.review import Subject
+from items import actions as items
+from items.models import Item
+from moderation.models import Case
+
+
+def of(case: Case) -> Subject | None:
+    """What it is about as it is now; None if it is gone."""
+    if case.item_id is None:
+        return review.sessions.find([case.session_id]).get(case.session_id) if case.session_id else None
+    return _of_item(Item.objects.select_related("sender").get(pk=case.item_id))
+
+
+def locked(case: Case) -> Subject | None:
+    """The same, and it stays so until the transaction ends."""
+    if case.item_id is None:
+        return review.sessions.lock(case.session_id) if case.session_id else None
+    rows = Item.objects.select_for_update(no_key=True, of=("self",)).select_related("sender")
+    return _of_item(rows.get(pk=case.item_id))
+
+
+def judge(case: Case, status: str) -> bool:
+    """Publish or reject it; True if that changed anything."""
+    if case.item_id is None:
+        return case.session_id is not None and review.sessions.judge(case.session_id, status)
+    change = items.approve if status == review.Status.PUBLISHED else items.reject
+    return change(item=Item(pk=case.item_id))
+
+
+def _of_item(item: Item) -> Subject:
+    url = item.content.get("url", "")
+    return Subject(
+        id=item.pk,
+        author=item.sender,
+        kind=f"{item.get_type_display()}, {item.get_visibility_display()}",
+        title=item.title,
+        text=item.text,
+        url=url if isinstance(url, str) else "",
+        status=item.status,
+        created_at=item.created_at,
+        modified_at=item.modified_at,
+        address=reverse("item", args=[item.pk]),
+    )
