@@ -36,14 +36,17 @@ def listing(candidates: Sequence[str], order: str, *, given: str = "") -> str:
     `given` are CTEs that they use. The bound is the last of `scan` candidates where not enough of them may be seen,
     else NULL.
     """
-    # Bounded one by one: joined first, a plan for an average sender sorts all that a busy one ever said.
+    # Bounded one by one: a plan for an average sender would sort all that a busy one ever said. OFFSET 0: a probe for
+    # each of the few, not a walk of all items in their order.
     scans = " UNION ALL ".join(f"({ids} ORDER BY id {order} LIMIT %(scan)s)" for ids in candidates)
     first = f"SELECT candidate.id FROM ({scans}) candidate ORDER BY candidate.id {order}"  # noqa: S608
     return f"""
     WITH {given} page AS MATERIALIZED (
-        SELECT listed.id FROM ({first} LIMIT %(scan)s) listed
-            JOIN items_item i ON i.id = listed.id JOIN accounts_user s ON s.id = i.sender_id
-        WHERE {VISIBLE} ORDER BY listed.id {order} LIMIT %(count)s
+        SELECT listed.id FROM ({first} LIMIT %(scan)s) listed CROSS JOIN LATERAL (
+            SELECT FROM items_item i JOIN accounts_user s ON s.id = i.sender_id
+            WHERE i.id = listed.id AND {VISIBLE} OFFSET 0
+        ) seen
+        ORDER BY listed.id {order} LIMIT %(count)s
     ),
     bound AS MATERIALIZED (
         SELECT CASE WHEN (SELECT count(*) FROM page) < %(count)s THEN ({first} OFFSET %(scan)s - 1 LIMIT 1) END AS id

@@ -4,7 +4,6 @@ from typing import Any
 
 import msgspec
 from django.contrib.auth.models import AnonymousUser
-from django.db.models import QuerySet
 from django.http import HttpResponse
 from drf_spectacular.utils import OpenApiResponse, extend_schema, extend_schema_view
 from rest_framework import exceptions
@@ -23,8 +22,7 @@ from feedsite.rest import (
     position,
 )
 from relations import actions
-from relations.models import Follow
-from relations.people import people_page
+from relations.people import Side, people_page
 from relations.visibility import is_username, users_visible_to, visible_user
 
 
@@ -129,7 +127,7 @@ class FollowersView(PublicApiView):
         """Who follows a user, newest relation first."""
         reader, last_id, count = reader_of(request), position(request), limit(request)
         user = user_or_404(username, reader)
-        return FeedResponse(user_page(Follow.objects.filter(followee=user), "follower", reader, last_id, count))
+        return FeedResponse(user_page(user, "follower", reader, last_id, count))
 
 
 class FollowingView(PublicApiView):
@@ -138,14 +136,12 @@ class FollowingView(PublicApiView):
         """Whom a user follows, newest relation first."""
         reader, last_id, count = reader_of(request), position(request), limit(request)
         user = user_or_404(username, reader)
-        return FeedResponse(user_page(Follow.objects.filter(follower=user), "followee", reader, last_id, count))
+        return FeedResponse(user_page(user, "followee", reader, last_id, count))
 
 
-def user_page(
-    follows: QuerySet[Follow], side: str, reader: User | AnonymousUser, last_id: int | None, count: int
-) -> UserPage:
-    """The users on one side of `follows` whom `reader` may know of."""
-    page = people_page(follows, side, reader, last_id=last_id, limit=count)
+def user_page(user: User, side: Side, reader: User | AnonymousUser, last_id: int | None, count: int) -> UserPage:
+    """The followers or followees of a user whom `reader` may know of."""
+    page = people_page(user, side, reader, last_id=last_id, limit=count)
     return UserPage(
         [UserCard(str(one.pk), one.username, one.display_name, one.is_big_v) for one in page.people],
         None if page.last_id is None else str(page.last_id),

@@ -1,17 +1,19 @@
 """Lists of the people on one side of many relations, newest relation first, with a bound of work."""
 
 from dataclasses import dataclass
-from typing import Any
+from functools import cache
+from typing import Literal
 
 from django.contrib.auth.models import AnonymousUser
-from django.db.models import QuerySet, Subquery
 
 from accounts.models import User
-from relations.models import Follow
-from relations.visibility import users_visible_to
+from accounts.rows import user_columns, user_of
+from feedsite.connections import fetch
 
 SCAN = 500
 """Relations that one page looks through, should most of them lead to people whom the reader may not know of."""
+LAST_ID = 2**63 - 1
+Side = Literal["follower", "followee"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,20 +27,42 @@ class PeoplePage:
     has_more: bool
 
 
-def people_page(
-    follows: QuerySet[Follow], side: str, reader: User | AnonymousUser, *, last_id: int | None, limit: int
-) -> PeoplePage:
-    """The users on one `side` (follower, followee) of `follows` below `last_id` whom `reader` may know of."""
-    if last_id is not None:
-        follows = follows.filter(pk__lt=last_id)
-    newest = follows.order_by("-pk").values("pk")
-    bounds = newest[SCAN - 1 : SCAN]
-    shown = Follow.objects.filter(pk__in=newest[:SCAN], **{f"{side}__in": users_visible_to(reader)})
-    ordered = shown.select_related(side).annotate(bound=Subquery(bounds)).order_by("-pk")
-    rows: list[Any] = list(ordered[: limit + 1])
-    people: list[User] = [getattr(row, side) for row in rows[:limit]]
-    if len(rows) > limit:
-        return PeoplePage(people, rows[limit - 1].pk, has_more=True)
-    bound = rows[0].bound if rows else bounds.values_list("pk", flat=True).first()
-    last = rows[-1].pk if rows else None
-    return PeoplePage(people, bound or last, has_more=bound is not None)
+@cache
+def _statement(side: Side) -> str:
+    """Rows of (bound, relation, *user): the bound is the last of `scan` relations where they did not fill the page."""
+    other = "followee" if side == "follower" else "follower"
+    newest = f"""
+        SELECT f.id, f.{side}_id AS user_id FROM relations_follow f
+        WHERE f.{other}_id = %(user)s AND f.id < %(below)s ORDER BY f.id DESC
+    """  # noqa: S608 (our own columns)
+    return f"""
+        WITH page AS MATERIALIZED (
+            SELECT listed.id, known.* FROM ({newest} LIMIT %(scan)s) listed CROSS JOIN LATERAL (
+                SELECT {user_columns("u")} FROM accounts_user u WHERE u.id = listed.user_id AND u.is_active
+                    AND NOT EXISTS (SELECT FROM relations_block b
+                        WHERE b.blocker_id = u.id AND b.blocked_id = %(reader)s OFFSET 0)
+                OFFSET 0
+            ) known
+            ORDER BY listed.id DESC LIMIT %(count)s
+        ),
+        bound AS MATERIALIZED (
+            SELECT CASE WHEN (SELECT count(*) FROM page) < %(count)s
+                THEN (SELECT last.id FROM ({newest}) last OFFSET %(scan)s - 1 LIMIT 1) END AS id
+        )
+        SELECT bound.id, page.* FROM bound LEFT JOIN page ON true
+    """  # noqa: S608
+
+
+def people_page(user: User, side: Side, reader: User | AnonymousUser, *, last_id: int | None, limit: int) -> PeoplePage:
+    """Those who follow `user` (side follower), or whom they follow (side followee), below `last_id`, as far as `reader`
+    may know of them.
+    """
+    below = LAST_ID if last_id is None else last_id
+    params = {"user": user.pk, "reader": reader.pk or 0, "below": below, "scan": SCAN, "count": limit + 1}
+    found = fetch(_statement(side), params)
+    bound = found[0][0]
+    rows = sorted((row[1:] for row in found if row[1] is not None), key=lambda row: -row[0])
+    people = [user_of(row[1:]) for row in rows[:limit]]
+    if bound is not None:
+        return PeoplePage(people, bound, has_more=True)
+    return PeoplePage(people, rows[:limit][-1][0] if rows else None, len(rows) > limit)

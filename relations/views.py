@@ -4,7 +4,6 @@ from collections.abc import Callable
 
 from django.contrib import messages
 from django.contrib.auth.models import AnonymousUser
-from django.db.models import QuerySet
 from django.http import Http404, HttpResponse
 from django.shortcuts import redirect
 from django.utils.translation import gettext as _
@@ -17,7 +16,7 @@ from feedsite.pages import INVALID, PageRequest, limited, next_page, position, s
 from feedsite.rest import PAGE
 from relations import actions
 from relations.models import Follow
-from relations.people import people_page
+from relations.people import Side, people_page
 from relations.visibility import is_username, standing, visible_user
 
 VERBS: dict[str, Callable[[User, User], bool]] = {
@@ -79,21 +78,19 @@ def relate(request: PageRequest, reader: User, username: str, verb: str) -> Http
 def followers(request: PageRequest, username: str) -> HttpResponse:
     """Who follows a user, newest first."""
     person = user_or_404(username, request.user)
-    return _people(request, person, Follow.objects.filter(followee=person), "follower", _("Followers"))
+    return _people(request, person, "follower", _("Followers"))
 
 
 @require_safe
 def following(request: PageRequest, username: str) -> HttpResponse:
     """Whom a user follows, newest first."""
     person = user_or_404(username, request.user)
-    return _people(
-        request, person, Follow.objects.filter(follower=person), "followee", pgettext("list of people", "Following")
-    )
+    return _people(request, person, "followee", pgettext("list of people", "Following"))
 
 
-def _people(request: PageRequest, person: User, follows: QuerySet[Follow], side: str, title: str) -> HttpResponse:
+def _people(request: PageRequest, person: User, side: Side, title: str) -> HttpResponse:
     last_id = position(request)
-    page = people_page(follows, side, request.user, last_id=last_id, limit=PAGE)
+    page = people_page(person, side, request.user, last_id=last_id, limit=PAGE)
     followed = followed_among(request.user, page.people)
     context = {
         "person": person,

@@ -19,14 +19,26 @@ from feedsite.window import INFINITY, Entry
 from items.hydrate import COLUMNS, ORIGINALS
 from items.visibility import original_visible
 
-# Whose items belong into the reader's home: the reader's own and the followees', neither blocked (by either) nor muted.
+# Whose items the reader asked for. Blocks and mutes are asked of the few whose items can be on a page.
 SENDERS = """
     SELECT f.followee_id AS id FROM relations_follow f WHERE f.follower_id = %(reader)s
-        AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = %(reader)s AND b.blocked_id = f.followee_id)
-        AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = f.followee_id AND b.blocked_id = %(reader)s)
-        AND NOT EXISTS (SELECT FROM relations_mute m WHERE m.muter_id = %(reader)s AND m.muted_id = f.followee_id)
     UNION ALL SELECT %(reader)s::bigint
 """
+
+
+def is_wanted(sender: str) -> str:
+    """Whether a followee is neither blocked (by either) nor muted. OFFSET 0: a probe each, not a hash of all who block
+    the reader.
+    """
+    return f"""
+    NOT EXISTS (SELECT FROM relations_block b
+        WHERE b.blocker_id = %(reader)s AND b.blocked_id = {sender} OFFSET 0)
+    AND NOT EXISTS (SELECT FROM relations_block b
+        WHERE b.blocker_id = {sender} AND b.blocked_id = %(reader)s OFFSET 0)
+    AND NOT EXISTS (SELECT FROM relations_mute m WHERE m.muter_id = %(reader)s AND m.muted_id = {sender} OFFSET 0)
+    """  # noqa: S608 (aliases of our own queries)
+
+
 # Whether a sender's item belongs into a home timeline at all, of one row.
 IN_TIMELINE = """
     i.status = 'published' AND i.reply_to_id IS NULL AND (i.visibility <> 'self' OR i.sender_id = %(reader)s)
@@ -49,7 +61,7 @@ HELD = _is_held("i.sender_id", "s.is_active", "(i.visibility = 'mutuals')")
 
 def original_shown(entry: str) -> str:
     """Whether an entry is no repost, or its original may be seen by the reader, who does not mute its sender."""
-    muted = "SELECT FROM relations_mute m WHERE m.muter_id = %(reader)s AND m.muted_id = o.sender_id"
+    muted = "SELECT FROM relations_mute m WHERE m.muter_id = %(reader)s AND m.muted_id = o.sender_id OFFSET 0"
     return original_visible(entry, also=f"AND NOT EXISTS ({muted})")
 
 
@@ -64,12 +76,14 @@ STREAMS = {
     "mutuals": "i.visibility = 'mutuals'",
     "self": "i.visibility = 'self'",
 }
-STREAM_HELD = _is_held(
+STREAM_BELONGS = f"(stream.id = %(reader)s OR {is_wanted('stream.id')})"
+"""Whether the entries of a `stream` belong into the reader's windows, ..."""
+STREAM_HELD = f"{STREAM_BELONGS} AND " + _is_held(
     "stream.id",
     "EXISTS (SELECT FROM accounts_user u WHERE u.id = stream.id AND u.is_active OFFSET 0)",
     "(stream.circle = 'mutuals')",
 )
-"""Whether the entries of a `stream` are in the reader's home just now."""
+"""... and are in their home just now."""
 
 
 def _scan(circle: str, sender: str, condition: str, count: str, order: str = "DESC") -> str:
@@ -135,7 +149,7 @@ BELOW = "i.id < %(below)s"
 # No window is told when a sender is suspended or follows back, so windows hold what both would hide, and the reading
 # decides.
 PULL_WINDOW = f"""
-    WITH {_pulled(BELOW, held="true")}
+    WITH {_pulled(BELOW, STREAM_BELONGS)}
     SELECT {EPOCH}, pulled.id, pulled.sender_id
     FROM accounts_user u LEFT JOIN pulled ON true WHERE u.id = %(reader)s ORDER BY pulled.id DESC
 """  # noqa: S608
@@ -148,7 +162,7 @@ PULL_BODIES, PULL_WINDOW_BODIES = (
         LEFT JOIN accounts_user s ON s.id = i.sender_id {ORIGINALS}
     ORDER BY placed.place
     """  # noqa: S608
-    for held, item_held in ((STREAM_HELD, "true"), ("true", HELD))
+    for held, item_held in ((STREAM_HELD, "true"), (STREAM_BELONGS, HELD))
 )
 COLUMNS_AT = 4
 """Where the columns of a body begin in their rows."""

@@ -89,27 +89,12 @@ ALLOWED = (
         80_000,
         "items.search: what fits a sample; after `from:` all that one sender said",
     ),
-    # Statements of the home timeline and lists of people, whose senders of the reader are hashed.
-    Allowed("star", "relations_mute m WHERE m.muter_id = $", 8_000_000, "hashes all whom the reader blocks and mutes"),
-    Allowed("stream", "WITH i AS MATERIALIZED", 500_000, "hashes all whom a connected reader mutes"),
-    Allowed("star", "relations_block b WHERE b.blocker_id = $", 8_000_000, "hashes all who block the reader"),
-    Allowed(
-        "star", '"relations_follow" INNER JOIN "accounts_user" T3', 20_000, "passes followers who block the reader"
-    ),
-    Allowed("star", '"relations_follow"."followee_id"', 20_000, "passes followers who block the reader"),
     Allowed(
         "",
         "WITH candidate AS ( SELECT u.id FROM accounts_user u WHERE lower(u.username)",
         25_000,
         "items.search: CANDIDATES of a name; big-Vs",
     ),
-    Allowed(
-        "",
-        '"relations_follow"."id", "relations_follow"."follower_id"',
-        80_000,
-        "a part of a list of people: the plan walks all follows by their ids where one user has a seventh of them",
-    ),
-    Allowed("", "WITH circles AS MATERIALIZED", 120_000, "a part of a profile: its plan walks all items"),
     # One's own, as much as one made; a few times an hour.
     *(
         Allowed(who, "", WHOLE, "an export of all that is one's own")
