@@ -149,6 +149,11 @@ class Item(models.Model):
                 condition=Q(status="published", reply_to__isnull=False),
                 name="item_replies_of",
             ),
+            models.Index(
+                fields=["sender", "-id"],
+                condition=Q(status__in=["in_review", "rejected"]),
+                name="item_unpublished",
+            ),
             models.Index(fields=["reply_to", "id"], condition=Q(reply_to__isnull=False), name="item_replies"),
             models.Index(fields=["root", "id"], condition=Q(root__isnull=False), name="item_thread"),
             models.Index(fields=["sender", "root"], condition=Q(root__isnull=False), name="item_answered"),

@@ -25,31 +25,28 @@ CIRCLES = f"""
         ) i JOIN accounts_user s ON s.id = i.sender_id WHERE {visible_alone("i", "s")}
     ),
 """  # noqa: S608 (constants)
-# What the owner said, to others and to themself: owners see also what is not published. The subquery hides from the
-# planner who it is: for somebody who said much of all there is it would walk all items in their order.
-BY_OWNER = """
-    SELECT i.id FROM items_item i
-    WHERE i.sender_id = (SELECT %(owner)s::bigint) AND i.id < %(below)s AND %(owner)s <> %(reader)s AND i.status = 'published'
+# What the owner said: to others, and what nobody else sees while it is held or rejected. The subquery hides from the
+# planner who it is: for an owner of much of all there is it would walk all items in their order.
+SAID = """
+    SELECT i.id FROM items_item i WHERE i.sender_id = (SELECT %(owner)s::bigint) AND i.id < %(below)s
 """
-BY_SELF = """
-    SELECT i.id FROM items_item i
-    WHERE i.sender_id = (SELECT %(owner)s::bigint) AND i.id < %(below)s AND %(owner)s = %(reader)s AND i.status <> 'deleted'
-"""
+PUBLISHED = f"{SAID} AND i.status = 'published'"
+UNPUBLISHED = f"{SAID} AND i.status IN ('in_review', 'rejected') AND %(owner)s = %(reader)s"
 PROFILE = listing(
     [
         *(
             f"""
-            {BY_OWNER} AND i.reply_to_id IS NULL AND i.visibility = '{visibility}'
+            {PUBLISHED} AND i.reply_to_id IS NULL AND i.visibility = '{visibility}'
                 AND EXISTS (SELECT FROM circles WHERE circles.visibility = '{visibility}')
             """
             for visibility in Visibility.values
         ),
-        f"{BY_SELF} AND i.reply_to_id IS NULL",
+        f"{UNPUBLISHED} AND i.reply_to_id IS NULL",
     ],
     "DESC",
     given=CIRCLES,
 )
-ANSWERS = listing([f"{said} AND i.reply_to_id IS NOT NULL" for said in (BY_OWNER, BY_SELF)], "DESC")
+ANSWERS = listing([f"{said} AND i.reply_to_id IS NOT NULL" for said in (PUBLISHED, UNPUBLISHED)], "DESC")
 ABOVE = f"""
     SELECT {COLUMNS} FROM {ITEMS} JOIN items_item reply ON i.id IN (reply.root_id, reply.reply_to_id)
     WHERE reply.id = %(item)s AND {VISIBLE}

@@ -50,5 +50,13 @@ class Migration(migrations.Migration):
                 name="item_replies_of",
             ),
         ),
+        AddIndexConcurrently(
+            model_name="item",
+            index=models.Index(
+                condition=models.Q(("status__in", ["in_review", "rejected"])),
+                fields=["sender", "-id"],
+                name="item_unpublished",
+            ),
+        ),
         RemoveIndexConcurrently(model_name="item", name="item_timeline"),
     ]
