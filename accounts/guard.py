@@ -56,7 +56,7 @@ def remember(response: HttpResponseBase, user: User) -> None:
 
 
 def _device(request: HttpRequest, name: str) -> tuple[str, str]:
-    """Which browser of the name's owner asks, and what its sessions rested on when it signed in; empty for others."""
+    """The browser of the name's owner that asks, and what its session rested on at sign-in; empty for others."""
     try:
         said = _signer(name).unsign(request.COOKIES.get(COOKIE, ""), max_age=COOKIE_LIFE)
     except signing.BadSignature:

@@ -141,9 +141,9 @@ class User(AbstractBaseUser, PermissionsMixin):
             models.Index(fields=["id"], condition=models.Q(is_big_v=True), name="user_big_v"),
             models.Index(fields=["id"], condition=models.Q(is_active=False), name="user_inactive"),
             models.Index(fields=["level", "last_seen_at"], name="user_level_seen"),
-            # Who may have an inbox: samples look for the next of them.
+            # Users who may have an inbox: samples look for the next of them.
             models.Index(fields=["id"], condition=models.Q(level__gt=0), name="user_awake"),
-            # Whom to follow first, of those who may be seen.
+            # Active users by followers: suggestions read the first of them.
             models.Index(
                 fields=["-follower_count", "id"], condition=models.Q(is_active=True), name="user_most_followed"
             ),

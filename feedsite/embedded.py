@@ -1,8 +1,8 @@
 """The private PostgreSQL and Valkey servers of a data folder, for whoever has none of their own.
 
 Four servers come from wheels and listen on unix sockets only: `postgres` (the truth), `feeds` (windows and
-cache, evictable), `plays` (plays that are not merged) and `broker` (Celery). One that the environment names
-(FEEDSITE_DATABASE_URL, ...) is not embedded.
+other hints, evictable), `plays` (plays that are not merged) and `broker` (Celery's queue, and the rate counters). One
+that the environment names (FEEDSITE_DATABASE_URL, ...) is not embedded.
 
 A process that needs the servers holds a lease: a shared flock on `run/lease`. The servers belong to one
 background process, the keeper (`python embedded.py`), which restarts those that die. The last process to give
@@ -191,7 +191,7 @@ class Server:
         draft.replace(self.pid_file)
 
     def settle(self) -> None:
-        """What is left to do when it answers for the first time; doing it again changes nothing."""
+        """Finish the start, when the server answers for the first time; doing it again changes nothing."""
 
     def is_alive(self) -> bool:
         return self.process is not None and self.process.poll() is None
@@ -285,7 +285,7 @@ def feeds(home: Home) -> Valkey:
 
 
 def broker(home: Home, *, durable: bool = True) -> Valkey:
-    """Celery's queue: never evicted, and synced once a second.
+    """Celery's queue, and the rate counters: never evicted, and synced once a second.
 
     A task that is lost with the machine is sent for again by a sweeper. What need not be `durable` is never synced: it
     outlives the server, and not the machine.

@@ -168,8 +168,10 @@ class Call:
         self._marked = int(counted[1]) if counted[1] else None
 
     def prove(self, user: int | None) -> float | None:
-        """Note whom PostgreSQL knows by the credential, None for nobody; None if the call may go on, else the seconds
-        to wait. It asks the cache server only where that is news.
+        """Note the user whom PostgreSQL knows by the credential, None where there is none.
+
+        Returns None if the call may go on, else the seconds to wait. Asks the cache server only where the mark says
+        otherwise.
         """
         if not self._credential:
             return None
@@ -251,7 +253,7 @@ def _digest(text: str) -> str:
 
 
 def address(request: HttpRequest) -> str:
-    """Whose address calls: the caller's IP address (feedsite.proxy), or the /64 that one IPv6 customer has."""
+    """The caller's IP address (feedsite.proxy), or the /64 that one IPv6 customer has."""
     return customer(request.META.get("REMOTE_ADDR", ""))
 
 

@@ -1,4 +1,4 @@
-"""What looks after a server that failed to answer."""
+"""A thread that asks a server that failed whether it answers again."""
 
 import logging
 import threading
@@ -15,7 +15,7 @@ class Scout:
     """
 
     def __init__(self, name: str, ask: Callable[[], object]) -> None:
-        """`ask` raises what the server fails, in bounded time; the thread's connections are closed in the end."""
+        """`ask` asks the server once, in bounded time; it raises any error, and closes the connections that it made."""
         self._name = name
         self._ask = ask
         self._lock = threading.Lock()

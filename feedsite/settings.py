@@ -360,7 +360,7 @@ RECENT_REPLY_VIEWS = env.int("FEEDSITE_RECENT_REPLY_VIEWS", default=100)
 
 # --- Played history --------------------------------------------------------------------------------------
 # The Redis that holds plays until they are merged, and what was issued: it must not evict, and syncs its AOF before it
-# answers. Who brings a Redis for the broker and none for the plays has them there.
+# answers. A site that names a Redis for the broker and none for the plays has its plays on the broker's.
 PLAYED_URL = env(
     "FEEDSITE_PLAYED_URL",
     default=SERVERS.played_url

@@ -170,7 +170,8 @@ def search_items(
 ) -> ItemPage:
     """The items that fit below `last_id` (exclusive) as far as `reader` may see them, newest first; no reposts.
 
-    Among `CANDIDATES` that the reader may not see the page ends short, with the id that it came to and `has_more` true.
+    Where `ITEM_CANDIDATES` of a stretch were looked at, the page ends short, with the id that it came to and `has_more`
+    true.
     """
     below = MAX_ID + 1 if last_id is None else last_id
     names = {name.lower() for name in query.senders}

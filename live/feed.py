@@ -151,7 +151,7 @@ class SnapshotExpiredError(Exception):
 class Page:
     """A page of the feed. `last_id` is the session or position that was looked at last, `session_id` names the walk;
     `has_more` is true only if another session exists, or if the page is short because it came to its bound of work.
-    Whoever has sent the page calls `keep`.
+    The sender of the page calls `keep` afterwards.
     """
 
     items: list[SessionBody]

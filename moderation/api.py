@@ -16,7 +16,7 @@ from moderation.models import REPORT_LENGTH, ReportReason
 
 
 class NewReport(StrictSerializer):
-    """What is wrong with an item or a live session. Its sender is not told who says so."""
+    """What is wrong with an item or a live session. The sender or host is not told who reported it."""
 
     reason = serializers.ChoiceField(ReportReason.choices)
     text = TextField(max_length=REPORT_LENGTH, allow_blank=True, default="")

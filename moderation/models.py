@@ -135,7 +135,7 @@ class Case(models.Model):
 
     @property
     def sender(self) -> Any:
-        """Whose words they are: a User."""
+        """The author of the words, a User: the item's sender or the session's host."""
         return self.item.sender if self.item else self.host
 
 

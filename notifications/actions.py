@@ -78,8 +78,8 @@ TELL = f"""
     acts AS (INSERT INTO notifications_act (id, notification_id, actor_id) SELECT position, id, %(sender)s FROM told)
     SELECT recipient_id FROM told
 """  # noqa: S608 (constants)
-# Once for a session, whoever asks again. Who blocks, is blocked by or mutes the host at the moment is not told at all:
-# a probe each (OFFSET 0), not all whom a host blocks in a hash.
+# Once for a session, however often it is asked for. Users who block the host, are blocked by or mute them at the moment
+# are not told at all: a probe each (OFFSET 0), not all whom a host blocks in a hash.
 TELL_OF_SESSION = """
     WITH told AS (
         INSERT INTO notifications_notification (recipient_id, kind, session_id)

@@ -9,10 +9,10 @@ from django.contrib.auth.models import AnonymousUser
 from accounts.models import User
 from accounts.rows import user_columns, user_of
 from feedsite.connections import fetch
+from relations.followers import LAST_ID
 
 SCAN = 500
 """Relations that one page looks through, should most of them lead to people whom the reader may not know of."""
-LAST_ID = 2**63 - 1
 Side = Literal["follower", "followee"]
 
 

@@ -6,7 +6,7 @@ adding to a filter twice changes nothing; the store lets nobody's change get los
 after their plays, and put on again where plays have come in between.
 
 A user's plays are read, written and taken out in parts of `PART`, oldest first, and at most as many parts as the bound
-on waiting plays has, so that no command holds the server up. What is left of a crowd is merged by tasks of its own
+on waiting plays has, so that no command holds the server up. The rest of a crowd of plays is merged by tasks of its own
 (`merge_early`), as are the plays of users who fill half of their room within an hour. A user whose plays or filters
 cannot be understood holds up nobody else.
 
@@ -68,7 +68,7 @@ FORGET = script(
 
 
 class BadPlaysError(Exception):
-    """What is kept of one user's plays cannot be merged; the message names the user."""
+    """One user's plays or filters cannot be merged; the message names the user."""
 
 
 @dataclass(slots=True)

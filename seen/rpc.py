@@ -184,7 +184,7 @@ def check_time(context: grpc.ServicerContext) -> None:
 
 
 def _caller(context: grpc.ServicerContext) -> User:
-    """Whose token the call carries; the call is counted before anything is asked. Raises RefusedError."""
+    """The user whose token the call carries; the call is counted before anything is asked. Raises RefusedError."""
     given = [value for name, value in context.invocation_metadata() if name == "authorization"]
     words = given[0].split() if len(given) == 1 else []
     is_token = len(words) == 2 and words[0].lower() == "token"

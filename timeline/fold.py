@@ -1,9 +1,9 @@
 """Folding: several reposts of one item, close to each other, are one entry of a home.
 
 The rule: of the entries of a home (timeline.pull), newest first, a repost is folded if one of the `REACH` entries above
-it reposts the same item. What is not folded speaks for the reposts of the same item among the `REACH` entries below it.
-So a page depends on nothing but its own entries and `REACH` more on either side, whatever its cursor. Reposts whose
-original is hidden count as places like any other entry: how far the rule looks does not depend on what it finds.
+it reposts the same item. An entry that is not folded speaks for the reposts of the same item among the `REACH` entries
+below it. So a page depends on nothing but its own entries and `REACH` more on either side, whatever its cursor. Reposts
+whose original is hidden count as places like any other entry: how far the rule looks does not depend on what it finds.
 
 Originals are never folded, and nothing is folded into them: they are older than their reposts.
 """

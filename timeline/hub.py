@@ -346,14 +346,14 @@ class Hub:
         self.written = self.position
 
     def _tell_loss(self, upto: Position) -> None:
-        """Give the events up to here up: everybody has to ask."""
+        """Skip the events up to this position, which could not be written: every connection has to ask."""
         self.position = self.written = upto
         _deliver(self.connections, [(None, upto, reset(upto))])
 
     async def _revoke(self, users: set[int]) -> None:
         """End what rests on nothing any more, before anything else is written to it. What only a ticket vouches for
-        ends too: nobody can tell whether its session was the one. Whoever may listen comes back at once. All end where
-        the question fails, by whatever error: the stream tells of a revocation once.
+        ends too: nobody can tell whether its session was the one. A reader who may listen comes back at once. All end
+        where the question fails, by whatever error: the stream tells of a revocation once.
         """
         connections = [each for each in self.connections if each.grant.user_id in users]
         if not connections:

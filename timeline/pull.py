@@ -19,7 +19,8 @@ from feedsite.window import INFINITY, Entry
 from items.hydrate import COLUMNS, ORIGINALS
 from items.visibility import original_visible
 
-# Whose items the reader asked for. Blocks and mutes are asked of the few whose items can be on a page.
+# The senders whom the reader follows, and the reader. Blocks and mutes are asked of the few whose items can be on a
+# page.
 SENDERS = """
     SELECT f.followee_id AS id FROM relations_follow f WHERE f.follower_id = %(reader)s
     UNION ALL SELECT %(reader)s::bigint

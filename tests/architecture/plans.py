@@ -111,7 +111,7 @@ def touched(node: dict[str, Any]) -> int:
 
 
 def worst(node: dict[str, Any]) -> str:
-    """Of a plan, the nodes that touch most, for whoever reads a failure."""
+    """The nodes of a plan that touch most, for the message of a failure."""
     found: list[tuple[int, str]] = []
 
     def walk(node: dict[str, Any]) -> None:
@@ -129,7 +129,9 @@ TIMES = 12
 
 
 class Recorder:
-    """Explains each statement that is executed, once in every step. `step` is set by the caller."""
+    """Explains each statement that is executed, by the first `TIMES` different parameters that the whole scenario gives
+    it. `step` is set by the caller.
+    """
 
     def __init__(self) -> None:
         self.step = ""
