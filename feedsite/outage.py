@@ -23,7 +23,7 @@ class OutageMiddleware:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        if request.path_info.startswith(f"/{settings.ADMIN_PATH}"):
+        if request.path_info.startswith(f"/{settings.ADMIN_PATH}/"):
             with long_statements():
                 return self.get_response(request)
         return self.get_response(request)

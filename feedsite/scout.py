@@ -19,6 +19,8 @@ class Scout:
         self._name = name
         self._ask = ask
         self._lock = threading.Lock()
+        self._sent = False
+        """Whether the server failed somebody since it was asked last."""
         self._thread: threading.Thread | None = None
         self._home = threading.Event()
         self._breaker = Breaker(name=name)  # for its metrics
@@ -29,6 +31,7 @@ class Scout:
 
     def send(self) -> None:
         with self._lock:
+            self._sent = True
             if not self.is_out:
                 logger.warning("%s does not answer.", self._name)
                 self._breaker.trip()
@@ -39,13 +42,15 @@ class Scout:
     def call_back(self) -> None:
         """End it, whatever it found."""
         self._home.set()
-        if self._thread is not None:
-            self._thread.join()
+        thread = self._thread
+        if thread is not None:
+            thread.join()
         self._thread = None
 
     def _look(self) -> None:
         said = ""
         while not self._home.wait(BREAKER_SECONDS):
+            self._sent = False
             try:
                 self._ask()
             except Exception as error:  # noqa: BLE001 (whatever it is, the server is not back)
@@ -53,6 +58,10 @@ class Scout:
                 if str(error) != said:
                     said = str(error)
                     logger.warning("%s: %s", self._name, said.strip())
-            else:
-                logger.warning("%s answers again.", self._name)
-                break
+                continue
+            with self._lock:
+                if self._sent:
+                    continue
+                self._thread = None
+            logger.warning("%s answers again.", self._name)
+            break

@@ -5,12 +5,12 @@ from collections.abc import Callable
 from django.contrib import admin, messages
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest
-from django.utils.text import Truncator
 
 from accounts.models import User
 from feedsite.paginator import EstimatedPaginator
 from items import actions
 from items.models import Item
+from items.templatetags.reading import excerpt
 
 AT_ONCE = 1000
 """Items that one action changes, one by one."""
@@ -33,7 +33,7 @@ class ItemAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # not generic at r
 
     @admin.display(description="text")
     def excerpt(self, item: Item) -> str:
-        return Truncator(item.title or item.text).chars(80)
+        return excerpt(item.title or item.text, 80)
 
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Item], search_term: str

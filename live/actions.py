@@ -39,8 +39,8 @@ PLAN = frozenset({"starts_at", "automatic", "minutes"})
 """What is settled once a session has started."""
 WORDING = ("title", "url", "cover_url")
 """What others read of a session: moderation's rules are asked of it."""
-EARLIER = 200
-"""Sessions of the host, at most, with which a new one is compared."""
+EARLIER = 1_000
+"""Sessions of the host within an hour, at most, with which a new one is compared; no limit of moderation is higher."""
 
 HOST = "INSERT INTO live_host (user_id, applied, scheduled) VALUES (%s, 0, 0) ON CONFLICT DO NOTHING"
 LOCK = "SELECT user_id FROM live_host WHERE user_id = %s FOR NO KEY UPDATE"
