@@ -51,10 +51,12 @@ local function count(key, most, period, cost)
         left = tonumber(period)
     end
     if calls <= tonumber(most) then return 0 end
+    if tonumber(cost) > 1 then redis.call('DECRBY', key, cost) end
     return math.max(left, 1)
 end
 """
 COUNT = script(f"{_COUNT} return count(KEYS[1], ARGV[1], ARGV[2], ARGV[3])")
+GIVE_BACK = script("return redis.call('EXISTS', KEYS[1]) == 1 and redis.call('DECRBY', KEYS[1], ARGV[1])")
 # For the user that the mark (KEYS[1]) names, in the counter whose key begins with ARGV[2]; without a mark as an attempt
 # (KEYS[2]).
 COUNT_CREDENTIAL = script(f"""{_COUNT}
@@ -127,7 +129,8 @@ def limit(scope: str) -> tuple[int, int]:
 
 
 def hit(scope: str, who: str, cost: int = 1) -> float | None:
-    """Count one call, as `cost` of the rate's; None if it may pass, else the seconds to wait.
+    """Count one call, as `cost` of the rate's; None if it may pass, else the seconds to wait. A refused call of more
+    than one costs nothing.
 
     Without the cache server reading and writing go on uncounted: a rate limit is no reason to be down. What guards
     passwords (`GUARDED`) is counted by each process for itself then. One call a second finds out.
@@ -135,6 +138,11 @@ def hit(scope: str, who: str, cost: int = 1) -> float | None:
     calls, seconds = limit(scope)
     wait = _ask("EVALSHA", COUNT, 1, _counter(scope, who), calls, seconds * 1000, cost)
     return _hit_own(scope, who) if wait is None else _seconds(wait)
+
+
+def give_back(scope: str, who: str, cost: int) -> None:
+    """Take back what `hit` counted for a call that was then refused for another reason."""
+    _ask("EVALSHA", GIVE_BACK, 1, _counter(scope, who), cost)
 
 
 class Call:
@@ -186,6 +194,13 @@ class Call:
         names = _mark(self._credential), _counter(ATTEMPT, self._address), _counter(self._scope, str(user))
         rest = MARK_SECONDS * 1000, user, *_limit_ms(self._scope), int(marked is None)
         return _seconds(_ask("EVALSHA", VOUCH, len(names), *names, *rest) or 0)
+
+    def as_stranger(self) -> float | None:
+        """Count a call whose credential proved to be nobody's and which is answered all the same, as its address's.
+
+        Returns None if the call may go on, else the seconds to wait.
+        """
+        return hit(self._scope, self._address) if self._credential and self._is_counted else None
 
 
 class Claimed:

@@ -378,6 +378,12 @@ class PublicApiView(ApiView):
 
     permission_classes = [IsAuthenticatedOrReadOnly]
 
+    def perform_authentication(self, request: Request) -> None:
+        super().perform_authentication(request)
+        wait = None if request.user.is_authenticated else self._call.as_stranger()
+        if wait is not None:
+            raise exceptions.Throttled(wait)
+
 
 class NotFoundView(ApiView):
     """What no other address answers to, in the words of every other 404."""

@@ -464,6 +464,7 @@ RATES = {
     "write": env("FEEDSITE_RATE_WRITE", default="300/minute"),
     "search": env("FEEDSITE_RATE_SEARCH", default="60/minute"),
     "read": env("FEEDSITE_RATE_READ", default="1200/minute"),
+    "resume": env("FEEDSITE_RATE_RESUME", default="30/minute"),
     "played": env("FEEDSITE_RATE_PLAYED", default="6000/minute"),
     "played_ids": env("FEEDSITE_RATE_PLAYED_IDS", default="20000/day"),
     "discover": env("FEEDSITE_RATE_DISCOVER", default="120/minute"),

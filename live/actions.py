@@ -152,8 +152,8 @@ def start(*, session: LiveSession, now: datetime, by_itself: bool = False) -> Li
         raise WrongStateError(session.state)
     session.started_at = _milliseconds(now)
     session = _transition(session, State.LIVE, now, "started_at")
-    if fetch(REMINDERS_DUE, {"session": session.pk}):
-        transaction.on_commit(partial(enqueue, "live.remind", session.pk))
+    if session.hidden_at is None:
+        _remind(session)
     return session
 
 
@@ -242,9 +242,17 @@ def _show(session: LiveSession, now: datetime) -> bool:
     session.hidden_at, session.review = None, ""
     _save(session, now, "hidden_at", "review")
     _tell(session, before=session.state, was_hidden=True, moves=session.state in SCHEDULED)
+    if session.state == State.LIVE:
+        _remind(session)
     if session.state == State.REPLAY:
         replay_made.send(sender=LiveSession, session=session, again=True)
     return True
+
+
+def _remind(session: LiveSession) -> None:
+    """Tell those who asked to be reminded, if there are any, once a session that others see has started."""
+    if fetch(REMINDERS_DUE, {"session": session.pk}):
+        transaction.on_commit(partial(enqueue, "live.remind", session.pk))
 
 
 # --- What moderators decide ------------------------------------------------------------------------------

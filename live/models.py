@@ -182,6 +182,7 @@ class KeptSnapshot(models.Model):
     expires_at = models.DateTimeField(db_index=True)
 
     class Meta:
+        db_table = "live_walksnapshot"  # the version before has another table of the model's name
         constraints = [models.UniqueConstraint(fields=["reader", "digest"], name="live_kept_once")]
 
     def __str__(self) -> str:

@@ -87,24 +87,24 @@ WRITE = script(
     """
 )
 READ_KEPT = """
-    UPDATE live_keptsnapshot SET expires_at = %(expires_at)s
+    UPDATE live_walksnapshot SET expires_at = %(expires_at)s
     WHERE reader_id = %(reader)s AND digest = %(digest)s AND expires_at > %(now)s RETURNING lives, entries
 """
 # Calls at the same moment may keep one more each; the next takes them away.
 KEEP = """
     WITH over AS (
-        DELETE FROM live_keptsnapshot WHERE id = ANY(ARRAY(
-            SELECT id FROM live_keptsnapshot WHERE reader_id = %(reader)s AND digest <> %(digest)s
+        DELETE FROM live_walksnapshot WHERE id = ANY(ARRAY(
+            SELECT id FROM live_walksnapshot WHERE reader_id = %(reader)s AND digest <> %(digest)s
             ORDER BY expires_at DESC OFFSET %(others)s FOR UPDATE SKIP LOCKED
         ))
     )
-    INSERT INTO live_keptsnapshot (reader_id, digest, lives, entries, expires_at)
+    INSERT INTO live_walksnapshot (reader_id, digest, lives, entries, expires_at)
     VALUES (%(reader)s, %(digest)s, %(lives)s, %(entries)s::bigint[], %(expires_at)s)
     ON CONFLICT (reader_id, digest) DO UPDATE SET expires_at = excluded.expires_at RETURNING id
 """
 OVER = """
-    DELETE FROM live_keptsnapshot WHERE id = ANY(ARRAY(
-        SELECT id FROM live_keptsnapshot WHERE expires_at <= %(now)s ORDER BY expires_at LIMIT %(limit)s
+    DELETE FROM live_walksnapshot WHERE id = ANY(ARRAY(
+        SELECT id FROM live_walksnapshot WHERE expires_at <= %(now)s ORDER BY expires_at LIMIT %(limit)s
         FOR UPDATE SKIP LOCKED
     )) RETURNING 1
 """

@@ -210,12 +210,20 @@ def forget_reporter(*, user: User, limit: int) -> int:
 
 
 def _is_enough(subject: dict[str, Any], sender: User, modified_at: datetime) -> bool:
+    """Whether enough readers have reported it since a moderator approved it last: reports of before are answered."""
     threshold = settings.MODERATION_REPORTS
-    if not threshold or sender.is_staff or Report.objects.filter(**subject)[:threshold].count() < threshold:
+    if not threshold or sender.is_staff:
         return False
-    if SenderRule.objects.filter(user=sender, kind=SenderKind.WHITE).exists():
+    approvals = Case.objects.filter(**subject, state=State.APPROVED).order_by("-decided_at")
+    approved_at = approvals.values_list("decided_at", flat=True).first()
+    reports = Report.objects.filter(**subject)
+    if approved_at is not None:
+        if approved_at >= modified_at:
+            return False
+        reports = reports.filter(created_at__gt=approved_at)
+    if reports[:threshold].count() < threshold:
         return False
-    return not Case.objects.filter(**subject, state=State.APPROVED, decided_at__gte=modified_at).exists()
+    return not SenderRule.objects.filter(user=sender, kind=SenderKind.WHITE).exists()
 
 
 # --- Senders ---------------------------------------------------------------------------------------------

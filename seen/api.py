@@ -10,6 +10,7 @@ from rest_framework import exceptions, serializers
 from rest_framework.request import Request
 
 from accounts.api import signed_in
+from feedsite import rates
 from feedsite.rest import (
     MAX_POSITION,
     NUMBER,
@@ -115,9 +116,10 @@ class PlaysView(ApiView):
         spend("played_ids", str(user_id), len(fields["ids"]))
         try:
             played.record([Play(user_id, item_id, now) for item_id in fields["ids"]], now=now)
-        except PlaysFullError as error:
-            raise exceptions.Throttled(EARLY_SECONDS) from error
-        except PlayedUnavailableError as error:
+        except (PlaysFullError, PlayedUnavailableError) as error:
+            rates.give_back("played_ids", str(user_id), len(fields["ids"]))
+            if isinstance(error, PlaysFullError):
+                raise exceptions.Throttled(EARLY_SECONDS) from error
             raise OutageError from error
         return HttpResponse(status=204)
 

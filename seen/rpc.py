@@ -119,7 +119,10 @@ def _recorded(user_id: int, ids: Ids) -> RecordPlaysResponse:
         raise RefusedError(grpc.StatusCode.RESOURCE_EXHAUSTED, "Too many plays of this user.", retry_after=wait)
     try:
         played.record([Play(user_id, item_id, now) for item_id in ids.tolist()], now=now)
-    except PlaysFullError as error:
+    except (PlaysFullError, PlayedUnavailableError) as error:
+        rates.give_back("played_ids", str(user_id), len(ids))
+        if not isinstance(error, PlaysFullError):
+            raise
         raise RefusedError(
             grpc.StatusCode.RESOURCE_EXHAUSTED, "Too many plays of this user wait.", retry_after=EARLY_SECONDS
         ) from error

@@ -171,7 +171,8 @@ class Walk:
         self.below = item_id
         if columns is None:
             return
-        others = self.folds.get(item_id, FOLDED) if columns[10] else 0
+        # One that was pushed out of the count since, by something published above, stands for itself.
+        others = self.folds.get(item_id, 0) if columns[10] else 0
         if others == FOLDED:
             return
         item = body(columns, reader_id, "own" if columns[11] == reader_id else "following")
@@ -286,7 +287,8 @@ def _from_windows(walk: Walk, context: Context) -> bool:
     _forget(walk, context, reading, rows)
     if walk.is_done or below:
         return False
-    if len(shown) <= len(reading.ids) // 2:
+    kept = sum(bool(row[BELONGS_AT]) for row in rows.values()) - len(shown)
+    if kept > len(reading.ids) // 2:
         walk.missed = "hidden"
         return False
     return True

@@ -25,7 +25,7 @@ from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
 from accounts.grants import BORROWED_SECONDS, Grant, standing
-from feedsite import keys, metrics
+from feedsite import keys, metrics, rates
 from feedsite.cluster import Cluster
 from feedsite.cluster_address import names_cluster, parse
 from feedsite.connections import drop_ended_sessions, feeds_for_tasks
@@ -43,8 +43,8 @@ wait."""
 BATCH = 500
 BLOCK = 2.0
 """Seconds that a read waits for events; the server has as many again to answer at all."""
-REPLAY = 2_000
-"""Events that a connection may have missed and still resume."""
+REPLAY = 500
+"""Events that a connection may have missed and still resume. They are read and decoded on the loop that serves all."""
 PATIENCE = 4.5
 """Seconds that opening a connection may wait for threads and for PostgreSQL."""
 HEARTBEAT = 15.0
@@ -240,7 +240,11 @@ class Hub:
 
     async def _replay(self, listener: Listener, since: Position | None, upto: Position | None) -> list[bytes] | None:
         """What the listener missed; None where that is not known. Raises Django's outages."""
-        entries = await self._missed(since, upto) if since and upto else None
+        if not since or not upto:
+            return None
+        if await self.in_thread(partial(rates.hit, "resume", str(listener.reader))) is not None:
+            return None
+        entries = await self._missed(since, upto)
         if entries is None:
             return None
         try:

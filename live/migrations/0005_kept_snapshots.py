@@ -1,6 +1,7 @@
 """Kept snapshots are their readers': bounded for each, and shared by walks that begin in the same order.
 
-The rows of before are dropped: they are walks of half an hour through which Redis did not answer.
+They have a table of their own: processes of the version before go on with theirs until they are restarted. It is left
+behind, for a later version to drop; its rows are walks of half an hour through which Redis did not answer.
 """
 
 import django.contrib.postgres.fields
@@ -16,7 +17,7 @@ class Migration(migrations.Migration):
     ]
 
     operations = [
-        migrations.DeleteModel(name="KeptSnapshot"),
+        migrations.SeparateDatabaseAndState(state_operations=[migrations.DeleteModel(name="KeptSnapshot")]),
         migrations.CreateModel(
             name="KeptSnapshot",
             fields=[
@@ -43,6 +44,7 @@ class Migration(migrations.Migration):
                 ),
             ],
             options={
+                "db_table": "live_walksnapshot",
                 "constraints": [models.UniqueConstraint(fields=("reader", "digest"), name="live_kept_once")],
             },
         ),

@@ -250,6 +250,7 @@ PAGES: dict[str, list[Look]] = {
     "edit": [Look(lambda world: f"/items/{world.own.pk}/edit")],
     "delete": [Look(lambda world: f"/items/{world.own.pk}/delete")],
     "report": [Look(lambda world: f"/items/{world.root.pk}/report")],
+    "report-session": [Look(lambda world: f"/live/{world.live.pk}/report")],
     "profile": [
         Look(fixed("/@reader"), do=open_menu),
         Look(fixed("/@writer"), do=open_menu),

@@ -332,3 +332,13 @@ def test_every_view_counts_head_as_get() -> None:
             view_rates = getattr(getattr(each.callback, "cls", each.callback), "rates", {})
             assert scope_of(view_rates, "HEAD") == scope_of(view_rates, "GET")
             assert set(view_rates) <= {"GET", "POST", "PUT", "PATCH", "DELETE"}
+
+
+def test_a_made_up_session_is_no_way_around_the_rate_of_strangers(settings: LazySettings) -> None:
+    settings.RATES = settings.RATES | {"search": "3/hour", "attempt": "50/hour"}
+    plain = [APIClient(REMOTE_ADDR="203.0.113.9").get(f"{API}/search?q=a").status_code for _ in range(4)]
+    assert plain == [200, 200, 200, 429]
+    for number in range(5):
+        client = APIClient(REMOTE_ADDR="203.0.113.9")
+        client.cookies[COOKIE] = f"{number:032x}"
+        assert client.get(f"{API}/search?q=a").status_code == 429

@@ -9,7 +9,15 @@ from django.db import connection, transaction
 
 from accounts.models import User
 from feedsite import ids
-from items.actions import IdempotencyConflictError, change_visibility, delete, edit, publish, restore
+from items.actions import (
+    IdempotencyConflictError,
+    IdempotencyGoneError,
+    change_visibility,
+    delete,
+    edit,
+    publish,
+    restore,
+)
 from items.models import IdempotencyKey, Item, ItemType, Status, Visibility
 from items.signals import item_published
 from items.text import TEXT_LENGTH, URL_LENGTH, ContentError
@@ -161,12 +169,14 @@ def test_the_same_key_for_something_else_is_a_conflict(sender: User, change: dic
     assert Item.objects.count() == 1
 
 
-def test_the_key_holds_after_the_item_was_edited_and_deleted(sender: User) -> None:
+def test_the_key_holds_after_the_item_was_edited_and_says_when_it_was_deleted(sender: User) -> None:
     item = publish(sender=sender, content=words(), idempotency_key="one")
     edit(item=item, content=words("edited"))
+    assert publish(sender=sender, content=words(), idempotency_key="one") == item
     delete(item=item)
-    again = publish(sender=sender, content=words(), idempotency_key="one")
-    assert (again.pk, again.status) == (item.pk, Status.DELETED)
+    with pytest.raises(IdempotencyGoneError):
+        publish(sender=sender, content=words(), idempotency_key="one")
+    assert Item.objects.count() == 1
 
 
 @committed

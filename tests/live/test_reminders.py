@@ -213,3 +213,15 @@ def test_the_sweep_costs_an_index() -> None:
         cursor.execute("SET LOCAL enable_seqscan = off")
         cursor.execute("EXPLAIN " + reminders.DUE, {"count": 1})
         assert "live_reminders_due" in str(cursor.fetchall())
+
+
+def test_reminders_of_a_held_session_wait_for_its_approval(session: LiveSession, workers: Workers) -> None:
+    fan = UserFactory()
+    actions.remind(user=fan, session=session)
+    actions.hold(session=session, now=NOW)
+    actions.start(session=session, now=NOW)
+    reminders.send(session.pk)
+    assert Reminder.objects.count() == 1
+    actions.approve(session=session, now=NOW)
+    reminders.send(session.pk)
+    assert [(entry.kind, entry.unread) for entry in notifications_page(fan).items] == [("live", True)]

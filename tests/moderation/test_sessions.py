@@ -319,3 +319,19 @@ def test_sessions_in_the_queue(sender: User, reader: User, moderator: User, plan
     assert plan_of_gone is not None
     LiveSession.objects.filter(pk=session.pk).delete()
     assert "The live session is gone." in admin.get(f"{queue}{plan_of_gone.pk}/change/").content.decode()
+
+
+def test_reports_of_before_an_approval_do_not_count_against_another_wording(plan: Plan, settings: Any) -> None:
+    settings.MODERATION_REPORTS = 3
+    session, moderator = plan(), UserFactory(is_staff=True)
+    for reporter in UserFactory.create_batch(3):
+        actions.report_session(session_id=session.pk, reporter=reporter, reason="spam")
+    assert held(session)
+    actions.approve(case=Case.objects.get(session_id=session.pk), by=moderator)
+    Case.objects.update(decided_at=timezone.now() - timedelta(seconds=10))
+    Report.objects.update(created_at=timezone.now() - timedelta(seconds=20))
+    session.refresh_from_db()
+    edit(session, title="A better show")
+    for count, reporter in enumerate(UserFactory.create_batch(3), 1):
+        actions.report_session(session_id=session.pk, reporter=reporter, reason="spam")
+        assert held(session) == (count == 3)

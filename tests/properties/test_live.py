@@ -38,7 +38,7 @@ from tests.live.conftest import TASKS
 HOSTS = 4
 READERS = 2
 TABLES = (
-    "live_replaydelivery, live_keptsnapshot, live_reminder, live_livesession, live_host, relations_follow, "
+    "live_replaydelivery, live_walksnapshot, live_reminder, live_livesession, live_host, relations_follow, "
     "relations_block, relations_mute, relations_followercountchange, accounts_user"
 )
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)

@@ -310,3 +310,27 @@ def test_acknowledged_plays_survive_the_death_of_redis(api: APIClient, plays_ser
     api.post(f"{SEEN}/plays", {"ids": ["3"]})
     servers.restart(plays_server)
     assert unseen(api, 3, 4) == ["4"]
+
+
+@pytest.mark.parametrize(("error", "code"), [(played.PlaysFullError, 429), (played.PlayedUnavailableError, 503)])
+def test_plays_that_are_refused_cost_nothing_of_the_day(
+    api: APIClient, monkeypatch: pytest.MonkeyPatch, error: type[Exception], code: int
+) -> None:
+    ids = {"ids": [str(number) for number in range(1, 501)]}
+
+    def fail(*_: Any, **__: Any) -> None:
+        raise error("no room, or no server")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(played, "record", fail)
+        answers = [api.post(f"{SEEN}/plays", ids) for _ in range(50)]
+    assert {answer.status_code for answer in answers} == {code}
+    assert all(int(answer["Retry-After"]) <= 5 for answer in answers)
+    assert api.post(f"{SEEN}/plays", ids).status_code == 204
+
+
+def test_a_batch_that_does_not_fit_leaves_room_for_a_smaller_one(api: APIClient, settings: Any) -> None:
+    settings.RATES = settings.RATES | {"played_ids": "600/day"}
+    assert api.post(f"{SEEN}/plays", {"ids": [str(number) for number in range(1, 501)]}).status_code == 204
+    assert api.post(f"{SEEN}/plays", {"ids": [str(number) for number in range(501, 1001)]}).status_code == 429
+    assert api.post(f"{SEEN}/plays", {"ids": [str(number) for number in range(501, 551)]}).status_code == 204

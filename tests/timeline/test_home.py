@@ -14,6 +14,7 @@ from feedsite.window import OWN_MEMBERS, Entry
 from items import actions as items
 from items.models import Item
 from relations import actions as relations
+from tests.factories import ItemFactory
 from tests.servers import Valkey, restart
 from tests.timeline.conftest import Workers, read, seen, sources
 from timeline import fanout, home
@@ -579,3 +580,25 @@ def test_own_windows_are_written_at_once(reader: User, say: Say, workers: Worker
     member = f"{reader.pk}:{item.pk}"
     assert feeds.zscore(Inbox(reader.pk).key, member) == item.pk
     assert feeds.zscore(Outbox(reader.pk).key, member) == item.pk
+
+
+@pytest.mark.parametrize("news", [1, 3])
+def test_a_repost_is_shown_whatever_is_published_while_it_is_asked_about(
+    reader: User, follow: Any, monkeypatch: pytest.MonkeyPatch, news: int
+) -> None:
+    sender = seen()
+    follow(reader, sender)
+    items.repost(sender=sender, item=ItemFactory())
+    for _ in range(3):
+        ItemFactory(sender=sender)
+    shown = read(reader)
+    ask = home.folds
+
+    def late(reader_id: int, **place: int) -> dict[int, int]:
+        for _ in range(news):
+            ItemFactory(sender=sender)
+        return ask(reader_id, **place)
+
+    monkeypatch.setattr(home, "folds", late)
+    assert len(shown) == 4
+    assert read(reader) == shown

@@ -20,7 +20,8 @@ from accounts import grants
 from accounts.actions import change_password, issue_token, revoke_token
 from accounts.deactivation import deactivate
 from accounts.models import User
-from feedsite import events, keys
+from feedsite import events, keys, rates
+from feedsite.connections import feeds_for_tasks
 from feedsite.embedded import wait_for
 from items import actions as items
 from items.models import Item
@@ -117,6 +118,25 @@ def test_a_lost_connection_goes_on_where_it_was(listen: Listen, streams: StreamS
     again = listen(fan, f"?last_event_id={client.last_id}", Last_Event_ID=middle)
     again.waits_for(lambda one: len(one.news) == len(made) - 4)
     assert again.news == [("item", item.pk) for item in made[4:]]
+
+
+def test_a_user_who_resumes_again_and_again_is_told_to_ask(listen: Listen, author: User, fan: User) -> None:
+    """Resuming costs the process that serves all; the rate is the site's own, for the process has its own settings."""
+    client = listen(fan)
+    client.waits_for(lambda one: one.resets == 1)
+    first = publish(author)
+    client.waits_for(lambda one: one.news == [("item", first.pk)])
+    missed = publish(author)
+    client.waits_for(lambda one: len(one.news) == 2)
+    calls, _ = rates.limit("resume")
+    for _ in range(calls):
+        rates.hit("resume", str(fan.pk))
+    refused = listen(fan, Last_Event_ID=client.heard[-2].id)
+    refused.waits_for(lambda one: one.resets == 1)
+    assert refused.news == []
+    feeds_for_tasks().delete(keys.rate("resume", str(fan.pk)))
+    resumed = listen(fan, Last_Event_ID=client.heard[-2].id)
+    resumed.waits_for(lambda one: one.news == [("item", missed.pk)])
 
 
 def test_what_cannot_be_made_up_is_said_to_be_lost(listen: Listen, author: User, fan: User, feeds: redis.Redis) -> None:

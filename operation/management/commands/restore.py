@@ -23,7 +23,9 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, file: Path, **options: Any) -> None:
         with only_one_site(), tqdm(unit="B", unit_scale=True, disable=None) as bar:
-            if current_app.control.ping(timeout=0.5):
+            with current_app.connection_for_write() as connection:  # a pooled one may be of an earlier server
+                answers = current_app.control.ping(timeout=0.5, connection=connection)
+            if answers:
                 raise CommandError("Workers of this site run; stop them, and the web processes, first.")
 
             def progress(member: str, size: int) -> None:
