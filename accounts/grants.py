@@ -66,7 +66,7 @@ def issue_ticket(*, user: User, origin: str, digest: str) -> str:
 
 
 def read_ticket(text: str) -> Ticket | None:
-    """What the ticket says, if it is one of ours and not older than `TICKET_SECONDS`."""
+    """The content of a ticket of ours that is not older than `TICKET_SECONDS`, else None."""
     try:
         user_id, origin, digest = _signer.unsign_object(text, max_age=TICKET_SECONDS)
     except (signing.BadSignature, ValueError):

@@ -33,7 +33,7 @@ GENERATION = "(SELECT p.generation FROM accounts_policy p WHERE p.timeline = fee
 """The generation that counts now; NULL where none does."""
 PUSH_LEVEL = "(SELECT p.push_level FROM accounts_policy p)"
 EPOCH = f"u.window_epoch # {GENERATION}"
-"""What the windows of a user `u` must have been built for; NULL: none is to be used."""
+"""The epoch for which the windows of a user `u` must have been built; NULL: no window is to be used."""
 
 CURRENT = f"SELECT {PUSH_LEVEL}, {GENERATION}"
 CHANGE = """

@@ -12,7 +12,7 @@ from accounts.signals import text_submitted
 
 
 class Status:
-    """What becomes of a text that moderators look at, in the words of items."""
+    """The states of a text that moderators look at, in the words of items."""
 
     PUBLISHED = "published"
     IN_REVIEW = "in_review"
@@ -21,7 +21,7 @@ class Status:
 
 
 class Earlier(NamedTuple):
-    """What the author wrote before, and when."""
+    """An earlier text of the author, and its time."""
 
     at: datetime
     text: str
@@ -47,7 +47,7 @@ def reasons(submission: Submission) -> list[str]:
 
 
 class Subject(NamedTuple):
-    """What moderators see of a text. `kind` says what it is, for people; `address` is its page on the site."""
+    """A text as moderators see it. `kind` says what it is, for people; `address` is its page on the site."""
 
     id: int
     author: User

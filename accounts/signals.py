@@ -27,6 +27,6 @@ export_requested = Signal()
 # (accounts.review.Submission). Receivers (moderation) return the reasons, a list of str, why a moderator has to look at
 # it first; or nothing.
 text_submitted = Signal()
-# A live session waits for a moderator, and nobody but its host sees it. Sent inside the transaction that holds it, with
+# A live session waits for a moderator, and only its host sees it. Sent inside the transaction that holds it, with
 # its host's row locked. Arguments: session_id (int), author (User), text (str), reasons (list[str]).
 session_held = Signal()

@@ -1,4 +1,4 @@
-"""What does a page cost a reader one of whose followees last published thousands of items that the reader may not see?
+"""How dear is a page where a followee of the reader last published thousands of items that the reader may not see?
 
 Readers of 200 followees follow one more: a sender of items for mutuals who does not follow back, a sender of items for
 themself, a suspended sender, or a sender who reposted what was deleted. Of the last kind a page looks through a bounded
