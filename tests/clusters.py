@@ -1,5 +1,6 @@
 """A Valkey cluster of the tests' own: primaries with their replicas, in a temporary folder, gone with the process."""
 
+import logging
 import random
 import shutil
 import signal
@@ -8,7 +9,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, Self
 
 import redis
 from django.conf import settings
@@ -19,26 +20,47 @@ from feedsite.cluster import Cluster
 from feedsite.embedded import Home, Valkey, wait_for
 from tests.servers import HASTE
 
+logger = logging.getLogger(__name__)
+
 SLOTS = 16384
 PATIENT = 60_000
 """Milliseconds after which nodes hold another to be down, where no test wants that."""
+
+
+class Line(NamedTuple):
+    """A node as another one knows it."""
+
+    port: int
+    epoch: int
+    link: str
+    slots: tuple[str, ...]
+
+    @classmethod
+    def of(cls, text: str) -> Self:
+        """`text` is a line of CLUSTER NODES. Slots that are moving stand in brackets there, and are left out."""
+        _, address, _, _, _, _, epoch, link, *slots = text.split()
+        port = address.split("@")[0].rpartition(":")[2]
+        return cls(int(port), int(epoch), link, tuple(part for part in slots if not part.startswith("[")))
 
 
 class ValkeyCluster:
     """`primaries` nodes that share the slots, and `replicas` of each."""
 
     def __init__(self, primaries: int = 3, replicas: int = 0) -> None:
+        self.primaries, self.replicas = primaries, replicas
+        self._build()
+
+    def _build(self) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="feedsite-cluster-"))
         self.home = Home(self.folder)
         self.home.make()
-        self.primaries = primaries
         self.places: dict[Valkey, int] = {}
         self._clients: dict[Valkey, Any] = {}
         self._moving: tuple[int, Valkey, Valkey] | None = None
-        for number in range(primaries * (1 + replicas)):
+        for number in range(self.primaries * (1 + self.replicas)):
             self._start(f"node{number}")
         self.nodes = list(self.places)
-        self._join(replicas)
+        self._join()
 
     def _start(self, name: str) -> None:
         for _ in range(20):
@@ -66,7 +88,7 @@ class ValkeyCluster:
             server.stop()  # somebody else took the port
         raise AssertionError("a node does not start")
 
-    def _join(self, replicas: int) -> None:
+    def _join(self) -> None:
         primaries, others = self.nodes[: self.primaries], self.nodes[self.primaries :]
         share = SLOTS // self.primaries
         for number, node in enumerate(primaries):
@@ -79,7 +101,7 @@ class ValkeyCluster:
                 self.ask(node, "CLUSTER", "MEET", "127.0.0.1", self.places[self.nodes[0]], bus)
         self.wait(lambda: all(self.info(node)["cluster_known_nodes"] == str(len(self.nodes)) for node in self.nodes))
         for number, node in enumerate(others):
-            self.ask(node, "CLUSTER", "REPLICATE", self.name(primaries[number // replicas]))
+            self.ask(node, "CLUSTER", "REPLICATE", self.name(primaries[number // self.replicas]))
         self.settled()
 
     # --- What it is --------------------------------------------------------------------------------------
@@ -140,16 +162,41 @@ class ValkeyCluster:
 
     # --- What becomes of it --------------------------------------------------------------------------------
     def wait(self, condition: Any) -> None:
-        assert wait_for(condition, 60), "the cluster does not come to rest"
+        if not wait_for(condition, 60):
+            raise AssertionError("the cluster does not come to rest; its nodes say:\n" + self.views())
+
+    def views(self) -> str:
+        """The cluster as each of its nodes that answer sees it: addresses, flags, epochs and slots."""
+        said = []
+        for node in self.nodes:
+            try:
+                said.append(f"{self.places[node]}:\n{self.ask(node, 'CLUSTER', 'NODES')}")
+            except redis.RedisError as error:
+                said.append(f"{self.places[node]}: {error}")
+        return "\n".join(said)
 
     def settled(self) -> None:
-        """Wait until every node runs and knows that all is well."""
+        """Wait until every node runs, knows that all is well, and agrees with the others on each slot's owner."""
 
         def is_well(node: Valkey) -> bool:
             said = self.info(node)
-            return (said["cluster_state"], said["cluster_slots_ok"]) == ("ok", str(SLOTS)) and self.in_sync(node)
+            if (said["cluster_state"], said["cluster_slots_ok"]) != ("ok", str(SLOTS)) or not self.in_sync(node):
+                return False
+            return {line.link for line in self.lines(node)} == {"connected"}
 
-        self.wait(lambda: all(is_well(node) for node in self.nodes))
+        self.wait(lambda: all(is_well(node) for node in self.nodes) and self.is_agreed())
+
+    def is_agreed(self) -> bool:
+        """Whether the nodes that run name the same primary, of the same epoch, for every slot."""
+        return len({self.owners(node) for node in self.nodes if node.is_alive()}) == 1
+
+    def owners(self, node: Valkey) -> frozenset[tuple[int, int, tuple[str, ...]]]:
+        """Port, epoch and ranges of slots of each primary that has any, as the node sees it."""
+        return frozenset((line.port, line.epoch, line.slots) for line in self.lines(node) if line.slots)
+
+    def lines(self, node: Valkey) -> list[Line]:
+        """What the node knows of all nodes (CLUSTER NODES)."""
+        return [Line.of(text) for text in self.ask(node, "CLUSTER", "NODES").splitlines()]
 
     def patience(self, milliseconds: int) -> None:
         """How long a node may be silent before its replica takes over."""
@@ -167,8 +214,7 @@ class ValkeyCluster:
 
     def knows(self, node: Valkey, primary: Valkey) -> bool:
         """Whether the node holds the other to have slots."""
-        ports = {int(owner[1]) for _, _, owner, *_ in self.ask(node, "CLUSTER", "SLOTS")}
-        return self.places[primary] in ports
+        return self.places[primary] in {port for port, _, _ in self.owners(node)}
 
     def cut_off(self, replica: Valkey) -> None:
         """Have the replica get nothing any more of what its primary acknowledges, until `take_over`."""
@@ -190,9 +236,15 @@ class ValkeyCluster:
             self.ask(source, "MIGRATE", "127.0.0.1", self.places[target], "", 0, 5000, "KEYS", *keys)
 
     def end_move(self, slot: int, source: Valkey, target: Valkey) -> None:
-        self.ask(target, "CLUSTER", "SETSLOT", slot, "NODE", self.name(target))
-        self.ask(source, "CLUSTER", "SETSLOT", slot, "NODE", self.name(target))
+        """Give the slot to the target, and wait until every node knows it with the target's new epoch.
+
+        A slot that moves back sooner may stay with two owners that send every caller to each other.
+        """
+        others = [node for node in self.nodes if node not in (source, target) and self.is_primary(node)]
+        for node in (target, source, *others):
+            self.ask(node, "CLUSTER", "SETSLOT", slot, "NODE", self.name(target))
         self._moving = None
+        self.wait(self.is_agreed)
 
     def move(self, slot: int, source: Valkey, target: Valkey) -> None:
         """Bring a slot to another primary, as `valkey-cli --cluster reshard` does."""
@@ -201,7 +253,15 @@ class ValkeyCluster:
         self.end_move(slot, source, target)
 
     def mend(self) -> None:
-        """Have every node run, and nobody take over."""
+        """Have every node run, and nobody take over; nodes that do not come to rest are replaced by new ones."""
+        try:
+            self._mend()
+        except (AssertionError, redis.RedisError):
+            logger.exception("the tests that follow get a new cluster")
+            self.stop()
+            self._build()
+
+    def _mend(self) -> None:
         for node in self.nodes:
             if not node.is_alive():
                 node.start()
