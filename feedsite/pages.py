@@ -28,6 +28,8 @@ P = ParamSpec("P")
 
 API = "/api/v1/"
 PROBES = frozenset({"/healthz", "/readyz"})
+ENTRANCES = frozenset({"login", "signup"})
+"""Names of the pages that begin a session."""
 INVALID = 422
 """The status of a form that is shown again; htmx swaps it in, as base.html tells it to."""
 
@@ -107,7 +109,9 @@ class RateMiddleware:
     the page names by `limited`, else in `read` or `write`; by reader, strangers by address. Paths that lead nowhere
     count too.
 
-    Not counted are probes, and the API here, which counts for itself. A session that an answer begins is marked.
+    Not counted are probes, and the API here, which counts for itself. A session that an answer begins is marked. Where
+    guesses have used up the attempts of an address, the pages that sign in and sign up (`ENTRANCES`) answer without the
+    session that the browser names, so that one that has ended keeps nobody out.
     """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
@@ -117,6 +121,10 @@ class RateMiddleware:
         scope = self._scope(request)
         if scope:
             call = rates.Call(scope, rates.address(request), credential=rates.session_credential(request.COOKIES))
+            if call.wait is not None and self._name(request) in ENTRANCES:
+                # A session that has ended, in a browser whose address is used up by others' guesses.
+                request.COOKIES.pop(settings.SESSION_COOKIE_NAME, None)
+                call = rates.Call(scope, rates.address(request))
             if call.wait is not None:
                 with translation.override(translation.get_language_from_request(request)):
                     return too_many(request, call.wait)
@@ -140,6 +148,13 @@ class RateMiddleware:
         """Tell the request's call, once, whose session it was when the request came."""
         call: rates.Call | None = request.__dict__.pop("unproven", None)
         return call.prove(user) if call is not None else None
+
+    @staticmethod
+    def _name(request: HttpRequest) -> str | None:
+        """What the address of a page is called, None of one that leads nowhere."""
+        with contextlib.suppress(Resolver404):
+            return resolve(request.path_info, getattr(request, "urlconf", None)).url_name
+        return None
 
     @staticmethod
     def _scope(request: HttpRequest) -> str:

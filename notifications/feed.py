@@ -4,7 +4,7 @@ An **entry** is a row of Notification: all likes of one item, all its reposts, o
 one UTC day, or the start of a live session. It is shown if the reader may see its item or session and at least one of
 its acts is **shown**: the act stands (the like, the follow, the repost is there), its actor is active, neither of the
 two blocks the other, and the reader does not mute the actor. It names the newest three of these, and counts them up to
-`ACTORS_CAP`.
+`ACTORS_CAP`; where hidden ones took up the bound of the count, more may be shown, and the count is `capped`.
 
 **The list is in the order of `position`, newest first, and `last_id` is a position.** A position never falls, also not
 when acts are undone, and only something new raises it. So in a walk no entry comes twice, and every entry to which
@@ -92,7 +92,9 @@ PAGE = f"""
     bound AS (SELECT CASE WHEN count(*) = %(scan)s THEN min(position) END AS position FROM scanned)
     SELECT bound.position, page.* FROM bound LEFT JOIN LATERAL (
         SELECT n.position, n.kind, n.item_id, n.session_id, shown.newest, shown.count, shown.actors,
-            shown.newest > {MARK}
+            shown.newest > {MARK}, CASE WHEN shown.count > {ACTORS_CAP} THEN true ELSE EXISTS (
+                SELECT FROM notifications_act act WHERE act.notification_id = n.id
+                ORDER BY act.id DESC OFFSET {ACTS_SCAN} LIMIT 1) END
         FROM scanned n CROSS JOIN LATERAL (
             SELECT max(act.id), count(*),
                 json_agg(json_build_array(act.actor_id::text, act.username, act.display_name, act.is_big_v)
@@ -158,8 +160,8 @@ class Unread(msgspec.Struct):
 
 class Entry(msgspec.Struct):
     """What happened, once for all who did it. `actors` are the newest of them, `count` says how many they are, or if it
-    is `capped`, that they are more. `item` is what was liked or reposted, the reply, or the post that mentions;
-    `session` is the live session that started.
+    is `capped`, that they are more, or may be. `item` is what was liked or reposted, the reply, or the post that
+    mentions; `session` is the live session that started.
     """
 
     id: str
@@ -214,13 +216,13 @@ def notifications_page(
 
 
 def _entry(row: Sequence[Any], items: Mapping[int, ItemBody], cards: Mapping[int, SessionCard]) -> Entry:
-    _, kind, item_id, session_id, newest, count, actors, unread = row
+    _, kind, item_id, session_id, newest, count, actors, unread, capped = row
     return Entry(
         id=str(newest),
         kind=kind,
         actors=[UserCard(*actor) for actor in actors],
         count=min(count, ACTORS_CAP),
-        capped=count > ACTORS_CAP,
+        capped=capped,
         item=items[item_id] if item_id else None,
         session=cards.get(session_id),
         created_at=moment(newest),

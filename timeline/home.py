@@ -46,7 +46,7 @@ REFILLS = 3
 NARROW = 16
 """Up to so many outboxes are read a whole page deep at once; of more, only `GLANCE` entries first."""
 GLANCE = 3
-SCAN = 400
+SCAN = 200
 """Entries that PostgreSQL looks through for one page or count, should most of them be hidden or folded reposts. At this
 bound a page answers short, with `has_more`, and a count says that there may be more.
 """

@@ -35,6 +35,8 @@ def sentence(entry: Entry) -> SafeString:
 
 def _people(entry: Entry) -> SafeString:
     first, second, *_rest = [*map(_link, entry.actors), SafeString()]
+    if entry.capped and entry.count <= 2:
+        return format_html(_("{first} and others"), first=first)
     if entry.count == 1:
         return first
     names = {"first": first, "second": second, "count": entry.others}

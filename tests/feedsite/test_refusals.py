@@ -139,6 +139,19 @@ def test_known_users_go_on_beside_a_stranger_who_guesses(ann: User) -> None:
 
 
 @pytest.mark.usefixtures("few")
+def test_a_session_that_ended_does_not_keep_its_user_out_beside_a_stranger_who_guesses(ann: User) -> None:
+    calls, _ = rates.limit(rates.ATTEMPT)
+    for guess in range(calls + 1):
+        cookie(f"guess{guess}").get("/login")
+    stale = cookie("ended")
+    assert stale.get("/").status_code == 429
+    assert stale.get("/login").status_code == 200
+    answer = stale.post("/login", {"username": "ann", "password": PASSWORD})
+    assert (answer.status_code, answer.headers["Location"]) == (302, "/")
+    assert stale.get("/").status_code == 200, "the new session is marked"
+
+
+@pytest.mark.usefixtures("few")
 def test_attempts_that_prove_good_are_taken_back(ann: User) -> None:
     """However many users come for the first time from one address."""
     users = UserFactory.create_batch(5)

@@ -285,4 +285,13 @@ def test_acts_of_many_who_were_banned_are_not_looked_through(monkeypatch: pytest
     assert feed.unread_count(reader).unread == 0
     User.objects.filter(pk=likers[-1].pk).update(is_active=True)
     (entry,) = feed.notifications_page(reader).items
-    assert entry.count == 1
+    assert (entry.count, entry.capped) == (1, True), "the first like is beyond the bound"
+
+
+def test_an_entry_whose_acts_were_all_looked_at_is_not_capped() -> None:
+    reader = UserFactory()
+    post = items.publish(sender=reader, content={"text": "words"})
+    for liker in UserFactory.create_batch(2):
+        items.like(user=liker, item=post)
+    (entry,) = feed.notifications_page(reader).items
+    assert (entry.count, entry.capped) == (2, False)
