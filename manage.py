@@ -139,6 +139,7 @@ def run_command(argv: list[str]) -> None:
     from django.core.management import execute_from_command_line
 
     from feedsite.embedded import ServerError
+    from feedsite.environment import OptionsError
 
     needs_servers = bool(argv[1:]) and not {argv[1], *argv[2:]} & {"--help", "-h", "--version"}
     try:
@@ -148,6 +149,9 @@ def run_command(argv: list[str]) -> None:
                 execute_from_command_line(argv)
         else:
             execute_from_command_line(argv)
+    except OptionsError as error:
+        print("\n".join(f"feedsite: {line}" for line in error.lines), file=sys.stderr)
+        sys.exit(2)
     except (ServerError, ImproperlyConfigured) as error:
         sys.exit(f"feedsite: {error}")
 

@@ -87,4 +87,4 @@ def follow_timeline() -> bool:
 def configured() -> int:
     """The push level that the environment names, which counts for a new site only."""
     level: int = settings.BIG_V_PUSH_LEVEL
-    return min(max(level, LEVELS[0]), LEVELS[-1])
+    return level

@@ -22,14 +22,13 @@ from typing import Any
 
 import redis
 from django.conf import settings
-from django.core.exceptions import ImproperlyConfigured
 from django.http import HttpRequest
 
 from feedsite import keys
 from feedsite.breaker import Breaker
 from feedsite.connections import client_of, pipelined, script
+from feedsite.option_kinds import parse_rate
 
-PERIODS = {"second": 1, "minute": 60, "hour": 3600, "day": 86_400}
 PLAIN_LENGTH = 64
 GUARDED = frozenset({"login", "login_address", "login_name", "login_devices", "password", "signup"})
 """Scopes that each process counts by itself while the cache server is gone: guessing shall not be free then."""
@@ -113,18 +112,9 @@ def _client() -> redis.Redis:
     return client_of(settings.CACHE_URL, settings.REDIS_TIMEOUT)
 
 
-@lru_cache
-def parse(rate: str) -> tuple[int, int]:
-    """Calls and seconds of a rate like `20/hour`. Raises ImproperlyConfigured."""
-    calls, _, period = rate.partition("/")
-    if not (calls.isascii() and calls.isdigit()) or period not in PERIODS:
-        raise ImproperlyConfigured(f"{rate!r} is not a rate: write for example 20/hour ({', '.join(PERIODS)}).")
-    return int(calls), PERIODS[period]
-
-
 def limit(scope: str) -> tuple[int, int]:
     """Calls that `scope` allows, scaled, and the seconds that they are counted in."""
-    calls, seconds = parse(settings.RATES[scope])
+    calls, seconds = parse_rate(settings.RATES[scope])
     return max(1, math.floor(calls * settings.RATE_SCALE)), seconds
 
 

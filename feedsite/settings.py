@@ -1,6 +1,6 @@
-"""All settings, read from the environment; what is not given points at the embedded servers of the data folder.
+"""All settings. The variables that they are read from, with defaults, limits and meaning, are in feedsite/options.py.
 
-`.env.example` lists every variable. Anything with a `FEEDSITE_` name may also stand in a `.env` file beside manage.py.
+What is not given points at the embedded servers of the data folder.
 """
 
 import os
@@ -8,17 +8,15 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-import environ
 from celery.schedules import crontab
-from django.core.exceptions import ImproperlyConfigured
 
-from feedsite import cluster_address, embedded
+from feedsite import embedded, environment
+from feedsite.option_kinds import database
+from feedsite.options import RATES as RATE_VARIABLES
 
 BASE_DIR = Path(__file__).resolve().parent.parent
-env = environ.Env()
-env.smart_cast = False
-# FEEDSITE_ENV_FILE: the tests read none.
-environ.Env.read_env(os.environ.get("FEEDSITE_ENV_FILE") or BASE_DIR / ".env")
+env = environment.read(os.environ, BASE_DIR)
+PROCESSORS = len(os.sched_getaffinity(0))
 
 
 def replica_database(primary: dict[str, Any], given: dict[str, Any], timeout: float) -> dict[str, Any]:
@@ -35,22 +33,24 @@ def replica_database(primary: dict[str, Any], given: dict[str, Any], timeout: fl
 
 
 # --- Where things live -----------------------------------------------------------------------------------
-DATA_DIR = Path(env("FEEDSITE_DATA_DIR", default=str(BASE_DIR / "var"))).resolve()
-SERVERS = embedded.Servers(DATA_DIR)
+DATA_DIR = Path(env.text("FEEDSITE_DATA_DIR", str(BASE_DIR / "var"))).resolve()
+SERVERS = embedded.Servers(DATA_DIR, env.texts)
 
-DEBUG = env.bool("FEEDSITE_DEBUG", default=False)
-SECRET_KEY = env("FEEDSITE_SECRET_KEY", default="") or embedded.secret_key(DATA_DIR)
-ALLOWED_HOSTS = env.list("FEEDSITE_ALLOWED_HOSTS", default=["localhost", "127.0.0.1", "[::1]"])
-CSRF_TRUSTED_ORIGINS = env.list("FEEDSITE_CSRF_TRUSTED_ORIGINS", default=[])
+DEBUG = env.switch("FEEDSITE_DEBUG")
+SECRET_KEY = env.text("FEEDSITE_SECRET_KEY") or embedded.secret_key(DATA_DIR)
+ALLOWED_HOSTS = env.words("FEEDSITE_ALLOWED_HOSTS")
+CSRF_TRUSTED_ORIGINS = env.words("FEEDSITE_CSRF_TRUSTED_ORIGINS")
 # Behind a proxy that terminates TLS; the default site speaks plain HTTP on loopback.
-HTTPS = env.bool("FEEDSITE_HTTPS", default=False)
+HTTPS = env.switch("FEEDSITE_HTTPS")
 # Behind a proxy that sets `Forwarded` on every request, which is believed then (feedsite.proxy).
-PROXY = env.bool("FEEDSITE_PROXY", default=HTTPS)
-if env("FEEDSITE_PROXIES", default="0") not in ("", "0"):
-    raise ImproperlyConfigured(
-        "FEEDSITE_PROXIES is not read any more: set FEEDSITE_PROXY=1, and let the proxy set the header Forwarded "
-        "(docs/operations.md, Behind a proxy)."
-    )
+PROXY = env.switch("FEEDSITE_PROXY", HTTPS)
+
+# What `up` starts, and where it listens.
+HOST = env.text("FEEDSITE_HOST")
+PORT = env.whole("PORT")
+WEB_PROCESSES = env.whole("FEEDSITE_WEB_PROCESSES", PROCESSORS)
+WEB_THREADS = env.whole("FEEDSITE_WEB_THREADS")
+WORKER_PROCESSES = env.whole("FEEDSITE_WORKER_PROCESSES", PROCESSORS)
 
 # --- Apps ------------------------------------------------------------------------------------------------
 INSTALLED_APPS = [
@@ -121,48 +121,39 @@ TEMPLATES = [
 ]
 
 # --- PostgreSQL: the truth -------------------------------------------------------------------------------
-DATABASES = {"default": env.db_url("FEEDSITE_DATABASE_URL", default=SERVERS.database_url)}
+DATABASES = {"default": database(env.text("FEEDSITE_DATABASE_URL", SERVERS.database_url))}
 # Over TCP, a server that is lost on the way is given up after these times, whoever waits, and for whatever.
 LOST_ON_THE_WAY = {"tcp_user_timeout": 10_000, "keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3}
 DATABASES["default"] |= {
     "ENGINE": "feedsite.postgresql",
-    "CONN_MAX_AGE": env.int("FEEDSITE_DATABASE_CONN_MAX_AGE", default=600),
+    "CONN_MAX_AGE": env.whole("FEEDSITE_DATABASE_CONN_MAX_AGE"),
     "OPTIONS": LOST_ON_THE_WAY
     | DATABASES["default"].get("OPTIONS", {})
     # Only statements that ask for it are prepared (feedsite.connections.fetch); psycopg never chooses by itself.
     | {"connect_timeout": 3, "prepare_threshold": 2**31 - 1},
 }
 # Seconds that a statement of web, stream and gRPC may take (feedsite.postgresql). Workers and commands have no bound.
-DATABASE_TIMEOUT = env.float("FEEDSITE_DATABASE_TIMEOUT", default=3.5)
+DATABASE_TIMEOUT = env.number("FEEDSITE_DATABASE_TIMEOUT")
 # A streaming replica of it, for the reads that may lag (feedsite.replica).
-REPLICA_URL = env("FEEDSITE_REPLICA_URL", default="")
+REPLICA_URL = env.text("FEEDSITE_REPLICA_URL")
 # Seconds that it may be behind, beyond which nobody reads from it, and that a read waits for it.
-REPLICA_LAG = env.float("FEEDSITE_REPLICA_LAG", default=10)
-REPLICA_TIMEOUT = env.float("FEEDSITE_REPLICA_TIMEOUT", default=2)
+REPLICA_LAG = env.number("FEEDSITE_REPLICA_LAG")
+REPLICA_TIMEOUT = env.number("FEEDSITE_REPLICA_TIMEOUT")
 if REPLICA_URL:
-    DATABASES["replica"] = replica_database(DATABASES["default"], env.db_url("FEEDSITE_REPLICA_URL"), REPLICA_TIMEOUT)
+    DATABASES["replica"] = replica_database(DATABASES["default"], database(REPLICA_URL), REPLICA_TIMEOUT)
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 # --- Redis: a hint. Feeds may be evicted, rate counters and the broker should not be -----------------------
-REDIS_URL = env("FEEDSITE_REDIS_URL", default=SERVERS.redis_url)
+REDIS_URL = env.text("FEEDSITE_REDIS_URL", SERVERS.redis_url)
 # Who brings one Redis brings it for the broker too; the embedded broker is a server of its own.
-BROKER_URL = env("FEEDSITE_BROKER_URL", default=env("FEEDSITE_REDIS_URL", default=SERVERS.broker_url))
+BROKER_URL = env.text("FEEDSITE_BROKER_URL", env.text("FEEDSITE_REDIS_URL", SERVERS.broker_url))
 # The rate counters: on a server that evicts, whoever fills it has them forgotten, and guesses on.
-CACHE_URL = env(
+CACHE_URL = env.text(
     "FEEDSITE_CACHE_URL",
-    default=SERVERS.cache_url
-    if "broker" in SERVERS.names
-    else BROKER_URL
-    if embedded.is_redis(BROKER_URL)
-    else REDIS_URL,
+    SERVERS.cache_url if "broker" in SERVERS.names else BROKER_URL if embedded.is_redis(BROKER_URL) else REDIS_URL,
 )
-try:
-    if cluster_address.names_cluster(REDIS_URL):
-        cluster_address.parse(REDIS_URL)
-except ValueError as error:
-    raise ImproperlyConfigured(f"FEEDSITE_REDIS_URL is not the address of a cluster: {error}.") from error
 # How long a page waits for the feeds server before PostgreSQL serves it, in seconds.
-REDIS_TIMEOUT = env.float("FEEDSITE_REDIS_TIMEOUT", default=0.2)
+REDIS_TIMEOUT = env.number("FEEDSITE_REDIS_TIMEOUT")
 
 CACHES = {
     "default": {
@@ -266,166 +257,148 @@ AUTH_PASSWORD_VALIDATORS = [
 # --- What the timelines promise --------------------------------------------------------------------------
 # Inbox length by level: 0 dormant (no inbox), 1 seen within a month, 2 within a week, 3 within a day.
 LEVEL_CAPS = {
-    1: env.int("FEEDSITE_LEVEL_1_CAP", default=100),
-    2: env.int("FEEDSITE_LEVEL_2_CAP", default=300),
-    3: env.int("FEEDSITE_LEVEL_3_CAP", default=1000),
+    1: env.whole("FEEDSITE_LEVEL_1_CAP"),
+    2: env.whole("FEEDSITE_LEVEL_2_CAP"),
+    3: env.whole("FEEDSITE_LEVEL_3_CAP"),
 }
 LEVEL_AGES = {3: timedelta(days=1), 2: timedelta(days=7), 1: timedelta(days=30)}
 # A window may outgrow its cap by this many entries before it is trimmed back to it. Level caps 1 and 2 plus
 # the slack must stay under the server's zset-max-listpack-entries (512).
-WINDOW_SLACK = env.int("FEEDSITE_WINDOW_SLACK", default=50)
+WINDOW_SLACK = env.whole("FEEDSITE_WINDOW_SLACK")
 WINDOW_TTL = timedelta(days=30)
-OUTBOX_CAP = env.int("FEEDSITE_OUTBOX_CAP", default=1000)
-FOLLOW_CAP = env.int("FEEDSITE_FOLLOW_CAP", default=2000)
+OUTBOX_CAP = env.whole("FEEDSITE_OUTBOX_CAP")
+FOLLOW_CAP = env.whole("FEEDSITE_FOLLOW_CAP")
 # A big-V's items are pushed to followers of at least this level; the others pull the outbox. Of a new site only: the
 # migration that makes the policy's row reads it (accounts/policy.py), and `manage.py policy` changes that.
-BIG_V_PUSH_LEVEL = env.int("FEEDSITE_BIG_V_PUSH_LEVEL", default=3)
+BIG_V_PUSH_LEVEL = env.whole("FEEDSITE_BIG_V_PUSH_LEVEL")
 # Parts of a big-V's set of active followers; one part is one key.
-ACTIVE_FANS_SHARDS = env.int("FEEDSITE_ACTIVE_FANS_SHARDS", default=16)
+ACTIVE_FANS_SHARDS = env.whole("FEEDSITE_ACTIVE_FANS_SHARDS")
 # Followers from which a user becomes big-V by themself; 0 turns the automatic upgrade off.
-BIG_V_THRESHOLD = env.int("FEEDSITE_BIG_V_THRESHOLD", default=100_000)
+BIG_V_THRESHOLD = env.whole("FEEDSITE_BIG_V_THRESHOLD")
 LAST_SEEN_INTERVAL = timedelta(minutes=10)
 # Deliveries a page merges before it takes the SQL path.
-PENDING_CAP = env.int("FEEDSITE_PENDING_CAP", default=300)
-FAN_OUT_RANGE = env.int("FEEDSITE_FAN_OUT_RANGE", default=20_000)
-FAN_OUT_ATTEMPTS = env.int("FEEDSITE_FAN_OUT_ATTEMPTS", default=5)
-FAN_OUT_RETRY_AFTER = timedelta(seconds=env.float("FEEDSITE_FAN_OUT_RETRY_AFTER", default=10))
+PENDING_CAP = env.whole("FEEDSITE_PENDING_CAP")
+FAN_OUT_RANGE = env.whole("FEEDSITE_FAN_OUT_RANGE")
+FAN_OUT_ATTEMPTS = env.whole("FEEDSITE_FAN_OUT_ATTEMPTS")
+FAN_OUT_RETRY_AFTER = timedelta(seconds=env.number("FEEDSITE_FAN_OUT_RETRY_AFTER"))
 
 # --- Live updates ----------------------------------------------------------------------------------------
 # Whether pages open a stream; without one they poll.
-STREAM = env.bool("FEEDSITE_STREAM", default=True)
+STREAM = env.switch("FEEDSITE_STREAM")
 # The port at which visitors reach the stream process where no proxy leads there (`up` sets it); 0 where one does.
-STREAM_PORT = env.int("FEEDSITE_STREAM_PORT", default=0)
+STREAM_PORT = env.whole("FEEDSITE_STREAM_PORT")
 # The origins whose pages may read the stream across ports, such as https://example.com; none: those of ALLOWED_HOSTS.
-STREAM_ORIGINS = env.list("FEEDSITE_STREAM_ORIGINS", default=[])
+STREAM_ORIGINS = env.words("FEEDSITE_STREAM_ORIGINS")
 # Open connections of one stream process, and of one user in it.
-STREAM_LIMIT = env.int("FEEDSITE_STREAM_LIMIT", default=10_000)
-STREAM_USER_LIMIT = env.int("FEEDSITE_STREAM_USER_LIMIT", default=10)
+STREAM_LIMIT = env.whole("FEEDSITE_STREAM_LIMIT")
+STREAM_USER_LIMIT = env.whole("FEEDSITE_STREAM_USER_LIMIT")
 # Seconds after which it is asked again whether the sessions, tokens and users behind them still stand.
-STREAM_RECHECK_SECONDS = env.float("FEEDSITE_STREAM_RECHECK_SECONDS", default=20)
+STREAM_RECHECK_SECONDS = env.number("FEEDSITE_STREAM_RECHECK_SECONDS")
 # Threads that open connections; each has a connection to PostgreSQL.
-STREAM_THREADS = env.int("FEEDSITE_STREAM_THREADS", default=4)
+STREAM_THREADS = env.whole("FEEDSITE_STREAM_THREADS")
 
 # --- Moderation: what is held for review before it is published; 0 turns a rule off -----------------------
 # Items with links of accounts younger than this.
-MODERATION_LINK_AGE = timedelta(days=env.int("FEEDSITE_MODERATION_LINK_DAYS", default=3))
+MODERATION_LINK_AGE = timedelta(days=env.whole("FEEDSITE_MODERATION_LINK_DAYS"))
 # More than so many items of one sender within the span; the same text more often than this within an hour.
-MODERATION_BURST = env.int("FEEDSITE_MODERATION_BURST", default=30)
-MODERATION_BURST_SPAN = timedelta(minutes=env.int("FEEDSITE_MODERATION_BURST_MINUTES", default=10))
-MODERATION_SAME_TEXT = env.int("FEEDSITE_MODERATION_SAME_TEXT", default=5)
+MODERATION_BURST = env.whole("FEEDSITE_MODERATION_BURST")
+MODERATION_BURST_SPAN = timedelta(minutes=env.whole("FEEDSITE_MODERATION_BURST_MINUTES"))
+MODERATION_SAME_TEXT = env.whole("FEEDSITE_MODERATION_SAME_TEXT")
 # Readers who report a published item until it is back in review.
-MODERATION_REPORTS = env.int("FEEDSITE_MODERATION_REPORTS", default=3)
+MODERATION_REPORTS = env.whole("FEEDSITE_MODERATION_REPORTS")
 
 # --- Notifications ---------------------------------------------------------------------------------------
 # An entry to which nothing is added for so long is dropped.
-NOTIFICATION_LIFE = timedelta(days=env.int("FEEDSITE_NOTIFICATION_DAYS", default=90))
+NOTIFICATION_LIFE = timedelta(days=env.whole("FEEDSITE_NOTIFICATION_DAYS"))
 
 # --- Discover: the recommended feed ----------------------------------------------------------------------
 # Candidates that a refresh asks for, and how far it goes where most of them were seen.
-RECALL_COUNT = env.int("FEEDSITE_RECALL_COUNT", default=500)
-RECALL_DEPTH = env.int("FEEDSITE_RECALL_DEPTH", default=8000)
+RECALL_COUNT = env.whole("FEEDSITE_RECALL_COUNT")
+RECALL_DEPTH = env.whole("FEEDSITE_RECALL_DEPTH")
 # How long the rest of a refresh waits to be scrolled in.
-CANDIDATES_TTL = timedelta(minutes=env.int("FEEDSITE_CANDIDATES_MINUTES", default=30))
+CANDIDATES_TTL = timedelta(minutes=env.number("FEEDSITE_CANDIDATES_MINUTES"))
 # What an item is worth falls with its age by a Gaussian curve: to DECAY at SCALE days beyond the first OFFSET days.
-DISCOVER_SCALE_DAYS = env.float("FEEDSITE_DISCOVER_SCALE_DAYS", default=14)
-DISCOVER_OFFSET_DAYS = env.float("FEEDSITE_DISCOVER_OFFSET_DAYS", default=1)
-DISCOVER_DECAY = env.float("FEEDSITE_DISCOVER_DECAY", default=0.5)
-if not (DISCOVER_SCALE_DAYS > 0 and DISCOVER_OFFSET_DAYS >= 0 and 0 < DISCOVER_DECAY < 1):
-    raise ImproperlyConfigured("FEEDSITE_DISCOVER_*: scale above 0, offset 0 or more, decay between 0 and 1.")
+DISCOVER_SCALE_DAYS = env.number("FEEDSITE_DISCOVER_SCALE_DAYS")
+DISCOVER_OFFSET_DAYS = env.number("FEEDSITE_DISCOVER_OFFSET_DAYS")
+DISCOVER_DECAY = env.number("FEEDSITE_DISCOVER_DECAY")
 # https://user:password@host:9200/name where OpenSearch recalls; PostgreSQL does without, and whenever it fails.
-OPENSEARCH_URL = env("FEEDSITE_OPENSEARCH_URL", default="")
+OPENSEARCH_URL = env.text("FEEDSITE_OPENSEARCH_URL")
 if OPENSEARCH_URL:
     CELERY_BEAT_SCHEDULE["tell OpenSearch"] = _every(2.0, "discover.index")
 # How long a refresh waits for it, in seconds.
-OPENSEARCH_TIMEOUT = env.float("FEEDSITE_OPENSEARCH_TIMEOUT", default=0.5)
+OPENSEARCH_TIMEOUT = env.number("FEEDSITE_OPENSEARCH_TIMEOUT")
 # What counts as seen: the impressions of a week, the plays of three months (and the last issued), or both.
-DISCOVER_SEEN = env("FEEDSITE_DISCOVER_SEEN", default="impressions")
-if DISCOVER_SEEN not in ("impressions", "plays", "both"):
-    raise ImproperlyConfigured("FEEDSITE_DISCOVER_SEEN is impressions, plays or both.")
+DISCOVER_SEEN = env.text("FEEDSITE_DISCOVER_SEEN")
 # Items of one sender in a page.
-SENDER_CAP = env.int("FEEDSITE_DISCOVER_SENDER_CAP", default=2)
+SENDER_CAP = env.whole("FEEDSITE_DISCOVER_SENDER_CAP")
 # The Bloom filters of what readers were shown (seen/impressions.py): BF.* (module), bitmap, or what the server has.
-BLOOM = env.str("FEEDSITE_BLOOM", default="auto", choices=("auto", "module", "bitmap"))
+BLOOM = env.text("FEEDSITE_BLOOM")
 # Keys of a day; another number forgets the week, a larger capacity does not.
-IMPRESSION_SHARDS = env.int("FEEDSITE_IMPRESSION_SHARDS", default=16)
+IMPRESSION_SHARDS = env.whole("FEEDSITE_IMPRESSION_SHARDS")
 # Impressions of a day and shard, of which so many are allocated at once (2 bytes each).
-IMPRESSION_CAPACITY = env.int("FEEDSITE_IMPRESSION_CAPACITY", default=100_000)
+IMPRESSION_CAPACITY = env.whole("FEEDSITE_IMPRESSION_CAPACITY")
 # Unseen items that one day's filter takes for seen; seven are asked.
-IMPRESSION_ERROR = env.float("FEEDSITE_IMPRESSION_ERROR", default=0.001)
+IMPRESSION_ERROR = env.number("FEEDSITE_IMPRESSION_ERROR")
 
 # --- What readers have seen ------------------------------------------------------------------------------
 # Posts that a reader opened last, and replies that they saw last, as far as recommendations know; 0: none.
-RECENT_VIEWS = env.int("FEEDSITE_RECENT_VIEWS", default=10)
-RECENT_REPLY_VIEWS = env.int("FEEDSITE_RECENT_REPLY_VIEWS", default=100)
+RECENT_VIEWS = env.whole("FEEDSITE_RECENT_VIEWS")
+RECENT_REPLY_VIEWS = env.whole("FEEDSITE_RECENT_REPLY_VIEWS")
 
 # --- Played history --------------------------------------------------------------------------------------
 # The Redis that holds plays until they are merged, and what was issued: it must not evict, and syncs its AOF before it
 # answers. A site that names a Redis for the broker and none for the plays has its plays on the broker's.
-PLAYED_URL = env(
+PLAYED_URL = env.text(
     "FEEDSITE_PLAYED_URL",
-    default=SERVERS.played_url
-    if "plays" in SERVERS.names
-    else BROKER_URL
-    if embedded.is_redis(BROKER_URL)
-    else REDIS_URL,
+    SERVERS.played_url if "plays" in SERVERS.names else BROKER_URL if embedded.is_redis(BROKER_URL) else REDIS_URL,
 )
-# Celery, the cache and the merging of plays need all keys in one place.
-for _name, _url in (("CACHE", CACHE_URL), ("BROKER", BROKER_URL), ("PLAYED", PLAYED_URL)):
-    if cluster_address.names_cluster(_url):
-        raise ImproperlyConfigured(
-            f"Set FEEDSITE_{_name}_URL to a single server: FEEDSITE_REDIS_URL names a cluster, which is for feeds only."
-        )
 # The disk store of the month filters: a server that speaks the Redis protocol (Kvrocks); without one, LMDB.
-PLAYED_STORE_URL = env("FEEDSITE_PLAYED_STORE_URL", default="")
+PLAYED_STORE_URL = env.text("FEEDSITE_PLAYED_STORE_URL")
 # How large the LMDB file may become. It takes address space at once, and the disk as it grows.
-PLAYED_STORE_BYTES = env.int("FEEDSITE_PLAYED_STORE_GB", default=1024) * 2**30
+PLAYED_STORE_BYTES = env.whole("FEEDSITE_PLAYED_STORE_GB") * 2**30
 # Of ids that were never played, at most this share is taken for played.
-PLAYED_ERROR = env.float("FEEDSITE_PLAYED_ERROR", default=0.001)
-PLAYED_SHARDS = env.int("FEEDSITE_PLAYED_SHARDS", default=5000)
+PLAYED_ERROR = env.number("FEEDSITE_PLAYED_ERROR")
+PLAYED_SHARDS = env.whole("FEEDSITE_PLAYED_SHARDS")
 # Plays of one user that may wait to be merged; half of it is merged early.
-PLAYED_WAITING = env.int("FEEDSITE_PLAYED_WAITING", default=10_000)
-if PLAYED_WAITING < 1000:
-    raise ImproperlyConfigured("FEEDSITE_PLAYED_WAITING must be 1000 or more: a call brings up to 500 plays.")
-PLAYED_TASK_SHARDS = env.int("FEEDSITE_PLAYED_TASK_SHARDS", default=50)
-ISSUED_COUNT = env.int("FEEDSITE_ISSUED_COUNT", default=100)
+PLAYED_WAITING = env.whole("FEEDSITE_PLAYED_WAITING")
+PLAYED_TASK_SHARDS = env.whole("FEEDSITE_PLAYED_TASK_SHARDS")
+ISSUED_COUNT = env.whole("FEEDSITE_ISSUED_COUNT")
 # The Redis that had all plays before (seen/old.py): asked and written to until the migration is cut over.
-PLAYED_OLD_URL = env("FEEDSITE_PLAYED_OLD_URL", default="")
+PLAYED_OLD_URL = env.text("FEEDSITE_PLAYED_OLD_URL")
 # Its ZSET of a user: id -> ms since 1970.
-PLAYED_OLD_KEY = env("FEEDSITE_PLAYED_OLD_KEY", default="played:{uid}")
-if "{uid}" not in PLAYED_OLD_KEY:
-    raise ImproperlyConfigured("FEEDSITE_PLAYED_OLD_KEY names no {uid}.")
+PLAYED_OLD_KEY = env.text("FEEDSITE_PLAYED_OLD_KEY")
 # Where `manage.py played_grpc` listens. No port: `up` takes the next free one; 0: no gRPC.
-GRPC_HOST = env("FEEDSITE_GRPC_HOST", default="127.0.0.1")
-GRPC_PORT = env.int("FEEDSITE_GRPC_PORT") if env("FEEDSITE_GRPC_PORT", default="") else None
+GRPC_HOST = env.text("FEEDSITE_GRPC_HOST")
+GRPC_PORT = env.whole("FEEDSITE_GRPC_PORT") if "FEEDSITE_GRPC_PORT" in env else None
 # Calls that it works on at a time; each has a connection to PostgreSQL.
-GRPC_THREADS = env.int("FEEDSITE_GRPC_THREADS", default=4)
+GRPC_THREADS = env.whole("FEEDSITE_GRPC_THREADS")
 
 # --- Live sessions ---------------------------------------------------------------------------------------
 # A planned session that nobody starts is missed so long after its time.
-LIVE_GRACE = timedelta(minutes=env.float("FEEDSITE_LIVE_GRACE_MINUTES", default=120))
+LIVE_GRACE = timedelta(minutes=env.number("FEEDSITE_LIVE_GRACE_MINUTES"))
 # A live session that nobody ends becomes a replay after so long.
-LIVE_LONGEST = timedelta(hours=env.float("FEEDSITE_LIVE_LONGEST_HOURS", default=24))
+LIVE_LONGEST = timedelta(hours=env.number("FEEDSITE_LIVE_LONGEST_HOURS"))
 # Sessions that one host may have live or upcoming.
-LIVE_SCHEDULED = env.int("FEEDSITE_LIVE_SCHEDULED", default=100)
+LIVE_SCHEDULED = env.whole("FEEDSITE_LIVE_SCHEDULED")
 # Replays that a reader's inbox of them holds; with the slack it must stay under zset-max-listpack-entries (512).
-LIVE_REPLAYS_CAP = env.int("FEEDSITE_LIVE_REPLAYS_CAP", default=300)
+LIVE_REPLAYS_CAP = env.whole("FEEDSITE_LIVE_REPLAYS_CAP")
 # How long a walk through the live feed may pause before it must begin anew.
-LIVE_SNAPSHOT_TTL = timedelta(minutes=env.float("FEEDSITE_LIVE_SNAPSHOT_MINUTES", default=30))
+LIVE_SNAPSHOT_TTL = timedelta(minutes=env.number("FEEDSITE_LIVE_SNAPSHOT_MINUTES"))
 # Different orders of that feed that one reader's walks may go by; the one that was used longest ago gives way.
-LIVE_SNAPSHOTS = env.int("FEEDSITE_LIVE_SNAPSHOTS", default=10)
+LIVE_SNAPSHOTS = env.whole("FEEDSITE_LIVE_SNAPSHOTS")
 
 # --- Where the reader was --------------------------------------------------------------------------------
 # How long a reader is away before the home offers to go on where they left off.
-READING_GAP = timedelta(seconds=env.float("FEEDSITE_READING_GAP_SECONDS", default=600))
+READING_GAP = timedelta(seconds=env.number("FEEDSITE_READING_GAP_SECONDS"))
 # At most one write of a reader's position in this time.
 READING_INTERVAL = timedelta(seconds=10)
 
 # --- Metrics ---------------------------------------------------------------------------------------------
 # Who sends it may read /metrics; without it only this machine itself may.
-METRICS_TOKEN = env("FEEDSITE_METRICS_TOKEN", default="")
+METRICS_TOKEN = env.text("FEEDSITE_METRICS_TOKEN")
 # Readers a minute whose windows are compared with PostgreSQL, and the seconds that this may take; 0 readers: none.
-CHECK_READERS = env.int("FEEDSITE_CHECK_READERS", default=20)
-CHECK_SECONDS = env.float("FEEDSITE_CHECK_SECONDS", default=2.0)
+CHECK_READERS = env.whole("FEEDSITE_CHECK_READERS")
+CHECK_SECONDS = env.number("FEEDSITE_CHECK_SECONDS")
 
 # --- REST ------------------------------------------------------------------------------------------------
 REST_FRAMEWORK = {
@@ -442,36 +415,17 @@ REST_FRAMEWORK = {
     "TEST_REQUEST_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
 }
 CSRF_FAILURE_VIEW = "feedsite.outage.csrf_failure"
-TOKEN_DAYS = env.int("FEEDSITE_TOKEN_DAYS", default=90)
+TOKEN_DAYS = env.whole("FEEDSITE_TOKEN_DAYS")
 REST_KNOX = {"TOKEN_TTL": timedelta(days=TOKEN_DAYS)}
 # Tokens that a user may hold at once; the oldest gives way.
-TOKEN_CAP = env.int("FEEDSITE_TOKEN_CAP", default=50)
+TOKEN_CAP = env.whole("FEEDSITE_TOKEN_CAP")
 
 # Rates: sign-ups an address; logins an address and name, an address, a name, and the known browsers of a name together
 # (accounts/guard.py); everything else a user or, without one, an address.
 # `password` is where a signed-in user is asked for it again. `attempt`: tokens and sessions that are not known to be
 # good, an address (feedsite/rates.py).
-RATES = {
-    "attempt": env("FEEDSITE_RATE_ATTEMPT", default="300/minute"),
-    "signup": env("FEEDSITE_RATE_SIGNUP", default="20/hour"),
-    "login": env("FEEDSITE_RATE_LOGIN", default="10/minute"),
-    "login_address": env("FEEDSITE_RATE_LOGIN_ADDRESS", default="300/hour"),
-    "login_name": env("FEEDSITE_RATE_LOGIN_NAME", default="100/hour"),
-    "login_devices": env("FEEDSITE_RATE_LOGIN_DEVICES", default="50/hour"),
-    "password": env("FEEDSITE_RATE_PASSWORD", default="10/hour"),
-    "export": env("FEEDSITE_RATE_EXPORT", default="5/hour"),
-    "publish": env("FEEDSITE_RATE_PUBLISH", default="60/minute"),
-    "write": env("FEEDSITE_RATE_WRITE", default="300/minute"),
-    "search": env("FEEDSITE_RATE_SEARCH", default="60/minute"),
-    "read": env("FEEDSITE_RATE_READ", default="1200/minute"),
-    "resume": env("FEEDSITE_RATE_RESUME", default="30/minute"),
-    "played": env("FEEDSITE_RATE_PLAYED", default="6000/minute"),
-    "played_ids": env("FEEDSITE_RATE_PLAYED_IDS", default="20000/day"),
-    "discover": env("FEEDSITE_RATE_DISCOVER", default="120/minute"),
-    "report": env("FEEDSITE_RATE_REPORT", default="30/hour"),
-    "live": env("FEEDSITE_RATE_LIVE", default="60/minute"),
-}
-RATE_SCALE = env.float("FEEDSITE_RATE_SCALE", default=1.0)
+RATES = {scope: env.text(name) for scope, name in RATE_VARIABLES.items()}
+RATE_SCALE = env.number("FEEDSITE_RATE_SCALE")
 
 SPECTACULAR_SETTINGS = {
     "TITLE": "feedsite",
@@ -501,9 +455,9 @@ USE_I18N = True
 USE_TZ = True
 TIME_ZONE = "UTC"
 # How often an open home page, or one of live sessions, asks for news.
-HOME_POLL_SECONDS = env.float("FEEDSITE_HOME_POLL_SECONDS", default=20)
+HOME_POLL_SECONDS = env.number("FEEDSITE_HOME_POLL_SECONDS")
 # How often an open Discover page asks whether there is something new.
-DISCOVER_REFRESH_SECONDS = env.float("FEEDSITE_DISCOVER_REFRESH_SECONDS", default=300)
+DISCOVER_REFRESH_SECONDS = env.number("FEEDSITE_DISCOVER_REFRESH_SECONDS")
 STATIC_URL = "/static/"
 STATIC_ROOT = DATA_DIR / "static"
 STORAGES = {
@@ -517,23 +471,27 @@ SESSION_COOKIE_SECURE = HTTPS
 CSRF_COOKIE_SECURE = HTTPS
 SECURE_SSL_REDIRECT = HTTPS
 SECURE_REDIRECT_EXEMPT = ["^healthz$", "^readyz$", "^metrics$"]  # probes come past the proxy
-SECURE_HSTS_SECONDS = 31_536_000 if HTTPS else 0
-SECURE_HSTS_INCLUDE_SUBDOMAINS = HTTPS
-SECURE_HSTS_PRELOAD = HTTPS
+# What is sent cannot be taken back (docs/settings.md): so only the age by itself, and the rest where it is asked for.
+SECURE_HSTS_SECONDS = env.whole("FEEDSITE_HSTS_SECONDS") if HTTPS else 0
+SECURE_HSTS_INCLUDE_SUBDOMAINS = env.switch("FEEDSITE_HSTS_SUBDOMAINS")
+SECURE_HSTS_PRELOAD = env.switch("FEEDSITE_HSTS_PRELOAD")
+SILENCED_SYSTEM_CHECKS = ["security.W005", "security.W021"]  # these two
 SECURE_PROXY_SSL_HEADER = ("feedsite.scheme", "https") if PROXY else None
 SECURE_CONTENT_TYPE_NOSNIFF = True
 SECURE_REFERRER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
 # Where the admin is; elsewhere, those who try every site's /admin/ find nothing.
-ADMIN_PATH = env("FEEDSITE_ADMIN_PATH", default="admin").strip("/") + "/"
+ADMIN_PATH = env.text("FEEDSITE_ADMIN_PATH").strip("/") + "/"
 # Static files are the site's own pages'; feedsite.headers says what else every answer carries.
 WHITENOISE_ALLOW_ALL_ORIGINS = False
 
 # --- Logging ---------------------------------------------------------------------------------------------
 # Lines for people (plain), or one JSON object each.
-LOG_FORMAT = env.str("FEEDSITE_LOG_FORMAT", default="plain", choices=("plain", "json"))
+LOG_FORMAT = env.text("FEEDSITE_LOG_FORMAT")
 # A line a request; by default where machines read them.
-ACCESS_LOG = env.bool("FEEDSITE_ACCESS_LOG", default=LOG_FORMAT == "json")
+ACCESS_LOG = env.switch("FEEDSITE_ACCESS_LOG", LOG_FORMAT == "json")
+# Without a level each program has its own.
+LOG_LEVEL = env.text("FEEDSITE_LOG_LEVEL")
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
@@ -543,5 +501,5 @@ LOGGING = {
         "json": {"()": "feedsite.logs.JsonFormatter"},
     },
     "handlers": {"console": {"class": "logging.StreamHandler", "formatter": LOG_FORMAT, "filters": ["about"]}},
-    "root": {"handlers": ["console"], "level": os.environ.get("FEEDSITE_LOG_LEVEL", "INFO")},
+    "root": {"handlers": ["console"], "level": LOG_LEVEL or "INFO"},
 }

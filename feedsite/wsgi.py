@@ -17,7 +17,7 @@ Application = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 
 PATIENCE = 0.02
 """Seconds that a request with a body waits for a place; bodies that have arrived are read in less."""
-READERS = max(1, int(os.environ.get("FEEDSITE_WEB_THREADS") or 4) - 1)
+READERS = max(1, settings.WEB_THREADS - 1)
 
 
 def measured(application: Application, readers: int = READERS) -> Application:

@@ -4,7 +4,6 @@ A check yields findings; what it raises is one too. Nothing is changed, and noth
 """
 
 import http.client
-import os
 import shutil
 import stat
 import time
@@ -24,7 +23,7 @@ from django.db.migrations.executor import MigrationExecutor
 from redis.crc import REDIS_CLUSTER_HASH_SLOTS
 
 from accounts import policy
-from feedsite import replica
+from feedsite import environment, replica
 from feedsite.cluster import Cluster
 from feedsite.cluster_address import names_cluster
 from feedsite.connections import client_of, database_now, fetch
@@ -96,7 +95,14 @@ def _safely(name: str, check: Callable[[], Findings]) -> list[Finding]:
 
 # --- Configuration ---------------------------------------------------------------------------------------
 def configuration() -> Findings:
-    """Secrets, hosts, HTTPS, proxies."""
+    """Names of variables, secrets, hosts, HTTPS, proxies. Wrong values end the command before it looks."""
+    strange = [str(each) for each in environment.unknown()]
+    yield judge(
+        "settings",
+        "; ".join(strange) if strange else "are all known",
+        warning=bool(strange),
+        todo="Mend the name, or unset it: docs/settings.md lists all variables.",
+    )
     key = settings.SECRET_KEY
     weak = len(key) < 50 or len(set(key)) < 10 or key.startswith("django-insecure-")
     yield judge(
@@ -573,5 +579,5 @@ def worst(findings: Sequence[Finding]) -> str:
 
 def addresses() -> tuple[str, str]:
     """Where web and stream listen under `up`."""
-    port = int(os.environ.get("PORT") or 8000)
+    port = settings.PORT
     return f"http://127.0.0.1:{port}", f"http://127.0.0.1:{settings.STREAM_PORT or port + 1}"

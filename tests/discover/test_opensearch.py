@@ -8,8 +8,6 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
-from django.apps import apps
-from django.core.exceptions import ImproperlyConfigured
 
 from accounts.models import User
 from discover import indexing
@@ -17,7 +15,7 @@ from discover.feed import refresh
 from discover.indexing import work
 from discover.interests import interests_of
 from discover.models import SearchIndex
-from discover.opensearch import FOLLOWED, MAPPINGS, OpenSearchRecall, Server, breaker, search, server
+from discover.opensearch import FOLLOWED, MAPPINGS, OpenSearchRecall, breaker, search, server
 from discover.postgres import BASE, LAST, PostgresRecall
 from discover.recall import Candidate, RecallUnavailableError
 from discover.recallers import recall
@@ -346,34 +344,6 @@ def test_recalls_are_counted_and_timed(reader: User) -> None:
     recall(reader, count=10, now=NOW)
     assert count() == before[0] + 1
     assert 0 < seconds() - before[1] < SHORT
-
-
-# --- The address -----------------------------------------------------------------------------------------
-@pytest.mark.parametrize(
-    "url",
-    [
-        "search.internal",
-        "ftp://search.internal/items",
-        "https://search.internal:9200",
-        "https://search.internal:9200/",
-        "https://search.internal:9200/Items",
-        "https://search.internal:9200/_items",
-        "https://search.internal:9200/a/b",
-        "https://search.internal:9200/a,b",
-        "https://search.internal:9200/items?x=1",
-        "https:///items",
-    ],
-)
-def test_a_wrong_address_is_told(url: str) -> None:
-    with pytest.raises(ImproperlyConfigured):
-        Server(url)
-
-
-def test_it_is_told_at_the_start(settings: Any) -> None:
-    settings.OPENSEARCH_URL = "search.internal"
-    server.cache_clear()
-    with pytest.raises(ImproperlyConfigured, match="FEEDSITE_OPENSEARCH_URL"):
-        apps.get_app_config("discover").ready()
 
 
 def test_the_password_is_not_in_the_log(

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 import redis
 from django.conf import LazySettings, settings
-from django.core.exceptions import ImproperlyConfigured
 from django.db import InterfaceError, OperationalError
 from django.test import Client, RequestFactory
 from django.urls import URLPattern, URLResolver, get_resolver
@@ -21,6 +20,7 @@ from accounts.actions import issue_token
 from accounts.models import User
 from feedsite import rates
 from feedsite.embedded import wait_for
+from feedsite.option_kinds import parse_rate
 from feedsite.rest import BODY_BYTES, DEPTH, ApiView, parse_json
 from items.models import Item
 from tests import servers
@@ -553,10 +553,10 @@ def test_rates_are_scaled(settings: LazySettings) -> None:
         assert rates.limit("some") == (calls, 3600)
 
 
-@pytest.mark.parametrize("rate", ["", "20", "20/year", "x/hour", "-1/hour", "1.5/hour", "٣/hour"])
+@pytest.mark.parametrize("rate", ["", "20", "20/year", "x/hour", "-1/hour", "0/hour", "1.5/hour", "٣/hour"])
 def test_what_is_no_rate(rate: str) -> None:
-    with pytest.raises(ImproperlyConfigured):
-        rates.parse(rate)
+    with pytest.raises(ValueError):  # noqa: PT011 (the option says what is allowed)
+        parse_rate(rate)
 
 
 def test_without_the_cache_server_calls_pass(api: APIClient, feeds_server: servers.Valkey) -> None:

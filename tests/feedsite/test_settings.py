@@ -67,7 +67,7 @@ CLUSTER = {"FEEDSITE_REDIS_URL": "redis+cluster://feeds:7000"}
 @pytest.mark.parametrize(
     ("environ", "says"),
     [
-        (CLUSTER, "Set FEEDSITE_CACHE_URL to a single server"),
+        (CLUSTER, "Set FEEDSITE_BROKER_URL to a single server"),
         (CLUSTER | {"FEEDSITE_CACHE_URL": FEEDS}, "Set FEEDSITE_BROKER_URL to a single server"),
         (
             CLUSTER | {"FEEDSITE_CACHE_URL": FEEDS, "FEEDSITE_BROKER_URL": "amqp://broker//"},
@@ -112,3 +112,37 @@ def test_what_is_believed_of_a_proxy(tmp_path: Path, environ: dict[str, str], sa
         check=False,
     )
     assert says in run.stdout + run.stderr
+
+
+@pytest.mark.parametrize(
+    ("environ", "header"),
+    [
+        ({}, None),
+        ({"FEEDSITE_HSTS_SECONDS": "60"}, None),
+        ({"FEEDSITE_HTTPS": "1"}, "max-age=31536000"),
+        ({"FEEDSITE_HTTPS": "1", "FEEDSITE_HSTS_SECONDS": "3600"}, "max-age=3600"),
+        ({"FEEDSITE_HTTPS": "1", "FEEDSITE_HSTS_SECONDS": "0"}, None),
+        ({"FEEDSITE_HTTPS": "1", "FEEDSITE_HSTS_SUBDOMAINS": "1"}, "max-age=31536000; includeSubDomains"),
+        (
+            {"FEEDSITE_HTTPS": "1", "FEEDSITE_HSTS_SUBDOMAINS": "1", "FEEDSITE_HSTS_PRELOAD": "1"},
+            "max-age=31536000; includeSubDomains; preload",
+        ),
+    ],
+)
+def test_browsers_are_told_what_was_asked_for(tmp_path: Path, environ: dict[str, str], header: str | None) -> None:
+    """What a browser has heard of HTTPS cannot be taken back."""
+    code = (
+        "import django; django.setup(); from django.test import Client; "
+        "headers = {'Forwarded': 'for=\"192.0.2.1\";proto=https', 'Host': 'localhost'}; "
+        "print(Client().get('/healthz', secure=True, headers=headers)"
+        ".headers.get('Strict-Transport-Security'))"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=settings.BASE_DIR,
+        env=clean_environ(tmp_path) | {"DJANGO_SETTINGS_MODULE": "feedsite.settings", "FEEDSITE_PROXY": "1"} | environ,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert run.stdout.strip() == str(header)

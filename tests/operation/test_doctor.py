@@ -253,3 +253,14 @@ def test_a_cluster(cluster: ValkeyCluster) -> None:
         cluster.ask(node, "CONFIG", "SET", "cluster-require-full-coverage", "no")
         cluster.ask(node, "CLUSTER", "ADDSLOTS", slot)
     assert "feeds" not in doctor.redis_roles()
+
+
+def test_a_name_that_nothing_reads(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert states(doctor.configuration())["settings"] == OK
+    monkeypatch.setenv("FEEDSITE_DATABSE_URL", "x")
+    assert found(doctor.configuration())["settings"] == Finding(
+        "settings",
+        WARNING,
+        "FEEDSITE_DATABSE_URL is not read by the site; the nearest name is FEEDSITE_DATABASE_URL",
+        "Mend the name, or unset it: docs/settings.md lists all variables.",
+    )

@@ -37,7 +37,7 @@ class Command(BaseCommand):
     help = "Run the site: servers, migrations, a demo community on the first run, web, stream, gRPC, worker and beat."
 
     def handle(self, *args: Any, **options: Any) -> None:
-        host, port = address()
+        host, port = settings.HOST, settings.PORT
         # Until the supervisor takes over, SIGTERM ends what runs the way Ctrl-C does.
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self.on_signal)
@@ -69,13 +69,6 @@ class Command(BaseCommand):
 
 
 # --- Before anything starts ------------------------------------------------------------------------------
-def address() -> tuple[str, int]:
-    host, port = os.environ.get("FEEDSITE_HOST") or "127.0.0.1", os.environ.get("PORT") or "8000"
-    if not port.isdecimal() or not 0 < int(port) < 65536:
-        raise CommandError(f"PORT is {port!r}; it must be a number from 1 to 65535.")
-    return host, int(port)
-
-
 @contextlib.contextmanager
 def only_one_site() -> Iterator[None]:
     """Hold the data folder for this site. Raises CommandError when another `up` has it."""
@@ -177,11 +170,9 @@ def prepare() -> None:
 # --- What runs -------------------------------------------------------------------------------------------
 def programs(host: str, port: int, stream: int, grpc: int) -> list[Program]:
     """In the order in which they are stopped: no new requests, no new tasks, and then the tasks at work."""
-    given = os.environ.get
-    processors = str(len(os.sched_getaffinity(0)))
     web = f"granian --interface wsgi --no-ws --host {host} --port {port}"
-    web += f" --workers {given('FEEDSITE_WEB_PROCESSES') or processors}"
-    web += f" --blocking-threads {given('FEEDSITE_WEB_THREADS') or 4} --blocking-threads-idle-timeout 600"
+    web += f" --workers {settings.WEB_PROCESSES}"
+    web += f" --blocking-threads {settings.WEB_THREADS} --blocking-threads-idle-timeout 600"
     web += " --respawn-failed-workers --respawn-interval 0.5 --workers-kill-timeout 3 feedsite.wsgi:application"
     streams = f"granian --interface asgi --no-ws --host {host} --port {stream} --workers 1 --log-level warning"
     # What granian serves at once: every open stream, and a few more that are told that it is full. To stop it waits for
@@ -189,15 +180,15 @@ def programs(host: str, port: int, stream: int, grpc: int) -> list[Program]:
     streams += f" --backlog 2048 --backpressure {settings.STREAM_LIMIT + 100}"
     streams += " --respawn-failed-workers --respawn-interval 0.5 --workers-kill-timeout 1 feedsite.asgi:application"
     # A line for each task would bury everything else: unless asked, beat and worker tell of trouble only.
-    level = given("FEEDSITE_LOG_LEVEL") or "WARNING"
+    level = settings.LOG_LEVEL or "WARNING"
     celery = "celery -A feedsite --quiet"
     beat = f"{celery} beat --loglevel {level} --pidfile= --schedule".split()
     beat.append(str(settings.SERVERS.home.run / "beat"))
     worker = f"{celery} worker --loglevel {level} --without-gossip --without-mingle"
-    worker += f" --concurrency {given('FEEDSITE_WORKER_PROCESSES') or processors}"
+    worker += f" --concurrency {settings.WORKER_PROCESSES}"
 
     # Celery warns root of pickles, which this site does not accept.
-    warnings = [given("PYTHONWARNINGS"), "ignore:You're running the worker with superuser privileges"]
+    warnings = [os.environ.get("PYTHONWARNINGS"), "ignore:You're running the worker with superuser privileges"]
     environ = os.environ | {
         TAG: str(settings.DATA_DIR),
         "FEEDSITE_STREAM_PORT": str(stream),
