@@ -1,4 +1,7 @@
-"""Is the process alive (`/healthz`), and do its servers answer (`/readyz`)?"""
+"""Is the process alive (`/healthz`), do its servers answer (`/readyz`), and what was counted (`/metrics`)?
+
+Probes ask by the machine's address, so they are answered whatever Host they name.
+"""
 
 import threading
 import time
@@ -10,15 +13,35 @@ from celery import current_app
 from django.conf import settings
 from django.db import connection
 from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.http.response import HttpResponseBase
+from django.urls import ResolverMatch
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
+from feedsite import metrics
 from feedsite.cluster import Cluster
 from feedsite.connections import client_of
 from feedsite.postgresql.base import probe
 
 PATIENCE = 0.5  # seconds for one server to take a connection, and again to answer
 DEADLINE = 0.9  # seconds for the whole page
+SHARED_SECONDS = 1.0
+"""For so long everybody who asks `/readyz` gets the same answer of a process."""
+
+
+class ProbeMiddleware:
+    """Answers probes before anything looks at the Host. A stranger's `/metrics` goes on, and is not found."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        match = PROBES.get(request.path_info)
+        if match is None or (match.func is metrics.show and not metrics.may_read(request)):
+            return self.get_response(request)
+        request.resolver_match = match  # its route names the request in what is counted and logged
+        response: HttpResponseBase = match.func(request)
+        return response
 
 
 @never_cache
@@ -30,9 +53,42 @@ def healthz(request: HttpRequest) -> HttpResponse:
 @never_cache
 @require_safe
 def readyz(request: HttpRequest) -> JsonResponse:
-    servers = server_states()
+    servers = latest.states()
     ready = all(state == "ok" for state in servers.values())
     return JsonResponse({"ready": ready, "servers": servers}, status=200 if ready else 503)
+
+
+PROBES = {
+    f"/{route}": ResolverMatch(view, (), {}, route=route)
+    for route, view in (("healthz", healthz), ("readyz", readyz), ("metrics", metrics.show))
+}
+
+
+class Latest:
+    """The states of the servers as of `SHARED_SECONDS` ago at most, and the time that a look takes.
+
+    However many ask, a process looks once at a time: so nobody can make it open connections and threads without end,
+    and a frozen server holds one of its threads.
+    """
+
+    def __init__(self) -> None:
+        self._looking = threading.Lock()
+        self._states: dict[str, str] = {}
+        self._fresh_until = 0.0
+
+    def states(self) -> dict[str, str]:
+        # While another thread looks, its last answer is good enough; there is none at the first look only.
+        if time.monotonic() >= self._fresh_until and self._looking.acquire(blocking=not self._states):
+            try:
+                if time.monotonic() >= self._fresh_until:
+                    self._states = server_states()
+                    self._fresh_until = time.monotonic() + SHARED_SECONDS
+            finally:
+                self._looking.release()
+        return self._states
+
+
+latest = Latest()
 
 
 def server_states() -> dict[str, str]:

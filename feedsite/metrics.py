@@ -8,82 +8,37 @@ process counts in files of its own there, and `/metrics` adds them up, whoever a
 itself, in memory.
 """
 
-import fcntl
 import ipaddress
-import itertools
 import logging
 import os
-from collections.abc import Iterator
+import shutil
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import IO
 
 from django.conf import settings
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse
+from django.http.request import split_domain_port, validate_host
 from django.utils.crypto import constant_time_compare
 from django.views.decorators.cache import never_cache
-from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_safe
 from prometheus_client import (
     CollectorRegistry,
     Counter,
     Gauge,
     Histogram,
+    Metric,
     disable_created_metrics,
     multiprocess,
     values,
 )
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
 
-logger = logging.getLogger(__name__)
+from feedsite.counting import FOLDER, CountFile, Slots
 
-FOLDER = "PROMETHEUS_MULTIPROC_DIR"
-"""The library's own name for the folder; it reads the environment again whenever a process opens a file."""
+logger = logging.getLogger(__name__)
 
 
 # --- Processes -------------------------------------------------------------------------------------------
-class Slots:
-    """Which files of the folder are this process's: `counter_3.db` is the third slot's.
-
-    A slot is a lock that the kernel gives back when its process ends, however it ends. The next process that comes
-    takes the slot over and counts on where the last one ended. So no count ever goes back, and there are never more
-    files than there were processes at a time, however often they are restarted.
-    """
-
-    def __init__(self) -> None:
-        self._held: tuple[int, IO[bytes]] | None = None
-        os.register_at_fork(after_in_child=self._leave)  # the slot is the parent's
-
-    def mine(self) -> int:
-        """The number of this process's slot; the client library asks at every count."""
-        if self._held is None:
-            folder = Path(os.environ[FOLDER])
-            self._held = next(filter(None, (self._take(folder, number) for number in itertools.count())))
-        return self._held[0]
-
-    def _take(self, folder: Path, number: int) -> tuple[int, IO[bytes]] | None:
-        """A slot that is free. What its last process was doing (gauges) is over; what that has counted stays."""
-        lock = (folder / f"{number}.lock").open("ab")
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            lock.close()
-            return None
-        multiprocess.mark_process_dead(number, str(folder))  # type: ignore[no-untyped-call]
-        return number, lock
-
-    def _leave(self) -> None:
-        if self._held is not None:
-            self._held[1].close()
-            self._held = None
-
-    def clear(self) -> None:
-        """Forget what the dead were doing."""
-        folder = Path(os.environ[FOLDER])
-        for path in folder.glob("*.lock"):
-            if free := self._take(folder, int(path.stem)):
-                free[1].close()
-
-
 def _share() -> None:
     """Count in files, if there is to be a folder; before the first metric is made."""
     try:
@@ -94,7 +49,8 @@ def _share() -> None:
         del os.environ[FOLDER]
         values.ValueClass = values.MutexValue
     else:
-        values.ValueClass = values.MultiProcessValue(slots.mine)  # type: ignore[no-untyped-call]
+        values.MmapedDict = CountFile  # type: ignore[assignment,attr-defined]
+        values.ValueClass = values.MultiProcessValue(slots.mine_or_none)  # type: ignore[no-untyped-call]
 
 
 slots = Slots()
@@ -202,19 +158,15 @@ live_sessions = _latest("feedsite_live_sessions", "Live sessions.", "state")
 live_lineups_behind = _latest("feedsite_live_lineups_behind", "Hosts whose change the queue has not brought to Redis.")
 live_lineup_lag_seconds = _latest("feedsite_live_lineup_lag_seconds", "Age of the oldest of these changes.")
 
+# Looked at when /metrics is asked: each machine has its own.
+disk_free = _latest("feedsite_disk_free_ratio", "What is free of the disk that has the data folder.")
+
 
 # --- /metrics --------------------------------------------------------------------------------------------
 @never_cache
-@csrf_exempt
-def show(request: HttpRequest) -> HttpResponse:
-    """Everything counted, as Prometheus reads it; for others than `may_read` there is nothing here."""
-    if not may_read(request):
-        raise Http404
-    return _answer(request)
-
-
 @require_safe
-def _answer(request: HttpRequest) -> HttpResponse:
+def show(request: HttpRequest) -> HttpResponse:
+    """Everything counted, as Prometheus reads it; `may_read` says for whom."""
     return HttpResponse(exposition(), content_type=CONTENT_TYPE_PLAIN_0_0_4)
 
 
@@ -222,18 +174,26 @@ def may_read(request: HttpRequest) -> bool:
     """Whoever has the token (FEEDSITE_METRICS_TOKEN), and whoever asks on this very machine, past every proxy.
 
     What a proxy passes on comes from the machine's own address too, if it runs there; that it was passed on is seen by
-    the headers that proxies set, whatever they say.
+    the headers that proxies set, whatever they say. A page of another site, open in a browser on this machine, may lead
+    its own name here: without the token the Host must be an address of this machine, or a name of the site.
     """
     scheme, _, token = request.headers.get("Authorization", "").partition(" ")
     if settings.METRICS_TOKEN and scheme.lower() == "bearer":
         return constant_time_compare(token.strip(), settings.METRICS_TOKEN)
     if any(name in request.headers for name in ("X-Forwarded-For", "Forwarded", "X-Real-IP", "Via")):
         return False
+    host = split_domain_port(request.META.get("HTTP_HOST", "localhost"))[0]
+    return _is_loopback(request.META.get("REMOTE_ADDR", "")) and (
+        host == "localhost" or _is_loopback(host.strip("[]")) or validate_host(host, settings.ALLOWED_HOSTS)
+    )
+
+
+def _is_loopback(address: str) -> bool:
     try:
-        peer = ipaddress.ip_address(request.META.get("REMOTE_ADDR", ""))
+        parsed = ipaddress.ip_address(address)
     except ValueError:
         return False
-    return (getattr(peer, "ipv4_mapped", None) or peer).is_loopback
+    return (getattr(parsed, "ipv4_mapped", None) or parsed).is_loopback
 
 
 def exposition() -> bytes:
@@ -249,9 +209,19 @@ def samples() -> Iterator[tuple[str, dict[str, str], float]]:
 
 
 def _everybody() -> CollectorRegistry:
+    usage = shutil.disk_usage(settings.DATA_DIR)
+    disk_free.set(usage.free / usage.total)
     if FOLDER not in os.environ:
         return registry
     slots.clear()
     everybody = CollectorRegistry()
-    multiprocess.MultiProcessCollector(everybody)  # type: ignore[no-untyped-call]
+    everybody.register(_Files(None))  # type: ignore[no-untyped-call]
     return everybody
+
+
+class _Files(multiprocess.MultiProcessCollector):
+    """The files of the folder that have something in them: one that the disk had no room for is empty."""
+
+    def collect(self) -> Iterable[Metric]:
+        files = [str(path) for path in Path(self._path).glob("*.db") if path.stat().st_size]
+        return self.merge(files)  # type: ignore[no-any-return,no-untyped-call]

@@ -27,7 +27,6 @@ from feedsite.rest import ApiView, parse_id, scope_of
 P = ParamSpec("P")
 
 API = "/api/v1/"
-PROBES = frozenset({"/healthz", "/readyz"})
 ENTRANCES = frozenset({"login", "signup"})
 """Names of the pages that begin a session."""
 INVALID = 422
@@ -158,7 +157,7 @@ class RateMiddleware:
 
     @staticmethod
     def _scope(request: HttpRequest) -> str:
-        if request.path_info.startswith(API) or request.path_info in PROBES:
+        if request.path_info.startswith(API):
             return ""
         named: Mapping[str, str] = {}
         with contextlib.suppress(Resolver404):

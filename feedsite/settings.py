@@ -84,6 +84,7 @@ MIDDLEWARE = [
     "feedsite.requests.RequestMiddleware",
     "feedsite.proxy.ProxyMiddleware",
     "feedsite.headers.HeadersMiddleware",
+    "feedsite.health.ProbeMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "feedsite.pages.RateMiddleware",
@@ -470,7 +471,6 @@ SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SECURE = HTTPS
 CSRF_COOKIE_SECURE = HTTPS
 SECURE_SSL_REDIRECT = HTTPS
-SECURE_REDIRECT_EXEMPT = ["^healthz$", "^readyz$", "^metrics$"]  # probes come past the proxy
 # What is sent cannot be taken back (docs/settings.md): so only the age by itself, and the rest where it is asked for.
 SECURE_HSTS_SECONDS = env.whole("FEEDSITE_HSTS_SECONDS") if HTTPS else 0
 SECURE_HSTS_INCLUDE_SUBDOMAINS = env.switch("FEEDSITE_HSTS_SUBDOMAINS")

@@ -12,7 +12,7 @@ from accounts import views as accounts_views
 from discover import api as discover_api
 from discover import history_api, history_views
 from discover import views as discover_views
-from feedsite import health, metrics, openapi
+from feedsite import openapi
 from feedsite.rest import NotFoundView
 from items import api as items_api
 from items import views as items_views
@@ -144,9 +144,6 @@ urlpatterns = [
     *pages,
     path(settings.ADMIN_PATH, admin.site.urls),
     path("favicon.ico", RedirectView.as_view(url=f"/{settings.STATIC_URL.strip('/')}/feedsite/icon.svg")),
-    path("healthz", health.healthz),
-    path("readyz", health.readyz),
-    path("metrics", metrics.show),
     path("api/schema", openapi.schema, name="schema"),
     path("api/docs", docs, name="docs"),
     re_path("^api/", NotFoundView.as_view()),

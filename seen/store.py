@@ -39,6 +39,10 @@ FIRST_MONTH = 12
 NEVER = 2**32 - 1
 BATCH = 10_000
 """Keys that are removed at once."""
+READERS = 1024
+"""Threads of all processes that read the LMDB file at a time."""
+LOCK_BYTES = 64 * (READERS + 2)
+"""LMDB's table of them: a line of the processor's cache each, and one or two before them."""
 
 
 class StoreUnavailableError(Exception):
@@ -231,13 +235,24 @@ class LmdbStore:
                 if self._opened is not None:
                     self._opened[1].close()  # the parent's, which a fork took along; it goes on there
                 self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+                self._reserve_locks()
                 environment = lmdb.open(
-                    str(self.folder), map_size=settings.PLAYED_STORE_BYTES, max_dbs=3, max_readers=1024, mode=0o600
+                    str(self.folder), map_size=settings.PLAYED_STORE_BYTES, max_dbs=3, max_readers=READERS, mode=0o600
                 )
                 environment.reader_check()  # places of processes that were killed
                 tables = [environment.open_db(name) for name in (b"filters", b"expiry", b"months")]
                 self._opened = os.getpid(), environment, tables
             return self._opened[1], self._opened[2]
+
+    def _reserve_locks(self) -> None:
+        """LMDB maps its table of readers into memory, and a process that writes there dies by SIGBUS on a full disk: so
+        the table is on the disk before it is used. Raises OSError where there is no room for it.
+        """
+        file = os.open(self.folder / "lock.mdb", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            os.posix_fallocate(file, 0, LOCK_BYTES)
+        finally:
+            os.close(file)
 
 
 # --- A server that speaks the Redis protocol ---------------------------------------------------------------

@@ -14,6 +14,7 @@ from django.test import Client
 from prometheus_client.parser import text_string_to_metric_families
 
 from feedsite import metrics
+from tests.disks import on_small_disk
 
 pytestmark = pytest.mark.django_db
 
@@ -206,6 +207,70 @@ def test_scrapers_come_past_the_proxy(client: Client, settings) -> None:
     assert client.get("/metrics", REMOTE_ADDR="127.0.0.1").status_code == 200
 
 
-def test_another_host_is_refused(client: Client) -> None:
+@pytest.mark.parametrize("host", ["localhost:8000", "127.0.0.1:8000", "[::1]:8000", "feeds.example.org"])
+def test_this_machine_reads_them_by_its_address(client: Client, settings, host: str) -> None:
+    settings.ALLOWED_HOSTS = ["feeds.example.org"]
+    assert client.get("/metrics", REMOTE_ADDR="127.0.0.1", HTTP_HOST=host).status_code == 200
+
+
+@pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example", "192.0.2.1"])
+def test_another_host_is_refused(client: Client, settings, host: str) -> None:
     """A page of another site, open in a browser on this machine, may lead its own name here."""
-    assert client.get("/metrics", REMOTE_ADDR="127.0.0.1", HTTP_HOST="evil.example").status_code == 400
+    settings.ALLOWED_HOSTS, settings.METRICS_TOKEN = ["feeds.example.org"], "secret"
+    assert client.get("/metrics", REMOTE_ADDR="127.0.0.1", HTTP_HOST=host).status_code == 400
+    told = {"HTTP_AUTHORIZATION": "Bearer secret"}
+    assert client.get("/metrics", REMOTE_ADDR="127.0.0.1", HTTP_HOST=host, **told).status_code == 200
+
+
+# --- A full disk -----------------------------------------------------------------------------------------
+COUNT_MANY = """
+def count(name):
+    for number in range(500):
+        metrics.home_pages.labels(f"{name}{number}").inc()
+def shown():
+    return metrics.exposition().decode()
+"""
+
+
+def test_a_disk_that_fills_up_kills_no_process(tmp_path: Path) -> None:
+    code = (
+        f"{PREPARE}{COUNT_MANY}count('early'); fill(FOLDER); count('late'); count('early')\n"
+        "full = shown()\nmake_room(FOLDER); count('late')\nprint(full, 'then', shown())\n"
+    )
+    done = on_small_disk(tmp_path, code, environ(tmp_path))
+    assert done.returncode == 0, done
+    full, _, then = done.stdout.partition("then")
+    assert 'feedsite_home_pages_total{sources="early7"} 2.0' in full
+    assert 'feedsite_home_pages_total{sources="late499"}' not in full
+    assert 'feedsite_home_pages_total{sources="late499"} 2.0' in then, "what was counted meanwhile is not lost"
+    assert done.stderr.count("counts are kept in memory") == 1
+
+
+def test_a_process_starts_in_a_full_folder(tmp_path: Path) -> None:
+    code = (
+        f"fill(FOLDER)\n{PREPARE}{COUNT_MANY}count('full')\nshown()\nmake_room(FOLDER); count('full')\nprint(shown())"
+    )
+    done = on_small_disk(tmp_path, code, environ(tmp_path))
+    assert done.returncode == 0, done
+    assert 'feedsite_home_pages_total{sources="full499"} 2.0' in done.stdout
+
+
+def test_a_child_of_a_process_counts_though_it_gets_no_slot(tmp_path: Path) -> None:
+    """As where no file can be opened any more; its parent's slot stays its parent's."""
+    code = (
+        f"{PREPARE}import resource\nif not os.fork():\n"
+        "    resource.setrlimit(resource.RLIMIT_NOFILE, (3, 3))\n    metrics.home_pages.labels('child').inc()\n"
+        "    os._exit(7)\n"
+        "print(os.waitstatus_to_exitcode(os.wait()[1]))\nmetrics.home_pages.labels('child').inc()\n"
+        "print(metrics.exposition().decode())"
+    ).replace("import resource", "import os, resource")
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=settings.BASE_DIR,
+        env=environ(tmp_path),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout.startswith("7\n"), done
+    assert 'feedsite_home_pages_total{sources="child"} 1.0' in done.stdout

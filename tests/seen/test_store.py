@@ -14,7 +14,17 @@ import pytest
 from django.conf import settings
 
 from feedsite.embedded import wait_for
-from seen.store import FilterKey, FilterStore, LmdbStore, RedisStore, StoreUnavailableError, expiry, month_of
+from seen.store import (
+    READERS,
+    FilterKey,
+    FilterStore,
+    LmdbStore,
+    RedisStore,
+    StoreUnavailableError,
+    expiry,
+    month_of,
+)
+from tests.disks import on_small_disk
 
 MONTH = month_of(datetime.now(UTC))
 """A server forgets by itself what is of long ago."""
@@ -219,3 +229,28 @@ def test_a_server_that_does_not_answer(tmp_path: Path) -> None:
     for call in (lambda: store.read(keys(1)), lambda: store.update(keys(1), appended(b"1")), store.stats):
         with pytest.raises(StoreUnavailableError):
             call()
+
+
+def test_a_full_disk_is_an_error_and_kills_no_process(tmp_path: Path) -> None:
+    """LMDB maps its lock file into memory."""
+    code = """
+import django
+django.setup()
+from pathlib import Path
+from seen.store import LmdbStore, StoreUnavailableError
+store = LmdbStore(Path(FOLDER) / "played")
+fill(FOLDER)
+for _ in range(2):
+    try:
+        store.stats()
+    except StoreUnavailableError as error:
+        print("refused", error)
+make_room(FOLDER)
+print(store.stats(), store._opened[1].info()["max_readers"])
+"""
+    done = on_small_disk(tmp_path, code, dict(os.environ))
+    assert done.returncode == 0, done
+    assert done.stdout.count("No space left on device") == 2
+    counts, readers = done.stdout.splitlines()[-1].split()
+    assert counts == "{}"
+    assert int(readers) >= READERS

@@ -162,7 +162,10 @@ def prepare() -> None:
     """Bring database and static files up to date; on the first run, make the demo community."""
     say("migrating the database ...")
     call_command("migrate", interactive=False, verbosity=0)
-    call_command("collectstatic", interactive=False, verbosity=0)
+    try:
+        call_command("collectstatic", interactive=False, verbosity=0)
+    except OSError as error:
+        raise CommandError(f"Static files cannot be written to {settings.STATIC_ROOT}: {error.strerror}.") from error
     call_command("demo", "--if-empty")
     connections.close_all()  # the supervisor itself asks the database nothing
 

@@ -1,0 +1,28 @@
+"""A file system of half a megabyte that a process can fill: with the errors of a full disk, and its signals."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+from django.conf import settings
+
+FILL = """
+import os
+def fill(folder):
+    with open(f"{folder}/filler", "wb", buffering=0) as file:
+        try:
+            while file.write(bytes(4096)):
+                pass
+        except OSError:
+            pass
+def make_room(folder):
+    os.unlink(f"{folder}/filler")
+"""
+
+
+def on_small_disk(folder: Path, code: str, environ: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    """A Python process in a namespace of its own, where `folder` (`FOLDER` in the code) is such a file system."""
+    mount = 'mount -t tmpfs -o size=512k tmpfs "$0" && exec "$@"'
+    program = f"FOLDER = {str(folder)!r}\n{FILL}{code}"
+    command = ["unshare", "--map-root-user", "--mount", "sh", "-c", mount, str(folder), sys.executable, "-c", program]
+    return subprocess.run(command, cwd=settings.BASE_DIR, env=environ, capture_output=True, text=True, check=False)
