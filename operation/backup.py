@@ -5,7 +5,8 @@ is not merged yet), `played.mdb` (the filters of what was played, where they are
 (where the data folder has it). Windows, caches and queues are not in it: they are made from PostgreSQL, as ever.
 
 The site may run while it is backed up. PostgreSQL is of one moment, the plays and their filters of a moment before:
-plays are read first, then the filters that they are merged into, so each is in one of the two.
+plays are read first, then the filters that they are merged into, so each is in one of the two. Of accounts that were
+deleted in between, the file has plays that PostgreSQL has taken back: a restore removes them again.
 """
 
 import json
@@ -21,23 +22,50 @@ from pathlib import Path
 from typing import IO, Any
 
 import msgspec
+from django.apps import apps
 from django.conf import settings
-from django.db import connection
+from django.db import connection, transaction
 from django.db.migrations.loader import MigrationLoader
 
 from accounts.models import User
 from feedsite import keys
-from feedsite.connections import feeds_for_tasks, fetch, pipelined
+from feedsite.connections import database_now, feeds_for_tasks, fetch, pipelined
 from feedsite.embedded import ServerError, postgres_binaries
-from seen import played
+from seen import forgetting, played
 from seen.store import LmdbStore, store
 
 FORMAT = 1
 CHUNK = 1 << 20
 KEYS_AT_ONCE = 500
 
+OTHERS = """
+    SELECT relname FROM pg_class
+    WHERE relnamespace = current_schema::regnamespace AND relkind IN ('r', 'p', 'v', 'm', 'f') AND NOT EXISTS (
+        SELECT FROM pg_depend WHERE classid = 'pg_class'::regclass AND objid = pg_class.oid AND deptype = 'e'
+    ) ORDER BY relname
+"""
+EMPTY = """
+    SELECT format('DROP TABLE IF EXISTS %%I.%%I CASCADE', current_schema, relname) FROM pg_class
+    WHERE relnamespace = current_schema::regnamespace AND relkind IN ('r', 'p')
+    UNION ALL
+    SELECT format('DROP SEQUENCE IF EXISTS %%I.%%I CASCADE', current_schema, relname) FROM pg_class
+    WHERE relnamespace = current_schema::regnamespace AND relkind = 'S'
+    UNION ALL
+    SELECT format('DROP FUNCTION IF EXISTS %%s CASCADE', oid::regprocedure) FROM pg_proc
+    WHERE pronamespace = current_schema::regnamespace AND proname ~ %s
+"""
+"""Statements that remove tables, sequences and functions: a later version has some that no earlier backup names."""
+DELETED = "SELECT id FROM accounts_user WHERE deleted_at IS NOT NULL AND id > %s ORDER BY id LIMIT %s"
+DELETED_AT_ONCE = 500
+
 Progress = Callable[[str, int], None]
 """Is told the member that is at work, and how many bytes more of it are done."""
+
+
+FILTERS_LEFT_OUT = (
+    "The filters of what was played are NOT in it: they are on the server of FEEDSITE_PLAYED_STORE_URL, which is to be "
+    "backed up by its own means."
+)
 
 
 class BackupError(Exception):
@@ -53,8 +81,15 @@ class Play(msgspec.Struct, array_like=True):
 
 
 # --- Making one ------------------------------------------------------------------------------------------
+def left_out() -> list[str]:
+    """What a backup of this site does not hold, though it cannot be made anew: a sentence each."""
+    if isinstance(store(), LmdbStore):
+        return []
+    return [FILTERS_LEFT_OUT]
+
+
 def backup(path: Path, *, now: datetime, progress: Progress) -> None:
-    """Write the file, readable by its owner only; it appears when it is whole. Raises BackupError."""
+    """Write the file, readable by its owner only; it appears when it is whole and on the disk. Raises BackupError."""
     if path.exists():
         raise BackupError(f"{path} exists already.")
     draft = path.with_name(f"{path.name}.part")
@@ -75,7 +110,11 @@ def backup(path: Path, *, now: datetime, progress: Progress) -> None:
             secret = settings.DATA_DIR / "secret_key"
             if secret.exists():
                 archive.writestr("secret_key", secret.read_bytes())
+            archive.close()
+            file.flush()
+            os.fsync(file.fileno())  # before it gets its name: a file of that name is whole, also after a power failure
         draft.rename(path)  # the file does not exist: seen above, and nobody else writes backups of this name
+        _sync_folder(path.parent)
     except OSError as error:
         raise BackupError(f"{path} cannot be written: {error.strerror}.") from error
     finally:
@@ -89,6 +128,7 @@ def _manifest(now: datetime) -> dict[str, Any]:
         "postgresql": fetch("SHOW server_version_num")[0][0],
         "migrations": sorted(map(list, MigrationLoader(connection).applied_migrations)),
         "users": User.objects.count(),
+        "left_out": left_out(),
     }
 
 
@@ -151,7 +191,8 @@ def _dumped(client: Any, found: list[bytes]) -> list[Play]:
 def restore(path: Path, *, progress: Progress) -> dict[str, Any]:
     """Fill an empty site from the file; what it says of itself. The site must not run. Raises BackupError.
 
-    PostgreSQL gets all or nothing, as the last of what can fail. Where it fails, the restore can simply be run again.
+    PostgreSQL gets all or nothing, as the last of what can fail. Where it fails the database is empty, and the restore
+    can simply be run again.
     """
     try:
         with zipfile.ZipFile(path) as archive:
@@ -164,6 +205,7 @@ def restore(path: Path, *, progress: Progress) -> dict[str, Any]:
             feeds_for_tasks().flushdb()
             _restore_plays(archive)
             _restore_database(archive, progress)
+            _forget_deleted()
             if "secret_key" in members and not os.environ.get("FEEDSITE_SECRET_KEY"):
                 _replace(settings.DATA_DIR / "secret_key", archive.read("secret_key"))
     except (zipfile.BadZipFile, KeyError, ValueError) as error:
@@ -186,6 +228,11 @@ def _check(manifest: dict[str, Any], members: set[str]) -> None:
         )
     if "accounts_user" in connection.introspection.table_names() and User.objects.exists():
         raise BackupError("This site is not empty; a restore overwrites nothing. Give it an empty database.")
+    if others := _others():
+        raise BackupError(
+            f"The database holds what is not this site's ({others[0]}), and a restore empties it first. "
+            "Give the site a database of its own."
+        )
     if "played.mdb" in members and settings.PLAYED_STORE_URL:
         raise BackupError("The backup has filters of plays for LMDB; restore it without FEEDSITE_PLAYED_STORE_URL.")
 
@@ -205,6 +252,7 @@ def _restore_filters(archive: zipfile.ZipFile, progress: Progress) -> None:
         shutil.rmtree(before, ignore_errors=True)
         folder.rename(before)
     draft.rename(folder)
+    _sync_folder(folder.parent)
 
 
 def _restore_plays(archive: zipfile.ZipFile) -> None:
@@ -216,10 +264,20 @@ def _restore_plays(archive: zipfile.ZipFile) -> None:
             pipelined(client, [("RESTORE", each.key, each.ttl, each.value, "REPLACE") for each in batch])
 
 
+def _others() -> list[str]:
+    """Tables and views of the database that neither this site made nor Django for it."""
+    ours = (*(f"{app.label}_" for app in apps.get_app_configs()), "django_")
+    return [name for (name,) in fetch(OTHERS) if not name.startswith(ours)]
+
+
 def _restore_database(archive: zipfile.ZipFile, progress: Progress) -> None:
-    """In one transaction, in place of the tables of an empty site."""
-    options = ["--single-transaction", "--exit-on-error", "--clean", "--if-exists", "--no-owner", "--no-privileges"]
+    """In one transaction, after what an empty site has, of whatever version, is taken away."""
+    labels = "|".join(app.label for app in apps.get_app_configs())
+    with transaction.atomic(), connection.cursor() as cursor:
+        for (statement,) in fetch(EMPTY, (f"^({labels})_",)):
+            cursor.execute(statement)
     connection.close()
+    options = ["--single-transaction", "--exit-on-error", "--no-owner", "--no-privileges"]
     command = ["pg_restore", *options, "--dbname", connection.get_connection_params()["dbname"]]
     with archive.open("database.dump") as member, _client(command, stdin=subprocess.PIPE) as process:
         assert process.stdin is not None
@@ -228,11 +286,32 @@ def _restore_database(archive: zipfile.ZipFile, progress: Progress) -> None:
             process.stdin.close()
 
 
+def _forget_deleted() -> None:
+    """Remove plays and filters of users who had deleted their accounts when PostgreSQL was dumped, a moment later."""
+    last, now = 0, database_now()
+    while found := [user_id for (user_id,) in fetch(DELETED, (last, DELETED_AT_ONCE))]:
+        forgetting.forget(found, now=now)
+        last = found[-1]
+
+
 def _replace(path: Path, content: bytes) -> None:
     draft = path.with_name(f"{path.name}.restoring")
     draft.touch(mode=0o600)
-    draft.write_bytes(content)
+    with draft.open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
     draft.replace(path)
+    _sync_folder(path.parent)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Have the names of a folder on the disk: a rename is there after a power failure only then."""
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 # --- Programs and bytes ----------------------------------------------------------------------------------

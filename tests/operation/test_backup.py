@@ -1,6 +1,8 @@
 """A backup of the tests' site, restored into a data folder of its own with servers of its own."""
 
+import io
 import json
+import os
 import subprocess
 import sys
 import zipfile
@@ -12,12 +14,14 @@ from django.conf import settings
 from django.core.management import CommandError, call_command
 from django.utils import timezone
 
+from accounts import actions as accounts
+from accounts.models import User
 from feedsite.management.commands.check_all import clean_environ
 from items import actions as items
 from operation import backup
 from relations import actions as relations
 from seen import played
-from seen.store import FilterKey, store
+from seen.store import FilterKey, RedisStore, month_of, store
 from tests.factories import UserFactory
 from timeline.home import home_page
 
@@ -29,14 +33,17 @@ import django
 django.setup()
 from django.conf import settings
 from django.core.management import CommandError, call_command
+from django.db import connection
+from django.utils import timezone
 from accounts.models import User
 from feedsite import celery
 from feedsite.connections import feeds_for_tasks
 from seen import played
-from seen.store import FilterKey, store
+from seen.store import FilterKey, month_of, store
 from timeline import tasks
 from timeline.home import home_page
 
+THIS_MONTH = month_of(timezone.now())
 TASKS = {task.name: task.run for task in (tasks.materialise_inbox, tasks.materialise_outbox, tasks.fan_out)}
 celery.app.send_task = lambda name, args, **options: TASKS[name](*args)  # a worker at hand
 
@@ -55,13 +62,25 @@ def refused(path):
 
 with settings.SERVERS.ensure():
     torn = refused(sys.argv[2])
+    # The site is of a later version than the backup, and migrated.
+    call_command("migrate", interactive=False, verbosity=0)
+    with connection.cursor() as cursor:
+        cursor.execute("CREATE TABLE accounts_tomorrow (user_id bigint REFERENCES accounts_user)")
+        cursor.execute("CREATE FUNCTION accounts_of_tomorrow() RETURNS bigint LANGUAGE sql AS 'SELECT 1::bigint'")
+        cursor.execute("INSERT INTO django_migrations (app, name, applied) VALUES ('accounts', '9999_tomorrow', now())")
+        cursor.execute("CREATE TABLE of_others (name text)")
+        others = refused(sys.argv[1])
+        cursor.execute("DROP TABLE of_others")
     feeds_for_tasks().set("inbox:1", "of another past")
     call_command("restore", sys.argv[1], stdout=io.StringIO())
     feeds = feeds_for_tasks()
     left = feeds.keys("*")
     first, again = pages(), pages()
     told = {
-        "torn": torn, "left": len(left), "first": first, "again": again, "refused": refused(sys.argv[1]),
+        "torn": torn, "others": others, "left": len(left), "first": first, "again": again,
+        "refused": refused(sys.argv[1]),
+        "tomorrow": [name for name in connection.introspection.table_names() if "tomorrow" in name],
+        "gone": store().read([FilterKey(int(sys.argv[3]), 24316), FilterKey(int(sys.argv[3]), THIS_MONTH)]),
         "filter": (store().read([FilterKey(7, 24316)])[0] or b"").decode(),
         "plays": {key.decode(): played.client().zrange(key, 0, -1, withscores=True)[0][1]
                   for key in played.client().keys("played:recent:*")},
@@ -85,6 +104,11 @@ def test_a_restored_site_answers_as_before(tmp_path: Path) -> None:
             items.publish(sender=person, content={"text": f"{words} 字"})
     store().update([FilterKey(7, 24316)], lambda key, old: b"a filter")
     played.client().zadd("played:recent:7", {"1001": 1795252000000.0})
+    gone = UserFactory()
+    accounts.delete_account(user=gone)
+    this_month = month_of(timezone.now())
+    store().update([FilterKey(gone.pk, this_month)], lambda key, old: b"of a user who deletes the account meanwhile")
+    played.client().zadd(f"played:recent:{gone.pk}", {"1002": 1795252000000.0})
     pages = {person.username: [item.id for item in home_page(person).items] for person in people}
 
     whole, torn = tmp_path / "site.backup", tmp_path / "torn.backup"
@@ -94,7 +118,7 @@ def test_a_restored_site_answers_as_before(tmp_path: Path) -> None:
     torn.write_bytes(whole.read_bytes()[:-100])
     folder = tmp_path / "var"
     done = subprocess.run(
-        [sys.executable, "-c", RESTORE, str(whole), str(torn)],
+        [sys.executable, "-c", RESTORE, str(whole), str(torn), str(gone.pk)],
         cwd=settings.BASE_DIR,
         # Patient, so that a busy machine is no dead server, without whose windows pages come from PostgreSQL.
         env=clean_environ(folder) | {"DJANGO_SETTINGS_MODULE": "feedsite.settings", "FEEDSITE_REDIS_TIMEOUT": "60"},
@@ -105,6 +129,10 @@ def test_a_restored_site_answers_as_before(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     told: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     assert "is not a whole backup" in told["torn"]
+    assert "(of_others)" in told["others"]
+    assert told["tomorrow"] == []
+    assert told["gone"] == [None, None]
+    del told["first"][User.objects.get(pk=gone.pk).username], told["again"][User.objects.get(pk=gone.pk).username]
     assert {name: ids for name, (ids, _) in told["first"].items()} == pages
     assert {name: ids for name, (ids, _) in told["again"].items()} == pages
     assert {source for _, sources in told["again"].values() for source in sources} <= {"inbox", "pending"}
@@ -113,7 +141,37 @@ def test_a_restored_site_answers_as_before(tmp_path: Path) -> None:
     assert told["filter"] == "a filter"
     assert told["plays"] == {"played:recent:7": 1795252000000.0}
     assert told["secret"] == (settings.DATA_DIR / "secret_key").read_text()
-    store().update([FilterKey(7, 24316)], lambda key, old: None)
+    store().update([FilterKey(7, 24316), FilterKey(gone.pk, this_month)], lambda key, old: None)
+
+
+def test_filters_on_a_server_of_its_own_are_said_to_be_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(backup, "store", lambda: RedisStore(settings.REDIS_URL))
+    told = io.StringIO()
+    call_command("backup", tmp_path / "site.backup", stdout=io.StringIO(), stderr=told)
+    assert "NOT in it" in told.getvalue()
+    with zipfile.ZipFile(tmp_path / "site.backup") as archive:
+        assert "NOT in it" in json.loads(archive.read("manifest.json"))["left_out"][0]
+        assert "played.mdb" not in archive.namelist()
+
+
+def test_a_backup_is_on_the_disk_before_it_has_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, seen = tmp_path / "site.backup", list[tuple[str, bool]]()
+    real = os.fsync
+
+    def fsync(handle: int) -> None:
+        name = str(Path(f"/proc/self/fd/{handle}").readlink())
+        if name.startswith(str(tmp_path)):
+            if name.endswith(".part"):
+                with zipfile.ZipFile(name) as archive:
+                    assert archive.testzip() is None, "all of it is written"
+            seen.append((name, path.exists()))
+        real(handle)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    make(path)
+    assert seen == [(f"{path}.part", False), (str(tmp_path), True)]
 
 
 def test_nothing_is_overwritten_and_no_half_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

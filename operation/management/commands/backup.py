@@ -8,7 +8,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 from tqdm import tqdm
 
-from operation.backup import BackupError, backup
+from operation.backup import BackupError, backup, left_out
 
 
 class Command(BaseCommand):
@@ -28,6 +28,8 @@ class Command(BaseCommand):
                 backup(file, now=timezone.now(), progress=progress)
             except BackupError as error:
                 raise CommandError(str(error)) from error
+        for sentence in left_out():
+            self.stderr.write(self.style.WARNING(sentence))
         self.stdout.write(
             f"{file}: {file.stat().st_size:,} bytes. It holds secrets and whatever users wrote: keep it safe."
         )

@@ -38,6 +38,8 @@ class Command(BaseCommand):
                 raise CommandError(str(error)) from error
             call_command("migrate", interactive=False, verbosity=0)
             policy.renew()  # windows that a feeds server brings back from its own disk are of another past
+        for sentence in manifest.get("left_out", []):
+            self.stderr.write(self.style.WARNING(sentence))
         self.stdout.write(
             f"Restored {manifest['users']:,} users, as of {manifest['made_at']}. "
             "Windows are built as they are read; start the site."
