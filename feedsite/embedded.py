@@ -276,11 +276,11 @@ def feeds(home: Home) -> Valkey:
 
     Nothing is kept on disk, on purpose: a window that came back from an old snapshot would still claim to be
     complete down to its floor and miss what was delivered since; an empty server is filled from PostgreSQL.
-    volatile-lru: every hint that may go carries a TTL, what carries none is meant to stay. The listpack limit
-    keeps the inboxes of levels 1 and 2 at about a third of a skiplist's bytes.
+    allkeys-lru: all that it holds are hints, which may go. The listpack limit keeps the inboxes of levels 1 and 2 at
+    about a third of a skiplist's bytes.
     """
     memory = os.environ.get("FEEDSITE_FEEDS_MEMORY") or "512mb"
-    options = {"save": "", "appendonly": "no", "maxmemory": memory, "maxmemory-policy": "volatile-lru"}
+    options = {"save": "", "appendonly": "no", "maxmemory": memory, "maxmemory-policy": "allkeys-lru"}
     return Valkey(home, "feeds", options | {"zset-max-listpack-entries": "512"})
 
 

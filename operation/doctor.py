@@ -4,6 +4,7 @@ A check yields findings; what it raises is one too. Nothing is changed, and noth
 """
 
 import http.client
+import math
 import shutil
 import stat
 import time
@@ -13,13 +14,17 @@ from datetime import datetime, timedelta
 from typing import Any
 from urllib.parse import urlsplit
 
+import grpc
 import msgspec
 import redis
 from celery import current_app
 from django.conf import settings
 from django.core import checks
-from django.db import connection
+from django.db import ProgrammingError, connection
 from django.db.migrations.executor import MigrationExecutor
+from grpc_health.v1.health_pb2 import HealthCheckRequest, HealthCheckResponse
+from grpc_health.v1.health_pb2_grpc import HealthStub
+from psycopg.errors import UndefinedColumn, UndefinedFunction, UndefinedTable
 from redis.crc import REDIS_CLUSTER_HASH_SLOTS
 
 from accounts import policy
@@ -34,8 +39,18 @@ from seen.store import LmdbStore, store
 
 OK, WARNING, ERROR = "ok", "warning", "error"
 PATIENCE = 2.0
+DURABLE = {
+    "broker": "queued tasks are lost, until sweepers find them",
+    "plays": "acknowledged plays are lost",
+    "play store": "what users played in months is lost",
+}
+"""Servers that may forget nothing, and what is lost where they do."""
 LOCAL = frozenset({"localhost", "127.0.0.1", "[::1]", ".localhost", "testserver"})
 GIB = 2**30
+YOUNG = timedelta(minutes=3)
+"""So long after their start nothing is held against beat and workers for what they have not written yet."""
+LEAST_POSTGRESQL = 15
+WHY_REDIS = "GETEX and ZMSCORE (Redis 6.2), and listpacks for small inboxes (7.0)"
 SESSIONS = """
     SELECT count(*), count(*) FILTER (WHERE xact_start < now() - interval '10 minutes')
     FROM pg_stat_activity WHERE backend_type = 'client backend'
@@ -59,14 +74,15 @@ def judge(name: str, text: str, *, error: bool = False, warning: bool = False, t
     return Finding(name, state, text, todo if state != OK else "")
 
 
-def examine(*, now: datetime, web: str, stream: str) -> list[Finding]:
-    """Everything; `web` and `stream` are the addresses at which the processes listen."""
+def examine(*, now: datetime, web: str, stream: str, grpc_place: str) -> list[Finding]:
+    """Everything; `web`, `stream` and `grpc_place` (host:port) are where the processes listen."""
     looked: list[tuple[str, Callable[[], Findings]]] = [
         ("configuration", configuration),
         ("postgresql", postgresql),
         *([("replica", replicas)] if replica.is_configured() else []),
         *((role, lambda role=role, url=url: redis_server(role, url)) for role, url in redis_roles().items()),
         *([("feeds cluster", feeds_cluster)] if names_cluster(settings.REDIS_URL) else []),
+        *([("play store", play_store)] if settings.PLAYED_STORE_URL else []),
         ("impressions", impressions_fill),
         ("played store", played_store),
         ("disk", disk),
@@ -77,6 +93,7 @@ def examine(*, now: datetime, web: str, stream: str) -> list[Finding]:
         ("policy", pushes),
         ("web", lambda: process("web", web)),
         *([("stream", lambda: process("stream", stream))] if settings.STREAM else []),
+        *([("grpc", lambda: grpc_process(grpc_place))] if settings.GRPC_PORT != 0 else []),
     ]
     return [finding for name, check in looked for finding in _safely(name, check)]
 
@@ -85,6 +102,11 @@ def _safely(name: str, check: Callable[[], Findings]) -> list[Finding]:
     found: list[Finding] = []
     try:
         found.extend(check())
+    except ProgrammingError as error:
+        if not isinstance(error.__cause__, (UndefinedTable, UndefinedColumn, UndefinedFunction)):
+            raise
+        said = str(error).strip().splitlines()[0]
+        found.append(Finding(name, ERROR, f"the database is not of this version ({said})", "Run `manage.py migrate`."))
     except Exception as error:  # noqa: BLE001 (whatever a client library raises is a finding)
         said = (str(error).strip().splitlines() or [""])[0]
         found.append(
@@ -161,9 +183,9 @@ def postgresql() -> Findings:
     yield judge(
         "postgresql version",
         f"{number // 10000}.{number % 10000}",
-        error=number < 150_000,
+        error=number < LEAST_POSTGRESQL * 10_000,
         warning=number < 180_000,
-        todo="The site is tested on PostgreSQL 18: upgrade the server.",
+        todo=f"{LEAST_POSTGRESQL} is the least, and the site is tested on 18: upgrade the server.",
     )
     values = dict(fetch("SELECT name, setting FROM pg_settings"))
     for name, wanted, loses in (
@@ -203,7 +225,9 @@ def postgresql() -> Findings:
     ]
     yield judge(
         "migrations",
-        f"not applied: {', '.join(missing)}" if missing else "are applied",
+        f"{len(missing)} not applied: {', '.join(missing[:5])}" + (" …" if missing[5:] else "")
+        if missing
+        else "are applied",
         error=bool(missing),
         todo="Run `manage.py migrate`.",
     )
@@ -237,7 +261,7 @@ def replicas() -> Findings:
     )
     yield judge(
         "replica lag",
-        f"{found.lag:.1f} s",
+        "is unknown: it has replayed no commit since it started" if math.isinf(found.lag) else f"{found.lag:.1f} s",
         warning=found.lag > settings.REPLICA_LAG,
         todo="See pg_stat_replication on the primary, and what runs on the replica: until then the primary reads all.",
     )
@@ -295,6 +319,16 @@ def feeds_cluster() -> Findings:
             yield finding
 
 
+def play_store() -> Findings:
+    """The server of the played filters: Kvrocks, which keeps all on disk, or a Redis that is told to."""
+    with client_of(settings.PLAYED_STORE_URL, PATIENCE) as client:
+        info: dict[str, Any] = client.info()
+    if "kvrocks_version" in info:
+        yield _version("play store", info)
+        return
+    yield from redis_server("play store", settings.PLAYED_STORE_URL)
+
+
 def redis_server(role: str, url: str) -> Findings:
     """Version, memory, what is kept and what may go, by the role."""
     client = client_of(url, PATIENCE)
@@ -330,24 +364,23 @@ def redis_server(role: str, url: str) -> Findings:
         yield from _of_feeds(values)
         if info.get("cluster_enabled"):
             yield _of_node(values)
-    if role in ("broker", "plays"):
-        kept = values.get("appendonly") == "yes"
-        lost = "acknowledged plays are lost" if role == "plays" else "queued tasks are lost, until sweepers find them"
+    if role in DURABLE:
+        kept, fsync = values.get("appendonly") == "yes", values.get("appendfsync", "")
         yield judge(
             f"{role} appendonly",
             values.get("appendonly", ""),
-            error=not kept and role == "plays",
+            error=not kept and role != "broker",
             warning=not kept,
-            todo=f"Set appendonly yes: when it is killed {lost}.",
+            todo=f"Set appendonly yes: when it is killed {DURABLE[role]}.",
+        )
+        wanted = "always" if role == "plays" else "everysec"
+        yield judge(
+            f"{role} appendfsync",
+            fsync,
+            warning=fsync not in (wanted, "always"),
+            todo=f"Set appendfsync {wanted}: when the machine dies {DURABLE[role]}.",
         )
     if role == "plays":
-        fsync = values.get("appendfsync", "")
-        yield judge(
-            "plays appendfsync",
-            fsync,
-            warning=fsync != "always",
-            todo="Set appendfsync always: plays are acknowledged before they are on the disk.",
-        )
         shared = [other for other, theirs in redis_roles().items() if other != role and _server(theirs) == _server(url)]
         yield judge(
             "plays server",
@@ -364,14 +397,16 @@ def _server(url: str) -> tuple[str | None, int | None, str]:
 
 
 def _version(role: str, info: dict[str, Any]) -> Finding:
+    if kvrocks := info.get("kvrocks_version"):  # which calls itself an old Redis besides
+        return judge(f"{role} version", f"Kvrocks {kvrocks}")
     valkey = info.get("valkey_version")
-    name, text, least = ("Valkey", valkey, (8, 0)) if valkey else ("Redis", info["redis_version"], (7, 2))
+    name, text, least = ("Valkey", valkey, (7, 2)) if valkey else ("Redis", info["redis_version"], (7, 0))
     having = tuple(int(part) for part in str(text).split(".")[:2])
     return judge(
         f"{role} version",
         f"{name} {text}",
         error=having < least,
-        todo=f"Upgrade to {name} {least[0]}.{least[1]} or newer.",
+        todo=f"Upgrade to {name} {least[0]}.{least[1]} or newer: the site needs {WHY_REDIS}.",
     )
 
 
@@ -381,7 +416,7 @@ def _memory(role: str, info: dict[str, Any], values: dict[str, str]) -> Findings
         int(values.get("maxmemory", 0)),
         int(info["used_memory"]),
     )
-    if role in ("broker", "plays"):
+    if role in DURABLE:
         yield judge(
             f"{role} maxmemory-policy",
             policy,
@@ -399,8 +434,8 @@ def _memory(role: str, info: dict[str, Any], values: dict[str, str]) -> Findings
         yield judge(
             f"{role} maxmemory-policy",
             policy,
-            warning=policy == "noeviction",
-            todo="Set maxmemory-policy allkeys-lru or volatile-lru: when full it refuses all writes.",
+            warning=policy != "allkeys-lru",
+            todo="Set maxmemory-policy allkeys-lru: all that it holds may go, and what was used last should stay.",
         )
         yield judge(
             f"{role} maxmemory",
@@ -501,8 +536,7 @@ def queues() -> Findings:
 
 
 def workers() -> Findings:
-    answered = current_app.control.ping(timeout=PATIENCE / 2) or []
-    names = sorted(name for each in answered for name in each)
+    names = sorted(ages())
     yield judge(
         "workers",
         ", ".join(names) or "none answers",
@@ -511,15 +545,29 @@ def workers() -> Findings:
     )
 
 
+def ages() -> dict[str, float]:
+    """Workers that answer, and the seconds for which each has run."""
+    stats = current_app.control.inspect(timeout=PATIENCE / 2).stats() or {}
+    return {name: float(each["uptime"]) for name, each in stats.items()}
+
+
 def beat(now: datetime) -> Findings:
     """Beat sends what the workers write a sample a minute of."""
     last = Sample.objects.order_by("-at").values_list("at", flat=True).first()
-    late = last is None or last < now - timedelta(minutes=3)
+    late = last is None or last < now - YOUNG
+    text = f"last sample at {last:%Y-%m-%d %H:%M} UTC" if last else "has never had a sample written"
+    youngest = max(ages().values(), default=math.inf) if late else 0.0
+    young = late and youngest < YOUNG.total_seconds()
+    if young:
+        text += f"; the workers started {youngest:.0f} s ago"
     yield judge(
         "beat",
-        f"last sample at {last:%Y-%m-%d %H:%M} UTC" if last else "has never had a sample written",
-        error=late,
-        todo="Start `manage.py up`, or one `celery -A feedsite beat`: nothing is swept, counted or purged.",
+        text,
+        error=late and not young,
+        warning=young,
+        todo="Look again in three minutes: a sample is written every minute."
+        if young
+        else "Start `manage.py up`, or one `celery -A feedsite beat`: nothing is swept, counted or purged.",
     )
 
 
@@ -572,12 +620,33 @@ def process(name: str, url: str) -> Findings:
     yield judge(name, said, warning=status != 200, todo=f"Start it, or say where it listens (--{name} URL).")
 
 
+def grpc_process(place: str) -> Findings:
+    """Whether the standard health service says that it serves."""
+    with grpc.insecure_channel(place) as channel:
+        try:
+            answer = HealthStub(channel).Check(HealthCheckRequest(), timeout=PATIENCE)
+            serves, said = answer.status == answer.SERVING, HealthCheckResponse.ServingStatus.Name(answer.status)
+        except grpc.RpcError as error:
+            serves, said = False, f"no answer ({error.code().name})"
+    yield judge(
+        "grpc",
+        f"{place}: {said}",
+        warning=not serves,
+        todo="Start it, say where it listens (--grpc HOST:PORT), or set FEEDSITE_GRPC_PORT=0 where there is none.",
+    )
+
+
 def worst(findings: Sequence[Finding]) -> str:
     states = {finding.state for finding in findings}
     return ERROR if ERROR in states else WARNING if WARNING in states else OK
 
 
-def addresses() -> tuple[str, str]:
-    """Where web and stream listen under `up`."""
+def addresses() -> tuple[str, str, str]:
+    """Where web, stream and gRPC listen under `up`."""
     port = settings.PORT
-    return f"http://127.0.0.1:{port}", f"http://127.0.0.1:{settings.STREAM_PORT or port + 1}"
+    stream = settings.STREAM_PORT or port + 1
+    return (
+        f"http://127.0.0.1:{port}",
+        f"http://127.0.0.1:{stream}",
+        f"{settings.GRPC_HOST}:{settings.GRPC_PORT or stream + 1}",
+    )

@@ -77,7 +77,7 @@ class ValkeyCluster:
                 "repl-diskless-sync-delay": "0",
                 "save": "",
                 "maxmemory": "64mb",
-                "maxmemory-policy": "volatile-lru",
+                "maxmemory-policy": "allkeys-lru",
                 "zset-max-listpack-entries": "512",
             }
             server = Valkey(self.home, name, options)

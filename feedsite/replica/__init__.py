@@ -15,6 +15,7 @@ replay conflicts with, the same read runs on the primary.
 """
 
 import logging
+import math
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -41,6 +42,8 @@ AWAY, FAILED, CONFLICT, FOREIGN, BEHIND, OWN = "away", "failed", "conflict", "fo
 """Why the primary reads: the replica failed a moment ago; just now; cancelled the read; is not a replica of this
 primary; is too far behind; has not what the reader wrote.
 """
+TRAVEL_SECONDS = 0.5
+"""So long `condition` waits for a replica to have what the primary had when it began to look."""
 CONFLICTS = frozenset({"40001", "40P01"})
 
 NOTE = """
@@ -97,9 +100,12 @@ class Needed:
 
     def lag(self, standing: Standing) -> float:
         """Seconds, not fewer than it is behind. After a pause in which nobody wrote, a replica that misses the first
-        write is as far behind as that pause was long; for as long as that write travels.
+        write is as far behind as that pause was long; for as long as that write travels. Infinite where it has replayed
+        no commit since it started.
         """
-        return 0.0 if standing.position >= self.position else max(self.now - standing.committed, 0.0)
+        if standing.position >= self.position:
+            return 0.0
+        return max(self.now - standing.committed, 0.0) if standing.committed else math.inf
 
 
 def _needed(reader_id: int) -> Needed:
@@ -225,7 +231,9 @@ def note_write(user_id: int | None) -> None:
 # --- Looking after it ------------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """`lag` in seconds. `system` names the cluster of which it is a replica; that of the primary is the same."""
+    """`lag` in seconds, infinite where it is unknown.
+
+    `system` names the cluster of which it is a replica; that of the primary is the same."""
 
     is_replica: bool
     lag: float
@@ -235,10 +243,15 @@ class Condition:
 def condition() -> Condition:
     """Asked now. Raises ReplicaFailedError, and what the primary fails."""
     system = "SELECT system_identifier FROM pg_control_system()"
-    with _replica() as connection:
-        standing = _ask(connection)
-        theirs = fetch(system, on=REPLICA)
     needed = _needed(0)
+    with _replica() as connection:
+        theirs = fetch(system, on=REPLICA)
+        standing = _ask(connection)
+        until = time.monotonic() + TRAVEL_SECONDS
+        # The first write after a pause is no lag while it travels.
+        while needed.lag(standing) and time.monotonic() < until:
+            time.sleep(TRAVEL_SECONDS / 10)
+            standing = _ask(connection)
     return Condition(standing.is_replica, needed.lag(standing), theirs == fetch(system))
 
 

@@ -86,7 +86,7 @@ def test_servers_start_answer_and_stop(servers: Servers) -> None:
             row = session.execute("SELECT lower('ÄÖ'), 'Z' < 'a', current_setting('server_encoding')").fetchone()
         assert row == ("äö", True, "UTF8")
         with redis.Redis.from_url(servers.redis_url) as feeds:
-            assert feeds.config_get("maxmemory-policy")["maxmemory-policy"] == "volatile-lru"
+            assert feeds.config_get("maxmemory-policy")["maxmemory-policy"] == "allkeys-lru"
             assert feeds.config_get("zset-max-listpack-entries")["zset-max-listpack-entries"] == "512"
             assert feeds.config_get("save")["save"] == ""
     assert not servers.running()

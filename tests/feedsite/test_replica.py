@@ -1,7 +1,9 @@
 """Reads that may lag, on a real streaming replica: paused, frozen, killed, and another server's."""
 
+import math
 import random
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -342,3 +344,19 @@ def test_what_doctor_says(server: Replica, settings: Any) -> None:
         flushed()
         settings.REPLICA_LAG = 0
         assert found_state("replica lag") == doctor.WARNING
+
+
+def test_the_lag_of_a_replica_that_replayed_nothing_is_unknown(server: Replica) -> None:
+    """`pg_last_xact_replay_timestamp` is NULL from a start to the first commit that is replayed after it."""
+    never = replica.Standing(is_replica=True, position=10, committed=0.0)
+    assert replica.Needed(position=10, now=1_795_343_011.0, own=0).lag(never) == 0
+    assert replica.Needed(position=11, now=1_795_343_011.0, own=0).lag(never) == math.inf
+    assert replica.Needed(position=11, now=1_795_343_011.0, own=0).hindrance(never) == replica.BEHIND
+
+
+def test_a_write_that_travels_is_no_lag(server: Replica) -> None:
+    """The first one after a pause: its age is that of the pause."""
+    for _ in range(5):
+        time.sleep(1.2)
+        fetch(replica.NOTE, [0])
+        assert replica.condition().lag < 1

@@ -14,7 +14,7 @@ import pytest
 import redis
 from django.conf import settings
 from django.core.management import call_command
-from django.db import connection
+from django.db import connection, transaction
 from django.utils import timezone
 
 from feedsite.embedded import wait_for
@@ -60,11 +60,14 @@ def configured(role: str, **values: str) -> Iterator[dict[str, str]]:
 
 @pytest.fixture(autouse=True)
 def synced() -> Iterator[None]:
-    """The server of plays as a site has it; other tests need not wait for the disk."""
-    with redis.Redis.from_url(settings.PLAYED_URL) as client:
-        client.config_set("appendfsync", "always")
+    """The servers of plays and of the queue as a site has them; other tests need not wait for the disk."""
+    roles = doctor.redis_roles()
+    with redis.Redis.from_url(roles["plays"]) as plays, redis.Redis.from_url(roles["broker"]) as broker:
+        plays.config_set("appendfsync", "always")
+        broker.config_set("appendfsync", "everysec")
         yield
-        client.config_set("appendfsync", "no")
+        plays.config_set("appendfsync", "no")
+        broker.config_set("appendfsync", "no")
 
 
 def test_sound_servers_are_sound(settings: Any, broker_server: Valkey) -> None:
@@ -91,6 +94,8 @@ def test_sound_servers_are_sound(settings: Any, broker_server: Valkey) -> None:
         ("plays", {"appendonly": "no"}, "plays appendonly", ERROR),
         ("plays", {"appendfsync": "everysec"}, "plays appendfsync", WARNING),
         ("broker", {"appendonly": "no"}, "broker appendonly", WARNING),
+        ("broker", {"appendfsync": "no"}, "broker appendfsync", WARNING),
+        ("feeds", {"maxmemory_policy": "volatile-lru"}, "feeds maxmemory-policy", WARNING),
         ("broker", {"maxmemory": "1000000"}, "broker memory", ERROR),
         ("feeds", {"maxmemory_policy": "noeviction"}, "feeds maxmemory-policy", WARNING),
         ("feeds", {"maxmemory": "0"}, "feeds maxmemory", WARNING),
@@ -119,12 +124,16 @@ def test_a_replica_and_old_versions(feeds: redis.Redis) -> None:
     finally:
         feeds.execute_command("REPLICAOF", "NO", "ONE")
     for info, state in (
-        ({"redis_version": "7.0.15"}, ERROR),
+        ({"redis_version": "6.2.14"}, ERROR),
+        ({"redis_version": "7.0.15"}, OK),
         ({"redis_version": "7.2.4"}, OK),
-        ({"redis_version": "7.2.4", "valkey_version": "7.9.0"}, ERROR),
+        ({"redis_version": "7.2.4", "valkey_version": "7.2.5"}, OK),
         ({"redis_version": "7.2.4", "valkey_version": "8.0.1"}, OK),
+        ({"redis_version": "4.0.0", "kvrocks_version": "2.9.0"}, OK),
     ):
-        assert doctor._version("feeds", info).state == state
+        finding = doctor._version("feeds", info)
+        assert finding.state == state
+        assert ("7.0" in finding.todo and "ZMSCORE" in finding.todo) == (state == ERROR), "which version, and why"
 
 
 def test_a_frozen_server_is_one_finding(broker_server: Valkey, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -205,6 +214,46 @@ def test_deliveries_and_samples_that_are_late() -> None:
     assert states(doctor.beat(now)) == {"beat": ERROR}
     Sample.objects.create(at=now - timedelta(minutes=1), figures={})
     assert states(doctor.beat(now)) == {"beat": OK}
+
+
+def test_a_site_that_has_just_started_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Real workers' answers are asked for by `ages`; here they are of an age."""
+    now = timezone.now()
+    for age, state in ((20.0, WARNING), (170.0, WARNING), (200.0, ERROR)):
+        monkeypatch.setattr(doctor, "ages", lambda age=age: {"celery@here": age})
+        assert states(doctor.beat(now)) == {"beat": state}
+    Sample.objects.create(at=now - timedelta(hours=9), figures={})
+    monkeypatch.setattr(doctor, "ages", lambda: {"celery@here": 20.0})
+    finding = found(doctor.beat(now))["beat"]
+    assert (finding.state, "started 20 s ago" in finding.text) == (WARNING, True)
+
+
+def test_a_database_that_is_not_migrated() -> None:
+    def look() -> Iterator[Finding]:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT 1 FROM accounts_of_tomorrow")
+        yield Finding("x", OK, "")
+
+    with transaction.atomic():
+        (finding,) = doctor._safely("policy", look)
+        transaction.set_rollback(True)  # the statement that failed has ended the transaction
+    assert (finding.state, finding.todo) == (ERROR, "Run `manage.py migrate`.")
+    assert "not of this version" in finding.text
+
+
+def test_the_store_of_the_filters(settings: Any) -> None:
+    """A server that is no Kvrocks must keep what it is given."""
+    settings.PLAYED_STORE_URL = settings.PLAYED_URL
+    assert set(states(doctor.play_store()).values()) == {OK}
+    settings.PLAYED_STORE_URL = settings.REDIS_URL
+    result = found(doctor.play_store())
+    assert result["play store maxmemory-policy"].state == result["play store appendonly"].state == ERROR
+    assert "what users played in months is lost" in result["play store appendonly"].todo
+
+
+def test_grpc_by_its_health() -> None:
+    (finding,) = doctor.grpc_process("127.0.0.1:1")
+    assert (finding.state, "UNAVAILABLE" in finding.text) == (WARNING, True)
 
 
 def test_processes_by_their_healthz(live_server: Any) -> None:

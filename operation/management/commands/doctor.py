@@ -15,13 +15,14 @@ class Command(BaseCommand):
     requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        web, stream = addresses()
+        web, stream, grpc = addresses()
         parser.add_argument("--json", action="store_true", help="for programs: {state, findings}")
         parser.add_argument("--web", default=web, metavar="URL", help=f"where pages are served ({web})")
         parser.add_argument("--stream", default=stream, metavar="URL", help=f"where streams are served ({stream})")
+        parser.add_argument("--grpc", default=grpc, metavar="HOST:PORT", help=f"where gRPC is served ({grpc})")
 
-    def handle(self, *args: Any, json: bool, web: str, stream: str, **options: Any) -> None:
-        findings = examine(now=timezone.now(), web=web, stream=stream)
+    def handle(self, *args: Any, json: bool, web: str, stream: str, grpc: str, **options: Any) -> None:
+        findings = examine(now=timezone.now(), web=web, stream=stream, grpc_place=grpc)
         state = worst(findings)
         if json:
             self.stdout.write(msgspec.json.encode({"state": state, "findings": findings}).decode())
