@@ -150,6 +150,7 @@ UNSPOKEN = {
     "discover/indexing.py": "OpenSearch's own queue; parts of fixed length",
     "seen/migrate.py": "the lock of a command",
     "operation/doctor.py": "PostgreSQL's own tables",
+    "accounts/actions.py:SELECTpg_advisory": "a lock, once in a site's life",
     "accounts/grants.py": "the stream's process: one probe for each connection",
     "live/snapshot.py": "one row, where Redis does not answer",
     "live/pull.py": "the parts of statements that live.feed makes",
@@ -165,6 +166,7 @@ UNRUN_COMMANDS = {
     "demo": "makes the demo community",
     "discover_index": "loads OpenSearch in parts",
     "doctor": "looks at servers",
+    "document_settings": "",
     "generateschema": "",
     "load": "loads a data set",
     "messages": "",
@@ -182,6 +184,7 @@ UNRUN_COMMANDS = {
 UNASKED = {
     "api/v1/stream": "served by the stream's process; `told` of the scenario asks its question",
     "^api/": "what is not there",
+    "first-admin/<str:token>": "the question of `admin_link`, and a sign-up",
     "live/<int:session_id>/<slug:verb>": "the API's verbs",
 }
 UNRUN_TASKS = {
