@@ -12,7 +12,7 @@ import ipaddress
 import logging
 import os
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from django.conf import settings
@@ -62,8 +62,14 @@ registry = CollectorRegistry(auto_describe=True)
 disable_created_metrics()  # type: ignore[no-untyped-call]
 
 
-def _counter(name: str, text: str, *labels: str) -> Counter:
-    return Counter(name, text, labels, registry=registry)
+def _counter(name: str, text: str, *labels: str, at_start: Sequence[str] = ()) -> Counter:
+    """`at_start` are the values of its one label that are there from the start: what Prometheus meets at 20 for the
+    first time has not increased for it.
+    """
+    counter = Counter(name, text, labels, registry=registry)
+    for value in at_start:
+        counter.labels(value)
+    return counter
 
 
 def _seconds(name: str, text: str, *labels: str) -> Histogram:
@@ -91,7 +97,9 @@ impressions_dropped = _counter(
 impressions_fill = _latest(
     "feedsite_impressions_fill_ratio", "Impressions of today's fullest shard, over its capacity."
 )
-played_merges = _counter("feedsite_played_merges_total", "Tasks that merged plays, by how they ended.", "result")
+played_merges = _counter(
+    "feedsite_played_merges_total", "Tasks that merged plays, by how they ended.", "result", at_start=("done", "failed")
+)
 played_merged_users = _counter("feedsite_played_merged_users_total", "Users whose plays were merged, once a merge.")
 played_merged_plays = _counter("feedsite_played_merged_plays_total", "Plays that were merged.")
 played_failed_users = _counter("feedsite_played_failed_users_total", "Users whose plays a merge could not merge.")
@@ -108,20 +116,36 @@ played_probed = _latest("feedsite_played_probed_ids", "Unplayed ids that the las
 played_false_positives = _latest("feedsite_played_false_positive_ratio", "Of those, taken for played.")
 played_error = _latest("feedsite_played_error_ratio", "What is configured for it.")
 played_missed = _counter("feedsite_played_missed_plays_total", "Merged plays that probes did not find: an alarm.")
-opensearch_failures = _counter("feedsite_opensearch_failures_total", "Calls that OpenSearch failed.", "operation")
+opensearch_failures = _counter(
+    "feedsite_opensearch_failures_total", "Calls that OpenSearch failed.", "operation", at_start=("search", "index")
+)
 grpc_seconds = _seconds("feedsite_grpc_seconds", "What one call over gRPC took.", "method")
 grpc_refused = _counter("feedsite_grpc_refused_total", "Calls over gRPC that were not served.", "method", "code")
 
+SERVERS = ("postgresql", "replica", "feeds", "feeds node", "cache", "broker", "the stream of events", "opensearch")
+"""The names of breakers (feedsite.breaker)."""
+
 # Requests (feedsite.requests), and the servers behind them.
 http_seconds = _seconds("feedsite_http_seconds", "What one request took.", "route", "method", "status")
+http_failures = _counter(
+    "feedsite_http_failures_total", "Requests that were answered 500 and above, not counting /readyz."
+)
 replica_reads = _counter(
-    "feedsite_replica_reads_total", "Reads that may lag: by the replica, or why by the primary.", "outcome"
+    "feedsite_replica_reads_total",
+    "Reads that may lag: by the replica, or why by the primary.",
+    "outcome",
+    at_start=("replica", "own", "behind", "failed", "away", "conflict", "foreign"),
 )
 stream_connections = _living("feedsite_stream_connections", "Open streams.")
 stream_failures = _counter(
-    "feedsite_stream_failures_total", "Turns of the stream's tasks that failed, not counting outages.", "task"
+    "feedsite_stream_failures_total",
+    "Turns of the stream's tasks that failed, not counting outages.",
+    "task",
+    at_start=("listener", "heartbeat", "recheck", "replay"),
 )
-breaker_trips = _counter("feedsite_breaker_trips_total", "Servers that did not answer, once a second.", "server")
+breaker_trips = _counter(
+    "feedsite_breaker_trips_total", "Servers that did not answer, once a second.", "server", at_start=SERVERS
+)
 breaker_open_until = _latest(
     "feedsite_breaker_open_until_seconds", "Unix time until which a process leaves the server alone.", "server"
 )
@@ -139,10 +163,18 @@ deliveries_failed = _counter("feedsite_delivery_failures_total", "Attempts at a 
 deliveries_given_up = _counter("feedsite_delivery_parked_total", "Deliveries that were parked.")
 home_pages = _counter("feedsite_home_pages_total", "Pages of the home timeline, by all that served them.", "sources")
 home_misses = _counter(
-    "feedsite_home_misses_total", "Home pages for which the windows did not suffice, and why.", "reason"
+    "feedsite_home_misses_total",
+    "Home pages for which the windows did not suffice, and why.",
+    "reason",
+    at_start=("floor", "missing", "hidden", "dormant", "redis"),
 )
 oracle_readers = _counter("feedsite_oracle_readers_total", "Readers whose windows were compared with PostgreSQL.")
-oracle_differences = _counter("feedsite_oracle_differences_total", "Windows that differed.", "kind")
+oracle_differences = _counter(
+    "feedsite_oracle_differences_total",
+    "Windows that differed.",
+    "kind",
+    at_start=("floor", "order", "missing", "extra"),
+)
 
 # What a task asks for (operation.sampling); /metrics asks no server.
 deliveries_pending = _latest("feedsite_deliveries_pending", "Deliveries that are not complete.")

@@ -19,6 +19,8 @@ logger = logging.getLogger("feedsite.access")
 READING = frozenset({"GET", "HEAD", "OPTIONS"})
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 OUTAGE = 503
+READINESS = "readyz"
+"""Its 503 tells of a server, and is no request that failed."""
 NOWHERE = "(none)"
 """The route of what no address of the site answers to: the addresses themselves are without end."""
 
@@ -58,6 +60,8 @@ def note(request: HttpRequest, response: HttpResponseBase, seconds: float) -> No
     if child is None:  # looking labels up takes longer than counting
         child = _children[route, method, status] = metrics.http_seconds.labels(route, method, str(status))
     child.observe(seconds)
+    if status >= 500 and route != READINESS:
+        metrics.http_failures.inc()
     if settings.ACCESS_LOG:
         fields: dict[str, Any] = {
             "route": route,

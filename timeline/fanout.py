@@ -117,9 +117,10 @@ def deliver_anew(*, item: Item, again: bool) -> None:
     What is published again waits `AGAIN_AFTER` in the table, where readers find it.
     """
     wait = AGAIN_AFTER if again else timedelta(0)
-    params: dict[str, Any] = {"item": item.pk, "sender": item.sender_id, "wait": wait}
+    retry = timedelta(0) if again else settings.FAN_OUT_RETRY_AFTER  # no worker is told: the sweeper's is the first try
+    params: dict[str, Any] = {"item": item.pk, "sender": item.sender_id, "wait": wait, "retry": retry}
     with connection.cursor() as cursor:
-        cursor.execute(INSERT, params | {"retry": settings.FAN_OUT_RETRY_AFTER})
+        cursor.execute(INSERT, params)
     if not again:
         entry, level = Entry(item.pk, item.sender_id), item.sender.level
         transaction.on_commit(lambda: _start(entry, level))

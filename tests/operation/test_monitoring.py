@@ -2,6 +2,9 @@
 
 import json
 import re
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +35,7 @@ def check(expression: str) -> None:
     assert set(found) <= METRICS.keys(), expression
     if found:
         having = set.union(*(METRICS[name] for name in found))
-        assert labels_of(expression) - {"le"} <= having, expression
+        assert labels_of(expression) - {"le", "instance"} <= having, expression
     for opening, closing in ("()", "[]", "{}"):
         assert expression.count(opening) == expression.count(closing), expression
 
@@ -76,3 +79,132 @@ def test_operations_names_every_metric() -> None:
     named = {name.removesuffix("_total") for name in NAME.findall(page)}
     having = {next(iter(metric.describe())).name for metric in metrics.registry._collector_to_names}
     assert having <= named
+
+
+# --- The alerts, run by Prometheus -----------------------------------------------------------------------
+SAMPLED = {'feedsite_sampled_seconds{instance="a"}': "0+60x300", 'feedsite_sampled_seconds{instance="b"}': "0x300"}
+"""The workers of machine a look; those of b did so once, long ago."""
+FAULTS: dict[str, dict[str, str]] = {
+    "FeedsiteDown": {'up{job="feedsite",instance="a"}': "1 1 0x300"},
+    "FeedsiteWorkersSilent": {'feedsite_sampled_seconds{instance="a"}': "0 60 120 120x300"},
+    "FeedsiteDeliveriesLate": {'feedsite_delivery_oldest_seconds{instance="a"}': "0 0 300x300"},
+    "FeedsiteLagHigh": {
+        'feedsite_delivery_seconds_bucket{le="10.0"}': "0+60x300",
+        'feedsite_delivery_seconds_bucket{le="30.0"}': "0+90x300",
+        'feedsite_delivery_seconds_bucket{le="+Inf"}': "0+90x300",
+    },
+    "FeedsiteDeliveriesParked": {'feedsite_deliveries_parked{instance="a"}': "0 0 1x300"},
+    "FeedsiteLineupsBehind": {'feedsite_live_lineup_lag_seconds{instance="b"}': "0 0 90x300"},
+    "FeedsiteOracleDifference": {'feedsite_oracle_differences_total{kind="missing"}': "0x150 20x150"},
+    "FeedsiteReplicaBehind": {'feedsite_replica_up{server="replica",instance="a"}': "1 1 0x300"},
+    "FeedsiteStreamFails": {'feedsite_stream_failures_total{task="listener"}': "0+1x300"},
+    "FeedsiteQueueLong": {'feedsite_queue_length{queue="celery",instance="a"}': "0 0 20000x300"},
+    "FeedsiteErrors": {"feedsite_http_failures_total": "0+2x300", "feedsite_http_seconds_count": "0+100x300"},
+    "FeedsiteSlow": {
+        'feedsite_http_seconds_bucket{route="api/v1/timeline/home",le="0.5"}': "0+60x300",
+        'feedsite_http_seconds_bucket{route="api/v1/timeline/home",le="1.0"}': "0+90x300",
+        'feedsite_http_seconds_bucket{route="api/v1/timeline/home",le="+Inf"}': "0+90x300",
+    },
+    "FeedsiteWindowsMissed": {
+        'feedsite_home_misses_total{reason="missing"}': "0+50x300",
+        'feedsite_home_pages_total{sources="sql"}': "0+100x300",
+    },
+    "FeedsiteServerSilent": {'feedsite_breaker_trips_total{server="feeds"}': "0+10x300"},
+    "FeedsiteFilterFull": {"feedsite_impressions_fill_ratio": "1.2x300"},
+    "FeedsiteImpressionsDropped": {"feedsite_impressions_dropped_total": "0x150 20x150"},
+    "FeedsitePlayedDown": {'feedsite_played_up{server="store"}': "1 1 0x300"},
+    "FeedsitePlayedMissed": {"feedsite_played_missed_plays_total": "0x150 1x150"},
+    "FeedsitePlayedNotMerged": {'feedsite_played_backlog_users{state="left"}': "7x300"},
+    "FeedsitePlayedMergesFail": {'feedsite_played_merges_total{result="failed"}': "0x150 1x150"},
+    "FeedsitePlayedUserFails": {"feedsite_played_failed_users_total": "0x150 1x150"},
+    "FeedsitePlayedRefused": {"feedsite_played_refused_total": "0+1x300"},
+    "FeedsitePlayedWrong": {
+        "feedsite_played_false_positive_ratio": "0.01x300",
+        "feedsite_played_error_ratio": "0.001x300",
+    },
+    "FeedsiteDiskFull": {'feedsite_disk_free_ratio{instance="b"}': "0.05x300"},
+}
+"""The series of the fault that each alert is for, a value a minute; at minute 180 it fires."""
+SOUND = {
+    'up{job="feedsite",instance="a"}': "1x300",
+    # b has looked last in bad times; another machine has looked since.
+    'feedsite_delivery_oldest_seconds{instance="b"}': "900x300",
+    'feedsite_delivery_oldest_seconds{instance="a"}': "3x300",
+    'feedsite_deliveries_parked{instance="b"}': "4x300",
+    'feedsite_deliveries_parked{instance="a"}': "0x300",
+    'feedsite_queue_length{queue="celery",instance="b"}': "90000x300",
+    'feedsite_queue_length{queue="celery",instance="a"}': "5x300",
+    'feedsite_replica_up{server="replica",instance="b"}': "0x300",
+    'feedsite_replica_up{server="replica",instance="a"}': "1x300",
+    'feedsite_replica_lag_seconds{instance="a"}': "0.2x300",
+    'feedsite_live_lineup_lag_seconds{instance="a"}': "2x300",
+    # An approved item that is delivered at the sweeper's first turn.
+    'feedsite_delivery_seconds_bucket{le="10.0"}': "0+90x300",
+    'feedsite_delivery_seconds_bucket{le="+Inf"}': "0+90x300",
+    "feedsite_http_failures_total": "0x300",
+    "feedsite_http_seconds_count": "0+100x300",
+    'feedsite_home_misses_total{reason="dormant"}': "0+90x300",
+    'feedsite_home_pages_total{sources="inbox"}': "0+100x300",
+    'feedsite_played_up{server="plays"}': "1x300",
+    'feedsite_played_merges_total{result="done"}': "0+50x300",
+    "feedsite_played_false_positive_ratio": "0.001x300",
+    "feedsite_played_error_ratio": "0.001x300",
+    'feedsite_disk_free_ratio{instance="a"}': "0.5x300",
+}
+
+
+def alerts() -> list[dict[str, Any]]:
+    (group,) = yaml.safe_load((DOCS / "prometheus" / "alerts.yml").read_text())["groups"]
+    rules: list[dict[str, Any]] = group["rules"]
+    return rules
+
+
+def judged(name: str, series: dict[str, str], *, fires: bool) -> dict[str, Any]:
+    """A test of promtool's: whether the alert (or any, where none is named) fires at minute 180."""
+    chosen = f'alertname="{name}",' if name else ""
+    expected = [{"labels": "{}", "value": 1}] if fires else []
+    return {
+        "name": name or "sound",
+        "interval": "1m",
+        "input_series": [{"series": one, "values": values} for one, values in (SAMPLED | series).items()],
+        "promql_expr_test": [
+            {
+                "expr": f'count(count by (alertname) (ALERTS{{{chosen}alertstate="firing"}}))',
+                "eval_time": "180m",
+                "exp_samples": expected,
+            }
+        ],
+    }
+
+
+@pytest.mark.skipif(shutil.which("promtool") is None, reason="needs Debian's package prometheus")
+def test_every_alert_fires_at_its_fault_and_at_nothing_else(tmp_path: Path) -> None:
+    assert FAULTS.keys() == {rule["alert"] for rule in alerts()}
+    tests = [judged(name, series, fires=True) for name, series in FAULTS.items()]
+    tests.append(judged("", SOUND, fires=False))
+    rules = DOCS / "prometheus" / "alerts.yml"
+    (tmp_path / "tests.yml").write_text(yaml.safe_dump({"rule_files": [str(rules)], "tests": tests}))
+    done = subprocess.run(
+        ["promtool", "test", "rules", str(tmp_path / "tests.yml")], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    checked = subprocess.run(["promtool", "check", "rules", str(rules)], capture_output=True, text=True, check=False)
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+
+
+def test_what_alerts_count_is_there_from_the_start() -> None:
+    """`increase` of a series that appears at 20 is 0: a process that has just started shows its counters."""
+    code = "import django; django.setup(); from feedsite import metrics; print(metrics.exposition().decode())"
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=settings.BASE_DIR, capture_output=True, text=True, check=True
+    )
+    shown = {line.rpartition(" ")[0] for line in done.stdout.splitlines() if not line.startswith("#")}
+    for rule in alerts():
+        for name, labels in re.findall(r"increase\((feedsite_\w+)(?:{([^}]*)})?", rule["expr"]):
+            having = [one for one in shown if one.partition("{")[0] == name and labels in one]
+            assert having, f"{rule['alert']}: {name}{{{labels}}}"
+
+
+def test_every_alert_has_a_paragraph() -> None:
+    page = (DOCS / "operations.md").read_text()
+    assert {rule["alert"] for rule in alerts()} == set(re.findall(r"^\| `(Feedsite\w+)` \|", page, re.MULTILINE))
