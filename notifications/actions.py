@@ -94,6 +94,15 @@ TELL_OF_SESSION = """
     acts AS (INSERT INTO notifications_act (id, notification_id, actor_id) SELECT position, id, %(host)s FROM told)
     SELECT recipient_id FROM told
 """
+# The act is the recipient's own: nobody can block or mute it away.
+WARN = """
+    WITH told AS (
+        INSERT INTO notifications_notification (recipient_id, kind, text) VALUES (%(user)s, 'warning', %(text)s)
+        RETURNING id, recipient_id, position
+    ),
+    acts AS (INSERT INTO notifications_act (id, notification_id, actor_id) SELECT position, id, recipient_id FROM told)
+    SELECT recipient_id FROM told
+"""
 MARK = """
     INSERT INTO notifications_readmark AS mark (user_id, up_to)
     VALUES (%(user)s, least(%(up_to)s::bigint, feedsite_next_id()))
@@ -145,6 +154,12 @@ def tell_of_session(*, session_id: int, host_id: int, user_ids: Sequence[int]) -
     """Tell those who asked for it that a live session has started; who was told of it before is not told again."""
     told = fetch(TELL_OF_SESSION, {"session": session_id, "host": host_id, "users": id_array(user_ids)})
     _announce_later([row[0] for row in told])
+
+
+def warn(*, user: User, text: str) -> None:
+    """Tell a user what moderators say."""
+    fetch(WARN, {"user": user.pk, "text": text})
+    _announce_later([user.pk])
 
 
 def _add(kind: Kind, item: Item, actor_id: int) -> None:

@@ -1,10 +1,11 @@
 """Reading notifications: the list, and how many of its entries are unread.
 
 An **entry** is a row of Notification: all likes of one item, all its reposts, one reply, one mention, all followers of
-one UTC day, or the start of a live session. It is shown if the reader may see its item or session and at least one of
-its acts is **shown**: the act stands (the like, the follow, the repost is there), its actor is active, neither of the
-two blocks the other, and the reader does not mute the actor. It names the newest three of these, and counts them up to
-`ACTORS_CAP`; where hidden ones took up the bound of the count, more may be shown, and the count is `capped`.
+one UTC day, the start of a live session, or a warning by moderators. It is shown if the reader may see its item or
+session and at least one of its acts is **shown**: the act stands (the like, the follow, the repost is there), its actor
+is active, neither of the two blocks the other, and the reader does not mute the actor. It names the newest three of
+these, and counts them up to `ACTORS_CAP`; where hidden ones took up the bound of the count, more may be shown, and the
+count is `capped`.
 
 **The list is in the order of `position`, newest first, and `last_id` is a position.** A position never falls, also not
 when acts are undone, and only something new raises it. So in a walk no entry comes twice, and every entry to which
@@ -33,6 +34,7 @@ from feedsite.ids import MAX_ID, SEQUENCE_BITS, moment
 from feedsite.rest import Time
 from items.hydrate import ITEMS, ItemBody, hydrate
 from items.visibility import VISIBLE
+from notifications.models import Kind
 from notifications.sessions import SessionCard, sessions
 
 ACTORS_SHOWN = 3
@@ -91,7 +93,7 @@ PAGE = f"""
     ),
     bound AS (SELECT CASE WHEN count(*) = %(scan)s THEN min(position) END AS position FROM scanned)
     SELECT bound.position, page.* FROM bound LEFT JOIN LATERAL (
-        SELECT n.position, n.kind, n.item_id, n.session_id, shown.newest, shown.count, shown.actors,
+        SELECT n.position, n.kind, n.item_id, n.session_id, n.text, shown.newest, shown.count, shown.actors,
             shown.newest > {MARK}, CASE WHEN shown.count > {ACTORS_CAP} THEN true ELSE EXISTS (
                 SELECT FROM notifications_act act WHERE act.notification_id = n.id
                 ORDER BY act.id DESC OFFSET {ACTS_SCAN} LIMIT 1) END
@@ -147,7 +149,8 @@ def _told_of_many(query: str) -> str:
 
 
 KindName = Annotated[
-    Literal["like", "reply", "repost", "follow", "mention", "live"], msgspec.Meta(extra_json_schema={"type": "string"})
+    Literal["like", "reply", "repost", "follow", "mention", "live", "warning"],
+    msgspec.Meta(extra_json_schema={"type": "string"}),
 ]
 
 
@@ -161,7 +164,7 @@ class Unread(msgspec.Struct):
 class Entry(msgspec.Struct):
     """What happened, once for all who did it. `actors` are the newest of them, `count` says how many they are, or if it
     is `capped`, that they are more, or may be. `item` is what was liked or reposted, the reply, or the post that
-    mentions; `session` is the live session that started.
+    mentions; `session` is the live session that started. A `warning` has no actors: its `text` is what moderators say.
     """
 
     id: str
@@ -171,6 +174,7 @@ class Entry(msgspec.Struct):
     capped: bool
     item: ItemBody | None
     session: SessionCard | None
+    text: str
     created_at: Time
     unread: bool
 
@@ -216,7 +220,9 @@ def notifications_page(
 
 
 def _entry(row: Sequence[Any], items: Mapping[int, ItemBody], cards: Mapping[int, SessionCard]) -> Entry:
-    _, kind, item_id, session_id, newest, count, actors, unread, capped = row
+    _, kind, item_id, session_id, text, newest, count, actors, unread, capped = row
+    if kind == Kind.WARNING:
+        count, actors = 0, []
     return Entry(
         id=str(newest),
         kind=kind,
@@ -225,6 +231,7 @@ def _entry(row: Sequence[Any], items: Mapping[int, ItemBody], cards: Mapping[int
         capped=capped,
         item=items[item_id] if item_id else None,
         session=cards.get(session_id),
+        text=text,
         created_at=moment(newest),
         unread=unread,
     )

@@ -13,7 +13,7 @@ from items.models import Item, ItemId
 
 
 class Kind(models.TextChoices):
-    """What others did."""
+    """What others did, and what moderators say."""
 
     LIKE = "like"
     REPLY = "reply"
@@ -21,14 +21,15 @@ class Kind(models.TextChoices):
     FOLLOW = "follow"
     MENTION = "mention"
     LIVE = "live"
+    WARNING = "warning"
 
 
 class Notification(models.Model):
     """An entry of a recipient's list: the likes of one item, its reposts, one reply, one mention, a day's followers, or
-    the start of a live session that they wanted to be told of.
+    the start of a live session that they wanted to be told of; or a warning by moderators.
 
     `item` is what was liked or reposted, or the reply or the post that mentions; follows have a `day` (UTC) instead,
-    and starts a `session_id`, of a row of a room above.
+    starts a `session_id`, of a row of a room above, and warnings their `text`; the act of a warning is its recipient's.
     `position` is the entry's place in the list and the cursor: an item id's moment (feedsite.ids), which grows when
     something is added, but at most once in `actions.STILL`, so that the entry of a viral item is no hot row. Every act
     of the entry has an id below `position + STILL`.
@@ -44,6 +45,7 @@ class Notification(models.Model):
     )
     day = models.DateField(null=True)
     session_id = models.BigIntegerField(null=True)
+    text = models.CharField(max_length=1000, default="", db_default="", help_text="Of a warning.")
     position = models.BigIntegerField(db_default=ItemId())
 
     class Meta:
@@ -60,8 +62,9 @@ class Notification(models.Model):
             models.CheckConstraint(
                 condition=Q(kind="follow", item=None, day__isnull=False, session_id=None)
                 | Q(kind="live", item=None, day=None, session_id__isnull=False)
-                | (~Q(kind__in=["follow", "live"]) & Q(item__isnull=False, day=None, session_id=None)),
-                name="notification_item_or_day",
+                | Q(kind="warning", item=None, day=None, session_id=None)
+                | (~Q(kind__in=["follow", "live", "warning"]) & Q(item__isnull=False, day=None, session_id=None)),
+                name="notification_of_one",
             ),
         ]
         indexes = [

@@ -30,6 +30,8 @@ def sentence(entry: Entry) -> SafeString:
             words = _("{people} followed you")
         case "live":
             words = _("{people} went live")
+        case "warning":
+            return format_html("{}", _("The moderators of this site warn you"))
     return format_html(words, people=_people(entry))
 
 
