@@ -1,29 +1,36 @@
 """Users in the admin: what may be edited there, and the verbs for what may not."""
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, ClassVar
 
+from django import forms
 from django.contrib import admin, messages
-from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
+from django.contrib.admin.views.main import ORDER_VAR
 from django.contrib.auth.admin import GroupAdmin as DjangoGroupAdmin
 from django.contrib.auth.admin import UserAdmin as DjangoUserAdmin
 from django.contrib.auth.forms import AdminPasswordChangeForm, AdminUserCreationForm, UserChangeForm
 from django.contrib.auth.models import Group
-from django.db.models import QuerySet
+from django.contrib.contenttypes.models import ContentType
+from django.db.models import Case, IntegerField, QuerySet, When
 from django.http import HttpRequest
 from django.template.response import TemplateResponse
+from django.urls import reverse
+from django.utils.formats import number_format
+from django.utils.translation import gettext, gettext_noop, ngettext
+from django.utils.translation import gettext_lazy as _
 from knox.models import AuthToken
 
 from accounts.actions import end_streams, revoke_token
 from accounts.big_v import demote, make_big_v
 from accounts.deactivation import deactivate, reactivate
 from accounts.models import Deletion, User
-from feedsite.admin import ReadOnlyAdmin
-from feedsite.paginator import EstimatedPaginator
+from feedsite.admin import ModeratedAdmin, QuickListAdmin, ReadOnlyAdmin, counted, is_list
+from feedsite.rest import parse_id
 
 POWERS = ("is_staff", "is_superuser", "groups", "user_permissions")
 """What makes somebody one who administrates."""
-AT_ONCE = 1000
-"""Users that one action changes, one by one."""
+FOUND = 1_000
+"""Users whom a part of a name finds."""
 
 
 class CreationForm(AdminUserCreationForm):  # type: ignore[type-arg]  # not generic at run time
@@ -50,18 +57,36 @@ class PasswordForm(AdminPasswordChangeForm):  # type: ignore[type-arg]  # not ge
         return user
 
 
+class PermissionsField(forms.ModelMultipleChoiceField):  # type: ignore[type-arg]  # not generic at run time
+    """The permissions that somebody asks about: those of what the admin lists. In the reader's language."""
+
+    def __init__(self, **options: Any) -> None:
+        rows = ContentType.objects.get_for_models(*admin.site._registry, for_concrete_models=False).values()
+        options["queryset"] = options["queryset"].filter(content_type__in=list(rows)).select_related("content_type")
+        super().__init__(**options)
+
+    def label_from_instance(self, obj: Any) -> str:
+        verb, _separator, model = obj.codename.partition("_")
+        name = VERBS[verb] if verb in VERBS and model == obj.content_type.model else gettext(obj.name)
+        return f"{obj.content_type.app_labeled_name}: {name}"
+
+
+VERBS = {"add": _("add"), "change": _("change"), "delete": _("delete"), "view": _("view")}
+
+
 def _is_super(request: HttpRequest) -> bool:
     return bool(getattr(request.user, "is_superuser", False))
 
 
-class UserAdmin(DjangoUserAdmin):  # type: ignore[type-arg]  # not generic at run time
-    """relations.admin registers it, with the exact number of followers, which it can count."""
+class UserAdmin(ModeratedAdmin, DjangoUserAdmin):  # type: ignore[type-arg]  # not generic at run time
+    """moderation.admin registers it, with what the rooms above know of a user."""
 
     form = ChangeForm
     add_form = CreationForm
     change_password_form = PasswordForm
-    list_display = (
+    list_display: tuple[str, ...] = (
         "username",
+        "id",
         "display_name",
         "is_big_v",
         "level",
@@ -71,20 +96,20 @@ class UserAdmin(DjangoUserAdmin):  # type: ignore[type-arg]  # not generic at ru
         "is_active",
     )
     list_filter = ("is_big_v", "level", "is_active", "is_staff", "last_seen_at")
-    search_fields = ("username", "display_name")
-    search_help_text = "Part of a username or display name."
+    search_fields = ("id", "username", "email", "display_name")
+    search_help_text = _("A user's id or e-mail address, or a part of their name; whom it names exactly comes first.")
     ordering = ("-id",)
-    show_full_result_count = False
-    paginator = EstimatedPaginator
-    actions = ("make_big_v", "demote", "deactivate", "reactivate")
+    actions = ("moderate", "make_big_v", "demote", "deactivate", "reactivate")
+    moderated_as = "users"
     fieldsets = (
-        (None, {"fields": ("username", "password")}),
-        ("Profile", {"fields": ("display_name", "bio", "email")}),
-        ("Timeline", {"fields": ("is_big_v", "level", "last_seen_at", "followers", "following_count")}),
-        ("Permissions", {"fields": ("is_active", "is_staff", "is_superuser", "groups", "user_permissions")}),
-        ("Dates", {"fields": ("last_login", "date_joined", "deleted_at")}),
+        (None, {"fields": ("username", "id", "password")}),
+        (_("Profile"), {"fields": ("display_name", "bio", "email")}),
+        (_("Timeline"), {"fields": ("is_big_v", "level", "last_seen_at", "followers", "following_count")}),
+        (_("Permissions"), {"fields": ("is_active", "is_staff", "is_superuser", "groups", "user_permissions")}),
+        (_("Dates"), {"fields": ("last_login", "date_joined", "deleted_at")}),
     )
-    readonly_fields = (
+    readonly_fields: ClassVar[tuple[str, ...]] = (
+        "id",
         "is_big_v",
         "level",
         "last_seen_at",
@@ -96,10 +121,35 @@ class UserAdmin(DjangoUserAdmin):  # type: ignore[type-arg]  # not generic at ru
         "deleted_at",
     )
 
-    @admin.display(description="followers", ordering="follower_count")
+    @admin.display(description=_("followers"), ordering="follower_count")
     def followers(self, user: User) -> int:
         return user.follower_count
 
+    # --- What is found
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[User], search_term: str
+    ) -> tuple[QuerySet[User], bool]:
+        """Every way is an index look-up, however many users there are; a common part of names finds `FOUND` of them."""
+        term = search_term.strip().removeprefix("@")
+        if not term:
+            return queryset, False
+        exact = [*User.objects.named(term).values_list("pk", flat=True)]
+        exact += User.objects.with_email(term).values_list("pk", flat=True)[:FOUND]
+        if number := parse_id(term):
+            exact.append(number)
+        called = list(User.objects.called(term).values_list("pk", flat=True)[: FOUND + 1])
+        if len(called) > FOUND and is_list(request):
+            words = gettext("More than %(count)s users are called so; these are some of them. Write more of the name.")
+            self.message_user(request, words % {"count": number_format(FOUND)}, messages.WARNING)
+        found = queryset.filter(pk__in=[*exact, *called])
+        if ORDER_VAR in request.GET:
+            return found, False
+        first = Case(
+            When(pk__in=exact, then=0), When(username__istartswith=term, then=1), default=2, output_field=IntegerField()
+        )
+        return found.order_by(first, *found.query.order_by), False
+
+    # --- Who may
     def has_change_permission(self, request: HttpRequest, obj: User | None = None) -> bool:
         """Who administrates is changed by superusers only; else to edit users would be to become one."""
         if obj is not None and obj != request.user and (obj.is_staff or obj.is_superuser) and not _is_super(request):
@@ -109,9 +159,28 @@ class UserAdmin(DjangoUserAdmin):  # type: ignore[type-arg]  # not generic at ru
     def get_readonly_fields(self, request: HttpRequest, obj: User | None = None) -> Any:
         return (*self.readonly_fields, *(() if _is_super(request) else POWERS))
 
+    def get_fieldsets(self, request: HttpRequest, obj: User | None = None) -> Any:
+        """Nothing of a password, and of powers, for those who may only look."""
+        fieldsets = super().get_fieldsets(request, obj)
+        if obj is None or self.has_change_permission(request, obj):
+            return fieldsets
+        hidden = {"password", *POWERS}
+        return [
+            (title, {**options, "fields": [field for field in options["fields"] if field not in hidden]})
+            for title, options in fieldsets
+        ]
+
+    def formfield_for_manytomany(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
+        if db_field.name == "user_permissions":
+            kwargs["form_class"] = PermissionsField
+        return super().formfield_for_manytomany(db_field, request, **kwargs)
+
     def has_delete_permission(self, request: HttpRequest, obj: User | None = None) -> bool:
         """Never: others' counts and threads hang on users. Deactivating hides all they said."""
         return False
+
+    def view_on_site(self, user: User) -> str:
+        return reverse("profile", args=[user.username])
 
     def save_model(self, request: HttpRequest, obj: User, form: Any, change: bool) -> None:
         """Write what was edited and nothing else: counts, level and epoch change while the form is open."""
@@ -122,50 +191,132 @@ class UserAdmin(DjangoUserAdmin):  # type: ignore[type-arg]  # not generic at ru
         if edited := columns.intersection(form.changed_data):
             obj.save(update_fields=edited)
 
-    @admin.action(description="Make big-V", permissions=["change"])
+    # --- Verbs
+    @admin.action(description=_("Make big-V"), permissions=["change"])
     def make_big_v(self, request: HttpRequest, queryset: QuerySet[User]) -> None:
-        self._each(request, queryset, make_big_v, "{} made big-V.")
+        self.each(
+            request,
+            self.chosen(request, queryset),
+            self._unless_barred(request, lambda user: make_big_v(user=user)),
+            logged=gettext_noop("Made big-V."),
+            done=lambda n: ngettext("%(count)s user is big-V now.", "%(count)s users are big-V now.", n),
+            left=lambda n: ngettext(
+                "%(count)s user was left as they are: big-V already, or staff, whom only superusers change.",
+                "%(count)s users were left as they are: big-V already, or staff, whom only superusers change.",
+                n,
+            ),
+        )
 
-    @admin.action(description="Demote from big-V (backfills the followers' inboxes) …", permissions=["change"])
+    @admin.action(description=_("Demote from big-V …"), permissions=["change"])
     def demote(self, request: HttpRequest, queryset: QuerySet[User]) -> TemplateResponse | None:
         """Asks first, and names how many inboxes are filled."""
-        users = list(queryset.filter(is_big_v=True).order_by("pk")[:AT_ONCE])
+        users = self.chosen(request, queryset.filter(is_big_v=True))
         if not users:
-            self.message_user(request, "None of them is big-V.", messages.WARNING)
+            self.message_user(request, gettext("Nothing was done: none of them is big-V."), messages.WARNING)
             return None
         if "confirmed" in request.POST:
-            self._each(
+            self.each(
                 request,
-                User.objects.filter(pk__in=[user.pk for user in users]),
-                demote,
-                "{} being demoted: inboxes are being filled.",
+                users,
+                self._unless_barred(request, lambda user: demote(user=user)),
+                logged=gettext_noop("Asked for a demotion from big-V."),
+                done=lambda n: ngettext(
+                    "%(count)s user is being demoted: the inboxes of their followers are being filled.",
+                    "%(count)s users are being demoted: the inboxes of their followers are being filled.",
+                    n,
+                ),
+                left=self._barred,
             )
             return None
-        followers = [self.followers(user) for user in users]
-        context = self.admin_site.each_context(request) | {
-            "title": "Demote from big-V",
-            "opts": self.opts,
-            "users": list(zip(users, followers, strict=True)),
-            "total": sum(followers),
-            "checkbox": ACTION_CHECKBOX_NAME,
-        }
-        return TemplateResponse(request, "admin/accounts/user/demote.html", context)
+        total = sum(self.followers(user) for user in users)
 
-    @admin.action(description="Deactivate (hides them and all they said)", permissions=["change"])
-    def deactivate(self, request: HttpRequest, queryset: QuerySet[User]) -> None:
-        self._each(request, queryset.exclude(pk=request.user.pk or 0), deactivate, "{} deactivated.")
+        def fans(count: int) -> str:
+            return counted(lambda n: ngettext("%(count)s follower", "%(count)s followers", n), count)
 
-    @admin.action(description="Reactivate (deleted accounts stay deleted)", permissions=["change"])
+        return self.confirm(
+            request,
+            users,
+            "demote",
+            title=gettext("Demote from big-V"),
+            meaning=gettext(
+                "Demoting fills the inboxes of %(followers)s in the background. Until that is done the flag stands, "
+                "and everybody sees everything. While it runs, “Make big-V” takes it back."
+            )
+            % {"followers": fans(total)},
+            button=gettext("Demote, and fill the inboxes of %(followers)s") % {"followers": fans(total)},
+            name=lambda user: f"{user.username}: {fans(self.followers(user))}",
+        )
+
+    @admin.action(description=_("Deactivate …"), permissions=["change"])
+    def deactivate(self, request: HttpRequest, queryset: QuerySet[User]) -> TemplateResponse | None:
+        """Asks first."""
+        users = self.chosen(request, queryset)
+        if not users:
+            return None
+        if "confirmed" not in request.POST:
+            return self.confirm(
+                request,
+                users,
+                "deactivate",
+                title=gettext("Deactivate users"),
+                meaning=counted(
+                    lambda n: ngettext(
+                        "%(count)s user is signed out everywhere, and they and all they said are gone from the site "
+                        "until somebody reactivates them. It is no ban: the log of decisions does not know of it.",
+                        "%(count)s users are signed out everywhere, and they and all they said are gone from the site "
+                        "until somebody reactivates them. It is no ban: the log of decisions does not know of it.",
+                        n,
+                    ),
+                    len(users),
+                ),
+                button=counted(
+                    lambda n: ngettext("Deactivate %(count)s user", "Deactivate %(count)s users", n), len(users)
+                ),
+                name=lambda user: f"{user.name} (@{user.username})",
+            )
+        self.each(
+            request,
+            users,
+            self._unless_barred(request, lambda user: user != request.user and deactivate(user=user)),
+            logged=gettext_noop("Deactivated."),
+            done=lambda n: ngettext("%(count)s user was deactivated.", "%(count)s users were deactivated.", n),
+            left=lambda n: ngettext(
+                "%(count)s user was left: not active already, yourself, or staff, whom only superusers change.",
+                "%(count)s users were left: not active already, yourself, or staff, whom only superusers change.",
+                n,
+            ),
+        )
+        return None
+
+    @admin.action(description=_("Reactivate"), permissions=["change"])
     def reactivate(self, request: HttpRequest, queryset: QuerySet[User]) -> None:
-        self._each(request, queryset, reactivate, "{} reactivated.")
+        self.each(
+            request,
+            self.chosen(request, queryset),
+            self._unless_barred(request, lambda user: self.reactivate_one(request, user)),
+            logged=gettext_noop("Reactivated."),
+            done=lambda n: ngettext("%(count)s user is active again.", "%(count)s users are active again.", n),
+            left=lambda n: ngettext(
+                "%(count)s user was left as they are: active, deleted for good, or banned, which moderators lift.",
+                "%(count)s users were left as they are: active, deleted for good, or banned, which moderators lift.",
+                n,
+            ),
+        )
 
-    def _each(self, request: HttpRequest, queryset: QuerySet[User], verb: Any, message: str) -> None:
-        changed = 0
-        for user in queryset.order_by("pk")[:AT_ONCE]:
-            if self.has_change_permission(request, user) and verb(user=user):
-                changed += 1
-                self.log_change(request, user, f"{verb.__name__} (action)")
-        self.message_user(request, message.format(f"{changed} user{'' if changed == 1 else 's'}"))
+    def reactivate_one(self, request: HttpRequest, user: User) -> bool:
+        return reactivate(user=user)
+
+    def _unless_barred(self, request: HttpRequest, verb: Callable[[User], bool]) -> Callable[[User], bool]:
+        """The verb, for those whom the one who asks may change."""
+        return lambda user: self.has_change_permission(request, user) and verb(user)
+
+    @staticmethod
+    def _barred(count: int) -> str:
+        return ngettext(
+            "%(count)s user was left as they are: staff, whom only superusers change.",
+            "%(count)s users were left as they are: staff, whom only superusers change.",
+            count,
+        )
 
 
 @admin.register(Deletion)
@@ -184,6 +335,13 @@ admin.site.unregister(AuthToken)
 class GroupAdmin(DjangoGroupAdmin):
     """Roles are made by superusers only: whoever edits the groups they are in may do everything."""
 
+    object_history_template = "admin/history.html"
+
+    def formfield_for_manytomany(self, db_field: Any, request: HttpRequest | None = None, **kwargs: Any) -> Any:
+        if db_field.name == "permissions":
+            kwargs["form_class"] = PermissionsField
+        return super().formfield_for_manytomany(db_field, request, **kwargs)
+
     def has_add_permission(self, request: HttpRequest) -> bool:
         return _is_super(request)
 
@@ -195,17 +353,27 @@ class GroupAdmin(DjangoGroupAdmin):
 
 
 @admin.register(AuthToken)
-class TokenAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # not generic at run time
+class TokenAdmin(QuickListAdmin):
     """API tokens, to look at and to revoke. Knox's own page would issue some for others, to act in their name."""
 
-    list_display = ("user", "created", "expiry")
+    list_display = ("owner", "created_at", "expires_at")
     list_select_related = ("user",)
     search_fields = ("=user__username",)
-    search_help_text = "The whole name of a user."
+    search_help_text = _("The whole name of a user.")
     ordering = ("-created",)
-    show_full_result_count = False
-    paginator = EstimatedPaginator
-    fields = readonly_fields = ("user", "created", "expiry")
+    fields = readonly_fields = ("owner", "created_at", "expires_at")
+
+    @admin.display(description=_("user"))
+    def owner(self, token: AuthToken) -> User:
+        return token.user  # type: ignore[no-any-return]
+
+    @admin.display(description=_("since"), ordering="created")
+    def created_at(self, token: AuthToken) -> Any:
+        return token.created
+
+    @admin.display(description=_("until"), ordering="expiry")
+    def expires_at(self, token: AuthToken) -> Any:
+        return token.expiry
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False

@@ -1,9 +1,22 @@
 from django.apps import AppConfig
 from django.contrib.admin.apps import AdminConfig as DjangoAdminConfig
+from django.utils.translation import gettext_lazy as _
 
 
 class AccountsConfig(AppConfig):
     name = "accounts"
+    verbose_name = _("Accounts")
+
+
+class TokensConfig(AppConfig):
+    """Knox, as the admin calls it."""
+
+    name = "knox"
+    verbose_name = _("API tokens")
+
+    def ready(self) -> None:
+        meta = self.get_model("AuthToken")._meta
+        meta.verbose_name, meta.verbose_name_plural = _("API token"), _("API tokens")
 
 
 class AdminConfig(DjangoAdminConfig):

@@ -13,6 +13,7 @@ from django.db.models.functions import Lower, Now
 from django.utils.crypto import salted_hmac
 from django.utils.translation import gettext_lazy as _
 
+from accounts.names import Grams, Name, grams_of, words_of
 from feedsite.draws import Draw
 
 RESERVED_USERNAMES = frozenset(
@@ -33,10 +34,10 @@ def not_reserved(username: str) -> None:
 class Level(models.IntegerChoices):
     """How recently a user was seen; it decides the length of the inbox (settings LEVEL_CAPS, LEVEL_AGES)."""
 
-    DORMANT = 0, "dormant"
-    MONTHLY = 1, "within a month"
-    WEEKLY = 2, "within a week"
-    DAILY = 3, "within a day"
+    DORMANT = 0, _("dormant")
+    MONTHLY = 1, _("within a month")
+    WEEKLY = 2, _("within a week")
+    DAILY = 3, _("within a day")
 
 
 class UserQuerySet(models.QuerySet["User"]):
@@ -47,6 +48,18 @@ class UserQuerySet(models.QuerySet["User"]):
     def named(self, username: str) -> Self:
         """The user of this name; names are unique without regard to case."""
         return self.alias(lower_username=Lower("username")).filter(lower_username=username.lower())
+
+    def with_email(self, address: str) -> Self:
+        """Users who gave this e-mail address, without regard to case."""
+        return self.exclude(email="").alias(lower_email=Lower("email")).filter(lower_email=address.lower())
+
+    def called(self, name: str) -> Self:
+        """Users whose username and display name hold every word of `name`."""
+        words = words_of(name)
+        found = self.alias(known_as=Name(), grams=Grams()).filter(grams__contains=grams_of(words))
+        for word in words:
+            found = found.filter(known_as__contains=word)
+        return found
 
     def advance_epoch(self) -> int:
         """Make every window that these users hold unusable: it may lack items that they can see from now on.
@@ -65,6 +78,12 @@ class UserManager(DjangoUserManager["User"]):
 
     def named(self, username: str) -> UserQuerySet:
         return self.get_queryset().named(username)
+
+    def with_email(self, address: str) -> UserQuerySet:
+        return self.get_queryset().with_email(address)
+
+    def called(self, name: str) -> UserQuerySet:
+        return self.get_queryset().called(name)
 
     def get_by_natural_key(self, username: str | None) -> "User":
         """Sign in without regard to the name's case, as names are unique without it."""
@@ -90,34 +109,45 @@ class User(AbstractBaseUser, PermissionsMixin):
     """
 
     username = models.CharField(
+        _("username"),
         max_length=30,
         unique=True,
         validators=[username_pattern, not_reserved],
         error_messages={"unique": _("A user with that name exists.")},
     )
-    display_name = models.CharField(max_length=50, blank=True)
-    bio = models.CharField(max_length=500, blank=True)
-    email = models.EmailField(blank=True)
+    display_name = models.CharField(_("display name"), max_length=50, blank=True)
+    bio = models.CharField(_("about them"), max_length=500, blank=True)
+    email = models.EmailField(_("e-mail"), blank=True)
     language = models.CharField(
-        max_length=10, blank=True, default="", db_default="", help_text="Of settings.LANGUAGES; empty: the browser's."
+        _("language"),
+        max_length=10,
+        blank=True,
+        default="",
+        db_default="",
+        help_text="Of settings.LANGUAGES; empty: the browser's.",
     )
     time_zone = models.CharField(
-        max_length=64, blank=True, default="", db_default="", help_text="An IANA name; empty: the browser's."
+        _("time zone"),
+        max_length=64,
+        blank=True,
+        default="",
+        db_default="",
+        help_text="An IANA name; empty: the browser's.",
     )
     keeps_history = models.BooleanField(
         default=True, db_default=True, help_text="Whether what the user opens is remembered for a while."
     )
-    is_big_v = models.BooleanField("big-V", default=False)
-    level = models.SmallIntegerField(choices=Level.choices, default=Level.DORMANT)
-    last_seen_at = models.DateTimeField(null=True, blank=True)
+    is_big_v = models.BooleanField(_("big-V"), default=False)
+    level = models.SmallIntegerField(_("level"), choices=Level.choices, default=Level.DORMANT)
+    last_seen_at = models.DateTimeField(_("last seen"), null=True, blank=True)
     window_epoch = models.BigIntegerField(db_default=Draw(), editable=False)
-    following_count = models.IntegerField(default=0, editable=False)
-    follower_count = models.IntegerField(default=0, editable=False)
-    is_staff = models.BooleanField(default=False)
-    is_active = models.BooleanField(default=True)
-    deleted_at = models.DateTimeField(null=True, blank=True, editable=False)
+    following_count = models.IntegerField(_("following"), default=0, editable=False)
+    follower_count = models.IntegerField(_("followers"), default=0, editable=False)
+    is_staff = models.BooleanField(_("staff"), default=False)
+    is_active = models.BooleanField(_("active"), default=True)
+    deleted_at = models.DateTimeField(_("deleted"), null=True, blank=True, editable=False)
     session_epoch = models.IntegerField(default=0, db_default=0, editable=False)
-    date_joined = models.DateTimeField(db_default=Now())
+    date_joined = models.DateTimeField(_("joined"), db_default=Now())
 
     USERNAME_FIELD = "username"
     EMAIL_FIELD = "email"
@@ -126,6 +156,8 @@ class User(AbstractBaseUser, PermissionsMixin):
     objects: ClassVar[UserManager] = UserManager()
 
     class Meta:
+        verbose_name = _("user")
+        verbose_name_plural = _("users")
         constraints = [
             models.UniqueConstraint(
                 Lower("username"),
@@ -140,7 +172,6 @@ class User(AbstractBaseUser, PermissionsMixin):
         indexes = [
             models.Index(fields=["id"], condition=models.Q(is_big_v=True), name="user_big_v"),
             models.Index(fields=["id"], condition=models.Q(is_active=False), name="user_inactive"),
-            models.Index(fields=["id"], condition=models.Q(is_superuser=True), name="user_superuser"),
             models.Index(fields=["level", "last_seen_at"], name="user_level_seen"),
             # Users who may have an inbox: samples look for the next of them.
             models.Index(fields=["id"], condition=models.Q(level__gt=0), name="user_awake"),
@@ -148,6 +179,7 @@ class User(AbstractBaseUser, PermissionsMixin):
             models.Index(
                 fields=["-follower_count", "id"], condition=models.Q(is_active=True), name="user_most_followed"
             ),
+            models.Index(Lower("email"), condition=~models.Q(email=""), name="user_email"),
             # The functions are made by migration 0003.
             GinIndex(
                 Func(Func("username", "display_name", function="feedsite_name"), function="feedsite_grams"),
@@ -181,13 +213,21 @@ class Deletion(models.Model):
     It is made in the transaction that deletes the account, and goes when nothing is left.
     """
 
-    user = models.OneToOneField(User, on_delete=models.CASCADE, primary_key=True, related_name="+")
-    created_at = models.DateTimeField(db_default=Now())
-    tried_at = models.DateTimeField(null=True, help_text="When a worker last took it, or did a part of it.")
-    attempts = models.IntegerField(default=0)
+    user = models.OneToOneField(
+        User, on_delete=models.CASCADE, primary_key=True, related_name="+", verbose_name=_("user")
+    )
+    created_at = models.DateTimeField(_("asked at"), db_default=Now())
+    tried_at = models.DateTimeField(
+        _("last tried"), null=True, help_text=_("When a worker last took it, or did a part of it.")
+    )
+    attempts = models.IntegerField(_("attempts"), default=0)
+
+    class Meta:
+        verbose_name = _("deletion of an account")
+        verbose_name_plural = _("deletions of accounts")
 
     def __str__(self) -> str:
-        return f"deletion of {self.user_id}"
+        return str(_("deletion of account %(id)s") % {"id": self.user_id})
 
 
 class HeldName(models.Model):

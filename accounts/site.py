@@ -5,12 +5,21 @@ from typing import Any
 from django.contrib import admin
 from django.http import HttpRequest, HttpResponse
 from django.utils.decorators import method_decorator
+from django.utils.translation import gettext_noop
 from django.views.decorators.cache import never_cache
 
 from accounts import guard
 from accounts.actions import end_streams
 from accounts.models import User
 from feedsite.pages import too_many
+
+SAID_BY_DJANGO = (
+    gettext_noop("Model name"),
+    gettext_noop("Add link"),
+    gettext_noop("Change or view list link"),
+    gettext_noop("After you’ve created a user, you’ll be able to edit more user options."),  # noqa: RUF001 (as Django has it)
+)
+"""What Django's admin says, and Django's own Chinese catalogue lacks: here it gets into ours."""
 
 
 class AdminSite(admin.AdminSite):

@@ -16,6 +16,7 @@ from django.conf import settings
 from django.db import models
 from django.db.models import F
 from django.db.models.functions import Greatest, Now
+from django.utils.translation import gettext_lazy as _
 
 from feedsite import metrics
 from feedsite.celery import enqueue
@@ -56,13 +57,15 @@ class AbstractDelivery(models.Model):
 
     revision = models.IntegerField(db_default=DrawRevision())
     attempts = models.IntegerField(
-        default=0, help_text="Fan-outs begun; counted before the work, so that a kill counts."
+        _("attempts"), default=0, help_text=_("Fan-outs begun; counted before the work, so that a kill counts.")
     )
     enqueued = models.IntegerField(default=0, help_text="Times that the sweeper enqueued it.")
-    sweep_at = models.DateTimeField(db_default=Now(), db_index=True, help_text="When the sweeper enqueues it again.")
-    parked_at = models.DateTimeField(null=True, blank=True)
-    last_error = models.TextField(blank=True)
-    created_at = models.DateTimeField(db_default=Now())
+    sweep_at = models.DateTimeField(
+        _("tried again"), db_default=Now(), db_index=True, help_text=_("When the sweeper enqueues it again.")
+    )
+    parked_at = models.DateTimeField(_("given up"), null=True, blank=True)
+    last_error = models.TextField(_("last error"), blank=True)
+    created_at = models.DateTimeField(_("since"), db_default=Now())
 
     objects = DeliveryQuerySet.as_manager()
 

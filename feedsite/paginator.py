@@ -11,16 +11,31 @@ EXACT_UP_TO = 10_000
 
 
 class EstimatedPaginator(Paginator):  # type: ignore[type-arg]  # not generic at run time
-    """Counts exactly up to `EXACT_UP_TO` rows, and never more than that."""
+    """Counts exactly up to `exact_up_to` rows, and never more than that.
+
+    `is_capped`: more rows fit than it lists. `is_estimated`: the count is PostgreSQL's estimate. Both are known with
+    `count`, and pages tell them.
+    """
+
+    is_capped = False
+    is_estimated = False
+
+    @property
+    def exact_up_to(self) -> int:
+        return EXACT_UP_TO
 
     @cached_property
     def count(self) -> int:
         rows: Any = self.object_list
         if not rows.query.where:
             estimate = self._estimate(rows)
-            if estimate > EXACT_UP_TO:
+            if estimate > self.exact_up_to:
+                self.is_estimated = True
                 return estimate
-        return int(rows.order_by().values("pk")[:EXACT_UP_TO].count())  # without what is counted for each row
+        # Without what is counted for each row; one more proves that there are more.
+        found = int(rows.order_by().values("pk")[: self.exact_up_to + 1].count())
+        self.is_capped = found > self.exact_up_to
+        return min(found, self.exact_up_to)
 
     @staticmethod
     def _estimate(rows: Any) -> int:

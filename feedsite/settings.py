@@ -63,7 +63,7 @@ INSTALLED_APPS = [
     "django.contrib.staticfiles",
     "django.contrib.humanize",
     "rest_framework",
-    "knox",
+    "accounts.apps.TokensConfig",
     "drf_spectacular",
     "drf_spectacular_sidecar",
     "django_htmx",

@@ -3,6 +3,7 @@
 from django.conf import settings
 from django.contrib import admin
 from django.urls import include, path, re_path
+from django.utils.translation import gettext_lazy
 from django.views.generic import RedirectView
 from drf_spectacular.views import SpectacularSwaggerSplitView
 from rest_framework.permissions import AllowAny
@@ -30,7 +31,7 @@ from timeline import api as timeline_api
 from timeline import views as timeline_views
 
 admin.site.site_header = admin.site.site_title = "feedsite"
-admin.site.index_title = "Administration"
+admin.site.index_title = gettext_lazy("Administration")
 
 handler400 = "feedsite.outage.bad_request"
 handler403 = "feedsite.outage.permission_denied"
@@ -94,7 +95,6 @@ pages = [
     path("position", timeline_views.keep_position, name="position"),
     path("discover", discover_views.discover, name="discover"),
     path("signup", accounts_views.sign_up, name="signup"),
-    path("first-admin/<str:token>", accounts_views.make_first_admin, name="first-admin"),
     path("login", accounts_views.LoginView.as_view(), name="login"),
     path("logout", accounts_views.LogoutView.as_view(), name="logout"),
     path("settings", accounts_views.settings, name="settings"),

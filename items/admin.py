@@ -1,56 +1,111 @@
 """Items in the admin: to look at, to hide and to bring back. Nobody edits what others said, and nothing is removed."""
 
-from collections.abc import Callable
+import json
+from typing import Any
 
 from django.contrib import admin, messages
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest
+from django.template.defaultfilters import linebreaksbr
+from django.template.response import TemplateResponse
+from django.urls import reverse
+from django.utils.formats import number_format
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext, gettext_noop, ngettext
+from django.utils.translation import gettext_lazy as _
 
 from accounts.models import User
-from feedsite.paginator import EstimatedPaginator
+from feedsite.admin import ModeratedAdmin, counted, is_list
+from feedsite.rest import parse_id
 from items import actions
 from items.models import Item
+from items.search import matching_items, parse
 from items.templatetags.reading import excerpt
 
-AT_ONCE = 1000
-"""Items that one action changes, one by one."""
-LONGEST_ID = 16
-"""Digits."""
+FOUND = 1_000
+"""Items that words find, the newest."""
 
 
 @admin.register(Item)
-class ItemAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # not generic at run time
+class ItemAdmin(ModeratedAdmin):
     list_display = ("id", "sender", "excerpt", "status", "visibility", "type", "created_at")
     list_filter = ("status", "visibility", "type")
     list_select_related = ("sender",)
     ordering = ("-id",)
     sortable_by = ("id",)
-    show_full_result_count = False
-    paginator = EstimatedPaginator
-    search_fields = ("id", "sender__username")
-    search_help_text = "The id of an item, or the whole name of its sender."
-    actions = ("delete", "restore")
+    search_fields = ("id", "sender__username", "text")
+    search_help_text = _(
+        "An item's id, @name or the whole name of its sender, or words and #tags, as in the site's search."
+    )
+    actions = ("moderate", "delete", "restore")
+    moderated_as = "items"
+    fields = (
+        "id",
+        "sender",
+        "said",
+        "type",
+        "status",
+        "visibility",
+        "in_reply_to",
+        "shows",
+        "created_at",
+        "published_at",
+        "modified_at",
+    )
+    readonly_fields = fields
 
-    @admin.display(description="text")
+    # --- What is shown
+    @admin.display(description=_("words"))
     def excerpt(self, item: Item) -> str:
         return excerpt(item.title or item.text, 80)
 
+    @admin.display(description=_("words"))
+    def said(self, item: Item) -> SafeString:
+        """Title and text as people wrote them; then whatever else the item holds, a line each."""
+        more = {key: value for key, value in (item.content | item.extra_info).items() if key != "text"}
+        lines = [
+            (key, value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
+            for key, value in more.items()
+        ]
+        return format_html(
+            "{}{}{}",
+            format_html("<strong>{}</strong><br>", item.title) if item.title else "",
+            linebreaksbr(item.text),
+            format_html_join("", '<div class="help">{}: {}</div>', lines),
+        )
+
+    @admin.display(description=_("in reply to"))
+    def in_reply_to(self, item: Item) -> SafeString | str:
+        return _link(item.reply_to_id)
+
+    @admin.display(description=_("reposts"))
+    def shows(self, item: Item) -> SafeString | str:
+        return _link(item.repost_of_id)
+
+    def view_on_site(self, item: Item) -> str:
+        return reverse("item", args=[item.pk])
+
+    # --- What is found
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Item], search_term: str
     ) -> tuple[QuerySet[Item], bool]:
-        """Both ways are index look-ups, however many items there are."""
+        """Ids and senders are index look-ups; words are the site's own search, whatever the items' status."""
         term = search_term.strip()
         if not term:
             return queryset, False
-        senders = list(User.objects.named(term.removeprefix("@")).values_list("pk", flat=True))
-        found = Q(sender__in=senders)
-        if term.isascii() and term.isdigit() and len(term) <= LONGEST_ID:
-            found |= Q(pk=int(term))
-        return queryset.filter(found), False
+        found = Q(sender__in=list(User.objects.named(term.removeprefix("@")).values_list("pk", flat=True)))
+        if term.startswith("@"):
+            return queryset.filter(found), False
+        matching = matching_items(parse(term), count=FOUND + 1)
+        if len(matching) > FOUND and is_list(request):
+            words = gettext("More than %(count)s items hold these words; the newest are searched. Write more words.")
+            self.message_user(request, words % {"count": number_format(FOUND, force_grouping=True)}, messages.WARNING)
+        if number := parse_id(term):
+            matching.append(number)
+        return queryset.filter(found | Q(pk__in=matching)), False
 
-    def get_readonly_fields(self, request: HttpRequest, obj: Item | None = None) -> list[str]:
-        return [field.name for field in Item._meta.fields]
-
+    # --- Who may
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False
 
@@ -65,22 +120,61 @@ class ItemAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # not generic at r
         """Never for good."""
         return False
 
-    @admin.action(description="Delete (hides them; can be restored)", permissions=["change"])
-    def delete(self, request: HttpRequest, queryset: QuerySet[Item]) -> None:
-        self._each(request, queryset, actions.delete, "deleted")
+    # --- Verbs
+    @admin.action(description=_("Delete …"), permissions=["change"])
+    def delete(self, request: HttpRequest, queryset: QuerySet[Item]) -> TemplateResponse | None:
+        """Asks first."""
+        items = self.chosen(request, queryset.select_related("sender"))
+        if not items:
+            return None
+        if "confirmed" not in request.POST:
+            return self.confirm(
+                request,
+                items,
+                "delete",
+                title=gettext("Delete items"),
+                meaning=counted(
+                    lambda n: ngettext(
+                        "%(count)s item will be gone for everybody, its author too, with its place in every thread. It "
+                        "stays in the database: “Restore” publishes it again, also if it was held for review or "
+                        "rejected before.",
+                        "%(count)s items will be gone for everybody, their authors too, with their places in every "
+                        "thread. They stay in the database: “Restore” publishes them again, also those that were held "
+                        "for review or rejected before.",
+                        n,
+                    ),
+                    len(items),
+                ),
+                button=counted(lambda n: ngettext("Delete %(count)s item", "Delete %(count)s items", n), len(items)),
+                name=lambda item: f"@{item.sender.username}: {self.excerpt(item)}",
+            )
+        self.each(
+            request,
+            items,
+            lambda item: actions.delete(item=item),
+            logged=gettext_noop("Deleted; it can be restored."),
+            done=lambda n: ngettext("%(count)s item was deleted.", "%(count)s items were deleted.", n),
+            left=lambda n: ngettext("%(count)s item was deleted before.", "%(count)s items were deleted before.", n),
+        )
+        return None
 
-    @admin.action(description="Restore (publishes them again)", permissions=["change"])
+    @admin.action(description=_("Restore (publishes them again)"), permissions=["change"])
     def restore(self, request: HttpRequest, queryset: QuerySet[Item]) -> None:
-        self._each(request, queryset, actions.restore, "restored")
+        self.each(
+            request,
+            self.chosen(request, queryset),
+            lambda item: actions.restore(item=item),
+            logged=gettext_noop("Restored."),
+            done=lambda n: ngettext("%(count)s item was restored.", "%(count)s items were restored.", n),
+            left=lambda n: ngettext(
+                "%(count)s item was left as it is: published already, or a repost that was made again.",
+                "%(count)s items were left as they are: published already, or reposts that were made again.",
+                n,
+            ),
+        )
 
-    def _each(self, request: HttpRequest, queryset: QuerySet[Item], verb: Callable[..., bool], done: str) -> None:
-        items = list(queryset.order_by("pk")[: AT_ONCE + 1])
-        if len(items) > AT_ONCE:
-            self.message_user(request, f"At most {AT_ONCE} items at once.", messages.ERROR)
-            return
-        changed = 0
-        for item in items:
-            if verb(item=item):
-                changed += 1
-                self.log_change(request, item, f"{done} (action)")
-        self.message_user(request, f"{changed} item{'' if changed == 1 else 's'} {done}.")
+
+def _link(item_id: Any) -> SafeString | str:
+    if item_id is None:
+        return "-"
+    return format_html('<a href="{}">{}</a>', reverse("admin:items_item_change", args=[item_id]), item_id)

@@ -10,6 +10,7 @@ from django.db import models
 from django.db.models import Q
 from django.db.models.expressions import RawSQL
 from django.db.models.functions import Now
+from django.utils.translation import gettext_lazy as _
 
 from accounts.models import User
 from items.visibility import visible
@@ -26,27 +27,27 @@ class ItemId(models.Func):
 
 
 class Status(models.TextChoices):
-    PUBLISHED = "published"
-    IN_REVIEW = "in_review", "in review"
-    REJECTED = "rejected"
-    DELETED = "deleted"
+    PUBLISHED = "published", _("published")
+    IN_REVIEW = "in_review", _("in review")
+    REJECTED = "rejected", _("rejected")
+    DELETED = "deleted", _("deleted")
 
 
 class Visibility(models.TextChoices):
     """Who may see an item. Mutuals follow each other."""
 
-    PUBLIC = "public"
-    FOLLOWERS = "followers"
-    MUTUALS = "mutuals"
-    SELF = "self", "only me"
+    PUBLIC = "public", _("public")
+    FOLLOWERS = "followers", _("followers")
+    MUTUALS = "mutuals", _("mutuals")
+    SELF = "self", _("only the author")
 
 
 class ItemType(models.TextChoices):
-    TEXT = "text"
-    IMAGE = "image"
-    VIDEO = "video"
-    LINK = "link"
-    REPOST = "repost"
+    TEXT = "text", _("text")
+    IMAGE = "image", _("image")
+    VIDEO = "video", _("video")
+    LINK = "link", _("link")
+    REPOST = "repost", _("repost")
 
 
 AUTHORED = [choice for choice in ItemType.choices if choice[0] != ItemType.REPOST]
@@ -79,14 +80,20 @@ class Item(models.Model):
     itself, and is never a repost of a repost.
     """
 
-    id = models.BigIntegerField(primary_key=True, db_default=ItemId(), editable=False)
-    sender = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="items", db_index=False)
-    type = models.CharField(max_length=16, choices=ItemType.choices, default=ItemType.TEXT)
-    title = models.CharField(max_length=200, blank=True)
+    id = models.BigIntegerField("ID", primary_key=True, db_default=ItemId(), editable=False)
+    sender = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        on_delete=models.PROTECT,
+        related_name="items",
+        db_index=False,
+        verbose_name=_("sender"),
+    )
+    type = models.CharField(_("type"), max_length=16, choices=ItemType.choices, default=ItemType.TEXT)
+    title = models.CharField(_("title"), max_length=200, blank=True)
     content = models.JSONField(default=dict)
     extra_info = models.JSONField(default=dict, blank=True)
-    status = models.CharField(max_length=16, choices=Status.choices, default=Status.PUBLISHED)
-    visibility = models.CharField(max_length=16, choices=Visibility.choices, default=Visibility.PUBLIC)
+    status = models.CharField(_("status"), max_length=16, choices=Status.choices, default=Status.PUBLISHED)
+    visibility = models.CharField(_("visible to"), max_length=16, choices=Visibility.choices, default=Visibility.PUBLIC)
     reply_to = models.ForeignKey(
         "self", on_delete=models.PROTECT, null=True, blank=True, related_name="replies", db_index=False
     )
@@ -97,18 +104,21 @@ class Item(models.Model):
         "self", on_delete=models.PROTECT, null=True, blank=True, related_name="thread", db_index=False
     )
     published_at = models.DateTimeField(
-        null=True, blank=True, help_text="Since when it is seen, where that is later than it was made."
+        _("seen since"), null=True, blank=True, help_text=_("Where that is later than it was written.")
     )
     created_at = models.GeneratedField(
         expression=models.Func("id", function="feedsite_id_time"),
         output_field=models.DateTimeField(),
         db_persist=True,
+        verbose_name=_("written"),
     )
-    modified_at = models.DateTimeField(db_default=Now())
+    modified_at = models.DateTimeField(_("last written"), db_default=Now())
 
     objects: ClassVar[models.Manager["Item"]] = ItemQuerySet.as_manager()
 
     class Meta:
+        verbose_name = _("item")
+        verbose_name_plural = _("items")
         constraints = [
             models.CheckConstraint(condition=Q(id__gt=0, id__lt=2**53), name="item_id_53_bits"),
             models.CheckConstraint(
@@ -168,7 +178,7 @@ class Item(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"{self.id} by {self.sender_id}"
+        return str(_("item %(id)s") % {"id": self.id})
 
     @property
     def text(self) -> str:

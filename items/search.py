@@ -17,6 +17,7 @@ from django.contrib.auth.models import AnonymousUser
 from django.db import connection, connections
 
 from accounts.models import User
+from accounts.names import grams, grams_of
 from accounts.rows import user_columns, user_of
 from feedsite.connections import fetch, id_array
 from feedsite.ids import MAX_ID
@@ -193,6 +194,27 @@ def search_items(
     return ItemPage(shown, shown[-1].id if shown else None, len(found) > limit)
 
 
+def matching_items(query: Query, *, count: int) -> list[int]:
+    """The ids of the newest `count` items that hold every word and tag of a query, whatever their status and whoever
+    may see them; for moderators. Senders are not looked at.
+    """
+    if not (query.phrases or query.tags) or len(query.tags) > TAGS_AN_ITEM:
+        return []
+    params: dict[str, Any] = {"words": query.tsquery, "count": count, "below": MAX_ID + 1}
+    if query.tags:
+        params |= {"tag": query.tags[0], "tags": list(query.tags[1:]), "others": len(query.tags) - 1}
+    select = f"SELECT id FROM ({_fitting(bool(query.phrases), len(query.tags), False)}) fitting LIMIT %(count)s"  # noqa: S608
+    found: list[int] = []
+    with connection.cursor() as cursor:
+        for above in _stretches(cursor, MAX_ID + 1) if query.phrases else (0,):
+            cursor.execute(select, params | {"above": above, "count": count - len(found)})
+            found += [row[0] for row in cursor.fetchall()]
+            if len(found) >= count:
+                break
+            params["below"] = above
+    return found
+
+
 def _proposal(
     query: Query, sender_id: int | None, reader: User | AnonymousUser, below: int, count: int, on: str
 ) -> _Proposal:
@@ -218,11 +240,8 @@ def _proposal(
     return _Proposal(found, None)
 
 
-@cache
-def _candidates(has_words: bool, tag_count: int, has_sender: bool) -> str:
-    """The statement for queries of such parts: what fits, at most `candidates`, and of that what the reader may see;
-    the last candidate also where they may not.
-    """
+def _fitting(has_words: bool, tag_count: int, has_sender: bool) -> str:
+    """The ids that fit queries of such parts, newest first."""
     source, conditions, place = "", ["{place} < %(below)s"], "i.id"
     if has_words:
         source, place = "items_itemdocument d", "d.item_id"
@@ -241,10 +260,18 @@ def _candidates(has_words: bool, tag_count: int, has_sender: bool) -> str:
     fitting = " AND ".join(conditions).replace("{place}", place)
     # OFFSET 0: the stretch is planned for all that fits in it. For the few that the page needs, the planner would walk
     # past everything rather than ask the index, and for rare words that is the whole table.
+    return f"SELECT {place} AS id FROM {source} WHERE {fitting} ORDER BY {place} DESC OFFSET 0"  # noqa: S608
+
+
+@cache
+def _candidates(has_words: bool, tag_count: int, has_sender: bool) -> str:
+    """The statement for queries of such parts: what fits, at most `candidates`, and of that what the reader may see;
+    the last candidate also where they may not.
+    """
     return f"""
         WITH candidate AS NOT MATERIALIZED (
             SELECT id, row_number() OVER (ORDER BY id DESC) AS number FROM (
-                SELECT {place} AS id FROM {source} WHERE {fitting} ORDER BY {place} DESC OFFSET 0
+                {_fitting(has_words, tag_count, has_sender)}
             ) fitting ORDER BY id DESC LIMIT %(candidates)s
         )
         SELECT id, number, is_visible FROM (
@@ -298,7 +325,7 @@ def search_users(query: Query, reader: User | AnonymousUser, *, limit: int = 20)
     name = " ".join(words)
     params: dict[str, Any] = {"reader": reader.pk or 0, "name": name, "count": limit}
     params |= {f"word{number}": word for number, word in enumerate(words)}
-    params["grams"] = [gram for word in words for gram in _grams(word if len(word) > 1 or word > "~" else f" {word}")]
+    params["grams"] = grams_of(list(words))
     users, on = lagging(reader.pk, lambda on: (_users(words, params, on), on))
     if on != PRIMARY and users:
         rows = fetch(_known(), {"ids": id_array(user.pk for user in users), "reader": reader.pk or 0})
@@ -314,16 +341,11 @@ def _users(words: Sequence[str], params: dict[str, Any], on: str) -> list[User]:
         users = [user_of(row) for row in cursor.fetchall()]
         if len(users) < FEW and len(words) == 1 and len(name) >= SHORTEST_MISSPELT:
             half = len(name) // 2
-            halves = {"front": _grams(f" {name[:half]}"), "back": _grams(name[half:])}
-            cursor.execute(_similar(), params | halves | {"grams": _grams(f" {name}", 2) + _grams(name)})
+            halves = {"front": grams(f" {name[:half]}"), "back": grams(name[half:])}
+            cursor.execute(_similar(), params | halves | {"grams": grams(f" {name}", 2) + grams(name)})
             known = {user.pk for user in users}
             users += [user for row in cursor.fetchall() if (user := user_of(row)).pk not in known]
     return users
-
-
-def _grams(word: str, size: int = 3) -> list[str]:
-    """The stretches of so many letters in `word`; all of it, if it has no more."""
-    return [word[at : at + size] for at in range(max(len(word) - size, 0) + 1)]
 
 
 @cache

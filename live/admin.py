@@ -4,30 +4,30 @@ Nobody edits what others planned.
 """
 
 from collections.abc import Callable
-from datetime import datetime
+from typing import Any
 
-from django.contrib import admin, messages
+from django.contrib import admin
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest
+from django.template.response import TemplateResponse
+from django.urls import reverse
 from django.utils import timezone
+from django.utils.translation import gettext, gettext_noop, ngettext
+from django.utils.translation import gettext_lazy as _
 
 from accounts.models import User
-from feedsite.admin import DeliveryAdmin
-from feedsite.paginator import EstimatedPaginator
+from feedsite.admin import DeliveryAdmin, ModeratedAdmin, counted
 from feedsite.rest import parse_id
 from live import actions
 from live.models import LiveSession, ReplayDelivery
 
-AT_ONCE = 100
-"""Sessions that one action changes, one by one."""
-
 
 class HiddenFilter(admin.SimpleListFilter):
-    title = "hidden"
+    title = _("hidden")
     parameter_name = "hidden"
 
-    def lookups(self, request: HttpRequest, model_admin: object) -> list[tuple[str, str]]:
-        return [("yes", "Yes"), ("no", "No")]
+    def lookups(self, request: HttpRequest, model_admin: object) -> list[tuple[str, Any]]:
+        return [("yes", _("Yes")), ("no", _("No"))]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[LiveSession]) -> QuerySet[LiveSession]:
         if self.value() is None:
@@ -36,19 +36,37 @@ class HiddenFilter(admin.SimpleListFilter):
 
 
 @admin.register(LiveSession)
-class LiveSessionAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # not generic at run time
+class LiveSessionAdmin(ModeratedAdmin):
     list_display = ("id", "title", "host", "state", "starts_at", "started_at", "ended_at", "is_hidden", "review")
     list_filter = ("state", "automatic", HiddenFilter, "review")
     list_select_related = ("host",)
     ordering = ("-id",)
     sortable_by = ("id",)
-    show_full_result_count = False
-    paginator = EstimatedPaginator
     search_fields = ("id", "host__username")
-    search_help_text = "The id of a session, or the whole name of its host."
-    actions = ("force_end", "hide", "show_again")
+    search_help_text = _("The id of a session, or the whole name of its host.")
+    actions = ("moderate", "force_end", "hide", "show_again")
+    moderated_as = "sessions"
+    at_once = 100
+    fields = (
+        "id",
+        "host",
+        "title",
+        "url",
+        "cover_url",
+        "state",
+        "starts_at",
+        "started_at",
+        "ended_at",
+        "automatic",
+        "minutes",
+        "hidden_at",
+        "review",
+        "worded_at",
+        "modified_at",
+    )
+    readonly_fields = fields
 
-    @admin.display(description="hidden", boolean=True)
+    @admin.display(description=_("hidden"), boolean=True)
     def is_hidden(self, session: LiveSession) -> bool:
         return session.hidden_at is not None
 
@@ -64,8 +82,8 @@ class LiveSessionAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # not gener
             found |= Q(pk=number)
         return queryset.filter(found), False
 
-    def get_readonly_fields(self, request: HttpRequest, obj: LiveSession | None = None) -> list[str]:
-        return [field.name for field in LiveSession._meta.fields]
+    def view_on_site(self, session: LiveSession) -> str:
+        return reverse("live-session", args=[session.pk])
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False
@@ -81,33 +99,77 @@ class LiveSessionAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # not gener
         """Never for good."""
         return False
 
-    @admin.action(description="Force end (live: becomes a replay; upcoming: is cancelled)", permissions=["change"])
-    def force_end(self, request: HttpRequest, queryset: QuerySet[LiveSession]) -> None:
-        self._each(request, queryset, actions.force_end, "ended")
+    @admin.action(description=_("Force end …"), permissions=["change"])
+    def force_end(self, request: HttpRequest, queryset: QuerySet[LiveSession]) -> TemplateResponse | None:
+        """Asks first."""
+        sessions = self.chosen(request, queryset.select_related("host"))
+        if not sessions:
+            return None
+        if "confirmed" not in request.POST:
+            return self.confirm(
+                request,
+                sessions,
+                "force_end",
+                title=gettext("Force end"),
+                meaning=counted(
+                    lambda n: ngettext(
+                        "%(count)s live session is ended now: a live one is over for all its viewers and becomes a "
+                        "replay, an upcoming one is cancelled. This cannot be undone.",
+                        "%(count)s live sessions are ended now: live ones are over for all their viewers and become "
+                        "replays, upcoming ones are cancelled. This cannot be undone.",
+                        n,
+                    ),
+                    len(sessions),
+                ),
+                button=counted(
+                    lambda n: ngettext("End %(count)s live session", "End %(count)s live sessions", n), len(sessions)
+                ),
+                name=lambda session: f"@{session.host.username}: {session}",
+            )
+        self.each(
+            request,
+            sessions,
+            self._now(actions.force_end),
+            logged=gettext_noop("Ended."),
+            done=lambda n: ngettext("%(count)s live session was ended.", "%(count)s live sessions were ended.", n),
+            left=lambda n: ngettext(
+                "%(count)s live session was over already.", "%(count)s live sessions were over already.", n
+            ),
+        )
+        return None
 
-    @admin.action(description="Hide (from everybody but the host)", permissions=["change"])
+    @admin.action(description=_("Hide (from everybody but the host)"), permissions=["change"])
     def hide(self, request: HttpRequest, queryset: QuerySet[LiveSession]) -> None:
-        self._each(request, queryset, actions.hide, "hidden")
+        self.each(
+            request,
+            self.chosen(request, queryset),
+            self._now(actions.hide),
+            logged=gettext_noop("Hidden."),
+            done=lambda n: ngettext("%(count)s live session was hidden.", "%(count)s live sessions were hidden.", n),
+            left=lambda n: ngettext(
+                "%(count)s live session was hidden before.", "%(count)s live sessions were hidden before.", n
+            ),
+        )
 
-    @admin.action(description="Show again", permissions=["change"])
+    @admin.action(description=_("Show again"), permissions=["change"])
     def show_again(self, request: HttpRequest, queryset: QuerySet[LiveSession]) -> None:
-        self._each(request, queryset, actions.show_again, "shown again")
+        self.each(
+            request,
+            self.chosen(request, queryset),
+            self._now(actions.show_again),
+            logged=gettext_noop("Shown again."),
+            done=lambda n: ngettext(
+                "%(count)s live session is shown again.", "%(count)s live sessions are shown again.", n
+            ),
+            left=lambda n: ngettext(
+                "%(count)s live session was not hidden.", "%(count)s live sessions were not hidden.", n
+            ),
+        )
 
-    def _each(
-        self, request: HttpRequest, queryset: QuerySet[LiveSession], verb: Callable[..., bool], done: str
-    ) -> None:
-        """Every session that the verb changed is in the log of the admin, by whom and when."""
-        sessions = list(queryset.order_by("pk")[: AT_ONCE + 1])
-        if len(sessions) > AT_ONCE:
-            self.message_user(request, f"At most {AT_ONCE} sessions at once.", messages.ERROR)
-            return
-        now: datetime = timezone.now()
-        changed = 0
-        for session in sessions:
-            if verb(session=session, now=now):
-                changed += 1
-                self.log_change(request, session, f"{done} (action)")
-        self.message_user(request, f"{changed} session{'' if changed == 1 else 's'} {done}.")
+    @staticmethod
+    def _now(verb: Callable[..., bool]) -> Callable[[LiveSession], bool]:
+        now = timezone.now()
+        return lambda session: verb(session=session, now=now)
 
 
 @admin.register(ReplayDelivery)
@@ -116,5 +178,8 @@ class ReplayDeliveryAdmin(DeliveryAdmin):
 
     list_display = ("session", "host", "created_at", "attempts", "sweep_at", "parked_at", "last_error")
     list_select_related = ("session", "host")
-    search_fields = ("=session__id", "host__username")
+    search_fields = ("=session__id", "=host__username")
+    search_help_text = _("The id of a session, or the whole name of its host.")
+    fields = ("session", "host", "created_at", "attempts", "sweep_at", "parked_at", "last_error")
+    readonly_fields = fields
     ordering = ("-position",)

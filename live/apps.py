@@ -1,8 +1,10 @@
 from django.apps import AppConfig
+from django.utils.translation import gettext_lazy as _
 
 
 class LiveConfig(AppConfig):
     name = "live"
+    verbose_name = _("Live")
 
     def ready(self) -> None:
         from accounts import review as reviewed
@@ -17,3 +19,4 @@ class LiveConfig(AppConfig):
         sessions.shown, sessions.cards = shown("n.session_id"), cards
         reviewed.sessions.find, reviewed.sessions.seen = review.find, review.seen
         reviewed.sessions.lock, reviewed.sessions.judge = review.lock, review.judge
+        reviewed.sessions.end = review.end

@@ -7,6 +7,7 @@ from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
+from django.utils.translation import gettext_lazy as _
 
 from feedsite.deliveries import AbstractDelivery
 from feedsite.ids import moment
@@ -18,18 +19,18 @@ TITLE_LENGTH = 200
 class State(models.TextChoices):
     """What a session is. Upcoming becomes live, cancelled or missed; live becomes a replay; the others are final."""
 
-    UPCOMING = "upcoming"
-    LIVE = "live"
-    REPLAY = "replay"
-    CANCELLED = "cancelled"
-    MISSED = "missed"
+    UPCOMING = "upcoming", _("upcoming")
+    LIVE = "live", _("live")
+    REPLAY = "replay", _("replay")
+    CANCELLED = "cancelled", _("cancelled")
+    MISSED = "missed", _("missed")
 
 
 class Review(models.TextChoices):
     """What moderators have to say of a session that is hidden because of what it says."""
 
-    IN_REVIEW = "in_review", "In review"
-    REJECTED = "rejected"
+    IN_REVIEW = "in_review", _("in review")
+    REJECTED = "rejected", _("rejected")
 
 
 class LiveSession(models.Model):
@@ -45,30 +46,40 @@ class LiveSession(models.Model):
     asked have been told.
     """
 
-    id = models.BigIntegerField(primary_key=True, db_default=ItemId(), editable=False)
+    id = models.BigIntegerField("ID", primary_key=True, db_default=ItemId(), editable=False)
     host = models.ForeignKey(
-        settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="live_sessions", db_index=False
+        settings.AUTH_USER_MODEL,
+        on_delete=models.PROTECT,
+        related_name="live_sessions",
+        db_index=False,
+        verbose_name=_("host"),
     )
-    title = models.CharField(max_length=TITLE_LENGTH)
-    url = models.URLField(max_length=2000, blank=True, help_text="Where it is watched; https.")
-    cover_url = models.URLField(max_length=2000, blank=True, help_text="A picture; https.")
-    state = models.CharField(max_length=16, choices=State.choices, default=State.UPCOMING)
+    title = models.CharField(_("title"), max_length=TITLE_LENGTH)
+    url = models.URLField(_("address"), max_length=2000, blank=True, help_text=_("Where it is watched; https."))
+    cover_url = models.URLField(_("cover"), max_length=2000, blank=True, help_text=_("A picture; https."))
+    state = models.CharField(_("state"), max_length=16, choices=State.choices, default=State.UPCOMING)
     version = models.PositiveIntegerField(default=1)
-    starts_at = models.DateTimeField()
-    started_at = models.DateTimeField(null=True, blank=True)
-    ended_at = models.DateTimeField(null=True, blank=True)
+    starts_at = models.DateTimeField(_("planned for"))
+    started_at = models.DateTimeField(_("started"), null=True, blank=True)
+    ended_at = models.DateTimeField(_("ended"), null=True, blank=True)
     position = models.BigIntegerField(null=True, blank=True, unique=True, editable=False)
-    automatic = models.BooleanField(default=False)
-    minutes = models.PositiveSmallIntegerField(default=60, help_text="How long an automatic session lasts.")
+    automatic = models.BooleanField(_("automatic"), default=False)
+    minutes = models.PositiveSmallIntegerField(
+        _("minutes"), default=60, help_text=_("How long an automatic session lasts.")
+    )
     repeat_minutes = models.PositiveIntegerField(null=True, blank=True, editable=False)
     reminders_due = models.BooleanField(default=False, db_default=False, editable=False)
-    hidden_at = models.DateTimeField(null=True, blank=True)
-    review = models.CharField(max_length=16, choices=Review.choices, blank=True, default="", db_default="")
-    worded_at = models.DateTimeField(db_default=Now(), editable=False)
+    hidden_at = models.DateTimeField(_("hidden since"), null=True, blank=True)
+    review = models.CharField(
+        _("moderation"), max_length=16, choices=Review.choices, blank=True, default="", db_default=""
+    )
+    worded_at = models.DateTimeField(_("words of"), db_default=Now(), editable=False)
     pulled = models.BooleanField(default=False, db_default=False, editable=False)
-    modified_at = models.DateTimeField(db_default=Now())
+    modified_at = models.DateTimeField(_("last changed"), db_default=Now())
 
     class Meta:
+        verbose_name = _("live session")
+        verbose_name_plural = _("live sessions")
         constraints = [
             models.CheckConstraint(
                 condition=(Q(state="replay") & Q(position__isnull=False) & Q(ended_at__isnull=False))
@@ -102,7 +113,7 @@ class LiveSession(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"{self.title} ({self.state})"
+        return f"{self.title} ({self.get_state_display()})"
 
     @property
     def created_at(self) -> datetime:
@@ -161,15 +172,20 @@ class ReplayDelivery(AbstractDelivery):
 
     task = "live.fan_out"
 
-    session = models.OneToOneField(LiveSession, on_delete=models.CASCADE, primary_key=True, related_name="delivery")
-    host = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+", db_index=False)
+    session = models.OneToOneField(
+        LiveSession, on_delete=models.CASCADE, primary_key=True, related_name="delivery", verbose_name=_("replay")
+    )
+    host = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+", db_index=False, verbose_name=_("host")
+    )
     position = models.BigIntegerField(unique=True)
 
     class Meta:
-        verbose_name_plural = "replay deliveries"
+        verbose_name = _("delivery of a replay")
+        verbose_name_plural = _("deliveries of replays")
 
     def __str__(self) -> str:
-        return f"delivery of replay {self.session_id}"
+        return str(_("delivery of replay %(id)s") % {"id": self.session_id})
 
 
 class KeptSnapshot(models.Model):

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from accounts.models import User
 from accounts.review import Status, Subject
@@ -35,11 +36,15 @@ def judge(session_id: int, status: str) -> bool:
     return actions.hold(session=session, now=now)
 
 
+def end(session_id: int) -> bool:
+    return actions.force_end(session=LiveSession(pk=session_id), now=timezone.now())
+
+
 def _subject(session: LiveSession) -> Subject:
     return Subject(
         id=session.pk,
         author=session.host,
-        kind=f"Live session, {session.state}",
+        kind=_("Live session, %(state)s") % {"state": session.get_state_display()},
         title=session.title,
         text=session.cover_url,
         url=session.url,

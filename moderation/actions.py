@@ -12,6 +12,7 @@ from typing import Any
 
 from django.conf import settings
 from django.db import transaction
+from django.db.models import Q
 from django.db.models.functions import Now
 
 from accounts import review
@@ -21,6 +22,7 @@ from accounts.models import User
 from feedsite.connections import fetch, id_array
 from items import actions as items
 from items.models import Item, Status
+from items.templatetags.reading import excerpt
 from moderation import subjects
 from moderation.models import (
     Case,
@@ -33,12 +35,17 @@ from moderation.models import (
     Verb,
     WordRule,
 )
+from moderation.words import fold
+from notifications import actions as notifications
 
 logger = logging.getLogger(__name__)
 
 
 REASONS = 20
 """Kept of a case, the newest: each edit of what waits may bring others."""
+REASON_LENGTH = 200
+ABOUT_LETTERS = 200
+"""Of the words that a warning is about."""
 
 # A rule that is removed at the same moment is left out, and no rule is locked against other items that meet it.
 JOIN_WORDS = """
@@ -134,7 +141,7 @@ def reject_and_ban(*, case: Case, by: User, note: str = "", state: str = State.O
 
 @transaction.atomic
 def _decide(case: Case, by: User, to: State, note: str, state: str, modified_at: Any) -> Case:
-    subject = subjects.locked(case)
+    subject = subjects.lock(case.item_id, case.session_id)
     case = Case.objects.select_for_update(no_key=True).get(pk=case.pk)
     if case.state != state or case.state == to:
         raise DecidedError(case)
@@ -153,6 +160,73 @@ def _decide(case: Case, by: User, to: State, note: str, state: str, modified_at:
     who = {"item": case.item} if case.item else {"session_id": case.session_id, "user": case.host}
     _log(by, verb, **who, note=note, before=before, after=after)
     return case
+
+
+# --- Without a report ------------------------------------------------------------------------------------
+@transaction.atomic
+def open_by_hand(*, by: User, note: str = "", item_id: int | None = None, session_id: int | None = None) -> Case | None:
+    """Open a case of an item or a live session that no rule and no reader named. What it is about stays as it is.
+
+    None if a case of it is open already, or if it is gone.
+    """
+    subject = subjects.lock(item_id, session_id)
+    if subject is None or subject.status == review.Status.DELETED or _has_open_case(item_id, session_id):
+        return None
+    case = _case_by_hand(subject, item_id, session_id, by, note)
+    about = {"item": case.item} if item_id else {"session_id": session_id, "user": subject.author}
+    _log(by, Verb.OPEN, **about, note=note, after={"case": State.OPEN})
+    return case
+
+
+@transaction.atomic
+def reject_by_hand(*, by: User, note: str = "", item_id: int | None = None, session_id: int | None = None) -> bool:
+    """Reject an item or a live session, by the case of it that is open, or else by one that this opens and closes.
+
+    False if it is rejected already, or gone.
+    """
+    subject = subjects.lock(item_id, session_id)
+    if subject is None or subject.status in (review.Status.DELETED, review.Status.REJECTED):
+        return False
+    reject(case=_case_by_hand(subject, item_id, session_id, by, note), by=by, note=note)
+    return True
+
+
+@transaction.atomic
+def end_session(*, session_id: int, by: User, note: str = "") -> bool:
+    """Put an end to a live session: a live one becomes a replay, an upcoming one is cancelled; False if it was over."""
+    subject = subjects.lock(None, session_id)
+    if subject is None or not review.sessions.end(session_id):
+        return False
+    _log(by, Verb.END, session_id=session_id, user=subject.author, note=note)
+    return True
+
+
+@transaction.atomic
+def warn(*, user: User, by: User, note: str, about: str = "", item: Item | None = None) -> bool:
+    """Tell a user what moderators have against what they do; `about` are the words in question. False if they are not
+    active, and so would not read it.
+    """
+    if not user.is_active:
+        return False
+    notifications.warn(user=user, text=f"{note}\n“{excerpt(about, ABOUT_LETTERS)}”" if about else note)
+    _log(by, Verb.WARN, user=user, item=item, note=note)
+    return True
+
+
+def _has_open_case(item_id: int | None, session_id: int | None) -> bool:
+    subject = Q(item=item_id) if item_id else Q(session_id=session_id)
+    return Case.objects.filter(subject, state=State.OPEN).exists()
+
+
+def _case_by_hand(subject: review.Subject, item_id: int | None, session_id: int | None, by: User, note: str) -> Case:
+    """The open case of what is locked; a new one if there is none."""
+    reasons = [f"moderator: @{by.username}{': ' if note else ''}{note}"]
+    if item_id:
+        return open_case(
+            item=Item.objects.select_related("sender").get(pk=item_id), source=Source.MODERATOR, reasons=reasons
+        )
+    assert session_id is not None  # noqa: S101 (one of the two is given)
+    return _open_session_case(session_id, subject.author, Source.MODERATOR, reasons, None)
 
 
 # --- Reports ---------------------------------------------------------------------------------------------
@@ -229,48 +303,79 @@ def _is_enough(subject: dict[str, Any], sender: User, modified_at: datetime) -> 
 # --- Senders ---------------------------------------------------------------------------------------------
 @transaction.atomic
 def ban(*, user: User, by: User, reason: str = "") -> bool:
-    """Deactivate a user, put them on the black list, end their sessions and tokens; True if they were active.
+    """Deactivate a user, end their sessions and tokens, and note the ban as their rule; True if they were not banned.
 
     All they said is gone on the next request, and so are they. Raises PermissionError for staff and for oneself.
     """
     if user.is_staff or user.is_superuser or user.pk == by.pk:
         raise PermissionError("Staff is not banned here.")
-    list_sender(user=user, kind=SenderKind.BLACK, by=by, reason=reason)
+    before = _rule_of(user)
+    if before and before.kind == SenderKind.BAN:
+        return False
+    _put_rule(user, SenderKind.BAN, by, reason)
     log_out_everywhere(user=user)
     was_active = deactivate(user=user)
-    if was_active:
-        _log(by, Verb.BAN, user=user, note=reason, before={"is_active": True}, after={"is_active": False})
-    return was_active
+    _log(
+        by,
+        Verb.BAN,
+        user=user,
+        note=reason,
+        before={"list": before.kind if before else None, "is_active": was_active},
+        after={"list": SenderKind.BAN, "is_active": False},
+    )
+    return True
 
 
 @transaction.atomic
 def unban(*, user: User, by: User, reason: str = "") -> bool:
-    """Let a banned user come back, off the black list; True if they were not active. What was rejected stays so."""
-    unlist_sender(user=user, by=by, reason=reason)
-    changed = reactivate(user=user)
-    if changed:
-        _log(by, Verb.UNBAN, user=user, note=reason, before={"is_active": False}, after={"is_active": True})
-    return changed
+    """Let a banned user come back; True if they were banned. What was rejected stays so, and a deleted account too."""
+    rule = _rule_of(user)
+    if rule is None or rule.kind != SenderKind.BAN:
+        return False
+    rule.delete()
+    is_active = reactivate(user=user)
+    before = {"list": SenderKind.BAN, "is_active": False}
+    _log(by, Verb.UNBAN, user=user, note=reason, before=before, after={"list": None, "is_active": is_active})
+    return True
 
 
 @transaction.atomic
 def list_sender(*, user: User, kind: str, by: User, reason: str = "") -> SenderRule:
-    """Put a sender on the black or the white list; they are on one at most."""
-    before = SenderRule.objects.select_for_update().filter(user=user).first()
-    rule, _ = SenderRule.objects.update_or_create(user=user, defaults={"kind": kind, "by": by, "reason": reason})
+    """Give a sender a rule in place of the one that they have: a list, or a ban. A ban that is replaced is lifted.
+
+    Raises PermissionError for a ban of staff or of oneself.
+    """
+    if kind == SenderKind.BAN:
+        ban(user=user, by=by, reason=reason)
+        return SenderRule.objects.get(user=user)
+    unban(user=user, by=by, reason=reason)
+    before = _rule_of(user)
+    rule = _put_rule(user, kind, by, reason)
     _log(by, Verb.LIST, user=user, note=reason, before={"list": before.kind if before else None}, after={"list": kind})
     return rule
 
 
 @transaction.atomic
 def unlist_sender(*, user: User, by: User, reason: str = "") -> bool:
-    """Take a sender off the lists; True if they were on one."""
-    rule = SenderRule.objects.select_for_update().filter(user=user).first()
+    """Take away the rule of a sender, and with a ban the ban; True if they had one."""
+    if unban(user=user, by=by, reason=reason):
+        return True
+    rule = _rule_of(user)
     if rule is None:
         return False
     rule.delete()
     _log(by, Verb.UNLIST, user=user, note=reason, before={"list": rule.kind}, after={"list": None})
     return True
+
+
+def _rule_of(user: User) -> SenderRule | None:
+    """The rule of a sender, which stays until the transaction ends."""
+    return SenderRule.objects.select_for_update().filter(user=user).first()
+
+
+def _put_rule(user: User, kind: str, by: User, reason: str) -> SenderRule:
+    fields = {"kind": kind, "by": by, "reason": reason[:REASON_LENGTH]}
+    return SenderRule.objects.update_or_create(user=user, defaults=fields)[0]
 
 
 # --- Words -----------------------------------------------------------------------------------------------
@@ -285,16 +390,17 @@ def put_word(*, rule: WordRule, by: User) -> WordRule:
 
 @transaction.atomic
 def add_words(*, texts: Iterable[str], whole: bool, note: str, by: User) -> int:
-    """Add a rule for each text that has none yet, one line in the log for all; how many are new.
+    """Add a rule for each text that no rule finds yet, one line in the log for all; how many are new.
 
     Raises ValidationError for a text that is no rule.
     """
-    rules = [WordRule(text=text, whole=whole, note=note) for text in dict.fromkeys(texts)]
-    for rule in rules:
+    rules: dict[str, WordRule] = {}
+    for text in texts:
+        rule = WordRule(text=text, whole=whole, note=note)
         rule.clean_fields()
-        rule.clean()
-    known = set(WordRule.objects.filter(text__in=[rule.text for rule in rules]).values_list("text", flat=True))
-    new = [rule for rule in rules if rule.text not in known]
+        rules.setdefault(rule.comparable(), rule)
+    known = {fold(text) for text in WordRule.objects.values_list("text", flat=True)}
+    new = [rule for folded, rule in rules.items() if folded not in known]
     if new:
         WordRule.objects.bulk_create(new, ignore_conflicts=True)
         _log(by, Verb.WORD, note=f"{len(new)} at once", after={"texts": [rule.text for rule in new], "whole": whole})

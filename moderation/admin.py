@@ -1,11 +1,15 @@
-"""The queue of moderation in the admin, the lists of words and senders, the reports and the log."""
+"""The queue of moderation in the admin, users as moderators see them, the lists of words and senders, the reports and
+the log.
+"""
 
 from datetime import datetime, timedelta
+from itertools import chain
 from typing import Any
 
 from django import forms
 from django.contrib import admin, messages
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME, ActionForm
+from django.contrib.admin.views.main import ChangeList
 from django.contrib.auth.models import AnonymousUser
 from django.core.exceptions import PermissionDenied, ValidationError
 from django.db.models import Count, IntegerField, OuterRef, Q, QuerySet, Subquery
@@ -19,14 +23,18 @@ from django.utils.dateparse import parse_datetime
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.timesince import timesince
+from django.utils.translation import gettext, ngettext
+from django.utils.translation import gettext_lazy as _
 
+from accounts import review
 from accounts.models import User
-from feedsite.admin import LogAdmin
+from accounts.review import Subject
+from feedsite.admin import ActingAdmin, LogAdmin, ask, counted
 from feedsite.paginator import EstimatedPaginator
 from feedsite.rest import parse_id
 from items.models import Status
 from items.templatetags.reading import excerpt
-from moderation import actions, rules, subjects
+from moderation import actions, by_hand, rules, sentences, subjects
 from moderation.models import (
     Case,
     Decision,
@@ -36,6 +44,7 @@ from moderation.models import (
     State,
     WordRule,
 )
+from relations.admin import CountedUserAdmin
 from relations.visibility import standing
 
 AT_ONCE = 100
@@ -52,10 +61,6 @@ def _count(rows: QuerySet[Any], field: str) -> Coalesce:
     return Coalesce(Subquery(counted, output_field=IntegerField()), 0)
 
 
-def _plural(count: int, noun: str) -> str:
-    return f"{count} {noun}{'' if count == 1 else 's'}"
-
-
 def in_queue(cases: QuerySet[Case]) -> QuerySet[Case]:
     """The open cases of what would be seen if it were approved."""
     of_items = Q(item__sender__is_active=True) & ~Q(item__status=Status.DELETED)
@@ -65,15 +70,15 @@ def in_queue(cases: QuerySet[Case]) -> QuerySet[Case]:
 class StateFilter(admin.SimpleListFilter):
     """The queue unless something else is asked for."""
 
-    title = "state"
+    title = _("state")
     parameter_name = "state"
 
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        return [("open", "open, whatever became of the item"), *State.choices[1:], ("all", "all")]
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
+        return [("open", _("open, also of what is gone")), *State.choices[1:], ("all", _("all"))]
 
     def choices(self, changelist: Any) -> Any:
         first, *rest = super().choices(changelist)
-        return [{**first, "display": "waiting"}, *rest]
+        return [{**first, "display": _("waiting")}, *rest]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Case]) -> QuerySet[Case]:
         if self.value() == "all":
@@ -91,21 +96,50 @@ class SeenForm(ActionForm):
     )
 
 
+class QueuePaginator(EstimatedPaginator):
+    """Whether a case waits is asked of its item and of its sender, so fewer are counted."""
+
+    exact_up_to = 1_000
+
+
+class CaseList(ChangeList):
+    """The cases of a page, with what those of live sessions are about by one question."""
+
+    def get_results(self, request: HttpRequest) -> None:
+        super().get_results(request)
+        self.result_list = cases = list(self.result_list)
+        found = review.sessions.find([case.session_id for case in cases if case.session_id])
+        for case in cases:
+            case.session = found.get(case.session_id)
+
+
 @admin.register(Case)
 class CaseAdmin(LogAdmin):
     """The queue, oldest first. A case's page shows all that a decision needs, and takes it."""
 
+    paginator = QueuePaginator
     list_display = ("excerpt", "sender", "why", "report_count", "opened")
     list_filter = (StateFilter, "source")
     list_select_related = ("item__sender", "host", "decided_by")
     ordering = ("id",)
     sortable_by = ("opened",)
     search_fields = ("item__id",)
-    search_help_text = "The id of an item or a live session, or the whole name of its sender."
+    search_help_text = _("The id of an item or a live session, or the whole name of its sender.")
     actions = ("approve", "reject", "ban")
     action_form = SeenForm
 
     # --- What is listed
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
+        return CaseList
+
+    def get_urls(self) -> list[URLPattern]:
+        act = path("act/", self.admin_site.admin_view(self.act_view), name="moderation_case_act")
+        return [act, *super().get_urls()]
+
+    def act_view(self, request: HttpRequest) -> HttpResponse:
+        """What moderators do without a report."""
+        return by_hand.act(request, self.admin_site)
+
     def get_queryset(self, request: HttpRequest) -> QuerySet[Case]:
         cases: QuerySet[Case] = super().get_queryset(request)
         return cases.annotate(report_count=_count(Report.objects.all(), "case"))
@@ -127,28 +161,28 @@ class CaseAdmin(LogAdmin):
         """In the queue itself all are open."""
         return (*self.list_display, "state", "decided_by") if "state" in request.GET else self.list_display
 
-    @admin.display(description="waiting", ordering="pk")
+    @admin.display(description=_("waiting"), ordering="pk")
     def opened(self, case: Case) -> str:
         return timesince(case.opened_at, case.decided_at, depth=1)
 
-    @admin.display(description="item")
-    def excerpt(self, case: Case) -> str:
+    @admin.display(description=_("item"))
+    def excerpt(self, case: Any) -> str:
         if case.item:
-            said = rules.said(case.item)
-        else:
-            subject = subjects.of(case)
-            said = f"Live: {subject.title}" if subject else "(a live session that is gone)"
-        return excerpt(said, 80) or "(nothing)"
+            return excerpt(rules.said(case.item), 80) or gettext("(nothing)")
+        subject: Subject | None = case.session
+        if subject is None:
+            return gettext("(a live session that is gone)")
+        return gettext("Live: %(title)s") % {"title": excerpt(subject.title, 80)}
 
-    @admin.display(description="sender")
+    @admin.display(description=_("sender"))
     def sender(self, case: Case) -> str:
         return str(case.sender.username)
 
-    @admin.display(description="why")
+    @admin.display(description=_("why"))
     def why(self, case: Case) -> str:
-        return excerpt("; ".join(case.reasons) or "reports", 80)
+        return excerpt("; ".join(map(sentences.explained, case.reasons)) or gettext("reports"), 80)
 
-    @admin.display(description="reports")
+    @admin.display(description=_("reports"))
     def report_count(self, case: Any) -> int:
         return int(case.report_count)
 
@@ -160,27 +194,29 @@ class CaseAdmin(LogAdmin):
         return super().has_view_permission(request, obj) or self.has_decide_permission(request)
 
     # --- Many at once
-    @admin.action(description="Approve (publishes; dismisses reports)", permissions=["decide"])
+    @admin.action(description=_("Approve (publishes; dismisses reports)"), permissions=["decide"])
     def approve(self, request: HttpRequest, queryset: QuerySet[Case]) -> None:
         self._each(request, queryset, "approve")
 
-    @admin.action(description="Reject", permissions=["decide"])
+    @admin.action(description=_("Reject"), permissions=["decide"])
     def reject(self, request: HttpRequest, queryset: QuerySet[Case]) -> None:
         self._each(request, queryset, "reject")
 
-    @admin.action(description="Reject and ban the senders …", permissions=["decide"])
+    @admin.action(description=_("Reject and ban the senders …"), permissions=["decide"])
     def ban(self, request: HttpRequest, queryset: QuerySet[Case]) -> TemplateResponse | None:
         """Asks first."""
         if "confirmed" in request.POST:
             self._each(request, queryset, "ban")
             return None
         cases = list(queryset.select_related("item__sender", "host").order_by("pk")[:AT_ONCE])
-        return self._ask(request, cases, {"action": "ban", ACTION_CHECKBOX_NAME: [case.pk for case in cases]})
+        fields = [("action", "ban"), *((ACTION_CHECKBOX_NAME, case.pk) for case in cases)]
+        return self._ask(request, cases, fields)
 
     def _each(self, request: HttpRequest, queryset: QuerySet[Case], verb: str) -> None:
         cases = list(queryset.order_by("pk")[: AT_ONCE + 1])
         if len(cases) > AT_ONCE:
-            self.message_user(request, f"At most {AT_ONCE} cases at once.", messages.ERROR)
+            words = gettext("Nothing was done: these are more than %(count)s, the most that are changed at once.")
+            self.message_user(request, words % {"count": AT_ONCE}, messages.ERROR)
             return
         seen = parse_datetime(request.POST.get("seen", "")) or timezone.now() - timedelta(days=36_500)
         decided = late = edited = staff = 0
@@ -194,15 +230,11 @@ class CaseAdmin(LogAdmin):
                 edited += 1
             except PermissionError:
                 staff += 1
-        done = {"approve": "approved", "reject": "rejected", "ban": "rejected, the sender banned"}[verb]
-        self.message_user(request, f"{_plural(decided, 'case')} {done}.")
-        for count, why in (
-            (late, "had been decided meanwhile."),
-            (edited, "not approved: edited since this list was made. Look again."),
-            (staff, "not decided: the sender is staff."),
-        ):
+        if decided:
+            self.message_user(request, counted(DONE[verb], decided), messages.SUCCESS)
+        for count, why in ((late, _late), (edited, _edited), (staff, _staff)):
             if count:
-                self.message_user(request, f"{_plural(count, 'case')} {why}", messages.WARNING)
+                self.message_user(request, counted(why, count), messages.WARNING)
 
     def _do(self, request: HttpRequest, case: Case, verb: str, state: str, seen: datetime, note: str) -> None:
         by = request.user
@@ -214,18 +246,31 @@ class CaseAdmin(LogAdmin):
         else:
             actions.reject_and_ban(case=case, by=by, note=note, state=state)
 
-    def _ask(self, request: HttpRequest, cases: list[Case], fields: dict[str, Any]) -> TemplateResponse:
+    def _ask(self, request: HttpRequest, cases: list[Case], fields: list[tuple[str, Any]]) -> TemplateResponse:
         senders = {case.sender.pk: case.sender for case in cases}
-        context = self.admin_site.each_context(request) | {
-            "title": "Reject and ban",
-            "opts": self.opts,
-            "cases": cases,
-            "senders": list(senders.values()),
-            "fields": [
-                (name, one) for name, value in fields.items() for one in (value if isinstance(value, list) else [value])
-            ],
-        }
-        return TemplateResponse(request, "admin/moderation/case/ban.html", context)
+        rejected = counted(
+            lambda n: ngettext("%(count)s case will be rejected", "%(count)s cases will be rejected", n), len(cases)
+        )
+        banned = counted(
+            lambda n: ngettext(
+                "and %(count)s sender banned: they are signed out, and with all they said they are gone from the site "
+                "until the ban is lifted.",
+                "and %(count)s senders banned: they are signed out, and with all they said they are gone from the site "
+                "until the ban is lifted.",
+                n,
+            ),
+            len(senders),
+        )
+        return ask(
+            self.admin_site,
+            request,
+            self.opts,
+            title=gettext("Reject and ban"),
+            meaning=f"{rejected} {banned}",
+            button=gettext("Reject and ban"),
+            lines=[f"{sender.name} (@{sender.username})" for sender in senders.values()],
+            fields=fields,
+        )
 
     # --- One
     def change_view(
@@ -252,51 +297,61 @@ class CaseAdmin(LogAdmin):
             return again
         note = note.strip()[:500]
         if verb == "unban":
-            actions.unban(user=case.sender, by=request.user, reason=note)  # type: ignore[arg-type]
-            self.message_user(request, f"Back again: {case.sender}.", messages.SUCCESS)
+            name = {"user": f"@{case.sender.username}"}
+            if actions.unban(user=case.sender, by=request.user, reason=note):  # type: ignore[arg-type]
+                self.message_user(request, gettext("The ban of %(user)s was lifted.") % name, messages.SUCCESS)
+            else:
+                self.message_user(request, gettext("%(user)s was not banned any more.") % name, messages.WARNING)
             return again
         if verb == "ban" and "confirmed" not in request.POST:
             fields = {"verb": verb, "state": state, "note": note, "modified_at": request.POST["modified_at"]}
-            return self._ask(request, [case], fields)
+            return self._ask(request, [case], list(fields.items()))
         try:
             self._do(request, case, verb, state, seen, note)
         except actions.DecidedError as error:
-            who = error.case.decided_by or "nobody"
-            self.message_user(request, f"Decided meanwhile by {who}: {error.case.state}.", messages.ERROR)
+            other = error.case.decided_by
+            words = gettext("Decided meanwhile by %(user)s: %(state)s.")
+            facts = {"user": other.username if other else "-", "state": error.case.get_state_display()}
+            self.message_user(request, words % facts, messages.ERROR)
             return again
         except actions.ChangedError:
-            self.message_user(request, "The post was edited meanwhile. Look at it again.", messages.ERROR)
+            self.message_user(request, gettext("The words were edited meanwhile. Look at them again."), messages.ERROR)
             return again
         except PermissionError:
-            self.message_user(request, "The sender is staff, and is not banned here.", messages.ERROR)
+            self.message_user(request, gettext("The sender is staff, and is not banned here."), messages.ERROR)
             return again
-        done = {"approve": "Approved", "reject": "Rejected", "ban": f"Rejected, and {case.sender} banned"}[verb]
+        done = {
+            "approve": gettext("Approved."),
+            "reject": gettext("Rejected."),
+            "ban": gettext("Rejected, and %(user)s banned.") % {"user": f"@{case.sender.username}"},
+        }[verb]
         following = in_queue(Case.objects.filter(pk__gt=case.pk)).order_by("pk").first()
         if following is None or state != State.OPEN:
-            self.message_user(request, f"{done}.", messages.SUCCESS)
+            self.message_user(request, done, messages.SUCCESS)
             return redirect("admin:moderation_case_changelist") if state == State.OPEN else again
-        self.message_user(request, f"{done}. This is the next.", messages.SUCCESS)
+        self.message_user(request, f"{done} {gettext('This is the next.')}", messages.SUCCESS)
         return redirect("admin:moderation_case_change", following.pk)
 
     def _context(self, request: HttpRequest, case: Case) -> dict[str, Any]:
         item, sender, subject = case.item, case.sender, subjects.of(case)
         hits = list(case.words.values_list("text", "whole"))
         earlier = Case.objects.filter(Q(item__sender=sender) | Q(host=sender)).exclude(pk=case.pk)
-        log = Decision.objects.filter(item=item) if item else Decision.objects.filter(session_id=case.session_id)
         return self.admin_site.each_context(request) | {
-            "title": f"Case {case.pk}",
+            "title": gettext("Case %(id)s") % {"id": case.pk},
             "opts": self.opts,
             "case": case,
             "item": item,
             "subject": subject,
             "sender": sender,
             "followers": standing(sender, AnonymousUser()).followers,
-            "listed": SenderRule.objects.filter(user=sender).first(),
+            "listed": (listed := SenderRule.objects.filter(user=sender).first()),
+            "is_banned": listed is not None and listed.kind == SenderKind.BAN,
+            "why": [sentences.explained(reason) for reason in case.reasons],
             "earlier": dict(earlier.order_by().values_list("state").annotate(Count("pk"))),
             "item_title": rules.with_hits(subject.title if subject else "", hits),
             "item_text": rules.with_hits(subject.text if subject else "", hits),
             "reports": case.reports.select_related("reporter").order_by("pk")[:SHOWN],
-            "log": log.select_related("by").order_by("-pk")[:SHOWN],
+            "log": [(line.at, sentences.sentence(line), sentences.why(line)) for line in _decisions(case)],
             "may_decide": self.has_decide_permission(request),
             "modified_at": (subject.modified_at if subject else timezone.now()).isoformat(),
             "is_edited": subject is not None and subject.modified_at - subject.created_at > timedelta(seconds=1),
@@ -305,60 +360,235 @@ class CaseAdmin(LogAdmin):
         }
 
 
+def _decisions(case: Case) -> list[Decision]:
+    """What was decided of what the case is about, and of its sender (bans, warnings, lists), the newest first."""
+    about = Q(item=case.item_id) if case.item_id else Q(session_id=case.session_id)
+    of_sender = Q(user=case.sender, item=None, session_id=None)
+    both = (
+        Decision.objects.filter(which).select_related("by", "user").order_by("-pk")[:SHOWN]
+        for which in (about, of_sender)
+    )
+    return sorted(chain(*both), key=lambda line: -line.pk)[:SHOWN]
+
+
+DONE = {
+    "approve": lambda n: ngettext("%(count)s case approved.", "%(count)s cases approved.", n),
+    "reject": lambda n: ngettext("%(count)s case rejected.", "%(count)s cases rejected.", n),
+    "ban": lambda n: ngettext(
+        "%(count)s case rejected, the sender banned.", "%(count)s cases rejected, the senders banned.", n
+    ),
+}
+
+
+def _late(n: int) -> str:
+    return ngettext("%(count)s case had been decided meanwhile.", "%(count)s cases had been decided meanwhile.", n)
+
+
+def _edited(n: int) -> str:
+    return ngettext(
+        "%(count)s case not approved: edited since this list was made. Look again.",
+        "%(count)s cases not approved: edited since this list was made. Look again.",
+        n,
+    )
+
+
+def _staff(n: int) -> str:
+    return ngettext(
+        "%(count)s case not decided: the sender is staff.", "%(count)s cases not decided: the sender is staff.", n
+    )
+
+
 @admin.register(Report)
 class ReportAdmin(LogAdmin):
-    list_display = ("created_at", "item_id", "session_id", "reporter", "reason", "text", "of_case")
+    list_display = ("created_at", "of_item", "session_id", "reporter", "reason", "text", "of_case")
+    fields = ("id", "created_at", "item", "session_id", "reporter", "reason", "text", "of_case")
+    readonly_fields = fields
     list_filter = ("reason",)
     list_select_related = ("reporter", "case")
     search_fields = ("=item__id", "=session_id", "=reporter__username")
-    search_help_text = "The id of an item or a live session, or the whole name of who reported it."
+    search_help_text = _("The id of an item or a live session, or the whole name of who reported it.")
 
-    @admin.display(description="case")
+    @admin.display(description=_("item"), empty_value="-")
+    def of_item(self, report: Report) -> int | None:
+        return report.item_id
+
+    @admin.display(description=_("case"))
     def of_case(self, report: Report) -> SafeString:
         address = reverse("admin:moderation_case_change", args=[report.case_id])
-        return format_html('<a href="{}">{}</a>', address, report.case.state)
+        return format_html('<a href="{}">{}</a>', address, report.case.get_state_display())
 
 
 @admin.register(Decision)
 class DecisionAdmin(LogAdmin):
-    """The audit log."""
+    """The audit log, in sentences."""
 
-    list_display = ("at", "who", "verb", "item_id", "session_id", "user", "note")
+    list_display = ("at", "sentence", "why")
+    list_display_links = ("at",)
     list_filter = ("verb",)
     list_select_related = ("by", "user")
     sortable_by = ("at",)
     search_fields = ("=item__id", "=session_id", "=by__username", "=user__username")
-    search_help_text = "The id of an item or a live session, or the whole name of a moderator or a user."
+    search_help_text = _("The id of an item or a live session, or the whole name of a moderator or a user.")
+    fields = ("at", "sentence", "why", "changes")
+    readonly_fields = fields
 
-    @admin.display(description="by")
-    def who(self, decision: Decision) -> str:
-        return decision.by.username if decision.by else "(the site)"
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Decision], search_term: str
+    ) -> tuple[QuerySet[Decision], bool]:
+        term = search_term.strip()
+        if not term:
+            return queryset, False
+        users = list(User.objects.named(term.removeprefix("@")).values_list("pk", flat=True))
+        found = Q(user__in=users) | Q(by__in=users)
+        if number := parse_id(term):
+            found |= Q(item=number) | Q(session_id=number)
+        return queryset.filter(found), False
+
+    @admin.display(description=_("what was done"))
+    def sentence(self, decision: Decision) -> SafeString:
+        return sentences.sentence(decision)
+
+    @admin.display(description=_("why"))
+    def why(self, decision: Decision) -> str:
+        return sentences.why(decision)
+
+    @admin.display(description=_("what it changed"))
+    def changes(self, decision: Decision) -> str:
+        return sentences.changes(decision)
+
+
+# --- Users and senders -----------------------------------------------------------------------------------
+RELATED = [
+    (_("items"), "items_item", "sender__id__exact={id}"),
+    (_("live sessions"), "live_livesession", "host__id__exact={id}"),
+    (_("cases"), "moderation_case", "q=%40{name}&state=all"),
+    (_("decisions"), "moderation_decision", "user__id__exact={id}"),
+    (_("reports made"), "moderation_report", "reporter__id__exact={id}"),
+    (_("rule"), "moderation_senderrule", "user__id__exact={id}"),
+    (_("follows"), "relations_follow", "follower__id__exact={id}"),
+    (_("followers"), "relations_follow", "followee__id__exact={id}"),
+    (_("blocks"), "relations_block", "blocker__id__exact={id}"),
+    (_("blocked by"), "relations_block", "blocked__id__exact={id}"),
+    (_("mutes"), "relations_mute", "muter__id__exact={id}"),
+    (_("muted by"), "relations_mute", "muted__id__exact={id}"),
+    (_("API tokens"), "knox_authtoken", "user__id__exact={id}"),
+]
+"""The lists that a user's page leads to: name, the admin's name of the list, query."""
+
+
+@admin.register(User)
+class ModeratedUserAdmin(CountedUserAdmin):
+    """Users with their rule, and the ways to all that is theirs."""
+
+    list_display = (*CountedUserAdmin.list_display, "rule")
+    readonly_fields = (*CountedUserAdmin.readonly_fields, "rule")
+    change_form_template = "admin/accounts/user/moderated.html"
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[User]:
+        rule = SenderRule.objects.filter(user=OuterRef("pk")).values("kind")
+        users: QuerySet[User] = super().get_queryset(request)
+        return users.annotate(rule_kind=Subquery(rule))
+
+    def get_fieldsets(self, request: HttpRequest, obj: User | None = None) -> Any:
+        fieldsets = super().get_fieldsets(request, obj)
+        return fieldsets if obj is None else [*fieldsets, (_("Moderation"), {"fields": ("rule",)})]
+
+    @admin.display(description=_("rule"), empty_value="-")
+    def rule(self, user: Any) -> Any:
+        return RULES.get(user.rule_kind)
+
+    def change_view(
+        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        user = User.objects.filter(pk=parse_id(object_id) or 0).first()
+        related = {"related": self._related(request, user)} if user else {}
+        return super().change_view(request, object_id, form_url, (extra_context or {}) | related)
+
+    def _related(self, request: HttpRequest, user: User) -> list[tuple[Any, str]]:
+        """The lists of what is theirs, as far as the one who asks may see them: name and address."""
+        lists = {
+            f"{model._meta.app_label}_{model._meta.model_name}": one for model, one in admin.site._registry.items()
+        }
+        return [
+            (title, f"{reverse(f'admin:{name}_changelist')}?{query.format(id=user.pk, name=user.username)}")
+            for title, name, query in RELATED
+            if lists[name].has_view_permission(request)
+        ]
+
+    def reactivate_one(self, request: HttpRequest, user: Any) -> bool:
+        """A ban is a rule, which moderators lift; whoever is not banned comes back."""
+        if self.has_moderate_permission(request) and actions.unban(user=user, by=request.user):  # type: ignore[arg-type]
+            return True
+        return user.rule_kind != SenderKind.BAN and super().reactivate_one(request, user)
+
+
+RULES = {
+    SenderKind.BLACK: _("black list"),
+    SenderKind.WHITE: _("white list"),
+    SenderKind.BAN: _("banned"),
+}
+
+
+class SenderRuleForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run time
+    by: User
+    """The moderator."""
+
+    def clean(self) -> dict[str, Any]:
+        fields: dict[str, Any] = self.cleaned_data
+        user = fields.get("user") or (self.instance.user if self.instance.pk else None)
+        if fields.get("kind") == SenderKind.BAN and user and (user.is_staff or user.is_superuser or user == self.by):
+            raise ValidationError({"kind": _("Staff is not banned here, and nobody bans themself.")})
+        return fields
 
 
 @admin.register(SenderRule)
-class SenderRuleAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # not generic at run time
-    """The black and the white list."""
+class SenderRuleAdmin(ActingAdmin):
+    """The black and the white list, and the bans."""
 
     list_display = ("user", "kind", "reason", "by", "created_at", "is_active")
     list_filter = ("kind",)
     list_select_related = ("user", "by")
     search_fields = ("=user__username",)
-    search_help_text = "The whole name of a user."
+    search_help_text = _("The whole name of a user.")
     autocomplete_fields = ("user",)
     ordering = ("-id",)
-    show_full_result_count = False
-    paginator = EstimatedPaginator
     actions = ("unban",)
+    delete_confirmation_template = "admin/moderation/senderrule/delete.html"
+    delete_selected_confirmation_template = "admin/moderation/senderrule/delete_many.html"
 
-    @admin.display(description="active", boolean=True)
+    @admin.display(description=_("active"), boolean=True)
     def is_active(self, rule: SenderRule) -> bool:
         return rule.user.is_active
 
     def get_readonly_fields(self, request: HttpRequest, obj: SenderRule | None = None) -> tuple[str, ...]:
         return ("user",) if obj else ()
 
+    def formfield_for_choice_field(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
+        if db_field.name == "kind" and not self.has_unban_permission(request):
+            kwargs["choices"] = [choice for choice in db_field.get_choices() if choice[0] != SenderKind.BAN]
+        return super().formfield_for_choice_field(db_field, request, **kwargs)
+
+    # --- Who may
     def has_unban_permission(self, request: HttpRequest) -> bool:
         return request.user.has_perm("moderation.decide_case")
+
+    def has_change_permission(self, request: HttpRequest, obj: SenderRule | None = None) -> bool:
+        return super().has_change_permission(request, obj) and self._may(request, obj)
+
+    def has_delete_permission(self, request: HttpRequest, obj: SenderRule | None = None) -> bool:
+        return super().has_delete_permission(request, obj) and self._may(request, obj)
+
+    def _may(self, request: HttpRequest, rule: SenderRule | None) -> bool:
+        """A ban is lifted by those who ban."""
+        return rule is None or rule.kind != SenderKind.BAN or self.has_unban_permission(request)
+
+    # --- What is written
+    form = SenderRuleForm
+
+    def get_form(self, request: HttpRequest, obj: SenderRule | None = None, change: bool = False, **kwargs: Any) -> Any:
+        form: Any = super().get_form(request, obj, change, **kwargs)
+        form.by = request.user
+        return form
 
     def save_model(self, request: HttpRequest, obj: SenderRule, form: Any, change: bool) -> None:
         obj.pk = actions.list_sender(user=obj.user, kind=obj.kind, by=request.user, reason=obj.reason).pk  # type: ignore[arg-type]
@@ -370,17 +600,27 @@ class SenderRuleAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # not generi
         for rule in queryset.select_related("user"):
             self.delete_model(request, rule)
 
-    @admin.action(description="Unban (off the black list, active again)", permissions=["unban"])
+    @admin.action(description=_("Lift the bans"), permissions=["unban"])
     def unban(self, request: HttpRequest, queryset: QuerySet[SenderRule]) -> None:
-        users = [rule.user for rule in queryset.filter(kind=SenderKind.BLACK).select_related("user")]
-        back = sum(actions.unban(user=user, by=request.user) for user in users)  # type: ignore[arg-type]
-        self.message_user(request, f"{_plural(back, 'user')} back.")
+        done = left = 0
+        for rule in self.chosen(request, queryset.select_related("user")):
+            if actions.unban(user=rule.user, by=request.user):  # type: ignore[arg-type]
+                done += 1
+            else:
+                left += 1
+        if done:
+            self.message_user(request, by_hand.DONE["unban"](done) % {"count": done}, messages.SUCCESS)
+        if left:
+            self.message_user(request, by_hand.LEFT["unban"](left) % {"count": left}, messages.WARNING)
 
 
+# --- Words -----------------------------------------------------------------------------------------------
 class ManyWordsForm(forms.Form):
-    words = forms.CharField(widget=forms.Textarea(attrs={"rows": 15, "cols": 60}), help_text="One a line.")
-    whole = forms.BooleanField(label="Whole words only", required=False, initial=True)
-    note = forms.CharField(max_length=200, required=False)
+    words = forms.CharField(
+        label=_("Words"), widget=forms.Textarea(attrs={"rows": 15, "cols": 60}), help_text=_("One a line.")
+    )
+    whole = forms.BooleanField(label=_("Whole words only"), required=False, initial=True)
+    note = forms.CharField(label=_("Note"), max_length=200, required=False)
 
     def clean_words(self) -> list[str]:
         lines = self.cleaned_data["words"].splitlines()
@@ -388,25 +628,29 @@ class ManyWordsForm(forms.Form):
 
 
 @admin.register(WordRule)
-class WordRuleAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # not generic at run time
+class WordRuleAdmin(ActingAdmin):
     """The list of words. A change is in force for whatever is published from then on."""
 
     list_display = ("text", "whole", "is_enabled", "note", "hits")
     list_filter = ("is_enabled", "whole")
     search_fields = ("text", "note")
     ordering = ("text",)
-    show_full_result_count = False
-    paginator = EstimatedPaginator
     actions = ("enable", "disable")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[WordRule]:
         words: QuerySet[WordRule] = super().get_queryset(request)
         return words.annotate(hits=_count(Case.words.through._default_manager.all(), "wordrule"))
 
-    @admin.display(description="held")
+    @admin.display(description=_("held"))
     def hits(self, rule: Any) -> int:
         """Cases that it opened or joined."""
         return int(rule.hits)
+
+    def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
+        """The rules alone: however many cases name them stay, and only forget it."""
+        names = [str(rule) for rule in objs]
+        lacking = set() if self.has_delete_permission(request) else {self.opts.verbose_name}
+        return names, {self.opts.verbose_name_plural: len(names)}, lacking, []
 
     def get_urls(self) -> list[URLPattern]:
         many = path("many/", self.admin_site.admin_view(self.many_view), name="moderation_wordrule_many")
@@ -429,10 +673,16 @@ class WordRuleAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # not generic 
             except ValidationError as error:
                 form.add_error("words", error.messages)
             else:
-                known = len(set(fields["words"])) - new
-                self.message_user(request, f"{_plural(new, 'word')} added, {known} known already.", messages.SUCCESS)
+                if new:
+                    self.message_user(request, counted(_added, new), messages.SUCCESS)
+                if known := len(set(fields["words"])) - new:
+                    self.message_user(request, counted(_known, known), messages.WARNING)
                 return redirect("admin:moderation_wordrule_changelist")
-        context = self.admin_site.each_context(request) | {"title": "Add words", "opts": self.opts, "form": form}
+        context = self.admin_site.each_context(request) | {
+            "title": gettext("Add words"),
+            "opts": self.opts,
+            "form": form,
+        }
         return TemplateResponse(request, "admin/moderation/wordrule/many.html", context)
 
     def save_model(self, request: HttpRequest, obj: WordRule, form: Any, change: bool) -> None:
@@ -445,17 +695,43 @@ class WordRuleAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # not generic 
         for rule in queryset:
             self.delete_model(request, rule)
 
-    @admin.action(description="Enable", permissions=["change"])
+    @admin.action(description=_("Enable"), permissions=["change"])
     def enable(self, request: HttpRequest, queryset: QuerySet[WordRule]) -> None:
-        self._set(request, queryset, True)
+        changed = self._set(request, queryset, True)
+        self._told(
+            request,
+            changed,
+            lambda n: ngettext("%(count)s word rule was enabled.", "%(count)s word rules were enabled.", n),
+            gettext("Nothing was done: they are enabled already."),
+        )
 
-    @admin.action(description="Disable", permissions=["change"])
+    @admin.action(description=_("Disable"), permissions=["change"])
     def disable(self, request: HttpRequest, queryset: QuerySet[WordRule]) -> None:
-        self._set(request, queryset, False)
+        changed = self._set(request, queryset, False)
+        self._told(
+            request,
+            changed,
+            lambda n: ngettext("%(count)s word rule was disabled.", "%(count)s word rules were disabled.", n),
+            gettext("Nothing was done: they are disabled already."),
+        )
 
-    def _set(self, request: HttpRequest, queryset: QuerySet[WordRule], is_enabled: bool) -> None:
-        changed = list(queryset.exclude(is_enabled=is_enabled))
+    def _set(self, request: HttpRequest, queryset: QuerySet[WordRule], is_enabled: bool) -> int:
+        changed = [rule for rule in self.chosen(request, queryset) if rule.is_enabled != is_enabled]
         for rule in changed:
             rule.is_enabled = is_enabled
             actions.put_word(rule=rule, by=request.user)  # type: ignore[arg-type]
-        self.message_user(request, f"{_plural(len(changed), 'word')} {'enabled' if is_enabled else 'disabled'}.")
+        return len(changed)
+
+    def _told(self, request: HttpRequest, changed: int, done: Any, nothing: str) -> None:
+        if changed:
+            self.message_user(request, counted(done, changed), messages.SUCCESS)
+        else:
+            self.message_user(request, nothing, messages.WARNING)
+
+
+def _added(n: int) -> str:
+    return ngettext("%(count)s word added.", "%(count)s words added.", n)
+
+
+def _known(n: int) -> str:
+    return ngettext("%(count)s word was known already.", "%(count)s words were known already.", n)

@@ -8,6 +8,7 @@ from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
 from django.utils.translation import gettext_lazy as _
+from django.utils.translation import gettext_noop
 
 from items.models import Item
 from moderation.words import fold
@@ -20,23 +21,38 @@ class WordRule(models.Model):
     whomever, gives `WordListVersion` a new value in the same transaction: a trigger of the migration does.
     """
 
-    text = models.CharField("word or phrase", max_length=100, unique=True)
+    text = models.CharField(_("word or phrase"), max_length=100, unique=True)
     whole = models.BooleanField(
-        "whole words only",
+        _("whole words only"),
         default=True,
-        help_text="“cat” is not found in “category”. Scripts without spaces, such as Chinese, are searched anywhere.",
+        help_text=_(
+            "“cat” is not found in “category”. Scripts without spaces, such as Chinese, are searched anywhere."
+        ),
     )
-    is_enabled = models.BooleanField("enabled", default=True)
-    note = models.CharField(max_length=200, blank=True)
-    created_at = models.DateTimeField(db_default=Now(), editable=False)
+    is_enabled = models.BooleanField(_("enabled"), default=True)
+    note = models.CharField(_("note"), max_length=200, blank=True)
+    created_at = models.DateTimeField(_("since"), db_default=Now(), editable=False)
+
+    class Meta:
+        verbose_name = _("word rule")
+        verbose_name_plural = _("word rules")
 
     def __str__(self) -> str:
         return self.text
 
+    def comparable(self) -> str:
+        """The text as it is compared. Raises ValidationError for what would be found nowhere."""
+        folded = fold(self.text)
+        if not folded:
+            raise ValidationError({"text": _("Nothing of this is left to compare.")})
+        return folded
+
     def clean(self) -> None:
-        """Raises ValidationError for what would be found nowhere."""
-        if not fold(self.text):
-            raise ValidationError({"text": "Nothing of this is left to compare."})
+        """Raises ValidationError for what would be found nowhere, and for what another rule finds already."""
+        folded = self.comparable()
+        others = WordRule.objects.exclude(pk=self.pk).values_list("text", flat=True)
+        if same := next((text for text in others if fold(text) == folded), None):
+            raise ValidationError({"text": _("The rule “%(text)s” finds the same.") % {"text": same}})
 
 
 class WordListVersion(models.Model):
@@ -53,36 +69,54 @@ class WordListVersion(models.Model):
 
 
 class SenderKind(models.TextChoices):
-    BLACK = "black", "black list: everything is held for review"
-    WHITE = "white", "white list: nothing is held"
+    BLACK = "black", _("black list: everything is held for review")
+    WHITE = "white", _("white list: nothing is held")
+    BAN = "ban", _("banned: signed out, and gone from the site")
 
 
 class SenderRule(models.Model):
-    """A sender whose items are all looked at before they are published, or none of them."""
+    """A sender whose items are all looked at before they are published, or none of them; or a sender who is banned.
 
-    user = models.OneToOneField(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
-    kind = models.CharField("list", max_length=8, choices=SenderKind.choices)
-    reason = models.CharField(max_length=200, blank=True)
-    by = models.ForeignKey(
-        settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, editable=False, related_name="+", db_index=False
+    A banned account is inactive, and comes back in the transaction that takes its ban away: whatever removes or changes
+    the rule (moderation.actions) lifts the ban.
+    """
+
+    user = models.OneToOneField(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+", verbose_name=_("user")
     )
-    created_at = models.DateTimeField(db_default=Now(), editable=False)
+    kind = models.CharField(_("rule"), max_length=8, choices=SenderKind.choices)
+    reason = models.CharField(_("why"), max_length=200, blank=True)
+    by = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        on_delete=models.SET_NULL,
+        null=True,
+        editable=False,
+        related_name="+",
+        db_index=False,
+        verbose_name=_("by"),
+    )
+    created_at = models.DateTimeField(_("since"), db_default=Now(), editable=False)
+
+    class Meta:
+        verbose_name = _("sender rule")
+        verbose_name_plural = _("sender rules")
 
     def __str__(self) -> str:
-        return f"{self.user} ({self.kind})"
+        return f"{self.user}: {self.get_kind_display()}"
 
 
 class Source(models.TextChoices):
     """What opened a case."""
 
-    RULE = "rule"
-    REPORT = "report"
+    RULE = "rule", _("a rule")
+    REPORT = "report", _("a report")
+    MODERATOR = "hand", _("a moderator")
 
 
 class State(models.TextChoices):
-    OPEN = "open"
-    APPROVED = "approved"
-    REJECTED = "rejected"
+    OPEN = "open", _("open")
+    APPROVED = "approved", _("approved")
+    REJECTED = "rejected", _("rejected")
 
 
 ONE_SUBJECT = Q(item__isnull=False, session_id=None) | Q(item=None, session_id__isnull=False)
@@ -101,20 +135,27 @@ class Case(models.Model):
     host = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.PROTECT, null=True, related_name="+", db_index=False
     )
-    source = models.CharField(max_length=8, choices=Source.choices)
-    reasons = models.JSONField(default=list, help_text="Why: a list of strings `code: words for people`.")
+    source = models.CharField(_("opened by"), max_length=8, choices=Source.choices)
+    reasons = models.JSONField(default=list, help_text="Why: a list of strings `code: words` (rules.explained).")
     words = models.ManyToManyField(WordRule, related_name="cases", editable=False)
-    state = models.CharField(max_length=8, choices=State.choices, default=State.OPEN)
+    state = models.CharField(_("state"), max_length=8, choices=State.choices, default=State.OPEN)
     opened_at = models.DateTimeField(db_default=Now())
     decided_at = models.DateTimeField(null=True)
     decided_by = models.ForeignKey(
-        settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+", db_index=False
+        settings.AUTH_USER_MODEL,
+        on_delete=models.SET_NULL,
+        null=True,
+        related_name="+",
+        db_index=False,
+        verbose_name=_("decided by"),
     )
     note = models.CharField(max_length=500, blank=True)
 
     class Meta:
+        verbose_name = _("case")
+        verbose_name_plural = _("cases")
         default_permissions = ("view",)
-        permissions = [("decide_case", "Can decide cases: approve, reject, ban and unban")]
+        permissions = [("decide_case", gettext_noop("Can decide cases: approve, reject, ban and unban"))]
         constraints = [
             models.UniqueConstraint(fields=["item"], condition=Q(state="open"), name="case_open_once"),
             models.CheckConstraint(
@@ -131,7 +172,7 @@ class Case(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"case {self.pk} of " + (f"item {self.item_id}" if self.item_id else f"session {self.session_id}")
+        return str(_("Case %(id)s") % {"id": self.pk})
 
     @property
     def sender(self) -> Any:
@@ -155,15 +196,21 @@ class ReportReason(models.TextChoices):
 class Report(models.Model):
     """What a reader has against an item or a live session; each says it once."""
 
-    item = models.ForeignKey(Item, on_delete=models.PROTECT, null=True, related_name="+", db_index=False)
-    session_id = models.BigIntegerField(null=True)
-    reporter = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
-    reason = models.CharField(max_length=16, choices=ReportReason.choices)
-    text = models.CharField(max_length=REPORT_LENGTH, blank=True)
-    case = models.ForeignKey(Case, on_delete=models.PROTECT, related_name="reports")
-    created_at = models.DateTimeField(db_default=Now())
+    item = models.ForeignKey(
+        Item, on_delete=models.PROTECT, null=True, related_name="+", db_index=False, verbose_name=_("item")
+    )
+    session_id = models.BigIntegerField(_("live session"), null=True)
+    reporter = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+", verbose_name=_("reported by")
+    )
+    reason = models.CharField(_("why"), max_length=16, choices=ReportReason.choices)
+    text = models.CharField(_("words"), max_length=REPORT_LENGTH, blank=True)
+    case = models.ForeignKey(Case, on_delete=models.PROTECT, related_name="reports", verbose_name=_("case"))
+    created_at = models.DateTimeField(_("at"), db_default=Now())
 
     class Meta:
+        verbose_name = _("report")
+        verbose_name_plural = _("reports")
         default_permissions = ("view",)
         constraints = [
             models.UniqueConstraint(fields=["item", "reporter"], name="report_once"),
@@ -176,21 +223,24 @@ class Report(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"{self.reporter_id} reports {self.item_id or self.session_id}: {self.reason}"
+        return str(_("report %(id)s") % {"id": self.pk})
 
 
 class Verb(models.TextChoices):
     """What the log knows."""
 
-    HOLD = "hold"
-    APPROVE = "approve"
-    REJECT = "reject"
-    BAN = "ban"
-    UNBAN = "unban"
-    LIST = "list", "list a sender"
-    UNLIST = "unlist", "unlist a sender"
-    WORD = "word", "change a word"
-    UNWORD = "unword", "remove a word"
+    HOLD = "hold", _("hold for review")
+    OPEN = "open", _("open a case")
+    APPROVE = "approve", _("approve")
+    REJECT = "reject", _("reject")
+    END = "end", _("end a live session")
+    WARN = "warn", _("warn")
+    BAN = "ban", _("ban")
+    UNBAN = "unban", _("lift a ban")
+    LIST = "list", _("put on a list")
+    UNLIST = "unlist", _("take off a list")
+    WORD = "word", _("add or change a word")
+    UNWORD = "unword", _("remove a word")
 
 
 class Decision(models.Model):
@@ -199,27 +249,34 @@ class Decision(models.Model):
     Users stay when accounts are deleted, and nothing else that it names is needed to read it.
     """
 
-    at = models.DateTimeField(db_default=Now())
+    at = models.DateTimeField(_("at"), db_default=Now())
     by = models.ForeignKey(
         settings.AUTH_USER_MODEL,
         on_delete=models.PROTECT,
         null=True,
         related_name="+",
         db_index=False,
+        verbose_name=_("by"),
         help_text="Empty: the site itself, by a rule or by reports.",
     )
-    verb = models.CharField(max_length=16, choices=Verb.choices)
+    verb = models.CharField(_("kind"), max_length=16, choices=Verb.choices)
     item = models.ForeignKey(Item, on_delete=models.PROTECT, null=True, related_name="+")
     session_id = models.BigIntegerField(null=True)
     user = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.PROTECT, null=True, related_name="+", help_text="Whom it concerns."
     )
-    note = models.CharField(max_length=500, blank=True)
+    note = models.CharField(_("why"), max_length=500, blank=True)
     before = models.JSONField(null=True)
     after = models.JSONField(null=True)
 
     class Meta:
+        verbose_name = _("decision")
+        verbose_name_plural = _("log of decisions")
         default_permissions = ("view",)
+        indexes = [
+            # What concerns a user and none of their items or sessions: bans, warnings, lists.
+            models.Index(fields=["user", "-id"], condition=Q(item=None, session_id=None), name="decision_of_user"),
+        ]
 
     def __str__(self) -> str:
-        return f"{self.verb} of {self.item_id or self.session_id or self.user_id or self.note}"
+        return str(_("decision %(id)s") % {"id": self.pk})

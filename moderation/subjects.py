@@ -13,15 +13,16 @@ def of(case: Case) -> Subject | None:
     """What it is about as it is now; None if it is gone."""
     if case.item_id is None:
         return review.sessions.find([case.session_id]).get(case.session_id) if case.session_id else None
-    return _of_item(Item.objects.select_related("sender").get(pk=case.item_id))
+    return of_item(Item.objects.select_related("sender").get(pk=case.item_id))
 
 
-def locked(case: Case) -> Subject | None:
-    """The same, and it stays so until the transaction ends."""
-    if case.item_id is None:
-        return review.sessions.lock(case.session_id) if case.session_id else None
+def lock(item_id: int | None, session_id: int | None) -> Subject | None:
+    """An item or a live session, which stays as it is until the transaction ends; None if it is gone."""
+    if item_id is None:
+        return review.sessions.lock(session_id) if session_id else None
     rows = Item.objects.select_for_update(no_key=True, of=("self",)).select_related("sender")
-    return _of_item(rows.get(pk=case.item_id))
+    item = rows.filter(pk=item_id).first()
+    return of_item(item) if item else None
 
 
 def judge(case: Case, status: str) -> bool:
@@ -32,7 +33,7 @@ def judge(case: Case, status: str) -> bool:
     return change(item=Item(pk=case.item_id))
 
 
-def _of_item(item: Item) -> Subject:
+def of_item(item: Item) -> Subject:
     url = item.content.get("url", "")
     return Subject(
         id=item.pk,

@@ -3,17 +3,21 @@
 from typing import Any
 
 from django.contrib import admin
-from django.db.models import F, OuterRef, QuerySet, Subquery, Sum
+from django.db.models import F, OuterRef, Q, QuerySet, Subquery, Sum
 from django.db.models.functions import Coalesce
 from django.http import HttpRequest
+from django.urls import reverse
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext_lazy as _
 
 from accounts.admin import UserAdmin
 from accounts.models import User
 from feedsite.admin import LogAdmin
+from feedsite.rest import parse_id
 from relations.models import Block, Follow, FollowerCountChange, Mute
 
 
-@admin.register(User)
 class CountedUserAdmin(UserAdmin):
     """Users with the exact number of their followers: what is folded and what is staged since, in the one query."""
 
@@ -23,46 +27,83 @@ class CountedUserAdmin(UserAdmin):
         users: QuerySet[User] = super().get_queryset(request)
         return users.annotate(exact_followers=exact)
 
-    @admin.display(description="followers", ordering="exact_followers")
+    @admin.display(description=_("followers"), ordering="exact_followers")
     def followers(self, user: Any) -> int:
         return int(user.exact_followers)
 
 
 class PairAdmin(LogAdmin):
-    """Pairs of user ids, newest first, to look at. A search is for the id of either user."""
+    """Pairs of users, newest first, to look at."""
 
     sortable_by = ("id",)
-    search_help_text = "The id of one of the two users."
+    search_help_text = _("The whole name or the id of one of the two users.")
     sides: tuple[str, str]
 
     def get_list_display(self, request: HttpRequest) -> tuple[str, ...]:
+        return ("id", "first", "second", "created_at")
+
+    def get_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
         return ("id", *self.sides, "created_at")
 
     def get_search_fields(self, request: HttpRequest) -> tuple[str, ...]:
         return self.sides
 
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        pairs: QuerySet[Any] = super().get_queryset(request)
+        return pairs.select_related(*self.sides)
+
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
     ) -> tuple[QuerySet[Any], bool]:
+        """Index look-ups of the user, and of either side."""
         term = search_term.strip()
         if not term:
             return queryset, False
-        if not (term.isascii() and term.isdigit() and len(term) < 19):
-            return queryset.none(), False
+        users = list(User.objects.named(term.removeprefix("@")).values_list("pk", flat=True))
+        if number := parse_id(term):
+            users.append(number)
         first, second = self.sides
-        return queryset.filter(**{first: term}) | queryset.filter(**{second: term}), False
+        return queryset.filter(Q(**{f"{first}__in": users}) | Q(**{f"{second}__in": users})), False
+
+    def _side(self, user: User) -> SafeString:
+        address = reverse("admin:accounts_user_change", args=[user.pk])
+        return format_html('<a href="{}">@{}</a> ({})', address, user.username, user.pk)
 
 
 @admin.register(Follow)
 class FollowAdmin(PairAdmin):
-    sides = ("follower_id", "followee_id")
+    sides = ("follower", "followee")
+
+    @admin.display(description=_("follower"))
+    def first(self, follow: Follow) -> SafeString:
+        return self._side(follow.follower)
+
+    @admin.display(description=_("follows"))
+    def second(self, follow: Follow) -> SafeString:
+        return self._side(follow.followee)
 
 
 @admin.register(Block)
 class BlockAdmin(PairAdmin):
-    sides = ("blocker_id", "blocked_id")
+    sides = ("blocker", "blocked")
+
+    @admin.display(description=_("blocker"))
+    def first(self, block: Block) -> SafeString:
+        return self._side(block.blocker)
+
+    @admin.display(description=_("blocked user"))
+    def second(self, block: Block) -> SafeString:
+        return self._side(block.blocked)
 
 
 @admin.register(Mute)
 class MuteAdmin(PairAdmin):
-    sides = ("muter_id", "muted_id")
+    sides = ("muter", "muted")
+
+    @admin.display(description=_("muter"))
+    def first(self, mute: Mute) -> SafeString:
+        return self._side(mute.muter)
+
+    @admin.display(description=_("muted user"))
+    def second(self, mute: Mute) -> SafeString:
+        return self._side(mute.muted)

@@ -4,6 +4,7 @@ from django.conf import settings
 from django.db import models
 from django.db.models import F, Q
 from django.db.models.functions import Now
+from django.utils.translation import gettext_lazy as _
 
 
 class Follow(models.Model):
@@ -12,14 +13,24 @@ class Follow(models.Model):
     """
 
     follower = models.ForeignKey(
-        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="follows", db_index=False
+        settings.AUTH_USER_MODEL,
+        on_delete=models.CASCADE,
+        related_name="follows",
+        db_index=False,
+        verbose_name=_("follower"),
     )
     followee = models.ForeignKey(
-        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="followed_by", db_index=False
+        settings.AUTH_USER_MODEL,
+        on_delete=models.CASCADE,
+        related_name="followed_by",
+        db_index=False,
+        verbose_name=_("follows"),
     )
-    created_at = models.DateTimeField(db_default=Now())
+    created_at = models.DateTimeField(_("since"), db_default=Now())
 
     class Meta:
+        verbose_name = _("follow")
+        verbose_name_plural = _("follows")
         constraints = [
             models.UniqueConstraint(fields=["follower", "followee"], name="follow_pair"),
             models.CheckConstraint(condition=~Q(follower=F("followee")), name="follow_not_self"),
@@ -31,21 +42,31 @@ class Follow(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"{self.follower_id} follows {self.followee_id}"
+        return str(_("follow %(id)s") % {"id": self.pk})
 
 
 class Block(models.Model):
     """Neither side sees the other."""
 
     blocker = models.ForeignKey(
-        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="blocks", db_index=False
+        settings.AUTH_USER_MODEL,
+        on_delete=models.CASCADE,
+        related_name="blocks",
+        db_index=False,
+        verbose_name=_("blocker"),
     )
     blocked = models.ForeignKey(
-        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="blocked_by", db_index=False
+        settings.AUTH_USER_MODEL,
+        on_delete=models.CASCADE,
+        related_name="blocked_by",
+        db_index=False,
+        verbose_name=_("blocked user"),
     )
-    created_at = models.DateTimeField(db_default=Now())
+    created_at = models.DateTimeField(_("since"), db_default=Now())
 
     class Meta:
+        verbose_name = _("block")
+        verbose_name_plural = _("blocks")
         constraints = [
             models.UniqueConstraint(fields=["blocker", "blocked"], name="block_pair"),
             models.CheckConstraint(condition=~Q(blocker=F("blocked")), name="block_not_self"),
@@ -53,19 +74,31 @@ class Block(models.Model):
         indexes = [models.Index(fields=["blocked", "blocker"], name="block_reverse")]
 
     def __str__(self) -> str:
-        return f"{self.blocker_id} blocks {self.blocked_id}"
+        return str(_("block %(id)s") % {"id": self.pk})
 
 
 class Mute(models.Model):
     """The muter's home leaves the muted sender out; nobody else notices."""
 
-    muter = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="mutes", db_index=False)
-    muted = models.ForeignKey(
-        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="muted_by", db_index=False
+    muter = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        on_delete=models.CASCADE,
+        related_name="mutes",
+        db_index=False,
+        verbose_name=_("muter"),
     )
-    created_at = models.DateTimeField(db_default=Now())
+    muted = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        on_delete=models.CASCADE,
+        related_name="muted_by",
+        db_index=False,
+        verbose_name=_("muted user"),
+    )
+    created_at = models.DateTimeField(_("since"), db_default=Now())
 
     class Meta:
+        verbose_name = _("mute")
+        verbose_name_plural = _("mutes")
         constraints = [
             models.UniqueConstraint(fields=["muter", "muted"], name="mute_pair"),
             models.CheckConstraint(condition=~Q(muter=F("muted")), name="mute_not_self"),
@@ -73,7 +106,7 @@ class Mute(models.Model):
         indexes = [models.Index(fields=["muted", "muter"], name="mute_reverse")]
 
     def __str__(self) -> str:
-        return f"{self.muter_id} mutes {self.muted_id}"
+        return str(_("mute %(id)s") % {"id": self.pk})
 
 
 class FollowerCountChange(models.Model):

@@ -1,8 +1,10 @@
 from django.apps import AppConfig
+from django.utils.translation import gettext_lazy as _
 
 
 class SeenConfig(AppConfig):
     name = "seen"
+    verbose_name = _("Played history")
 
     def ready(self) -> None:
         from seen import receivers  # noqa: F401 - connects the receivers

@@ -2,6 +2,7 @@
 
 from django.db import models
 from django.utils.translation import gettext_lazy as _
+from django.utils.translation import gettext_noop
 
 
 class MergeRun(models.Model):
@@ -21,11 +22,12 @@ class MergeRun(models.Model):
     class Meta:
         verbose_name = _("merge")
         verbose_name_plural = _("merges of plays")
-        permissions = [("act_for_others", "Can report and ask what other users have seen")]
+        permissions = [("act_for_others", gettext_noop("Can report and ask what other users have seen"))]
         indexes = [models.Index(fields=["-started_at"], name="merge_run_latest")]
 
     def __str__(self) -> str:
-        return f"node {self.node}, task shard {self.task_shard}, {self.started_at:%Y-%m-%d %H:%M}"
+        facts = {"node": self.node, "task_shard": self.task_shard}
+        return str(_("node %(node)s, task shard %(task_shard)s") % facts)
 
 
 class Probe(models.Model):
@@ -47,7 +49,7 @@ class Probe(models.Model):
         verbose_name_plural = _("probes of the filters")
 
     def __str__(self) -> str:
-        return f"{self.probed_at:%Y-%m-%d %H:%M}: {self.claimed} of {self.unplayed}, {self.missed} missed"
+        return str(_("probe %(id)s") % {"id": self.pk})
 
     @property
     def ratio(self) -> float:

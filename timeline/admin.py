@@ -3,6 +3,8 @@
 from django.contrib import admin
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 from feedsite.admin import DeliveryAdmin, ReadOnlyAdmin
 from timeline.models import Backfill, Delivery
@@ -12,10 +14,17 @@ from timeline.models import Backfill, Delivery
 class ItemDeliveryAdmin(DeliveryAdmin):
     """Items whose fan-out is not complete. Readers see them all the same."""
 
-    list_display = ("item_id", "sender", "created_at", "attempts", "sweep_at", "parked_at", "last_error")
+    list_display = ("of_item", "sender", "created_at", "attempts", "sweep_at", "parked_at", "last_error")
     list_select_related = ("sender",)
-    search_fields = ("=item__id", "sender__username")
+    search_fields = ("=item__id", "=sender__username")
+    search_help_text = _("The id of an item, or the whole name of its sender.")
+    fields = ("item", "sender", "created_at", "attempts", "sweep_at", "parked_at", "last_error")
+    readonly_fields = fields
     ordering = ("-item_id",)
+
+    @admin.display(description=_("item"), ordering="item_id")
+    def of_item(self, delivery: Delivery) -> int:
+        return delivery.item_id
 
 
 @admin.register(Backfill)
@@ -24,15 +33,18 @@ class BackfillAdmin(ReadOnlyAdmin):
 
     list_display = ("sender", "progress", "started_at", "finished_at", "cancelled_at", "last_error")
     list_select_related = ("sender",)
-    search_fields = ("sender__username",)
+    search_fields = ("=sender__username",)
+    search_help_text = _("The whole name of a user.")
+    fields = ("sender", "progress", "started_at", "finished_at", "cancelled_at", "last_error")
+    readonly_fields = fields
     ordering = ("-started_at",)
 
-    @admin.display(description="followers filled")
+    @admin.display(description=_("followers filled"))
     def progress(self, backfill: Backfill) -> SafeString:
         return format_html(
-            '<progress value="{}" max="{}" aria-label="followers filled"></progress> {} of {}',
+            '<progress value="{}" max="{}" aria-label="{}"></progress> {}',
             backfill.done,
             max(backfill.followers, 1),
-            backfill.done,
-            backfill.followers,
+            gettext("followers filled"),
+            gettext("%(done)s of %(followers)s") % {"done": backfill.done, "followers": backfill.followers},
         )

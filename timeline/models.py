@@ -4,6 +4,7 @@ from django.conf import settings
 from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
+from django.utils.translation import gettext_lazy as _
 
 from feedsite.deliveries import AbstractDelivery
 from items.models import Item
@@ -18,15 +19,20 @@ class Delivery(AbstractDelivery):
 
     task = "timeline.fan_out"
 
-    item = models.OneToOneField(Item, on_delete=models.CASCADE, primary_key=True, related_name="delivery")
-    sender = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+", db_index=False)
+    item = models.OneToOneField(
+        Item, on_delete=models.CASCADE, primary_key=True, related_name="delivery", verbose_name=_("item")
+    )
+    sender = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+", db_index=False, verbose_name=_("sender")
+    )
     not_before = models.DateTimeField(db_default=Now(), help_text="No fan-out completes before this moment.")
 
     class Meta:
-        verbose_name_plural = "deliveries"
+        verbose_name = _("delivery")
+        verbose_name_plural = _("deliveries")
 
     def __str__(self) -> str:
-        return f"delivery of {self.item_id}"
+        return str(_("delivery of item %(id)s") % {"id": self.item_id})
 
 
 class DeliveryRange(models.Model):
@@ -53,21 +59,25 @@ class Backfill(models.Model):
     The worker that runs it holds `lease`, a number drawn at its claim, until `leased_until`.
     """
 
-    sender = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
-    followers = models.IntegerField(help_text="Followers when it began.")
-    done = models.IntegerField(default=0, help_text="Followers whose inbox has been filled.")
+    sender = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+", verbose_name=_("sender")
+    )
+    followers = models.IntegerField(_("followers"), help_text="Followers when it began.")
+    done = models.IntegerField(_("filled"), default=0, help_text="Followers whose inbox has been filled.")
     position = models.BigIntegerField(
         default=0, help_text="The last follower id that was filled; a restart goes on from it."
     )
-    started_at = models.DateTimeField(db_default=Now())
+    started_at = models.DateTimeField(_("started"), db_default=Now())
     sweep_at = models.DateTimeField(db_default=Now())
     lease = models.BigIntegerField(null=True, editable=False)
     leased_until = models.DateTimeField(null=True, editable=False)
-    finished_at = models.DateTimeField(null=True, blank=True)
-    cancelled_at = models.DateTimeField(null=True, blank=True)
-    last_error = models.TextField(blank=True)
+    finished_at = models.DateTimeField(_("finished"), null=True, blank=True)
+    cancelled_at = models.DateTimeField(_("taken back"), null=True, blank=True)
+    last_error = models.TextField(_("last error"), blank=True)
 
     class Meta:
+        verbose_name = _("demotion of a big-V")
+        verbose_name_plural = _("demotions of big-Vs")
         constraints = [
             models.UniqueConstraint(
                 fields=["sender"],
@@ -77,7 +87,8 @@ class Backfill(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"demotion of {self.sender_id}: {self.done} of {self.followers} followers"
+        facts = {"id": self.sender_id, "done": self.done, "followers": self.followers}
+        return str(_("demotion of user %(id)s: %(done)s of %(followers)s followers") % facts)
 
 
 class Import(models.Model):

@@ -1,5 +1,6 @@
 """The admin as its pages: what they show, what their actions do, and what they must not write."""
 
+import re
 from typing import Any
 
 import pytest
@@ -65,12 +66,74 @@ def test_filters_and_search(admin_client: Client, query: dict[str, str], shown: 
     assert {user.username for user in response.context["cl"].result_list} == shown
 
 
+def found(admin_client: Client, term: str, **query: str) -> list[str]:
+    response = admin_client.get(USERS, {"q": term, **query})
+    assert response.status_code == 200
+    return [user.username for user in response.context["cl"].result_list]
+
+
+def test_users_are_found_by_id_e_mail_and_name_the_exact_first(admin_client: Client) -> None:
+    """Also where many have the name in theirs, and whatever the case."""
+    ann = UserFactory.create(username="ann", email="Ann@Example.org")
+    UserFactory.create(username="joanna", display_name="Ann Other")
+    UserFactory.create(username="anniversary")
+    bob = UserFactory.create(username="bob", is_active=False, display_name="王小明")
+    assert found(admin_client, str(bob.pk)) == ["bob"]
+    assert found(admin_client, "ann@example.ORG") == ["ann"]
+    assert found(admin_client, "ANN") == ["ann", "anniversary", "joanna"]
+    assert found(admin_client, "@ann") == ["ann", "anniversary", "joanna"]
+    assert found(admin_client, "other ann") == ["joanna"]
+    assert found(admin_client, "小明") == ["bob"]
+    assert found(admin_client, "%") == []
+    assert found(admin_client, "ann", o="1") == ["ann", "anniversary", "joanna"]
+    assert f">{ann.pk}<" in text(admin_client.get(USERS, {"q": "ann"}))
+
+
+def test_a_name_of_too_many_is_told(admin_client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("accounts.admin.FOUND", 2)
+    UserFactory.create_batch(4, display_name="Common Name")
+    assert "More than 2 users are called so" in text(admin_client.get(USERS, {"q": "common"}))
+    assert "More than" not in text(admin_client.get(USERS, {"q": "admin"}))
+
+
+def test_finding_users_looks_through_no_table(admin_client: Client) -> None:
+    UserFactory.create_batch(50, email="x@example.org")
+    UserFactory.create(username="needle", email="needle@example.org")
+    with connection.cursor() as cursor:
+        cursor.execute("SET enable_seqscan = off")
+    for term in ("needle", "needle@example.org"):
+        with CaptureQueriesContext(connection) as queries:
+            assert found(admin_client, term) == ["needle"]
+        for query in queries:
+            if "accounts_user" in query["sql"] and query["sql"].startswith("SELECT"):
+                with connection.cursor() as cursor:
+                    cursor.execute(f"EXPLAIN {query['sql']}")
+                    assert "Seq Scan on accounts_user" not in str(cursor.fetchall()), query["sql"]
+
+
+def test_a_users_page_leads_to_all_that_is_theirs(admin_client: Client) -> None:
+    user = UserFactory.create(username="user")
+    page = text(admin_client.get(f"{USERS}{user.pk}/change/"))
+    links = re.findall(rf'<a href="(/admin/[a-z/]+/\?[^"]*(?:user|{user.pk})[^"]*)"', page)
+    assert len(links) == 14  # and the page on which moderators act
+    for link in links:
+        assert admin_client.get(link.replace("&amp;", "&")).status_code == 200, link
+    assert 'href="/@user"' in page
+    looker = UserFactory.create(is_staff=True)
+    looker.user_permissions.add(Permission.objects.get(codename="view_user"))
+    client = Client()
+    client.force_login(looker)
+    assert "/admin/items/item/?" not in text(client.get(f"{USERS}{user.pk}/change/"))
+
+
 def test_make_big_v(admin_client: Client) -> None:
     one, two, other = UserFactory.create_batch(3)
     page = text(act(admin_client, USERS, "make_big_v", one, two))
-    assert "2 users made big-V." in page
+    assert "2 users are big-V now." in page
     assert set(User.objects.filter(is_big_v=True)) == {one, two}
     assert not User.objects.get(pk=other.pk).is_big_v
+    assert "1 user was left as they are: big-V already" in text(act(admin_client, USERS, "make_big_v", one))
+    assert "Made big-V." in text(admin_client.get(f"{USERS}{one.pk}/history/"))
 
 
 def test_demotion_asks_first_and_names_the_followers(admin_client: Client) -> None:
@@ -79,12 +142,12 @@ def test_demotion_asks_first_and_names_the_followers(admin_client: Client) -> No
     for fan in UserFactory.create_batch(2):
         actions.follow(follower=fan, followee=star)
     page = text(act(admin_client, USERS, "demote", star, plain))
-    assert "1,202 followers</strong>" in page
+    assert "fills the inboxes of 1,202 followers in the background" in page
     assert "plain" not in page
     assert not Backfill.objects.exists()
 
     page = text(act(admin_client, USERS, "demote", star, confirmed="yes"))
-    assert "1 user being demoted" in page
+    assert "1 user is being demoted" in page
     assert Backfill.objects.get(sender=star).followers == 1_202
     assert User.objects.get(pk=star.pk).is_big_v
 
@@ -99,14 +162,20 @@ def test_making_big_v_again_cancels_the_demotion(admin_client: Client) -> None:
 
 def test_nobody_to_demote(admin_client: Client) -> None:
     page = text(act(admin_client, USERS, "demote", UserFactory.create()))
-    assert "None of them is big-V." in page
+    assert "none of them is big-V." in page
 
 
 def test_deactivate_and_reactivate_but_never_oneself(admin_client: Client, admin_user: User) -> None:
     user = UserFactory.create()
-    text(act(admin_client, USERS, "deactivate", user, admin_user))
+    asked = text(act(admin_client, USERS, "deactivate", user, admin_user))
+    assert "2 users are signed out everywhere" in asked
+    assert not User.objects.filter(is_active=False).exists()
+    page = text(act(admin_client, USERS, "deactivate", user, admin_user, confirmed="yes"))
+    assert "1 user was deactivated." in page
+    assert "1 user was left: not active already, yourself" in page
     assert list(User.objects.filter(is_active=False)) == [user]
-    text(act(admin_client, USERS, "reactivate", user))
+    assert "1 user is active again." in text(act(admin_client, USERS, "reactivate", user))
+    assert "1 user was left as they are: active" in text(act(admin_client, USERS, "reactivate", user))
     assert not User.objects.filter(is_active=False).exists()
 
 
@@ -191,7 +260,7 @@ def test_permissions_do_not_lead_to_more_of_them(clerk: User, admin_user: User) 
         word = {"password1": "grand-new-word-1", "password2": "grand-new-word-1", "usable_password": "true"}
         if status == 403:
             assert client.post(f"{USERS}{user.pk}/password/", word).status_code == 403
-    act(client, USERS, "deactivate", colleague, admin_user)
+    act(client, USERS, "deactivate", colleague, admin_user, confirmed="yes")
     after = [user | {"bio": ""} for user in User.objects.order_by("pk").values()]
     assert after == [user | {"bio": ""} for user in before]
     assert not reader.user_permissions.exists()

@@ -20,6 +20,7 @@ from feedsite import celery
 from feedsite.events import Edited, Listener, Position, Published, SessionChanged, Withdrawn
 from items.models import Item
 from live.models import LiveSession
+from moderation.models import Case
 from relations.actions import follower_count
 from tests.architecture.grown import Grown
 from tests.architecture.plans import Recorder
@@ -256,12 +257,7 @@ def play(scenario: Scenario) -> None:
     told(scenario)
     workers(scenario)
     staff(scenario)
-    for command in (
-        ["big_v", "user700", "on"],
-        ["timeline_check", "star"],
-        ["played_status"],
-        ["admin_link", "--if-wanted"],
-    ):
+    for command in (["big_v", "user700", "on"], ["timeline_check", "star"], ["played_status"]):
         scenario.command(*command)
 
 
@@ -391,3 +387,21 @@ def staff(scenario: Scenario) -> None:
             newest = model._default_manager.order_by("-pk").values_list("pk", flat=True)[0]
             scenario.ask(page, "admin", "get", f"{base}{newest}/change/")
             scenario.ask(page, "admin", "get", f"{base}{newest}/history/")
+    for asked in (
+        "items/item/?q=word3",
+        "items/item/?q=%23busy+word3",
+        "items/item/?q=%23busy+%23quiet1",
+        "accounts/user/?q=user",
+        "relations/follow/?q=star",
+    ):
+        scenario.ask(page, "admin", "get", f"/admin/{asked}")
+    star, case = scenario.site.star.pk, Case.objects.filter(state="open", item__isnull=False).latest("pk").pk
+    scenario.ask(page, "admin", "get", f"/admin/accounts/user/{star}/change/")
+    scenario.ask(page, "admin", "get", f"/admin/moderation/case/{case}/change/")
+    for chosen, verbs in (
+        ("items={busy}", ("open", "reject")),
+        (f"users={scenario.site.ordinary.pk}", ("warn", "ban", "unban")),
+    ):
+        for verb in verbs:
+            answer = {"verb": verb, "note": "words"}
+            scenario.ask(page, "admin", "post", f"/admin/moderation/case/act/?{chosen}", answer)

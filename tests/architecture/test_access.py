@@ -309,7 +309,6 @@ PAGES_WITHOUT = {
     "position": "",
     "unread": "a number",
     "signup": "",
-    "first-admin": "",
     "login": "",
     "logout": "",
     "language": "",

@@ -40,12 +40,6 @@ class Allowed(NamedTuple):
 WHOLE = 12 * MANY
 """More than any table has: what looks through one."""
 ALLOWED = (
-    Allowed(
-        "admin: GET /admin/moderation/case/",
-        'SELECT COUNT(*) FROM (SELECT "moderation_case"."id" AS "pk"',
-        130_000,
-        "every open case with its item and sender, asked by moderators",
-    ),
     # Pages: bounds of their own.
     Allowed(
         "", "unnest(ARRAY['public', 'followers', 'mutuals', 'self'])", 35_000, "counts items.profile.COUNTED items"
@@ -150,7 +144,6 @@ UNSPOKEN = {
     "discover/indexing.py": "OpenSearch's own queue; parts of fixed length",
     "seen/migrate.py": "the lock of a command",
     "operation/doctor.py": "PostgreSQL's own tables",
-    "accounts/actions.py:SELECTpg_advisory": "a lock, once in a site's life",
     "accounts/grants.py": "the stream's process: one probe for each connection",
     "live/snapshot.py": "one row, where Redis does not answer",
     "live/pull.py": "the parts of statements that live.feed makes",
@@ -166,7 +159,6 @@ UNRUN_COMMANDS = {
     "demo": "makes the demo community",
     "discover_index": "loads OpenSearch in parts",
     "doctor": "looks at servers",
-    "document_settings": "",
     "generateschema": "",
     "load": "loads a data set",
     "messages": "",
@@ -184,7 +176,6 @@ UNRUN_COMMANDS = {
 UNASKED = {
     "api/v1/stream": "served by the stream's process; `told` of the scenario asks its question",
     "^api/": "what is not there",
-    "first-admin/<str:token>": "the question of `admin_link`, and a sign-up",
     "live/<int:session_id>/<slug:verb>": "the API's verbs",
 }
 UNRUN_TASKS = {

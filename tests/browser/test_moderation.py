@@ -107,7 +107,7 @@ def test_reported_rejected_and_banned(
     desk.go(desk.page.get_by_role("button", name="Reject and ban the sender"))
     assert User.objects.get(pk=author.pk).is_active
     desk.page.get_by_role("button", name="Reject and ban").click()
-    expect(desk.page.get_by_text("Rejected, and author banned.")).to_be_visible()
+    expect(desk.page.get_by_text("Rejected, and @author banned.")).to_be_visible()
 
     reading.goto("/")
     reading.shows([])

@@ -5,6 +5,8 @@ from typing import Any
 import pytest
 from django.test import Client
 
+from items import actions
+from items.admin import ItemAdmin
 from items.models import Item, Status
 from tests.admin import act, text
 from tests.factories import ItemFactory, UserFactory
@@ -43,6 +45,45 @@ def test_items_are_found_by_id_and_sender(admin_client: Client, items: list[Item
     assert shown(admin_client, visibility__exact="followers") == [other]
 
 
+def test_items_are_found_by_their_words_whatever_their_status(admin_client: Client) -> None:
+    sender = UserFactory.create(username="sender")
+    post = actions.publish(sender=sender, content={"text": "buy cheap watches #sale"})
+    gone = actions.publish(sender=sender, content={"text": "cheap tickets"}, visibility="self")
+    actions.delete(item=gone)
+    actions.publish(sender=sender, content={"text": "nothing of it"})
+    assert shown(admin_client, q="cheap") == [gone, post]
+    assert shown(admin_client, q="cheap watches") == [post]
+    assert shown(admin_client, q='"cheap watches"') == [post]
+    assert shown(admin_client, q="#sale") == [post]
+    assert shown(admin_client, q="cheap", status__exact="deleted") == [gone]
+    assert shown(admin_client, q="@cheap") == []
+
+
+def test_words_of_too_many_are_told(admin_client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("items.admin.FOUND", 2)
+    sender = UserFactory.create()
+    sent = [actions.publish(sender=sender, content={"text": f"cheap {number}"}) for number in range(4)]
+    page = text(admin_client.get(ITEMS, {"q": "cheap"}))
+    assert "More than 2 items hold these words" in page
+    assert str(sent[3].pk) in page
+    assert str(sent[0].pk) not in page
+
+
+def test_the_page_of_an_item_is_for_people(admin_client: Client) -> None:
+    sender = UserFactory.create(username="sender")
+    root = ItemFactory.create(sender=sender)
+    item = ItemFactory.create(
+        sender=sender, content={"text": "a <b>\nline", "url": "https://x.example"}, reply_to=root, root=root
+    )
+    page = text(admin_client.get(f"{ITEMS}{item.pk}/change/"))
+    assert "a &lt;b&gt;<br>line" in page
+    assert "url: https://x.example" in page
+    assert f'href="{ITEMS}{root.pk}/change/"' in page
+    assert f'href="/items/{item.pk}"' in page
+    assert "{&#x27;text" not in page
+    assert f"item {item.pk}" in page
+
+
 def test_the_list_of_items_names_senders_without_asking_for_each(
     admin_client: Client, items: list[Item], django_assert_num_queries: Any
 ) -> None:
@@ -53,15 +94,22 @@ def test_the_list_of_items_names_senders_without_asking_for_each(
 
 def test_items_are_hidden_and_brought_back(admin_client: Client, items: list[Item]) -> None:
     first, deleted, _ = items
-    assert "1 item deleted." in text(act(admin_client, ITEMS, "delete", first, deleted))
+    asked = text(act(admin_client, ITEMS, "delete", first, deleted))
+    assert "2 items will be gone for everybody" in asked
+    assert "@sender: first words" in asked
+    assert Item.objects.get(pk=first.pk).status == Status.PUBLISHED
+    page = text(act(admin_client, ITEMS, "delete", first, deleted, confirmed="yes"))
+    assert "1 item was deleted." in page
+    assert "1 item was deleted before." in page
     assert set(Item.objects.filter(status=Status.DELETED)) == {first, deleted}
-    assert "2 items restored." in text(act(admin_client, ITEMS, "restore", first, deleted))
+    assert "2 items were restored." in text(act(admin_client, ITEMS, "restore", first, deleted))
     assert not Item.objects.filter(status=Status.DELETED).exists()
 
 
 def test_too_many_at_once(admin_client: Client, items: list[Item], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("items.admin.AT_ONCE", 2)
-    assert "At most 2 items at once." in text(act(admin_client, ITEMS, "delete", *items))
+    monkeypatch.setattr(ItemAdmin, "at_once", 2)
+    page = text(act(admin_client, ITEMS, "delete", *items, confirmed="yes"))
+    assert "Nothing was done: these are more than 2" in page
     assert Item.objects.filter(status=Status.DELETED).count() == 1
 
 

@@ -49,16 +49,22 @@ def test_sessions_are_found(admin_client: Client, sessions: list[LiveSession], d
 def test_they_are_ended_hidden_and_shown_again_and_it_is_logged(
     admin_client: Client, sessions: list[LiveSession]
 ) -> None:
-    assert "3 sessions ended." in text(act(admin_client, SESSIONS, "force_end", *sessions))
+    asked = text(act(admin_client, SESSIONS, "force_end", *sessions))
+    assert "4 live sessions are ended now" in asked
+    assert "This cannot be undone." in asked
+    assert states(sessions) == [State.UPCOMING, State.LIVE, State.REPLAY, State.UPCOMING]
+    page = text(act(admin_client, SESSIONS, "force_end", *sessions, confirmed="yes"))
+    assert "3 live sessions were ended." in page
+    assert "1 live session was over already." in page
     assert states(sessions) == [State.CANCELLED, State.REPLAY, State.REPLAY, State.CANCELLED]
     replay = sessions[2]
-    assert "1 session hidden." in text(act(admin_client, SESSIONS, "hide", replay))
-    assert "0 sessions hidden." in text(act(admin_client, SESSIONS, "hide", replay))
+    assert "1 live session was hidden." in text(act(admin_client, SESSIONS, "hide", replay))
+    assert "1 live session was hidden before." in text(act(admin_client, SESSIONS, "hide", replay))
     assert shown(admin_client, hidden="yes") == [replay]
     assert replay not in shown(admin_client, hidden="no")
-    assert "1 session shown again." in text(act(admin_client, SESSIONS, "show_again", replay))
+    assert "1 live session is shown again." in text(act(admin_client, SESSIONS, "show_again", replay))
     logged = LogEntry.objects.filter(object_id=str(replay.pk)).order_by("pk").values_list("change_message", flat=True)
-    assert list(logged) == ["hidden (action)", "shown again (action)"]
+    assert list(logged) == ["Hidden.", "Shown again."]
     assert LogEntry.objects.count() == 5
 
 
@@ -87,8 +93,8 @@ def test_a_parked_replay_is_found_and_retried(
     assert "poison" not in text(admin_client.get(url, {"state": "pending"}))
     workers.queue.clear()
     with django_capture_on_commit_callbacks(execute=True):
-        assert "1 deliveries start anew." in text(act(admin_client, url, "retry", replay))
-    assert LogEntry.objects.get(object_id=str(replay.pk)).change_message == "retried (action)"
+        assert "1 delivery was started anew." in text(act(admin_client, url, "retry", replay))
+    assert LogEntry.objects.get(object_id=str(replay.pk)).change_message == "Retried the fan-out."
     workers.work()
     assert not ReplayDelivery.objects.exists()
     assert admin_client.get(f"{url}add/").status_code == 403

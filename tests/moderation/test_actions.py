@@ -243,9 +243,9 @@ def test_a_ban_and_its_end(held: Case, sender: User, moderator: User) -> None:
     sender.refresh_from_db()
     assert not sender.is_active
     assert not AuthToken.objects.filter(user=sender).exists()
-    assert SenderRule.objects.get(user=sender).kind == SenderKind.BLACK
+    assert SenderRule.objects.get(user=sender).kind == SenderKind.BAN
     assert status(held.item) == Status.REJECTED
-    assert [verb for verb, _ in log()] == ["hold", "reject", "list", "ban"]
+    assert [verb for verb, _ in log()] == ["hold", "reject", "ban"]
 
     assert actions.unban(user=sender, by=moderator)
     sender.refresh_from_db()
@@ -253,7 +253,7 @@ def test_a_ban_and_its_end(held: Case, sender: User, moderator: User) -> None:
     assert not SenderRule.objects.exists()
     assert status(held.item) == Status.REJECTED
     assert not actions.unban(user=sender, by=moderator)
-    assert [verb for verb, _ in log()][4:] == ["unlist", "unban"]
+    assert [verb for verb, _ in log()][3:] == ["unban"]
 
 
 def test_staff_is_not_banned(held: Case, sender: User, moderator: User) -> None:

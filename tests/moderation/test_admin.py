@@ -111,9 +111,9 @@ def test_the_page_of_a_case_shows_what_a_decision_needs(
     assert "words: spam" in page
     assert "Harassment or hate: “&lt;i&gt;rude&lt;/i&gt;”" in page
     assert "reporter</a>" in page
-    assert "1 follower;" in page
+    assert "1 follower" in page
     assert "earlier cases: 1 rejected, 0 approved, 0 open" in page
-    assert "on the black list</strong> (known)" in page
+    assert "black list: everything is held for review</strong> (known)" in page
     assert f"in reply to {root.pk}" in page
     assert "Leave it published" in page
 
@@ -160,16 +160,16 @@ def test_a_rejection_can_be_undone_and_an_approval_too(desk: Client, held: Case)
 
 def test_a_ban_asks_first_and_can_be_undone(desk: Client, held: Case, sender: User) -> None:
     asked = decide(desk, held, "ban", note="enough")
-    assert "<strong>1 sender</strong>" in asked
+    assert "and 1 sender banned: they are signed out" in asked
     assert "(@sender)" in asked
     sender.refresh_from_db()
     assert sender.is_active
     sent = dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)"', asked))
-    assert "Rejected, and sender banned." in text(desk.post(page_of(held), sent, follow=True))
+    assert "Rejected, and @sender banned." in text(desk.post(page_of(held), sent, follow=True))
     sender.refresh_from_db()
     assert not sender.is_active
     assert SenderRule.objects.get(user=sender).reason == "enough"
-    assert "Back again: sender." in decide(desk, held, "unban")
+    assert "The ban of @sender was lifted." in decide(desk, held, "unban")
     sender.refresh_from_db()
     assert sender.is_active
     assert Item.objects.get(pk=held.item_id).status == Status.REJECTED
@@ -188,7 +188,7 @@ def test_what_was_edited_meanwhile_is_looked_at_again(desk: Client, held: Case) 
     seen = fields(desk, held)
     items.edit(item=held.item, content={"text": "worse spam"})
     page = text(desk.post(page_of(held), seen | {"verb": "approve"}, follow=True))
-    assert "The post was edited meanwhile." in page
+    assert "The words were edited meanwhile." in page
     assert "worse <mark>spam</mark>" in page
     assert Item.objects.get(pk=held.item_id).status == Status.IN_REVIEW
 
@@ -236,10 +236,10 @@ def test_bans_of_many_ask_first(desk: Client, spam: WordRule, say: Say, moderato
     item = Item.objects.create(sender=staff, content={"text": "x"})
     actions.report(item=item, reporter=others[0], reason="spam")
     cases.append(Case.objects.get(item=item))
-    assert "<strong>3 senders</strong>" in text(act(desk, CASES, "ban", *cases, seen=now()))
+    assert "and 3 senders banned" in text(act(desk, CASES, "ban", *cases, seen=now()))
     assert User.objects.filter(is_active=False).count() == 0
     page = text(act(desk, CASES, "ban", *cases, seen=now(), confirmed="yes"))
-    assert "2 cases rejected, the sender banned." in page
+    assert "2 cases rejected, the senders banned." in page
     assert "1 case not decided: the sender is staff." in page
     assert set(User.objects.filter(is_active=False)) == set(others)
 
@@ -247,7 +247,7 @@ def test_bans_of_many_ask_first(desk: Client, spam: WordRule, say: Say, moderato
 def test_too_many_at_once(desk: Client, spam: WordRule, say: Say, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("moderation.admin.AT_ONCE", 1)
     cases = [Case.objects.get(item=say(f"spam {number}")) for number in range(2)]
-    assert "At most 1 cases at once." in text(act(desk, CASES, "approve", *cases, seen=now()))
+    assert "Nothing was done: these are more than 1," in text(act(desk, CASES, "approve", *cases, seen=now()))
     assert Case.objects.filter(state=State.OPEN).count() == 2
 
 
@@ -318,11 +318,39 @@ def test_words_that_are_none(desk: Client, word: str) -> None:
 def test_many_words(desk: Client, spam: WordRule) -> None:
     assert "One a line." in text(desk.get(f"{WORDS}many/"))
     page = text(desk.post(f"{WORDS}many/", {"words": "spam\r\n eggs \r\n\r\n彩票", "note": "list"}, follow=True))
-    assert "2 words added, 1 known already." in page
+    assert "2 words added." in page
+    assert "1 word was known already." in page
     assert set(WordRule.objects.filter(whole=False).values_list("text", flat=True)) == {"eggs", "彩票"}
     page = text(desk.post(f"{WORDS}many/", {"words": "ham\n\u200b"}))
     assert "Nothing of this is left to compare." in page
     assert WordRule.objects.count() == 3
+
+
+@pytest.mark.parametrize("text_", ["SPAM", "\uff33\uff30\uff21\uff2d", "s\u200bpam"])
+def test_one_word_has_one_rule(desk: Client, spam: WordRule, text_: str) -> None:
+    """Whatever its case, its width and what is invisible in it, as it is compared."""
+    page = text(desk.post(f"{WORDS}add/", {"text": text_, "whole": "on", "is_enabled": "on"}))
+    assert "The rule “spam” finds the same." in page
+    assert "1 word was known already." in text(desk.post(f"{WORDS}many/", {"words": text_}, follow=True))
+    assert "1 word added." in text(desk.post(f"{WORDS}many/", {"words": "Ham\nHAM"}, follow=True))
+    assert sorted(WordRule.objects.values_list("text", flat=True)) == ["Ham", "spam"]
+    changed = {"text": "Spam", "whole": "on", "is_enabled": "on"}
+    text(desk.post(f"{WORDS}{spam.pk}/change/", changed, follow=True))
+    assert WordRule.objects.get(pk=spam.pk).text == "Spam"
+
+
+def test_the_log_reads_as_sentences(desk: Client, moderator: User, sender: User, held: Case) -> None:
+    actions.reject(case=held, by=moderator, note="rude")
+    actions.put_word(rule=WordRule(text="ham"), by=moderator)
+    page = re.sub(r"<[^>]+>", "", text(desk.get(LOG)))
+    assert f"The site held item {held.item_id} of @sender for review" in page
+    assert f"@moderator rejected item {held.item_id} of @sender" in page
+    assert "@moderator added the word rule “ham”" in page
+    line = Decision.objects.get(verb="reject")
+    page = text(desk.get(f"{LOG}{line.pk}/change/"))
+    assert "status: in review, then rejected" in page
+    assert "rude" in page
+    assert "{" not in re.sub(r"<(script|style|svg).*?</\1>", "", page, flags=re.DOTALL)
 
 
 def test_senders_are_listed_and_unlisted(desk: Client, moderator: User, sender: User, say: Say) -> None:
@@ -340,7 +368,7 @@ def test_senders_are_listed_and_unlisted(desk: Client, moderator: User, sender: 
 
 def test_bans_are_undone_from_the_list(desk: Client, moderator: User, sender: User) -> None:
     actions.ban(user=sender, by=moderator)
-    assert "1 user back." in text(act(desk, SENDERS, "unban", SenderRule.objects.get()))
+    assert "The ban of 1 user was lifted." in text(act(desk, SENDERS, "unban", SenderRule.objects.get()))
     sender.refresh_from_db()
     assert sender.is_active
 

@@ -302,7 +302,7 @@ def test_sessions_in_the_queue(sender: User, reader: User, moderator: User, plan
     page = admin.get(f"{queue}{case.pk}/change/").content.decode()
     assert "A <mark>spam</mark> show" in page
     assert "https://watch.example/x" in page
-    assert "In review" in page
+    assert "in review" in page
     decided = {"verb": "reject", "state": "open", "modified_at": timezone.now().isoformat(), "note": "no"}
     assert admin.post(f"{queue}{case.pk}/change/", decided).status_code == 302
     session.refresh_from_db()

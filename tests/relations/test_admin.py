@@ -16,7 +16,7 @@ PAIRS = {"follow": ("follower", "followee"), "block": ("blocker", "blocked"), "m
 
 
 @pytest.mark.parametrize("name", ["follow", "block", "mute"])
-def test_relations_are_to_look_at(admin_client: Client, name: str) -> None:
+def test_relations_are_to_look_at(admin_client: Client, name: str, django_assert_num_queries: Any) -> None:
     one, two, three = UserFactory.create_batch(3)
     verb: Any = {"follow": actions.follow, "block": actions.block, "mute": actions.mute}[name]
     for first, second in ((one, two), (two, three), (one, three)):
@@ -29,7 +29,12 @@ def test_relations_are_to_look_at(admin_client: Client, name: str) -> None:
 
     assert pairs() == {(one.pk, two.pk), (two.pk, three.pk), (one.pk, three.pk)}
     assert pairs(q=str(two.pk)) == {(one.pk, two.pk), (two.pk, three.pk)}
+    assert pairs(q=f"@{two.username.upper()}") == {(one.pk, two.pk), (two.pk, three.pk)}
     assert pairs(q="somebody") == set()
+    page = admin_client.get(url).content.decode()
+    assert f'<a href="/admin/accounts/user/{two.pk}/change/">@{two.username}</a> ({two.pk})' in page
+    with django_assert_num_queries(5):  # session, user, estimate, count, rows
+        admin_client.get(url)
     assert admin_client.get(f"{url}add/").status_code == 403
 
 
@@ -43,5 +48,8 @@ def test_long_tables_are_estimated(admin_client: Client, monkeypatch: pytest.Mon
         cursor.execute("ANALYZE relations_follow")
     Follow.objects.filter(followee=others[0]).delete()
     assert admin_client.get("/admin/relations/follow/").context["cl"].paginator.count == 5
-    assert admin_client.get("/admin/relations/follow/", {"q": one.pk}).context["cl"].paginator.count == 3
+    shown = admin_client.get("/admin/relations/follow/", {"q": one.pk})
+    assert shown.context["cl"].paginator.count == 3
+    assert "The first 3 follows are listed; there are more." in shown.content.decode()
+    assert "about 5 follows" in admin_client.get("/admin/relations/follow/").content.decode()
     assert admin_client.get("/admin/relations/follow/", {"q": others[1].pk}).context["cl"].paginator.count == 1

@@ -24,7 +24,7 @@ def test_a_parked_delivery_is_found_and_retried(admin_client: Client, reader: An
     assert "a poison item" in shown
     assert str(parked.pk) in shown
     assert str(pending.pk) not in shown
-    assert "1 deliveries start anew." in text(act(admin_client, DELIVERIES, "retry", parked))
+    assert "1 delivery was started anew." in text(act(admin_client, DELIVERIES, "retry", parked))
     assert workers.queue == [("timeline.fan_out", (parked.pk,))]
     workers.work()
     assert list(Delivery.objects.values_list("pk", flat=True)) == [pending.pk]

@@ -1,0 +1,250 @@
+"""The page on which moderators act without a report: on items, live sessions or users of a list, or on one of them.
+
+The lists lead here with the ids of what was chosen (feedsite.admin.Moderated). The page says what it is about and what
+each verb does to how many; what is posted to it is done one by one, and told in words.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django import forms
+from django.contrib import messages
+from django.contrib.admin import AdminSite
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.template.response import TemplateResponse
+from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, ngettext
+
+from accounts import review
+from accounts.models import User
+from accounts.review import Subject
+from feedsite.rest import parse_id
+from items.models import Item
+from items.templatetags.reading import excerpt
+from moderation import actions, rules, subjects
+from moderation.models import Case, SenderKind, SenderRule
+
+AT_ONCE = 100
+"""Rows of one request; each is a transaction or two."""
+NOTE_LENGTH = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What is acted on: an item or a live session of a user, or (`subject` is None) the user."""
+
+    user: User
+    subject: Subject | None
+    item: Item | None
+
+    @property
+    def about(self) -> dict[str, int]:
+        """The subject, as the verbs of moderation.actions take it."""
+        assert self.subject is not None  # noqa: S101 (users have verbs of their own)
+        return {"item_id": self.item.pk} if self.item else {"session_id": self.subject.id}
+
+    @property
+    def words(self) -> str:
+        return excerpt(" ".join(filter(None, (self.subject.title, self.subject.text))), 120) if self.subject else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Choosable:
+    """What may be chosen in a list: its name in the address, who may see it, its list, its verbs."""
+
+    name: str
+    permission: str
+    model: str
+    verbs: Sequence[str]
+
+
+KINDS = [
+    Choosable("items", "items.view_item", "admin:items_item", ("reject", "ban", "warn", "open")),
+    Choosable("sessions", "live.view_livesession", "admin:live_livesession", ("end", "reject", "ban", "warn", "open")),
+    Choosable("users", "accounts.view_user", "admin:accounts_user", ("warn", "ban", "unban")),
+]
+LABELS = {
+    "reject": gettext_lazy("Reject"),
+    "end": gettext_lazy("End"),
+    "ban": gettext_lazy("Ban the users"),
+    "unban": gettext_lazy("Lift the ban"),
+    "warn": gettext_lazy("Warn the users"),
+    "open": gettext_lazy("Open a case"),
+}
+MEANINGS = {
+    "reject": gettext_lazy(
+        "Nobody but the author sees it any more, and it is marked as rejected. A case notes it, where it can be "
+        "approved after all."
+    ),
+    "end": gettext_lazy(
+        "A live session is over at once and becomes a replay; an upcoming one is cancelled. This cannot be undone."
+    ),
+    "ban": gettext_lazy(
+        "They are signed out, and they and all they said are gone from the site until the ban is lifted. Items and "
+        "live sessions that were chosen are rejected. Staff is never banned."
+    ),
+    "unban": gettext_lazy("They can sign in again, and what they said is back. What was rejected stays so."),
+    "warn": gettext_lazy(
+        "They find the words below among their notifications, with the beginning of what was chosen. Nothing else "
+        "changes. This cannot be taken back."
+    ),
+    "open": gettext_lazy("It waits in the queue for a decision, and stays as it is until then."),
+}
+DONE: dict[str, Callable[[int], str]] = {
+    "reject": lambda n: ngettext("%(count)d was rejected.", "%(count)d were rejected.", n),
+    "end": lambda n: ngettext("%(count)d live session was ended.", "%(count)d live sessions were ended.", n),
+    "ban": lambda n: ngettext("%(count)d user was banned.", "%(count)d users were banned.", n),
+    "unban": lambda n: ngettext("The ban of %(count)d user was lifted.", "The bans of %(count)d users were lifted.", n),
+    "warn": lambda n: ngettext("%(count)d user was warned.", "%(count)d users were warned.", n),
+    "open": lambda n: ngettext("%(count)d case was opened.", "%(count)d cases were opened.", n),
+}
+LEFT: dict[str, Callable[[int], str]] = {
+    "reject": lambda n: ngettext(
+        "%(count)d was left as it is: rejected or deleted already.",
+        "%(count)d were left as they are: rejected or deleted already.",
+        n,
+    ),
+    "end": lambda n: ngettext("%(count)d was over already.", "%(count)d were over already.", n),
+    "ban": lambda n: ngettext("%(count)d user was banned already.", "%(count)d users were banned already.", n),
+    "unban": lambda n: ngettext("%(count)d user was not banned.", "%(count)d users were not banned.", n),
+    "warn": lambda n: ngettext(
+        "%(count)d user was not warned: not active, so they would not read it.",
+        "%(count)d users were not warned: not active, so they would not read it.",
+        n,
+    ),
+    "open": lambda n: ngettext(
+        "%(count)d has an open case already, or is deleted.", "%(count)d have open cases already, or are deleted.", n
+    ),
+    "staff": lambda n: ngettext(
+        "%(count)d user was not banned: staff, or yourself.", "%(count)d users were not banned: staff, or yourself.", n
+    ),
+}
+
+
+class ActForm(forms.Form):
+    verb = forms.ChoiceField(error_messages={"required": gettext_lazy("Choose what is to be done.")})
+    note = forms.CharField(
+        label=gettext_lazy("Why"),
+        max_length=NOTE_LENGTH,
+        required=False,
+        widget=forms.Textarea(attrs={"rows": 3, "class": "vLargeTextField"}),
+        help_text=gettext_lazy("The log keeps it. A warning says it to the user."),
+    )
+
+    def __init__(self, verbs: Sequence[str], data: Any = None) -> None:
+        super().__init__(data)
+        verb = self.fields["verb"]
+        assert isinstance(verb, forms.ChoiceField)  # noqa: S101 (for the type checker)
+        verb.choices = [(name, LABELS[name]) for name in verbs]
+
+    def clean_note(self) -> str:
+        note = str(self.cleaned_data["note"])
+        if self.cleaned_data.get("verb") == "warn" and not note:
+            raise forms.ValidationError(_("A warning needs words."))
+        return note
+
+
+def act(request: HttpRequest, site: AdminSite) -> HttpResponse:
+    """Ask what is to be done with what was chosen, and do it."""
+    kind, ids = _asked(request)
+    by = request.user
+    view, change = kind.permission, kind.permission.replace(".view_", ".change_")
+    may_see = by.has_perm(view) or by.has_perm(change)
+    if not isinstance(by, User) or not by.has_perm("moderation.decide_case") or not may_see:
+        raise PermissionDenied
+    targets = _targets(kind, ids)
+    back = reverse(f"{kind.model}_change", args=ids) if len(ids) == 1 else reverse(f"{kind.model}_changelist")
+    if not targets:
+        messages.warning(request, _("Nothing was chosen that is still there."))
+        return redirect(f"{kind.model}_changelist")
+    banned = set(
+        SenderRule.objects.filter(kind=SenderKind.BAN, user__in=[target.user.pk for target in targets]).values_list(
+            "user_id", flat=True
+        )
+    )
+    verbs = [verb for verb in kind.verbs if verb != "unban" or banned]
+    form = ActForm(verbs, request.POST or None)
+    if form.is_valid():
+        _tell(
+            request, form.cleaned_data["verb"], _do(form.cleaned_data["verb"], targets, by, form.cleaned_data["note"])
+        )
+        return redirect(back)
+    context = site.each_context(request) | {
+        "title": _("Moderate"),
+        "opts": Case._meta,
+        "form": form,
+        "targets": targets,
+        "banned": banned,
+        "users": len({target.user.pk for target in targets}),
+        "kind": kind,
+        "verbs": [(verb, LABELS[verb], MEANINGS[verb]) for verb in verbs],
+        "back": back,
+    }
+    return TemplateResponse(request, "admin/moderation/case/act.html", context)
+
+
+def _asked(request: HttpRequest) -> tuple[Choosable, list[int]]:
+    """The kind and the ids of the address. Raises PermissionDenied for what no page asks for."""
+    for kind in KINDS:
+        if kind.name in request.GET:
+            ids = [parse_id(text) for text in request.GET[kind.name].split(",")[:AT_ONCE]]
+            return kind, [number for number in ids if number is not None]
+    raise PermissionDenied
+
+
+def _targets(kind: Choosable, ids: list[int]) -> list[Target]:
+    if kind.name == "users":
+        return [Target(user, None, None) for user in User.objects.filter(pk__in=ids).order_by("pk")]
+    if kind.name == "sessions":
+        return [Target(subject.author, subject, None) for subject in review.sessions.find(ids).values()]
+    items = Item.objects.filter(pk__in=ids).select_related("sender").order_by("pk")
+    return [Target(item.sender, subjects.of_item(item), item) for item in items]
+
+
+def _do(verb: str, targets: list[Target], by: User, note: str) -> Counter[str]:
+    """Do it to each; how often it was done (`done`), and how often not, by why not (a key of LEFT)."""
+    found: Counter[str] = Counter()
+    warned: set[int] = set()
+    for target in targets:
+        if verb in ("ban", "warn", "unban"):
+            if target.user.pk in warned:
+                continue
+            warned.add(target.user.pk)
+        try:
+            found["done" if _do_one(verb, target, by, note) else verb] += 1
+        except PermissionError:
+            found["staff"] += 1
+    if verb == "ban":  # nothing is rejected of staff that could not be banned
+        for target in targets:
+            if target.subject and not (target.user.is_staff or target.user.is_superuser):
+                actions.reject_by_hand(by=by, note=note, **target.about)
+    return found
+
+
+def _do_one(verb: str, target: Target, by: User, note: str) -> bool:
+    match verb:
+        case "reject":
+            return actions.reject_by_hand(by=by, note=note, **target.about)
+        case "open":
+            return actions.open_by_hand(by=by, note=note, **target.about) is not None
+        case "end":
+            return actions.end_session(by=by, note=note, **target.about)
+        case "ban":
+            return actions.ban(user=target.user, by=by, reason=note)
+        case "unban":
+            return actions.unban(user=target.user, by=by, reason=note)
+    about = rules.said(target.item) if target.item else target.words
+    return actions.warn(user=target.user, by=by, note=note, about=about, item=target.item)
+
+
+def _tell(request: HttpRequest, verb: str, found: Counter[str]) -> None:
+    done = found.pop("done", 0)
+    if done:
+        messages.success(request, DONE[verb](done) % {"count": done})
+    for reason, count in found.items():
+        messages.warning(request, LEFT[reason](count) % {"count": count})

@@ -1,0 +1,159 @@
+"""What the log of decisions and the reasons of a case say to people, in the reader's language."""
+
+import re
+from typing import Any
+
+from django.urls import reverse
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, ngettext
+
+from accounts.models import User
+from items.models import Status
+from moderation.models import Decision, SenderKind, State, Verb
+
+NUMBER = re.compile(r"\d+")
+
+# What a decision of each kind says. `what` is an item or a live session, `whom` the user whom it concerns.
+SENTENCES: dict[str, Any] = {
+    Verb.HOLD: gettext_lazy("{who} held {what} of {whom} for review"),
+    Verb.OPEN: gettext_lazy("{who} opened a case of {what} of {whom}"),
+    Verb.APPROVE: gettext_lazy("{who} approved {what} of {whom}"),
+    Verb.REJECT: gettext_lazy("{who} rejected {what} of {whom}"),
+    Verb.END: gettext_lazy("{who} ended {what} of {whom}"),
+    Verb.WARN: gettext_lazy("{who} warned {whom}"),
+    Verb.BAN: gettext_lazy("{who} banned {whom}"),
+    Verb.UNBAN: gettext_lazy("{who} lifted the ban of {whom}"),
+    Verb.UNWORD: gettext_lazy("{who} removed the word rule “{what}”"),
+}
+LISTED = {
+    SenderKind.BLACK: gettext_lazy("{who} put {whom} on the black list"),
+    SenderKind.WHITE: gettext_lazy("{who} put {whom} on the white list"),
+    SenderKind.BAN: gettext_lazy("{who} banned {whom}"),
+}
+UNLISTED = {
+    SenderKind.BLACK: gettext_lazy("{who} took {whom} off the black list"),
+    SenderKind.WHITE: gettext_lazy("{who} took {whom} off the white list"),
+    SenderKind.BAN: gettext_lazy("{who} lifted the ban of {whom}"),
+}
+FACTS = {
+    "status": gettext_lazy("status"),
+    "case": gettext_lazy("case"),
+    "list": gettext_lazy("rule"),
+    "is_active": gettext_lazy("active"),
+    "text": gettext_lazy("word or phrase"),
+    "texts": gettext_lazy("words"),
+    "whole": gettext_lazy("whole words only"),
+    "is_enabled": gettext_lazy("enabled"),
+    "note": gettext_lazy("note"),
+}
+"""The names of what a decision changes."""
+VALUES: dict[Any, Any] = {
+    None: gettext_lazy("none"),
+    True: gettext_lazy("yes"),
+    False: gettext_lazy("no"),
+    **{choice.value: choice.label for choices in (State, SenderKind, Status) for choice in choices},
+}
+
+
+# --- The log ---------------------------------------------------------------------------------------------
+def sentence(decision: Decision) -> SafeString:
+    """Who did what to whom, with links to the item, the session and the user; `why` says why."""
+    words: Any = SENTENCES.get(decision.verb, decision.verb)  # a newer version may have known other verbs
+    if decision.verb == Verb.LIST:
+        words = LISTED[SenderKind((decision.after or {})["list"])]
+    elif decision.verb == Verb.UNLIST:
+        words = UNLISTED[SenderKind((decision.before or {})["list"])]
+    elif decision.verb == Verb.WARN and (decision.item_id or decision.session_id):
+        words = gettext_lazy("{who} warned {whom} because of {what}")
+    elif decision.verb == Verb.WORD:
+        words = _word_words(decision)
+    what = decision.note if decision.verb in (Verb.WORD, Verb.UNWORD) else _subject(decision)
+    return format_html(str(words), who=_who(decision.by), what=what, whom=_whom(decision.user))
+
+
+def why(decision: Decision) -> str:
+    """Why it was done; empty where nothing was said."""
+    if decision.verb in (Verb.WORD, Verb.UNWORD):
+        return ""
+    if decision.verb == Verb.HOLD:
+        return "; ".join(explained(reason) for reason in decision.note.split("; "))
+    return decision.note
+
+
+def changes(decision: Decision) -> str:
+    """What was otherwise before, a line each."""
+    before, after = decision.before or {}, decision.after or {}
+    lines = []
+    for fact, name in FACTS.items():
+        old, new = before.get(fact), after.get(fact)
+        if old != new and fact in after:
+            line = _("%(name)s: %(before)s, then %(after)s") if fact in before else _("%(name)s: %(after)s")
+            lines.append(line % {"name": name, "before": _value(old), "after": _value(new)})
+    return "\n".join(lines)
+
+
+def _word_words(decision: Decision) -> str:
+    before, after = decision.before, decision.after or {}
+    if "texts" in after:
+        count = len(after["texts"])
+        return ngettext("{who} added %(count)s word rule", "{who} added %(count)s word rules", count) % {"count": count}
+    if before is None:
+        return _("{who} added the word rule “{what}”")
+    if before["is_enabled"] == after["is_enabled"]:
+        return _("{who} changed the word rule “{what}”")
+    return (
+        _("{who} enabled the word rule “{what}”") if after["is_enabled"] else _("{who} disabled the word rule “{what}”")
+    )
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, list):
+        return ", ".join(map(str, value))
+    return str(VALUES.get(value, value))
+
+
+def _who(user: User | None) -> str:
+    return f"@{user.username}" if user else _("The site")
+
+
+def _whom(user: User | None) -> SafeString | str:
+    if user is None:
+        return ""
+    return format_html('<a href="{}">@{}</a>', reverse("admin:accounts_user_change", args=[user.pk]), user.username)
+
+
+def _subject(decision: Decision) -> SafeString:
+    if decision.item_id:
+        address = reverse("admin:items_item_change", args=[decision.item_id])
+        return format_html('<a href="{}">{}</a>', address, _("item %(id)s") % {"id": decision.item_id})
+    if decision.session_id:
+        address = reverse("admin:live_livesession_change", args=[decision.session_id])
+        return format_html('<a href="{}">{}</a>', address, _("live session %(id)s") % {"id": decision.session_id})
+    return SafeString()
+
+
+# --- Reasons ---------------------------------------------------------------------------------------------
+def explained(reason: str) -> str:
+    """One of a case's reasons (`code: words`, as rules.Reason writes them) in the reader's language."""
+    code, _colon, words = reason.partition(": ")
+    numbers = [int(number) for number in NUMBER.findall(words)]
+    match code, numbers:
+        case "words", _numbers:
+            return _("words: %(words)s") % {"words": words}
+        case "sender", _numbers:
+            return _("the sender is on the black list")
+        case "rate", [items, minutes]:
+            return _("more than %(items)d items in %(minutes)d minutes") % {"items": items, "minutes": minutes}
+        case "same", [times]:
+            return _("the same text more than %(times)d times in an hour") % {"times": times}
+        case "link", [days]:
+            return _("a link from an account younger than %(days)d days") % {"days": days}
+        case "reports", [readers]:
+            return _("reports from %(readers)d readers") % {"readers": readers}
+        case "resubmitted", _numbers:
+            return _("rejected before, and edited since")
+        case "moderator", _numbers:
+            return _("put here by %(words)s") % {"words": words}
+    return reason

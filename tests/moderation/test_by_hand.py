@@ -1,0 +1,337 @@
+"""What moderators do without a report: on items, live sessions and users, and what a ban and its end are."""
+
+from datetime import timedelta
+from importlib import import_module
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Permission
+from django.db import connection
+from django.test import Client
+from django.utils import timezone
+
+from accounts.deactivation import deactivate
+from accounts.models import User
+from items.models import Item, Status
+from live import actions as live
+from live.models import LiveSession
+from live.models import State as LiveState
+from moderation import actions
+from moderation.models import Case, Decision, SenderKind, SenderRule, Source, State, Verb, WordRule
+from notifications.feed import notifications_page, unread_count
+from tests.admin import act, text
+from tests.factories import UserFactory
+from tests.moderation.conftest import Say
+from tests.statements import statements
+
+pytestmark = pytest.mark.django_db
+
+ACT = "/admin/moderation/case/act/"
+ITEMS, USERS, SESSIONS = "/admin/items/item/", "/admin/accounts/user/", "/admin/live/livesession/"
+SENDERS = "/admin/moderation/senderrule/"
+
+
+@pytest.fixture
+def desk(client: Client, moderator: User) -> Client:
+    """A moderator who is no superuser, as the group of the migrations makes them."""
+    client.force_login(moderator)
+    return client
+
+
+@pytest.fixture
+def session(sender: User) -> LiveSession:
+    now = timezone.now()
+    return live.create(host=sender, title="A show", starts_at=now + timedelta(hours=2), now=now)
+
+
+def do(desk: Client, verb: str, note: str = "", **chosen: str) -> str:
+    kind, ids = next(iter(chosen.items()))
+    return text(desk.post(f"{ACT}?{kind}={ids}", {"verb": verb, "note": note}, follow=True))
+
+
+def verbs() -> list[str]:
+    return list(Decision.objects.order_by("pk").values_list("verb", flat=True))
+
+
+# --- From where ------------------------------------------------------------------------------------------
+def test_lists_and_pages_lead_to_it(desk: Client, sender: User, say: Say, session: LiveSession) -> None:
+    item = say("rude words")
+    for address, row, kind in ((ITEMS, item, "items"), (USERS, sender, "users"), (SESSIONS, session, "sessions")):
+        asked = act(desk, address, "moderate", row)
+        assert asked.redirect_chain == [(f"{ACT}?{kind}={row.pk}", 302)]
+        assert "(@sender)" in text(asked)
+        assert f'href="{ACT}?{kind}={row.pk}"' in text(desk.get(f"{address}{row.pk}/change/"))
+
+
+def test_it_says_how_many_and_what_it_means(desk: Client, say: Say, session: LiveSession) -> None:
+    others = UserFactory.create_batch(2)
+    chosen = ",".join(str(say(f"words {number}", by=one).pk) for number, one in enumerate([*others, others[0]]))
+    page = text(desk.get(f"{ACT}?items={chosen}"))
+    assert "<strong>3 items</strong> were chosen" in page
+    assert "of 2 users:" in page
+    assert "words 2" in page
+    assert "until the ban is lifted" in page
+    page = text(desk.get(f"{ACT}?sessions={session.pk}"))
+    assert "an upcoming one is cancelled. This cannot be undone." in page
+    assert 'value="unban"' not in text(desk.get(f"{ACT}?users={others[0].pk}"))
+
+
+def test_it_asks_the_same_however_much_was_chosen(desk: Client, say: Say) -> None:
+    def asked(count: int) -> int:
+        chosen = ",".join(str(item.pk) for item in Item.objects.order_by("pk")[:count])
+        with statements() as seen:
+            assert "words 0" in text(desk.get(f"{ACT}?items={chosen}"))
+        return len(seen)
+
+    for number in range(9):
+        say(f"words {number}", by=UserFactory.create())
+    assert asked(2) == asked(9)
+
+
+def test_too_many_are_refused_in_words(desk: Client, say: Say, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("feedsite.admin.ModeratedAdmin.moderated_at_once", 1)
+    page = text(act(desk, ITEMS, "moderate", say("one"), say("two")))
+    assert "Nothing was done: these are more than 1" in page
+
+
+@pytest.mark.parametrize("address", ["", "?items=", "?items=x,7", "?users=99999999"])
+def test_what_is_not_there(desk: Client, address: str) -> None:
+    answer = desk.get(ACT + address, follow=True)
+    assert answer.status_code == 403 if not address else "Nothing was chosen that is still there." in text(answer)
+
+
+# --- Items and sessions ----------------------------------------------------------------------------------
+def test_items_are_rejected(desk: Client, moderator: User, say: Say) -> None:
+    first, second = say("rude"), say("ruder")
+    page = do(desk, "reject", "insults", items=f"{first.pk},{second.pk}")
+    assert "2 were rejected." in page
+    assert set(Item.objects.filter(status=Status.REJECTED)) == {first, second}
+    case = Case.objects.get(item=first)
+    assert (case.source, case.state, case.decided_by, case.note) == (
+        Source.MODERATOR,
+        State.REJECTED,
+        moderator,
+        "insults",
+    )
+    assert "put here by @moderator: insults" in text(desk.get(f"/admin/moderation/case/{case.pk}/change/"))
+    assert "2 were left as they are: rejected or deleted already." in do(
+        desk, "reject", items=f"{first.pk},{second.pk}"
+    )
+    assert verbs() == ["reject", "reject"]
+    actions.approve(case=case, by=moderator, state=State.REJECTED)
+    assert Item.objects.get(pk=first.pk).status == Status.PUBLISHED
+
+
+def test_an_open_case_is_the_one_that_is_decided(desk: Client, say: Say, held: Case) -> None:
+    assert "1 was rejected." in do(desk, "reject", items=str(held.item_id))
+    held.refresh_from_db()
+    assert held.state == State.REJECTED
+    assert Case.objects.count() == 1
+
+
+def test_cases_are_opened(desk: Client, say: Say, session: LiveSession) -> None:
+    item = say("odd")
+    assert "1 case was opened." in do(desk, "open", "look, please", items=str(item.pk))
+    assert "1 has an open case already, or is deleted." in do(desk, "open", items=str(item.pk))
+    assert "1 case was opened." in do(desk, "open", sessions=str(session.pk))
+    assert Item.objects.get(pk=item.pk).status == Status.PUBLISHED
+    assert set(Case.objects.filter(state=State.OPEN).values_list("item", "session_id")) == {
+        (item.pk, None),
+        (None, session.pk),
+    }
+    page = text(desk.get("/admin/moderation/case/"))
+    assert "put here by @moderator: look, please" in page
+
+
+def test_sessions_are_ended_and_rejected(desk: Client, sender: User, session: LiveSession) -> None:
+    now = timezone.now()
+    running = live.create(host=sender, title="On air", starts_at=now + timedelta(minutes=1), now=now)
+    live.start(session=running, now=now)
+    assert "2 live sessions were ended." in do(desk, "end", "loud", sessions=f"{session.pk},{running.pk}")
+    states = [LiveSession.objects.get(pk=one.pk).state for one in (session, running)]
+    assert states == [LiveState.CANCELLED, LiveState.REPLAY]
+    assert "1 was over already." in do(desk, "end", sessions=str(running.pk))
+    assert "1 was rejected." in do(desk, "reject", sessions=str(running.pk))
+    assert LiveSession.objects.get(pk=running.pk).review == "rejected"
+    assert verbs() == ["end", "end", "reject"]
+
+
+# --- Users -----------------------------------------------------------------------------------------------
+def test_a_warning_is_read_by_the_user(desk: Client, sender: User, say: Say) -> None:
+    item = say("rude words")
+    assert "A warning needs words." in do(desk, "warn", items=str(item.pk))
+    assert "1 user was warned." in do(desk, "warn", "Be kind.", items=str(item.pk))
+    entry = notifications_page(sender).items[0]
+    assert (entry.kind, entry.text, entry.actors, entry.count) == ("warning", "Be kind.\n“rude words”", [], 0)
+    assert unread_count(sender).unread == 1
+    own = Client()
+    own.force_login(sender)
+    page = text(own.get("/notifications"))
+    assert "The moderators of this site warn you" in page
+    assert "Be kind.<br>“rude words”" in page
+    deactivate(user=sender)
+    assert "1 user was not warned: not active" in do(desk, "warn", "Again.", users=str(sender.pk))
+    assert verbs() == ["warn"]
+
+
+def test_a_ban_from_an_item(desk: Client, sender: User, moderator: User, say: Say) -> None:
+    """Each sender once, and what was chosen of theirs is rejected; staff stays, and what they said too."""
+    first, second, of_staff = say("rude"), say("ruder"), say("fine", by=moderator)
+    page = do(desk, "ban", "enough", items=f"{first.pk},{second.pk},{of_staff.pk}")
+    assert "1 user was banned." in page
+    assert "1 user was not banned: staff, or yourself." in page
+    assert SenderRule.objects.get().kind == SenderKind.BAN
+    assert not User.objects.get(pk=sender.pk).is_active
+    assert set(Item.objects.filter(status=Status.REJECTED)) == {first, second}
+    assert verbs() == ["ban", "reject", "reject"]
+
+
+def test_a_ban_is_lifted_where_the_user_is(desk: Client, sender: User, moderator: User) -> None:
+    assert "1 user was banned." in do(desk, "ban", "enough", users=str(sender.pk))
+    assert "1 user was banned already." in do(desk, "ban", users=str(sender.pk))
+    assert "banned" in text(desk.get(f"{USERS}{sender.pk}/change/"))
+    assert "The ban of 1 user was lifted." in do(desk, "unban", "a mistake", users=str(sender.pk))
+    assert User.objects.get(pk=sender.pk).is_active
+    assert not SenderRule.objects.exists()
+
+
+@pytest.mark.parametrize("way", ["delete", "delete_many", "change", "reactivate", "unlist"])
+def test_no_way_strands_an_account(admin_client: Client, sender: User, moderator: User, way: str) -> None:
+    """Whatever takes the rule of a ban away lifts the ban, and whatever lifts the ban takes the rule away."""
+    actions.ban(user=sender, by=moderator)
+    rule = SenderRule.objects.get()
+    match way:
+        case "delete":
+            assert "Deleting a ban lifts it" in text(admin_client.get(f"{SENDERS}{rule.pk}/delete/"))
+            text(admin_client.post(f"{SENDERS}{rule.pk}/delete/", {"post": "yes"}, follow=True))
+        case "delete_many":
+            assert "Deleting a ban lifts it" in text(act(admin_client, SENDERS, "delete_selected", rule))
+            text(act(admin_client, SENDERS, "delete_selected", rule, post="yes"))
+        case "change":
+            text(admin_client.post(f"{SENDERS}{rule.pk}/change/", {"kind": "black", "reason": ""}, follow=True))
+        case "reactivate":
+            text(act(admin_client, USERS, "reactivate", sender))
+        case "unlist":
+            actions.unlist_sender(user=sender, by=moderator)
+    assert User.objects.get(pk=sender.pk).is_active
+    assert list(SenderRule.objects.values_list("kind", flat=True)) == (["black"] if way == "change" else [])
+    assert Verb.UNBAN in verbs()
+
+
+def test_the_list_of_rules_bans_too(desk: Client, sender: User, moderator: User) -> None:
+    text(desk.post(f"{SENDERS}add/", {"user": sender.pk, "kind": "ban", "reason": "r"}, follow=True))
+    assert not User.objects.get(pk=sender.pk).is_active
+    page = text(desk.post(f"{SENDERS}add/", {"user": moderator.pk, "kind": "ban", "reason": ""}, follow=True))
+    assert "Staff is not banned here" in page
+    assert User.objects.get(pk=moderator.pk).is_active
+
+
+def test_bans_of_before_are_rules_after_the_migration(sender: User, moderator: User) -> None:
+    """Both those on the black list and those whose entry was deleted, which stranded the account."""
+    listed, stranded, back, deactivated = sender, *UserFactory.create_batch(3)
+    for user in (listed, stranded, back):
+        actions.ban(user=user, by=moderator, reason="old")
+    actions.unban(user=back, by=moderator)
+    deactivate(user=deactivated)
+    SenderRule.objects.filter(user=stranded).delete()
+    SenderRule.objects.update(kind=SenderKind.BLACK)
+    with connection.cursor() as cursor:
+        cursor.execute(import_module("moderation.migrations.0004_bans").BANS)
+    rules: Any = SenderRule.objects.values_list("user", "kind", "reason")
+    assert set(rules) == {(listed.pk, "ban", "old"), (stranded.pk, "ban", "old")}
+
+
+# --- What is seen ----------------------------------------------------------------------------------------
+def test_moderators_see_no_password_and_no_powers(desk: Client, admin_client: Client, sender: User) -> None:
+    page = text(desk.get(f"{USERS}{sender.pk}/change/"))
+    for hidden in ("pbkdf2", "argon2", "field-password", "field-user_permissions", "field-is_superuser"):
+        assert hidden not in page
+    assert str(sender.pk) in page
+    assert "field-password" in text(admin_client.get(f"{USERS}{sender.pk}/change/"))
+
+
+def test_a_case_shows_every_decision(desk: Client, moderator: User, held: Case, sender: User, say: Say) -> None:
+    """Also those about its sender: bans and their end, warnings, lists."""
+    actions.reject_and_ban(case=held, by=moderator, note="enough")
+    actions.unban(user=sender, by=moderator, reason="sorry")
+    actions.list_sender(user=sender, kind=SenderKind.BLACK, by=moderator)
+    actions.warn(user=sender, by=moderator, note="mind the rules")
+    actions.reject_by_hand(item_id=say("other").pk, by=moderator, note="of another item")
+    page = text(desk.get(f"/admin/moderation/case/{held.pk}/change/"))
+    for line in (
+        "The site held <a",
+        "@moderator rejected <a",
+        "@moderator banned <a",
+        "enough",
+        "@moderator lifted the ban of <a",
+        "sorry",
+        "@moderator put <a",
+        "on the black list",
+        "@moderator warned <a",
+        "mind the rules",
+    ):
+        assert line in page
+    assert "of another item" not in page
+
+
+def test_the_queue_asks_the_same_however_many_sessions_wait(desk: Client, sender: User, spam: WordRule) -> None:
+    def asked() -> int:
+        with statements() as seen:
+            assert "Live: spam 0" in text(desk.get("/admin/moderation/case/"))
+        return len(seen)
+
+    def hold(number: int) -> None:
+        host, now = UserFactory.create(), timezone.now()
+        live.create(host=host, title=f"spam {number}", starts_at=now + timedelta(hours=2), now=now)
+
+    for number in range(2):
+        hold(number)
+    few = asked()
+    for number in range(2, 9):
+        hold(number)
+    assert Case.objects.count() == 9
+    assert asked() == few
+
+
+# --- Who may ---------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("held_permission", ["view_item", "decide_case"])
+def test_both_rights_are_needed(client: Client, say: Say, held_permission: str) -> None:
+    """To see what is acted on, and to decide."""
+    item = say("words")
+    staff = UserFactory.create(is_staff=True)
+    staff.user_permissions.add(Permission.objects.get(codename=held_permission))
+    client.force_login(staff)
+    assert client.get(f"{ACT}?items={item.pk}").status_code == 403
+    assert client.post(f"{ACT}?items={item.pk}", {"verb": "reject"}).status_code == 403
+    if held_permission == "view_item":
+        assert 'value="moderate"' not in text(client.get(ITEMS))
+    assert Item.objects.get(pk=item.pk).status == Status.PUBLISHED
+
+
+def test_a_clerk_lifts_no_ban(client: Client, sender: User, moderator: User) -> None:
+    actions.ban(user=sender, by=moderator)
+    clerk = UserFactory.create(is_staff=True)
+    clerk.user_permissions.set(Permission.objects.exclude(codename="decide_case"))
+    client.force_login(clerk)
+    assert "or banned, which moderators lift" in text(act(client, USERS, "reactivate", sender))
+    rule = SenderRule.objects.get()
+    assert client.post(f"{SENDERS}{rule.pk}/delete/", {"post": "yes"}).status_code == 403
+    assert client.post(f"{SENDERS}{rule.pk}/change/", {"kind": "black"}).status_code == 403
+    other = UserFactory.create()
+    page = text(client.post(f"{SENDERS}add/", {"user": other.pk, "kind": "ban"}))
+    assert "errorlist" in page
+    assert not User.objects.get(pk=sender.pk).is_active
+    assert User.objects.get(pk=other.pk).is_active
+
+
+def test_the_queue_is_counted_to_its_end_and_says_so(
+    desk: Client, spam: WordRule, say: Say, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(4):
+        say(f"spam {number}")
+    assert "4 cases" in text(desk.get("/admin/moderation/case/"))
+    monkeypatch.setattr("moderation.admin.QueuePaginator.exact_up_to", 2)
+    with statements() as seen:
+        page = text(desk.get("/admin/moderation/case/"))
+    assert "The first 2 cases are listed; there are more." in page
+    assert any("COUNT(*)" in statement and "LIMIT 3" in statement for statement in seen)

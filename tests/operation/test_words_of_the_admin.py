@@ -1,0 +1,141 @@
+"""The admin in Chinese: no word of English is left on any of its pages, but for names and what people wrote."""
+
+import re
+from datetime import timedelta
+from html import unescape
+from typing import Any
+
+import pytest
+from django.contrib import admin
+from django.test import Client
+from django.utils import timezone
+
+from accounts.actions import issue_token
+from accounts.models import Deletion, User
+from items import actions as items
+from live import actions as live
+from live.models import ReplayDelivery
+from moderation import actions as moderation
+from moderation.models import Case, SenderKind, WordRule
+from operation.models import Sample
+from relations import actions as relations
+from seen.models import MergeRun, Probe
+from tests.factories import UserFactory
+from timeline.models import Backfill, Delivery
+
+pytestmark = pytest.mark.django_db
+
+HIDDEN = re.compile(r"<(script|style|svg|head)\b.*?</\1>|[0-9a-f]{64,}|[^\s<>]*\*{3,}", re.DOTALL)
+WORD = re.compile(r"[A-Za-z]{2,}")
+NAMES = {
+    *("feedsite", "admin", "wu", "li", "API", "ID", "UTC", "Redis", "AOF", "LMDB", "PostgreSQL", "SQL", "Bloom", "id"),
+    *("https", "pbkdf", "argon", "sha", "md", "PBKDF", "SHA", "Argon"),
+    *("cat", "category"),  # the example of the whole words
+    *("KB", "MB", "GB", "TB", "ms"),
+    *("Moderators", "beat", "worker", "LDAP", "Control", "Command", "Mac"),
+}
+"""Names of things and of the users of this test."""
+
+
+def words(page: str) -> set[str]:
+    """The words in Latin letters that people read on a page, also in its tool tips and buttons."""
+    shown = HIDDEN.sub(" ", page)
+    told = re.findall(r'(?:placeholder|title|aria-label|alt|value)="([^"]*[^\W\d_\x00-\x7f][^"]*)"', shown)
+    text = unescape(re.sub(r"<[^>]+>", " ", shown) + " ".join(told))
+    return set(WORD.findall(text)) - NAMES
+
+
+@pytest.fixture
+def desk(client: Client) -> Client:
+    root = User.objects.create_superuser("admin", "a long enough passphrase", language="zh-hans")
+    client.force_login(root)
+    return client
+
+
+@pytest.fixture
+def rows(desk: Client) -> None:
+    """A row of everything that the admin lists, whose own words are Chinese."""
+    root = User.objects.get(username="admin")
+    wu, li = UserFactory(username="wu", is_big_v=True, email=""), UserFactory(username="li", email="")
+    now = timezone.now()
+    relations.follow(follower=wu, followee=li)
+    relations.block(blocker=wu, blocked=root)
+    relations.mute(muter=wu, muted=li)
+    moderation.put_word(rule=WordRule(text="广告"), by=root)
+    item = items.publish(sender=wu, content={"text": "这是广告"})
+    items.publish(sender=li, content={"text": "早上好"}, reply_to=items.publish(sender=li, content={"text": "你好"}))
+    session = live.create(host=li, title="广告", starts_at=now + timedelta(hours=1), now=now)
+    over = live.create(host=li, title="看星星", starts_at=now + timedelta(hours=1), now=now)
+    live.start(session=over, now=now)
+    live.end(session=over, now=now)
+    moderation.report(item=items.publish(sender=li, content={"text": "请看"}), reporter=wu, reason="spam")
+    moderation.reject(case=Case.objects.get(item=item), by=root, note="不行")
+    moderation.list_sender(user=li, kind=SenderKind.BLACK, by=root)
+    moderation.warn(user=li, by=root, note="请注意")
+    moderation.end_session(session_id=session.pk, by=root)
+    moderation.open_by_hand(item_id=Delivery.objects.latest("pk").pk, by=root)
+    issue_token(user=li)
+    Backfill.objects.create(sender=wu, followers=3, done=1)
+    Deletion.objects.create(user=wu)
+    MergeRun.objects.create(node=1, task_shard=1, started_at=now, seconds=1, users=1, plays=1)
+    Probe.objects.create(probed_at=now, users=1, unplayed=9, claimed=0, merged=1, missed=0, error=0.1, seconds=1)
+    Sample.objects.create(at=now, figures={})
+    assert ReplayDelivery.objects.exists()
+
+
+def test_no_english_is_left_in_the_lists_and_pages(desk: Client, rows: None) -> None:
+    left: dict[str, set[str]] = {}
+    addresses = ["/admin/", "/admin/moderation/wordrule/many/", "/admin/moderation/case/?state=all"]
+    for model, shown in admin.site._registry.items():
+        base = f"/admin/{model._meta.app_label}/{model._meta.model_name}/"
+        addresses.append(base)
+        request: Any = desk.get(base).wsgi_request
+        if shown.has_add_permission(request):
+            addresses.append(f"{base}add/")
+        newest = None if model._meta.proxy else model._default_manager.order_by("-pk").first()
+        if newest is not None and model is not Sample:
+            addresses += [f"{base}{newest.pk}/change/", f"{base}{newest.pk}/history/"]
+    for address in addresses:
+        answer = desk.get(address)
+        assert answer.status_code == 200, address
+        if found := words(answer.content.decode()):
+            left[address] = found
+    assert not left, "\n".join(f"{address}: {sorted(found)}" for address, found in left.items())
+
+
+@pytest.mark.parametrize(
+    ("address", "action", "which"),
+    [
+        ("accounts/user", "make_big_v", {"username": "li"}),
+        ("accounts/user", "demote", {"username": "wu"}),
+        ("accounts/user", "deactivate", {"username": "li"}),
+        ("accounts/user", "reactivate", {"username": "li"}),
+        ("accounts/user", "moderate", {"username": "li"}),
+        ("items/item", "delete", {}),
+        ("items/item", "restore", {}),
+        ("items/item", "moderate", {}),
+        ("live/livesession", "force_end", {}),
+        ("live/livesession", "hide", {}),
+        ("live/livesession", "show_again", {}),
+        ("live/livesession", "moderate", {}),
+        ("live/replaydelivery", "retry", {}),
+        ("timeline/delivery", "retry", {}),
+        ("moderation/case", "approve", {"state": "open"}),
+        ("moderation/case", "reject", {"state": "open"}),
+        ("moderation/case", "ban", {"state": "open"}),
+        ("moderation/senderrule", "unban", {}),
+        ("moderation/wordrule", "disable", {}),
+        ("moderation/wordrule", "delete_selected", {}),
+        ("knox/authtoken", "delete_selected", {}),
+    ],
+)
+def test_no_english_is_left_in_what_actions_ask_and_tell(
+    desk: Client, rows: None, address: str, action: str, which: dict[str, str]
+) -> None:
+    model = next(one for one in admin.site._registry if f"{one._meta.app_label}/{one._meta.model_name}" == address)
+    keys = list(model._default_manager.filter(**which).values_list("pk", flat=True))
+    data = {"action": action, "_selected_action": keys, "seen": timezone.now().isoformat()}
+    for more in ({}, {"confirmed": "yes"}, {"confirmed": "yes"}):
+        answer = desk.post(f"/admin/{address}/", data | more, follow=True)
+        assert answer.status_code == 200
+        assert not words(answer.content.decode()), more
