@@ -40,6 +40,13 @@ class Submission(NamedTuple):
     earlier: Sequence[Earlier] = ()
 
 
+def only_links(found: Sequence[str]) -> bool:
+    """Whether links of a young account are all that there is against a text. An edit of what others see already is
+    refused then, in words that say so, where being held would take it away from them.
+    """
+    return bool(found) and all(reason.startswith("link: ") for reason in found)
+
+
 def reasons(submission: Submission) -> list[str]:
     """Why a moderator has to see the text first: `code: words for people` each."""
     answers = text_submitted.send(sender=Submission, submission=submission)

@@ -309,6 +309,8 @@ GROUPS = (
             "The same text of one sender beyond so many times within an hour."),
         Option("FEEDSITE_MODERATION_REPORTS", Whole(0, 1000000), "3",
             "Readers whose reports put a published item back into review."),
+        Option("FEEDSITE_MODERATION_REPORTER_DAYS", Whole(0, 36500, "days"), "3",
+            "Readers of accounts younger than this open a case by a report, but do not count for that."),
     )),
     Group("Notifications", "", (
         Option("FEEDSITE_NOTIFICATION_DAYS", DAYS, "90",

@@ -307,6 +307,7 @@ MODERATION_BURST_SPAN = timedelta(minutes=env.whole("FEEDSITE_MODERATION_BURST_M
 MODERATION_SAME_TEXT = env.whole("FEEDSITE_MODERATION_SAME_TEXT")
 # Readers who report a published item until it is back in review.
 MODERATION_REPORTS = env.whole("FEEDSITE_MODERATION_REPORTS")
+MODERATION_REPORTER_AGE = timedelta(days=env.whole("FEEDSITE_MODERATION_REPORTER_DAYS"))
 
 # --- Notifications ---------------------------------------------------------------------------------------
 # An entry to which nothing is added for so long is dropped.

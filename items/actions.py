@@ -13,7 +13,9 @@ from typing import Any
 
 from django.db import IntegrityError, connection, transaction
 from django.db.models.functions import Now
+from django.utils.translation import gettext as _
 
+from accounts import review
 from accounts.models import User
 from feedsite.connections import fetch
 from items.models import CountChange, IdempotencyKey, Item, ItemType, Status, Visibility
@@ -28,7 +30,7 @@ from items.signals import (
     item_unliked,
     item_withdrawn,
 )
-from items.text import check_content
+from items.text import ContentError, check_content
 
 ID_ATTEMPTS = 3
 IDEMPOTENCY_LIFE = timedelta(days=1)
@@ -197,7 +199,8 @@ def edit(
 ) -> Item:
     """Change what an item says; what is None stays. Raises ContentError, RepostError.
 
-    A published item that gives a reason for it goes back into review, and so does a rejected one.
+    A published item that gives a reason for it goes back into review, and so does a rejected one. Links that a young
+    account adds to a published one are refused: it stays as it is.
     """
     item = _locked(item)
     if item.repost_of_id:
@@ -210,6 +213,8 @@ def edit(
     if extra_info is not None:
         item.extra_info = extra_info
     reasons = _reasons(item) or (["resubmitted"] if item.status == Status.REJECTED else [])
+    if item.status == Status.PUBLISHED and review.only_links(reasons):
+        raise ContentError(_("Your account is too new to add links to what others see already. Publish a new post."))
     Item.objects.filter(pk=item.pk).update(
         title=item.title, content=item.content, extra_info=item.extra_info, modified_at=Now()
     )
@@ -257,17 +262,18 @@ def reject(*, item: Item) -> bool:
 def approve(*, item: Item) -> bool:
     """Publish what was held for review or rejected; True if it was."""
     item = _locked(item)
-    return item.status in (Status.IN_REVIEW, Status.REJECTED) and _publish_again(item)
+    may_be = item.status in (Status.IN_REVIEW, Status.REJECTED) and not item.sender.deleted_at
+    return may_be and _publish_again(item)
 
 
 @transaction.atomic
 def restore(*, item: Item) -> bool:
     """Publish again what was deleted, rejected or held for review; True if it was not published.
 
-    A repost stays deleted where its sender has reposted the same item again.
+    A repost stays deleted where its sender has reposted the same item again, and what a deleted account said stays so.
     """
     item = _locked(item)
-    if item.status == Status.PUBLISHED:
+    if item.status == Status.PUBLISHED or item.sender.deleted_at:
         return False
     if item.repost_of_id:
         again = Item.objects.published().filter(sender=item.sender_id, repost_of=item.repost_of_id)

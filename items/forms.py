@@ -4,11 +4,14 @@ import uuid
 from typing import Any
 
 from django import forms
+from django.contrib.auth.models import AnonymousUser
 from django.utils.translation import gettext_lazy as _
 
+from accounts.models import User
 from items.hydrate import ItemBody
 from items.models import Item, Visibility
 from items.text import TEXT_LENGTH, TITLE_LENGTH, ContentError, check_content
+from relations.models import Follow
 
 AUDIENCES = [
     (Visibility.PUBLIC, _("Everyone")),
@@ -54,12 +57,23 @@ class ItemForm(forms.Form):
         self.fields["visibility"].widget.attrs["aria-describedby"] = f"{self['text'].id_for_label}-audience"
 
     @classmethod
-    def fresh(cls, reply_to: ItemBody | None = None) -> "ItemForm":
-        """An empty composer; a reply begins with the audience of what it answers."""
+    def fresh(cls, reply_to: ItemBody | None = None, reader: User | AnonymousUser | None = None) -> "ItemForm":
+        """An empty composer. A reply of `reader` begins with the audience of what it answers, if whom it answers is in
+        it; else with everybody whom the thread is open to.
+        """
         initial: dict[str, Any] = {"key": uuid.uuid4().hex}
         if reply_to:
-            initial |= {"reply_to": reply_to.shown.id, "visibility": reply_to.shown.visibility}
+            initial |= {"reply_to": reply_to.shown.id, "visibility": _audience(reply_to.shown, reader)}
         return cls(initial=initial)
+
+
+def _audience(answered: ItemBody, reader: User | AnonymousUser | None) -> str:
+    """Among the followers of the one is not always the other; mutual followers are each other's."""
+    sender_id = int(answered.sender.id)
+    if answered.visibility != Visibility.FOLLOWERS or reader is None or sender_id == reader.pk:
+        return answered.visibility
+    is_heard = Follow.objects.filter(follower=sender_id, followee=reader.pk).exists()
+    return answered.visibility if is_heard else Visibility.PUBLIC
 
 
 class EditForm(forms.Form):

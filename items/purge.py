@@ -1,18 +1,22 @@
-"""What items do when an account is deleted: its items are deleted, its likes are taken back, and all counts stay exact.
+"""What items do when an account is deleted: its items are deleted and emptied, also those that its user had deleted
+before, its likes are taken back, and all counts stay exact.
 
-Nobody sees the items of a deleted account any more; here they get the status that says so, and what they added to the
-counts of others is taken away.
+The rows stay, because others answer and repost them, and say nothing any more; no words are left to be searched for.
 """
+
+from typing import Any
 
 from django.db import transaction
 
 from feedsite.connections import fetch
 from items.actions import count_changes
-from items.models import CountChange, IdempotencyKey, Item, Status
+from items.models import CountChange, IdempotencyKey, Item, ItemDocument, ItemTag, Status
 from items.signals import item_withdrawn
 
 BATCHES = 20
 """Transactions of one call. Each call looks again from the first item on, past those that are deleted already."""
+
+EMPTY: dict[str, Any] = {"status": Status.DELETED, "title": "", "content": {}, "extra_info": {}}
 
 UNLIKE = """
     WITH unliked AS (
@@ -47,10 +51,13 @@ def purge(*, user_id: int, limit: int) -> int:
 @transaction.atomic
 def _delete(user_id: int, above: int, limit: int) -> list[Item]:
     """The next items, which are deleted now."""
-    left = Item.objects.filter(sender=user_id, pk__gt=above).exclude(status=Status.DELETED).order_by("pk")
+    left = Item.objects.filter(sender=user_id, pk__gt=above).exclude(**EMPTY).order_by("pk")
     items = list(left.select_for_update(no_key=True, of=("self",)).select_related("sender")[:limit])
     published = [item for item in items if item.status == Status.PUBLISHED]
-    Item.objects.filter(pk__in=[item.pk for item in items]).update(status=Status.DELETED)
+    emptied = [item.pk for item in items]
+    Item.objects.filter(pk__in=emptied).update(**EMPTY)
+    ItemDocument.objects.filter(item__in=emptied).delete()
+    ItemTag.objects.filter(item__in=emptied).delete()
     CountChange.objects.bulk_create([change for item in published for change in count_changes(item, -1)])
     for item in published:
         item.status = Status.DELETED

@@ -7,6 +7,7 @@ from typing import Any
 from django.contrib import messages
 from django.contrib.auth.models import AnonymousUser
 from django.core.exceptions import BadRequest, PermissionDenied
+from django.db import transaction
 from django.http import Http404, HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
@@ -110,7 +111,7 @@ def show_item(request: PageRequest, item_id: int) -> HttpResponse:
     context = {"item": item, "page": page, "is_first": last_id is None, "in_thread": True}
     if wants_part(request):
         return show(request, "items/_more.html", context)
-    context |= {"above": above(item, request.user), "form": ItemForm.fresh(item)}
+    context |= {"above": above(item, request.user), "form": ItemForm.fresh(item, request.user)}
     response = show(request, "items/item.html", context)
     if request.headers.get("Sec-Fetch-Dest") != "empty":  # a script that renews an open page opens nothing
         tell_viewed(request, item, request.user, replies=page.items)
@@ -128,7 +129,7 @@ def publish(request: PageRequest, reader: User) -> HttpResponse:
     if request.method != "POST":
         answered_id = position(request, "reply_to")
         answered = body_or_404(answered_id, reader) if answered_id is not None else None
-        form = ItemForm.fresh(answered)
+        form = ItemForm.fresh(answered, reader)
         form.fields["text"].widget.attrs["autofocus"] = True
         context = {"form": form, "answered": answered, "next": next_page(request)}
         return show(request, "items/publish.html", context, part="items/_composer.html")
@@ -246,6 +247,17 @@ def _acted(request: PageRequest, item: Item, reader: User) -> HttpResponse:
 
 
 # --- Editing and deleting --------------------------------------------------------------------------------
+@transaction.atomic
+def _edit(own: Item, title: str | None, content: dict[str, Any], visibility: Visibility) -> Item:
+    """The item, changed as a whole or not at all. Raises ContentError."""
+    if BREADTH.index(visibility) < BREADTH.index(Visibility(own.visibility)):
+        actions.change_visibility(item=own, visibility=visibility)  # before anybody sees the new words
+    own = actions.edit(item=own, title=title, content=content)
+    actions.change_visibility(item=own, visibility=visibility)
+    own.refresh_from_db(fields=["status"])
+    return own
+
+
 @signed_in
 @limited("write")
 @require_http_methods(FORM_METHODS)
@@ -258,11 +270,11 @@ def edit(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
     if form.is_valid():
         fields = form.cleaned_data
         visibility = Visibility(fields["visibility"] or own.visibility)
-        if BREADTH.index(visibility) < BREADTH.index(Visibility(own.visibility)):
-            actions.change_visibility(item=own, visibility=visibility)  # before anybody sees the new words
-        own = actions.edit(item=own, title=fields.get("title"), content=form.content)
-        actions.change_visibility(item=own, visibility=visibility)
-        own.refresh_from_db(fields=["status"])
+        try:
+            own = _edit(own, fields.get("title"), form.content, visibility)
+        except ContentError as error:
+            form.add_error("text", str(error))
+    if form.is_valid():
         is_held = own.status == Status.IN_REVIEW
         if wants_part(request):
             part = show(request, "items/_item.html", {"item": hydrate([own.pk], reader)[0]})

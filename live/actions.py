@@ -61,6 +61,10 @@ class WrongStateError(Exception):
         self.state = State(state)
 
 
+class RejectedError(WrongStateError):
+    """Moderators rejected the session: it would go on for nobody."""
+
+
 class TooManyError(Exception):
     """The host has as many sessions planned as one may (settings.LIVE_SCHEDULED)."""
 
@@ -108,8 +112,8 @@ def create(
 @transaction.atomic
 def edit(*, session: LiveSession, now: datetime, **changes: Any) -> LiveSession:
     """Change title, url, cover_url; while it is upcoming also starts_at, automatic, minutes. What equals what there is
-    changes nothing. A session that gives moderation a reason by its new words is held, and so is a rejected one. Raises
-    ValidationError by field, and WrongStateError.
+    changes nothing. A session that gives moderation a reason by its new words is held, and so is a rejected one; links
+    that a young account adds to one that others see are refused. Raises ValidationError by field, and WrongStateError.
     """
     session = _held(session)
     if session.state not in OPEN_TO_EDIT:
@@ -125,11 +129,7 @@ def edit(*, session: LiveSession, now: datetime, **changes: Any) -> LiveSession:
         setattr(session, name, changes[name])
     _check(session, changed, now)
     was_hidden = session.hidden_at is not None
-    reasons: list[str] = []
-    if changed & set(WORDING):
-        session.worded_at = now
-        if not was_hidden or session.review:  # what its host or an admin took away is looked at by nobody
-            reasons = _reasons(session, now) or (["resubmitted"] if session.review == Review.REJECTED else [])
+    reasons = _reworded(session, now) if changed & set(WORDING) else []
     if reasons:
         session.hidden_at, session.review = session.hidden_at or now, Review.IN_REVIEW
     _save(session, now, *changed, "worded_at", "hidden_at", "review")
@@ -144,10 +144,12 @@ def edit(*, session: LiveSession, now: datetime, **changes: Any) -> LiveSession:
 @transaction.atomic
 def start(*, session: LiveSession, now: datetime, by_itself: bool = False) -> LiveSession:
     """Upcoming becomes live at the host's word, whatever was planned; or `by_itself`, where it is an automatic one and
-    its time has come. Who asked for it is told. Raises WrongStateError.
+    its time has come. Who asked for it is told. Raises WrongStateError, and RejectedError.
     """
     session = _held(session)
     _needs(session, State.UPCOMING)
+    if session.review == Review.REJECTED:
+        raise RejectedError(session.state)
     if by_itself and not (session.automatic and session.starts_at <= now and session.hidden_at is None):
         raise WrongStateError(session.state)
     session.started_at = _milliseconds(now)
@@ -287,6 +289,17 @@ def locked(session_id: int) -> LiveSession | None:
     """The session, which nobody else changes before this transaction ends; None if there is none."""
     session = LiveSession.objects.filter(pk=session_id).first()
     return _held(session) if session else None
+
+
+def _reworded(session: LiveSession, now: datetime) -> list[str]:
+    """Why the session has to be looked at for what it says now. Raises ValidationError for links that are refused."""
+    session.worded_at = now
+    if session.hidden_at is not None and not session.review:
+        return []  # what its host or an admin took away is looked at by nobody
+    reasons = _reasons(session, now) or (["resubmitted"] if session.review == Review.REJECTED else [])
+    if session.hidden_at is None and review.only_links(reasons):
+        raise ValidationError({"url": _("Your account is too new to add links to what others see already.")})
+    return reasons
 
 
 def _reasons(session: LiveSession, now: datetime) -> list[str]:

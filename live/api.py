@@ -114,6 +114,9 @@ def answers() -> Iterator[None]:
     """What the verbs refuse, as the API says it."""
     try:
         yield
+    except actions.RejectedError as error:
+        detail = {"detail": "Moderators rejected the session.", "state": error.state.value}
+        raise ConflictError(detail) from error
     except actions.WrongStateError as error:
         detail = {"detail": f"The session is {error.state.label.lower()}.", "state": error.state.value}
         raise ConflictError(detail) from error

@@ -262,6 +262,10 @@ HELD = gettext_lazy("Your session is being looked at before it appears.")
 
 
 def _impossible(error: WrongStateError) -> str:
+    if isinstance(error, actions.RejectedError):
+        return _(
+            "Moderators rejected this session: it would be seen by nobody. Change its words to have it looked at again."
+        )
     return _("That is not possible any more. %(state)s") % {"state": WORDS[error.state]}
 
 

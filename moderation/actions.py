@@ -14,6 +14,7 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import Q
 from django.db.models.functions import Now
+from django.utils import timezone
 
 from accounts import review
 from accounts.actions import log_out_everywhere
@@ -284,13 +285,17 @@ def forget_reporter(*, user: User, limit: int) -> int:
 
 
 def _is_enough(subject: dict[str, Any], sender: User, modified_at: datetime) -> bool:
-    """Whether enough readers have reported it since a moderator approved it last: reports of before are answered."""
+    """Whether enough readers have reported it since a moderator approved it last: reports of before are answered, and
+    those of accounts younger than `MODERATION_REPORTER_AGE` open a case but hide nothing.
+    """
     threshold = settings.MODERATION_REPORTS
     if not threshold or sender.is_staff:
         return False
     approvals = Case.objects.filter(**subject, state=State.APPROVED).order_by("-decided_at")
     approved_at = approvals.values_list("decided_at", flat=True).first()
-    reports = Report.objects.filter(**subject)
+    reports = Report.objects.filter(
+        **subject, reporter__date_joined__lt=timezone.now() - settings.MODERATION_REPORTER_AGE
+    )
     if approved_at is not None:
         if approved_at >= modified_at:
             return False

@@ -33,7 +33,7 @@ def pytest_configure() -> None:
     # Tests need no collected and hashed static files.
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]  # slow by design otherwise
     # Their people have just signed up, and say much in little time; tests of moderation set rules of their own.
-    settings.MODERATION_LINK_AGE = timedelta(0)
+    settings.MODERATION_LINK_AGE = settings.MODERATION_REPORTER_AGE = timedelta(0)
     settings.MODERATION_BURST = settings.MODERATION_SAME_TEXT = 0
     settings.STORAGES["staticfiles"] = {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"}
     TransactionTestCase._fixture_teardown = empty_tables  # type: ignore[attr-defined]

@@ -8,7 +8,7 @@ from accounts.models import User
 from accounts.signals import account_purged
 from items import actions, purge
 from items.hydrate import hydrate
-from items.models import CountChange, Item, Like, Status
+from items.models import CountChange, Item, ItemDocument, ItemTag, Like, Status
 from items.signals import item_withdrawn
 from tests.at_once import at_once
 from tests.factories import UserFactory
@@ -33,6 +33,21 @@ def settle(user: User) -> None:
         if not purge.purge(user_id=user.pk, limit=2):
             return
     raise AssertionError("it does not end")
+
+
+def test_no_words_are_left() -> None:
+    """Neither of what was published, held or deleted before; nor is anything found by them."""
+    ann = UserFactory()
+    kept = [actions.publish(sender=ann, title="Title", content={"text": "secret words #tag"}) for _ in range(4)]
+    actions.delete(item=kept[0])
+    actions.hold(item=kept[1], reasons=["x"])
+    actions.edit(item=kept[2], extra_info={"note": "secret"})
+    settle(ann)
+    for item in Item.objects.filter(sender=ann):
+        assert (item.status, item.title, item.content, item.extra_info, item.text) == (Status.DELETED, "", {}, {}, "")
+    assert not ItemDocument.objects.filter(item__sender=ann).exists()
+    assert not ItemTag.objects.filter(item__sender=ann).exists()
+    assert purge.purge(user_id=ann.pk, limit=2) == 0
 
 
 def test_items_go_and_the_counts_of_others_are_exact(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 import re
 import uuid
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -191,6 +192,7 @@ def test_what_a_reply_answers_is_hidden_where_the_reader_may_not_see_it(
 
 def test_the_composer_of_a_reply_begins_with_what_it_answers(client: Client, reader: Any, other: Any) -> None:
     follow(follower=reader, followee=other)
+    follow(follower=other, followee=reader)
     answered = say(other, "for few", visibility="followers")
     page = client.get("/items/new", {"reply_to": answered.pk}).content.decode()
     assert "for few" in page
@@ -208,6 +210,31 @@ def test_the_composer_of_a_reply_begins_with_what_it_answers(client: Client, rea
         assert client.get("/items/new", {"reply_to": bad}).status_code == 400
     reposted, _ = repost(sender=other, item=say(other, "original"))
     assert "original" in client.get("/items/new", {"reply_to": reposted.pk}).content.decode()
+
+
+def test_the_one_who_is_answered_sees_the_reply(client: Client, reader: Any, other: Any) -> None:
+    """Who does not follow back is not among those whom "Followers" of the reply means."""
+    follow(follower=reader, followee=other)
+    answered = say(other, "for few", visibility="followers")
+    page = client.get(f"/items/{answered.pk}").content.decode()
+    assert '<option value="public" selected>' in page
+    client.post("/items/new", composed("heard", reply_to=answered.pk) | {"visibility": "public"})
+    theirs = Client()
+    theirs.force_login(other)
+    assert "heard" in theirs.get(f"/items/{answered.pk}").content.decode()
+    stranger = Client().get(f"/items/{Item.objects.get(reply_to=answered).pk}")
+    assert stranger.status_code == 404, "its root is for few"
+
+
+def test_an_edit_that_is_refused_changes_nothing(client: Client, reader: Any, settings: Any) -> None:
+    settings.MODERATION_LINK_AGE = timedelta(days=3)
+    own = say(reader, "words")
+    body = {"text": "words https://example.org", "visibility": "followers"}
+    response = client.post(f"/items/{own.pk}/edit", body)
+    assert response.status_code == 422
+    assert "too new to add links" in response.content.decode()
+    own.refresh_from_db()
+    assert (own.text, own.visibility, own.status) == ("words", "public", "published")
 
 
 def test_replying_in_place_gives_the_reply_and_the_counts(client: Client, reader: Any, other: Any) -> None:

@@ -1,9 +1,11 @@
 """The verbs of moderation: cases, reports, bans, lists, and what two do at once."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.db import IntegrityError, connection, transaction
+from django.utils import timezone
 from knox.models import AuthToken
 from pytest_django import Settings
 
@@ -11,6 +13,7 @@ from accounts.actions import issue_token
 from accounts.models import User
 from items import actions as items
 from items.models import Item, Status
+from items.text import ContentError
 from moderation import actions
 from moderation.export import files
 from moderation.models import (
@@ -179,6 +182,46 @@ def test_enough_reports_put_an_item_back_into_review(say: Say) -> None:
     assert status(item) == Status.IN_REVIEW
     assert Case.objects.get().reasons == ["reports: from 3 readers"]
     assert log() == [("hold", None)]
+
+
+def test_accounts_that_were_just_made_open_a_case_and_hide_nothing(say: Say, settings: Settings) -> None:
+    """Three made in a minute would take anybody's words away."""
+    settings.MODERATION_REPORTER_AGE = timedelta(days=3)
+    item = say()
+    report(item, 5)
+    assert status(item) == Status.PUBLISHED
+    assert Case.objects.get().state == State.OPEN
+    User.objects.filter(pk__in=Report.objects.values("reporter")[:2]).update(
+        date_joined=timezone.now() - timedelta(days=4)
+    )
+    known = UserFactory.create(date_joined=timezone.now() - timedelta(days=4))
+    actions.report(item=item, reporter=known, reason="spam")
+    assert status(item) == Status.IN_REVIEW
+
+
+def test_links_that_a_young_account_adds_later_are_refused(say: Say, sender: User, settings: Settings) -> None:
+    """What others see stays as it is; what nobody sees yet is held as ever."""
+    settings.MODERATION_LINK_AGE = timedelta(days=3)
+    item = say()
+    User.objects.filter(pk=sender.pk).update(date_joined=timezone.now())
+    with pytest.raises(ContentError):
+        items.edit(item=item, content={"text": "see https://example.org"})
+    assert status(item) == Status.PUBLISHED
+    assert Item.objects.get(pk=item.pk).text != "see https://example.org"
+    private = say(visibility="self")
+    items.edit(item=private, content={"text": "see https://example.org"})
+    items.change_visibility(item=private, visibility="public")
+    assert status(private) == Status.IN_REVIEW
+
+
+def test_what_a_deleted_account_said_is_not_published_again(say: Say, sender: User, moderator: User) -> None:
+    held, deleted = say(), say()
+    items.hold(item=held, reasons=["x"])
+    items.delete(item=deleted)
+    User.objects.filter(pk=sender.pk).update(is_active=False, deleted_at=timezone.now())
+    assert not items.restore(item=deleted)
+    assert not items.approve(item=held)
+    assert {status(held), status(deleted)} == {Status.IN_REVIEW, Status.DELETED}
 
 
 @pytest.mark.parametrize("who", ["white", "staff", "off"])

@@ -119,6 +119,34 @@ def test_a_rejected_session_stays_hidden_until_other_words_are_approved(
     assert sees(reader, session)
 
 
+def test_a_rejected_session_does_not_start(
+    sender: User, moderator: User, plan: Plan, spam: WordRule, client: Client
+) -> None:
+    """It would be live for nobody, and its host would not know."""
+    session = plan("spam")
+    actions.reject(case=Case.objects.get(), by=moderator)
+    with pytest.raises(live.RejectedError):
+        live.start(session=session, now=timezone.now())
+    client.force_login(sender)
+    page = client.post(f"/live/{session.pk}/start", follow=True).content.decode()
+    assert "Moderators rejected this session" in page
+    response = client_of(sender).post(f"{API}/live/sessions/{session.pk}/start")
+    assert (response.status_code, response.json()["detail"]) == (409, "Moderators rejected the session.")
+
+
+def test_a_young_host_adds_no_link_to_a_session_that_others_see(reader: User, plan: Plan) -> None:
+    young = UserFactory.create()
+    session = plan(host=young)
+    live.start(session=session, now=timezone.now())
+    with pytest.raises(ValidationError):
+        edit(session, url="https://watch.example")
+    assert sees(reader, session), "it stays on the air, as it was"
+    session.refresh_from_db()
+    assert session.url == ""
+    edit(session, title="Another title")
+    assert sees(reader, session)
+
+
 def test_other_words_of_a_shown_session_are_looked_at_first(reader: User, plan: Plan, spam: WordRule) -> None:
     session = plan()
     live.start(session=session, now=timezone.now())
