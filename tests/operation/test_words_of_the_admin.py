@@ -103,6 +103,13 @@ def test_no_english_is_left_in_the_lists_and_pages(desk: Client, rows: None) -> 
     assert not left, "\n".join(f"{address}: {sorted(found)}" for address, found in left.items())
 
 
+def test_words_of_the_site_do_not_replace_those_of_the_admin(desk: Client, rows: None) -> None:
+    """The site's history is of what was opened; the admin's of what was done."""
+    li = User.objects.get(username="li")
+    assert ">历史<" in desk.get(f"/admin/accounts/user/{li.pk}/change/").content.decode()
+    assert "浏览记录" in desk.get("/history").content.decode()
+
+
 @pytest.mark.parametrize(
     ("address", "action", "which"),
     [
