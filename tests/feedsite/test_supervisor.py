@@ -21,7 +21,8 @@ from django.core.management.base import CommandError
 
 from feedsite.embedded import wait_for
 from feedsite.management.commands.check_all import clean_environ
-from feedsite.management.commands.up import check_servers, own_name, programs, reserved_port
+from feedsite.management.commands.up import check_servers, own_name, reserved_port
+from feedsite.programs import Place, programs
 from feedsite.supervisor import Program, ProgramError, Supervisor, tagged
 from tests.clusters import free_ports
 from tests.servers import Valkey, frozen
@@ -258,7 +259,7 @@ def test_taken_grpc_port(folder: Path, port: int) -> None:
 
 def test_no_grpc_where_its_port_is_0() -> None:
     def names(grpc: int) -> list[str]:
-        return [program.name for program in programs("127.0.0.1", 8000, 8001, grpc)]
+        return [program.name for program in programs(Place("127.0.0.1", 8000, 8001, grpc))]
 
     assert names(8002) == ["web", "stream", "grpc", "beat", "worker"]
     assert names(0) == ["web", "stream", "beat", "worker"]

@@ -1,5 +1,6 @@
 """compose.yaml, the Dockerfile and the units name what there is. Containers themselves do not run in the tests."""
 
+import json
 import re
 import shlex
 import shutil
@@ -19,7 +20,10 @@ from django.core.management import get_commands
 from django.utils.module_loading import import_string
 
 from feedsite import embedded
+from feedsite.management.commands.check_all import clean_environ
 from feedsite.options import OPTIONS
+from feedsite.programs import NAMES, Place, place, programs
+from tests.clusters import free_ports
 
 ROOT = Path(settings.BASE_DIR)
 SCRIPTS = Path(sys.executable).parent
@@ -90,12 +94,12 @@ def test_services_run_what_there_is(name: str) -> None:
         check(command)
     assert service["env_file"] == [{"path": ".env", "required": False}], "what it sets reaches the processes"
     for name, value in service["environment"].items():
-        if name in {"FEEDSITE_DATA_DIR", "FEEDSITE_VENV", "FEEDSITE_ENV_FILE"}:
+        if name in {"FEEDSITE_DATA_DIR", "FEEDSITE_VENV", "FEEDSITE_ENV_FILE", "FEEDSITE_HOST", "PORT"}:
             continue  # places in the image
         assert name in OPTIONS
         default = re.fullmatch(rf"\$\{{{name}:([-?])(.*)\}}", value)
         assert default, "what .env sets wins"
-        if default[1] == "-":
+        if default[1] == "-" and interpolated(default[2]):
             OPTIONS[name].kind.parse(interpolated(default[2]))
     test = service.get("healthcheck", {}).get("test", ["NONE"])
     if test[0] == "CMD-SHELL":
@@ -118,10 +122,11 @@ def test_services_hang_together() -> None:
         assert "noeviction" in kept
     assert SERVICES["plays"]["volumes"] == ["broker:/data"], "the volume that has the plays of an older site"
     environ = SERVICES["web"]["environment"]
-    assert [interpolated(environ[f"FEEDSITE_PLAYED_{name}URL"]) for name in ("", "STORE_")] == [
-        "redis://plays:6379/1",
-        "redis://plays:6379/2",
-    ], "the databases in which they are there"
+    assert interpolated(environ["FEEDSITE_PLAYED_URL"]) == "redis://plays:6379/1", "the database in which they are"
+    assert interpolated(environ["FEEDSITE_PLAYED_STORE_URL"]) == "", "filters are on the disk, by LMDB"
+    assert "data:/data" in SERVICES["worker"]["volumes"]
+    for name in ("web", "grpc", "worker"):
+        assert SERVICES[name]["pid"] == "service:pids", "LMDB tells readers apart by their process ids"
 
 
 def test_the_servers_of_the_containers_are_reached_and_keep_what_they_acknowledge() -> None:
@@ -185,12 +190,134 @@ def test_the_environment_of_the_image_is_made_by_manage() -> None:
     assert manage.RUNTIME_LOCK == ROOT / "requirements.lock"
 
 
+def instance_of(unit: Path) -> str:
+    return unit.name.replace("@.", "@a.")
+
+
+def commands_of(unit: Path) -> list[list[str]]:
+    return [shlex.split(words) for words in re.findall(r"^ExecStart=(.*)$", unit.read_text(), re.MULTILINE)]
+
+
 @pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.stem)
 def test_units_start_what_there_is(unit: Path) -> None:
-    (command,) = re.findall(r"^ExecStart=(.*)$", unit.read_text(), re.MULTILINE)
-    check(shlex.split(command))
-    target = (unit.parent / "feedsite.target").read_text()
-    assert unit.name in target
+    for words in commands_of(unit):
+        check(words)
+    assert instance_of(unit) in (unit.parent / "feedsite.target").read_text()
+    again = [shlex.split(words) for words in re.findall(r"^ExecReload=(.*)$", unit.read_text(), re.MULTILINE)]
+    assert again in ([], commands_of(unit))
+    assert "StateDirectory=feedsite\n" in unit.read_text(), "whatever the data folder was"
+    assert "FEEDSITE_DATA_DIR=%S/feedsite" in unit.read_text()
+    assert ("Requires=feedsite-prepare.service" in unit.read_text()) == (unit.stem != "feedsite-prepare")
+
+
+def test_every_program_is_started_the_same_way_everywhere() -> None:
+    """The words of each are in one place."""
+    units = {words[3] for unit in UNITS for words in commands_of(unit) if words[2] == "program"}
+    commands = [each.get("command", []) for each in SERVICES.values()]
+    services = {words[3] for words in commands if words[1:3] == ["manage.py", "program"]}
+    assert units == set(NAMES)
+    assert services | {"web"} == set(NAMES)
+    assert 'program", "web' in DOCKERFILE[-1]
+    assert [each.name for each in programs(Place("127.0.0.1", 1, 2, 3))] == list(NAMES)
+    assert [each.name for each in programs(Place("127.0.0.1", 1, 2, 0))] == [name for name in NAMES if name != "grpc"]
+    for each in programs(place()):
+        if each.command[0] != "django":
+            check([str(SCRIPTS / each.command[0]), *each.command[1:]])
+
+
+INSTALL = """
+import collections, http.client, json, subprocess, sys, threading, time
+import django
+django.setup()
+from django.conf import settings
+from feedsite.embedded import wait_for
+prepare, running = json.loads(sys.argv[1])
+
+def ask(path, port):
+    client = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    try:
+        client.request("GET", path)
+        return client.getresponse().status
+    except OSError as error:
+        return type(error).__name__
+    finally:
+        client.close()
+
+with settings.SERVERS.ensure():
+    for words in prepare:
+        subprocess.run(words, check=True)
+    programs = [subprocess.Popen(words) for words in running]
+    port, answers, is_over = settings.PORT, collections.Counter(), threading.Event()
+    paths = ("/login", "/static/feedsite/site.css", "/readyz")
+    up = wait_for(lambda: all(ask(path, port) == 200 for path in paths) and ask("/healthz", port + 1) == 200, 120)
+    (web,) = (each for each in programs if each.args[-1] == "web")
+
+    def load():
+        while not is_over.wait(0.01):
+            answers[ask("/login", port)] += 1
+
+    threads = [threading.Thread(target=load) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    def listening():
+        lines = [line.split() for line in open("/proc/net/tcp").readlines()[1:]]
+        return sum(int(one[1].split(":")[1], 16) == port and one[3] == "0A" for one in lines)
+
+    before = listening()
+    programs.append(subprocess.Popen(web.args))
+    beside = wait_for(lambda: listening() == 2 * before, 120)
+    time.sleep(1)
+    programs.remove(web)
+    web.terminate()
+    first = web.wait(60)
+    time.sleep(1)
+    is_over.set()
+    for thread in threads:
+        thread.join()
+    said = subprocess.run([sys.executable, "manage.py", "doctor", "--json"], stdout=subprocess.PIPE).stdout
+    ended = [each.poll() for each in programs]
+    for each in programs:
+        each.terminate()
+    codes = [each.wait(60) for each in programs]
+wrong = [each for each in json.loads(said)["findings"] if each["state"] == "error"]
+told = {"up": up, "beside": [beside, first], "answers": answers}
+print(json.dumps(told | {"wrong": wrong, "ended": ended, "codes": codes}))
+"""
+
+
+@pytest.mark.slow
+def test_the_commands_of_the_units_make_a_site_in_a_fresh_folder(tmp_path: Path) -> None:
+    """In their order, with nothing given but the folder. One instance of web takes over from another, and nothing is
+    refused.
+    """
+
+    def words(unit: Path) -> list[list[str]]:
+        return [[sys.executable, *command[1:]] for command in commands_of(unit)]
+
+    prepare = next(unit for unit in UNITS if unit.stem == "feedsite-prepare")
+    running = [command for unit in UNITS if unit != prepare for command in words(unit)]
+    port = free_ports()[0]
+    environ = clean_environ(tmp_path / "state") | {
+        "DJANGO_SETTINGS_MODULE": "feedsite.settings",
+        "PORT": str(port),
+        "PROMETHEUS_MULTIPROC_DIR": str(tmp_path / "metrics"),
+        "FEEDSITE_RATE_SCALE": "100000",
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", INSTALL, json.dumps([words(prepare), running])],
+        cwd=ROOT,
+        env=environ,
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    told = json.loads(done.stdout.splitlines()[-1])
+    assert told["up"]
+    assert told["beside"] == [True, 0], "the second instance listened, and the first ended"
+    assert told["answers"].keys() == {"200"}, told["answers"]
+    assert told["wrong"] == []
+    assert set(told["ended"]) == {None}
+    assert set(told["codes"]) == {0}
 
 
 @pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="no systemd here")
@@ -198,7 +325,7 @@ def test_units_are_sound_for_systemd(tmp_path: Path) -> None:
     """With programs that are there, for it looks for them."""
     for unit in (*UNITS, UNITS[0].parent / "feedsite.target"):
         text = unit.read_text().replace("/srv/feedsite/.venv/bin", str(SCRIPTS)).replace("/srv/feedsite", str(ROOT))
-        (tmp_path / unit.name).write_text(text.replace("User=feedsite", "User=root"))
+        (tmp_path / instance_of(unit)).write_text(text.replace("User=feedsite", "User=root"))
     done = subprocess.run(
         ["systemd-analyze", "verify", "--man=no", *map(str, sorted(tmp_path.iterdir()))],
         capture_output=True,

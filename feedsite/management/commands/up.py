@@ -11,7 +11,6 @@ import socket
 import sys
 import time
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 from django.conf import settings
@@ -21,6 +20,7 @@ from django.db import connections
 
 from feedsite.embedded import ServerError, lock_file, try_lock
 from feedsite.health import server_states
+from feedsite.programs import METRICS, Place, metrics_folder, programs
 from feedsite.supervisor import TAG, Program, ProgramError, Supervisor, end_leftovers, say
 
 MORE_PORTS = 20
@@ -61,7 +61,7 @@ class Command(BaseCommand):
         raise KeyboardInterrupt
 
     def supervise(self, host: str, port: int, stream: int, grpc: int) -> None:
-        supervisor = Supervisor(programs(host, port, stream, grpc), tend=tend_servers)
+        supervisor = Supervisor(supervised(Place(host, port, stream, grpc)), tend=tend_servers)
         try:
             supervisor.run(is_up=lambda: answers(host, port), announce=lambda: announce(host, port, grpc))
         except ProgramError as error:
@@ -82,11 +82,6 @@ def only_one_site() -> Iterator[None]:
         os.truncate(lock, 0)
         os.pwrite(lock, str(os.getpid()).encode(), 0)
         yield
-
-
-def metrics_folder() -> Path:
-    """Where the programs count (feedsite.metrics)."""
-    return settings.SERVERS.home.run / "metrics"
 
 
 @contextlib.contextmanager
@@ -171,45 +166,12 @@ def prepare() -> None:
 
 
 # --- What runs -------------------------------------------------------------------------------------------
-def programs(host: str, port: int, stream: int, grpc: int) -> list[Program]:
-    """In the order in which they are stopped: no new requests, no new tasks, and then the tasks at work."""
-    web = f"granian --interface wsgi --no-ws --host {host} --port {port}"
-    web += f" --workers {settings.WEB_PROCESSES}"
-    web += f" --blocking-threads {settings.WEB_THREADS} --blocking-threads-idle-timeout 600"
-    web += " --respawn-failed-workers --respawn-interval 0.5 --workers-kill-timeout 3 feedsite.wsgi:application"
-    streams = f"granian --interface asgi --no-ws --host {host} --port {stream} --workers 1 --log-level warning"
-    # What granian serves at once: every open stream, and a few more that are told that it is full. To stop it waits for
-    # streams to end by themselves, which they do not.
-    streams += f" --backlog 2048 --backpressure {settings.STREAM_LIMIT + 100}"
-    streams += " --respawn-failed-workers --respawn-interval 0.5 --workers-kill-timeout 1 feedsite.asgi:application"
-    # A line for each task would bury everything else: unless asked, beat and worker tell of trouble only.
-    level = settings.LOG_LEVEL or "WARNING"
-    celery = "celery -A feedsite --quiet"
-    beat = f"{celery} beat --loglevel {level} --pidfile= --schedule".split()
-    beat.append(str(settings.SERVERS.home.run / "beat"))
-    worker = f"{celery} worker --loglevel {level} --without-gossip --without-mingle"
-    worker += f" --concurrency {settings.WORKER_PROCESSES}"
-
-    # Celery warns root of pickles, which this site does not accept.
-    warnings = [os.environ.get("PYTHONWARNINGS"), "ignore:You're running the worker with superuser privileges"]
-    environ = os.environ | {
-        TAG: str(settings.DATA_DIR),
-        "FEEDSITE_STREAM_PORT": str(stream),
-        "FEEDSITE_GRPC_PORT": str(grpc),
-        "PROMETHEUS_MULTIPROC_DIR": str(metrics_folder()),
-        "PYTHONUNBUFFERED": "1",
-        "PYTHONWARNINGS": ",".join(filter(None, warnings)),
-    }
-    quiet = environ | {"FEEDSITE_LOG_LEVEL": level}
+def supervised(at: Place) -> list[Program]:
+    """The programs, each tagged with the site that it is of; pages lead browsers to the stream's port."""
+    tags = {TAG: str(settings.DATA_DIR), METRICS: str(metrics_folder()), "FEEDSITE_STREAM_PORT": str(at.stream)}
     return [
-        Program(name, [sys.executable, "-m", *command], folder=settings.BASE_DIR, environ=environment)
-        for name, command, environment in (
-            ("web", web.split(), environ),
-            ("stream", streams.split(), environ),
-            *([("grpc", ["django", "played_grpc"], environ)] if grpc else []),
-            ("beat", beat, quiet),
-            ("worker", worker.split(), quiet),
-        )
+        Program(each.name, [sys.executable, "-m", *each.command], folder=settings.BASE_DIR, environ=each.environ | tags)
+        for each in programs(at)
     ]
 
 
@@ -248,5 +210,5 @@ def announce(host: str, port: int, grpc: int) -> None:
     if grpc:
         say(f"gRPC for services that rank: {settings.GRPC_HOST}, port {grpc}")
     with contextlib.suppress(FileNotFoundError):
-        for line in Path(settings.DATA_DIR / "demo.txt").read_text().splitlines():
+        for line in (settings.DATA_DIR / "demo.txt").read_text().splitlines():
             say(line)
