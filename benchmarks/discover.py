@@ -3,23 +3,26 @@
 Measured: `CandidateList.pop` (ids, reasons and how many are left, in one round trip) and `load_more` (a lock, the pop,
 one query that verifies and hydrates, and the row that says what was issued), both against redis-py's `lpop(key, 20)`;
 `load_more` also against that LPOP with one query for the rows; and the same page over HTTP, as `http_page` measures it,
-against the constant views. Readers have up to 50 pages of the day behind them.
+against the constant views. Readers have up to 50 pages of the day behind them. Beside them a `refresh`, which recalls
+from PostgreSQL, mixes and fills the cache, as each day begins with and each pull of the page makes another.
 """
 
 from statistics import median
 
 from django.conf import settings
+from django.utils import timezone
 
 from accounts.actions import issue_token
 from accounts.models import User
 from benchmarks.community import Community, users
 from benchmarks.http_page import COUNTED, PLAIN, Client, served
-from benchmarks.measure import Report, interleaved, milliseconds, over
+from benchmarks.measure import Report, interleaved, milliseconds, over, percentile
 from discover.cache import CandidateList, Entry
 from discover.candidates import mixed
-from discover.feed import load_more
+from discover.feed import load_more, refresh
 from discover.models import IssuedPage
 from discover.recall import Candidate
+from discover.refreshing import refresh_popular, refresh_words
 from feedsite.connections import client_of, fetch, id_array
 from items.hydrate import BY_ID, bodies
 
@@ -56,6 +59,7 @@ def run(community: Community) -> Report:
     in_process, over_http = readers[: len(readers) // 2], readers[len(readers) // 2 :]
     entries = candidates(LIMIT * (PAGES + 5))
     _process(report, in_process, entries, min(size.page_rounds, len(in_process) * (PAGES - 5)))
+    _refreshed(report, in_process, size.http_rounds * len(in_process))
     _http(report, over_http[: 1 + size.http_rounds], entries, pages)
     IssuedPage.objects.all().delete()
     return report
@@ -95,6 +99,26 @@ def _process(report: Report, readers: list[User], entries: list[Entry], rounds: 
     report.ratio("load_more / redis-py lpop and one query", over(times, "load_more", "redis-py lpop and one query"))
     raw.delete("bench:raw", "bench:rows")
     raw.close()
+
+
+def _refreshed(report: Report, readers: list[User], rounds: int) -> None:
+    """A pull of the page, with all that it asks PostgreSQL and leaves in Redis, against the page that comes after."""
+    now = timezone.now()
+    refresh_words(now=now)
+    refresh_popular(now=now)
+
+    def pulled(number: int) -> object:
+        found = refresh(readers[number % len(readers)], limit=LIMIT)
+        assert (len(found.items), found.sources) == (LIMIT, ["recall"])
+        return found
+
+    def next_page(number: int) -> object:
+        return load_more(readers[number % len(readers)], limit=LIMIT)
+
+    times = interleaved({"refresh": pulled, "load_more after it": next_page}, rounds=rounds, warm_up=5)
+    report.rows += [[f"{name} (recall)", round(milliseconds(times[name]), 3)] for name in times]
+    report.rows.append(["refresh (recall), p99", round(percentile(times["refresh"], 0.99), 3)])
+    report.ratio("refresh / load_more", over(times, "refresh", "load_more after it"))
 
 
 def _http(report: Report, readers: list[User], entries: list[Entry], pages: int) -> None:

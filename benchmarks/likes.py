@@ -1,8 +1,8 @@
 """What does a like cost, and what does it cost while everybody likes the same item?
 
 Each call is one transaction that commits, from as many connections at once. `like` is the site's verb. Its limit is the
-row of the like alone, which counts nothing; its peer adds to a counter on the item's row in the same transaction, as
-django-activity-stream's users and most tutorials do: everybody waits for that row. While the site's verb runs, another
+row of the like alone, which counts nothing; its peer adds one to the item's row of counts in the same transaction, by
+one UPDATE of an integer, as most tutorials do: everybody waits for that row. While the site's verb runs, another
 connection folds the staged counts again and again. The counts are compared with the rows at the end, and must be equal.
 """
 
@@ -19,7 +19,7 @@ from benchmarks.measure import Report
 from feedsite.connections import fetch
 from items.actions import fold_counts, like
 from items.hydrate import hydrate
-from items.models import CountChange, Item, Like
+from items.models import CountChange, Item, ItemCounts, Like
 
 CONNECTIONS = 32
 TARGET = 0.5
@@ -38,11 +38,13 @@ def run(community: Community) -> Report:
     )
     people = list(User.objects.order_by("pk")[:count])
     items = list(Item.objects.published().order_by("-pk")[: count + 1])
-    cases: dict[str, Call] = {"row alone": _row, "like (folded meanwhile)": like_it, "counter on the item": _counter}
+    cases: dict[str, Call] = {"row alone": _row, "like (folded meanwhile)": like_it, "one UPDATE a like": _counter}
     speeds: dict[str, tuple[float, float]] = {}
     for name, call in cases.items():
         viral, *others = items
         _clear()
+        if call is _counter:
+            ItemCounts.objects.bulk_create(ItemCounts(item=item) for item in items)
         folding = name.startswith("like")
         hot = _at_once([(call, person, viral) for person in people], folding=folding)
         rows = Like.objects.filter(item=viral.pk).count()
@@ -55,7 +57,7 @@ def run(community: Community) -> Report:
     _clear()
     row, site, peer = speeds.values()
     report.ratio("like / row alone, one item", site[0] / row[0], at_least=TARGET)
-    report.ratio("like / counter on the item, one item", site[0] / peer[0], at_least=1)
+    report.ratio("like / one UPDATE a like, one item", site[0] / peer[0], at_least=1)
     report.ratio("like, one item / an item each", site[0] / site[1], at_least=0.8)
     return report
 
@@ -72,11 +74,7 @@ def _row(person: User, item: Item) -> None:
 def _counter(person: User, item: Item) -> None:
     with transaction.atomic():
         _insert(person, item)
-        fetch(
-            "UPDATE items_item SET extra_info = jsonb_set(extra_info, '{likes}', "
-            "to_jsonb(coalesce((extra_info->>'likes')::int, 0) + 1)) WHERE id = %s RETURNING id",
-            [item.pk],
-        )
+        fetch("UPDATE items_itemcounts SET likes = likes + 1 WHERE item_id = %s RETURNING item_id", [item.pk])
 
 
 def _insert(person: User, item: Item) -> None:

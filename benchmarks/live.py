@@ -1,10 +1,12 @@
-"""What does a page of the live feed cost, against a raw pipelined ZREVRANGE of the same lineups?
+"""What does a page of the live feed cost, against a packed pipeline of ZREVRANGE over the same lineups?
 
 In process: the first page as the reader waits for it (`live_page`), with the snapshot that is written after it (`and
-keep`), a following page from the snapshot, and one among the replays. Peers: redis-py's pipeline of ZREVRANGE over the
-lineups of all whom the reader follows and who have something scheduled, alone, and with one prepared SELECT of twenty
-such rows. Over HTTP: processor time of the worker (granian, one), of PostgreSQL and of Redis for a page, by their own
-clocks, and what that makes of the seed's 15,000 first pages a second for readers of fewer than ten hosts.
+keep`), a following page from the snapshot, and one among the replays. The limit: ZREVRANGE over the lineups of all whom
+the reader follows and who have something scheduled, packed once and sent over the connection that the page uses, alone,
+and with one prepared SELECT of twenty such rows. A peer asks the same by redis-py's pipeline.
+
+Over HTTP: processor time of the worker (granian, one), of PostgreSQL and of Redis for a page, by their own clocks, and
+what that makes of the seed's 15,000 first pages a second for readers of fewer than ten hosts.
 """
 
 from collections.abc import Callable
@@ -21,11 +23,12 @@ from benchmarks.hosts import Hosts
 from benchmarks.http_page import COUNTED, PLAIN, Client, served
 from benchmarks.measure import Report, interleaved, milliseconds, over, servers_time
 from feedsite import keys
-from feedsite.connections import fetch, id_array
+from feedsite.connections import feeds, fetch, id_array, pipelined
 from live.feed import Page, live_page
 from live.hydrate import COLUMNS, SESSIONS
 
 LIMIT = 20
+LIMITS = ("packed ZREVRANGE", "packed ZREVRANGE and one query")
 PEAK = 15_000
 """First pages a second that the seed reports in production, for readers of fewer than ten hosts."""
 FEED = f"/api/v1/live/feed?page_size={LIMIT}"
@@ -60,6 +63,11 @@ def _process(report: Report, count: int, readers: list[User], rounds: int) -> No
     ids = [id_array(int(item.id) for item in page.items) for page in first]
     tops = [_seam(reader) for reader in readers]
 
+    packed = [[_zrevrange(key) for key in keys] for keys in lineups]
+
+    def limit(number: int) -> list[object]:
+        return pipelined(feeds(), packed[number % len(packed)])
+
     def zrevrange(number: int) -> list[object]:
         pipeline = raw.pipeline(transaction=False)
         for key in lineups[number % len(lineups)]:
@@ -67,7 +75,7 @@ def _process(report: Report, count: int, readers: list[User], rounds: int) -> No
         return list(pipeline.execute())
 
     def with_rows(number: int) -> object:
-        zrevrange(number)
+        limit(number)
         return fetch(BY_IDS, {"ids": ids[number % len(ids)], "reader": readers[number % len(readers)].pk})
 
     def page(number: int, **at: object) -> Page:
@@ -81,8 +89,9 @@ def _process(report: Report, count: int, readers: list[User], rounds: int) -> No
         return page(number, session_id=begun.session_id, last_id=begun.last_id)
 
     cases: dict[str, Callable[[int], object]] = {
+        LIMITS[0]: limit,
+        LIMITS[1]: with_rows,
         "redis-py ZREVRANGE": zrevrange,
-        "redis-py ZREVRANGE and one query": with_rows,
         "first page": page,
         "first page and keep": lambda number: page(number).keep(),
         "following page": following,
@@ -92,10 +101,17 @@ def _process(report: Report, count: int, readers: list[User], rounds: int) -> No
     for name in cases:
         spent = milliseconds(times[name])
         report.rows.append([f"{count} hosts", name, round(spent, 3), round(1000 / spent)])
-    for name in ("redis-py ZREVRANGE", "redis-py ZREVRANGE and one query"):
+    for name in (*LIMITS, "redis-py ZREVRANGE"):
         report.ratio(f"first page / {name}, {count} hosts", over(times, "first page", name))
     report.ratio(f"following / first page, {count} hosts", over(times, "following page", "first page"))
     raw.close()
+
+
+def _zrevrange(key: str) -> bytes:
+    """The whole lineup with its scores, as RESP."""
+    name = key.encode()
+    head = b"*5\r\n$9\r\nZREVRANGE\r\n$%d\r\n%b\r\n" % (len(name), name)
+    return head + b"$1\r\n0\r\n$2\r\n-1\r\n$10\r\nWITHSCORES\r\n"
 
 
 def _seam(reader: User) -> int:

@@ -4,7 +4,9 @@ Ingest: `record` against the same ZADDs and SADDs packed before, on the site's o
 marked on a node, with ten plays each for filters that hold a month, against putting the same bytes into LMDB, as many
 in a transaction. Filter: `unseen` for a user of four months with 3,333 plays each, 50 plays that are not merged and 100
 issued, against the bare reads of the same keys; "grown" is one whose filters began small. Bytes: the filters of plays
-over three months, made ten plays at a time, in LMDB's file, and without its pages, against the ZSET of all ids.
+over three months, made ten plays at a time, in LMDB's file, and without its pages, against the ZSET of all ids. Over
+HTTP, as processor time of the worker and of the servers: the plays that one request brings, and a batch of a hundred
+users.
 """
 
 import random
@@ -13,14 +15,19 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from statistics import median
+from typing import Any
 from unittest.mock import patch
 
 import lmdb
 import numpy as np
 from django.conf import settings
+from django.contrib.auth.models import Permission
 
+from accounts.actions import issue_token
+from accounts.models import User
 from benchmarks.community import Community
-from benchmarks.measure import Report, Times, interleaved, milliseconds, over
+from benchmarks.http_page import Client, served
+from benchmarks.measure import Report, Times, interleaved, milliseconds, over, servers_time
 from feedsite import keys
 from feedsite.connections import borrowed
 from seen import merging, played, store
@@ -38,6 +45,8 @@ ID = 2**52
 A_MONTH = 3_333
 MERGED_PLAYS = 10
 RECENT, ISSUED = 50, 100
+A_REQUEST, IN_A_BATCH = 8, 100
+"""Plays that one request brings (the seed: one for every 5 to 10 videos), and users of a batch."""
 TARGET = 5.0
 """Milliseconds for 10,000 ids."""
 KEPT = (100, 1_000, 10_000)
@@ -58,6 +67,7 @@ def run(community: Community) -> Report:
         f"{size.played_rounds} rounds; merges of {size.played_users:,} users, {max(size.played_rounds // 4, 1)} rounds",
     )
     folder = Path(settings.DATA_DIR) / "played-bench"
+    over_http(report, size.http_rounds, size.http_requests)
     with patch.object(store, "_store", LmdbStore(folder / "filters")):
         played.client().flushdb()
         ingest(report, size.played_rounds)
@@ -112,6 +122,43 @@ def ingest(report: Report, rounds: int) -> None:
         add_row(report, f"record, {what}", times["record"], cpu["record"], users * each)
         add_row(report, f"raw ZADD + SADD, {what}", times["raw"], cpu["raw"], users * each)
         report.ratio(f"plays/s: record / raw, {what}", over(times, "raw", "record"), at_least=0.4)
+
+
+def over_http(report: Report, rounds: int, requests: int) -> None:
+    """What a play costs where each user's come in a request of their own, and where a service collects them."""
+    service = User.objects.order_by("pk")[0]
+    service.user_permissions.add(Permission.objects.get(codename="act_for_others"))
+    users = list(User.objects.active().order_by("pk").values_list("pk", flat=True)[:IN_A_BATCH])
+    one = [str(ID + place) for place in range(A_REQUEST)]
+    bodies: dict[str, tuple[str, dict[str, Any], int]] = {
+        f"HTTP: {A_REQUEST} plays of one user": ("/api/v1/seen/plays", {"ids": one}, A_REQUEST),
+        f"HTTP: {A_REQUEST * len(users)} plays of {len(users)} users": (
+            "/api/v1/seen/plays/batch",
+            {"plays": [{"user_id": str(user), "ids": one} for user in users]},
+            A_REQUEST * len(users),
+        ),
+    }
+    token = issue_token(user=service)
+    spent: dict[str, list[tuple[float, float]]] = {name: [] for name in bodies}
+    waited: dict[str, list[float]] = {name: [] for name in bodies}
+    with served() as port:
+        client = Client(port)
+        for number in range(1 + rounds):
+            for name, (path, body, _) in bodies.items():
+                before = client.processor_time(), sum(servers_time())
+                times = [client.ask(path, token, body) for _ in range(requests)]
+                after = client.processor_time(), sum(servers_time())
+                if number:  # the first warms up
+                    spent[name].append(((after[0] - before[0]) / requests, (after[1] - before[1]) / requests))
+                    waited[name] += times
+    costs = {}
+    for name, (_, _, plays) in bodies.items():
+        worker, servers = (median(each) for each in zip(*spent[name], strict=True))
+        add_row(report, f"{name}: CPU of the worker", waited[name], worker, plays)
+        costs[name] = (worker + servers) / plays * 1e6
+        report.ratio(f"{name}: CPU of all, µs a play", costs[name])
+    single, batch = costs.values()
+    report.ratio("CPU of a play over HTTP: in a batch / in a request", batch / single, at_most=0.25)
 
 
 def _packed(batch: Sequence[Play]) -> tuple[list[bytes], int]:

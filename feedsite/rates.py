@@ -16,7 +16,7 @@ import ipaddress
 import math
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache, lru_cache
 from typing import Any
 
@@ -125,14 +125,21 @@ def hit(scope: str, who: str, cost: int = 1) -> float | None:
     Without the cache server reading and writing go on uncounted: a rate limit is no reason to be down. What guards
     passwords (`GUARDED`) is counted by each process for itself then. One call a second finds out.
     """
+    return hit_each(scope, {who: cost}).get(who)
+
+
+def hit_each(scope: str, costs: Mapping[str, int]) -> dict[str, float]:
+    """As `hit` for each caller with their cost, in one round trip. Returns the seconds to wait of those refused."""
     calls, seconds = limit(scope)
-    wait = _ask("EVALSHA", COUNT, 1, _counter(scope, who), calls, seconds * 1000, cost)
-    return _hit_own(scope, who) if wait is None else _seconds(wait)
+    counting = [("EVALSHA", COUNT, 1, _counter(scope, who), calls, seconds * 1000, cost) for who, cost in costs.items()]
+    waits = _ask_all(counting)
+    found = map(_seconds, waits) if waits is not None else (_hit_own(scope, who) for who in costs)
+    return {who: wait for who, wait in zip(costs, found, strict=True) if wait is not None}
 
 
-def give_back(scope: str, who: str, cost: int) -> None:
-    """Take back what `hit` counted for a call that was then refused for another reason."""
-    _ask("EVALSHA", GIVE_BACK, 1, _counter(scope, who), cost)
+def give_back_each(scope: str, costs: Mapping[str, int]) -> None:
+    """Take back what `hit_each` counted for calls that were then refused for another reason."""
+    _ask_all([("EVALSHA", GIVE_BACK, 1, _counter(scope, who), cost) for who, cost in costs.items()])
 
 
 class Call:
@@ -231,14 +238,19 @@ def _hit_own(scope: str, who: str) -> float | None:
 
 def _ask(*command: Any) -> Any:
     """The cache server's answer, None while it does not answer."""
+    answers = _ask_all([command])
+    return None if answers is None else answers[0]
+
+
+def _ask_all(commands: Sequence[tuple[Any, ...]]) -> list[Any] | None:
+    """The cache server's answers, in one round trip; None while it does not answer."""
     if breaker.is_open:
         return None
     try:
-        (answer,) = pipelined(_client(), [command])
+        return pipelined(_client(), commands) if commands else []
     except (redis.RedisError, OSError):
         breaker.trip()
         return None
-    return answer
 
 
 def _seconds(wait: int) -> float | None:

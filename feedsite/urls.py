@@ -68,6 +68,7 @@ api = [
     path("items/<str:item_id>/repost", items_api.RepostView.as_view()),
     path("items/<str:item_id>/replies", items_api.RepliesView.as_view()),
     path("seen/plays", seen_api.PlaysView.as_view()),
+    path("seen/plays/batch", seen_api.PlaysBatchView.as_view()),
     path("seen/issued", seen_api.IssuedView.as_view()),
     path("seen/filter", seen_api.FilterView.as_view()),
     path("discover/feed", discover_api.DiscoverView.as_view()),

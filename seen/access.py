@@ -1,7 +1,9 @@
 """Who may act for whom: services ask and report for other users, everybody else for themselves."""
 
+from collections.abc import Iterable
+
 from accounts.models import User
-from feedsite.connections import fetch
+from feedsite.connections import fetch, id_array
 
 ACT_FOR_OTHERS = "seen.act_for_others"
 
@@ -13,4 +15,10 @@ def may_act_for(caller: User, user_id: int) -> bool:
 
 def is_there(user_id: int) -> bool:
     """Whether there is such a user, who is neither deleted nor hidden."""
-    return bool(fetch("SELECT FROM accounts_user WHERE id = %(user)s AND is_active", {"user": user_id}))
+    return bool(those_there([user_id]))
+
+
+def those_there(user_ids: Iterable[int]) -> set[int]:
+    """Those of the users who are neither deleted nor hidden; one query."""
+    found = fetch("SELECT id FROM accounts_user WHERE id = ANY(%(users)s) AND is_active", {"users": id_array(user_ids)})
+    return {row[0] for row in found}

@@ -1,5 +1,6 @@
 """What users played and were issued, and which of many items they have not seen, over HTTP."""
 
+import math
 from typing import Any
 
 import msgspec
@@ -10,7 +11,6 @@ from rest_framework import exceptions, serializers
 from rest_framework.request import Request
 
 from accounts.api import signed_in
-from feedsite import rates
 from feedsite.rest import (
     MAX_POSITION,
     NUMBER,
@@ -21,17 +21,21 @@ from feedsite.rest import (
     Problem,
     StrictSerializer,
     body,
-    spend,
 )
 from seen import played
-from seen.access import is_there, may_act_for
+from seen.access import is_there, may_act_for, those_there
 from seen.checker import unseen
-from seen.played import EARLY_SECONDS, Play, PlayedUnavailableError, PlaysFullError
+from seen.played import PlayedUnavailableError
+from seen.reporting import report
 from seen.store import StoreUnavailableError
 
 NO_USER = OpenApiResponse(Problem, "No such user.")
 REPORTED = 500
 ASKED = 10_000
+USERS, BATCH = 100, 5_000
+"""Users of a batch at most, and ids of all of them."""
+BATCH_BYTES = 128 * 1024
+"""Five thousand ids of 16 digits, quoted, and a hundred users are 105 kB."""
 FILTER_BYTES = 256 * 1024
 """Ten thousand ids of 16 digits, quoted, are 190 kB."""
 
@@ -69,11 +73,48 @@ class AskedField(IdsField):
     pass
 
 
+@extend_schema_field(
+    {
+        "type": "array",
+        "minItems": 1,
+        "maxItems": USERS,
+        "items": {
+            "type": "object",
+            "properties": {"user_id": {"type": "string"}, "ids": _ids(REPORTED)},
+            "required": ["user_id", "ids"],
+            "additionalProperties": False,
+        },
+    }
+)
+class PlaysField(serializers.Field[dict[int, list[int]], Any, Any, Any]):
+    """What several users played: ids by user, read at once. A user may be named again with further ids."""
+
+    def to_internal_value(self, data: Any) -> dict[int, list[int]]:
+        if not isinstance(data, list) or not 1 <= len(data) <= USERS:
+            raise serializers.ValidationError(f"A list of 1 to {USERS} users.")
+        user, ids = IdsField(most=1), IdsField(most=REPORTED)
+        plays: dict[int, list[int]] = {}
+        for each in data:
+            if not isinstance(each, dict) or each.keys() != {"user_id", "ids"}:
+                raise serializers.ValidationError("Each has a user_id and ids, and nothing else.")
+            (user_id,) = user.to_internal_value([each["user_id"]])
+            plays.setdefault(user_id, []).extend(ids.to_internal_value(each["ids"]))
+        if sum(map(len, plays.values())) > BATCH:
+            raise serializers.ValidationError(f"At most {BATCH} ids in all.")
+        return plays
+
+
 class ReportSerializer(StrictSerializer):
     """`user_id`: of another user, for services."""
 
     ids = ReportedField(most=REPORTED)
     user_id = IdField(required=False)
+
+
+class BatchSerializer(StrictSerializer):
+    """What several users played."""
+
+    plays = PlaysField()
 
 
 class AskSerializer(StrictSerializer):
@@ -89,6 +130,20 @@ class Unseen(msgspec.Struct):
     unseen: list[str]
 
 
+class Wait(msgspec.Struct):
+    """A user whose plays were not taken, and the seconds after which they may be."""
+
+    user_id: str
+    retry_after: int
+
+
+class Refused(msgspec.Struct):
+    """What of a batch was not taken. `unknown`: users who do not exist, or not any more."""
+
+    refused: list[Wait]
+    unknown: list[str]
+
+
 def _whose(request: Request, fields: dict[str, Any]) -> int:
     """The user whom a call is about. Raises PermissionDenied and NotFound."""
     caller = signed_in(request)
@@ -98,6 +153,14 @@ def _whose(request: Request, fields: dict[str, Any]) -> int:
     if user_id != caller.pk and not is_there(user_id):
         raise exceptions.NotFound
     return user_id
+
+
+def _reported(plays: dict[int, list[int]]) -> dict[int, float]:
+    """As `report`. Raises OutageError."""
+    try:
+        return report(plays, now=timezone.now())
+    except PlayedUnavailableError as error:
+        raise OutageError from error
 
 
 class PlaysView(ApiView):
@@ -112,16 +175,33 @@ class PlaysView(ApiView):
         theirs wait to be merged the whole call is refused (429), and none of it is remembered.
         """
         fields = body(request, ReportSerializer)
-        user_id, now = _whose(request, fields), timezone.now()
-        spend("played_ids", str(user_id), len(fields["ids"]))
-        try:
-            played.record([Play(user_id, item_id, now) for item_id in fields["ids"]], now=now)
-        except (PlaysFullError, PlayedUnavailableError) as error:
-            rates.give_back("played_ids", str(user_id), len(fields["ids"]))
-            if isinstance(error, PlaysFullError):
-                raise exceptions.Throttled(EARLY_SECONDS) from error
-            raise OutageError from error
+        user_id = _whose(request, fields)
+        waits = _reported({user_id: fields["ids"]})
+        if waits:
+            raise exceptions.Throttled(waits[user_id])
         return HttpResponse(status=204)
+
+
+class PlaysBatchView(ApiView):
+    only_reads = True
+    rates = {"POST": "played"}
+    body_bytes = BATCH_BYTES
+
+    @extend_schema(operation_id="record_plays_batch", request=BatchSerializer, responses={200: Refused})
+    def post(self, request: Request) -> HttpResponse:
+        """Remember what up to a hundred users played, for services that collect it; one call instead of a hundred.
+
+        As `POST /seen/plays` for each user. What of one user is refused keeps nothing of another's out: the answer
+        names the users whose plays were not taken, with the seconds to wait, and those who do not exist.
+        """
+        caller = signed_in(request)
+        plays: dict[int, list[int]] = body(request, BatchSerializer)["plays"]
+        if not all(may_act_for(caller, user_id) for user_id in plays):
+            raise exceptions.PermissionDenied("You may not act for another user.")
+        there = those_there(plays)
+        waits = _reported({user_id: ids for user_id, ids in plays.items() if user_id in there})
+        refused = [Wait(str(user_id), math.ceil(wait)) for user_id, wait in waits.items()]
+        return FeedResponse(Refused(refused, [str(user_id) for user_id in plays if user_id not in there]))
 
 
 class IssuedView(ApiView):

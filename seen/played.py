@@ -96,10 +96,16 @@ def errors() -> Iterator[None]:
 
 
 def record(plays: Iterable[Play], *, now: datetime) -> None:
-    """Take plays, in one round trip; when it returns they are in every answer.
+    """As `take`. Raises PlaysFullError if some user has no room for theirs; those of others are kept then."""
+    if full := take(plays, now=now):
+        raise PlaysFullError(f"{settings.PLAYED_WAITING} plays of user {full[0]} wait")
 
-    Raises PlayedUnavailableError, and PlaysFullError if some user has no room for theirs; those of others may be kept
-    then. A second round trip asks for the early merge of users who fill half of their room.
+
+def take(plays: Iterable[Play], *, now: datetime) -> list[int]:
+    """Take plays, in one round trip; when it returns they are in every answer. Returns the users who had no room for
+    theirs, of whom none was taken.
+
+    Raises PlayedUnavailableError. A second round trip asks for the early merge of users who fill half of their room.
 
     While a migration may be rolled back they are written to the old server too (seen.old), in another round trip.
     Whoever is not told whether it worked may do it again: a play is there once, however often it is recorded.
@@ -108,6 +114,8 @@ def record(plays: Iterable[Play], *, now: datetime) -> None:
     for play in plays:
         moment = int(play.played_at.timestamp() * 1000)
         by_user.setdefault(play.user_id, []).extend((moment, play.item_id))
+    if not by_user:
+        return []
     most = settings.PLAYED_WAITING
     commands: list[Command] = [
         ("EVALSHA", TAKE, 1, keys.played_recent(user_id), most, *scores) for user_id, scores in by_user.items()
@@ -115,11 +123,11 @@ def record(plays: Iterable[Play], *, now: datetime) -> None:
     with errors():
         sizes = dict(zip(by_user, pipelined(client(), [*commands, *marks(by_user, now=now)]), strict=False))
     ask_early([user_id for user_id, size in sizes.items() if size < 0 or is_crowded(size)])
-    if full := [user_id for user_id, size in sizes.items() if size < 0]:
-        metrics.played_refused.inc()
-        raise PlaysFullError(f"{most} plays of user {full[0]} wait")
+    full = [user_id for user_id, size in sizes.items() if size < 0]
+    metrics.played_refused.inc(len(full))
     with errors():
-        old.write(by_user)
+        old.write({user_id: scores for user_id, scores in by_user.items() if user_id not in full})
+    return full
 
 
 def is_crowded(size: int) -> bool:

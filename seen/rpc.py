@@ -33,8 +33,8 @@ from feedsite import health, metrics, rates
 from feedsite.connections import drop_ended_sessions
 from feedsite.rest import MAX_POSITION, OUTAGES, RETRY_AFTER
 from seen import played
-from seen.access import is_there, may_act_for
-from seen.api import ASKED, REPORTED
+from seen.access import is_there, may_act_for, those_there
+from seen.api import ASKED, BATCH, REPORTED, USERS
 from seen.checker import unseen_ids
 from seen.filters import Ids
 from seen.generated import seen_pb2_grpc
@@ -42,12 +42,15 @@ from seen.generated.seen_pb2 import (
     DESCRIPTOR,
     FilterRequest,
     FilterResponse,
+    RecordBatchRequest,
+    RecordBatchResponse,
     RecordIssuedRequest,
     RecordIssuedResponse,
     RecordPlaysRequest,
     RecordPlaysResponse,
 )
-from seen.played import EARLY_SECONDS, Play, PlayedUnavailableError, PlaysFullError
+from seen.played import PlayedUnavailableError
+from seen.reporting import report
 from seen.store import FilterKey, StoreUnavailableError, store
 
 logger = logging.getLogger(__name__)
@@ -72,8 +75,9 @@ OPTIONS = (
     ("grpc.http2.min_ping_interval_without_data_ms", 10_000),
 )
 
+OfOne = FilterRequest | RecordPlaysRequest | RecordIssuedRequest
+Request = TypeVar("Request", bound=OfOne | RecordBatchRequest)
 Response = TypeVar("Response")
-Request = FilterRequest | RecordPlaysRequest | RecordIssuedRequest
 
 
 class RefusedError(Exception):
@@ -91,17 +95,34 @@ class Seen(seen_pb2_grpc.SeenServicer):
     """The calls, named as in the proto."""
 
     def Filter(self, request: FilterRequest, context: grpc.ServicerContext) -> FilterResponse:  # noqa: N802
-        return _answer(request, context, ASKED, _filtered)
+        return _answer(request, context, _of_one(ASKED, _filtered))
 
     def RecordPlays(  # noqa: N802
         self, request: RecordPlaysRequest, context: grpc.ServicerContext
     ) -> RecordPlaysResponse:
-        return _answer(request, context, REPORTED, _recorded)
+        return _answer(request, context, _of_one(REPORTED, _recorded))
+
+    def RecordBatch(  # noqa: N802
+        self, request: RecordBatchRequest, context: grpc.ServicerContext
+    ) -> RecordBatchResponse:
+        return _answer(request, context, _batch)
 
     def RecordIssued(  # noqa: N802
         self, request: RecordIssuedRequest, context: grpc.ServicerContext
     ) -> RecordIssuedResponse:
-        return _answer(request, context, REPORTED, _issued)
+        return _answer(request, context, _of_one(REPORTED, _issued))
+
+
+def _of_one(most: int, work: Callable[[int, Ids], Response]) -> Callable[[OfOne, User], Response]:
+    """The work of a call about one user and at most so many ids."""
+
+    def answer(request: OfOne, caller: User) -> Response:
+        user_id, ids = _named(request, caller, most)
+        if user_id != caller.pk and not is_there(user_id):
+            raise RefusedError(grpc.StatusCode.NOT_FOUND, "There is no such user.")
+        return work(user_id, ids)
+
+    return answer
 
 
 def _filtered(user_id: int, ids: Ids) -> FilterResponse:
@@ -113,20 +134,34 @@ def _filtered(user_id: int, ids: Ids) -> FilterResponse:
 
 
 def _recorded(user_id: int, ids: Ids) -> RecordPlaysResponse:
-    now = timezone.now()
-    wait = rates.hit("played_ids", str(user_id), len(ids))
-    if wait is not None:
-        raise RefusedError(grpc.StatusCode.RESOURCE_EXHAUSTED, "Too many plays of this user.", retry_after=wait)
-    try:
-        played.record([Play(user_id, item_id, now) for item_id in ids.tolist()], now=now)
-    except (PlaysFullError, PlayedUnavailableError) as error:
-        rates.give_back("played_ids", str(user_id), len(ids))
-        if not isinstance(error, PlaysFullError):
-            raise
+    waits = report({user_id: ids.tolist()}, now=timezone.now())
+    if waits:
         raise RefusedError(
-            grpc.StatusCode.RESOURCE_EXHAUSTED, "Too many plays of this user wait.", retry_after=EARLY_SECONDS
-        ) from error
+            grpc.StatusCode.RESOURCE_EXHAUSTED,
+            "Too many plays of this user came today, or wait.",
+            retry_after=waits[user_id],
+        )
     return RecordPlaysResponse()
+
+
+def _batch(request: RecordBatchRequest, caller: User) -> RecordBatchResponse:
+    """Everything is looked at before anything is taken. Raises RefusedError."""
+    plays: dict[int, list[int]] = {}
+    if not 1 <= len(request.plays) <= USERS:
+        raise RefusedError(grpc.StatusCode.INVALID_ARGUMENT, f"From 1 to {USERS} users, not {len(request.plays)}.")
+    for each in request.plays:
+        user_id, ids = _named(each, caller, REPORTED)
+        plays.setdefault(user_id, []).extend(ids.tolist())
+    if sum(map(len, plays.values())) > BATCH:
+        raise RefusedError(grpc.StatusCode.INVALID_ARGUMENT, f"At most {BATCH} ids in all.")
+    there = those_there(plays)
+    waits = report({user_id: ids for user_id, ids in plays.items() if user_id in there}, now=timezone.now())
+    return RecordBatchResponse(
+        refused=[
+            RecordBatchResponse.Wait(user_id=user_id, retry_after=math.ceil(wait)) for user_id, wait in waits.items()
+        ],
+        unknown=[user_id for user_id in plays if user_id not in there],
+    )
 
 
 def _issued(user_id: int, ids: Ids) -> RecordIssuedResponse:
@@ -145,19 +180,17 @@ def _varint(number: int) -> bytes:
 
 
 # --- Around every call -----------------------------------------------------------------------------------
-def _answer(
-    request: Request, context: grpc.ServicerContext, most: int, work: Callable[[int, Ids], Response]
-) -> Response:
-    """What `work` answers for the user and the ids of a request, or the status that says why not."""
+def _answer(request: Request, context: grpc.ServicerContext, work: Callable[[Request, User], Response]) -> Response:
+    """What `work` answers to a request and its caller, or the status that says why not."""
     began = time.perf_counter()
     method = request.DESCRIPTOR.name.removesuffix("Request")
     code = grpc.StatusCode.OK
     close_old_connections()
     drop_ended_sessions()
     try:
-        user_id, ids = _admitted(request, _caller(context), most)
+        caller = _caller(context)
         check_time(context)
-        return work(user_id, ids)
+        return work(request, caller)
     except RefusedError as error:
         refusal = error
     except (PlayedUnavailableError, StoreUnavailableError, *OUTAGES) as error:
@@ -215,7 +248,7 @@ def _address(context: grpc.ServicerContext) -> str:
     return rates.customer(place.rpartition(":")[0].strip("[]")) if kind in ("ipv4", "ipv6") else kind
 
 
-def _admitted(request: Request, caller: User, most: int) -> tuple[int, Ids]:
+def _named(request: OfOne, caller: User, most: int) -> tuple[int, Ids]:
     """Whom and what a call is about, if the caller may ask for it. Raises RefusedError."""
     user_id = request.user_id or caller.pk
     ids: Ids = np.array(request.ids, dtype=np.uint64)
@@ -225,8 +258,6 @@ def _admitted(request: Request, caller: User, most: int) -> tuple[int, Ids]:
         raise RefusedError(grpc.StatusCode.INVALID_ARGUMENT, "An id is a number from 1 to 2^53.")
     if not may_act_for(caller, user_id):
         raise RefusedError(grpc.StatusCode.PERMISSION_DENIED, "You may not act for another user.")
-    if user_id != caller.pk and not is_there(user_id):
-        raise RefusedError(grpc.StatusCode.NOT_FOUND, "There is no such user.")
     return user_id, ids
 
 

@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x19seen/generated/seen.proto\x12\x10\x66\x65\x65\x64site.seen.v1\"-\n\rFilterRequest\x12\x0f\n\x07user_id\x18\x01 \x01(\x04\x12\x0b\n\x03ids\x18\x02 \x03(\x06\" \n\x0e\x46ilterResponse\x12\x0e\n\x06unseen\x18\x01 \x03(\x06\"2\n\x12RecordPlaysRequest\x12\x0f\n\x07user_id\x18\x01 \x01(\x04\x12\x0b\n\x03ids\x18\x02 \x03(\x06\"\x15\n\x13RecordPlaysResponse\"3\n\x13RecordIssuedRequest\x12\x0f\n\x07user_id\x18\x01 \x01(\x04\x12\x0b\n\x03ids\x18\x02 \x03(\x06\"\x16\n\x14RecordIssuedResponse2\x8e\x02\n\x04Seen\x12K\n\x06\x46ilter\x12\x1f.feedsite.seen.v1.FilterRequest\x1a .feedsite.seen.v1.FilterResponse\x12Z\n\x0bRecordPlays\x12$.feedsite.seen.v1.RecordPlaysRequest\x1a%.feedsite.seen.v1.RecordPlaysResponse\x12]\n\x0cRecordIssued\x12%.feedsite.seen.v1.RecordIssuedRequest\x1a&.feedsite.seen.v1.RecordIssuedResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x19seen/generated/seen.proto\x12\x10\x66\x65\x65\x64site.seen.v1\"-\n\rFilterRequest\x12\x0f\n\x07user_id\x18\x01 \x01(\x04\x12\x0b\n\x03ids\x18\x02 \x03(\x06\" \n\x0e\x46ilterResponse\x12\x0e\n\x06unseen\x18\x01 \x03(\x06\"2\n\x12RecordPlaysRequest\x12\x0f\n\x07user_id\x18\x01 \x01(\x04\x12\x0b\n\x03ids\x18\x02 \x03(\x06\"\x15\n\x13RecordPlaysResponse\"I\n\x12RecordBatchRequest\x12\x33\n\x05plays\x18\x01 \x03(\x0b\x32$.feedsite.seen.v1.RecordPlaysRequest\"\x91\x01\n\x13RecordBatchResponse\x12;\n\x07refused\x18\x01 \x03(\x0b\x32*.feedsite.seen.v1.RecordBatchResponse.Wait\x12\x0f\n\x07unknown\x18\x02 \x03(\x04\x1a,\n\x04Wait\x12\x0f\n\x07user_id\x18\x01 \x01(\x04\x12\x13\n\x0bretry_after\x18\x02 \x01(\r\"3\n\x13RecordIssuedRequest\x12\x0f\n\x07user_id\x18\x01 \x01(\x04\x12\x0b\n\x03ids\x18\x02 \x03(\x06\"\x16\n\x14RecordIssuedResponse2\xea\x02\n\x04Seen\x12K\n\x06\x46ilter\x12\x1f.feedsite.seen.v1.FilterRequest\x1a .feedsite.seen.v1.FilterResponse\x12Z\n\x0bRecordPlays\x12$.feedsite.seen.v1.RecordPlaysRequest\x1a%.feedsite.seen.v1.RecordPlaysResponse\x12Z\n\x0bRecordBatch\x12$.feedsite.seen.v1.RecordBatchRequest\x1a%.feedsite.seen.v1.RecordBatchResponse\x12]\n\x0cRecordIssued\x12%.feedsite.seen.v1.RecordIssuedRequest\x1a&.feedsite.seen.v1.RecordIssuedResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -39,10 +39,16 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_RECORDPLAYSREQUEST']._serialized_end=178
   _globals['_RECORDPLAYSRESPONSE']._serialized_start=180
   _globals['_RECORDPLAYSRESPONSE']._serialized_end=201
-  _globals['_RECORDISSUEDREQUEST']._serialized_start=203
-  _globals['_RECORDISSUEDREQUEST']._serialized_end=254
-  _globals['_RECORDISSUEDRESPONSE']._serialized_start=256
-  _globals['_RECORDISSUEDRESPONSE']._serialized_end=278
-  _globals['_SEEN']._serialized_start=281
-  _globals['_SEEN']._serialized_end=551
+  _globals['_RECORDBATCHREQUEST']._serialized_start=203
+  _globals['_RECORDBATCHREQUEST']._serialized_end=276
+  _globals['_RECORDBATCHRESPONSE']._serialized_start=279
+  _globals['_RECORDBATCHRESPONSE']._serialized_end=424
+  _globals['_RECORDBATCHRESPONSE_WAIT']._serialized_start=380
+  _globals['_RECORDBATCHRESPONSE_WAIT']._serialized_end=424
+  _globals['_RECORDISSUEDREQUEST']._serialized_start=426
+  _globals['_RECORDISSUEDREQUEST']._serialized_end=477
+  _globals['_RECORDISSUEDRESPONSE']._serialized_start=479
+  _globals['_RECORDISSUEDRESPONSE']._serialized_end=501
+  _globals['_SEEN']._serialized_start=504
+  _globals['_SEEN']._serialized_end=866
 # @@protoc_insertion_point(module_scope)

@@ -44,6 +44,11 @@ class SeenStub:
                 request_serializer=seen_dot_generated_dot_seen__pb2.RecordPlaysRequest.SerializeToString,
                 response_deserializer=seen_dot_generated_dot_seen__pb2.RecordPlaysResponse.FromString,
                 _registered_method=True)
+        self.RecordBatch = channel.unary_unary(
+                '/feedsite.seen.v1.Seen/RecordBatch',
+                request_serializer=seen_dot_generated_dot_seen__pb2.RecordBatchRequest.SerializeToString,
+                response_deserializer=seen_dot_generated_dot_seen__pb2.RecordBatchResponse.FromString,
+                _registered_method=True)
         self.RecordIssued = channel.unary_unary(
                 '/feedsite.seen.v1.Seen/RecordIssued',
                 request_serializer=seen_dot_generated_dot_seen__pb2.RecordIssuedRequest.SerializeToString,
@@ -68,6 +73,14 @@ class SeenServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def RecordBatch(self, request, context):
+        """The same for up to a hundred users, of whom the caller may have to act for others. What of one user is refused keeps
+        nothing of another's out: the answer names them.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def RecordIssued(self, request, context):
         """The user was sent these, now, the last one last. The last hundred are remembered.
         """
@@ -87,6 +100,11 @@ def add_SeenServicer_to_server(servicer, server):
                     servicer.RecordPlays,
                     request_deserializer=seen_dot_generated_dot_seen__pb2.RecordPlaysRequest.FromString,
                     response_serializer=seen_dot_generated_dot_seen__pb2.RecordPlaysResponse.SerializeToString,
+            ),
+            'RecordBatch': grpc.unary_unary_rpc_method_handler(
+                    servicer.RecordBatch,
+                    request_deserializer=seen_dot_generated_dot_seen__pb2.RecordBatchRequest.FromString,
+                    response_serializer=seen_dot_generated_dot_seen__pb2.RecordBatchResponse.SerializeToString,
             ),
             'RecordIssued': grpc.unary_unary_rpc_method_handler(
                     servicer.RecordIssued,
@@ -148,6 +166,33 @@ class Seen:
             '/feedsite.seen.v1.Seen/RecordPlays',
             seen_dot_generated_dot_seen__pb2.RecordPlaysRequest.SerializeToString,
             seen_dot_generated_dot_seen__pb2.RecordPlaysResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def RecordBatch(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/feedsite.seen.v1.Seen/RecordBatch',
+            seen_dot_generated_dot_seen__pb2.RecordBatchRequest.SerializeToString,
+            seen_dot_generated_dot_seen__pb2.RecordBatchResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -15,6 +15,7 @@ from rest_framework.test import APIClient
 from accounts.actions import delete_account, issue_token
 from accounts.deactivation import deactivate
 from accounts.models import User
+from feedsite import rates
 from feedsite.openapi import document
 from seen import played, store, tasks
 from seen.store import LmdbStore
@@ -312,17 +313,19 @@ def test_acknowledged_plays_survive_the_death_of_redis(api: APIClient, plays_ser
     assert unseen(api, 3, 4) == ["4"]
 
 
-@pytest.mark.parametrize(("error", "code"), [(played.PlaysFullError, 429), (played.PlayedUnavailableError, 503)])
+@pytest.mark.parametrize("code", [429, 503])
 def test_plays_that_are_refused_cost_nothing_of_the_day(
-    api: APIClient, monkeypatch: pytest.MonkeyPatch, error: type[Exception], code: int
+    api: APIClient, ann: User, monkeypatch: pytest.MonkeyPatch, code: int
 ) -> None:
     ids = {"ids": [str(number) for number in range(1, 501)]}
 
-    def fail(*_: Any, **__: Any) -> None:
-        raise error("no room, or no server")
+    def fail(*_: Any, **__: Any) -> list[int]:
+        if code == 429:
+            return [ann.pk]
+        raise played.PlayedUnavailableError("no server")
 
     with monkeypatch.context() as patch:
-        patch.setattr(played, "record", fail)
+        patch.setattr(played, "take", fail)
         answers = [api.post(f"{SEEN}/plays", ids) for _ in range(50)]
     assert {answer.status_code for answer in answers} == {code}
     assert all(int(answer["Retry-After"]) <= 5 for answer in answers)
@@ -334,3 +337,115 @@ def test_a_batch_that_does_not_fit_leaves_room_for_a_smaller_one(api: APIClient,
     assert api.post(f"{SEEN}/plays", {"ids": [str(number) for number in range(1, 501)]}).status_code == 204
     assert api.post(f"{SEEN}/plays", {"ids": [str(number) for number in range(501, 1001)]}).status_code == 429
     assert api.post(f"{SEEN}/plays", {"ids": [str(number) for number in range(501, 551)]}).status_code == 204
+
+
+# --- Of many users at once -------------------------------------------------------------------------------
+def batch(api: APIClient, *plays: tuple[Any, Any]) -> Any:
+    body = {"plays": [{"user_id": str(user), "ids": ids} for user, ids in plays]}
+    response = api.post(f"{SEEN}/plays/batch", body)
+    allowed(SCHEMA, "/seen/plays/batch", "post", response)
+    return response
+
+
+def test_a_batch_is_each_users_own(service: APIClient, ann: User) -> None:
+    ben = UserFactory.create()
+    response = batch(service, (ann.pk, ["3", "4"]), (ben.pk, ["5"]), (ann.pk, ["6"]))
+    assert (response.status_code, response.json()) == (200, {"refused": [], "unknown": []})
+    assert unseen(service, 3, 4, 5, 6, user_id=str(ann.pk)) == ["5"]
+    assert unseen(service, 3, 4, 5, 6, user_id=str(ben.pk)) == ["3", "4", "6"]
+
+
+def test_a_hundred_users_with_fifty_plays_each(service: APIClient) -> None:
+    users = UserFactory.create_batch(100)
+    ids = [str(2**53 - number) for number in range(50)]
+    assert batch(service, *((user.pk, ids) for user in users)).json() == {"refused": [], "unknown": []}
+    assert unseen(service, *map(int, ids), user_id=str(users[99].pk)) == []
+
+
+def test_who_is_refused_in_a_batch_holds_up_nobody(service: APIClient, ann: User, settings: Any) -> None:
+    """One without room, one over the rate, one who does not exist, one who is gone; the last is served."""
+    full, busy, gone, fine = UserFactory.create_batch(4)
+    deactivate(user=gone)
+    settings.PLAYED_WAITING = 10
+    settings.RATES = settings.RATES | {"played_ids": "12/hour"}
+    ten = list(map(str, range(1, 11)))
+    assert batch(service, (full.pk, ten), (busy.pk, ten)).json()["refused"] == []
+    tasks.merge_user(busy.pk)
+    found = batch(
+        service, (full.pk, ["11"]), (busy.pk, ["11", "12", "13"]), (2**53, ["1"]), (gone.pk, ["1"]), (fine.pk, ["1"])
+    ).json()
+    waits = {wait["user_id"]: wait["retry_after"] for wait in found["refused"]}
+    assert waits.keys() == {str(full.pk), str(busy.pk)}
+    assert waits[str(full.pk)] == played.EARLY_SECONDS
+    assert waits[str(busy.pk)] > 10
+    assert found["unknown"] == [str(2**53), str(gone.pk)]
+    assert unseen(service, 1, user_id=str(fine.pk)) == []
+    assert unseen(service, 11, user_id=str(full.pk)) == unseen(service, 11, user_id=str(busy.pk)) == ["11"]
+    tasks.merge_user(full.pk)
+    assert batch(service, (full.pk, ["11", "12"])).json()["refused"] == [], "the refused one cost nothing"
+
+
+def test_a_batch_for_others_takes_the_permission(api: APIClient, ann: User, plays: redis.Redis) -> None:
+    other = UserFactory.create()
+    response = batch(api, (ann.pk, ["3"]), (other.pk, ["3"]))
+    assert (response.status_code, list(response.json())) == (403, ["detail"])
+    assert kept(plays) == [], "all or nothing"
+    assert batch(api, (ann.pk, ["3"])).status_code == 200
+
+
+BAD_BATCHES: list[Any] = [
+    None,
+    "x",
+    {},
+    [],
+    [1],
+    [[]],
+    [{}],
+    [{"user_id": "1"}],
+    [{"user_id": "1", "ids": ["1"], "more": 1}],
+    [{"user_id": 1, "ids": ["1"]}],
+    [{"user_id": "0", "ids": ["1"]}],
+    [{"user_id": "1", "ids": []}],
+    [{"user_id": "1", "ids": "11"}],
+    [{"user_id": "1", "ids": ["-1"]}],
+    [{"user_id": "1", "ids": ["1"] * 501}],
+    [{"user_id": "1", "ids": ["1"]}] * 101,
+    [{"user_id": "1", "ids": ["1"] * 500}] * 11,
+]
+
+
+@pytest.mark.parametrize("bad", BAD_BATCHES, ids=lambda bad: repr(bad)[:40])
+def test_bad_batches(service: APIClient, plays: redis.Redis, bad: Any) -> None:
+    refused(service.post(f"{SEEN}/plays/batch", {"plays": bad}), "plays/batch", 400, "plays")
+    assert kept(plays) == []
+
+
+def test_a_batch_without_its_redis_is_an_outage(
+    service: APIClient, ann: User, plays_server: servers.Valkey, settings: Any
+) -> None:
+    settings.RATES = settings.RATES | {"played_ids": "1/hour"}
+    with servers.dead(plays_server):
+        response = batch(service, (ann.pk, ["4"]))
+    assert (response.status_code, response["Retry-After"]) == (503, "2")
+    assert batch(service, (ann.pk, ["4"])).json()["refused"] == []
+
+
+def test_a_batch_takes_as_many_round_trips_whatever_its_size(
+    service: APIClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    users = UserFactory.create_batch(30)
+    trips: list[int] = []
+
+    def counted(module: Any) -> None:
+        pipelined = module.pipelined
+        monkeypatch.setattr(module, "pipelined", lambda *given: (trips.append(1), pipelined(*given))[1])
+
+    counted(played)
+    counted(rates)
+    batch(service, (users[0].pk, ["1"]))  # marks the token
+    sizes = []
+    for some in (users[:2], users):
+        trips.clear()
+        batch(service, *((user.pk, ["7"]) for user in some))
+        sizes.append(len(trips))
+    assert sizes[0] == sizes[1] <= 4, sizes

@@ -31,7 +31,13 @@ from feedsite import metrics
 from feedsite.embedded import Valkey, die_with_parent, wait_for
 from seen import played, rpc, store
 from seen.checker import unseen
-from seen.generated.seen_pb2 import FilterRequest, FilterResponse, RecordIssuedRequest, RecordPlaysRequest
+from seen.generated.seen_pb2 import (
+    FilterRequest,
+    FilterResponse,
+    RecordBatchRequest,
+    RecordIssuedRequest,
+    RecordPlaysRequest,
+)
 from seen.generated.seen_pb2_grpc import SeenStub
 from seen.rpc import SERVICE, Server
 from seen.store import LmdbStore, RedisStore
@@ -175,6 +181,42 @@ def test_a_service_acts_for_others(seen: SeenStub, ann: User, service: User) -> 
     assert ids_left(seen, who, 3, 4, 5, user_id=ann.pk) == [5]
     assert ids_left(seen, who, 3, 4, 5) == [3, 4, 5], "its own history is another"
     assert ids_left(seen, token(ann), 3, 4, 5, user_id=ann.pk) == [5], "everybody may name themselves"
+
+
+def test_a_batch_of_users(seen: SeenStub, ann: User, service: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each has their own; who is refused or unknown is named, and holds up nobody."""
+    monkeypatch.setitem(settings.RATES, "played_ids", "2/hour")
+    ben = UserFactory.create()
+    parts = [(ann.pk, [3, 4]), (ben.pk, [5, 6, 7]), (2**53, [1]), (0, [8])]
+    request = RecordBatchRequest(plays=[RecordPlaysRequest(user_id=user, ids=ids) for user, ids in parts])
+    answer = seen.RecordBatch(request, metadata=token(service), timeout=60)
+    assert [wait.user_id for wait in answer.refused] == [ben.pk]
+    assert answer.refused[0].retry_after > 10
+    assert list(answer.unknown) == [2**53]
+    assert unseen(ann.pk, [3, 4, 5], now=timezone.now()) == [5]
+    assert unseen(ben.pk, [5, 6, 7], now=timezone.now()) == [5, 6, 7]
+    assert unseen(service.pk, [8, 9], now=timezone.now()) == [9]
+
+
+def test_what_is_no_batch(seen: SeenStub, ann: User, service: User, plays: redis.Redis) -> None:
+    def of(*parts: tuple[int, list[int]]) -> RecordBatchRequest:
+        return RecordBatchRequest(plays=[RecordPlaysRequest(user_id=user, ids=ids) for user, ids in parts])
+
+    bad = [
+        of(),
+        of((ann.pk, [])),
+        of((ann.pk, [0])),
+        of((2**53 + 1, [1])),
+        of((ann.pk, list(range(1, 502)))),
+        of(*[(ann.pk, [1])] * 101),
+        of(*[(ann.pk, list(range(1, 501)))] * 11),
+    ]
+    for request in bad:
+        assert refused(seen.RecordBatch, request, metadata=token(service)).code() is CODE.INVALID_ARGUMENT
+    mixed = of((ann.pk, [1]), (service.pk, [1]))
+    assert refused(seen.RecordBatch, mixed, metadata=token(ann)).code() is CODE.PERMISSION_DENIED
+    assert refused(seen.RecordBatch, mixed).code() is CODE.UNAUTHENTICATED
+    assert kept(plays) == []
 
 
 def test_calls_are_counted(seen: SeenStub, ann: User) -> None:
@@ -481,7 +523,12 @@ def test_reflection_lists_and_describes_the_service(channel: grpc.Channel) -> No
     }
     described = descriptor_pb2.FileDescriptorProto.FromString(file.file_descriptor_response.file_descriptor_proto[0])
     assert described.package == "feedsite.seen.v1"
-    assert [method.name for method in described.service[0].method] == ["Filter", "RecordPlays", "RecordIssued"]
+    assert [method.name for method in described.service[0].method] == [
+        "Filter",
+        "RecordPlays",
+        "RecordBatch",
+        "RecordIssued",
+    ]
 
 
 # --- The process -----------------------------------------------------------------------------------------
