@@ -12,6 +12,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from benchmarks import scaling
 from benchmarks.ground import QUICK, Size, own_site
 from benchmarks.measure import Report
 from benchmarks.report import as_text, machine, read, renew, write
@@ -33,6 +34,7 @@ COMMUNITY = (
     "moderation",
     "impressions",
     "played",
+    "costs",
 )
 LIVE = ("live",)
 """What is measured on hosts with live sessions."""
@@ -138,7 +140,8 @@ def _save(options: argparse.Namespace, about: dict[str, Any], reports: dict[str,
     if options.json:
         write(options.json, about, reports)
     if options.page:
-        renew(options.page, reports)
+        known = renew(options.page, reports)
+        scaling.renew(options.page.with_name("scaling.md"), known)
 
 
 if __name__ == "__main__":

@@ -62,6 +62,8 @@ class Size:
     """Readers whose recommendations at a past date are compared with whom they followed then, ..."""
     recall_readers: int = 300
     """... and readers for whom recall is timed."""
+    cost_rounds: int = 300
+    """Calls of each act whose cost is measured."""
     impressions: int = 100_000
     impression_rounds: int = 100
     interactions: int | None = None
@@ -114,6 +116,7 @@ QUICK = Size(
     walked_pages=9,
     quality_readers=5,
     recall_readers=3,
+    cost_rounds=12,
     impressions=5_000,
     impression_rounds=2,
     interactions=5_000,

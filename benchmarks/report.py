@@ -88,9 +88,9 @@ def read(path: Path) -> dict[str, Report]:
 
 
 # --- The page --------------------------------------------------------------------------------------------
-def renew(page: Path, reports: Mapping[str, Report]) -> None:
+def renew(page: Path, reports: Mapping[str, Report]) -> dict[str, Report]:
     """Put what was found between its marks in the page, with its plots; what people wrote around them stays, and so
-    does what was found by others before.
+    does what was found by others before. Returns all that is known now.
     """
     kept = page.with_suffix(".json")
     text = page.read_text()
@@ -99,7 +99,7 @@ def renew(page: Path, reports: Mapping[str, Report]) -> None:
     write(kept, {}, known)
     pictures = page.with_suffix("")
     pictures.mkdir(exist_ok=True)
-    text = _put(text, SUMMARY, summary(known))
+    text = put(text, SUMMARY, summary(known))
     for name, report in known.items():
         for old in pictures.glob(f"{name.replace('_', '-')}.*.svg"):
             old.unlink()
@@ -107,8 +107,9 @@ def renew(page: Path, reports: Mapping[str, Report]) -> None:
         for file, _, picture in drawn:
             (pictures / file).write_text(picture)
         links = [f"![{_plain(said)}]({pictures.name}/{file})" for file, said, _ in drawn]
-        text = _put(text, name, as_part(report, links))
+        text = put(text, name, as_part(report, links))
     page.write_text(text)
+    return known
 
 
 def as_part(report: Report, pictures: Sequence[str]) -> str:
@@ -159,7 +160,8 @@ def _plain(words: str) -> str:
     return words.replace("[", "(").replace("]", ")")
 
 
-def _put(page: str, name: str, text: str) -> str:
+def put(page: str, name: str, text: str) -> str:
+    """The page with this text between the marks of that name, at the end where there are none."""
     begin, end = _mark(name), f"<!-- end of {name} -->"
     part = f"{begin}\n\n{text}\n\n{end}"
     if begin not in page:
