@@ -72,9 +72,7 @@ def write(writer: Writer, count: int) -> None:
         # What other benchmarks published has been written down already.
         cursor.execute("TRUNCATE items_itemdocument, items_itemtag")
         copy_index(texts)
-        cursor.execute("SET lock_timeout = 0")  # PostgreSQL may be vacuuming them by itself
         cursor.execute("VACUUM ANALYZE items_item, items_itemdocument")
-        cursor.execute("RESET lock_timeout")
 
 
 def run(community: Community) -> Report:

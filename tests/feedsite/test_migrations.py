@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from django.contrib.postgres import operations as concurrent
 from django.contrib.postgres.operations import AddConstraintNotValid
+from django.core.management import call_command
 from django.db import connection, migrations, models
 from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.state import ModelState, ProjectState
@@ -255,3 +256,14 @@ def test_an_index_is_built_whatever_an_attempt_left(name: str, left: str) -> Non
         with connection.cursor() as cursor:
             cursor.execute("UPDATE pg_index SET indisvalid = true WHERE indexrelid = to_regclass(%s)", [index])
     assert is_valid(index)
+
+
+@pytest.mark.django_db
+def test_migrate_leaves_the_connection_as_patient_as_it_was() -> None:
+    """Who calls it goes on with the connection: a statement of theirs that waits longer is no fault."""
+    with connection.cursor() as cursor:
+        cursor.execute("SET lock_timeout = '7s'")
+        call_command("migrate", interactive=False, verbosity=0)
+        cursor.execute("SHOW lock_timeout")
+        assert cursor.fetchone() == ("7s",)
+        cursor.execute("RESET lock_timeout")

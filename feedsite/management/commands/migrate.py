@@ -1,11 +1,13 @@
 """`migrate`, which never stands in the way of readers for long."""
 
 import time
+from contextlib import suppress
 from typing import Any
 
 from django.core.management.base import CommandParser
 from django.core.management.commands.migrate import Command as MigrateCommand
-from django.db import OperationalError, connections
+from django.db import DatabaseError, OperationalError, connections
+from django.db.backends.base.base import BaseDatabaseWrapper
 from psycopg.errors import LockNotAvailable
 
 PAUSE = 2.0
@@ -25,7 +27,18 @@ class Command(MigrateCommand):
         parser.add_argument("--patience", type=float, default=120, help="Seconds to go on trying (default 120).")
 
     def handle(self, *args: Any, **options: Any) -> None:
+        """Leaves the connection's own patience as it found it: others go on with it where the command is called."""
         connection = connections[options["database"]]
+        with connection.cursor() as cursor:
+            cursor.execute("SHOW lock_timeout")
+            (before,) = cursor.fetchone()
+        try:
+            self._try(connection, *args, **options)
+        finally:
+            with suppress(DatabaseError), connection.cursor() as cursor:
+                cursor.execute("SELECT set_config('lock_timeout', %s, false)", [before])
+
+    def _try(self, connection: BaseDatabaseWrapper, *args: Any, **options: Any) -> None:
         until = time.monotonic() + options["patience"]
         while True:
             with connection.cursor() as cursor:
