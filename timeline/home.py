@@ -46,11 +46,13 @@ REFILLS = 3
 NARROW = 16
 """Up to so many outboxes are read a whole page deep at once; of more, only `GLANCE` entries first."""
 GLANCE = 3
-SCAN = 200
-"""Entries that PostgreSQL looks through for one page or count, should most of them be hidden or folded reposts. At this
-bound a page answers short, with `has_more`, and a count says that there may be more.
+SCAN = 100
+"""Entries that PostgreSQL looks through for the rest of a page, should most of them be hidden or folded reposts. At
+this bound a page answers short, with `has_more`.
 """
 NEW_CAP = 100
+NEW_SCAN = 200
+"""The same for a count, which says then that there may be more."""
 _pages_by_sources: dict[str, Any] = {}
 
 CONTEXT = f"""
@@ -227,7 +229,7 @@ def home_page(reader: User, *, last_id: int | None = None, limit: int = 20) -> P
 
 def new_count(reader: User, *, since_id: int) -> tuple[int, bool]:
     """How many items the reader's home shows above `since_id`, at most `NEW_CAP`, and whether there are more, or may be
-    more beyond `SCAN` entries.
+    more beyond `NEW_SCAN` entries.
     """
     context = _context(reader, INFINITY)
     walk = Walk(NEW_CAP, INFINITY, INFINITY)
@@ -241,11 +243,11 @@ def new_count(reader: User, *, since_id: int) -> tuple[int, bool]:
         count = count_shown(verify_ids(reader.pk, ids))
         if len(ids) <= NEW_CAP or count > NEW_CAP:
             return min(count, NEW_CAP), count > NEW_CAP
-    candidates = pull_above(reader.pk, since=since_id, count=SCAN, enough=NEW_CAP + 1)
+    candidates = pull_above(reader.pk, since=since_id, count=NEW_SCAN, enough=NEW_CAP + 1)
     if candidates is None:
         return NEW_CAP, True
     count = count_shown(candidates)
-    return min(count, NEW_CAP), count > NEW_CAP or len(candidates) == SCAN
+    return min(count, NEW_CAP), count > NEW_CAP or len(candidates) == NEW_SCAN
 
 
 def _context(reader: User, below: int) -> Context:

@@ -143,6 +143,7 @@ WRITES: list[tuple[str, str, Any]] = [
     ("delete", "items/{other}/not-interested", None),
     ("post", "notifications/read", {"up_to": "{middle}"}),
     ("post", "seen/plays", {"ids": ["{busy}"]}),
+    ("post", "seen/plays/batch", {"plays": [{"user_id": "{me}", "ids": ["{busy}"]}]}),
     ("post", "seen/issued", {"ids": ["{busy}"]}),
     ("post", "seen/filter", {"ids": ["{busy}"]}),
     ("post", "discover/feed", {"action": "refresh", "request_id": "one"}),
@@ -264,7 +265,7 @@ def play(scenario: Scenario) -> None:
 def used(scenario: Scenario, who: str, page: Client, api: APIClient, posts: Any, user: User) -> None:
     """All that a user reads and does."""
     made = scenario.ask(api, who, "post", "/api/v1/items", {"content": {"text": "one's own"}})
-    scenario.names["own"] = made.json()["id"]
+    scenario.names |= {"own": made.json()["id"], "me": user.pk}
     scenario.work()
     for path in PAGES:
         scenario.ask(page, who, "get", path)

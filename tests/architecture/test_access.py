@@ -219,6 +219,7 @@ API_ROUTES: dict[str, list[Shows]] = {
 """API routes that show items of others."""
 API_WITHOUT = {
     "seen/plays": "",
+    "seen/plays/batch": "",
     "seen/issued": "",
     "seen/filter": "ids that the caller names",
     "timeline/home/new": "a number; compared with the oracle by the state machine",

@@ -93,7 +93,7 @@ OTHERS = {
 MODULES = ["items.text", "items.words", "items.hits", "items.search", "moderation.words", "moderation.rules"]
 FILTERS = {
     "admin_urlname", "capfirst", "date", "default", "divisibleby", "filesizeformat", "floatformat", "intcomma",
-    "length", "pluralize", "slice", "stringformat", "timesince", "unlocalize", "urlencode", "yesno",
+    "length", "linebreaksbr", "pluralize", "slice", "stringformat", "timesince", "unlocalize", "urlencode", "yesno",
 }  # fmt: skip
 """Django's filters that our templates may use: of a member's text they look at each character once."""
 
