@@ -79,7 +79,7 @@ def open_case(*, item: Item, source: str, reasons: list[str], rules: set[int] | 
     """The open case of an item, with these reasons added; a new one if there is none. Inside a transaction that holds
     the item's row, so that two do not open two.
     """
-    return _open_case({"item": item}, {}, source, reasons, rules)
+    return _open_case({"item": item}, {"host_id": item.sender_id}, source, reasons, rules)
 
 
 def _open_session_case(session_id: int, host: User, source: str, reasons: list[str], rules: set[int] | None) -> Case:

@@ -64,7 +64,7 @@ def _count(rows: QuerySet[Any], field: str) -> Coalesce:
 def in_queue(cases: QuerySet[Case]) -> QuerySet[Case]:
     """The open cases of what would be seen if it were approved."""
     of_items = Q(item__sender__is_active=True) & ~Q(item__status=Status.DELETED)
-    return cases.filter(of_items | Q(host__is_active=True), state=State.OPEN)
+    return cases.filter(of_items | Q(item=None, host__is_active=True), state=State.OPEN)
 
 
 class StateFilter(admin.SimpleListFilter):
@@ -152,7 +152,7 @@ class CaseAdmin(LogAdmin):
             return queryset, False
         senders = User.objects.named(term.removeprefix("@"))
         of = list(senders.values_list("pk", flat=True))
-        found = Q(item__sender__in=of) | Q(host__in=of)
+        found = Q(host__in=of)
         if number := parse_id(term):
             found |= Q(item=number) | Q(session_id=number)
         return queryset.filter(found), False
@@ -335,7 +335,7 @@ class CaseAdmin(LogAdmin):
     def _context(self, request: HttpRequest, case: Case) -> dict[str, Any]:
         item, sender, subject = case.item, case.sender, subjects.of(case)
         hits = list(case.words.values_list("text", "whole"))
-        earlier = Case.objects.filter(Q(item__sender=sender) | Q(host=sender)).exclude(pk=case.pk)
+        earlier = Case.objects.filter(host=sender).exclude(pk=case.pk)
         return self.admin_site.each_context(request) | {
             "title": gettext("Case %(id)s") % {"id": case.pk},
             "opts": self.opts,
@@ -461,7 +461,7 @@ class DecisionAdmin(LogAdmin):
 RELATED = [
     (_("items"), "items_item", "sender__id__exact={id}"),
     (_("live sessions"), "live_livesession", "host__id__exact={id}"),
-    (_("cases"), "moderation_case", "q=%40{name}&state=all"),
+    (_("cases"), "moderation_case", "host__id__exact={id}&state=all"),
     (_("decisions"), "moderation_decision", "user__id__exact={id}"),
     (_("reports made"), "moderation_report", "reporter__id__exact={id}"),
     (_("rule"), "moderation_senderrule", "user__id__exact={id}"),
@@ -510,7 +510,7 @@ class ModeratedUserAdmin(CountedUserAdmin):
             f"{model._meta.app_label}_{model._meta.model_name}": one for model, one in admin.site._registry.items()
         }
         return [
-            (title, f"{reverse(f'admin:{name}_changelist')}?{query.format(id=user.pk, name=user.username)}")
+            (title, f"{reverse(f'admin:{name}_changelist')}?{query.format(id=user.pk)}")
             for title, name, query in RELATED
             if lists[name].has_view_permission(request)
         ]

@@ -125,9 +125,10 @@ ONE_SUBJECT = Q(item__isnull=False, session_id=None) | Q(item=None, session_id__
 class Case(models.Model):
     """An item or a live session that a moderator has to look at. At most one is open for each.
 
-    Sessions are of a room that this one does not know (accounts.review): `session_id` is the session's, `host` its
-    host. Open cases of deleted items and of inactive senders are not in the queue: nobody sees these items anyway. They
-    are in it again as soon as that changes.
+    Sessions are of a room that this one does not know (accounts.review): `session_id` is the session's. `host` is the
+    author of the words, also of an item, so that the cases of a user are found by an index. Open cases of deleted items
+    and of inactive senders are not in the queue: nobody sees these items anyway. They are in it again as soon as that
+    changes.
     """
 
     item = models.ForeignKey(Item, on_delete=models.PROTECT, null=True, related_name="+", db_index=False)
@@ -168,6 +169,7 @@ class Case(models.Model):
         indexes = [
             models.Index(fields=["id"], condition=Q(state="open"), name="case_queue"),
             models.Index(fields=["item", "-id"], name="case_item"),
+            models.Index(fields=["host", "-id"], name="case_author"),
             models.Index(fields=["session_id", "-id"], condition=Q(session_id__isnull=False), name="case_session"),
         ]
 

@@ -245,7 +245,7 @@ class Grown:
         grow(rule, 200, text="'forbidden' || g")
         held = ItemFactory(sender=self.ordinary, status="in_review", visibility=Visibility.PUBLIC)
         grow(held, MANY, id=self.ids(16), sender_id=self.nth)
-        case = Case.objects.create(item=held, source="rules", reasons=["words: forbidden"])
+        case = Case.objects.create(item=held, host=held.sender, source="rules", reasons=["words: forbidden"])
         case.words.add(rule)
         grow(case, MANY, item_id=self.ids(16))
         report = Report.objects.create(item=self.busy, reporter=self.ordinary, reason="spam", case=case)

@@ -241,6 +241,16 @@ def test_bans_of_before_are_rules_after_the_migration(sender: User, moderator: U
     assert set(rules) == {(listed.pk, "ban", "old"), (stranded.pk, "ban", "old")}
 
 
+def test_cases_of_before_know_their_author_after_the_migration(desk: Client, held: Case, sender: User) -> None:
+    Case.objects.update(host=None)
+    with connection.cursor() as cursor:
+        cursor.execute(import_module("moderation.migrations.0006_authors").AUTHORS)
+    held.refresh_from_db()
+    assert held.host == sender
+    shown = desk.get("/admin/moderation/case/", {"host__id__exact": sender.pk, "state": "all"})
+    assert list(shown.context["cl"].result_list) == [held]
+
+
 # --- What is seen ----------------------------------------------------------------------------------------
 def test_moderators_see_no_password_and_no_powers(desk: Client, admin_client: Client, sender: User) -> None:
     page = text(desk.get(f"{USERS}{sender.pk}/change/"))
