@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import yaml
 from django.conf import settings
+from django.core.management import get_commands
 
 from feedsite import metrics
 
@@ -208,3 +209,25 @@ def test_what_alerts_count_is_there_from_the_start() -> None:
 def test_every_alert_has_a_paragraph() -> None:
     page = (DOCS / "operations.md").read_text()
     assert {rule["alert"] for rule in alerts()} == set(re.findall(r"^\| `(Feedsite\w+)` \|", page, re.MULTILINE))
+
+
+# --- The page itself -------------------------------------------------------------------------------------
+def test_every_table_is_one() -> None:
+    """A row after an empty line is shown as text: the table has ended there."""
+    lines = (DOCS / "operations.md").read_text().splitlines()
+    for above, line, below in zip(["", *lines], lines, [*lines[1:], ""], strict=False):
+        if line.startswith("|") and not above.startswith("|"):
+            assert re.fullmatch(r"\|[-:| ]+\|", below), f"no head: {line}"
+
+
+def test_every_command_is_in_the_table() -> None:
+    page = (DOCS / "operations.md").read_text()
+    rows = re.search(r"^## Commands\n(.*?)\n\n", page, re.DOTALL | re.MULTILINE)
+    assert rows
+    named = {
+        words.split()[0] for row in rows[1].splitlines() for words in re.findall(r"`([^`]+)`", row.split(" | ")[0])
+    }
+    ours = {
+        name for name, app in get_commands().items() if (Path(settings.BASE_DIR) / str(app).partition(".")[0]).is_dir()
+    }
+    assert named == ours

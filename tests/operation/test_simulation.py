@@ -161,6 +161,9 @@ def test_the_sites_own_graph() -> None:
     out = io.StringIO()
     call_command("simulate", "--json", days="2", stdout=out)
     assert json.loads(out.getvalue())["follows"] == 1
+    for_people = io.StringIO()
+    call_command("simulate", verbosity=0, stdout=for_people)
+    assert f"  @{sender.username}, 1 followers" in for_people.getvalue()
 
 
 def packed(path: Path, *lines: str) -> None:

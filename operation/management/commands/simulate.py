@@ -15,6 +15,7 @@ from django.db import DatabaseError
 from django.utils import timezone
 
 from accounts import policy
+from accounts.models import User
 from operation.curves import picture
 from operation.graphs import GraphError, by_chance, of_dataset, of_site
 from operation.simulation import (
@@ -125,7 +126,8 @@ class Command(BaseCommand):
         if options["json"]:
             self.stdout.write(msgspec.json.encode(_figures(graph, costs, outcomes, points, best)).decode())
         else:
-            self.tell(graph, costs, outcomes, best)
+            names = names_of([sender.id for sender in outcomes[0].senders]) if is_site else {}
+            self.tell(graph, costs, outcomes, best, names)
             self.say(f"{time.monotonic() - began:.1f} s")
 
     def graph(self, options: dict[str, Any]) -> tuple[str, Graph]:
@@ -148,7 +150,7 @@ class Command(BaseCommand):
             self.stderr.write(words, lambda styled: styled)
             self.stderr.flush()
 
-    def tell(self, graph: Graph, costs: Costs, outcomes: list[Outcome], best: Point) -> None:
+    def tell(self, graph: Graph, costs: Costs, outcomes: list[Outcome], best: Point, names: dict[int, str]) -> None:
         write = self.stdout.write
         write(f"{graph.size:,} users, {len(graph.senders):,} follows")
         write(f"A day: {graph.items.sum():,.1f} items, {graph.pages.sum():,.0f} pages.")
@@ -175,11 +177,17 @@ class Command(BaseCommand):
             pushes = "; ".join(
                 f"{each.policy} {each.senders[place].pushes:,} ({each.senders[place].work:.3f} s)" for each in outcomes
             )
-            write(f"  user {sender.id}, {sender.followers:,} followers, {sender.items:.3g} items a day: {pushes}")
+            name = f"@{names[sender.id]}" if sender.id in names else f"user {sender.id}"
+            write(f"  {name}, {sender.followers:,} followers, {sender.items:.3g} items a day: {pushes}")
         settled = "0 (off)" if best.threshold == NEVER else str(best.threshold)
         write(f"\nRecommended: FEEDSITE_BIG_V_THRESHOLD={settled}; manage.py policy --push-level {best.push_level}")
         others = "nobody" if best.push_level == NO_LEVEL else f"followers of level {best.push_level} and above"
         write(f"  {best.big_vs:,} big-Vs, who push to {others}; {best.total:,.2f} s a day.")
+
+
+def names_of(user_ids: list[int]) -> dict[int, str]:
+    """User names by id: of the site's own users, not of a graph by chance or of a data set."""
+    return dict(User.objects.filter(pk__in=user_ids).values_list("pk", "username"))
 
 
 def _figures(graph: Graph, costs: Costs, outcomes: list[Outcome], points: list[Point], best: Point) -> dict[str, Any]:
