@@ -172,6 +172,7 @@ UNRUN_COMMANDS = {
     "reindex": "reads all items in parts",
     "restore": "writes all",
     "runserver": "",
+    "program": "becomes another program, and asks nothing",
     "simulate": "reads the graph of follows, by hand",
     "spectacular": "",
     "up": "a server",
