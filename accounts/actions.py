@@ -7,14 +7,14 @@ from functools import partial
 from django.conf import settings
 from django.contrib.auth.password_validation import validate_password
 from django.core.exceptions import ValidationError
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError, connection, transaction
 from django.db.models import F
 from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext_lazy
 from knox.models import AuthToken
 
-from accounts import review
+from accounts import first_admin, review
 from accounts.locale import zone_names
 from accounts.models import Deletion, HeldName, Level, User
 from accounts.review import Submission
@@ -53,6 +53,10 @@ SCRUBBED = [
 
 class LastSuperuserError(Exception):
     """Without this account nobody could administrate the site any more."""
+
+
+class AdminExistsError(Exception):
+    """The site has a superuser already."""
 
 
 def _name_taken() -> ValidationError:
@@ -96,6 +100,19 @@ def sign_up(*, username: str, password: str) -> User:
         if not User.objects.named(username).exists():
             raise
         raise _name_taken() from error
+    return user
+
+
+@transaction.atomic
+def make_first_admin(*, username: str, password: str) -> User:
+    """Create the site's first superuser. Raises ValidationError as `sign_up`, and AdminExistsError."""
+    with connection.cursor() as cursor:  # of two at once, the second finds the superuser of the first
+        cursor.execute("SELECT pg_advisory_xact_lock(hashtext('accounts.first_admin'))")
+    if not first_admin.is_wanted():
+        raise AdminExistsError
+    user = sign_up(username=username, password=password)
+    user.is_staff = user.is_superuser = True
+    user.save(update_fields=["is_staff", "is_superuser"])
     return user
 
 

@@ -172,6 +172,7 @@ class User(AbstractBaseUser, PermissionsMixin):
         indexes = [
             models.Index(fields=["id"], condition=models.Q(is_big_v=True), name="user_big_v"),
             models.Index(fields=["id"], condition=models.Q(is_active=False), name="user_inactive"),
+            models.Index(fields=["id"], condition=models.Q(is_superuser=True), name="user_superuser"),
             models.Index(fields=["level", "last_seen_at"], name="user_level_seen"),
             # Users who may have an inbox: samples look for the next of them.
             models.Index(fields=["id"], condition=models.Q(level__gt=0), name="user_awake"),

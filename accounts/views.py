@@ -17,7 +17,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST
 
-from accounts import actions, guard
+from accounts import actions, first_admin, guard
 from accounts.access import signed_in
 from accounts.export import archive_response
 from accounts.forms import DeleteForm, LoginForm, PasswordForm, PreferencesForm, ProfileForm, SignUpForm
@@ -27,6 +27,7 @@ from feedsite import rates
 from feedsite.pages import INVALID, PageRequest, limited, next_page, show, too_many
 
 FORM_METHODS = ["GET", "HEAD", "POST"]
+GONE = 410
 
 
 @sensitive_post_parameters("password")
@@ -53,6 +54,32 @@ def sign_up(request: PageRequest) -> HttpResponse:
             return response
     status = INVALID if form.errors else 200
     return show(request, "accounts/signup.html", {"form": form, "next": target}, status=status)
+
+
+@sensitive_post_parameters("password")
+@never_cache
+@require_http_methods(FORM_METHODS)
+def make_first_admin(request: PageRequest, token: str) -> HttpResponse:
+    """Create the first superuser, by the link of accounts/first_admin.py, and lead into the admin."""
+    if not (first_admin.is_good(token) and first_admin.is_wanted()):
+        return show(request, "accounts/first_admin.html", {"form": None}, status=GONE)
+    form = SignUpForm(request.POST or None)
+    if form.is_valid():
+        wait = rates.hit("signup", rates.address(request))
+        if wait is not None:
+            return too_many(request, wait)
+        try:
+            user = actions.make_first_admin(**form.cleaned_data)
+        except ValidationError as error:
+            form.add_error(None, error)
+        except actions.AdminExistsError:
+            return show(request, "accounts/first_admin.html", {"form": None}, status=GONE)
+        else:
+            login(request, user)
+            response = redirect("admin:index")
+            guard.remember(response, user)
+            return response
+    return show(request, "accounts/first_admin.html", {"form": form}, status=INVALID if form.errors else 200)
 
 
 class LoginView(DjangoLoginView):

@@ -96,6 +96,7 @@ pages = [
     path("position", timeline_views.keep_position, name="position"),
     path("discover", discover_views.discover, name="discover"),
     path("signup", accounts_views.sign_up, name="signup"),
+    path("first-admin/<str:token>", accounts_views.make_first_admin, name="first-admin"),
     path("login", accounts_views.LoginView.as_view(), name="login"),
     path("logout", accounts_views.LogoutView.as_view(), name="logout"),
     path("settings", accounts_views.settings, name="settings"),

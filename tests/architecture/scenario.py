@@ -258,7 +258,12 @@ def play(scenario: Scenario) -> None:
     told(scenario)
     workers(scenario)
     staff(scenario)
-    for command in (["big_v", "user700", "on"], ["timeline_check", "star"], ["played_status"]):
+    for command in (
+        ["big_v", "user700", "on"],
+        ["timeline_check", "star"],
+        ["played_status"],
+        ["admin_link", "--if-wanted"],
+    ):
         scenario.command(*command)
 
 

@@ -310,6 +310,7 @@ PAGES_WITHOUT = {
     "position": "",
     "unread": "a number",
     "signup": "",
+    "first-admin": "",
     "login": "",
     "logout": "",
     "language": "",

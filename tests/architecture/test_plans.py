@@ -146,6 +146,7 @@ UNSPOKEN = {
     "operation/doctor.py": "PostgreSQL's own tables",
     "operation/backup.py": "`restore`: PostgreSQL's own tables, and deleted accounts in parts",
     "feedsite/health.py": "asks a server how it is, of no table",
+    "accounts/actions.py:SELECTpg_advisory": "a lock, once in a site's life",
     "accounts/grants.py": "the stream's process: one probe for each connection",
     "live/snapshot.py": "one row, where Redis does not answer",
     "live/pull.py": "the parts of statements that live.feed makes",
@@ -180,6 +181,7 @@ UNRUN_COMMANDS = {
 UNASKED = {
     "api/v1/stream": "served by the stream's process; `told` of the scenario asks its question",
     "^api/": "what is not there",
+    "first-admin/<str:token>": "the question of `admin_link`, and a sign-up",
     "live/<int:session_id>/<slug:verb>": "the API's verbs",
 }
 UNRUN_TASKS = {

@@ -19,7 +19,7 @@ import pytest
 from django.conf import settings
 from django.core.management.base import CommandError
 
-from feedsite.embedded import wait_for
+from feedsite.embedded import Servers, wait_for
 from feedsite.management.commands.check_all import clean_environ
 from feedsite.management.commands.up import check_servers, own_name, reserved_port
 from feedsite.programs import Place, programs
@@ -42,13 +42,13 @@ def _environment() -> None:
 class Site:
     """An `up` process and what it prints."""
 
-    def __init__(self, folder: Path, port: int, more: Mapping[str, str] | None = None) -> None:
+    def __init__(self, folder: Path, port: int, more: Mapping[str, str] | None = None, *arguments: str) -> None:
         self.folder = folder
         self.url = f"http://127.0.0.1:{port}"
         self.output: list[str] = []
         single = {"FEEDSITE_WEB_PROCESSES": "1", "FEEDSITE_WORKER_PROCESSES": "1"}
         self.process = subprocess.Popen(
-            [sys.executable, "manage.py", "up"],
+            [sys.executable, "manage.py", "up", *arguments],
             cwd=settings.BASE_DIR,
             env=clean_environ(folder) | single | {"PORT": str(port)} | (more or {}),
             stdout=subprocess.PIPE,
@@ -323,3 +323,46 @@ def test_missing_server(folder: Path, port: int, variable: str, url: str, name: 
     line = refused(folder, port, {variable: url})
     assert f"The server {name} does not answer" in line
     assert variable in line
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Iterator[dict[str, str]]:
+    """A PostgreSQL that is not the site's own, and empty."""
+    given = dict.fromkeys(("FEEDSITE_REDIS_URL", "FEEDSITE_BROKER_URL", "FEEDSITE_PLAYED_URL"), "redis://elsewhere")
+    other = Servers(tmp_path / "other", given)
+    with other.ensure():
+        yield {"FEEDSITE_DATABASE_URL": other.database_url}
+
+
+def test_a_database_of_others_gets_no_users_but_a_link(folder: Path, port: int, database: dict[str, str]) -> None:
+    site = Site(folder, port, database)
+    try:
+        site.wait_until_up()
+        assert wait_for(lambda: "/first-admin/" in site.printed, 60), site.printed
+        found = re.search(r"this makes the one: http://localhost:(\d+)(/first-admin/\S+)\n", site.printed)
+        assert found, site.printed
+        assert int(found[1]) == port
+        status, page = site.get(found[2])
+        assert status == 200
+        assert b'name="password"' in page
+    finally:
+        site.end(signal.SIGTERM)
+    assert "password:" not in site.printed
+    assert not (folder / "demo.txt").exists()
+
+    again = Site(folder, port, database, "--demo")
+    try:
+        again.wait_until_up()
+        assert wait_for(lambda: "These logins are kept in" in again.printed, 60), again.printed
+    finally:
+        again.end(signal.SIGTERM)
+    assert "demo login: site-admin" in again.printed, "where it is asked for"
+    assert "/first-admin/" not in again.printed
+
+    later = Site(folder, port, database, "--demo")
+    try:
+        later.wait_until_up()
+        assert wait_for(lambda: "The demo logins are in" in later.printed, 60), later.printed
+    finally:
+        later.end(signal.SIGTERM)
+    assert "site-admin" not in later.printed, "passwords are printed when they are made"

@@ -4,12 +4,14 @@ import contextlib
 import errno
 import fcntl
 import http.client
+import io
 import os
 import shutil
 import signal
 import socket
 import sys
 import time
+from argparse import ArgumentParser
 from collections.abc import Iterator
 from typing import Any
 
@@ -34,7 +36,15 @@ class Command(BaseCommand):
     """Start the servers, bring the database up to date, and run web, stream, gRPC, worker and beat until Ctrl-C."""
 
     is_stopping = False
-    help = "Run the site: servers, migrations, a demo community on the first run, web, stream, gRPC, worker and beat."
+    help = (
+        "Run the site: servers, migrations, web, stream, gRPC, worker and beat. An empty embedded database gets a demo "
+        "community; for another, a link is printed by which the first administrator is made."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument(
+            "--demo", action="store_true", help="Fill an empty database with demo users, wherever it is."
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         host, port = settings.HOST, settings.PORT
@@ -51,19 +61,19 @@ class Command(BaseCommand):
                 settings.SERVERS.ensure(),
             ):
                 check_servers()
-                prepare()
+                words = prepare(demo=options["demo"] or "postgres" in settings.SERVERS.names)
                 if not self.is_stopping:
-                    self.supervise(host, port, stream, grpc)
+                    self.supervise(host, port, stream, grpc, words)
 
     def on_signal(self, number: int, frame: object) -> None:
         """Interrupt what runs. Where that is lost, in a callback or a destructor, it is remembered."""
         self.is_stopping = True
         raise KeyboardInterrupt
 
-    def supervise(self, host: str, port: int, stream: int, grpc: int) -> None:
+    def supervise(self, host: str, port: int, stream: int, grpc: int, words: list[str]) -> None:
         supervisor = Supervisor(supervised(Place(host, port, stream, grpc)), tend=tend_servers)
         try:
-            supervisor.run(is_up=lambda: answers(host, port), announce=lambda: announce(host, port, grpc))
+            supervisor.run(is_up=lambda: answers(host, port), announce=lambda: announce(host, port, grpc, words))
         except ProgramError as error:
             raise CommandError(str(error)) from error
 
@@ -153,16 +163,26 @@ def check_servers() -> None:
             raise CommandError(f"The server {name} {state}; is {variables[name]} right, and does the server run?")
 
 
-def prepare() -> None:
-    """Bring database and static files up to date; on the first run, make the demo community."""
+def prepare(*, demo: bool) -> list[str]:
+    """Bring database and static files up to date, and with `demo` fill an empty database with the demo community.
+
+    Returns the lines that tell how to come in: the logins that were made now, or a link for the first administrator.
+    """
     say("migrating the database ...")
     call_command("migrate", interactive=False, verbosity=0)
     try:
         call_command("collectstatic", interactive=False, verbosity=0)
     except OSError as error:
         raise CommandError(f"Static files cannot be written to {settings.STATIC_ROOT}: {error.strerror}.") from error
-    call_command("demo", "--if-empty")
+    words = io.StringIO()
+    if demo:
+        call_command("demo", "--if-empty", stdout=words)
+    call_command("admin_link", "--if-wanted", stdout=words)
     connections.close_all()  # the supervisor itself asks the database nothing
+    logins = settings.DATA_DIR / "demo.txt"
+    if demo and logins.exists() and not words.getvalue():
+        words.write(f"The demo logins are in {logins}")
+    return words.getvalue().splitlines()
 
 
 # --- What runs -------------------------------------------------------------------------------------------
@@ -204,11 +224,10 @@ def reachable(host: str) -> str:
     return {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 (read, not bound)
 
 
-def announce(host: str, port: int, grpc: int) -> None:
+def announce(host: str, port: int, grpc: int, words: list[str]) -> None:
     shown = reachable(host)
     say(f"the site is at http://{f'[{shown}]' if ':' in shown else shown}:{port}/  (Ctrl-C stops it)")
     if grpc:
         say(f"gRPC for services that rank: {settings.GRPC_HOST}, port {grpc}")
-    with contextlib.suppress(FileNotFoundError):
-        for line in (settings.DATA_DIR / "demo.txt").read_text().splitlines():
-            say(line)
+    for line in words:
+        say(line)
