@@ -10,7 +10,10 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from django.conf import settings
+
 from feedsite.embedded import die_with_parent, wait_for
+from feedsite.logs import relayed
 
 TAG = "FEEDSITE_SUPERVISED"  # in the environment of every program, so that a later supervisor finds leftovers
 BACK_OFF = (0.2, 10.0)  # seconds before the first and before the late restarts of a program that keeps dying
@@ -174,9 +177,10 @@ class Supervisor:
 
 
 def say(line: str, name: str = "up") -> None:
-    """One line on the terminal; a terminal that is gone is no reason to stop."""
+    """One line on the terminal, in the format of the site's log; a terminal that is gone is no reason to stop."""
+    text = relayed(line, name) if settings.LOG_FORMAT == "json" else f"{name:>6} | {line}"
     with contextlib.suppress(OSError, ValueError):
-        print(f"{name:>6} | {line}", file=sys.stdout, flush=True)
+        print(text, file=sys.stdout, flush=True)
 
 
 def end_leftovers(tag: str) -> None:

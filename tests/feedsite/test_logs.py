@@ -129,6 +129,25 @@ def test_json_is_what_the_environment_says() -> None:
     assert json.loads(line).items() >= {"level": "WARNING", "logger": "x", "message": "grüße 1"}.items()
 
 
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        (
+            '{"at": "t", "level": "ERROR", "logger": "x", "message": "m"}',
+            {"level": "ERROR", "logger": "x", "message": "m"},
+        ),
+        ("[INFO] Starting granian", {"level": "INFO", "logger": "web", "message": "[INFO] Starting granian"}),
+        ('{"half', {"message": '{"half'}),
+        ("[1]", {"message": "[1]"}),
+        ("", {"message": ""}),
+    ],
+)
+def test_what_a_program_of_the_site_wrote_becomes_one_object(line: str, expected: dict[str, str]) -> None:
+    fields = json.loads(logs.relayed(line, "web"))
+    assert fields.items() >= (expected | {"program": "web"}).items()
+    assert fields["at"]
+
+
 def test_enqueueing_carries_the_id_through_a_real_broker() -> None:
     """What lies in the queue names the request."""
     with app.connection_for_write() as connection:

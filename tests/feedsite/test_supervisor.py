@@ -179,6 +179,22 @@ def test_a_site_lives_survives_and_goes(site: Site, folder: Path, port: int) -> 
     assert manage(folder, "shell", "-v", "0", "-c", count) == users, "also without the site"
 
 
+def test_every_line_is_json_where_json_is_asked_for(folder: Path, port: int) -> None:
+    site = Site(folder, port, {"FEEDSITE_LOG_FORMAT": "json"})
+    try:
+        site.wait_until_up()
+        assert site.get("/login")[0] == 200
+        assert wait_for(lambda: '"feedsite.access"' in site.printed, 60), site.printed
+    finally:
+        site.end(signal.SIGTERM)
+    lines = [json.loads(line) for line in site.output]
+    assert {"up", "web"} <= {line["program"] for line in lines}
+    for line in lines:
+        assert line.keys() >= {"at", "level", "logger", "message", "program"}
+    (visit,) = (line for line in lines if line["logger"] == "feedsite.access" and line["route"] == "login")
+    assert (visit["program"], visit["status"]) == ("web", 200)
+
+
 def test_sigterm_stops_everything_in_time(site: Site) -> None:
     os.kill(site.children()["worker"], signal.SIGSTOP)  # the worst case: one that does not listen
     site.process.send_signal(signal.SIGTERM)
