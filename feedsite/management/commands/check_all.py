@@ -49,7 +49,8 @@ def checks(*, fast: bool, pytest: list[str]) -> list[tuple[str, list[str], dict[
     scripts = Path(sys.executable).parent
     module = [sys.executable, "-m"]
     manage = [sys.executable, "manage.py"]
-    workers = ["-n", str(min(4, len(os.sched_getaffinity(0)))), "--dist", "loadgroup"]
+    # One more than processors: some tests wait for a time that passes, or for servers.
+    workers = ["-n", str(min(4, len(os.sched_getaffinity(0)) + 1)), "--dist", "loadgroup"]
     slow = ["-m", "not slow"] if fast else []
     https = {"FEEDSITE_HTTPS": "1"}
     return [
