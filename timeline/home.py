@@ -384,10 +384,14 @@ def _from_sql(walk: Walk, context: Context) -> None:
     """Fill the page from PostgreSQL, and keep what was pulled beyond it as the tail.
 
     One pull serves almost every page. Where it meets so many hidden or folded reposts that the page is not full, one
-    more looks through `SCAN` entries and hydrates only what is shown.
+    more looks through `SCAN` entries and hydrates only what is shown; where the windows have met them already, that one
+    alone.
     """
     walk.sources.add("sql")
     reader_id = context.reader.pk
+    if walk.missed == "hidden" and not walk.mark:
+        _scan_sql(walk, reader_id)
+        return
     bodies = walk.wanted
     count = max(Tail.LENGTH, bodies + 1)
     rows = pull_bodies(reader_id, below=walk.below, count=count, bodies=bodies, for_window=bool(walk.mark))

@@ -272,6 +272,7 @@ WITHOUT = {
     "news": "a part of home",
     "position": "answers nothing",
     "unread": "a part of every page",
+    "first-admin": "the form of sign-up, once in a site's life",
     "logout": "leads to the login",
     "log-out-everywhere": "leads to the settings",
     "language": "leads back",

@@ -52,8 +52,9 @@ def pill(visitor: Visitor, count: int) -> None:
 
 
 def test_posts_edits_and_deletions_reach_another_browser(
-    visit: Visit, streams: StreamServer, author: Any, reader: Any
+    visit: Visit, streams: StreamServer, author: Any, reader: Any, tolerated: Any
 ) -> None:
+    tolerated("404 (Not Found)")  # the page may ask for the edited post in the moment in which it is deleted
     for number in range(30):
         say(author, f"old {number}")
     listening, writing = open_home(visit, reader), open_home(visit, author)

@@ -19,6 +19,7 @@ def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever answers late, on a busy machine, answers."""
     monkeypatch.setattr("feedsite.health.DEADLINE", 60)
     monkeypatch.setattr("feedsite.health.SHARED_SECONDS", 0)
+    monkeypatch.setattr("feedsite.health.latest", health.Latest())
 
 
 def readiness(client: Client) -> tuple[int, dict[str, str], float]:

@@ -132,10 +132,10 @@ def test_what_is_believed_of_a_proxy(tmp_path: Path, environ: dict[str, str], sa
 def test_browsers_are_told_what_was_asked_for(tmp_path: Path, environ: dict[str, str], header: str | None) -> None:
     """What a browser has heard of HTTPS cannot be taken back."""
     code = (
-        "import django; django.setup(); from django.test import Client; "
-        "headers = {'Forwarded': 'for=\"192.0.2.1\";proto=https', 'Host': 'localhost'}; "
-        "print(Client().get('/healthz', secure=True, headers=headers)"
-        ".headers.get('Strict-Transport-Security'))"
+        "import django; django.setup(); from django.http import HttpResponse; from django.test import RequestFactory; "
+        "from django.middleware.security import SecurityMiddleware; "
+        "page = SecurityMiddleware(lambda request: HttpResponse()); "
+        "print(page(RequestFactory().get('/', secure=True)).headers.get('Strict-Transport-Security'))"
     )
     run = subprocess.run(
         [sys.executable, "-c", code],

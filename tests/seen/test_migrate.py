@@ -594,6 +594,7 @@ def test_a_killed_run_goes_on_where_it_was(command: Say, tmp_path: Path, monkeyp
         "FEEDSITE_SECRET_KEY": settings.SECRET_KEY,
         "FEEDSITE_PLAYED_URL": settings.PLAYED_URL,
         "FEEDSITE_PLAYED_SHARDS": str(settings.PLAYED_SHARDS),
+        "FEEDSITE_PLAYED_TASK_SHARDS": str(settings.PLAYED_SHARDS),
         "FEEDSITE_DATA_DIR": str(tmp_path),
     }
     victim = subprocess.run(
