@@ -143,6 +143,8 @@ class Walk:
     wishes: list[tuple[Inbox | Outbox, int]] = field(default_factory=list)
     """... the windows that were missed, and the epochs that they are wanted for."""
 
+    scans: bool = False
+    """Whether what is hidden are reposts, which no stream of PostgreSQL leaves out."""
     more: bool | None = None
     """Whether more follows a full page, where that is known without having seen it."""
     missed: str = ""
@@ -289,9 +291,10 @@ def _from_windows(walk: Walk, context: Context) -> bool:
     _forget(walk, context, reading, rows)
     if walk.is_done or below:
         return False
-    kept = sum(bool(row[BELONGS_AT]) for row in rows.values()) - len(shown)
-    if kept > len(reading.ids) // 2:
+    kept = [row for item_id, row in rows.items() if row[BELONGS_AT] and item_id not in shown]
+    if len(kept) > len(reading.ids) // 2:
         walk.missed = "hidden"
+        walk.scans = sum(bool(row[10]) for row in kept) > len(kept) // 2
         return False
     return True
 
@@ -384,12 +387,12 @@ def _from_sql(walk: Walk, context: Context) -> None:
     """Fill the page from PostgreSQL, and keep what was pulled beyond it as the tail.
 
     One pull serves almost every page. Where it meets so many hidden or folded reposts that the page is not full, one
-    more looks through `SCAN` entries and hydrates only what is shown; where the windows have met them already, that one
-    alone.
+    more looks through `SCAN` entries and hydrates only what is shown; where the windows have met hidden reposts, that
+    one alone.
     """
     walk.sources.add("sql")
     reader_id = context.reader.pk
-    if walk.missed == "hidden" and not walk.mark:
+    if walk.scans and not walk.mark:
         _scan_sql(walk, reader_id)
         return
     bodies = walk.wanted
