@@ -22,7 +22,7 @@ def words_of(text: str) -> list[str]:
 
 
 class Name(Func):
-    """What people know a user by, as PostgreSQL compares it."""
+    """The name that people know a user by, as PostgreSQL compares it."""
 
     function = "feedsite_name"
     output_field = TextField()

@@ -1,4 +1,4 @@
-"""What does each act cost in processor time, of everything together, and what does each row and key take?
+"""How much processor time does each act take from all processes together, and how many bytes does each row and key?
 
 The units of docs/scaling.md, beside those that other benchmarks give. An act is the site's own function, called again
 and again; its processor time is that of this process, of PostgreSQL and of Redis (`servers_time`), over the number of
@@ -168,7 +168,7 @@ def _rows(report: Report, community: Community) -> None:
 
 
 def _impression(reader: int) -> float:
-    """What the filter of a day and shard takes, over the impressions that it is made for."""
+    """The bytes of the filter of a day and shard, over the impressions that it is made for."""
     today = datetime.now(UTC).date()
     record([Impression(reader, today, range(1, 1_001))])
     held = feeds().memory_usage(keys.impressions(today, shard_of(reader)), samples=0) or 0

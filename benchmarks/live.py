@@ -1,4 +1,4 @@
-"""What does a page of the live feed cost, against a packed pipeline of ZREVRANGE over the same lineups?
+"""How much does a page of the live feed cost, against a packed pipeline of ZREVRANGE over the same lineups?
 
 In process: the first page as the reader waits for it (`live_page`), with the snapshot that is written after it (`and
 keep`), a following page from the snapshot, and one among the replays. The limit: ZREVRANGE over the lineups of all whom

@@ -125,7 +125,7 @@ def ingest(report: Report, rounds: int) -> None:
 
 
 def over_http(report: Report, rounds: int, requests: int) -> None:
-    """What a play costs where each user's come in a request of their own, and where a service collects them."""
+    """Measure a play whose user sends a request of their own, and one that a service collects with others."""
     service = User.objects.order_by("pk")[0]
     service.user_permissions.add(Permission.objects.get(codename="act_for_others"))
     users = list(User.objects.active().order_by("pk").values_list("pk", flat=True)[:IN_A_BATCH])

@@ -72,7 +72,7 @@ SITES = (
 
 
 class Units:
-    """What was measured, in seconds and bytes, by the name of the benchmark and its row."""
+    """The measured units, in seconds and bytes, found by the name of a benchmark and its row."""
 
     def __init__(self, reports: Mapping[str, Report]) -> None:
         self._reports = reports
@@ -181,7 +181,7 @@ Line = tuple[str, str, Callable[[Site], float], Callable[[float], str]]
 
 
 def lines(u: Units, of: Assumed) -> list[Line]:
-    """What a site of a size needs: name, how it is reckoned, the figure, and how it is written."""
+    """The needs of a site of a given size: name, how it is reckoned, the figure, and how it is written."""
 
     def a_second(a_day: float) -> Callable[[Site], float]:
         return lambda site: site.users * a_day / DAY * of.peak

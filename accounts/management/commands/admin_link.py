@@ -23,7 +23,9 @@ class Command(BaseCommand):
                 return
             raise CommandError("There is an administrator already; `manage.py createsuperuser` makes another.")
         path = reverse("first-admin", args=[first_admin.token()])
-        self.stdout.write(f"Nobody administers this site yet. Within 24 hours, this makes the one: {origin()}{path}")
+        self.stdout.write(
+            f"This site has no administrator yet. Within 24 hours, this page makes the first one: {origin()}{path}"
+        )
 
 
 def origin() -> str:
