@@ -355,7 +355,7 @@ def test_a_database_of_others_gets_no_users_but_a_link(folder: Path, port: int, 
     try:
         site.wait_until_up()
         assert wait_for(lambda: "/first-admin/" in site.printed, 60), site.printed
-        found = re.search(r"this makes the one: http://localhost:(\d+)(/first-admin/\S+)\n", site.printed)
+        found = re.search(r"this page makes the first one: http://localhost:(\d+)(/first-admin/\S+)\n", site.printed)
         assert found, site.printed
         assert int(found[1]) == port
         status, page = site.get(found[2])
