@@ -74,6 +74,11 @@ class PermissionsField(forms.ModelMultipleChoiceField):  # type: ignore[type-arg
 VERBS = {"add": _("add"), "change": _("change"), "delete": _("delete"), "view": _("view")}
 
 
+def _has_powers(user: User) -> bool:
+    """Whether an account may more than readers, or did before it was deactivated: staff, services."""
+    return user.is_staff or user.is_superuser or user.user_permissions.exists() or user.groups.exists()
+
+
 def _is_super(request: HttpRequest) -> bool:
     return bool(getattr(request.user, "is_superuser", False))
 
@@ -151,8 +156,8 @@ class UserAdmin(ModeratedAdmin, DjangoUserAdmin):  # type: ignore[type-arg]  # n
 
     # --- Who may
     def has_change_permission(self, request: HttpRequest, obj: User | None = None) -> bool:
-        """Who administrates is changed by superusers only; else to edit users would be to become one."""
-        if obj is not None and obj != request.user and (obj.is_staff or obj.is_superuser) and not _is_super(request):
+        """Accounts with powers are changed by superusers only; else to edit users would be to have these powers."""
+        if obj is not None and obj != request.user and not _is_super(request) and _has_powers(obj):
             return False
         return super().has_change_permission(request, obj)
 
@@ -201,8 +206,8 @@ class UserAdmin(ModeratedAdmin, DjangoUserAdmin):  # type: ignore[type-arg]  # n
             logged=gettext_noop("Made big-V."),
             done=lambda n: ngettext("%(count)s user is big-V now.", "%(count)s users are big-V now.", n),
             left=lambda n: ngettext(
-                "%(count)s user was left as they are: big-V already, or staff, whom only superusers change.",
-                "%(count)s users were left as they are: big-V already, or staff, whom only superusers change.",
+                "%(count)s user was left as they are: big-V already, or one whom only superusers change.",
+                "%(count)s users were left as they are: big-V already, or one whom only superusers change.",
                 n,
             ),
         )
@@ -281,8 +286,8 @@ class UserAdmin(ModeratedAdmin, DjangoUserAdmin):  # type: ignore[type-arg]  # n
             logged=gettext_noop("Deactivated."),
             done=lambda n: ngettext("%(count)s user was deactivated.", "%(count)s users were deactivated.", n),
             left=lambda n: ngettext(
-                "%(count)s user was left: not active already, yourself, or staff, whom only superusers change.",
-                "%(count)s users were left: not active already, yourself, or staff, whom only superusers change.",
+                "%(count)s user was left: not active already, yourself, or one whom only superusers change.",
+                "%(count)s users were left: not active already, yourself, or one whom only superusers change.",
                 n,
             ),
         )
@@ -313,8 +318,8 @@ class UserAdmin(ModeratedAdmin, DjangoUserAdmin):  # type: ignore[type-arg]  # n
     @staticmethod
     def _barred(count: int) -> str:
         return ngettext(
-            "%(count)s user was left as they are: staff, whom only superusers change.",
-            "%(count)s users were left as they are: staff, whom only superusers change.",
+            "%(count)s user was left as they are: one whom only superusers change.",
+            "%(count)s users were left as they are: one whom only superusers change.",
             count,
         )
 

@@ -270,6 +270,31 @@ def test_permissions_do_not_lead_to_more_of_them(clerk: User, admin_user: User) 
     assert not AuthToken.objects.exists()
 
 
+@pytest.mark.parametrize("how", ["permission", "group"])
+@pytest.mark.parametrize("is_active", [True, False])
+def test_a_service_is_changed_by_superusers_only(clerk: User, admin_client: Client, how: str, is_active: bool) -> None:
+    """An account that acts for others is no staff, and yet its password is worth more than that of a reader."""
+    service = UserFactory.create(username="service", is_active=is_active)
+    permission = Permission.objects.get(codename="act_for_others")
+    if how == "permission":
+        service.user_permissions.add(permission)
+    else:
+        group = Group.objects.create(name="services")
+        group.permissions.add(permission)
+        service.groups.add(group)
+    client = Client()
+    client.force_login(clerk)
+    word = {"password1": "grand-new-word-1", "password2": "grand-new-word-1", "usable_password": "true"}
+    assert client.post(f"{USERS}{service.pk}/password/", word).status_code == 403
+    assert client.post(f"{USERS}{service.pk}/change/", {"username": "mine"}).status_code == 403
+    assert "field-password" not in text(client.get(f"{USERS}{service.pk}/change/"))
+    for verb in ("deactivate", "reactivate", "make_big_v"):
+        act(client, USERS, verb, service, confirmed="yes")
+    now = User.objects.get(pk=service.pk)
+    assert (now.username, now.is_active, now.is_big_v, now.password) == ("service", is_active, False, service.password)
+    assert admin_client.post(f"{USERS}{service.pk}/password/", word).status_code == 302
+
+
 def test_a_new_password_ends_what_the_old_one_opened(admin_client: Client, admin_user: User) -> None:
     user = UserFactory.create()
     session, token = Client(), issue_token(user=user)
