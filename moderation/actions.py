@@ -312,6 +312,7 @@ def ban(*, user: User, by: User, reason: str = "") -> bool:
 
     All they said is gone on the next request, and so are they. Raises PermissionError for staff and for oneself.
     """
+    user = _held(user)
     if user.is_staff or user.is_superuser or user.pk == by.pk:
         raise PermissionError("Staff is not banned here.")
     before = _rule_of(user)
@@ -334,7 +335,7 @@ def ban(*, user: User, by: User, reason: str = "") -> bool:
 @transaction.atomic
 def unban(*, user: User, by: User, reason: str = "") -> bool:
     """Let a banned user come back; True if they were banned. What was rejected stays so, and a deleted account too."""
-    rule = _rule_of(user)
+    rule = _rule_of(_held(user))
     if rule is None or rule.kind != SenderKind.BAN:
         return False
     rule.delete()
@@ -342,6 +343,13 @@ def unban(*, user: User, by: User, reason: str = "") -> bool:
     before = {"list": SenderKind.BAN, "is_active": False}
     _log(by, Verb.UNBAN, user=user, note=reason, before=before, after={"list": None, "is_active": is_active})
     return True
+
+
+@transaction.atomic
+def reactivate_unless_banned(*, user: User) -> bool:
+    """Let a user be seen again whom no ban hides; True if they were not active."""
+    rule = _rule_of(_held(user))
+    return (rule is None or rule.kind != SenderKind.BAN) and reactivate(user=user)
 
 
 @transaction.atomic
@@ -373,9 +381,16 @@ def unlist_sender(*, user: User, by: User, reason: str = "") -> bool:
     return True
 
 
+def _held(user: User) -> User:
+    """The user as they are now. Their rule, which may be none yet, is theirs alone who hold them until the transaction
+    ends.
+    """
+    return User.objects.select_for_update(no_key=True).get(pk=user.pk)
+
+
 def _rule_of(user: User) -> SenderRule | None:
-    """The rule of a sender, which stays until the transaction ends."""
-    return SenderRule.objects.select_for_update().filter(user=user).first()
+    """The rule of a sender who is held."""
+    return SenderRule.objects.filter(user=user).first()
 
 
 def _put_rule(user: User, kind: str, by: User, reason: str) -> SenderRule:

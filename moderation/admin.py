@@ -515,11 +515,11 @@ class ModeratedUserAdmin(CountedUserAdmin):
             if lists[name].has_view_permission(request)
         ]
 
-    def reactivate_one(self, request: HttpRequest, user: Any) -> bool:
+    def reactivate_one(self, request: HttpRequest, user: User) -> bool:
         """A ban is a rule, which moderators lift; whoever is not banned comes back."""
         if self.has_moderate_permission(request) and actions.unban(user=user, by=request.user):  # type: ignore[arg-type]
             return True
-        return user.rule_kind != SenderKind.BAN and super().reactivate_one(request, user)
+        return actions.reactivate_unless_banned(user=user)
 
 
 RULES = {

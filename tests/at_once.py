@@ -1,11 +1,14 @@
 """Run calls at the same time, each in a thread with a database connection of its own."""
 
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from django.db import connection
+
+from feedsite.connections import fetch
 
 
 def at_once(*calls: Callable[[], Any]) -> list[Any]:
@@ -24,3 +27,14 @@ def at_once(*calls: Callable[[], Any]) -> list[Any]:
 
     with ThreadPoolExecutor(len(calls)) as pool:
         return list(pool.map(run, calls))
+
+
+def until_one_waits() -> None:
+    """Return when a session of this database waits for a lock; fails after half a minute."""
+    deadline = time.monotonic() + 30
+    waits = (
+        "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database())"
+    )
+    while not fetch(waits)[0][0]:
+        assert time.monotonic() < deadline, "nothing waits for a lock"
+        time.sleep(0.01)

@@ -1,5 +1,7 @@
 """The verbs of moderation: cases, reports, bans, lists, and what two do at once."""
 
+import threading
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -27,7 +29,7 @@ from moderation.models import (
     Verb,
     WordRule,
 )
-from tests.at_once import at_once
+from tests.at_once import at_once, until_one_waits
 from tests.factories import UserFactory
 from tests.moderation.conftest import Say
 
@@ -306,6 +308,64 @@ def test_staff_is_not_banned(held: Case, sender: User, moderator: User) -> None:
     assert status(held.item) == Status.IN_REVIEW
     with pytest.raises(PermissionError):
         actions.ban(user=moderator, by=moderator)
+
+
+Second = Callable[[User, User], object]
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize(
+    "second",
+    [
+        lambda user, by: actions.list_sender(user=user, kind=SenderKind.BLACK, by=by),
+        lambda user, by: actions.unban(user=user, by=by),
+        lambda user, by: actions.unlist_sender(user=user, by=by),
+        lambda user, by: actions.reactivate_unless_banned(user=user),
+        lambda user, by: actions.ban(user=user, by=by),
+    ],
+)
+@pytest.mark.parametrize("is_active", [True, False])
+def test_what_comes_beside_a_ban_waits_for_it(second: Second, is_active: bool, moderator: User) -> None:
+    """Whoever has a ban is hidden, and whoever has none can sign in again: no order of two verbs leaves one half."""
+    user = UserFactory.create(is_active=is_active)
+    by = UserFactory.create(is_staff=True)
+    banned = threading.Event()
+
+    def first() -> None:
+        with transaction.atomic():
+            assert actions.ban(user=user, by=moderator)
+            banned.set()
+            until_one_waits()
+
+    def then() -> None:
+        assert banned.wait(30)
+        second(user, by)
+
+    assert at_once(first, then) == [None, None]
+    is_banned = SenderRule.objects.filter(user=user, kind=SenderKind.BAN).exists()
+    assert User.objects.get(pk=user.pk).is_active is not is_banned
+    assert Decision.objects.filter(verb=Verb.BAN).count() == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_who_becomes_staff_beside_a_ban_is_not_banned(moderator: User) -> None:
+    user = UserFactory.create()
+    promoted = threading.Event()
+
+    def promote() -> None:
+        with transaction.atomic():
+            User.objects.filter(pk=user.pk).update(is_staff=True)
+            promoted.set()
+            until_one_waits()
+
+    def then() -> None:
+        assert promoted.wait(30)
+        actions.ban(user=user, by=moderator)
+
+    done, refused = at_once(promote, then)
+    assert done is None
+    assert isinstance(refused, PermissionError)
+    assert User.objects.get(pk=user.pk).is_active
 
 
 def test_a_sender_is_on_one_list_at_most(sender: User, moderator: User) -> None:

@@ -1,7 +1,6 @@
 """Relations are exact on the next request, idempotent, and right under concurrent calls."""
 
 import threading
-import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -10,7 +9,6 @@ import pytest
 from django.db import connection, transaction
 
 from accounts.models import User
-from feedsite.connections import fetch
 from relations.actions import (
     FollowCapError,
     SelfRelationError,
@@ -24,7 +22,7 @@ from relations.actions import (
     unmute,
 )
 from relations.models import Block, Follow, FollowerCountChange, Mute
-from tests.at_once import at_once
+from tests.at_once import at_once, until_one_waits
 from tests.factories import UserFactory
 
 pytestmark = pytest.mark.django_db
@@ -375,17 +373,6 @@ def test_coming_and_going_at_once(pair: tuple[User, User], verbs: Any) -> None:
     )
     left = (Mute if verb is mute else Block).objects.count()
     assert made + also_made - undone - also_undone == left, "who is told that it is new made it"
-
-
-def until_one_waits() -> None:
-    """Return when a session of this database waits for a lock; fails after half a minute."""
-    deadline = time.monotonic() + 30
-    waits = (
-        "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database())"
-    )
-    while not fetch(waits)[0][0]:
-        assert time.monotonic() < deadline, "nothing waits for a lock"
-        time.sleep(0.01)
 
 
 @committed
