@@ -55,7 +55,11 @@ local function count(key, most, period, cost)
 end
 """
 COUNT = script(f"{_COUNT} return count(KEYS[1], ARGV[1], ARGV[2], ARGV[3])")
-GIVE_BACK = script("return redis.call('EXISTS', KEYS[1]) == 1 and redis.call('DECRBY', KEYS[1], ARGV[1])")
+# The slot may be a later one, in which less was counted: below zero it would let more pass than the limit.
+GIVE_BACK = script("""
+local counted = tonumber(redis.call('GET', KEYS[1]) or 0)
+return counted > 0 and redis.call('DECRBY', KEYS[1], math.min(counted, tonumber(ARGV[1])))
+""")
 # For the user that the mark (KEYS[1]) names, in the counter whose key begins with ARGV[2]; without a mark as an attempt
 # (KEYS[2]).
 COUNT_CREDENTIAL = script(f"""{_COUNT}
@@ -138,7 +142,9 @@ def hit_each(scope: str, costs: Mapping[str, int]) -> dict[str, float]:
 
 
 def give_back_each(scope: str, costs: Mapping[str, int]) -> None:
-    """Take back what `hit_each` counted for calls that were then refused for another reason."""
+    """Take back what `hit_each` counted for calls that were then refused for another reason; no counter falls below
+    zero.
+    """
     _ask_all([("EVALSHA", GIVE_BACK, 1, _counter(scope, who), cost) for who, cost in costs.items()])
 
 

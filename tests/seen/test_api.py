@@ -15,7 +15,7 @@ from rest_framework.test import APIClient
 from accounts.actions import delete_account, issue_token
 from accounts.deactivation import deactivate
 from accounts.models import User
-from feedsite import rates
+from feedsite import keys, rates
 from feedsite.openapi import document
 from seen import played, store, tasks
 from seen.store import LmdbStore
@@ -383,6 +383,18 @@ def test_who_is_refused_in_a_batch_holds_up_nobody(service: APIClient, ann: User
     assert unseen(service, 11, user_id=str(full.pk)) == unseen(service, 11, user_id=str(busy.pk)) == ["11"]
     tasks.merge_user(full.pk)
     assert batch(service, (full.pk, ["11", "12"])).json()["refused"] == [], "the refused one cost nothing"
+
+
+def test_no_more_is_given_back_than_is_counted(service: APIClient, settings: Any) -> None:
+    """The slot in which the refused call was counted may end before the call is taken back."""
+    settings.RATES = settings.RATES | {"played_ids": "10/hour"}
+    user = UserFactory.create()
+    rates.hit_each("played_ids", {str(user.pk): 9})
+    rates._client().delete(keys.rate("played_ids", str(user.pk)))
+    assert batch(service, (user.pk, ["1", "2"])).json()["refused"] == []
+    rates.give_back_each("played_ids", {str(user.pk): 9})
+    assert batch(service, (user.pk, list(map(str, range(1, 11))))).json()["refused"] == []
+    assert batch(service, (user.pk, ["11"])).json()["refused"] != [], "ten of a slot, not seventeen"
 
 
 def test_a_batch_for_others_takes_the_permission(api: APIClient, ann: User, plays: redis.Redis) -> None:
