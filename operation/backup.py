@@ -13,6 +13,7 @@ import json
 import os
 import shutil
 import subprocess
+import tempfile
 import threading
 import zipfile
 from collections.abc import Callable, Iterator
@@ -92,33 +93,36 @@ def backup(path: Path, *, now: datetime, progress: Progress) -> None:
     """Write the file, readable by its owner only; it appears when it is whole and on the disk. Raises BackupError."""
     if path.exists():
         raise BackupError(f"{path} exists already.")
-    draft = path.with_name(f"{path.name}.part")
     try:
-        with (
-            os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file,
-            zipfile.ZipFile(file, "w") as archive,
-        ):
-            archive.writestr("manifest.json", json.dumps(_manifest(now), indent=1))
-            with archive.open("plays", "w", force_zip64=True) as member:
-                _copy(_plays(), member, "plays", progress)
-            filters = store()
-            if isinstance(filters, LmdbStore):
-                with archive.open("played.mdb", "w", force_zip64=True) as member:
-                    _copy(_filters(filters), member, "played.mdb", progress)
-            with archive.open("database.dump", "w", force_zip64=True) as member:
-                _copy(_database(), member, "database.dump", progress)
-            secret = settings.DATA_DIR / "secret_key"
-            if secret.exists():
-                archive.writestr("secret_key", secret.read_bytes())
-            archive.close()
-            file.flush()
-            os.fsync(file.fileno())  # before it gets its name: a file of that name is whole, also after a power failure
-        draft.rename(path)  # the file does not exist: seen above, and nobody else writes backups of this name
+        # A new file of this user alone, also in a folder into which others may write.
+        handle, draft = tempfile.mkstemp(".part", f"{path.name}.", path.parent)
+        try:
+            with os.fdopen(handle, "wb") as file:
+                _write(file, now=now, progress=progress)
+                file.flush()
+                os.fsync(handle)  # before it gets its name: a file of that name is whole, also after a power failure
+            Path(draft).rename(path)
+        finally:
+            Path(draft).unlink(missing_ok=True)
         _sync_folder(path.parent)
     except OSError as error:
         raise BackupError(f"{path} cannot be written: {error.strerror}.") from error
-    finally:
-        draft.unlink(missing_ok=True)
+
+
+def _write(file: IO[bytes], *, now: datetime, progress: Progress) -> None:
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("manifest.json", json.dumps(_manifest(now), indent=1))
+        with archive.open("plays", "w", force_zip64=True) as member:
+            _copy(_plays(), member, "plays", progress)
+        filters = store()
+        if isinstance(filters, LmdbStore):
+            with archive.open("played.mdb", "w", force_zip64=True) as member:
+                _copy(_filters(filters), member, "played.mdb", progress)
+        with archive.open("database.dump", "w", force_zip64=True) as member:
+            _copy(_database(), member, "database.dump", progress)
+        secret = settings.DATA_DIR / "secret_key"
+        if secret.exists():
+            archive.writestr("secret_key", secret.read_bytes())
 
 
 def _manifest(now: datetime) -> dict[str, Any]:

@@ -171,7 +171,23 @@ def test_a_backup_is_on_the_disk_before_it_has_its_name(tmp_path: Path, monkeypa
 
     monkeypatch.setattr(os, "fsync", fsync)
     make(path)
-    assert seen == [(f"{path}.part", False), (str(tmp_path), True)]
+    (draft, was_there), last = seen
+    assert draft.startswith(str(path))
+    assert draft.endswith(".part")
+    assert not was_there
+    assert last == (str(tmp_path), True)
+
+
+def test_a_backup_is_its_owners_whatever_others_put_beside_it(tmp_path: Path) -> None:
+    """In a folder such as /tmp somebody else may have made the file, or a link, that a backup is written to first."""
+    theirs, path = tmp_path / "theirs", tmp_path / "site.backup"
+    theirs.write_text("nothing")
+    theirs.chmod(0o666)
+    (tmp_path / "site.backup.part").symlink_to(theirs)
+    make(path)
+    assert theirs.read_text() == "nothing"
+    assert not path.is_symlink()
+    assert path.stat().st_mode & 0o777 == 0o600
 
 
 def test_nothing_is_overwritten_and_no_half_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
