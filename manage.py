@@ -137,6 +137,8 @@ def run_command(argv: list[str]) -> None:
     from django.conf import settings
     from django.core.exceptions import ImproperlyConfigured
     from django.core.management import execute_from_command_line
+    from django.db import InterfaceError, OperationalError, ProgrammingError
+    from redis import RedisError
 
     from feedsite.embedded import ServerError
     from feedsite.environment import OptionsError
@@ -154,6 +156,16 @@ def run_command(argv: list[str]) -> None:
         sys.exit(2)
     except (ServerError, ImproperlyConfigured) as error:
         sys.exit(f"feedsite: {error}")
+    except (OperationalError, InterfaceError, ProgrammingError, RedisError) as error:
+        from feedsite.connections import is_of_another_version
+
+        if "--traceback" in argv or (isinstance(error, ProgrammingError) and not is_of_another_version(error)):
+            raise
+        said = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        if isinstance(error, ProgrammingError):
+            sys.exit(f"feedsite: the database is not of this version ({said}); run `manage.py migrate`.")
+        server = "a Redis server" if isinstance(error, RedisError) else "PostgreSQL"
+        sys.exit(f"feedsite: {server} failed the command: {said} (`manage.py doctor` looks at all servers)")
 
 
 if __name__ == "__main__":

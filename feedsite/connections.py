@@ -15,6 +15,7 @@ import psycopg
 import redis
 from django.conf import settings
 from django.db import DEFAULT_DB_ALIAS, connections
+from psycopg.errors import UndefinedColumn, UndefinedFunction, UndefinedTable
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
@@ -118,6 +119,11 @@ def fetch(
     wrapper = connections[on]
     wrapper.ensure_connection()
     return _rows(wrapper, query, params)
+
+
+def is_of_another_version(error: Exception) -> bool:
+    """Whether a statement met a database that lacks what this version's migrations make."""
+    return isinstance(error.__cause__, (UndefinedTable, UndefinedColumn, UndefinedFunction))
 
 
 @contextmanager

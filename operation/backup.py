@@ -16,8 +16,8 @@ import subprocess
 import tempfile
 import threading
 import zipfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing, contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 from typing import IO, Any
@@ -38,6 +38,12 @@ from seen.store import LmdbStore, store
 FORMAT = 1
 CHUNK = 1 << 20
 KEYS_AT_ONCE = 500
+TIMEOUT = b"SET transaction_timeout = 0;\n"
+"""A line of pg_restore's heading, whatever the server."""
+TIMEOUTS_SINCE = 170_000
+"""The first PostgreSQL that knows it."""
+HEADING = 1024
+"""Bytes that the heading has at least, and that hold this line."""
 
 OTHERS = """
     SELECT relname FROM pg_class
@@ -107,6 +113,8 @@ def backup(path: Path, *, now: datetime, progress: Progress) -> None:
         _sync_folder(path.parent)
     except OSError as error:
         raise BackupError(f"{path} cannot be written: {error.strerror}.") from error
+    except played.PlayedUnavailableError as error:
+        raise BackupError(f"The server of plays does not answer: {error}") from error
 
 
 def _write(file: IO[bytes], *, now: datetime, progress: Progress) -> None:
@@ -208,14 +216,17 @@ def restore(path: Path, *, progress: Progress) -> dict[str, Any]:
             # Windows of another past may claim to hold what was never delivered to them.
             feeds_for_tasks().flushdb()
             _restore_plays(archive)
-            _restore_database(archive, progress)
-            _forget_deleted()
+            # Before the database: with users in it the restore cannot be run again.
             if "secret_key" in members and not os.environ.get("FEEDSITE_SECRET_KEY"):
                 _replace(settings.DATA_DIR / "secret_key", archive.read("secret_key"))
+            _restore_database(archive, progress)
+            _forget_deleted()
     except (zipfile.BadZipFile, KeyError, ValueError) as error:
         raise BackupError(f"{path} is not a whole backup: {error}") from error
     except OSError as error:
         raise BackupError(f"{path} cannot be restored: {error.strerror or error}.") from error
+    except played.PlayedUnavailableError as error:
+        raise BackupError(f"The server of plays does not answer: {error}") from error
     return manifest
 
 
@@ -281,13 +292,56 @@ def _restore_database(archive: zipfile.ZipFile, progress: Progress) -> None:
         for (statement,) in fetch(EMPTY, (f"^({labels})_",)):
             cursor.execute(statement)
     connection.close()
-    options = ["--single-transaction", "--exit-on-error", "--no-owner", "--no-privileges"]
-    command = ["pg_restore", *options, "--dbname", connection.get_connection_params()["dbname"]]
-    with archive.open("database.dump") as member, _client(command, stdin=subprocess.PIPE) as process:
+    # pg_restore itself would set what servers before TIMEOUTS_SINCE do not know, and end.
+    psql = ["psql", "--no-psqlrc", "--quiet", "--set", "ON_ERROR_STOP=1"]
+    with (
+        archive.open("database.dump") as member,
+        _client(psql, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL) as process,
+        closing(_script(member, progress)) as script,
+        suppress(BrokenPipeError),  # psql ended, and says why
+    ):
         assert process.stdin is not None
-        with suppress(BrokenPipeError):  # it ended, and says why
-            _copy(_chunks(member), process.stdin, "database.dump", progress)
-            process.stdin.close()
+        # Without the last line, as after a kill of this process, PostgreSQL keeps nothing.
+        process.stdin.write(b"BEGIN;\n")
+        for lines in script:
+            process.stdin.write(lines)
+        process.stdin.write(b"COMMIT;\n")
+        process.stdin.close()
+
+
+def _script(dump: IO[bytes], progress: Progress) -> Generator[bytes, None, None]:
+    """The dump as statements for psql, of which the server knows all. Raises BackupError."""
+    command = ["pg_restore", "--no-owner", "--no-privileges", "--file", "-"]
+    failed: list[BaseException] = []
+    with _client(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        statements: IO[bytes] = process.stdin
+
+        def feed() -> None:
+            try:
+                with suppress(BrokenPipeError), statements:  # it ended, and says why
+                    _copy(_chunks(dump), statements, "database.dump", progress)
+            except BaseException as error:  # noqa: BLE001 (raised again where it is waited for)
+                failed.append(error)
+
+        feeder = threading.Thread(target=feed)
+        feeder.start()
+        try:
+            heading = process.stdout.readlines(HEADING)
+            # psql would run programs for what else a dump may hold; this forbids it.
+            if not any(line.startswith(b"\\restrict ") for line in heading):
+                raise BackupError("pg_restore is too old; install the newest of its version.")
+            is_old = int(fetch("SHOW server_version_num")[0][0]) < TIMEOUTS_SINCE
+            yield b"".join(line for line in heading if not (is_old and line == TIMEOUT))
+            yield from _chunks(process.stdout)
+        except BaseException:
+            process.kill()  # the feeder waits for it
+            raise
+        finally:
+            feeder.join()
+    if failed:
+        raise failed[0]
 
 
 def _forget_deleted() -> None:
@@ -346,7 +400,8 @@ def _client(command: list[str], **streams: Any) -> Iterator["subprocess.Popen[by
             listener.join()
     if code:
         said = b"".join(words).decode(errors="replace").strip().splitlines() or [f"exit code {code}"]
-        raise BackupError(f"{command[0]} failed: {said[0]}")
+        wrong = [line for line in said if "error" in line.lower()] or said  # after notices
+        raise BackupError(f"{command[0]} failed: {wrong[0]}")
 
 
 def _binary(name: str) -> str:

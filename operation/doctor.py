@@ -24,14 +24,13 @@ from django.db import ProgrammingError, connection
 from django.db.migrations.executor import MigrationExecutor
 from grpc_health.v1.health_pb2 import HealthCheckRequest, HealthCheckResponse
 from grpc_health.v1.health_pb2_grpc import HealthStub
-from psycopg.errors import UndefinedColumn, UndefinedFunction, UndefinedTable
 from redis.crc import REDIS_CLUSTER_HASH_SLOTS
 
 from accounts import policy
 from feedsite import environment, replica
 from feedsite.cluster import Cluster
 from feedsite.cluster_address import names_cluster
-from feedsite.connections import client_of, database_now, fetch
+from feedsite.connections import client_of, database_now, fetch, is_of_another_version
 from operation.models import Sample
 from operation.sampling import BACKLOG, queue_lengths
 from seen import impressions
@@ -103,7 +102,7 @@ def _safely(name: str, check: Callable[[], Findings]) -> list[Finding]:
     try:
         found.extend(check())
     except ProgrammingError as error:
-        if not isinstance(error.__cause__, (UndefinedTable, UndefinedColumn, UndefinedFunction)):
+        if not is_of_another_version(error):
             raise
         said = str(error).strip().splitlines()[0]
         found.append(Finding(name, ERROR, f"the database is not of this version ({said})", "Run `manage.py migrate`."))
@@ -172,6 +171,8 @@ def configuration() -> Findings:
     )
     if public:
         for message in checks.run_checks(include_deployment_checks=True):
+            if message.is_silenced():
+                continue
             yield judge(
                 message.id or "check", message.msg, warning=True, todo=message.hint or "See `manage.py check --deploy`."
             )

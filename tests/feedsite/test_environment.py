@@ -251,6 +251,55 @@ def test_every_command_refuses_in_the_same_words(tmp_path: Path, command: list[s
     assert not (tmp_path / "var").exists(), "nothing was started"
 
 
+@pytest.mark.parametrize("command", [["admin_link"], ["backup", "site.backup"], ["big_v", "mira", "on"], ["migrate"]])
+def test_a_database_that_does_not_answer_is_one_line(tmp_path: Path, command: list[str]) -> None:
+    unreachable = {"FEEDSITE_DATABASE_URL": "postgresql://127.0.0.1:1/x"}
+    run = subprocess.run(
+        [sys.executable, ROOT / "manage.py", *command],
+        cwd=tmp_path,
+        env=clean_environ(tmp_path / "var") | unreachable,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 1
+    (line,) = run.stderr.splitlines()
+    assert line.startswith("feedsite: PostgreSQL failed the command: connection failed")
+    assert not (tmp_path / "site.backup").exists()
+
+
+def test_migrate_waits_for_a_database_that_starts_later(tmp_path: Path) -> None:
+    """As after a boot; here it never comes, and the wait ends."""
+    run = subprocess.run(
+        [sys.executable, "manage.py", "migrate", "--wait", "1"],
+        cwd=ROOT,
+        env=clean_environ(tmp_path / "var") | {"FEEDSITE_DATABASE_URL": "postgresql://127.0.0.1:1/x"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 1
+    waiting, line = run.stderr.splitlines()
+    assert waiting == "PostgreSQL does not answer; trying again."
+    assert line.startswith("feedsite: PostgreSQL failed the command: connection failed")
+
+
+def test_a_database_that_is_not_migrated_is_one_line(tmp_path: Path) -> None:
+    run = subprocess.run(
+        [sys.executable, "manage.py", "admin_link"],
+        cwd=ROOT,
+        env=clean_environ(tmp_path / "var"),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 1
+    line = run.stderr.splitlines()[-1]
+    assert line.startswith("feedsite: the database is not of this version")
+    assert line.endswith("run `manage.py migrate`.")
+    assert "Traceback" not in run.stderr
+
+
 @pytest.mark.parametrize("command", [["check"], ["up"]])
 def test_an_unknown_name_is_a_warning(tmp_path: Path, command: list[str]) -> None:
     unreachable = {"FEEDSITE_DATABASE_URL": "postgresql://127.0.0.1:1/x", "FEEDSITE_REDIS_URL": "redis://127.0.0.1:1/0"}

@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import signal
 import subprocess
 import sys
 import zipfile
@@ -16,6 +17,8 @@ from django.utils import timezone
 
 from accounts import actions as accounts
 from accounts.models import User
+from feedsite.connections import client_of
+from feedsite.embedded import NAMESPACE, die_with_parent, wait_for
 from feedsite.management.commands.check_all import clean_environ
 from items import actions as items
 from operation import backup
@@ -90,6 +93,29 @@ print(json.dumps(told))
 """
 
 
+OLDER = Path("/usr/lib/postgresql/15/bin")
+"""Debian 12's PostgreSQL, the oldest that the site is meant for."""
+OLDER_SITE = """
+import io, sys
+import django
+django.setup()
+from django.conf import settings
+from django.core.management import call_command
+from django.db import connection
+from accounts.models import User
+
+with settings.SERVERS.ensure():
+    call_command("migrate", interactive=False, verbosity=0)
+    User.objects.create_user("mira", password="x")
+    call_command("backup", sys.argv[1], stdout=io.StringIO())
+    with connection.cursor() as cursor:
+        cursor.execute("DROP SCHEMA public CASCADE; CREATE SCHEMA public")
+    call_command("restore", sys.argv[1], stdout=io.StringIO())
+    call_command("migrate", check_unapplied=True, verbosity=0)
+    print(connection.pg_version // 10_000, *User.objects.values_list("username", flat=True))
+"""
+
+
 def make(path: Path) -> None:
     backup.backup(path, now=timezone.now(), progress=lambda member, size: None)
 
@@ -142,6 +168,40 @@ def test_a_restored_site_answers_as_before(tmp_path: Path) -> None:
     assert told["plays"] == {"played:recent:7": 1795252000000.0}
     assert told["secret"] == (settings.DATA_DIR / "secret_key").read_text()
     store().update([FilterKey(7, 24316), FilterKey(gone.pk, this_month)], lambda key, old: None)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not OLDER.exists(), reason="wants Debian's postgresql-15")
+def test_a_site_on_the_oldest_postgresql_is_backed_up_and_restored(tmp_path: Path) -> None:
+    data, sockets = tmp_path / "postgres", tmp_path / "sockets"
+    sockets.mkdir()
+    # As in feedsite/embedded.py: PostgreSQL does not run as root.
+    user = NAMESPACE if os.geteuid() == 0 else ()
+    initdb = [*user, str(OLDER / "initdb"), "-D", str(data), "--username=feedsite", "--encoding=UTF8", "--no-locale"]
+    subprocess.run([*initdb, "--no-sync", "--auth=trust"], check=True, stdout=subprocess.DEVNULL)
+    options = ["-c", "listen_addresses=", "-c", "fsync=off", "-k", str(sockets)]
+    server = subprocess.Popen(
+        [*user, str(OLDER / "postgres"), "-D", str(data), *options],
+        stderr=subprocess.DEVNULL,
+        preexec_fn=die_with_parent(signal.SIGINT),
+    )
+    try:
+        url = f"postgresql://feedsite@/postgres?host={sockets}"
+        assert wait_for((sockets / ".s.PGSQL.5432").exists, 30)
+        done = subprocess.run(
+            [sys.executable, "-c", OLDER_SITE, str(tmp_path / "site.backup")],
+            cwd=settings.BASE_DIR,
+            env=clean_environ(tmp_path / "var")
+            | {"DJANGO_SETTINGS_MODULE": "feedsite.settings", "FEEDSITE_DATABASE_URL": url},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    finally:
+        server.send_signal(signal.SIGINT)
+        server.wait(30)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1] == "15 mira"
 
 
 def test_filters_on_a_server_of_its_own_are_said_to_be_left_out(
@@ -203,6 +263,13 @@ def test_nothing_is_overwritten_and_no_half_is_left(tmp_path: Path, monkeypatch:
     assert list(tmp_path.iterdir()) == []
     with pytest.raises(CommandError, match="cannot be written"):
         call_command("backup", tmp_path / "nowhere" / "site.backup")
+
+
+def test_a_server_of_plays_that_does_not_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(played, "client", lambda: client_of("redis://127.0.0.1:1/0", 1))
+    with pytest.raises(CommandError, match="The server of plays does not answer"):
+        call_command("backup", tmp_path / "site.backup")
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(

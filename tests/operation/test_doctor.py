@@ -187,6 +187,14 @@ def test_wrong_configuration(settings: Any, values: dict[str, Any], name: str, s
     assert finding.todo
 
 
+def test_a_public_site_as_the_documents_have_it(settings: Any) -> None:
+    """HSTS for names below and for the list of browsers is asked for apart: a site without it is sound."""
+    settings.ALLOWED_HOSTS, settings.HTTPS, settings.PROXY = ["feeds.example.org"], True, True
+    settings.SESSION_COOKIE_SECURE = settings.CSRF_COOKIE_SECURE = settings.SECURE_SSL_REDIRECT = True
+    settings.SECURE_HSTS_SECONDS = 31_536_000
+    assert set(states(doctor.configuration()).values()) == {OK}
+
+
 def test_a_secret_that_others_can_read(settings: Any, tmp_path: Path) -> None:
     settings.DATA_DIR = tmp_path
     (tmp_path / "secret_key").write_text("x")

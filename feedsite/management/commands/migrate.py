@@ -25,10 +25,14 @@ class Command(MigrateCommand):
         super().add_arguments(parser)
         parser.add_argument("--lock-timeout", type=float, default=1, help="Seconds to wait for a lock (default 1).")
         parser.add_argument("--patience", type=float, default=120, help="Seconds to go on trying (default 120).")
+        parser.add_argument(
+            "--wait", type=float, default=0, help="Seconds to wait for a PostgreSQL that does not answer (default 0)."
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Leaves the connection's own patience as it found it: others go on with it where the command is called."""
         connection = connections[options["database"]]
+        self._connect(connection, time.monotonic() + options["wait"])
         with connection.cursor() as cursor:
             cursor.execute("SHOW lock_timeout")
             (before,) = cursor.fetchone()
@@ -37,6 +41,19 @@ class Command(MigrateCommand):
         finally:
             with suppress(DatabaseError), connection.cursor() as cursor:
                 cursor.execute("SELECT set_config('lock_timeout', %s, false)", [before])
+
+    def _connect(self, connection: BaseDatabaseWrapper, until: float) -> None:
+        """Raises OperationalError where PostgreSQL does not answer `until` (of time.monotonic())."""
+        while True:
+            try:
+                connection.ensure_connection()
+            except OperationalError:
+                if time.monotonic() > until:
+                    raise
+                self.stderr.write("PostgreSQL does not answer; trying again.")
+                time.sleep(PAUSE)
+            else:
+                return
 
     def _try(self, connection: BaseDatabaseWrapper, *args: Any, **options: Any) -> None:
         until = time.monotonic() + options["patience"]
