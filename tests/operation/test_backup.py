@@ -266,9 +266,10 @@ def test_nothing_is_overwritten_and_no_half_is_left(tmp_path: Path, monkeypatch:
 
 
 def test_a_server_of_plays_that_does_not_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(played, "client", lambda: client_of("redis://127.0.0.1:1/0", 1))
-    with pytest.raises(CommandError, match="The server of plays does not answer"):
-        call_command("backup", tmp_path / "site.backup")
+    with monkeypatch.context() as patch:  # the fixtures ask the real one afterwards
+        patch.setattr(played, "client", lambda: client_of("redis://127.0.0.1:1/0", 1))
+        with pytest.raises(CommandError, match="The server of plays does not answer"):
+            call_command("backup", tmp_path / "site.backup")
     assert list(tmp_path.iterdir()) == []
 
 
