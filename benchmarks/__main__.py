@@ -45,9 +45,11 @@ GRAPHS = ("growth_graph",)
 NAMES = (*COMMUNITY, *LIVE, *FOLLOWERS, *GRAPHS)
 REAL = ("discover_walk", "discover_quality")
 """What is measured on a real data set."""
+LIKED = ("discover_liked",)
+"""What is measured on the interactions of one, as posts and likes."""
 PLAYED = ("played_simulation",)
 """What plays the interactions of one: for half an hour, so by its name only."""
-KNOWN = (*NAMES, *REAL, *PLAYED)
+KNOWN = (*NAMES, *REAL, *LIKED, *PLAYED)
 
 
 def main() -> None:
@@ -81,7 +83,8 @@ def parsed(arguments: list[str]) -> argparse.Namespace:
     """The options, with the names of what is to be run."""
     parser = argparse.ArgumentParser(prog="manage.py bench", description="Measure ratios against peers and limits.")
     whole = f"Of {', '.join(KNOWN)}; without one, all but {', '.join(PLAYED)}."
-    needs = f"A data set as `load` takes it: for {', '.join(REAL + PLAYED)}, and for {', '.join(GRAPHS)} if given."
+    on_data = ", ".join(REAL + LIKED + PLAYED)
+    needs = f"A data set as `load` takes it: for {on_data}, and for {', '.join(GRAPHS)} if given."
     parser.add_argument("name", nargs="*", metavar="NAME", help=whole)
     parser.add_argument("--data", type=Path, metavar="DIR", help=needs)
     parser.add_argument("--quick", action="store_true", help="Tiny sizes: shows that it runs, measures nothing.")
@@ -90,11 +93,11 @@ def parsed(arguments: list[str]) -> argparse.Namespace:
     earlier = "Measure nothing: take what --json wrote in an earlier run."
     parser.add_argument("--from", type=Path, metavar="FILE", dest="earlier", help=earlier)
     options = parser.parse_args(arguments)
-    options.name = options.name or [*NAMES, *(REAL if options.data else ())]
+    options.name = options.name or [*NAMES, *(REAL + LIKED if options.data else ())]
     if unknown := set(options.name).difference(KNOWN):
         parser.error(f"There is no benchmark {', '.join(sorted(unknown))}; there are {', '.join(KNOWN)}.")
-    if not (options.data or options.earlier) and set(options.name).intersection(REAL + PLAYED):
-        parser.error(f"{', '.join(REAL + PLAYED)}: give a data set by --data DIR.")
+    if not (options.data or options.earlier) and set(options.name).intersection(REAL + LIKED + PLAYED):
+        parser.error(f"{on_data}: give a data set by --data DIR.")
     return options
 
 
@@ -104,7 +107,7 @@ def _measured(options: argparse.Namespace, size: Size) -> Iterator[tuple[str, Re
     from benchmarks.followers import Followers
     from benchmarks.graphs import Graphs
     from benchmarks.hosts import Hosts
-    from benchmarks.real import Interactions, RealData
+    from benchmarks.real import Interactions, RealData, Worked
 
     groups = (
         (COMMUNITY, Community(size)),
@@ -112,6 +115,7 @@ def _measured(options: argparse.Namespace, size: Size) -> Iterator[tuple[str, Re
         (FOLLOWERS, Followers(size)),
         (GRAPHS, Graphs(options.data, size)),
         (REAL, options.data and RealData(options.data, size)),
+        (LIKED, options.data and Worked(options.data, size)),
         (PLAYED, options.data and Interactions(options.data, size)),
     )
     for some, data in groups:

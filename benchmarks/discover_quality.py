@@ -5,7 +5,7 @@ at. Asked for are posts of the 60 days before, of senders that the reader does n
 first 20. A hit is a post whose sender the reader follows within the next 180 days. Readers are all who follow somebody
 before the date and somebody new within these 180 days, or a sample of them drawn by a seed. Peers, by the same rules
 for the same readers: the newest posts; the newest of those most followed; the newest of those who won most followers
-within the 60 days. Likes are not known, for the data set has none.
+within the 60 days. Likes are not known here; discover_liked is about them.
 
 The dates lie 180 days before the end of the data set, and two and four years before that. What recall weighs how was
 chosen on other dates, whose 180 days do not touch these.
@@ -19,7 +19,7 @@ import gzip
 import random
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from statistics import median
@@ -31,6 +31,7 @@ from django.utils import timezone
 
 from accounts.models import User
 from benchmarks.measure import Report
+from benchmarks.past import AHEAD, WINDOW, Post, Ranked, forget_since, hits_of, page, rates
 from benchmarks.real import RealData
 from discover.postgres import PostgresRecall
 from discover.recall import Candidate
@@ -39,18 +40,14 @@ from feedsite import ids
 from feedsite.connections import fetch
 from timeline.models import ImportedUser
 
-WINDOW, AHEAD, APART = timedelta(days=60), timedelta(days=180), timedelta(days=730)
+APART = timedelta(days=730)
 DATES = 3
-PAGE = 20
 TARGET = 1.5
 """Times the hit rate of the best peer."""
 WARM_UP = 20
 """Recalls that are not counted: each process plans its statements a few times before it keeps the plans."""
 RECALL_TARGET = 50
 """Milliseconds."""
-
-Post = tuple[int, int]
-"""Its id and its sender's."""
 
 
 class Past:
@@ -69,7 +66,9 @@ class Past:
             later[follower].add(followee)
         some = random.Random(7).sample(sorted(later), min(readers, len(later)))  # noqa: S311 (a sample, no secret)
         self.later = {reader: later[reader] for reader in some}
-        _forget_since(now)
+        with connection.cursor() as cursor:
+            cursor.execute("TRUNCATE items_like")
+        forget_since(now)
         self.followed: defaultdict[int, set[int]] = defaultdict(set)
         for follower, followee in fetch("SELECT follower_id, followee_id FROM relations_follow"):
             self.followed[follower].add(followee)
@@ -92,28 +91,17 @@ class Past:
         )
         return sorted(self.newest, key=lambda post: (-followers[post[1]], -post[0]))
 
-    def page(self, posts: Iterable[Post], reader: int) -> list[Post]:
-        """The first 20 that may be shown, by the rules of the site's pages."""
-        shown: list[Post] = []
-        of_sender: Counter[int] = Counter()
-        for item, sender in posts:
-            if item < self.first or sender == reader or sender in self.followed[reader]:
-                continue
-            if of_sender[sender] < settings.SENDER_CAP:
-                of_sender[sender] += 1
-                shown.append((item, sender))
-                if len(shown) == PAGE:
-                    break
-        return shown
-
-    def measure(self, ranked: Callable[[int], Iterable[Post]]) -> tuple[float, float]:
+    def measure(self, ranked: Ranked) -> tuple[float, float]:
         """Hit rate and precision of the readers' pages."""
-        hits = [
-            sum(sender in later for _, sender in self.page(ranked(reader), reader))
-            for reader, later in self.later.items()
-        ]
-        count = max(len(hits), 1)
-        return sum(hit > 0 for hit in hits) / count, sum(hits) / count / PAGE
+
+        def shown(reader: int) -> list[Post]:
+            return page(ranked(reader), lambda post: self._is_shown(post, reader))
+
+        return rates(hits_of(self.later, shown, 1))
+
+    def _is_shown(self, post: Post, reader: int) -> bool:
+        item, sender = post
+        return item >= self.first and sender != reader and sender not in self.followed[reader]
 
 
 def run(data: RealData) -> Report:
@@ -128,12 +116,12 @@ def run(data: RealData) -> Report:
     )
     _time_recall(data, report)
     recall = PostgresRecall()
-    rates: defaultdict[str, list[float]] = defaultdict(list)
+    found: defaultdict[str, list[float]] = defaultdict(list)
     end = ids.moment(fetch("SELECT max(id) FROM items_item")[0][0])
     for number in range(DATES):
         past = Past(end - AHEAD - number * APART, size.quality_readers)
         most_followed, rising = past.most_followed(), past.most_followed(past.now - WINDOW)
-        ways: dict[str, Callable[[int], Iterable[Post]]] = {
+        ways: dict[str, Ranked] = {
             "recall": lambda reader, past=past: map(_post, recall.candidates(User(pk=reader), count=500, now=past.now)),
             "newest": lambda _, past=past: past.newest,
             "most followed": lambda _, posts=most_followed: posts,
@@ -141,34 +129,19 @@ def run(data: RealData) -> Report:
         }
         for way, ranked in ways.items():
             rate, precision = past.measure(ranked)
-            rates[way].append(rate)
+            found[way].append(rate)
             about = [f"{past.now:%Y-%m-%d}", len(past.later), len(past.newest)]
             report.rows.append([*about, way, round(rate, 3), round(precision, 3)])
     for number in range(DATES):
-        found = {way: rates[way][number] for way in rates}
-        best = max(rate for way, rate in found.items() if way != "recall")
+        at_date = {way: found[way][number] for way in found}
+        best = max(rate for way, rate in at_date.items() if way != "recall")
         date = end - AHEAD - number * APART
-        report.ratio(f"recall / best peer, {date:%Y-%m-%d}", found["recall"] / max(best, 0.001), at_least=TARGET)
+        report.ratio(f"recall / best peer, {date:%Y-%m-%d}", at_date["recall"] / max(best, 0.001), at_least=TARGET)
     return report
 
 
 def _post(candidate: Candidate) -> Post:
     return candidate.item_id, candidate.sender_id
-
-
-def _forget_since(moment: datetime) -> None:
-    """Take out of the database what was posted and followed from then on."""
-    first = ids.compose(moment, 0)
-    with connection.cursor() as cursor:
-        cursor.execute("TRUNCATE items_like")
-        # Nothing that stays refers to what goes.
-        cursor.execute("SET session_replication_role = replica")
-        for table, column in (("items_itemdocument", "item_id"), ("items_itemtag", "item_id"), ("items_item", "id")):
-            cursor.execute(f"DELETE FROM {table} WHERE {column} >= %s", [first])  # noqa: S608 (constants)
-        cursor.execute("DELETE FROM relations_follow WHERE created_at >= %s", [moment])
-        cursor.execute("RESET session_replication_role")
-        for table in ("items_itemdocument", "items_itemtag", "items_item", "relations_follow", "items_like"):
-            cursor.execute(f"VACUUM ANALYZE {table}")
 
 
 def _time_recall(data: RealData, report: Report) -> None:

@@ -36,7 +36,8 @@ def data(tmp_path: Path) -> Path:
         for number in range(1, 1201)
     ]
     packed(folder / "posts.jsonl.gz", as_json(posts))
-    plays = [f"{number % 40 + 1},{number * 7 % 1200 + 1},{number}" for number in range(600)]
+    began = round((now - timedelta(days=2400)).timestamp())
+    plays = [f"{number % 40 + 1},{number // 4 + 1},{began + number * 4 * 86_400}" for number in range(600)]
     packed(folder / "interactions.csv.gz", ["user_id,item_id,created_at_unix", *plays])
     return folder
 
