@@ -7,6 +7,7 @@ from django.db import transaction
 
 from accounts.models import User
 from accounts.signals import big_v_demotion_requested, big_v_made
+from feedsite.draws import Draw
 
 
 @transaction.atomic
@@ -15,8 +16,8 @@ def make_big_v(*, user: User) -> bool:
     user = User.objects.select_for_update(no_key=True).get(pk=user.pk)
     new = not user.is_big_v
     if new:
-        user.is_big_v = True
-        user.save(update_fields=["is_big_v"])
+        User.objects.filter(pk=user.pk).update(is_big_v=True, promotion=Draw())
+        user.refresh_from_db(fields=["is_big_v", "promotion"])
     big_v_made.send(sender=User, user=user)
     return new
 

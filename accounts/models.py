@@ -141,6 +141,12 @@ class User(AbstractBaseUser, PermissionsMixin):
     level = models.SmallIntegerField(_("level"), choices=Level.choices, default=Level.DORMANT)
     last_seen_at = models.DateTimeField(_("last seen"), null=True, blank=True)
     window_epoch = models.BigIntegerField(db_default=Draw(), editable=False)
+    push_generation = models.IntegerField(
+        default=1, db_default=1, editable=False, help_text="Advanced by every lowering of the level."
+    )
+    promotion = models.BigIntegerField(
+        default=0, db_default=0, editable=False, help_text="Drawn whenever the user becomes big-V."
+    )
     following_count = models.IntegerField(_("following"), default=0, editable=False)
     follower_count = models.IntegerField(_("followers"), default=0, editable=False)
     is_staff = models.BooleanField(_("staff"), default=False)

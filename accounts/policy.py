@@ -28,12 +28,21 @@ $$;
 """
 DROP_TIMELINE_SQL = "DROP FUNCTION feedsite_timeline();"
 
+FORMAT = 2
+"""Of what a window says of itself. Processes of another format, which run beside these during an upgrade, count by
+other generations, so neither uses the windows of the other.
+"""
+
 # For statements that name them once: each is evaluated once a statement, however many rows there are.
-GENERATION = "(SELECT p.generation FROM accounts_policy p WHERE p.timeline = feedsite_timeline())"
+GENERATION = f"(SELECT p.generation # {FORMAT} FROM accounts_policy p WHERE p.timeline = feedsite_timeline())"  # noqa: S608
 """The generation that counts now; NULL where none does."""
 PUSH_LEVEL = "(SELECT p.push_level FROM accounts_policy p)"
 EPOCH = f"u.window_epoch # {GENERATION}"
 """The epoch for which the windows of a user `u` must have been built; NULL: no window is to be used."""
+OUTBOX_EPOCH = f"u.promotion # {GENERATION}"
+"""The same of the outbox of a big-V `u`."""
+PUSH_GENERATION = f"CASE WHEN u.level >= {PUSH_LEVEL} THEN u.push_generation ELSE 0 END"
+"""The push generation of a user `u` who takes pushes from big-Vs; 0 of one who merges their outboxes."""
 
 CURRENT = f"SELECT {PUSH_LEVEL}, {GENERATION}"
 CHANGE = """

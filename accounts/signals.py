@@ -9,6 +9,9 @@ big_v_made = Signal()
 # the followers' inboxes; the receiver takes it away.
 big_v_demotion_requested = Signal()
 
+# Sent after the commit that raised levels to the top. `user_ids` (list[int]).
+levels_raised = Signal()
+
 # Sent after the commit that lowered levels. `user_ids_by_level` (dict[int, list[int]]): by new level.
 levels_lowered = Signal()
 

@@ -157,9 +157,9 @@ def materialise_inbox(user_id: int) -> None:
 def materialise_outbox(user_id: int) -> None:
     """Build a big-V's outbox as a worker does when a page missed it."""
     token = secrets.token_hex(8)
-    generation = policy.current().generation
-    assert generation is not None
-    pipelined(feeds_for_tasks(), [Outbox(user_id).drop(), Outbox(user_id).begin(token, generation)])
+    epoch = outbox.epoch_of(user_id)
+    assert epoch is not None
+    pipelined(feeds_for_tasks(), [Outbox(user_id).drop(), Outbox(user_id).begin(token, epoch)])
     assert outbox.materialise(user_id, token, settings.OUTBOX_CAP), user_id
 
 

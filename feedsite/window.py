@@ -7,10 +7,13 @@ Members of a window:
 | `{sender}:{item}` | the item's id | an entry |
 | `floor` | an id | the window is complete above it; nothing at or below it counts |
 | `epoch` | minus the epoch | what it was built for, a drawn number (feedsite.draws); readers of another do not use it |
+| `pushes` | minus a number | under which push generation it takes big-Vs' pushes (timeline.inbox); absent: none |
+| `deepen` | minus a number | the token of a deepening under way (timeline.inbox) |
 | `run:{id}` | +infinity | the run of the server in which it was built (see `RUN`) |
 | `build:{token}` | +infinity | somebody builds the window; `floor` stands at +infinity till they are done |
 
-A key without `floor` is no window. Ids are positive, so the score of `epoch` keeps it below every entry.
+A key without `floor` is no window. Ids are positive, so negative scores keep the window's own members below every
+entry.
 
 How a window stays exact, whoever dies when:
 
@@ -20,6 +23,8 @@ How a window stays exact, whoever dies when:
 - A server that was restarted from a snapshot, a replica that took over, or a server to which a window moved, may lack
   deliveries that were completed. There it is another run, so the window is not used.
 - Trimming raises the floor in the step that removes the entries.
+- Whatever trims, or takes out what lies below the floor, takes out `deepen` too: an entry that a deepening would need
+  may be among it, and its snapshot may be older.
 - What a delivery put below the floor, or into a key that is no window, is taken out by `settle`; readers do not see
   it in between, because they look above the floor only.
 - `forget` (lazy delete) is refused for another epoch, or later than `FORGET_WITHIN` after the reading that asks for
@@ -48,7 +53,7 @@ PIPELINE_LENGTH = 500
 """Deliveries in one chunk of a pipeline; two chunks are under way at once."""
 
 OWN_MEMBERS = 3
-"""Members of a complete window that are no entries."""
+"""Members of every complete window that are no entries; an inbox may have two more."""
 
 # What a script calls to know in which run of the server it is: the time in which nobody else was the primary of what it
 # holds. The replication id is another one after each restart and each time that a replica takes over, also where it was
@@ -71,10 +76,10 @@ READ = script(
     local time = redis.call('TIME')
     local read_at = time[1] * 1000 + math.floor(time[2] / 1000)
     local epoch = redis.call('ZSCORE', KEYS[1], 'epoch')
-    if floor == 'inf' then return {floor, epoch, read_at, {}} end
+    if floor == 'inf' then return {floor, epoch, read_at, {}, false} end
     redis.call('EXPIRE', KEYS[1], ARGV[3])
     local entries = redis.call('ZRANGE', KEYS[1], '(' .. ARGV[1], '(' .. floor, 'BYSCORE', 'REV', 'LIMIT', 0, ARGV[2])
-    return {floor, epoch, read_at, entries}
+    return {floor, epoch, read_at, entries, redis.call('ZSCORE', KEYS[1], 'pushes')}
     """
 )
 # ARGV: token, epoch
@@ -90,18 +95,19 @@ BEGIN = script(
     return 1
     """
 )
-# ARGV: token, epoch, floor, seconds to live, then score and member by turns
+# ARGV: token, epoch, floor, seconds to live, push generation or 0, then score and member by turns
 COMPLETE = script(
     RUN
     + """
     local key = KEYS[1]
     if not redis.call('ZSCORE', key, 'build:' .. ARGV[1]) or not redis.call('ZSCORE', key, run()) then return 0 end
     redis.call('ZREM', key, 'build:' .. ARGV[1])
-    for first = 5, #ARGV, 1000 do
+    for first = 6, #ARGV, 1000 do
         redis.call('ZADD', key, unpack(ARGV, first, math.min(first + 999, #ARGV)))
     end
     redis.call('ZREMRANGEBYSCORE', key, 0, ARGV[3])
     redis.call('ZADD', key, ARGV[3], 'floor', -tonumber(ARGV[2]), 'epoch')
+    if ARGV[5] ~= '0' then redis.call('ZADD', key, -tonumber(ARGV[5]), 'pushes') end
     redis.call('EXPIRE', key, ARGV[4])
     return 1
     """
@@ -116,21 +122,30 @@ FORGET = script(
     return redis.call('ZREM', KEYS[1], unpack(ARGV, 3))
     """
 )
-# ARGV: cap. Ranks 0 and 1 are `epoch` and `floor`, so the last entry to go has rank over + 1.
+# ARGV: cap. Entries lie between `floor` and the member of the run.
 SETTLE = script(
-    f"""
+    """
     local key = KEYS[1]
     local floor = redis.call('ZSCORE', key, 'floor')
     if not floor then return redis.call('DEL', key) end
     if floor == 'inf' then return 0 end
-    redis.call('ZREMRANGEBYSCORE', key, 0, floor)
+    if redis.call('ZREMRANGEBYSCORE', key, 0, floor) > 1 then redis.call('ZREM', key, 'deepen') end
     redis.call('ZADD', key, floor, 'floor')
-    local over = redis.call('ZCARD', key) - {OWN_MEMBERS} - tonumber(ARGV[1])
+    local rank = redis.call('ZRANK', key, 'floor')
+    local over = redis.call('ZCARD', key) - rank - 2 - tonumber(ARGV[1])
     if over <= 0 then return 0 end
-    local last = redis.call('ZRANGE', key, over + 1, over + 1, 'WITHSCORES')[2]
+    local last = redis.call('ZRANGE', key, rank + over, rank + over, 'WITHSCORES')[2]
     redis.call('ZREMRANGEBYSCORE', key, 0, last)
     redis.call('ZADD', key, last, 'floor')
+    redis.call('ZREM', key, 'deepen')
     return over
+    """
+)
+# ARGV: seconds to live
+KEEP = script(
+    """
+    local floor = redis.call('ZSCORE', KEYS[1], 'floor')
+    return floor and floor ~= 'inf' and redis.call('EXPIRE', KEYS[1], ARGV[1]) or 0
     """
 )
 # ARGV: floor of what is merged, then score and member by turns, newest first
@@ -147,6 +162,7 @@ MERGE = script(
     if tonumber(ARGV[1]) > tonumber(floor) then floor = ARGV[1] end
     redis.call('ZREMRANGEBYSCORE', key, 0, floor)
     redis.call('ZADD', key, floor, 'floor')
+    redis.call('ZREM', key, 'deepen')
     return 1
     """
 )
@@ -178,6 +194,8 @@ class Slice:
     floor: int
     epoch: int
     read_at: int
+    pushes: int
+    """The push generation under which the window takes big-Vs' pushes; 0: it lacks them."""
 
     @property
     def is_usable(self) -> bool:
@@ -188,7 +206,7 @@ class Slice:
         return self.bound > self.floor
 
 
-NO_SLICE = Slice((), (), INFINITY, INFINITY, 0, 0)
+NO_SLICE = Slice((), (), INFINITY, INFINITY, 0, 0, 0)
 
 
 def to_score(reply: bytes) -> int:
@@ -228,6 +246,7 @@ class Window:
             floor=floor,
             epoch=-int(float(reply[1])),
             read_at=int(reply[2]),
+            pushes=-int(float(reply[4] or 0)),
         )
 
     def begin(self, token: str, epoch: int) -> Command:
@@ -237,12 +256,13 @@ class Window:
         """
         return ("EVALSHA", BEGIN, 1, self.key, token, epoch)
 
-    def complete(self, token: str, epoch: int, floor: int, entries: Iterable[Entry]) -> Command:
-        """Finish the construction that `token` began: the entries of a later snapshot, complete above `floor`.
+    def complete(self, token: str, epoch: int, floor: int, entries: Iterable[Entry], pushes: int = 0) -> Command:
+        """Finish the construction that `token` began: the entries of a later snapshot, complete above `floor`; with
+        big-Vs' pushes under this push generation, or 0.
 
         Replies 1, or 0 where the construction is no longer `token`'s.
         """
-        return ("EVALSHA", COMPLETE, 1, self.key, token, epoch, floor, self.ttl, *scored(entries))
+        return ("EVALSHA", COMPLETE, 1, self.key, token, epoch, floor, self.ttl, pushes, *scored(entries))
 
     def forget(self, members: Sequence[str], read: Slice) -> Command:
         """Lazy delete of what `read` brought and the verifying query refused."""
@@ -258,6 +278,10 @@ class Window:
     def merge(self, entries: Sequence[Entry], floor: int) -> Command:
         """Add all entries of one sender above `floor` (0: all there are), raising the window's floor to it."""
         return ("EVALSHA", MERGE, 1, self.key, floor, *scored(entries))
+
+    def keep(self) -> Command:
+        """Keep the window alive for another `ttl`. One under construction keeps its own end."""
+        return ("EVALSHA", KEEP, 1, self.key, self.ttl)
 
     def drop(self) -> Command:
         """Lose the window. Always safe: readers take PostgreSQL."""

@@ -28,7 +28,6 @@ from django.conf import settings
 from django.db import DatabaseError
 
 from accounts import policy
-from accounts.levels import touch
 from accounts.models import User
 from feedsite.celery import enqueue
 from feedsite.connections import Command, FeedsUnavailableError, feeds, feeds_errors, fetch, id_array, pipelined
@@ -68,7 +67,6 @@ READER = f"""
         ORDER BY d.position DESC LIMIT %(pending)s
     )
     SELECT u.level, u.window_epoch, coalesce({policy.GENERATION}, 0),
-        u.last_seen_at IS NULL OR u.last_seen_at < %(now)s::timestamptz - %(touch)s::interval,
         ARRAY(
             SELECT scanned.position FROM scanned WHERE EXISTS (
                 SELECT FROM relations_follow f
@@ -176,7 +174,6 @@ class _Context:
     window_epoch: int
     generation: int
     """The policy's; 0: neither window nor lineup is to be used."""
-    unseen: bool
     pending: list[int]
     """Positions of followed hosts' replays whose fan-out is not complete, ..."""
     pending_bound: int
@@ -322,7 +319,7 @@ def live_page(
 
 # --- The first page --------------------------------------------------------------------------------------
 def _first_page(reader: User, page_size: int, now: datetime) -> Page:
-    context = _context(reader, FIRST, INFINITY, now)
+    context = _context(reader, FIRST, INFINITY)
     walk = _begin(reader, context, page_size, context.frozen, now)
     scheduled = _freeze(walk)
     lives = sum(score > 0 for score, _ in scheduled)
@@ -386,7 +383,7 @@ def _from_sql(walk: _Walk, hosts: list[int], repairs: int) -> list[tuple[int, in
 # --- Following pages -------------------------------------------------------------------------------------
 def _next_page(reader: User, snapshot: Snapshot | None, last_id: int | None, page_size: int, now: datetime) -> Page:
     top = snapshot.frozen if snapshot else INFINITY
-    context = _context(reader, NEXT, top, now)
+    context = _context(reader, NEXT, top)
     # Most pages that need replays go on among them; where `last_id` is a session's, they begin at the top.
     walk = _begin(reader, context, page_size, min(top, last_id or top), now)
     if snapshot is None:
@@ -420,25 +417,14 @@ def _resume(walk: _Walk, snapshot: Snapshot, last_id: int | None, now: datetime)
 
 
 # --- What all pages share --------------------------------------------------------------------------------
-def _context(reader: User, query: str, below: int, now: datetime) -> _Context:
-    params = {
-        "reader": reader.pk,
-        "below": below,
-        "pending": settings.PENDING_CAP + 1,
-        "touch": settings.LAST_SEEN_INTERVAL,
-        "now": now,
-    }
+def _context(reader: User, query: str, below: int) -> _Context:
+    params = {"reader": reader.pk, "below": below, "pending": settings.PENDING_CAP + 1}
     return _Context(*fetch(query, params)[0])
 
 
 def _begin(reader: User, context: _Context, page_size: int, below: int, now: datetime) -> _Walk:
     walk = _Walk(reader, page_size, context, below, _News(now))
-    if context.unseen and (epoch := touch(reader.pk)):  # the level rose: no window yet is worth a look
-        walk.is_windowless = True
-        context.window_epoch = epoch
-        if context.generation:
-            walk.news.wished = (Replays(reader.pk), context.epoch)
-    elif not (context.level and context.generation):
+    if not (context.level and context.generation):
         walk.is_windowless = True
     return walk
 

@@ -20,9 +20,9 @@ from feedsite.deliveries import OUTAGE_PAUSE
 from relations.actions import follower_count
 from relations.followers import LAST_ID, follower_parts
 from timeline import active_fans
-from timeline.inbox import Inbox, cap_of
+from timeline.inbox import Inbox, Tail, cap_of
 from timeline.models import Backfill
-from timeline.outbox import pull
+from timeline.outbox import Outbox, pull
 
 logger = logging.getLogger(__name__)
 
@@ -81,6 +81,8 @@ def _run(backfill: Backfill, running: QuerySet[Backfill]) -> bool:
         # Pulled anew for every part: what is committed from now on is pushed to its followers by the fan-out.
         entries, floor = pull(backfill.sender_id, settings.OUTBOX_CAP)
         client = feeds_for_tasks()
+        # What the sender published again while these followers pulled is missing in what they pulled below the floor.
+        pipelined(client, [Tail(follower).drop() for follower, _ in followers])
         pipelined(client, [Inbox(follower).merge(entries, floor) for follower, _ in followers])
         pipelined(client, [Inbox(follower).settle(cap_of(level)) for follower, level in followers])
         done += len(followers)
@@ -99,6 +101,7 @@ def _finish(backfill: Backfill, running: QuerySet[Backfill]) -> bool:
             User.objects.filter(pk=backfill.sender_id).update(is_big_v=False)
     if flipped:
         active_fans.drop(backfill.sender_id)
+        pipelined(feeds_for_tasks(), [Outbox(backfill.sender_id).drop()])
     return bool(flipped)
 
 

@@ -28,11 +28,10 @@ READERS_AT = """
         SELECT id FROM accounts_user WHERE id >= point AND level > 0 ORDER BY id LIMIT 1) u
 """
 READERS = f"""
-    SELECT u.id, u.level, {policy.EPOCH}, {policy.GENERATION},
-        CASE WHEN u.level < {policy.PUSH_LEVEL} THEN ARRAY(
+    SELECT u.id, u.level, {policy.EPOCH}, CASE WHEN u.is_big_v THEN {policy.OUTBOX_EPOCH} END, {policy.PUSH_GENERATION},
+        ARRAY(
             SELECT v.id FROM accounts_user v WHERE v.is_big_v AND EXISTS (
-                SELECT FROM relations_follow f WHERE f.follower_id = u.id AND f.followee_id = v.id)
-        ) ELSE ARRAY[]::bigint[] END
+                SELECT FROM relations_follow f WHERE f.follower_id = u.id AND f.followee_id = v.id))
     FROM accounts_user u WHERE u.id = ANY(%(ids)s) ORDER BY u.id
 """  # noqa: S608 (constants)
 PENDING = "SELECT item_id FROM timeline_delivery"
@@ -68,6 +67,7 @@ class Content:
 
     floor: int
     epoch: int
+    pushes: int
     building: bool
     is_of_this_run: bool
     entries: dict[int, int]
@@ -131,14 +131,14 @@ def _differences(user_ids: list[int]) -> Iterator[Difference]:
     for user_id, *_ in readers:
         commands += [_whole(Inbox(user_id).key), _whole(Outbox(user_id).key)]
     replies = pipelined(feeds_for_tasks(), commands)
-    for place, (user_id, level, epoch, generation, big_vs) in enumerate(readers):
+    for place, (user_id, level, epoch, outbox_epoch, push_generation, big_vs) in enumerate(readers):
         inbox, outbox = _content(replies[2 * place]), _content(replies[2 * place + 1])
-        if outbox and outbox.is_used and outbox.epoch == generation:
+        if outbox and outbox.is_used and outbox.epoch == outbox_epoch:
             published = {row[0] for row in fetch(OUTBOX_IDS, [user_id, outbox.floor])}
             yield from _compare(Outbox(user_id).key, outbox, published - pending)
         if inbox and inbox.is_used and cap_of(level) and inbox.epoch == epoch:
             shown = set(entry_ids(user_id, above=inbox.floor)) - pending
-            if big_vs and shown:
+            if big_vs and shown and not inbox.pushes == push_generation > 0:
                 pulled = fetch(
                     "SELECT id FROM items_item WHERE id = ANY(%s) AND sender_id = ANY(%s)", [list(shown), big_vs]
                 )
@@ -168,10 +168,12 @@ def _content(reply: list[Any]) -> Content | None:
     run, flat = reply
     if not flat:
         return None
-    content = Content(floor=INFINITY, epoch=0, building=False, is_of_this_run=False, entries={}, misplaced=[])
+    content = Content(floor=INFINITY, epoch=0, pushes=0, building=False, is_of_this_run=False, entries={}, misplaced=[])
     scores = {member: to_score(score) for member, score in zip(flat[0::2], flat[1::2], strict=True)}
     content.floor = scores.pop(b"floor", INFINITY)
     content.epoch = -scores.pop(b"epoch", 0)
+    content.pushes = -scores.pop(b"pushes", 0)
+    scores.pop(b"deepen", None)
     for member, score in scores.items():
         if member.startswith(b"run:"):
             content.is_of_this_run |= member == run

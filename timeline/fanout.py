@@ -34,6 +34,7 @@ from relations.followers import LAST_ID, PART, follower_parts
 from timeline import active_fans
 from timeline.inbox import Tail, cap_of
 from timeline.models import Delivery, DeliveryRange
+from timeline.outbox import Outbox
 
 logger = logging.getLogger(__name__)
 
@@ -55,7 +56,7 @@ CLAIM = f"""
     FROM items_item i, accounts_user s
     WHERE d.item_id = %(item)s AND d.parked_at IS NULL AND d.not_before <= now() AND (SELECT {LAZILY})
         AND i.id = d.item_id AND s.id = d.sender_id
-    RETURNING d.sender_id, d.revision, d.attempts, i.status, i.visibility, s.level,
+    RETURNING d.sender_id, d.revision, d.attempts, i.status, i.visibility, s.level, s.is_big_v,
         s.is_big_v AND NOT EXISTS (
             SELECT FROM timeline_backfill b
             WHERE b.sender_id = s.id AND b.finished_at IS NULL AND b.cancelled_at IS NULL),
@@ -89,6 +90,7 @@ class Claim:
     status: str
     visibility: str
     level: int
+    is_big_v: bool
     selective: bool
     followers: int
     """Of the sender, as last folded: only to know whether the work may need splitting."""
@@ -122,28 +124,30 @@ def deliver_anew(*, item: Item, again: bool) -> None:
     with connection.cursor() as cursor:
         cursor.execute(INSERT, params)
     if not again:
-        entry, level = Entry(item.pk, item.sender_id), item.sender.level
-        transaction.on_commit(lambda: _start(entry, level))
+        entry, sender = Entry(item.pk, item.sender_id), item.sender
+        transaction.on_commit(lambda: _start(entry, sender.level, is_big_v=sender.is_big_v))
 
 
-def _start(entry: Entry, level: int) -> None:
+def _start(entry: Entry, level: int, *, is_big_v: bool) -> None:
     """Own windows at once, then the workers. Whatever fails here is done by the fan-out, now or by the sweeper."""
     try:
         with feeds_errors():
-            _deliver_to_self(entry, level, patient=False)
+            _deliver_to_self(entry, level, is_big_v=is_big_v, patient=False)
     except FeedsUnavailableError as error:
         logger.warning("item %s waits for its fan-out: %s", entry.item_id, error)
     enqueue("timeline.fan_out", entry.item_id)
 
 
-def _deliver_to_self(entry: Entry, level: int, *, patient: bool = True) -> None:
-    windows, caps = [keys.outbox(entry.sender_id)], [settings.OUTBOX_CAP]
-    if cap := cap_of(level):
-        windows.append(keys.inbox(entry.sender_id))
-        caps.append(cap)
+def _deliver_to_self(entry: Entry, level: int, *, is_big_v: bool, patient: bool = True) -> None:
+    """Into the sender's own inbox, and into the outbox of a big-V, which lives on by it."""
     client = feeds_for_tasks() if patient else feeds()
-    if 1 in deliver(client, entry, windows, caps):
+    cap = cap_of(level)
+    if cap and deliver(client, entry, [keys.inbox(entry.sender_id)], [cap]):
         pipelined(client, [Tail(entry.sender_id).drop()])
+    if is_big_v:
+        outbox = Outbox(entry.sender_id)
+        deliver(client, entry, [outbox.key], [settings.OUTBOX_CAP])
+        pipelined(client, [outbox.keep()])
 
 
 # --- Fan-out ---------------------------------------------------------------------------------------------
@@ -169,7 +173,7 @@ def _claim(item_id: int) -> Claim | None:
 
 def _fan_out(claim: Claim) -> bool:
     if claim.status == Status.PUBLISHED:
-        _deliver_to_self(claim.entry, claim.level)
+        _deliver_to_self(claim.entry, claim.level, is_big_v=claim.is_big_v)
     if claim.to_followers and not _to_followers(claim):
         return False
     _finish(claim)
@@ -251,6 +255,7 @@ def fan_out_range(range_id: int) -> bool:
         delivery.item.status,
         delivery.item.visibility,
         delivery.sender.level,
+        delivery.sender.is_big_v,
         part.selective,
         delivery.sender.follower_count,
         *policy.current(),

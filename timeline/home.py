@@ -16,7 +16,6 @@ from typing import Any
 from django.conf import settings
 
 from accounts import policy
-from accounts.levels import touch
 from accounts.models import User
 from feedsite import metrics
 from feedsite.celery import enqueue
@@ -55,23 +54,23 @@ NEW_SCAN = 200
 """The same for a count, which says then that there may be more."""
 _pages_by_sources: dict[str, Any] = {}
 
+BIG_VS = """
+    SELECT ARRAY[v.id, v.promotion] FROM accounts_user v WHERE v.is_big_v AND EXISTS (
+        SELECT FROM relations_follow f WHERE f.follower_id = %(reader)s AND f.followee_id = v.id)
+"""
 CONTEXT = f"""
     WITH scanned AS MATERIALIZED (
         SELECT d.item_id, d.sender_id FROM timeline_delivery d WHERE d.item_id < %(below)s
         ORDER BY d.item_id DESC LIMIT %(pending)s
     )
-    SELECT u.level, u.window_epoch, coalesce({policy.GENERATION}, 0),
-        u.last_seen_at IS NULL OR u.last_seen_at < now() - make_interval(secs => %(touch)s),
+    SELECT u.level, u.window_epoch, coalesce({policy.GENERATION}, 0), {policy.PUSH_GENERATION},
         ARRAY(
             SELECT scanned.item_id FROM scanned WHERE scanned.sender_id = u.id OR EXISTS (
                 SELECT FROM relations_follow f
                 WHERE f.follower_id = u.id AND f.followee_id = scanned.sender_id OFFSET 0)
         ),
         CASE WHEN (SELECT count(*) FROM scanned) = %(pending)s THEN (SELECT min(item_id) - 1 FROM scanned) ELSE 0 END,
-        CASE WHEN u.level < {policy.PUSH_LEVEL} THEN ARRAY(
-            SELECT v.id FROM accounts_user v WHERE v.is_big_v AND EXISTS (
-                SELECT FROM relations_follow f WHERE f.follower_id = u.id AND f.followee_id = v.id)
-        ) ELSE ARRAY[]::bigint[] END
+        CASE WHEN {policy.PUSH_GENERATION} = 0 THEN ARRAY({BIG_VS}) END
     FROM accounts_user u WHERE u.id = %(reader)s
 """  # noqa: S608 (constants)
 
@@ -97,18 +96,24 @@ class Context:
     window_epoch: int
     generation: int
     """The policy's; 0: no window is to be used."""
-    unseen: bool
+    push_generation: int
+    """The reader's, if they take pushes from big-Vs; 0: their pages merge the outboxes."""
     pending: list[int]
     """Items of followed senders whose fan-out is not complete, ..."""
     pending_bound: int
     """... complete above this id."""
-    big_vs: list[int]
-    """Followed big-Vs whose items are not pushed to this reader."""
+    big_vs: list[tuple[int, int]] | None
+    """The followed big-Vs with their promotions; None while nobody needed them."""
 
     @property
     def epoch(self) -> int:
         """What the reader's windows must have been built for, as policy.EPOCH says it."""
         return self.window_epoch ^ self.generation
+
+    @property
+    def outboxes(self) -> list[tuple[Outbox, int]]:
+        """Of the followed big-Vs, as far as they are known, each with the epoch that it must have been built for."""
+        return [(Outbox(big_v), promotion ^ self.generation) for big_v, promotion in self.big_vs or ()]
 
     @property
     def has_windows(self) -> bool:
@@ -143,6 +148,8 @@ class Walk:
     wishes: list[tuple[Inbox | Outbox, int]] = field(default_factory=list)
     """... the windows that were missed, and the epochs that they are wanted for."""
 
+    is_shallow: bool = False
+    """Whether the inbox does not take the pushes that the reader's level takes, so it is to be deepened."""
     scans: bool = False
     """Whether what is hidden are reposts, which no stream of PostgreSQL leaves out."""
     more: bool | None = None
@@ -208,12 +215,7 @@ def home_page(reader: User, *, last_id: int | None = None, limit: int = 20) -> P
     walk = Walk(limit, top, top)
     context = _context(reader, walk.below)
     try:
-        if context.unseen and (epoch := touch(reader.pk)):  # the level rose: no window yet is worth a look
-            walk.missed = "missing"
-            context.window_epoch = epoch
-            if context.generation:
-                walk.wishes.append((Inbox(reader.pk), context.epoch))
-        elif context.has_windows:
+        if context.has_windows:
             for _ in range(REFILLS):
                 if not _from_windows(walk, context):
                     break
@@ -225,7 +227,7 @@ def home_page(reader: User, *, last_id: int | None = None, limit: int = 20) -> P
         walk.missed = walk.missed or "floor"
         _from_sql(walk, context)
     _count(walk)
-    _tell(walk)
+    _tell(walk, context)
     return Page(walk.shown[:limit], walk.scanned, bool(walk.more) or len(walk.shown) > limit, sorted(walk.sources))
 
 
@@ -239,7 +241,7 @@ def new_count(reader: User, *, since_id: int) -> tuple[int, bool]:
     if context.has_windows:
         with suppress(FeedsUnavailableError):
             reading = _read(walk, context, NEW_CAP + 1)
-    _tell(walk)
+    _tell(walk, context)
     ids = [item_id for item_id in reading.ids if item_id > since_id] if reading else []
     if reading and (reading.bound <= since_id or len(ids) > NEW_CAP):
         count = count_shown(verify_ids(reader.pk, ids))
@@ -257,7 +259,6 @@ def _context(reader: User, below: int) -> Context:
         "reader": reader.pk,
         "below": below,
         "pending": settings.PENDING_CAP + 1,
-        "touch": settings.LAST_SEEN_INTERVAL.total_seconds(),
     }
     return Context(reader, *fetch(CONTEXT, params)[0])
 
@@ -302,9 +303,9 @@ def _from_windows(walk: Walk, context: Context) -> bool:
 def _read(walk: Walk, context: Context, count: int) -> Reading | None:
     """Candidates below `walk.below` from pending deliveries and windows, or None if a window cannot be used."""
     inbox = Inbox(context.reader.pk)
-    outboxes = [Outbox(big_v) for big_v in context.big_vs]
+    outboxes = context.outboxes
     depth = count if len(outboxes) <= NARROW else GLANCE
-    commands = [inbox.reading(walk.below, count), *(box.reading(walk.below, depth) for box in outboxes)]
+    commands = [inbox.reading(walk.below, count), *(box.reading(walk.below, depth) for box, _ in outboxes)]
     token, tail = "", None
     if walk.below < INFINITY and not outboxes and count <= Tail.LENGTH // 2:
         token = secrets.token_hex(8)
@@ -314,23 +315,27 @@ def _read(walk: Walk, context: Context, count: int) -> Reading | None:
         if token:
             tail = Tail.slice(replies.pop(0), count)
         read = Window.slice(replies[0], count, context.epoch)
-        usable = read.is_usable
-        if token and usable:
-            if tail is None:
-                walk.mark, walk.floor = token, read.floor
-            elif walk.below <= read.floor + 1:
-                return _merged(walk, context, NO_SLICE, [], tail, count)
-        slices = [Window.slice(reply, depth, context.generation) for reply in replies[1:]]
-        if not usable:
+        if not read.is_usable:
             walk.wishes.append((inbox, context.epoch))
+        elif read.pushes != context.push_generation and context.big_vs is None:
+            walk.is_shallow = True
+            context.big_vs = [(big_v, promotion) for ((big_v, promotion),) in fetch(BIG_VS, {"reader": inbox.user_id})]
+            if context.big_vs:
+                return _read(walk, context, count)
+        elif token and tail is None:
+            walk.mark, walk.floor = token, read.floor
+        elif token and walk.below <= read.floor + 1:
+            return _merged(walk, context, NO_SLICE, [], tail, count)
+        slices = [Window.slice(reply, depth, epoch) for reply, (_, epoch) in zip(replies[1:], outboxes, strict=True)]
         missed = [box for box, one in zip(outboxes, slices, strict=True) if not one.is_usable]
-        walk.wishes += [(box, context.generation) for box in missed]
-        if missed or not usable:
+        walk.wishes += missed
+        if missed or not read.is_usable:
             walk.missed = "missing"
             return None
         if depth < count:
-            _read_deeper(outboxes, slices, read, walk, context, count)
-    return _merged(walk, context, read, list(zip(outboxes, slices, strict=True)), None, count)
+            _read_deeper(outboxes, slices, read, walk, count)
+    boxes = [(box, one) for (box, _), one in zip(outboxes, slices, strict=True)]
+    return _merged(walk, context, read, boxes, None, count)
 
 
 def _merged(
@@ -353,16 +358,14 @@ def _merged(
     return Reading(ids, bound, read, outboxes, sources)
 
 
-def _read_deeper(
-    outboxes: list[Outbox], slices: list[Slice], read: Slice, walk: Walk, context: Context, count: int
-) -> None:
+def _read_deeper(outboxes: list[tuple[Outbox, int]], slices: list[Slice], read: Slice, walk: Walk, count: int) -> None:
     """Of many outboxes, read a page deep only those whose glance ended above what the page can reach."""
     newest = sorted({item_id for one in [read, *slices] for item_id in one.entries}, reverse=True)
     reach = newest[count - 1] if len(newest) >= count else 0
     deeper = [place for place, one in enumerate(slices) if one.is_truncated and one.bound >= reach]
-    replies = pipelined(feeds(), [outboxes[place].reading(walk.below, count) for place in deeper])
+    replies = pipelined(feeds(), [outboxes[place][0].reading(walk.below, count) for place in deeper])
     for place, reply in zip(deeper, replies, strict=True):
-        slices[place] = Window.slice(reply, count, context.generation)
+        slices[place] = Window.slice(reply, count, outboxes[place][1])
 
 
 def _forget(walk: Walk, context: Context, reading: Reading, rows: dict[int, Sequence[Any]]) -> None:
@@ -444,18 +447,23 @@ def _count(walk: Walk) -> None:
         metrics.home_misses.labels(walk.missed).inc()
 
 
-def _tell(walk: Walk) -> None:
+def _tell(walk: Walk, context: Context) -> None:
     """Tell Redis what the page found out. Nothing of it matters to the reader, so nothing of it can fail the page."""
-    wishes = [(window, epoch, secrets.token_hex(8)) for window, epoch in walk.wishes]
-    begins = [window.begin(token, epoch) for window, epoch, token in wishes]
-    if not (begins or walk.news):
+    wishes = [(window, window.builder, epoch, secrets.token_hex(8)) for window, epoch in walk.wishes]
+    commands = [window.begin(token, epoch) for window, _, epoch, token in wishes]
+    inbox = Inbox(context.reader.pk)
+    if walk.is_shallow:
+        commands.append(inbox.begin_deepening(context.epoch))
+    if not (commands or walk.news):
         return
     try:
         with feeds_errors():
-            replies = pipelined(feeds(), [*begins, *walk.news])
+            replies = pipelined(feeds(), [*commands, *walk.news])
     except FeedsUnavailableError:
         return
     # However many readers ask at once, one of them begins, and one task builds.
-    for (window, _, token), began in zip(wishes, replies, strict=False):
+    for (window, builder, _, token), began in zip(wishes, replies, strict=False):
         if began:
-            enqueue(window.builder, window.user_id, token)
+            enqueue(builder, window.user_id, token)
+    if walk.is_shallow and (deepening := replies[len(wishes)]):
+        enqueue("timeline.deepen_inbox", inbox.user_id, deepening.decode())

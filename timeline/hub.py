@@ -25,6 +25,7 @@ from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
 from accounts.grants import BORROWED_SECONDS, Grant, standing
+from accounts.levels import touch
 from feedsite import keys, metrics, rates
 from feedsite.cluster import Cluster
 from feedsite.cluster_address import names_cluster, parse
@@ -45,6 +46,8 @@ BLOCK = 2.0
 """Seconds that a read waits for events; the server has as many again to answer at all."""
 REPLAY = 500
 """Events that a connection may have missed and still resume. They are read and decoded on the loop that serves all."""
+PRESENT = 1_000
+"""Users of open streams who are noted as seen in one statement."""
 PATIENCE = 4.5
 """Seconds that opening a connection may wait for threads and for PostgreSQL."""
 HEARTBEAT = 15.0
@@ -135,7 +138,12 @@ class Hub:
         self._connect(_some_node(settings.REDIS_URL))
 
     def start(self) -> None:
-        turns = {"listener": self._listen, "heartbeat": self._beat, "recheck": self._recheck}
+        turns = {
+            "listener": self._listen,
+            "heartbeat": self._beat,
+            "recheck": self._recheck,
+            "presence": self._note_presence,
+        }
         self._tasks = [asyncio.create_task(self._supervise(name, turn)) for name, turn in turns.items()]
 
     @property
@@ -400,6 +408,16 @@ class Hub:
             until = connection.opened_at + BORROWED_SECONDS - settings.STREAM_RECHECK_SECONDS
             if not stands or (connection.grant.is_borrowed and now > until):
                 connection.close()
+
+    async def _note_presence(self) -> None:
+        """Count everybody whose stream is open as seen, `PRESENT` users a statement."""
+        await asyncio.sleep(settings.LAST_SEEN_INTERVAL.total_seconds())
+        users = sorted(self._of_user)
+        for first in range(0, len(users), PRESENT):
+            try:
+                await _in_thread(self._opening, partial(touch, users[first : first + PRESENT]))
+            except OUTAGES:
+                return  # the levels of those who are here fall after a day at the earliest
 
 
 def _some_node(url: str) -> str:

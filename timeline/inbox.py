@@ -1,9 +1,24 @@
 """The inbox: the newest items that a reader follows, pushed by fan-out; and its tail, pulled while scrolling below
 its floor.
+
+A reader of a low level takes no pushes from big-Vs, whose outboxes their pages merge. When the level rises, the inbox
+stays in use and is *deepened* in place: `deepen` adds what is missing from one snapshot of PostgreSQL, lowers the floor
+to that of the new level, and writes into the window under which *push generation* it takes pushes from now on. The
+window itself says so, and each lowering of the level advances the user's generation, so no page relies on a level:
+
+- The level is committed first, then the reader is added to the active fans, then the snapshot is taken. So a big-V's
+  item that is committed after the snapshot is pushed. A lowering in between shows in the snapshot's generation.
+- What is delivered below the floor while the snapshot is on its way (an item restored, or shown to more) is not in the
+  snapshot, and the window refuses it. The step that takes it out of the window takes out the token of the deepening
+  too, as every trim does, and the deepening begins again.
+- A window that was lost, or begun anew, has no token.
+- A tail is dropped before the deepening ends: while the level was low, nothing told it of big-Vs' items. Pages read a
+  tail only at or below the inbox's floor, so a lower floor harms none.
 """
 
+import secrets
 from collections.abc import Iterable
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 from django.conf import settings
 
@@ -15,7 +30,46 @@ from timeline import active_fans
 from timeline.pull import pull_entries
 
 EPOCH_TRIES = 3
-READER = f"SELECT u.level, {policy.EPOCH}, {policy.PUSH_LEVEL} FROM accounts_user u WHERE u.id = %s"  # noqa: S608
+READER = f"SELECT u.level, {policy.EPOCH}, {policy.PUSH_GENERATION} FROM accounts_user u WHERE u.id = %s"  # noqa: S608
+
+# KEYS[1]; ARGV: epoch, seconds to deepen, a number below 4096. A token is made like an id: milliseconds since 2000, and
+# the number. Replies the token; nil where the inbox is not in use, or a deepening is under way.
+BEGIN_DEEPENING = script(
+    RUN
+    + """
+    local key = KEYS[1]
+    local floor = redis.call('ZSCORE', key, 'floor')
+    if not floor or floor == 'inf' or not redis.call('ZSCORE', key, run()) then return false end
+    if tonumber(redis.call('ZSCORE', key, 'epoch')) ~= -tonumber(ARGV[1]) then return false end
+    local time = redis.call('TIME')
+    local now = (time[1] - 946684800) * 1000 + math.floor(time[2] / 1000)
+    local begun = redis.call('ZSCORE', key, 'deepen')
+    if begun and math.abs(now + tonumber(begun) / 4096) < ARGV[2] * 1000 then return false end
+    local token = string.format('%.0f', now * 4096 + ARGV[3])
+    redis.call('ZADD', key, '-' .. token, 'deepen')
+    return token
+    """
+)
+# ARGV: token, epoch, floor, seconds to live, push generation or 0, then score and member by turns. What the window has
+# above the floor of the snapshot stays.
+DEEPEN = script(
+    RUN
+    + """
+    local key = KEYS[1]
+    local begun, epoch = redis.call('ZSCORE', key, 'deepen'), redis.call('ZSCORE', key, 'epoch')
+    if not begun or tonumber(begun) ~= -tonumber(ARGV[1]) or tonumber(epoch) ~= -tonumber(ARGV[2]) then return 0 end
+    if redis.call('ZSCORE', key, 'floor') == 'inf' or not redis.call('ZSCORE', key, run()) then return 0 end
+    for first = 6, #ARGV, 1000 do
+        redis.call('ZADD', key, unpack(ARGV, first, math.min(first + 999, #ARGV)))
+    end
+    redis.call('ZREM', key, 'deepen', 'pushes')
+    redis.call('ZREMRANGEBYSCORE', key, 0, ARGV[3])
+    redis.call('ZADD', key, ARGV[3], 'floor')
+    if ARGV[5] ~= '0' then redis.call('ZADD', key, -tonumber(ARGV[5]), 'pushes') end
+    redis.call('EXPIRE', key, ARGV[4])
+    return 1
+    """
+)
 
 # KEYS[1]; ARGV: from (exclusive), count, epoch, token, seconds to build. An unusable tail is put under construction
 # at once.
@@ -61,6 +115,17 @@ class Inbox(Window):
     def __init__(self, user_id: int) -> None:
         super().__init__(keys.inbox(user_id))
         self.user_id = user_id
+
+    def begin_deepening(self, epoch: int) -> Command:
+        """Replies the token of a deepening, or nil where the inbox is not in use, or one is under way."""
+        return ("EVALSHA", BEGIN_DEEPENING, 1, self.key, epoch, BUILD_SECONDS, secrets.randbelow(4096))
+
+    def deepen(self, token: int, epoch: int, floor: int, entries: Iterable[Entry], pushes: int) -> Command:
+        """Add the entries of a snapshot, complete above `floor`, with big-Vs' pushes under this push generation (or 0).
+
+        Replies 1, or 0 where the deepening is no longer `token`'s.
+        """
+        return ("EVALSHA", DEEPEN, 1, self.key, token, epoch, floor, self.ttl, pushes, *scored(entries))
 
 
 class Tail:
@@ -112,25 +177,73 @@ def cap_of(level: int) -> int:
 def materialise(user_id: int, token: str) -> bool:
     """Fill the inbox whose construction `token` began; True if it is in use now.
 
-    The reader is made known to the big-Vs that push to them before the snapshot; a follow or a new policy in between
-    changes the epoch, and the whole is done again. A construction that is over is not worth the pull: of those that
-    wait for a busy worker, readers may begin many anew.
+    A construction that is over is not worth the pull: of those that wait for a busy worker, readers may begin many
+    anew.
     """
-    if not is_under_construction(Inbox(user_id), token):
+    inbox = Inbox(user_id)
+    if not is_under_construction(inbox, token):
         return False
+    snapshot = _snapshot(user_id)
+    if snapshot is None:
+        return False
+    # What was delivered during the construction comes on top of the snapshot.
+    commands = [
+        inbox.complete(token, snapshot.epoch, snapshot.floor, snapshot.entries, snapshot.pushes),
+        inbox.settle(snapshot.cap),
+    ]
+    return bool(pipelined(feeds_for_tasks(), commands)[0])
+
+
+def rise(user_id: int) -> bool:
+    """Bring the inbox up to the reader's level, which has risen: deepen the one in use, or build one; True if done."""
+    _, epoch, _ = fetch(READER, [user_id])[0]
+    if epoch is None:
+        return False
+    client, inbox, token = feeds_for_tasks(), Inbox(user_id), secrets.token_hex(8)
+    deepening = pipelined(client, [inbox.begin_deepening(epoch)])[0]
+    if deepening is not None:
+        return deepen(user_id, int(deepening))
+    return bool(pipelined(client, [inbox.begin(token, epoch)])[0]) and materialise(user_id, token)
+
+
+def deepen(user_id: int, token: int) -> bool:
+    """Finish the deepening that `token` began; True if it is done. Of one whose token was taken out nothing is left to
+    do: the next page that misses it begins another.
+    """
+    snapshot = _snapshot(user_id)
+    if snapshot is None:
+        return False
+    inbox = Inbox(user_id)
+    command = inbox.deepen(token, snapshot.epoch, snapshot.floor, snapshot.entries, snapshot.pushes)
+    return bool(pipelined(feeds_for_tasks(), [command])[0])
+
+
+class _Snapshot(NamedTuple):
+    """The entries that belong into an inbox, complete above `floor`, and what of the reader they were read for."""
+
+    epoch: int
+    pushes: int
+    floor: int
+    entries: list[Entry]
+    cap: int
+
+
+def _snapshot(user_id: int) -> _Snapshot | None:
+    """What a reader's inbox is to hold; None for a dormant reader, and where no window counts.
+
+    The reader is made known to the big-Vs that push to them before the snapshot. A follow, a new policy or a lowered
+    level in between shows in it, and the whole is done again.
+    """
     for _ in range(EPOCH_TRIES):
-        level, epoch, push_level = fetch(READER, [user_id])[0]
-        if not cap_of(level) or epoch is None:
-            return False
-        if level >= push_level:
+        level, epoch, pushes = fetch(READER, [user_id])[0]
+        cap = cap_of(level)
+        if not cap or epoch is None:
+            return None
+        if pushes:
             active_fans.add(user_id)
-        snapshot_epoch, entries, floor = pull_entries(user_id, cap_of(level))
-        if snapshot_epoch != epoch:
-            continue
-        inbox, cap = Inbox(user_id), cap_of(level)
-        # Before the inbox is in use: on a cluster, what is sent together is not done in this order.
-        pipelined(feeds_for_tasks(), [Tail(user_id).drop()])
-        # What was delivered during the construction comes on top of the snapshot.
-        commands = [inbox.complete(token, epoch, floor, entries), inbox.settle(cap)]
-        return bool(pipelined(feeds_for_tasks(), commands)[0])
-    return False
+        read_for, entries, floor = pull_entries(user_id, cap)
+        if read_for == (epoch, pushes):
+            # Before the inbox is in use: on a cluster, what is sent together is not done in this order.
+            pipelined(feeds_for_tasks(), [Tail(user_id).drop()])
+            return _Snapshot(epoch, pushes, floor, entries, cap)
+    return None

@@ -1,14 +1,21 @@
-"""The outbox: what a sender published, for readers who pull."""
+"""The outbox: what a big-V published, for readers who pull. Nobody else has one.
 
+It begins with the promotion, and lives as long as its big-V publishes or somebody reads it. Its epoch is that of the
+promotion (policy.OUTBOX_EPOCH): nothing is added while the sender is no big-V, so what may be left of an earlier time
+as big-V is not used again.
+"""
+
+import secrets
 from typing import ClassVar
 
 from accounts import policy
 from feedsite import keys
-from feedsite.connections import feeds_for_tasks, fetch, pipelined
+from feedsite.celery import enqueue
+from feedsite.connections import feeds, feeds_for_tasks, fetch, pipelined
 from feedsite.window import Entry, Window, is_under_construction
 from items.models import Visibility
 
-GENERATION = f"SELECT {policy.GENERATION}"
+EPOCH = f"SELECT {policy.OUTBOX_EPOCH} FROM accounts_user u WHERE u.id = %s AND u.is_big_v"  # noqa: S608
 # The newest of each visibility, and of those the newest.
 PULL = f"""
     SELECT entry.id FROM unnest('{{{",".join(Visibility.values)}}}'::text[]) AS kind (visibility) CROSS JOIN LATERAL (
@@ -20,11 +27,7 @@ PULL = f"""
 
 
 class Outbox(Window):
-    """Every published post and repost of a sender, whoever may see it: the reader's query decides that.
-
-    Its epoch is the policy's generation: nothing but a delivery ever adds to what a sender published, unless PostgreSQL
-    failed over to another history.
-    """
+    """Every published post and repost of a big-V, whoever may see it: the reader's query decides that."""
 
     builder: ClassVar[str] = "timeline.materialise_outbox"
     __slots__ = ("user_id",)
@@ -41,15 +44,32 @@ def pull(user_id: int, count: int) -> tuple[list[Entry], int]:
     return [Entry(item_id, user_id) for item_id in ids[:count]], floor
 
 
+def epoch_of(user_id: int) -> int | None:
+    """The epoch that the sender's outbox must have been built for; None where none is to be used."""
+    rows = fetch(EPOCH, [user_id])
+    return rows[0][0] if rows else None
+
+
+def begin(user_id: int) -> bool:
+    """Begin the outbox of a new big-V; True if workers have been asked to fill it. Where this fails, the first reader
+    who misses it asks.
+    """
+    epoch, token = epoch_of(user_id), secrets.token_hex(8)
+    outbox = Outbox(user_id)
+    if epoch is None or not pipelined(feeds(), [outbox.begin(token, epoch)])[0]:
+        return False
+    return enqueue(outbox.builder, user_id, token)
+
+
 def materialise(user_id: int, token: str, cap: int) -> bool:
     """Fill the outbox whose construction `token` began; True if it is in use now."""
     outbox = Outbox(user_id)
     if not is_under_construction(outbox, token):
         return False
-    # Read before the pull: what is pulled under an older generation is used by no reader.
-    generation = fetch(GENERATION)[0][0]
-    if generation is None:
+    epoch = epoch_of(user_id)
+    if epoch is None:
         return False
+    # What is published from now on finds the promotion, and is delivered.
     entries, floor = pull(user_id, cap)
-    commands = [outbox.complete(token, generation, floor, entries), outbox.settle(cap)]
+    commands = [outbox.complete(token, epoch, floor, entries), outbox.settle(cap)]
     return bool(pipelined(feeds_for_tasks(), commands)[0])

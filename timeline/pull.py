@@ -13,7 +13,7 @@ it is a repost whose original the reader may not see: that is asked of each, of 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from accounts.policy import EPOCH
+from accounts.policy import EPOCH, PUSH_GENERATION
 from feedsite.connections import fetch
 from feedsite.window import INFINITY, Entry
 from items.hydrate import COLUMNS, ORIGINALS
@@ -151,7 +151,7 @@ BELOW = "i.id < %(below)s"
 # decides.
 PULL_WINDOW = f"""
     WITH {_pulled(BELOW, STREAM_BELONGS)}
-    SELECT {EPOCH}, pulled.id, pulled.sender_id
+    SELECT {EPOCH}, {PUSH_GENERATION}, pulled.id, pulled.sender_id
     FROM accounts_user u LEFT JOIN pulled ON true WHERE u.id = %(reader)s ORDER BY pulled.id DESC
 """  # noqa: S608
 PULL_BODIES, PULL_WINDOW_BODIES = (
@@ -223,14 +223,14 @@ class Candidate(NamedTuple):
     is_shown: bool
 
 
-def pull_entries(reader_id: int, count: int) -> tuple[int | None, list[Entry], int]:
-    """The newest `count` entries that belong into a reader's window, as (policy.EPOCH, entries, floor), in one
-    snapshot.
+def pull_entries(reader_id: int, count: int) -> tuple[tuple[int | None, int], list[Entry], int]:
+    """The newest `count` entries that belong into a reader's window, as ((policy.EPOCH, policy.PUSH_GENERATION),
+    entries, floor), in one snapshot.
     """
     rows = fetch(PULL_WINDOW, {"reader": reader_id, "below": INFINITY, "count": count + 1})
-    entries = [Entry(row[1], row[2]) for row in rows if row[1] is not None]
+    entries = [Entry(row[2], row[3]) for row in rows if row[2] is not None]
     floor = entries[count].item_id if len(entries) > count else 0
-    return rows[0][0], entries[:count], floor
+    return (rows[0][0], rows[0][1]), entries[:count], floor
 
 
 def pull_bodies(

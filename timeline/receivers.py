@@ -1,5 +1,6 @@
 """What the timelines do at the news from below."""
 
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -7,13 +8,14 @@ from django.db import transaction
 from django.dispatch import receiver
 
 from accounts.models import User
-from accounts.signals import big_v_demotion_requested, big_v_made, levels_lowered
+from accounts.signals import big_v_demotion_requested, big_v_made, levels_lowered, levels_raised
 from feedsite import events
+from feedsite.celery import enqueue
 from feedsite.connections import FeedsUnavailableError, feeds_errors, feeds_for_tasks, pipelined
 from feedsite.window import PIPELINE_LENGTH
 from items.models import Item
 from items.signals import item_edited, item_published, item_withdrawn
-from timeline import backfill, fanout
+from timeline import backfill, fanout, outbox
 from timeline.inbox import Inbox, cap_of
 
 
@@ -52,6 +54,25 @@ def start_backfill(sender: type[User], user: User, **kwargs: Any) -> None:
 def cancel_backfill(sender: type[User], user: User, **kwargs: Any) -> None:
     """Inside the transaction that makes the user big-V, or leaves them so."""
     backfill.cancel(sender=user)
+
+
+@receiver(big_v_made)
+def begin_outbox(sender: type[User], user: User, **kwargs: Any) -> None:
+    """Once it is committed; without Redis, the first reader who misses the outbox begins it."""
+
+    def begin() -> None:
+        with suppress(FeedsUnavailableError), feeds_errors():
+            outbox.begin(user.pk)
+
+    transaction.on_commit(begin)
+
+
+@receiver(levels_raised)
+def deepen_inboxes(sender: type[User], user_ids: list[int], **kwargs: Any) -> None:
+    """By the workers. What is not done, for want of a broker, the next page asks for."""
+    for user_id in user_ids:
+        if not enqueue("timeline.rise", user_id):
+            break
 
 
 @receiver(levels_lowered)

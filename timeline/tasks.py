@@ -44,6 +44,16 @@ def materialise_inbox(user_id: int, token: str) -> None:
         raise
 
 
+@shared_task(name="timeline.rise")
+def rise(user_id: int) -> None:
+    inbox.rise(user_id)
+
+
+@shared_task(name="timeline.deepen_inbox")
+def deepen_inbox(user_id: int, token: str) -> None:
+    inbox.deepen(user_id, int(token))
+
+
 @shared_task(name="timeline.materialise_outbox")
 def materialise_outbox(user_id: int, token: str) -> None:
     outbox.materialise(user_id, token, settings.OUTBOX_CAP)

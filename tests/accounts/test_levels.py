@@ -12,7 +12,7 @@ from django.utils import timezone
 from accounts import tasks
 from accounts.levels import lower_levels, touch
 from accounts.models import Level, User
-from accounts.signals import levels_lowered
+from accounts.signals import levels_lowered, levels_raised
 from tests.at_once import at_once
 from tests.factories import UserFactory
 
@@ -20,6 +20,7 @@ pytestmark = pytest.mark.django_db
 committed = pytest.mark.django_db(transaction=True)
 
 News = list[dict[int, list[int]]]
+DAY = timedelta(days=1)
 
 
 def seen(ago: timedelta | None, **fields: Any) -> User:
@@ -42,13 +43,14 @@ def news() -> Iterator[News]:
 
 @pytest.mark.parametrize("level", [Level.DORMANT, Level.MONTHLY, Level.WEEKLY])
 @pytest.mark.parametrize("ago", [None, timedelta(minutes=1), timedelta(days=3)])
-def test_being_seen_raises_to_the_top_and_makes_windows_unusable(level: Level, ago: timedelta | None) -> None:
+def test_being_seen_raises_to_the_top(level: Level, ago: timedelta | None) -> None:
+    """Windows of a dormant user took no deliveries, so they are of no use; those of others are deepened."""
     user, other = seen(ago, level=level), seen(None, level=level)
     before, epochs = timezone.now(), (user.window_epoch, other.window_epoch)
-    drawn = touch(user.pk)
+    assert touch([user.pk]) == [user.pk]
     user.refresh_from_db()
-    assert (user.level, user.window_epoch) == (Level.DAILY, drawn)
-    assert drawn != epochs[0]
+    assert user.level == Level.DAILY
+    assert (user.window_epoch == epochs[0]) == (level != Level.DORMANT)
     assert user.last_seen_at is not None
     assert abs(user.last_seen_at - before) < timedelta(minutes=1)
     other.refresh_from_db()
@@ -57,11 +59,11 @@ def test_being_seen_raises_to_the_top_and_makes_windows_unusable(level: Level, a
 
 def test_being_seen_is_written_once_in_the_interval(settings: Any) -> None:
     user = seen(settings.LAST_SEEN_INTERVAL - timedelta(minutes=1))
-    assert touch(user.pk) is None
+    assert touch([user.pk]) == []
     assert User.objects.get(pk=user.pk).last_seen_at == user.last_seen_at
 
     user = seen(settings.LAST_SEEN_INTERVAL + timedelta(seconds=1))
-    assert touch(user.pk) is None
+    assert touch([user.pk]) == []
     after = User.objects.get(pk=user.pk)
     assert after.last_seen_at is not None
     assert timezone.now() - after.last_seen_at < timedelta(minutes=1)
@@ -69,20 +71,42 @@ def test_being_seen_is_written_once_in_the_interval(settings: Any) -> None:
 
 
 def test_nobody_is_not_seen() -> None:
-    assert touch(12345) is None
+    assert touch([12345]) == []
+    suspended = seen(None, is_active=False, level=Level.DORMANT)
+    assert touch([suspended.pk]) == []
+
+
+@committed
+def test_what_is_raised_is_announced_after_the_commit() -> None:
+    heard: list[list[int]] = []
+
+    def hear(user_ids: list[int], **kwargs: Any) -> None:
+        assert not connection.in_atomic_block
+        heard.append(user_ids)
+
+    levels_raised.connect(hear)
+    try:
+        users = [seen(2 * DAY, level=level).pk for level in (0, 1, 2, 3)]
+        assert touch(users) == users[:3]
+        with transaction.atomic():
+            User.objects.filter(pk__in=users).update(level=1)
+            assert touch(users[3:]) == users[3:]
+            transaction.set_rollback(True)
+    finally:
+        levels_raised.disconnect(hear)
+    assert heard == [users[:3]]
 
 
 @committed
 def test_two_requests_at_once_raise_once() -> None:
     for _ in range(5):
         user = seen(None, level=Level.DORMANT)
-        drawn = [epoch for epoch in at_once(*[lambda user=user: touch(user.pk)] * 4) if epoch]
+        raised = at_once(*[lambda user=user: touch([user.pk])] * 4)
         user.refresh_from_db()
         assert user.level == Level.DAILY
-        assert drawn == [user.window_epoch]
+        assert sorted(raised) == [[], [], [], [user.pk]]
 
 
-DAY = timedelta(days=1)
 MINUTE = timedelta(minutes=1)
 """A slow machine does not cross an age by chance."""
 
@@ -111,10 +135,11 @@ MINUTE = timedelta(minutes=1)
 def test_ages_decide(level: int, ago: timedelta, lowered: int, ever_seen: bool) -> None:
     """Who was never seen counts as seen when they joined; nobody rises."""
     user = seen(ago if ever_seen else None, level=level, date_joined=timezone.now() - (40 * DAY if ever_seen else ago))
-    epoch = user.window_epoch
+    epoch, pushes = user.window_epoch, user.push_generation
     assert lower_levels() == (level != lowered)
     user.refresh_from_db()
     assert (user.level, user.window_epoch) == (lowered, epoch)
+    assert user.push_generation == pushes + (level != lowered)
 
 
 @committed
@@ -167,10 +192,10 @@ def test_who_is_being_changed_waits_for_the_next_time() -> None:
 def test_lowering_and_being_seen_at_once_ends_at_the_top() -> None:
     for _ in range(5):
         user = seen(2 * DAY)
-        before = user.window_epoch
-        drawn, lowered = at_once(lambda user=user: touch(user.pk), lower_levels)
+        before = user.push_generation
+        raised, lowered = at_once(lambda user=user: touch([user.pk]), lower_levels)
         user.refresh_from_db()
         assert user.level == Level.DAILY
-        # Raised only if it had been lowered, and the epoch tells.
-        assert (drawn is not None) == lowered
-        assert user.window_epoch == (drawn or before)
+        # Raised only if it had been lowered, and the generation tells.
+        assert len(raised) == lowered
+        assert user.push_generation == before + lowered

@@ -2,9 +2,10 @@
 says.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from typing import Any
+from unittest.mock import patch
 
 import hypothesis.strategies as st
 import pytest
@@ -34,7 +35,7 @@ from items.models import Item, Like, Status, Visibility
 from items.signals import item_submitted
 from relations import actions as relations
 from tests.timeline.conftest import TASKS
-from timeline import backfill, fold, home, oracle
+from timeline import active_fans, backfill, fold, home, inbox, oracle, pull
 from timeline.check import differences
 from timeline.home import home_page, new_count
 from timeline.inbox import Tail
@@ -239,15 +240,80 @@ class Home(RuleBasedStateMachine):
     # --- Levels and big-V --------------------------------------------------------------------------------
     @rule(person=people, level=st.integers(0, 3))
     def change_level(self, person: int, level: int) -> None:
-        """To a level that reading does not raise at once, as a reader has between two touches."""
+        """To any level, as settings of other ages would; windows are not trimmed, and deepened late or never."""
         user = User.objects.filter(pk=self.users[person].pk)
-        user.filter(level__lt=level).update(window_epoch=Draw())
+        user.filter(level__gt=level).update(push_generation=F("push_generation") + 1)
+        user.filter(level=0).update(window_epoch=Draw())
+        if user.filter(level__lt=level).exists():
+            QUEUE.append(("timeline.rise", (self.users[person].pk,)))
         user.update(level=level, last_seen_at=Now())
 
     @rule(person=people, days=st.integers(2, 60))
     def stay_away(self, person: int, days: int) -> None:
         User.objects.filter(pk=self.users[person].pk).update(last_seen_at=Now() - timedelta(days=days))
         levels.lower_levels()
+
+    @rule(person=people)
+    def come_back(self, person: int) -> None:
+        """The workers deepen the inbox some time later."""
+        levels.touch([self.users[person].pk])
+
+    @rule(
+        person=people,
+        days=st.integers(2, 60),
+        at=st.sampled_from(["before", "after"]),
+        what=st.sampled_from(["restore", "publish", "lower", "fans", "inbox", "big-v", "follow", "nothing"]),
+        pick=some,
+    )
+    def return_amid_changes(self, person: int, days: int, at: str, what: str, pick: int) -> None:
+        """A reader comes back after days; something happens right before or after the snapshot of the deepening."""
+        user_id = self.users[person].pk
+        self.stay_away(person, days)
+        self._page(person, None, 3)
+        levels.touch([user_id])
+        self._page(person, None, 3)
+
+        def pulled(reader_id: int, count: int) -> Any:
+            if at == "before":
+                self._interfere(person, what, pick)
+                return pull.pull_entries(reader_id, count)
+            snapshot = pull.pull_entries(reader_id, count)
+            self._interfere(person, what, pick)
+            return snapshot
+
+        with patch.object(inbox, "pull_entries", pulled):
+            inbox.rise(user_id)
+        self._page(person, None, 7)
+        self._page(person, self.cursors.get(person), 7)
+
+    def _interfere(self, person: int, what: str, pick: int) -> None:
+        """Something that is whole, with its deliveries, before anything else happens."""
+        reader, other = self.users[person], pick % USERS
+
+        def restore() -> None:
+            for item_id in home_ids(reader.pk)[pick % 7 :][:2]:
+                items.hold(item=Item.objects.get(pk=item_id), reasons=["reported"])
+                items.approve(item=Item.objects.get(pk=item_id))
+
+        def publish() -> None:
+            for _ in range(1 + pick % 5):
+                items.publish(sender=self._fresh(other), content={"text": "words"})
+
+        interferences: dict[str, Callable[[], Any]] = {
+            "restore": restore,
+            "publish": publish,
+            "lower": lambda: self.stay_away(person, 3),
+            "fans": lambda: active_fans.build(self.users[other].pk),
+            "inbox": lambda: connections.feeds_for_tasks().delete(keys.inbox(reader.pk)),
+            "big-v": lambda: big_v.make_big_v(user=self._fresh(other)) and publish(),
+            "follow": lambda: relations.follow(follower=reader, followee=self.users[(person + 1) % USERS]),
+            "nothing": lambda: None,
+        }
+        interferences[what]()
+        Delivery.objects.update(not_before=Now() - timedelta(seconds=1))
+        for item_id in Delivery.objects.values_list("pk", flat=True):
+            TASKS["timeline.fan_out"](item_id)
+        self._page(person, self.cursors.get(person), 3)
 
     @rule(person=people)
     def make_big_v(self, person: int) -> None:

@@ -24,6 +24,8 @@ TASKS = {
         tasks.run_backfill,
         tasks.materialise_inbox,
         tasks.materialise_outbox,
+        tasks.rise,
+        tasks.deepen_inbox,
         tasks.build_active_fans,
         accounts_tasks.run_purge,
     )

@@ -210,7 +210,7 @@ def test_a_delivery_of_something_deleted_is_just_completed(
 def test_a_poison_item_is_parked_and_read_all_the_same(
     reader: User, follow: Any, say: Say, workers: Workers, monkeypatch: pytest.MonkeyPatch, feeds: redis.Redis
 ) -> None:
-    sender = seen()
+    sender = seen(is_big_v=True)
     follow(reader, sender)
     materialise(workers, reader)
     feeds.set(keys.outbox(sender.pk), "no window at all")  # whatever is delivered to it fails
@@ -308,8 +308,7 @@ def test_a_fan_who_becomes_active_is_known_before_their_inbox_is_used(
 ) -> None:
     active_fans.build(star.pk)
     fan = followers(star, 0)[0]
-    User.objects.filter(pk=fan.pk).update(last_seen_at=None)
-    read(fan)  # raises the level
+    levels.touch([fan.pk])
     workers.work()
     assert sources(fan) == ["inbox"]
     item = say(star)

@@ -7,6 +7,8 @@ import pytest
 import redis
 from django.utils import timezone
 
+from accounts import big_v
+from accounts.levels import touch
 from accounts.models import User
 from feedsite import connections, deliveries, keys
 from feedsite.connections import feeds_for_tasks, pipelined
@@ -188,7 +190,7 @@ def test_what_is_deleted_leaves_the_inbox_when_it_is_read(
     expected = [item.pk for item in published[25:] + published[:5]]
     expected.sort(reverse=True)
     assert read(reader) == expected, "the page is refilled"
-    assert feeds.zcard(keys.inbox(reader.pk)) == 10 + OWN_MEMBERS
+    assert feeds.zcard(keys.inbox(reader.pk)) == 10 + OWN_MEMBERS + 1
     assert sources(reader) == ["inbox"]
 
 
@@ -305,7 +307,7 @@ def test_lies_in_the_inbox_are_verified_away(reader: User, say: Say, workers: Wo
     feeds.zadd(inbox, {f"{stranger.pk}:{item.pk}": item.pk, f"{reader.pk}:{item.pk + 5}": item.pk + 5})
     assert read(reader) == [own.pk]
     assert sources(reader) == ["inbox"]
-    assert feeds.zcard(inbox) == 1 + OWN_MEMBERS, "and forgotten"
+    assert feeds.zcard(inbox) == 1 + OWN_MEMBERS + 1, "and forgotten"
 
 
 def test_a_big_vs_items_are_pulled_by_readers_below_the_push_level(
@@ -359,7 +361,7 @@ def test_a_page_with_too_many_pending_comes_from_postgresql(
     assert read(reader) == ids[:20]
 
 
-def test_a_dormant_reader_is_raised_by_reading_and_has_no_inbox_before(
+def test_a_dormant_reader_who_comes_back_has_no_inbox_before(
     follow: Any, say: Say, workers: Workers, feeds: redis.Redis
 ) -> None:
     reader, sender = seen(), seen()
@@ -368,7 +370,9 @@ def test_a_dormant_reader_is_raised_by_reading_and_has_no_inbox_before(
     item = say(sender)
     workers.work()
     assert not feeds.exists(keys.inbox(reader.pk))
-    assert (read(reader), User.objects.get(pk=reader.pk).level) == ([item.pk], 3)
+    assert read(reader) == [item.pk]
+    assert not workers.queue, "the page itself asks for nothing"
+    assert touch([reader.pk]) == [reader.pk]
     workers.work()
     assert sources(reader) == ["inbox"]
 
@@ -579,7 +583,14 @@ def test_own_windows_are_written_at_once(reader: User, say: Say, workers: Worker
     item = say(reader)
     member = f"{reader.pk}:{item.pk}"
     assert feeds.zscore(Inbox(reader.pk).key, member) == item.pk
-    assert feeds.zscore(Outbox(reader.pk).key, member) == item.pk
+    assert feeds.zscore(Outbox(reader.pk).key, member) is None, "readers pull nothing of those who are no big-Vs"
+
+    big_v.make_big_v(user=reader)
+    workers.work()
+    feeds.expire(Outbox(reader.pk).key, 60)
+    item = say(reader)
+    assert feeds.zscore(Outbox(reader.pk).key, f"{reader.pk}:{item.pk}") == item.pk
+    assert feeds.ttl(Outbox(reader.pk).key) > 60, "it lives as long as they publish"
 
 
 @pytest.mark.parametrize("news", [1, 3])
