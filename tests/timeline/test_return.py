@@ -24,7 +24,6 @@ from timeline.check import differences
 from timeline.inbox import Inbox
 from timeline.models import Delivery
 from timeline.oracle import home_ids
-from timeline.outbox import Outbox
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -314,6 +313,7 @@ def test_a_tail_of_before_the_rise_is_not_used_after_it(
     below = read(reader, limit=6)[-1]
     read(reader, last_id=below, limit=3)  # leaves a tail
     leave(reader, 2)
+    active_fans.build(star.pk)  # without the reader
     items.approve(item=Item.objects.get(pk=hidden.pk))
     delivered(workers)
     touch([reader.pk])
@@ -358,11 +358,12 @@ def test_an_outbox_of_an_earlier_promotion_is_not_used(
 
 
 def test_a_promotion_or_a_demotion_amid_a_walk_loses_nothing(
-    reader: User, star: User, friend: User, say: Say, workers: Workers
+    reader: User, star: User, friend: User, say: Say, workers: Workers, feeds: redis.Redis
 ) -> None:
     leave(reader, 2)
     for _ in range(6):
-        say(star), say(friend)
+        say(star)
+        say(friend)
     workers.work()
     expected = home_ids(reader.pk)
     walked = read(reader, limit=3)
@@ -373,7 +374,6 @@ def test_a_promotion_or_a_demotion_amid_a_walk_loses_nothing(
     big_v.demote(user=star)
     workers.work()
     walked += read(reader, last_id=walked[-1], limit=2)
-    Outbox(friend.pk)
-    pipelined(active_fans.feeds_for_tasks(), [Outbox(friend.pk).drop()])
+    feeds.delete(keys.outbox(friend.pk))
     walked += read(reader, last_id=walked[-1], limit=20)
     assert walked == expected
