@@ -301,7 +301,7 @@ def test_however_many_pages_miss_the_deepening_one_task_does_it(
 
 
 def test_a_tail_of_before_the_rise_is_not_used_after_it(
-    reader: User, star: User, friend: User, say: Say, workers: Workers, settings: Any
+    reader: User, star: User, friend: User, say: Say, workers: Workers, feeds: redis.Redis, settings: Any
 ) -> None:
     """While the level is low, nothing tells a tail of what a big-V publishes again."""
     settings.LEVEL_CAPS = {1: 3, 2: 5, 3: 5}
@@ -310,8 +310,10 @@ def test_a_tail_of_before_the_rise_is_not_used_after_it(
         say(friend)
     items.hold(item=hidden, reasons=["reported"])
     workers.work()
+    pipelined(feeds, [Inbox(reader.pk).settle(5)])
     below = read(reader, limit=6)[-1]
-    read(reader, last_id=below, limit=3)  # leaves a tail
+    read(reader, last_id=below, limit=3)
+    assert feeds.zscore(keys.tail(reader.pk), "floor") is not None
     leave(reader, 2)
     active_fans.build(star.pk)  # without the reader
     items.approve(item=Item.objects.get(pk=hidden.pk))
