@@ -320,8 +320,8 @@ def test_a_tail_of_before_the_rise_is_not_used_after_it(
     delivered(workers)
     touch([reader.pk])
     workers.work()
-    exact(reader)
     assert hidden.pk in read(reader, last_id=below, limit=20)
+    exact(reader)
 
 
 # --- Outboxes --------------------------------------------------------------------------------------------
