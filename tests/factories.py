@@ -4,6 +4,7 @@ from typing import Any
 
 import factory
 from django.contrib.auth.hashers import make_password
+from django.utils import timezone
 
 from accounts.models import Level, User
 from items.models import Item
@@ -20,6 +21,7 @@ class UserFactory(factory.django.DjangoModelFactory[User]):
     username = factory.Sequence(lambda number: f"user{number}")
     password = factory.LazyFunction(lambda: make_password(PASSWORD))
     level = Level.DAILY
+    last_seen_at = factory.LazyFunction(timezone.now)
 
 
 class ItemFactory(factory.django.DjangoModelFactory[Item]):

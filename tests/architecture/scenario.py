@@ -7,6 +7,7 @@ from django.conf import settings
 from django.contrib import admin
 from django.core.management import call_command
 from django.db import connection
+from django.db.models import F
 from django.test import Client
 from django.urls import resolve
 from django.utils import timezone
@@ -252,6 +253,7 @@ def play(scenario: Scenario) -> None:
         page.force_login(user)
         api.credentials(HTTP_AUTHORIZATION=f"Token {accounts.issue_token(user=user)}")
         used(scenario, who, page, api, posts, user)
+    returning(scenario)
     host(scenario)
     strangers(scenario)
     newcomer(scenario)
@@ -292,6 +294,18 @@ def used(scenario: Scenario, who: str, page: Client, api: APIClient, posts: Any,
     scenario.recorder.step = f"{who}: calls"
     follower_count(user)
     history.why(user, scenario.names["other"])
+    scenario.work()
+
+
+def returning(scenario: Scenario) -> None:
+    """The reader comes back after days, and a deepening is lost."""
+    api, rows = APIClient(), User.objects.filter(pk=scenario.site.reader.pk)
+    api.credentials(HTTP_AUTHORIZATION=f"Token {accounts.issue_token(user=scenario.site.reader)}")
+    rows.update(level=2, last_seen_at=timezone.now() - timedelta(days=3), push_generation=F("push_generation") + 1)
+    scenario.ask(api, "returning", "get", "/api/v1/timeline/home")
+    scenario.work()
+    rows.update(push_generation=F("push_generation") + 1)
+    scenario.ask(api, "returning", "get", "/api/v1/timeline/home")
     scenario.work()
 
 

@@ -105,6 +105,8 @@ ALLOWED = (
     ),
     Allowed("task", "DELETE FROM notifications_", 60_000, "a batch of 5,000"),
     Allowed("task timeline.materialise_inbox", "WITH senders AS MATERIALIZED", 20_000, "an inbox of its full length"),
+    Allowed("task timeline.rise", "WITH senders AS MATERIALIZED", 20_000, "an inbox of its full length"),
+    Allowed("task timeline.deepen_inbox", "WITH senders AS MATERIALIZED", 20_000, "an inbox of its full length"),
     Allowed("task accounts.lower_levels", "WITH due AS MATERIALIZED", WHOLE, "a batch of users, every ten minutes"),
     Allowed("task timeline.sweep", "UPDATE timeline_delivery", WHOLE, "passes parked rows, which an admin clears"),
     Allowed("task live.sweep", "UPDATE live_replaydelivery", WHOLE, "passes parked rows, which an admin clears"),
