@@ -251,6 +251,7 @@ class Simulation:
         self.counts["killed servers"] += 1
 
     def _revive(self) -> None:
+        played.breaker.reset()
         if not self.server.is_alive():
             self.server.start()
             assert wait_for(self.server.answers, 60), self.server.last_words()
@@ -283,18 +284,18 @@ def simulation(
     url = f"unix://{server.socket}"
     try:
         with (
-            override_settings(PLAYED_URL=url, PLAYED_SHARDS=shards, PLAYED_TASK_SHARDS=task_shards),
+            override_settings(
+                PLAYED_URL=url, PLAYED_TIMEOUT=30.0, PLAYED_SHARDS=shards, PLAYED_TASK_SHARDS=task_shards
+            ),
             patch.object(played, "TIMEOUT", 30.0),  # a busy machine is no dead server
             patch.object(store, "_store", LmdbStore(folder / "played")),
         ):
-            played.client.cache_clear()
             simulated = Simulation(server, seed=seed, kill_every=kill_every)
             try:
                 yield simulated
             finally:
                 simulated.close()
     finally:
-        played.client.cache_clear()
         server.stop()
 
 

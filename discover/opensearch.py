@@ -31,7 +31,7 @@ from discover.models import SearchIndex
 from discover.postgres import BASE, CAP_SHARE, LAST, LEAST_CAP, WEIGHTS
 from discover.recall import Candidate, RecallUnavailableError
 from feedsite import ids, metrics
-from feedsite.breaker import Breaker
+from feedsite.breaker import Breaker, OpenError
 
 logger = logging.getLogger(__name__)
 
@@ -281,7 +281,9 @@ class _Answer(msgspec.Struct):
 
 _decoder = msgspec.json.Decoder(_Answer)
 
-breaker = Breaker(name="opensearch")
+FAILURES = (OpenSearchError, msgspec.MsgspecError, ValueError, IndexError)
+
+breaker = Breaker(name="opensearch", failures=FAILURES)
 
 
 class OpenSearchRecall:
@@ -296,9 +298,11 @@ class OpenSearchRecall:
         interests = interests_of(reader, now=now)
         body, reasons = search(interests, reader_id=reader.pk, count=count, now=now)
         try:
-            found = _candidates(_search(body), reasons, interests)
-        except (OpenSearchError, msgspec.MsgspecError, ValueError, IndexError) as error:
-            breaker.trip()
+            with breaker.asking():
+                found = _candidates(_search(body), reasons, interests)
+        except OpenError as error:
+            raise RecallUnavailableError(str(error)) from error
+        except FAILURES as error:
             metrics.opensearch_failures.labels("search").inc()
             logger.warning("OpenSearch failed a search: %s", error)
             raise RecallUnavailableError(str(error)) from error

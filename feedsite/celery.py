@@ -23,14 +23,15 @@ def enqueue(task: str, *args: Any) -> bool:
     Whoever calls has written what is to be done into PostgreSQL already, or can do without: so a dead broker is
     logged, costs at most a second in a second, and never reaches a user.
     """
+    from feedsite.breaker import OpenError
     from feedsite.connections import broker_breaker  # settings are not ready when Celery loads this module
 
-    if broker_breaker.is_open:
-        return False
     try:
-        app.send_task(task, args)
+        with broker_breaker.asking():
+            app.send_task(task, args)
+    except OpenError:
+        return False
     except (KombuError, redis.RedisError, OSError) as error:
-        broker_breaker.trip()
         logger.warning("the broker did not take %s%s: %s", task, args, error)
         return False
     return True

@@ -4,6 +4,7 @@ import hashlib
 import itertools
 import re
 import select
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -15,15 +16,18 @@ import psycopg
 import redis
 from django.conf import settings
 from django.db import DEFAULT_DB_ALIAS, connections
+from kombu.exceptions import KombuError
 from psycopg.errors import UndefinedColumn, UndefinedFunction, UndefinedTable
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from feedsite.breaker import Breaker
+from feedsite.breaker import FAILURES, Breaker
 from feedsite.cluster import Cluster, NodeDownError
 from feedsite.cluster_address import names_cluster, parse
 
 TASK_TIMEOUT = 5.0
+LEAST_PATIENCE = 0.001
+"""Seconds for a reply that may be there already."""
 LAZILY = "set_config('synchronous_commit', 'off', true) = 'off'"
 """A condition of a statement whose commit need not wait for the disk: what a crash undoes is done again."""
 
@@ -37,7 +41,7 @@ class FeedsRefusedError(FeedsUnavailableError):
 
 
 feeds_breaker = Breaker(name="feeds")
-broker_breaker = Breaker(name="broker")
+broker_breaker = Breaker(name="broker", failures=(KombuError, redis.RedisError, OSError))
 
 
 def client_of(url: str, timeout: float) -> redis.Redis:
@@ -74,14 +78,13 @@ def feeds_errors() -> Iterator[None]:
 
     While the breaker is open the body is not run at all. A node of a cluster that fails has a breaker of its own.
     """
-    if feeds_breaker.is_open:
-        raise FeedsUnavailableError("the feeds server failed a moment ago")
     try:
-        yield
-    except NodeDownError as error:
-        raise FeedsUnavailableError(str(error)) from error
-    except (redis.ConnectionError, redis.TimeoutError, OSError) as error:
-        feeds_breaker.trip()
+        with feeds_breaker.asking():
+            try:
+                yield
+            except NodeDownError as error:
+                raise FeedsUnavailableError(str(error)) from error
+    except FAILURES as error:
         raise FeedsUnavailableError(str(error)) from error
     except (redis.OutOfMemoryError, redis.ReadOnlyError) as error:  # it will do it again when it can
         raise FeedsUnavailableError(str(error)) from error
@@ -205,9 +208,14 @@ def script(source: str) -> str:
     return digest
 
 
-def pipelined(client: redis.Redis, commands: Iterable[Command | bytes]) -> list[Any]:
+def pipelined(
+    client: redis.Redis, commands: Iterable[Command | bytes], *, patience_seconds: float | None = None
+) -> list[Any]:
     """The replies to commands of one key each, in one round trip; raises the first error among them. A command may be
     RESP already.
+
+    Of one server all replies are there within `patience_seconds`, or TimeoutError is raised; without it each reply has
+    the client's time-out.
 
     Scripts that a server does not know (it was restarted) are loaded and everything is sent to it again, so the
     commands must be idempotent; what an error came after is not known to be done.
@@ -222,17 +230,20 @@ def pipelined(client: redis.Redis, commands: Iterable[Command | bytes]) -> list[
                 raise reply
         return replies
     try:
-        return _send(client, commands)
+        return _send(client, commands, patience_seconds)
     except redis.exceptions.NoScriptError:
         for source in _scripts.values():
             client.script_load(source)
-        return _send(client, commands)
+        return _send(client, commands, patience_seconds)
 
 
-def _send(client: redis.Redis, commands: Sequence[Command | bytes]) -> list[Any]:
+def _send(client: redis.Redis, commands: Sequence[Command | bytes], patience_seconds: float | None) -> list[Any]:
     with borrowed(client) as connection:
         connection.send_packed_command(_packed(connection, commands))
-        return [connection.read_response() for _ in commands]
+        if patience_seconds is None:
+            return [connection.read_response() for _ in commands]
+        until = time.monotonic() + patience_seconds
+        return [connection.read_response(timeout=max(until - time.monotonic(), LEAST_PATIENCE)) for _ in commands]
 
 
 def _packed(connection: Any, commands: Sequence[Command | bytes]) -> list[bytes]:

@@ -122,7 +122,19 @@ opensearch_failures = _counter(
 grpc_seconds = _seconds("feedsite_grpc_seconds", "What one call over gRPC took.", "method")
 grpc_refused = _counter("feedsite_grpc_refused_total", "Calls over gRPC that were not served.", "method", "code")
 
-SERVERS = ("postgresql", "replica", "feeds", "feeds node", "cache", "broker", "the stream of events", "opensearch")
+SERVERS = (
+    "postgresql",
+    "replica",
+    "feeds",
+    "feeds node",
+    "cache",
+    "broker",
+    "plays",
+    "old plays",
+    "filters",
+    "the stream of events",
+    "opensearch",
+)
 """The names of breakers (feedsite.breaker)."""
 
 # Requests (feedsite.requests), and the servers behind them.

@@ -367,6 +367,9 @@ GROUPS = (
             "Orders of that feed that one reader's walks go by; the one that was used longest ago gives way."),
     )),
     Group("Played history", "", (
+        Option("FEEDSITE_PLAYED_TIMEOUT", SECONDS, "0.5",
+            "How long a request waits for the server of plays, for that of the filters and for the old Redis before it "
+            "does without or is answered 503."),
         Option("FEEDSITE_PLAYED_STORE_URL", REDIS, "",
             "The store of the month filters: Kvrocks, or another server of the Redis protocol that keeps strings on "
             "disk.",

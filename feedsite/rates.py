@@ -75,7 +75,7 @@ if ARGV[5] == '1' and tonumber(redis.call('GET', KEYS[2]) or 0) > 0 then redis.c
 return count(KEYS[3], ARGV[3], ARGV[4], 1)
 """)
 
-breaker = Breaker(name="cache")
+breaker = Breaker(name="cache", failures=(redis.RedisError, OSError))
 
 
 class OwnSlots:
@@ -250,12 +250,12 @@ def _ask(*command: Any) -> Any:
 
 def _ask_all(commands: Sequence[tuple[Any, ...]]) -> list[Any] | None:
     """The cache server's answers, in one round trip; None while it does not answer."""
-    if breaker.is_open:
-        return None
+    if not commands:
+        return []
     try:
-        return pipelined(_client(), commands) if commands else []
+        with breaker.asking():
+            return pipelined(_client(), commands)
     except (redis.RedisError, OSError):
-        breaker.trip()
         return None
 
 

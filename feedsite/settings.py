@@ -355,6 +355,8 @@ PLAYED_URL = env.text(
     "FEEDSITE_PLAYED_URL",
     SERVERS.played_url if "plays" in SERVERS.names else BROKER_URL if embedded.is_redis(BROKER_URL) else REDIS_URL,
 )
+# How long a request waits for it, for the store of the filters where that is a server, and for the old Redis.
+PLAYED_TIMEOUT = env.number("FEEDSITE_PLAYED_TIMEOUT")
 # The disk store of the month filters: a server that speaks the Redis protocol (Kvrocks); without one, LMDB.
 PLAYED_STORE_URL = env.text("FEEDSITE_PLAYED_STORE_URL")
 # How large the LMDB file may become. It takes address space at once, and the disk as it grows.

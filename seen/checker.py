@@ -35,7 +35,7 @@ def unseen_ids(user_id: int, ids: Ids, *, now: datetime) -> Ids:
     waiting = recent.played if recent.is_whole else played.waiting_of(user_id, ids.tolist())
     month = month_of(now)
     shelved = old.keys_of(user_id)
-    found = store().read([*shelved, *(FilterKey(user_id, month - ago) for ago in range(MONTHS))])
+    found = store().read_briefly([*shelved, *(FilterKey(user_id, month - ago) for ago in range(MONTHS))])
     with played.errors():
         before = old.known(user_id, found[: len(shelved)])
     filters = found[len(shelved) :]

@@ -64,7 +64,7 @@ def _kept(user_id: int, now: datetime) -> Kept:
     this_month = month_of(now)
     shelved = old.keys_of(user_id)
     months = [FilterKey(user_id, month) for month in range(this_month - KEPT_MONTHS, this_month + 1)]
-    found = store().read([*shelved, *months])
+    found = store().read_briefly([*shelved, *months])
     with played.errors():
         before = set(old.known(user_id, found[: len(shelved)]).tolist())
     undated = sorted(before.difference(play.item_id for play in dated))

@@ -152,7 +152,7 @@ def merge_early(user_id: int, *, now: datetime) -> int:
     with errors():
         (left,) = pipelined(client(), [("ZCARD", keys.played_recent(user_id))])
     if plays and played.is_crowded(left):
-        played.ask_early([user_id])
+        played.ask_early([user_id], is_request=False)
     return plays
 
 
@@ -280,7 +280,8 @@ def _unmark(node: int, marked: Sequence[Mark], now: datetime) -> None:
         waiting = old.waiting(user_ids)
         if again := [user_id for user_id, count in zip(user_ids, left, strict=True) if count or user_id in waiting]:
             pipelined(client(), marks(again, now=now))
-    played.ask_early([user_id for user_id, count in zip(user_ids, left, strict=True) if played.is_crowded(count)])
+    crowded = [user_id for user_id, count in zip(user_ids, left, strict=True) if played.is_crowded(count)]
+    played.ask_early(crowded, is_request=False)
 
 
 def mark_strays(*, now: datetime) -> int:

@@ -29,7 +29,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -37,7 +37,8 @@ import redis
 from django.conf import settings
 from numpy.typing import NDArray
 
-from feedsite.connections import client_of, pipelined
+from feedsite.breaker import Breaker
+from feedsite.connections import Command, client_of, pipelined
 from seen.filters import BadFilterError, Ids
 from seen.store import MONTHS, FilterKey, StoreUnavailableError, month_of, store
 
@@ -49,7 +50,7 @@ EARLIEST = datetime(2000, 1, 1, tzinfo=UTC)
 """Times before it are none: a score of 0, or one in seconds."""
 CLOCK_SKEW = timedelta(days=1)
 TIMEOUT = 5.0
-"""Seconds that a call waits for the old server."""
+"""Seconds that workers and commands wait for the old server."""
 AT_ONCE = 20
 """Users whose old histories are in memory as Redis sends them, ten times as large as as numbers."""
 _HEAD = struct.Struct("<4sBB2x")
@@ -157,7 +158,7 @@ def keys_of(user_id: int) -> list[FilterKey]:
 def known(user_id: int, found: Sequence[bytes | None]) -> Ids:
     """What the user played that may not be in the filters, from what the store has for `keys_of`.
 
-    One round trip to the old Redis while that may know more. Raises redis.RedisError.
+    One round trip to the old Redis while that may know more. Raises redis.RedisError and OSError.
     """
     history, *rest = found
     ids = [_NOTHING] if history is None else list(unpacked(history).values())
@@ -165,22 +166,24 @@ def known(user_id: int, found: Sequence[bytes | None]) -> Ids:
         mark, data = rest
         phase = _decoded(data).phase
         if phase != Phase.CUT_OVER and not (mark and phase == Phase.RUNNING):
-            (reply,) = pipelined(client(), [("ZRANGE", _key(user_id), 0, -1)])
+            (reply,) = _ask([("ZRANGE", _key(user_id), 0, -1)])
             ids.append(_numbers(reply)[0])
     return np.concatenate(ids)
 
 
 # --- Double writing ----------------------------------------------------------------------------------------
 def write(scores: Mapping[int, Sequence[int]]) -> None:
-    """Write plays (user -> ms, id, ms, id ...) to the old Redis too, until the cut-over. Raises redis.RedisError."""
+    """Write plays (user -> ms, id, ms, id ...) to the old Redis too, until the cut-over. Raises redis.RedisError
+    and OSError.
+    """
     if not settings.PLAYED_OLD_URL or not scores:
         return
     try:
-        if state().phase == Phase.CUT_OVER:
+        if _decoded(store().read_briefly([STATE_KEY])[0]).phase == Phase.CUT_OVER:
             return
     except StoreUnavailableError:
         pass  # what is written once too often harms nobody
-    pipelined(client(), [("ZADD", _key(user_id), *pairs) for user_id, pairs in scores.items()])
+    _ask([("ZADD", _key(user_id), *pairs) for user_id, pairs in scores.items()])
 
 
 # --- Merging -----------------------------------------------------------------------------------------------
@@ -259,13 +262,21 @@ def shelved(user_ids: Sequence[int]) -> list[FilterKey]:
 
 
 # --- The old Redis -----------------------------------------------------------------------------------------
-@cache
-def _client(url: str) -> redis.Redis:
-    return client_of(url, TIMEOUT)
+breaker = Breaker(name="old plays")
+
+_client = cache(client_of)
 
 
 def client() -> redis.Redis:
-    return _client(settings.PLAYED_OLD_URL)
+    """The old server for workers and commands."""
+    return _client(settings.PLAYED_OLD_URL, TIMEOUT)
+
+
+def _ask(commands: Sequence[Command]) -> list[Any]:
+    """Replies to a request, within `PLAYED_TIMEOUT` and behind the breaker. Raises redis.RedisError and OSError."""
+    patience = settings.PLAYED_TIMEOUT
+    with breaker.asking(patience):
+        return pipelined(_client(settings.PLAYED_OLD_URL, patience), commands, patience_seconds=patience)
 
 
 def _key(user_id: int) -> str:

@@ -19,13 +19,14 @@ import redis
 from django.conf import settings
 
 from feedsite import keys, metrics
+from feedsite.breaker import Breaker
 from feedsite.celery import enqueue
 from feedsite.connections import Command, client_of, pipelined, script
 from seen import old
 from seen.ring import NODES, node_of, shard_of
 
 TIMEOUT = 2.0
-"""Seconds that a call waits for the server."""
+"""Seconds that workers and commands wait for the server."""
 ISSUED_LIFE = timedelta(days=30)
 EARLY_SECONDS = 5
 """Between two requests for an early merge of one user; a refused caller is told to wait for so long."""
@@ -77,9 +78,27 @@ class Recent(NamedTuple):
     is_whole: bool
 
 
-@cache
+breaker = Breaker(name="plays")
+
+
+_client = cache(client_of)
+
+
 def client() -> redis.Redis:
-    return client_of(settings.PLAYED_URL, TIMEOUT)
+    """The server for workers and commands, which may wait longer than a request."""
+    return _client(settings.PLAYED_URL, TIMEOUT)
+
+
+def _ask(commands: Sequence[Command], *, is_request: bool = True) -> list[Any]:
+    """Replies in one round trip: to a request within `PLAYED_TIMEOUT` and behind the breaker. Raises
+    PlayedUnavailableError.
+    """
+    with errors():
+        if not is_request:
+            return pipelined(client(), commands)
+        patience = settings.PLAYED_TIMEOUT
+        with breaker.asking(patience):
+            return pipelined(_client(settings.PLAYED_URL, patience), commands, patience_seconds=patience)
 
 
 @contextmanager
@@ -120,8 +139,7 @@ def take(plays: Iterable[Play], *, now: datetime) -> list[int]:
     commands: list[Command] = [
         ("EVALSHA", TAKE, 1, keys.played_recent(user_id), most, *scores) for user_id, scores in by_user.items()
     ]
-    with errors():
-        sizes = dict(zip(by_user, pipelined(client(), [*commands, *marks(by_user, now=now)]), strict=False))
+    sizes = dict(zip(by_user, _ask([*commands, *marks(by_user, now=now)]), strict=False))
     ask_early([user_id for user_id, size in sizes.items() if size < 0 or is_crowded(size)])
     full = [user_id for user_id, size in sizes.items() if size < 0]
     metrics.played_refused.inc(len(full))
@@ -135,17 +153,17 @@ def is_crowded(size: int) -> bool:
     return size >= int(settings.PLAYED_WAITING) // 2
 
 
-def ask_early(user_ids: Sequence[int]) -> None:
+def ask_early(user_ids: Sequence[int], *, is_request: bool = True) -> None:
     """Send for early merges, at most one in `EARLY_SECONDS` for a user. One round trip, none for nobody.
 
     Where the broker does not take it the next call asks again. Raises PlayedUnavailableError.
     """
     if not user_ids:
         return
-    with errors():
-        marked = pipelined(
-            client(), [("SET", keys.played_early(user_id), 1, "NX", "EX", EARLY_SECONDS) for user_id in user_ids]
-        )
+    commands: list[Command] = [
+        ("SET", keys.played_early(user_id), 1, "NX", "EX", EARLY_SECONDS) for user_id in user_ids
+    ]
+    marked = _ask(commands, is_request=is_request)
     for user_id, is_first in zip(user_ids, marked, strict=True):
         if is_first:
             enqueue("seen.merge_user", user_id)
@@ -160,7 +178,7 @@ def marks(user_ids: Iterable[int], *, now: datetime) -> list[Command]:
     return [("SADD", keys.played_users(node, shard), *users) for shard, users in by_shard.items()]
 
 
-def issue(pages: Iterable[tuple[int, Sequence[int]]]) -> None:
+def issue(pages: Iterable[tuple[int, Sequence[int]]], *, is_request: bool = True) -> None:
     """Remember the last items that users were issued: pages of a user id and item ids, the last issued at the end.
 
     One round trip. Raises PlayedUnavailableError.
@@ -174,18 +192,13 @@ def issue(pages: Iterable[tuple[int, Sequence[int]]]) -> None:
             ("LTRIM", key, 0, settings.ISSUED_COUNT - 1),
             ("EXPIRE", key, seconds),
         ]
-    with errors():
-        pipelined(client(), commands)
+    _ask(commands, is_request=is_request)
 
 
 def recent(user_id: int) -> Recent:
     """What is not merged, as far as it may wait, and what was issued; one round trip. Raises PlayedUnavailableError."""
     most = settings.PLAYED_WAITING
-    with errors():
-        played, issued = pipelined(
-            client(),
-            [("ZRANGE", keys.played_recent(user_id), 0, most), ("LRANGE", keys.issued(user_id), 0, -1)],
-        )
+    played, issued = _ask([("ZRANGE", keys.played_recent(user_id), 0, most), ("LRANGE", keys.issued(user_id), 0, -1)])
     return Recent(list(map(int, played)), list(map(int, issued)), len(played) <= most)
 
 
@@ -193,8 +206,7 @@ def waiting_of(user_id: int, item_ids: Sequence[int]) -> list[int]:
     """Those of `item_ids` that are not merged, however many wait; one round trip. Raises PlayedUnavailableError."""
     key = keys.played_recent(user_id)
     parts = [item_ids[first : first + AT_ONCE] for first in range(0, len(item_ids), AT_ONCE)]
-    with errors():
-        replies = pipelined(client(), [("ZMSCORE", key, *part) for part in parts])
+    replies = _ask([("ZMSCORE", key, *part) for part in parts])
     scores = [score for reply in replies for score in reply]
     return [item_id for item_id, score in zip(item_ids, scores, strict=True) if score is not None]
 
@@ -204,8 +216,7 @@ def dated(user_id: int) -> list[Play]:
     found: dict[bytes, bytes] = {}
     cursor: Any = 0
     while True:  # a scan has an end, and misses nothing that is there from its begin to its end
-        with errors():
-            ((cursor, reply),) = pipelined(client(), [("ZSCAN", keys.played_recent(user_id), cursor, "COUNT", AT_ONCE)])
+        ((cursor, reply),) = _ask([("ZSCAN", keys.played_recent(user_id), cursor, "COUNT", AT_ONCE)])
         found.update(zip(reply[::2], reply[1::2], strict=True))
         if int(cursor) == 0:
             break

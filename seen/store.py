@@ -22,6 +22,7 @@ import redis
 from django.conf import settings
 
 from feedsite import keys
+from feedsite.breaker import Breaker
 from feedsite.connections import client_of, pipelined, script
 from seen.bloom import splitmix64
 
@@ -33,7 +34,7 @@ IDLE_HOURS = 5
 ATTEMPTS = 20
 """How often a change is made again that others made meanwhile."""
 TIMEOUT = 5.0
-"""Seconds."""
+"""Seconds that workers and commands wait for a server."""
 FIRST_MONTH = 12
 """Months of the year 0 hold no filters: they are the shelves of a migration (seen.old), and do not expire."""
 NEVER = 2**32 - 1
@@ -98,6 +99,12 @@ class FilterStore(Protocol):
         """The filters, in order; one call, however many."""
         ...
 
+    def read_briefly(self, keys: Sequence[FilterKey]) -> list[bytes | None]:
+        """As `read`, for requests: a server has `PLAYED_TIMEOUT` seconds, and is left alone for a while after it failed
+        to answer.
+        """
+        ...
+
     def update(self, keys: Sequence[FilterKey], change: Change) -> None:
         """Write what `change` makes of each filter (None: there is none). It may be called more than once for a key.
 
@@ -143,6 +150,9 @@ class LmdbStore:
     def read(self, keys: Sequence[FilterKey]) -> list[bytes | None]:
         with self._transaction(write=False) as (transaction, (filters, _, _)):
             return [transaction.get(self._FILTER.pack(key.month, key.user_id), db=filters) for key in keys]
+
+    def read_briefly(self, keys: Sequence[FilterKey]) -> list[bytes | None]:
+        return self.read(keys)
 
     def update(self, keys: Sequence[FilterKey], change: Change) -> None:
         """The changes are made before the transaction, which others wait for, and again where somebody was faster."""
@@ -274,14 +284,37 @@ REPLACE = script(
 )
 
 
+breaker = Breaker(name="filters")
+
+
+@contextmanager
+def _errors() -> Iterator[None]:
+    """Turn every way in which a server can fail into `StoreUnavailableError`."""
+    try:
+        yield
+    except redis.OutOfMemoryError as error:  # not of this key or command
+        raise StoreUnavailableError(str(error)) from error
+    except redis.ResponseError as error:
+        raise StoreRefusedError(str(error)) from error
+    except (redis.RedisError, OSError) as error:
+        raise StoreUnavailableError(str(error)) from error
+
+
 class RedisStore:
     """Filters as strings of a server, each with its end."""
 
     def __init__(self, url: str) -> None:
         self.client = client_of(url, TIMEOUT)
+        self._patience = settings.PLAYED_TIMEOUT
+        self._request_client = client_of(url, self._patience)
 
     def read(self, keys: Sequence[FilterKey]) -> list[bytes | None]:
         return self._ask([("GET", self._key(key)) for key in keys])
+
+    def read_briefly(self, keys: Sequence[FilterKey]) -> list[bytes | None]:
+        commands = [("GET", self._key(key)) for key in keys]
+        with _errors(), breaker.asking(self._patience):
+            return pipelined(self._request_client, commands, patience_seconds=self._patience)
 
     def update(self, keys: Sequence[FilterKey], change: Change) -> None:
         left = list(keys)
@@ -342,14 +375,8 @@ class RedisStore:
         self._ask([("HINCRBY", keys.played_months(), name, number) for name, number in counts.items() if number])
 
     def _ask(self, commands: Sequence[tuple[Any, ...]]) -> list[Any]:
-        try:
+        with _errors():
             return pipelined(self.client, commands)
-        except redis.OutOfMemoryError as error:  # not of this key or command
-            raise StoreUnavailableError(str(error)) from error
-        except redis.ResponseError as error:
-            raise StoreRefusedError(str(error)) from error
-        except (redis.RedisError, OSError) as error:
-            raise StoreUnavailableError(str(error)) from error
 
     @staticmethod
     def _key(key: FilterKey) -> str:

@@ -18,7 +18,7 @@ from hypothesis import settings as hypothesis_settings
 
 from accounts import policy
 from feedsite import connections, events, postgresql, rates
-from seen import played
+from seen import old, played, store
 from tests import servers
 from tests.clusters import ValkeyCluster, feeds_on
 
@@ -135,7 +135,8 @@ def _nothing_left_behind() -> Iterator[None]:
     events.gaps.call_back()
     connections.feeds_breaker.reset()
     connections.broker_breaker.reset()
-    rates.breaker.reset()
+    for breaker in (rates.breaker, played.breaker, old.breaker, store.breaker):
+        breaker.reset()
     rates.own.clear()
     connections.feeds_for_tasks().flushall()
     played.client().flushdb()

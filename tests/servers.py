@@ -17,6 +17,7 @@ from typing import Any
 from unittest.mock import patch
 
 import pytest
+from django.test.utils import override_settings
 from redis.connection import AbstractConnection
 
 from feedsite.embedded import Home, Postgres, Server, Servers, Valkey, broker, feeds, plays, wait_for
@@ -49,7 +50,7 @@ class TestServers:
         os.environ["FEEDSITE_REDIS_URL"] = os.environ["FEEDSITE_CACHE_URL"] = addresses.redis_url
         os.environ["FEEDSITE_BROKER_URL"] = addresses.broker_url
         os.environ["FEEDSITE_PLAYED_URL"] = addresses.played_url
-        os.environ["FEEDSITE_REDIS_TIMEOUT"] = str(PATIENCE)
+        os.environ["FEEDSITE_REDIS_TIMEOUT"] = os.environ["FEEDSITE_PLAYED_TIMEOUT"] = str(PATIENCE)
         os.environ["FEEDSITE_DATA_DIR"] = str(folder)
         os.environ["FEEDSITE_ENV_FILE"] = os.devnull
 
@@ -128,7 +129,7 @@ def hasty() -> Iterator[None]:
         haste = {"timeout": HASTE} if connection.socket_timeout == PATIENCE else {}
         return read(connection, *args, **haste | kwargs)
 
-    with patch.object(AbstractConnection, "read_response", hastily):
+    with patch.object(AbstractConnection, "read_response", hastily), override_settings(PLAYED_TIMEOUT=HASTE):
         yield
 
 

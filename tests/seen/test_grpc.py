@@ -378,6 +378,7 @@ def test_without_the_server_of_the_plays(seen: SeenStub, ann: User, plays_server
             assert call.code() == CODE.UNAVAILABLE
             assert dict(call.trailing_metadata())["retry-after"] == "2"
     played.client().flushdb()
+    played.breaker.reset()
     assert ids_left(seen, who, 1) == [1]
 
 

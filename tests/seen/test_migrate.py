@@ -375,9 +375,9 @@ def test_round_trips(
     trips: list[str] = []
 
     def counted(name: str, call: Any) -> Any:
-        def wrapped(*args: Any) -> Any:
+        def wrapped(*args: Any, **options: Any) -> Any:
             trips.append(name)
-            return call(*args)
+            return call(*args, **options)
 
         return wrapped
 
@@ -388,7 +388,7 @@ def test_round_trips(
 
     monkeypatch.setattr(played, "pipelined", counted("redis", played.pipelined))
     monkeypatch.setattr(old, "pipelined", counted("old", old.pipelined))
-    monkeypatch.setattr(filters, "read", counted("store", filters.read))
+    monkeypatch.setattr(filters, "read_briefly", counted("store", filters.read_briefly))
 
     def ask() -> object:
         return unseen(7, range(1, 1000), now=NOW)

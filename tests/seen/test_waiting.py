@@ -67,9 +67,9 @@ def sent(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
     for module in (merging, played):
         pipelined = module.pipelined
 
-        def watched(client: Any, commands: Any, pipelined: Any = pipelined) -> Any:
+        def watched(client: Any, commands: Any, pipelined: Any = pipelined, **options: Any) -> Any:
             found.extend(commands := list(commands))
-            return pipelined(client, commands)
+            return pipelined(client, commands, **options)
 
         monkeypatch.setattr(module, "pipelined", watched)
     return found

@@ -1,0 +1,131 @@
+"""Servers of the played history that do not answer, or answer slowly: how many threads of a process wait for them."""
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import redis
+from django.conf import settings
+
+from feedsite import metrics
+from feedsite.breaker import BREAKER_SECONDS, Breaker
+from feedsite.connections import client_of, pipelined
+from feedsite.embedded import Home, Valkey, plays, wait_for
+from seen import old, played, store
+from seen.old import known
+from seen.played import PlayedUnavailableError
+from seen.store import FilterKey, RedisStore, StoreUnavailableError
+from tests.servers import HASTE, frozen, restart
+from tests.servers import servers as site
+
+THREADS = 8
+UNANSWERED = (PlayedUnavailableError, StoreUnavailableError, redis.RedisError, OSError)
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Valkey]:
+    """A server for this test alone."""
+    home = Home(tmp_path / "plays")
+    home.make()
+    own = plays(home, durable=False)
+    restart(own)
+    yield own
+    own.kill()
+
+
+@pytest.fixture(params=["plays", "filters", "old plays"])
+def asked(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> tuple[Valkey, Breaker, Callable[[], object]]:
+    """A server, the breaker before it, and a question that a request asks it."""
+    server = site.plays
+    url = f"unix://{server.socket}?db=4"
+    if request.param == "filters":
+        shelf = RedisStore(url)
+        return server, store.breaker, lambda: shelf.read_briefly([FilterKey(1, 24_000)])
+    if request.param == "old plays":
+        monkeypatch.setattr(settings, "PLAYED_OLD_URL", url)
+        return server, old.breaker, lambda: known(1, [None, None, None])
+    return server, played.breaker, lambda: played.recent(1)
+
+
+class Answers:
+    """What came of one question asked by `THREADS` threads at once."""
+
+    def __init__(self, ask: Callable[[], object]) -> None:
+        self.answered = self.failed = 0
+        self.waits: list[float] = []
+        barrier = threading.Barrier(THREADS)
+        counting = threading.Lock()
+
+        def one() -> None:
+            barrier.wait()
+            began = time.monotonic()
+            try:
+                ask()
+            except UNANSWERED:
+                with counting:
+                    self.failed += 1
+            else:
+                with counting:
+                    self.answered += 1
+            self.waits.append(time.monotonic() - began)
+
+        threads = [threading.Thread(target=one) for _ in range(THREADS)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+
+def trips(breaker: Breaker) -> float:
+    return float(metrics.breaker_trips.labels(breaker._name)._value.get())
+
+
+def test_a_frozen_server_holds_one_thread_a_second(asked: tuple[Valkey, Breaker, Callable[[], object]]) -> None:
+    server, breaker, ask = asked
+    ask()
+    with frozen(server):
+        before = trips(breaker)
+        assert Answers(ask).failed == THREADS, "all were asking when it froze"
+        assert 1 <= trips(breaker) - before <= THREADS
+        before = trips(breaker)
+        assert Answers(ask).failed == THREADS
+        assert trips(breaker) == before, "nobody waits for what has just failed"
+        for _ in range(2):
+            time.sleep(BREAKER_SECONDS)
+            before = trips(breaker)
+            found = Answers(ask)
+            assert found.failed == THREADS
+            assert trips(breaker) == before + 1, "one thread finds out whether it is back"
+            assert sorted(found.waits)[-2] < HASTE
+    time.sleep(BREAKER_SECONDS)
+    ask()
+    assert Answers(ask).answered == THREADS
+
+
+def test_a_slow_server_holds_one_thread(asked: tuple[Valkey, Breaker, Callable[[], object]]) -> None:
+    """It answers within the patience, each time, but takes more than a fifth of it."""
+    server, breaker, ask = asked
+    ask()
+    before = trips(breaker)
+    pausing = client_of(f"unix://{server.socket}?db=0", 60.0)
+    for answered in (THREADS, 1):
+        pausing.execute_command("CLIENT", "PAUSE", 1_500, "ALL")
+        found = Answers(ask)
+        assert (found.answered, found.failed) == (answered, THREADS - answered)
+    assert sorted(found.waits)[-2] < 0.5, "the others did not wait"
+    assert trips(breaker) == before
+    assert wait_for(lambda: Answers(ask).answered == THREADS, 60), "it is quick again"
+
+
+def test_a_server_that_drips_is_given_up_in_time(server: Valkey) -> None:
+    """Every reply comes within the patience; all of them would take many times as long."""
+    client = client_of(f"unix://{server.socket}?db=0", 60.0)
+    work = "local t = redis.call('TIME') repeat local n = redis.call('TIME') until n[1] - t[1] >= 2"
+    began = time.monotonic()
+    with pytest.raises(redis.TimeoutError):
+        pipelined(client, [("EVAL", work, 0)] * 20, patience_seconds=4.0)
+    assert 4 <= time.monotonic() - began < 20
