@@ -145,7 +145,7 @@ class UserAdmin(ModeratedAdmin, DjangoUserAdmin):  # type: ignore[type-arg]  # n
         called = list(User.objects.called(term).values_list("pk", flat=True)[: FOUND + 1])
         if len(called) > FOUND and is_list(request):
             words = gettext("More than %(count)s users are called so; these are some of them. Write more of the name.")
-            self.message_user(request, words % {"count": number_format(FOUND)}, messages.WARNING)
+            self.message_user(request, words % {"count": number_format(FOUND, force_grouping=True)}, messages.WARNING)
         found = queryset.filter(pk__in=[*exact, *called])
         if ORDER_VAR in request.GET:
             return found, False

@@ -29,9 +29,11 @@ def counted(words: Count, count: int) -> str:
 
 
 def is_list(request: HttpRequest) -> bool:
-    """Whether a search is that of a list, whose page can tell something, and not that of a field which completes."""
+    """Whether a search is that of a list that is shown, whose page can tell something: not that of an action, which
+    searches anew, nor that of a field which completes.
+    """
     match = request.resolver_match
-    return match is not None and str(match.url_name).endswith("_changelist")
+    return request.method == "GET" and match is not None and str(match.url_name).endswith("_changelist")
 
 
 class QuickListAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # not generic at run time
@@ -98,7 +100,7 @@ class ActingAdmin(QuickListAdmin):
         if len(rows) <= self.at_once:
             return rows
         words = gettext("Nothing was done: these are more than %(count)s, the most that are changed at once.")
-        self.message_user(request, words % {"count": number_format(self.at_once)}, messages.ERROR)
+        self.message_user(request, words % {"count": number_format(self.at_once, force_grouping=True)}, messages.ERROR)
         return []
 
     def confirm(

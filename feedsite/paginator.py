@@ -7,11 +7,11 @@ from django.db import connections
 from django.utils.functional import cached_property
 
 EXACT_UP_TO = 10_000
-"""Rows. Longer lists are estimated where they show the whole table, and end here where they are filtered."""
+"""Rows. Longer lists end here, for a page costs the rows before it; whole tables tell an estimate of theirs."""
 
 
 class EstimatedPaginator(Paginator):  # type: ignore[type-arg]  # not generic at run time
-    """Counts exactly up to `exact_up_to` rows, and never more than that.
+    """Counts exactly up to `exact_up_to` rows, and neither counts nor lists more than that.
 
     `is_capped`: more rows fit than it lists. `is_estimated`: the count is PostgreSQL's estimate. Both are known with
     `count`, and pages tell them.
@@ -36,6 +36,12 @@ class EstimatedPaginator(Paginator):  # type: ignore[type-arg]  # not generic at
         found = int(rows.order_by().values("pk")[: self.exact_up_to + 1].count())
         self.is_capped = found > self.exact_up_to
         return min(found, self.exact_up_to)
+
+    @cached_property
+    def num_pages(self) -> int:
+        """Those of the first `exact_up_to` rows."""
+        listed = -(-self.exact_up_to // self.per_page)
+        return min(int(super().num_pages), listed)
 
     @staticmethod
     def _estimate(rows: Any) -> int:

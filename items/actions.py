@@ -241,13 +241,14 @@ def delete(*, item: Item) -> bool:
 @transaction.atomic
 def hold(*, item: Item, reasons: list[str]) -> bool:
     """Put a published item into review: nobody but its sender sees it until somebody approves it. True if it was
-    published.
+    published. Without `reasons` the caller has opened the case.
     """
     item = _locked(item)
     if item.status != Status.PUBLISHED:
         return False
     _withdraw(item, Status.IN_REVIEW)
-    item_held.send(sender=Item, item=item, reasons=reasons)
+    if reasons:
+        item_held.send(sender=Item, item=item, reasons=reasons)
     return True
 
 

@@ -5,7 +5,8 @@ from django.dispatch import Signal
 # Before an item is published, or a published one changed. Arguments: item (Item, as it is to be; not saved). Receivers
 # return the reasons, a list of str, why a moderator has to look at it first; or nothing.
 item_submitted = Signal()
-# The item is not published but waits for a moderator. Arguments: item (Item, status in review), reasons (list[str]).
+# The item is not published but waits for a moderator, for these reasons. Arguments: item (Item, status in review),
+# reasons (list[str]).
 item_held = Signal()
 # The item became visible, for the first time or again: the delivery row commits with it. Arguments: item, again (bool).
 item_published = Signal()

@@ -180,6 +180,21 @@ def open_by_hand(*, by: User, note: str = "", item_id: int | None = None, sessio
 
 
 @transaction.atomic
+def hold_by_hand(*, by: User, note: str = "", item_id: int | None = None, session_id: int | None = None) -> bool:
+    """Put an item or a live session that others see into review, and into the queue; False if others do not see it."""
+    subject = subjects.lock(item_id, session_id)
+    if subject is None or subject.status != review.Status.PUBLISHED:
+        return False
+    case = _case_by_hand(subject, item_id, session_id, by, note)
+    subjects.judge(case, review.Status.IN_REVIEW)
+    about = {"item": case.item} if item_id else {"session_id": session_id, "user": subject.author}
+    _log(
+        by, Verb.HOLD, **about, note=note, before={"status": subject.status}, after={"status": review.Status.IN_REVIEW}
+    )
+    return True
+
+
+@transaction.atomic
 def reject_by_hand(*, by: User, note: str = "", item_id: int | None = None, session_id: int | None = None) -> bool:
     """Reject an item or a live session, by the case of it that is open, or else by one that this opens and closes.
 

@@ -493,9 +493,9 @@ class ModeratedUserAdmin(CountedUserAdmin):
         fieldsets = super().get_fieldsets(request, obj)
         return fieldsets if obj is None else [*fieldsets, (_("Moderation"), {"fields": ("rule",)})]
 
-    @admin.display(description=_("rule"), empty_value="-")
+    @admin.display(description=_("rule"))
     def rule(self, user: Any) -> Any:
-        return RULES.get(user.rule_kind)
+        return RULES.get(user.rule_kind, "-")
 
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: dict[str, Any] | None = None

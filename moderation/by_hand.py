@@ -64,11 +64,14 @@ class Choosable:
 
 
 KINDS = [
-    Choosable("items", "items.view_item", "admin:items_item", ("reject", "ban", "warn", "open")),
-    Choosable("sessions", "live.view_livesession", "admin:live_livesession", ("end", "reject", "ban", "warn", "open")),
+    Choosable("items", "items.view_item", "admin:items_item", ("hold", "reject", "ban", "warn", "open")),
+    Choosable(
+        "sessions", "live.view_livesession", "admin:live_livesession", ("end", "hold", "reject", "ban", "warn", "open")
+    ),
     Choosable("users", "accounts.view_user", "admin:accounts_user", ("warn", "ban", "unban")),
 ]
 LABELS = {
+    "hold": gettext_lazy("Hold for review"),
     "reject": gettext_lazy("Reject"),
     "end": gettext_lazy("End"),
     "ban": gettext_lazy("Ban the users"),
@@ -77,6 +80,9 @@ LABELS = {
     "open": gettext_lazy("Open a case"),
 }
 MEANINGS = {
+    "hold": gettext_lazy(
+        "Nobody but the author sees it from now on. It waits in the queue, and is back when it is approved."
+    ),
     "reject": gettext_lazy(
         "Nobody but the author sees it any more, and it is marked as rejected. A case notes it, where it can be "
         "approved after all."
@@ -96,6 +102,7 @@ MEANINGS = {
     "open": gettext_lazy("It waits in the queue for a decision, and stays as it is until then."),
 }
 DONE: dict[str, Callable[[int], str]] = {
+    "hold": lambda n: ngettext("%(count)d was held for review.", "%(count)d were held for review.", n),
     "reject": lambda n: ngettext("%(count)d was rejected.", "%(count)d were rejected.", n),
     "end": lambda n: ngettext("%(count)d live session was ended.", "%(count)d live sessions were ended.", n),
     "ban": lambda n: ngettext("%(count)d user was banned.", "%(count)d users were banned.", n),
@@ -104,6 +111,11 @@ DONE: dict[str, Callable[[int], str]] = {
     "open": lambda n: ngettext("%(count)d case was opened.", "%(count)d cases were opened.", n),
 }
 LEFT: dict[str, Callable[[int], str]] = {
+    "hold": lambda n: ngettext(
+        "%(count)d was left as it is: others do not see it.",
+        "%(count)d were left as they are: others do not see them.",
+        n,
+    ),
     "reject": lambda n: ngettext(
         "%(count)d was left as it is: rejected or deleted already.",
         "%(count)d were left as they are: rejected or deleted already.",
@@ -228,6 +240,8 @@ def _do(verb: str, targets: list[Target], by: User, note: str) -> Counter[str]:
 
 def _do_one(verb: str, target: Target, by: User, note: str) -> bool:
     match verb:
+        case "hold":
+            return actions.hold_by_hand(by=by, note=note, **target.about)
         case "reject":
             return actions.reject_by_hand(by=by, note=note, **target.about)
         case "open":

@@ -77,7 +77,7 @@ def why(decision: Decision) -> str:
     """Why it was done; empty where nothing was said."""
     if decision.verb in (Verb.WORD, Verb.UNWORD):
         return ""
-    if decision.verb == Verb.HOLD:
+    if decision.verb == Verb.HOLD and decision.by is None:
         return "; ".join(explained(reason) for reason in decision.note.split("; "))
     return decision.note
 

@@ -26,11 +26,13 @@ def lock(item_id: int | None, session_id: int | None) -> Subject | None:
 
 
 def judge(case: Case, status: str) -> bool:
-    """Publish or reject it; True if that changed anything."""
+    """Publish it, reject it, or put it into review; True if that changed anything."""
     if case.item_id is None:
         return case.session_id is not None and review.sessions.judge(case.session_id, status)
-    change = items.approve if status == review.Status.PUBLISHED else items.reject
-    return change(item=Item(pk=case.item_id))
+    item = Item(pk=case.item_id)
+    if status == review.Status.IN_REVIEW:
+        return items.hold(item=item, reasons=[])
+    return items.approve(item=item) if status == review.Status.PUBLISHED else items.reject(item=item)
 
 
 def of_item(item: Item) -> Subject:

@@ -25,13 +25,13 @@ def texts(entry: polib.POEntry) -> list[str]:
 
 
 def test_there_is_a_catalogue_for_every_language_but_the_first() -> None:
-    assert [path.parent.parent.name for path in CATALOGUES] == ["zh_Hans"]
+    assert {path.parent.parent.name for path in CATALOGUES} == {"zh_Hans"}
 
 
 @pytest.mark.parametrize("path", CATALOGUES, ids=str)
 def test_everything_is_translated(path: Path) -> None:
     catalogue = polib.pofile(str(path))
-    assert len(catalogue) > 100
+    assert len(catalogue) > (100 if path.stem == "django" else 0)
     assert [entry.msgid for entry in catalogue.untranslated_entries()] == []
     assert [entry.msgid for entry in catalogue.fuzzy_entries()] == []
     assert [entry.msgid for entry in catalogue.obsolete_entries()] == []
@@ -63,7 +63,7 @@ def test_nothing_in_the_code_is_missing(tmp_path: Path) -> None:
         settings.BASE_DIR, copy, ignore=shutil.ignore_patterns(".*", "var", ".venv", "__pycache__", "tests", "docs")
     )
     subprocess.run([sys.executable, "-m", "django", "messages"], cwd=copy, check=True, stdout=subprocess.DEVNULL)
-    for path in CATALOGUES:
+    for path in LOCALE.glob("*/LC_MESSAGES/django.po"):  # djangojs.po is of Django's own scripts
         extracted = entries(copy / path.relative_to(settings.BASE_DIR))
         assert set(extracted) == set(entries(path)), "run `python3 manage.py messages`, and translate what is new"
         plural = {key: entry.msgid_plural for key, entry in extracted.items()}

@@ -129,6 +129,42 @@ def test_an_open_case_is_the_one_that_is_decided(desk: Client, say: Say, held: C
     assert Case.objects.count() == 1
 
 
+def test_items_and_sessions_are_held(desk: Client, moderator: User, say: Say, session: LiveSession) -> None:
+    """Out of sight at once, and in the queue, where approving brings them back."""
+    item = say("odd")
+    assert "1 was held for review." in do(desk, "hold", "look first", items=str(item.pk))
+    assert "1 was held for review." in do(desk, "hold", sessions=str(session.pk))
+    assert "1 was left as it is: others do not see it." in do(desk, "hold", items=str(item.pk))
+    item.refresh_from_db()
+    session.refresh_from_db()
+    assert (item.status, session.review) == (Status.IN_REVIEW, Status.IN_REVIEW)
+    case = Case.objects.get(item=item)
+    assert (case.state, case.source) == (State.OPEN, Source.MODERATOR)
+    assert "put here by @moderator: look first" in text(desk.get("/admin/moderation/case/"))
+    page = text(desk.get("/admin/moderation/decision/"))
+    assert "@moderator held " in page
+    assert ">look first<" in page
+    assert verbs() == ["hold", "hold"]
+    for held in Case.objects.all():
+        actions.approve(case=held, by=moderator)
+    item.refresh_from_db()
+    session.refresh_from_db()
+    assert (item.status, session.review, session.hidden_at) == (Status.PUBLISHED, "", None)
+
+
+def test_what_is_held_by_hand_joins_the_case_that_is_open(desk: Client, say: Say) -> None:
+    item = say("odd")
+    do(desk, "open", items=str(item.pk))
+    assert "1 was held for review." in do(desk, "hold", items=str(item.pk))
+    assert Case.objects.count() == 1
+
+
+def test_a_page_that_is_refused_says_so(desk: Client) -> None:
+    refused = desk.get("/admin/auth/group/")
+    assert refused.status_code == 403
+    assert "needs a permission that your account does not have" in refused.content.decode()
+
+
 def test_cases_are_opened(desk: Client, say: Say, session: LiveSession) -> None:
     item = say("odd")
     assert "1 case was opened." in do(desk, "open", "look, please", items=str(item.pk))

@@ -1,10 +1,13 @@
 """The admin in Chinese: no word of English is left on any of its pages, but for names and what people wrote."""
 
+import json
 import re
 from datetime import timedelta
 from html import unescape
+from pathlib import Path
 from typing import Any
 
+import polib
 import pytest
 from django.contrib import admin
 from django.test import Client
@@ -101,6 +104,29 @@ def test_no_english_is_left_in_the_lists_and_pages(desk: Client, rows: None) -> 
         if found := words(answer.content.decode()):
             left[address] = found
     assert not left, "\n".join(f"{address}: {sorted(found)}" for address, found in left.items())
+
+
+def test_the_scripts_of_the_admin_speak_chinese(desk: Client) -> None:
+    """The boxes to choose groups and permissions in are made by scripts."""
+    texts = polib.pofile(str(Path(admin.__file__).parent / "locale/en/LC_MESSAGES/djangojs.po"))
+    told = desk.get("/admin/jsi18n/").content.decode()
+    catalogue: dict[str, Any] = json.loads(told.split("const newcatalog = ")[1].split(";\n")[0])
+    assert len(texts) > 50
+    assert [entry.msgid for entry in texts if not entry.msgctxt and entry.msgid not in catalogue] == []
+
+
+def test_a_page_without_an_answer_says_no_none(desk: Client, rows: None) -> None:
+    """Values that are not there are a dash."""
+    for name in ("admin", "wu", "li"):
+        page = desk.get(f"/admin/accounts/user/{User.objects.get(username=name).pk}/change/").content.decode()
+        assert "None" not in words(page), name
+
+
+def test_the_search_has_a_name_and_tells_no_estimate(desk: Client, rows: None) -> None:
+    page = desk.get("/admin/accounts/user/").content.decode()
+    assert 'alt="搜索"' in page
+    assert "条结果" not in page
+    assert "显示全部" in desk.get("/admin/accounts/user/?q=li").content.decode()
 
 
 def test_words_of_the_site_do_not_replace_those_of_the_admin(desk: Client, rows: None) -> None:

@@ -38,6 +38,21 @@ def test_relations_are_to_look_at(admin_client: Client, name: str, django_assert
     assert admin_client.get(f"{url}add/").status_code == 403
 
 
+def test_no_page_steps_over_more_rows_than_are_listed(admin_client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """PostgreSQL reads all the rows before a page."""
+    monkeypatch.setattr("feedsite.paginator.EXACT_UP_TO", 3)
+    monkeypatch.setattr("relations.admin.FollowAdmin.list_per_page", 2)
+    one, *others = UserFactory.create_batch(7)
+    for other in others:
+        actions.follow(follower=one, followee=other)
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE relations_follow")
+    shown = admin_client.get("/admin/relations/follow/").context["cl"]
+    assert (shown.paginator.count, shown.paginator.num_pages) == (6, 2)
+    assert len(admin_client.get("/admin/relations/follow/", {"p": 2}).context["cl"].result_list) == 2
+    assert "e=1" in admin_client.get("/admin/relations/follow/", {"p": 3}).headers["Location"]
+
+
 def test_long_tables_are_estimated(admin_client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     """Beyond the exact length a whole table's is PostgreSQL's estimate, and a filtered list ends."""
     monkeypatch.setattr("feedsite.paginator.EXACT_UP_TO", 3)
@@ -51,5 +66,6 @@ def test_long_tables_are_estimated(admin_client: Client, monkeypatch: pytest.Mon
     shown = admin_client.get("/admin/relations/follow/", {"q": one.pk})
     assert shown.context["cl"].paginator.count == 3
     assert "The first 3 follows are listed; there are more." in shown.content.decode()
-    assert "about 5 follows" in admin_client.get("/admin/relations/follow/").content.decode()
+    page = admin_client.get("/admin/relations/follow/").content.decode()
+    assert "About 5 follows, of which the first 3 are listed." in page
     assert admin_client.get("/admin/relations/follow/", {"q": others[1].pk}).context["cl"].paginator.count == 1
