@@ -39,8 +39,8 @@ def know_the_new(sender: object, **kwargs: Any) -> None:
 
 @receiver(item_viewed)
 def remember_view(sender: type[Item], reader: User, item: ItemBody, replies: list[ItemBody], **kwargs: Any) -> None:
-    """One round trip to Redis when the answer is made (two where plays are kept), and none where the reader wants no
-    history.
+    """One round trip to Redis when the answer has been sent (two where plays are kept), and none where the reader
+    wants no history.
     """
     if not reader.keeps_history:
         return

@@ -178,7 +178,7 @@ class ItemView(PublicApiView):
         reader = reader_of(request)
         item = body_or_404(item_id, reader)
         response = FeedResponse(item)
-        tell_viewed(request._request, item, reader)
+        tell_viewed(request._request, response, item, reader)
         return response
 
     @extend_schema(operation_id="edit_item", request=ItemEdit, responses={200: ItemBody})

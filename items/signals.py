@@ -18,9 +18,9 @@ item_withdrawn = Signal()
 # Arguments: item (Item), user (User: who likes it, or does not any more).
 item_liked = Signal()
 item_unliked = Signal()
-# Somebody opened an item: its page, or by its id over the API. Sent by items.viewing when the answer is made, and what
-# a receiver fails at is logged and not the reader's trouble. Arguments: reader (User), item (ItemBody, by somebody
-# else), replies (list[ItemBody]: those that the page shows below it, in their order).
+# Somebody opened an item: its page, or by its id over the API. Sent by items.viewing when the answer has been sent,
+# and what a receiver fails at is logged and not the reader's trouble. Arguments: reader (User), item (ItemBody, by
+# somebody else), replies (list[ItemBody]: those that the page shows below it, in their order).
 item_viewed = Signal()
 # Staged likes, replies and reposts were added to the counts. Arguments: item_ids (list[int]).
 counts_folded = Signal()

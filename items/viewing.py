@@ -1,9 +1,9 @@
-"""That somebody opens an item: told to the rooms above once the answer is made."""
+"""That somebody opens an item: told to the rooms above once the answer has been sent."""
 
 from collections.abc import Sequence
 
 from django.contrib.auth.models import AnonymousUser
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 
 from accounts.models import User
 from feedsite.pages import fetches_ahead
@@ -13,9 +13,15 @@ from items.signals import item_viewed
 
 
 def tell_viewed(
-    request: HttpRequest, item: ItemBody, reader: User | AnonymousUser, *, replies: Sequence[ItemBody] = ()
+    request: HttpRequest,
+    response: HttpResponse,
+    item: ItemBody,
+    reader: User | AnonymousUser,
+    *,
+    replies: Sequence[ItemBody] = (),
 ) -> None:
-    """Tell that `reader` opened `item`, of a repost its original, if somebody looks at it: not where only the head of
+    """Tell that `reader` opened `item`, of a repost its original, when `response` has been sent, so that no reader
+    waits for the servers that remember it. Only if somebody looks at it: not where only the head of
     the answer is asked for, nor where a browser fetches ahead. Strangers are nobody, and one's own items one knows.
     """
     seen = item.shown
@@ -26,4 +32,7 @@ def tell_viewed(
         or seen.sender.id == str(reader.pk)
     ):
         return
-    item_viewed.send_robust(sender=Item, reader=reader, item=seen, replies=list(replies))
+    shown = list(replies)
+    response._resource_closers.append(  # type: ignore[attr-defined]  # called when the server closes it
+        lambda: item_viewed.send_robust(sender=Item, reader=reader, item=seen, replies=shown)
+    )

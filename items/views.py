@@ -114,7 +114,7 @@ def show_item(request: PageRequest, item_id: int) -> HttpResponse:
     context |= {"above": above(item, request.user), "form": ItemForm.fresh(item, request.user)}
     response = show(request, "items/item.html", context)
     if request.headers.get("Sec-Fetch-Dest") != "empty":  # a script that renews an open page opens nothing
-        tell_viewed(request, item, request.user, replies=page.items)
+        tell_viewed(request, response, item, request.user, replies=page.items)
     return response
 
 

@@ -4,11 +4,14 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from django.test import Client
+from django.http import HttpResponse
+from django.test import Client, RequestFactory
 
 from items import actions as items
+from items.hydrate import hydrate
 from items.models import Item
 from items.signals import item_viewed
+from items.viewing import tell_viewed
 from tests.factories import ItemFactory, UserFactory
 
 pytestmark = pytest.mark.django_db
@@ -38,6 +41,17 @@ def test_of_the_original_and_of_the_replies_in_their_order(client: Client, told:
         (one,) = told
         assert (one["reader"], one["item"].id) == (reader, str(root.pk))
         assert [reply.id for reply in one["replies"]] == shown
+
+
+def test_it_is_told_when_the_answer_has_been_sent(told: list[dict[str, Any]]) -> None:
+    reader = UserFactory()
+    item: Item = ItemFactory()
+    request = RequestFactory().get(f"/items/{item.pk}")
+    response = HttpResponse("the page")
+    tell_viewed(request, response, hydrate([item.pk], reader)[0], reader)
+    assert told == [], "the reader does not have the page yet"
+    response.close()
+    assert [one["item"].id for one in told] == [str(item.pk)]
 
 
 def test_nobody_is_told_of_own_items_and_of_strangers(client: Client, told: list[dict[str, Any]]) -> None:
