@@ -14,7 +14,8 @@ import csv
 import gzip
 import hashlib
 import zlib
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Annotated, NamedTuple
@@ -78,6 +79,9 @@ class _File:
         return DatasetError(f"{self.path.name} line {line or self.line}: {what}")
 
     def __iter__(self) -> Iterator[str]:
+        return self._lines()
+
+    def _lines(self) -> Generator[str]:
         with (
             self.path.open("rb") as packed,
             gzip.open(packed) as stream,
@@ -110,18 +114,19 @@ class _File:
 
     def table(self, *columns: str) -> Iterator[dict[str, str]]:
         """The rows of a csv file, which must have these columns."""
-        rows = csv.reader(self, strict=True)
-        try:
-            header = next(rows, [])
-            missing = [column for column in columns if column not in header]
-            if missing:
-                raise self.wrong(f"the column {missing[0]} is missing", line=1)
-            for row in rows:
-                if len(row) != len(header):
-                    raise self.wrong(f"{len(row)} columns instead of {len(header)}")
-                yield dict(zip(header, row, strict=True))
-        except csv.Error as error:
-            raise self.wrong(error) from None
+        with closing(self._lines()) as lines:  # what is wrong closes the file, too
+            rows = csv.reader(lines, strict=True)
+            try:
+                header = next(rows, [])
+                missing = [column for column in columns if column not in header]
+                if missing:
+                    raise self.wrong(f"the column {missing[0]} is missing", line=1)
+                for row in rows:
+                    if len(row) != len(header):
+                        raise self.wrong(f"{len(row)} columns instead of {len(header)}")
+                    yield dict(zip(header, row, strict=True))
+            except csv.Error as error:
+                raise self.wrong(error) from None
 
 
 class Dataset:

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
 from django.conf import settings
 from django.contrib.auth.hashers import make_password
@@ -22,6 +23,7 @@ from items.models import Item, ItemCounts, ItemType, Like, Visibility
 from items.search import copy_index
 from items.signals import demo_made
 from relations.models import Follow
+from timeline import outbox
 
 SEED = 2608
 DAYS = 6
@@ -271,6 +273,9 @@ def make(*, size: int = 60) -> Demo:
     items = _items(chance, users, now)
     likes = _likes(chance, users, items, now)
     _counts(items, likes)
+    for user in users:
+        if user.is_big_v:
+            transaction.on_commit(partial(outbox.begin, user.pk))
     demo_made.send(sender=Demo, items=items, likes=likes, follows=follows)
     return Demo(logins, len(users), len(follows), len(items), len(likes))
 

@@ -31,10 +31,9 @@ from feedsite.deliveries import Attempt
 from feedsite.window import PIPELINE_LENGTH, Entry, deliver
 from items.models import Item, Status, Visibility
 from relations.followers import LAST_ID, PART, follower_parts
-from timeline import active_fans
+from timeline import active_fans, outbox
 from timeline.inbox import Tail, cap_of
 from timeline.models import Delivery, DeliveryRange
-from timeline.outbox import Outbox
 
 logger = logging.getLogger(__name__)
 
@@ -145,9 +144,11 @@ def _deliver_to_self(entry: Entry, level: int, *, is_big_v: bool, patient: bool 
     if cap and deliver(client, entry, [keys.inbox(entry.sender_id)], [cap]):
         pipelined(client, [Tail(entry.sender_id).drop()])
     if is_big_v:
-        outbox = Outbox(entry.sender_id)
-        deliver(client, entry, [outbox.key], [settings.OUTBOX_CAP])
-        pipelined(client, [outbox.keep()])
+        window = outbox.Outbox(entry.sender_id)
+        refused = deliver(client, entry, [window.key], [settings.OUTBOX_CAP])
+        pipelined(client, [window.keep()])
+        if refused and patient:  # it may have been lost
+            outbox.begin(entry.sender_id)
 
 
 # --- Fan-out ---------------------------------------------------------------------------------------------

@@ -26,6 +26,7 @@ from items.models import Item, ItemDocument, ItemTag, ItemType, Status, Visibili
 from items.search import copy_index
 from items.signals import data_loaded
 from relations.models import Follow
+from timeline import outbox
 from timeline.dataset import Dataset, FollowRow, PostRow, UserRow
 from timeline.models import Import, ImportedUser
 
@@ -56,6 +57,8 @@ def load(dataset: Dataset, *, password: str | None = None, say: Callable[[str], 
         vacuum(say)
         data_loaded.send(sender=Import)
     drop_windows(users, say)
+    for big_v in User.objects.filter(is_big_v=True, pk__in=users).values_list("pk", flat=True):
+        outbox.begin(big_v)
     return loaded
 
 

@@ -11,7 +11,7 @@ from typing import ClassVar
 from accounts import policy
 from feedsite import keys
 from feedsite.celery import enqueue
-from feedsite.connections import feeds, feeds_for_tasks, fetch, pipelined
+from feedsite.connections import FeedsUnavailableError, feeds, feeds_errors, feeds_for_tasks, fetch, pipelined
 from feedsite.window import Entry, Window, is_under_construction
 from items.models import Visibility
 
@@ -51,14 +51,19 @@ def epoch_of(user_id: int) -> int | None:
 
 
 def begin(user_id: int) -> bool:
-    """Begin the outbox of a new big-V; True if workers have been asked to fill it. Where this fails, the first reader
-    who misses it asks.
+    """Begin the outbox of a big-V who has none; True if workers have been asked to fill it. Where Redis does not
+    answer, the next publication or the first reader who misses it begins it.
     """
     epoch, token = epoch_of(user_id), secrets.token_hex(8)
     outbox = Outbox(user_id)
-    if epoch is None or not pipelined(feeds(), [outbox.begin(token, epoch)])[0]:
+    if epoch is None:
         return False
-    return enqueue(outbox.builder, user_id, token)
+    try:
+        with feeds_errors():
+            has_begun = pipelined(feeds(), [outbox.begin(token, epoch)])[0]
+    except FeedsUnavailableError:
+        return False
+    return bool(has_begun) and enqueue(outbox.builder, user_id, token)
 
 
 def materialise(user_id: int, token: str, cap: int) -> bool:

@@ -1,6 +1,5 @@
 """What the timelines do at the news from below."""
 
-from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -58,13 +57,8 @@ def cancel_backfill(sender: type[User], user: User, **kwargs: Any) -> None:
 
 @receiver(big_v_made)
 def begin_outbox(sender: type[User], user: User, **kwargs: Any) -> None:
-    """Once it is committed; without Redis, the first reader who misses the outbox begins it."""
-
-    def begin() -> None:
-        with suppress(FeedsUnavailableError), feeds_errors():
-            outbox.begin(user.pk)
-
-    transaction.on_commit(begin)
+    """Once it is committed."""
+    transaction.on_commit(partial(outbox.begin, user.pk))
 
 
 @receiver(levels_raised)

@@ -267,9 +267,11 @@ def test_sweeping_backs_off(reader: User, say: Say, workers: Workers) -> None:
 @pytest.fixture
 def star(follow: Any, workers: Workers) -> User:
     """A big-V with three followers of level 3, two of level 2 and one who is dormant."""
-    star = seen(is_big_v=True)
+    star = seen()
+    big_v.make_big_v(user=star)
     for level in (3, 3, 3, 2, 2, 0):
         follow(seen(level=level), star)
+    workers.work()
     return star
 
 

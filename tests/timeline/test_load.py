@@ -25,6 +25,8 @@ from feedsite import ids, keys
 from items.models import Item
 from relations.models import Follow
 from tests.at_once import at_once
+from tests.timeline.conftest import Workers
+from timeline.check import differences
 from timeline.models import Delivery, Import, ImportedUser
 
 pytestmark = pytest.mark.django_db
@@ -99,6 +101,16 @@ def test_everything_is_there(load: Load) -> None:
     }
     assert not any(user.has_usable_password() or user.is_staff for user in by_name.values())
     assert dict(ImportedUser.objects.values_list("original_id", "user__username")) == dict(USERS)
+
+
+@committed
+def test_the_big_vs_have_outboxes(load: Load, workers: Workers, feeds: redis.Redis, settings: Any) -> None:
+    settings.BIG_V_THRESHOLD = 2
+    load()
+    workers.work()
+    (big_v,) = User.objects.filter(is_big_v=True)
+    assert (big_v.username, feeds.zscore(keys.outbox(big_v.pk), "floor")) == ("author-7", 0)
+    assert list(differences([big_v.pk])) == []
 
 
 @committed

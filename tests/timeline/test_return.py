@@ -19,7 +19,7 @@ from items.models import Item
 from tests.statements import statements
 from tests.timeline.conftest import TASKS, Workers, read, seen, sources
 from tests.windows import epoch_of
-from timeline import active_fans, inbox, pull
+from timeline import active_fans, demo, inbox, pull
 from timeline.check import differences
 from timeline.inbox import Inbox
 from timeline.models import Delivery
@@ -333,6 +333,29 @@ def test_an_outbox_begins_with_the_promotion(friend: User, workers: Workers, fee
     workers.work()
     assert feeds.zscore(keys.outbox(friend.pk), f"{friend.pk}:{item.pk}") == item.pk
     assert list(differences([friend.pk])) == []
+
+
+def test_a_publication_brings_a_lost_outbox_back(star: User, workers: Workers, feeds: redis.Redis, say: Say) -> None:
+    say(star)
+    workers.work()
+    feeds.delete(keys.outbox(star.pk))
+    said = [say(star).pk for _ in range(2)]
+    assert not feeds.exists(keys.outbox(star.pk))
+    workers.work()
+    assert {int(member.split(b":")[1]) for member in feeds.zrange(keys.outbox(star.pk), 4, -2)} <= set(said)
+    assert feeds.zscore(keys.outbox(star.pk), f"{star.pk}:{said[0]}") == said[0]
+    assert feeds.zscore(keys.outbox(star.pk), "floor") == 0
+    assert list(differences([star.pk])) == []
+
+
+def test_the_big_vs_of_a_demo_have_outboxes(db: None, workers: Workers, feeds: redis.Redis) -> None:
+    demo.make(size=12)
+    workers.work()
+    big_vs = User.objects.filter(is_big_v=True)
+    assert big_vs.exists()
+    for user in big_vs:
+        assert feeds.zscore(keys.outbox(user.pk), "floor") == 0, user
+    assert list(differences(user.pk for user in big_vs)) == []
 
 
 def test_an_outbox_of_an_earlier_promotion_is_not_used(
