@@ -113,7 +113,11 @@ def test_load_more_pops_once(reader: User, publish: Publish, monkeypatch: pytest
     refresh(reader, limit=20)
     sent: list[list[Any]] = []
     send = connections._send
-    monkeypatch.setattr(connections, "_send", lambda client, commands: sent.append(commands) or send(client, commands))
+    monkeypatch.setattr(
+        connections,
+        "_send",
+        lambda client, commands, *patience: sent.append(commands) or send(client, commands, *patience),
+    )
     with statements() as asked:
         load_more(reader, limit=20)
     assert [command[0] for commands in sent for command in commands] == ["LPOP", "LPOP", "LLEN"]

@@ -69,9 +69,9 @@ def round_trips(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
     made: list[int] = []
     send = connections._send
 
-    def count(client: redis.Redis, commands: Any) -> Any:
+    def count(client: redis.Redis, commands: Any, *patience: Any) -> Any:
         made.append(len(commands))
-        return send(client, commands)
+        return send(client, commands, *patience)
 
     with monkeypatch.context() as patch:
         patch.setattr(connections, "_send", count)

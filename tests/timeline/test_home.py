@@ -53,9 +53,9 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> Calls:
         calls.queries.append(query)
         return fetch(query, params)
 
-    def counting_send(client: redis.Redis, commands: Any) -> Any:
+    def counting_send(client: redis.Redis, commands: Any, *patience: Any) -> Any:
         calls.trips += bool(commands)
-        return send(client, commands)
+        return send(client, commands, *patience)
 
     for module in ("timeline.home", "timeline.pull", "timeline.hydrate", "items.hydrate"):
         monkeypatch.setattr(f"{module}.fetch", counting_fetch)
