@@ -24,10 +24,16 @@ FEED_SOURCE = OpenApiParameter(
 )
 
 
+class DiscoverItem(ItemBody, kw_only=True):
+    """The API's item; `update_time`, of the smart feed protocol, is its `modified_at` in whole seconds since 1970."""
+
+    update_time: int
+
+
 class DiscoverData(msgspec.Struct):
     """`has_more`: more of the same recall waits. Where it is false, `load_more` begins anew."""
 
-    items: list[ItemBody]
+    items: list[DiscoverItem]
     has_more: bool
 
 
@@ -69,6 +75,10 @@ class DiscoverView(ApiView):
         serve = feed.refresh if pull["action"] == "refresh" else feed.load_more
         page = serve(reader, limit=pull["limit"], request_id=pull.get("request_id"))
         return FeedResponse(
-            DiscoverAnswer(0, "success", DiscoverData(page.items, page.has_more)),
+            DiscoverAnswer(0, "success", DiscoverData([_item(one) for one in page.items], page.has_more)),
             headers={"X-Feed-Source": ",".join(page.sources)},
         )
+
+
+def _item(one: ItemBody) -> DiscoverItem:
+    return DiscoverItem(*msgspec.structs.astuple(one), update_time=int(one.modified_at.timestamp()))

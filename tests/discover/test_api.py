@@ -1,5 +1,6 @@
 """The recommended feed over HTTP: its envelope, and every bad input."""
 
+from datetime import datetime
 from typing import Any
 
 import pytest
@@ -47,6 +48,7 @@ def test_an_item_of_the_feed(api: APIClient, publish: Publish) -> None:
     (item_id,) = publish(1)
     (item,) = pull(api)["data"]["items"]
     assert item["reason"]
+    assert item.pop("update_time") == int(datetime.fromisoformat(item["modified_at"]).timestamp())
     assert item | {"reason": None} == api.get(f"/api/v1/items/{item_id}").json()
 
 
