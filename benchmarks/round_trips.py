@@ -14,6 +14,7 @@ from django.test import Client
 from redis.connection import AbstractConnection
 
 from accounts.actions import issue_token
+from accounts.levels import touch
 from accounts.models import User
 from benchmarks.community import Community, materialise_inbox, users
 from benchmarks.depth import FOLLOWEES, first_below, walk
@@ -106,6 +107,7 @@ def run(community: Community) -> Report:
     materialise_inbox(reader.pk)
     User.objects.filter(pk=reader.pk).update(last_seen_at=None, level=0)
     case("cold: a dormant reader comes back", lambda: home_page(reader))
+    touch([reader.pk])
     materialise_inbox(reader.pk)
     with over_http(reader) as get:
         get()

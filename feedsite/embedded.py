@@ -454,8 +454,9 @@ class Postgres(Server):
             **self.identity(),
         )
         if result.returncode != 0:
-            last = (result.stdout.strip().splitlines() or [f"exit code {result.returncode}"])[-1]
-            raise ServerError(f"PostgreSQL's {program} failed: {last}")
+            said = result.stdout.strip().splitlines() or [f"exit code {result.returncode}"]
+            cause = next((line for line in said if "error: " in line or "FATAL" in line), said[-1])
+            raise ServerError(f"PostgreSQL's {program} failed: {cause}")
         return str(result.stdout)
 
     def check_version(self) -> None:

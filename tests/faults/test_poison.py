@@ -39,7 +39,7 @@ def test_fault_3_a_poison_item(tmp_path: Path, settings: Any, admin_client: Clie
     """
     settings.FAN_OUT_RETRY_AFTER = timedelta(milliseconds=1)
     now = timezone.now()
-    poisoner, speaker, fan = (UserFactory(last_seen_at=now) for _ in range(3))
+    poisoner, speaker, fan = (UserFactory(last_seen_at=now, is_big_v=number == 0) for number in range(3))
     for sender in (poisoner, speaker):
         relations.follow(follower=fan, followee=sender)
     fan.refresh_from_db()
