@@ -215,10 +215,7 @@ class UserAdmin(ModeratedAdmin, DjangoUserAdmin):  # type: ignore[type-arg]  # n
     @admin.action(description=_("Demote from big-V …"), permissions=["change"])
     def demote(self, request: HttpRequest, queryset: QuerySet[User]) -> TemplateResponse | None:
         """Asks first, and names how many inboxes are filled."""
-        users = self.chosen(request, queryset.filter(is_big_v=True))
-        if not users:
-            self.message_user(request, gettext("Nothing was done: none of them is big-V."), messages.WARNING)
-            return None
+        users = self.chosen(request, queryset)
         if "confirmed" in request.POST:
             self.each(
                 request,
@@ -232,6 +229,18 @@ class UserAdmin(ModeratedAdmin, DjangoUserAdmin):  # type: ignore[type-arg]  # n
                 ),
                 left=self._barred,
             )
+            return None
+        users = self.able(
+            request,
+            users,
+            self._unless_barred(request, lambda user: user.is_big_v),
+            left=lambda n: ngettext(
+                "%(count)s user was left as they are: no big-V, or one whom only superusers change.",
+                "%(count)s users were left as they are: no big-V, or one whom only superusers change.",
+                n,
+            ),
+        )
+        if not users:
             return None
         total = sum(self.followers(user) for user in users)
 
@@ -256,9 +265,11 @@ class UserAdmin(ModeratedAdmin, DjangoUserAdmin):  # type: ignore[type-arg]  # n
     def deactivate(self, request: HttpRequest, queryset: QuerySet[User]) -> TemplateResponse | None:
         """Asks first."""
         users = self.chosen(request, queryset)
-        if not users:
-            return None
         if "confirmed" not in request.POST:
+            may = self._unless_barred(request, lambda user: user.is_active and user != request.user)
+            users = self.able(request, users, may, left=self._not_deactivated)
+            if not users:
+                return None
             return self.confirm(
                 request,
                 users,
@@ -285,11 +296,7 @@ class UserAdmin(ModeratedAdmin, DjangoUserAdmin):  # type: ignore[type-arg]  # n
             self._unless_barred(request, lambda user: user != request.user and deactivate(user=user)),
             logged=gettext_noop("Deactivated."),
             done=lambda n: ngettext("%(count)s user was deactivated.", "%(count)s users were deactivated.", n),
-            left=lambda n: ngettext(
-                "%(count)s user was left: not active already, yourself, or one whom only superusers change.",
-                "%(count)s users were left: not active already, yourself, or one whom only superusers change.",
-                n,
-            ),
+            left=self._not_deactivated,
         )
         return None
 
@@ -314,6 +321,14 @@ class UserAdmin(ModeratedAdmin, DjangoUserAdmin):  # type: ignore[type-arg]  # n
     def _unless_barred(self, request: HttpRequest, verb: Callable[[User], bool]) -> Callable[[User], bool]:
         """The verb, for those whom the one who asks may change."""
         return lambda user: self.has_change_permission(request, user) and verb(user)
+
+    @staticmethod
+    def _not_deactivated(count: int) -> str:
+        return ngettext(
+            "%(count)s user was left: not active already, yourself, or one whom only superusers change.",
+            "%(count)s users were left: not active already, yourself, or one whom only superusers change.",
+            count,
+        )
 
     @staticmethod
     def _barred(count: int) -> str:

@@ -121,6 +121,13 @@ class ActingAdmin(QuickListAdmin):
             self.admin_site, request, self.opts, title=title, meaning=meaning, button=button, lines=lines, fields=fields
         )
 
+    def able(self, request: HttpRequest, rows: Sequence[Any], may: Callable[[Any], bool], *, left: Count) -> list[Any]:
+        """The rows to ask about: those to which the verb would happen; of the others it is told how many and why."""
+        able = [row for row in rows if may(row)]
+        if len(able) < len(rows):
+            self.message_user(request, counted(left, len(rows) - len(able)), messages.WARNING)
+        return able
+
     def each(
         self,
         request: HttpRequest,

@@ -321,6 +321,11 @@ def _is_enough(subject: dict[str, Any], sender: User, modified_at: datetime) -> 
 
 
 # --- Senders ---------------------------------------------------------------------------------------------
+def may_be_banned(user: User, by: User) -> bool:
+    """Whether `by` may ban the user: nobody bans staff, or themself."""
+    return not (user.is_staff or user.is_superuser or user.pk == by.pk)
+
+
 @transaction.atomic
 def ban(*, user: User, by: User, reason: str = "") -> bool:
     """Deactivate a user, end their sessions and tokens, and note the ban as their rule; True if they were not banned.
@@ -328,7 +333,7 @@ def ban(*, user: User, by: User, reason: str = "") -> bool:
     All they said is gone on the next request, and so are they. Raises PermissionError for staff and for oneself.
     """
     user = _held(user)
-    if user.is_staff or user.is_superuser or user.pk == by.pk:
+    if not may_be_banned(user, by):
         raise PermissionError("Staff is not banned here.")
     before = _rule_of(user)
     if before and before.kind == SenderKind.BAN:

@@ -209,6 +209,12 @@ class CaseAdmin(LogAdmin):
             self._each(request, queryset, "ban")
             return None
         cases = list(queryset.select_related("item__sender", "host").order_by("pk")[:AT_ONCE])
+        able = [case for case in cases if actions.may_be_banned(case.sender, request.user)]  # type: ignore[arg-type]
+        if len(able) < len(cases):
+            self.message_user(request, counted(_staff, len(cases) - len(able)), messages.WARNING)
+        if not able:
+            return None
+        cases = able
         fields = [("action", "ban"), *((ACTION_CHECKBOX_NAME, case.pk) for case in cases)]
         return self._ask(request, cases, fields)
 
@@ -536,7 +542,7 @@ class SenderRuleForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic 
     def clean(self) -> dict[str, Any]:
         fields: dict[str, Any] = self.cleaned_data
         user = fields.get("user") or (self.instance.user if self.instance.pk else None)
-        if fields.get("kind") == SenderKind.BAN and user and (user.is_staff or user.is_superuser or user == self.by):
+        if fields.get("kind") == SenderKind.BAN and user and not actions.may_be_banned(user, self.by):
             raise ValidationError({"kind": _("Staff is not banned here, and nobody bans themself.")})
         return fields
 

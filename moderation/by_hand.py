@@ -233,7 +233,7 @@ def _do(verb: str, targets: list[Target], by: User, note: str) -> Counter[str]:
             found["staff"] += 1
     if verb == "ban":  # nothing is rejected of staff that could not be banned
         for target in targets:
-            if target.subject and not (target.user.is_staff or target.user.is_superuser):
+            if target.subject and actions.may_be_banned(target.user, by):
                 actions.reject_by_hand(by=by, note=note, **target.about)
     return found
 

@@ -149,6 +149,7 @@ def test_demotion_asks_first_and_names_the_followers(admin_client: Client) -> No
     page = text(act(admin_client, USERS, "demote", star, plain))
     assert "fills the inboxes of 1,202 followers in the background" in page
     assert "plain" not in page
+    assert "1 user was left as they are: no big-V" in page
     assert not Backfill.objects.exists()
 
     page = text(act(admin_client, USERS, "demote", star, confirmed="yes"))
@@ -167,13 +168,16 @@ def test_making_big_v_again_cancels_the_demotion(admin_client: Client) -> None:
 
 def test_nobody_to_demote(admin_client: Client) -> None:
     page = text(act(admin_client, USERS, "demote", UserFactory.create()))
-    assert "none of them is big-V." in page
+    assert "1 user was left as they are: no big-V" in page
+    assert "confirmed" not in page
 
 
 def test_deactivate_and_reactivate_but_never_oneself(admin_client: Client, admin_user: User) -> None:
     user = UserFactory.create()
     asked = text(act(admin_client, USERS, "deactivate", user, admin_user))
-    assert "2 users are signed out everywhere" in asked
+    assert "1 user is signed out everywhere" in asked
+    assert "Deactivate 1 user" in asked
+    assert "1 user was left: not active already, yourself" in asked
     assert not User.objects.filter(is_active=False).exists()
     page = text(act(admin_client, USERS, "deactivate", user, admin_user, confirmed="yes"))
     assert "1 user was deactivated." in page

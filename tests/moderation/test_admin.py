@@ -236,7 +236,10 @@ def test_bans_of_many_ask_first(desk: Client, spam: WordRule, say: Say, moderato
     item = Item.objects.create(sender=staff, content={"text": "x"})
     actions.report(item=item, reporter=others[0], reason="spam")
     cases.append(Case.objects.get(item=item))
-    assert "and 3 senders banned" in text(act(desk, CASES, "ban", *cases, seen=now()))
+    asked = text(act(desk, CASES, "ban", *cases, seen=now()))
+    assert "2 cases will be rejected and 2 senders banned" in asked
+    assert "1 case not decided: the sender is staff." in asked
+    assert "confirmed" not in text(act(desk, CASES, "ban", cases[-1], seen=now()))
     assert User.objects.filter(is_active=False).count() == 0
     page = text(act(desk, CASES, "ban", *cases, seen=now(), confirmed="yes"))
     assert "2 cases rejected, the senders banned." in page
