@@ -542,7 +542,7 @@ def workers() -> Findings:
         "workers",
         ", ".join(names) or "none answers",
         error=not names,
-        todo="Start `manage.py up`, or `celery -A feedsite worker`: nothing is delivered; pages are exact, and slow.",
+        todo="Start `manage.py up`, or `manage.py program worker`: nothing is delivered; pages are exact, and slow.",
     )
 
 
@@ -568,7 +568,7 @@ def beat(now: datetime) -> Findings:
         warning=young,
         todo="Look again in three minutes: a sample is written every minute."
         if young
-        else "Start `manage.py up`, or one `celery -A feedsite beat`: nothing is swept, counted or purged.",
+        else "Start `manage.py up`, or one `manage.py program beat`: nothing is swept, counted or purged.",
     )
 
 
