@@ -46,7 +46,7 @@ NAMES = (*COMMUNITY, *LIVE, *FOLLOWERS, *GRAPHS)
 REAL = ("discover_walk", "discover_quality")
 """What is measured on a real data set."""
 LIKED = ("discover_liked",)
-"""What is measured on the interactions of one, as posts and likes."""
+"""Benchmarks on the interactions of a data set, taken as posts and likes."""
 PLAYED = ("played_simulation",)
 """What plays the interactions of one: for half an hour, so by its name only."""
 KNOWN = (*NAMES, *REAL, *LIKED, *PLAYED)

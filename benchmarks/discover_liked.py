@@ -74,7 +74,7 @@ class Past:
         return sorted(self.newest, key=lambda post: (-likes[post[0]], -post[0]))
 
     def popular(self) -> list[Post]:
-        """What the site holds for popular, without the reader."""
+        """The posts that the site holds for popular, without the reader."""
         known = fetch("SELECT item_id, popularity FROM discover_popularitem ORDER BY popularity DESC, item_id DESC")
         return [(item, self.senders[item]) for item, _ in known if item in self.senders]
 

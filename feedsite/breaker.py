@@ -13,7 +13,7 @@ BREAKER_SECONDS = 1.0
 SLOW_SHARE = 0.2
 """Of the patience: an answer that takes longer is slow."""
 FAILURES: tuple[type[Exception], ...] = (redis.ConnectionError, redis.TimeoutError, OSError)
-"""What a server of the Redis protocol that does not answer raises; its errors are answers."""
+"""The exceptions of a server of the Redis protocol that does not answer; its errors are answers."""
 
 
 class OpenError(ConnectionError):

@@ -23,8 +23,8 @@ How a window stays exact, whoever dies when:
 - A server that was restarted from a snapshot, a replica that took over, or a server to which a window moved, may lack
   deliveries that were completed. There it is another run, so the window is not used.
 - Trimming raises the floor in the step that removes the entries.
-- Whatever trims, or takes out what lies below the floor, takes out `deepen` too: an entry that a deepening would need
-  may be among it, and its snapshot may be older.
+- Every trim, and every step that takes out entries below the floor, takes out `deepen` too: an entry that a deepening
+  would need may be among them, and its snapshot may be older.
 - What a delivery put below the floor, or into a key that is no window, is taken out by `settle`; readers do not see
   it in between, because they look above the floor only.
 - `forget` (lazy delete) is refused for another epoch, or later than `FORGET_WITHIN` after the reading that asks for

@@ -81,7 +81,7 @@ def _run(backfill: Backfill, running: QuerySet[Backfill]) -> bool:
         # Pulled anew for every part: what is committed from now on is pushed to its followers by the fan-out.
         entries, floor = pull(backfill.sender_id, settings.OUTBOX_CAP)
         client = feeds_for_tasks()
-        # What the sender published again while these followers pulled is missing in what they pulled below the floor.
+        # Tails that these followers pulled below the floor lack the items that the sender has published again since.
         pipelined(client, [Tail(follower).drop() for follower, _ in followers])
         pipelined(client, [Inbox(follower).merge(entries, floor) for follower, _ in followers])
         pipelined(client, [Inbox(follower).settle(cap_of(level)) for follower, level in followers])

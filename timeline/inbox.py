@@ -8,7 +8,7 @@ window itself says so, and each lowering of the level advances the user's genera
 
 - The level is committed first, then the reader is added to the active fans, then the snapshot is taken. So a big-V's
   item that is committed after the snapshot is pushed. A lowering in between shows in the snapshot's generation.
-- What is delivered below the floor while the snapshot is on its way (an item restored, or shown to more) is not in the
+- An item that is delivered below the floor while the snapshot is on its way (restored, or shown to more) is not in the
   snapshot, and the window refuses it. The step that takes it out of the window takes out the token of the deepening
   too, as every trim does, and the deepening begins again.
 - A window that was lost, or begun anew, has no token.
@@ -50,8 +50,8 @@ BEGIN_DEEPENING = script(
     return token
     """
 )
-# ARGV: token, epoch, floor, seconds to live, push generation or 0, then score and member by turns. What the window has
-# above the floor of the snapshot stays.
+# ARGV: token, epoch, floor, seconds to live, push generation or 0, then score and member by turns. Entries above
+# the floor of the snapshot stay.
 DEEPEN = script(
     RUN
     + """
@@ -186,7 +186,7 @@ def materialise(user_id: int, token: str) -> bool:
     snapshot = _snapshot(user_id)
     if snapshot is None:
         return False
-    # What was delivered during the construction comes on top of the snapshot.
+    # Items delivered during the construction come on top of the snapshot.
     commands = [
         inbox.complete(token, snapshot.epoch, snapshot.floor, snapshot.entries, snapshot.pushes),
         inbox.settle(snapshot.cap),
@@ -229,7 +229,7 @@ class _Snapshot(NamedTuple):
 
 
 def _snapshot(user_id: int) -> _Snapshot | None:
-    """What a reader's inbox is to hold; None for a dormant reader, and where no window counts.
+    """The content of a reader's inbox; None for a dormant reader, and where no window counts.
 
     The reader is made known to the big-Vs that push to them before the snapshot. A follow, a new policy or a lowered
     level in between shows in it, and the whole is done again.

@@ -1,4 +1,4 @@
-"""The outbox: what a big-V published, for readers who pull. Nobody else has one.
+"""The outbox: the items that a big-V published, for readers who pull. Other senders have none.
 
 It begins with the promotion, and lives as long as its big-V publishes or somebody reads it. Its epoch is that of the
 promotion (policy.OUTBOX_EPOCH): nothing is added while the sender is no big-V, so what may be left of an earlier time
@@ -74,7 +74,7 @@ def materialise(user_id: int, token: str, cap: int) -> bool:
     epoch = epoch_of(user_id)
     if epoch is None:
         return False
-    # What is published from now on finds the promotion, and is delivered.
+    # Items that are published from now on find the promotion, and are delivered.
     entries, floor = pull(user_id, cap)
     commands = [outbox.complete(token, epoch, floor, entries), outbox.settle(cap)]
     return bool(pipelined(feeds_for_tasks(), commands)[0])

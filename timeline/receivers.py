@@ -63,7 +63,7 @@ def begin_outbox(sender: type[User], user: User, **kwargs: Any) -> None:
 
 @receiver(levels_raised)
 def deepen_inboxes(sender: type[User], user_ids: list[int], **kwargs: Any) -> None:
-    """By the workers. What is not done, for want of a broker, the next page asks for."""
+    """By the workers. A deepening that is lost, for want of a broker, is asked for by the next page."""
     for user_id in user_ids:
         if not enqueue("timeline.rise", user_id):
             break
