@@ -322,7 +322,7 @@ def _is_enough(subject: dict[str, Any], sender: User, modified_at: datetime) -> 
 
 # --- Senders ---------------------------------------------------------------------------------------------
 def may_be_banned(user: User, by: User) -> bool:
-    """Whether `by` may ban the user: nobody bans staff, or themself."""
+    """Whether `by` may ban the user: staff, and `by` themself, may not be banned."""
     return not (user.is_staff or user.is_superuser or user.pk == by.pk)
 
 

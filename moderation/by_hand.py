@@ -81,10 +81,10 @@ LABELS = {
 }
 MEANINGS = {
     "hold": gettext_lazy(
-        "Nobody but the author sees it from now on. It waits in the queue, and is back when it is approved."
+        "Only the author sees it from now on. It waits in the queue, and is back when it is approved."
     ),
     "reject": gettext_lazy(
-        "Nobody but the author sees it any more, and it is marked as rejected. A case notes it, where it can be "
+        "Only the author sees it from now on, and it is marked as rejected. A case notes it, where it can be "
         "approved after all."
     ),
     "end": gettext_lazy(

@@ -127,7 +127,7 @@ class Case(models.Model):
 
     Sessions are of a room that this one does not know (accounts.review): `session_id` is the session's. `host` is the
     author of the words, also of an item, so that the cases of a user are found by an index. Open cases of deleted items
-    and of inactive senders are not in the queue: nobody sees these items anyway. They are in it again as soon as that
+    and of inactive senders are not in the queue: these items are hidden anyway. They are in it again as soon as that
     changes.
     """
 

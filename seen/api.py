@@ -87,7 +87,7 @@ class AskedField(IdsField):
     }
 )
 class PlaysField(serializers.Field[dict[int, list[int]], Any, Any, Any]):
-    """What several users played: ids by user, read at once. A user may be named again with further ids."""
+    """The plays of several users: ids by user, read at once. A user may be named again with further ids."""
 
     def to_internal_value(self, data: Any) -> dict[int, list[int]]:
         if not isinstance(data, list) or not 1 <= len(data) <= USERS:
@@ -112,7 +112,7 @@ class ReportSerializer(StrictSerializer):
 
 
 class BatchSerializer(StrictSerializer):
-    """What several users played."""
+    """The plays of several users."""
 
     plays = PlaysField()
 
