@@ -263,21 +263,31 @@ class Timeline(models.Func):
 
 
 class Policy(models.Model):
-    """Which readers take pushes from big-Vs. One row (accounts/policy.py).
+    """Which readers have an inbox, and which of them take pushes from big-Vs. One row (accounts/policy.py).
 
-    `generation` is drawn anew by each change. It counts only on the `timeline` of PostgreSQL on which it was drawn.
+    `generation` is drawn anew by each change. It counts only on the timeline of PostgreSQL on which it was drawn,
+    `drawn_on`. Versions that know of no `inbox_from` read `timeline` instead, which is NULL where fan-out passes
+    readers: they use no window then.
     """
 
     id = models.SmallIntegerField(primary_key=True, default=1, editable=False)
     push_level = models.SmallIntegerField(help_text="Followers of at least this level are pushed a big-V's items.")
+    inbox_from = models.IntegerField(
+        default=0, db_default=0, help_text="Readers with fewer followees have no inbox; 0: every active reader has one."
+    )
     generation = models.BigIntegerField(db_default=Draw(), editable=False)
-    timeline = models.BigIntegerField(db_default=Timeline(), editable=False)
+    drawn_on = models.BigIntegerField(db_default=Timeline(), null=True, editable=False)
+    timeline = models.BigIntegerField(db_default=Timeline(), null=True, editable=False)
 
     class Meta:
         verbose_name_plural = "policy"
         constraints = [
             models.CheckConstraint(condition=models.Q(id=1), name="policy_one_row"),
             models.CheckConstraint(condition=models.Q(push_level__range=(1, 4)), name="policy_push_level"),
+            models.CheckConstraint(condition=models.Q(inbox_from__range=(0, 100_000)), name="policy_inbox_from"),
+            models.CheckConstraint(
+                condition=models.Q(inbox_from=0) | models.Q(timeline=None), name="policy_for_older_versions"
+            ),
         ]
 
     def __str__(self) -> str:

@@ -1,9 +1,17 @@
-"""The policy: what decides which readers take pushes from big-Vs. One row of PostgreSQL, changed by `manage.py policy`.
+"""The policy: what decides which readers have an inbox, and which of them take pushes from big-Vs. One row of
+PostgreSQL, changed by `manage.py policy` and in the admin.
 
 A window holds what was pushed under one policy. So each change of the policy draws a new generation, what a window is
 built for includes the generation (`EPOCH`), and a window of another generation is not used. A fan-out that was claimed
 before a change and is served after it does no harm, under the old policy or the new: a window of the new generation was
 filled after the change, so it holds every item that was committed, and so could be claimed, before.
+
+A reader with fewer followees than `inbox_from` has no inbox: fan-out passes them, and one pull serves their pages.
+Only a follow adds to `following_count`, and it draws the reader's epoch in the same transaction. So while an epoch and
+a generation stand, a reader may lose their inbox and never get one: a window that counts has missed no delivery.
+
+Processes of versions that know of no `inbox_from` believe that fan-out serves everybody. They read `timeline`, which is
+NULL while it does not, so they use no window then; this version reads `drawn_on`.
 
 The generation stands for the history of PostgreSQL too. A standby that is promoted without the newest transactions
 knows nothing of a deletion, block or unfollow that was lost, while windows have forgotten the items already. A
@@ -19,6 +27,8 @@ from feedsite.connections import fetch
 
 LEVELS = range(1, 5)
 """Push levels: 1, every follower who has an inbox; 4, none."""
+INBOX_FROM_MAX = 100_000
+"""As many as anybody may follow, on a site that allows the most."""
 
 TIMELINE_SQL = """
 CREATE FUNCTION feedsite_timeline() RETURNS bigint LANGUAGE sql VOLATILE AS $$
@@ -34,9 +44,10 @@ other generations, so neither uses the windows of the other.
 """
 
 # For statements that name them once: each is evaluated once a statement, however many rows there are.
-GENERATION = f"(SELECT p.generation # {FORMAT} FROM accounts_policy p WHERE p.timeline = feedsite_timeline())"  # noqa: S608
+GENERATION = f"(SELECT p.generation # {FORMAT} FROM accounts_policy p WHERE p.drawn_on = feedsite_timeline())"  # noqa: S608
 """The generation that counts now; NULL where none does."""
 PUSH_LEVEL = "(SELECT p.push_level FROM accounts_policy p)"
+INBOX_FROM = "(SELECT p.inbox_from FROM accounts_policy p)"
 EPOCH = f"u.window_epoch # {GENERATION}"
 """The epoch for which the windows of a user `u` must have been built; NULL: no window is to be used."""
 OUTBOX_EPOCH = f"u.promotion # {GENERATION}"
@@ -44,25 +55,52 @@ OUTBOX_EPOCH = f"u.promotion # {GENERATION}"
 PUSH_GENERATION = f"CASE WHEN u.level >= {PUSH_LEVEL} THEN u.push_generation ELSE 0 END"
 """The push generation of a user `u` who takes pushes from big-Vs; 0 of one who merges their outboxes."""
 
-CURRENT = f"SELECT {PUSH_LEVEL}, {GENERATION}"
-CHANGE = """
-    UPDATE accounts_policy SET push_level = %(push_level)s, generation = feedsite_draw(), timeline = feedsite_timeline()
-    WHERE push_level <> %(push_level)s RETURNING id
-"""
-RENEW = "UPDATE accounts_policy SET generation = feedsite_draw(), timeline = feedsite_timeline()"
-FOLLOW_TIMELINE = """
-    INSERT INTO accounts_policy AS p (id, push_level) VALUES (1, %(push_level)s)
-    ON CONFLICT (id) DO UPDATE SET generation = feedsite_draw(), timeline = feedsite_timeline()
-    WHERE p.timeline <> feedsite_timeline() RETURNING p.id
-"""
+
+def has_inbox(user: str = "u") -> str:
+    """Whether a user has an inbox, as SQL: the one expression that fan-out, pages and builders ask."""
+    return f"({user}.level > 0 AND {user}.following_count >= {INBOX_FROM})"
+
+
+CURRENT = f"SELECT {PUSH_LEVEL}, {INBOX_FROM}, {GENERATION}"
+
+
+def _drawn(inbox_from: str) -> str:
+    return f"""
+    generation = feedsite_draw(), drawn_on = feedsite_timeline(),
+    timeline = CASE WHEN {inbox_from} = 0 THEN feedsite_timeline() END
+    """
+
+
+WANTED = ("coalesce(%(push_level)s::int, push_level)", "coalesce(%(inbox_from)s::int, inbox_from)")
+CHANGE = f"""
+    UPDATE accounts_policy SET push_level = {WANTED[0]}, inbox_from = {WANTED[1]}, {_drawn(WANTED[1])}
+    WHERE (push_level, inbox_from) <> ({WANTED[0]}, {WANTED[1]}) RETURNING id
+"""  # noqa: S608 (constants)
+RENEW = f"UPDATE accounts_policy SET {_drawn('inbox_from')}"  # noqa: S608
+FOLLOW_TIMELINE = f"""
+    INSERT INTO accounts_policy AS p (id, push_level, inbox_from, timeline)
+    VALUES (1, %(push_level)s, %(inbox_from)s, CASE WHEN %(inbox_from)s::int = 0 THEN feedsite_timeline() END)
+    ON CONFLICT (id) DO UPDATE SET {_drawn("p.inbox_from")}
+    WHERE p.drawn_on IS DISTINCT FROM feedsite_timeline() RETURNING p.id
+"""  # noqa: S608
 
 
 class Current(NamedTuple):
     """The policy in force."""
 
     push_level: int
+    """The level from which readers take pushes from big-Vs."""
+    inbox_from: int
+    """With how many followees a reader has an inbox; 0: every active reader."""
     generation: int | None
     """None after a failover, until `follow_timeline`: no window counts."""
+
+
+class Configured(NamedTuple):
+    """The policy that the environment names, which counts for a new site only."""
+
+    push_level: int
+    inbox_from: int
 
 
 def current() -> Current:
@@ -70,14 +108,17 @@ def current() -> Current:
     return Current(*fetch(CURRENT)[0])
 
 
-def change(*, push_level: int) -> bool:
-    """Push big-Vs' items to followers of at least this level; False if that is so already. Raises ValueError.
+def change(*, push_level: int | None = None, inbox_from: int | None = None) -> bool:
+    """Push big-Vs' items to followers of at least this level, give an inbox to readers with at least so many followees;
+    None: as before. False if all is so already. Raises ValueError.
 
     All windows are built anew as they are read.
     """
-    if push_level not in LEVELS:
+    if push_level is not None and push_level not in LEVELS:
         raise ValueError(f"The push level is {LEVELS[0]} to {LEVELS[-1]}.")
-    return bool(fetch(CHANGE, {"push_level": push_level}))
+    if inbox_from is not None and not 0 <= inbox_from <= INBOX_FROM_MAX:
+        raise ValueError(f"Inboxes begin at 0 to {INBOX_FROM_MAX} followees.")
+    return bool(fetch(CHANGE, {"push_level": push_level, "inbox_from": inbox_from}))
 
 
 def renew() -> None:
@@ -90,10 +131,9 @@ def follow_timeline() -> bool:
 
     A row that is gone (`flush` empties every table) is made anew, as for a new site.
     """
-    return bool(fetch(FOLLOW_TIMELINE, {"push_level": configured()}))
+    return bool(fetch(FOLLOW_TIMELINE, configured()._asdict()))
 
 
-def configured() -> int:
-    """The push level that the environment names, which counts for a new site only."""
-    level: int = settings.BIG_V_PUSH_LEVEL
-    return level
+def configured() -> Configured:
+    """What the environment says."""
+    return Configured(settings.BIG_V_PUSH_LEVEL, settings.INBOX_FROM)

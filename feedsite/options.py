@@ -217,6 +217,9 @@ GROUPS = (
         Option("FEEDSITE_BIG_V_PUSH_LEVEL", Whole(1, 4), "3",
             "The level from which followers are pushed a big-V's items, 4: none; the others pull. Of a new site "
             "only: later `policy` changes it."),
+        Option("FEEDSITE_INBOX_FROM", Whole(0, 100000), "0",
+            "Followees from which a reader has an inbox; one pull serves the others. 0: every active reader. "
+            "Of a new site only: later `policy` changes it; `simulate` recommends a number for the site."),
         Option("FEEDSITE_ACTIVE_FANS_SHARDS", Whole(1, 16384), "16",
             "Keys of the active followers of one big-V."),
         Option("FEEDSITE_FAN_OUT_RANGE", Whole(2, 10000000), "20000",

@@ -273,6 +273,8 @@ FOLLOW_CAP = env.whole("FEEDSITE_FOLLOW_CAP")
 # A big-V's items are pushed to followers of at least this level; the others pull the outbox. Of a new site only: the
 # migration that makes the policy's row reads it (accounts/policy.py), and `manage.py policy` changes that.
 BIG_V_PUSH_LEVEL = env.whole("FEEDSITE_BIG_V_PUSH_LEVEL")
+# Readers with fewer followees have no inbox: one pull serves their pages. Of a new site only, as above.
+INBOX_FROM = env.whole("FEEDSITE_INBOX_FROM")
 # Parts of a big-V's set of active followers; one part is one key.
 ACTIVE_FANS_SHARDS = env.whole("FEEDSITE_ACTIVE_FANS_SHARDS")
 # Followers from which a user becomes big-V by themself; 0 turns the automatic upgrade off.

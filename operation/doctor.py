@@ -587,8 +587,8 @@ def deliveries(now: datetime) -> Findings:
 
 def pushes() -> Findings:
     """The policy in force, and what the environment says, which counted when the site began."""
-    push_level, generation = policy.current()
-    configured = policy.configured()
+    push_level, _, generation = policy.current()
+    configured = policy.configured().push_level
     yield judge(
         "policy",
         f"followers from level {push_level} on are pushed big-Vs' items",

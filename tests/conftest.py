@@ -112,7 +112,18 @@ def push_level(db: None) -> Iterator[Callable[[int], None]]:
         assert policy.change(push_level=level), "it is another than before"
 
     yield change
-    policy.change(push_level=policy.configured())
+    policy.change(**policy.configured()._asdict())
+
+
+@pytest.fixture
+def inbox_from(db: None) -> Iterator[Callable[[int], None]]:
+    """Sets with how many followees readers have an inbox."""
+
+    def change(followees: int) -> None:
+        assert policy.change(inbox_from=followees), "it is another than before"
+
+    yield change
+    policy.change(**policy.configured()._asdict())
 
 
 @pytest.fixture(autouse=True)

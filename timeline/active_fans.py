@@ -119,7 +119,7 @@ def build(big_v_id: int) -> bool:
     names = [keys.active_fans(big_v_id, shard) for shard in shards]
     begin: list[Command] = [("EVALSHA", BEGIN, 1, key, token, TTL) for key in names]
     pipelined(client, begin)
-    push_level, generation = policy.current()
+    push_level, _, generation = policy.current()
     if generation is None:
         return False
     for shard, followers in known(big_v_id, push_level).items():

@@ -248,7 +248,7 @@ def fan_out_range(range_id: int) -> bool:
     part = DeliveryRange.objects.select_related("delivery__item", "delivery__sender").filter(pk=range_id).first()
     if part is None:
         return False
-    delivery = part.delivery
+    delivery, current = part.delivery, policy.current()
     claim = Claim(
         Entry(delivery.pk, delivery.sender_id),
         part.revision,
@@ -259,7 +259,8 @@ def fan_out_range(range_id: int) -> bool:
         delivery.sender.is_big_v,
         part.selective,
         delivery.sender.follower_count,
-        *policy.current(),
+        current.push_level,
+        current.generation,
     )
     if not claim.attempt(is_counted=False).run(lambda: _serve(claim, part)):
         return False

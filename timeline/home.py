@@ -34,7 +34,7 @@ from timeline.hydrate import (
     verify_bodies,
     verify_ids,
 )
-from timeline.inbox import Inbox, Tail, cap_of
+from timeline.inbox import Inbox, Tail
 from timeline.outbox import Outbox
 from timeline.pull import COLUMNS_AT, pull_above, pull_below, pull_bodies
 
@@ -63,7 +63,7 @@ CONTEXT = f"""
         SELECT d.item_id, d.sender_id FROM timeline_delivery d WHERE d.item_id < %(below)s
         ORDER BY d.item_id DESC LIMIT %(pending)s
     )
-    SELECT u.level, u.window_epoch, coalesce({policy.GENERATION}, 0), {policy.PUSH_GENERATION},
+    SELECT u.level, {policy.has_inbox()}, u.window_epoch, coalesce({policy.GENERATION}, 0), {policy.PUSH_GENERATION},
         ARRAY(
             SELECT scanned.item_id FROM scanned WHERE scanned.sender_id = u.id OR EXISTS (
                 SELECT FROM relations_follow f
@@ -93,6 +93,7 @@ class Context:
 
     reader: User
     level: int
+    has_inbox: bool
     window_epoch: int
     generation: int
     """The policy's; 0: no window is to be used."""
@@ -117,7 +118,12 @@ class Context:
 
     @property
     def has_windows(self) -> bool:
-        return cap_of(self.level) > 0 < self.generation
+        return self.has_inbox and self.generation > 0
+
+    @property
+    def has_none(self) -> str:
+        """Why there are no windows, as `Walk.missed` says it."""
+        return "missing" if self.has_inbox else "few" if self.level else "dormant"
 
 
 @dataclass(slots=True)
@@ -155,9 +161,9 @@ class Walk:
     more: bool | None = None
     """Whether more follows a full page, where that is known without having seen it."""
     missed: str = ""
-    """Why the windows did not suffice: `dormant` (the level has no inbox), `missing` (a window is absent, under
-    construction, or of another epoch or run), `floor` (the page reaches below one), `hidden` (most of what it holds may
-    not be seen just now), `redis` (no answer).
+    """Why the windows did not suffice: `dormant` (the level has no inbox), `few` (nobody with so few followees
+    has one), `missing` (a window is absent, under construction, or of another epoch or run), `floor` (the page reaches
+    below one), `hidden` (most of what it holds may not be seen just now), `redis` (no answer).
     """
 
     @property
@@ -220,7 +226,7 @@ def home_page(reader: User, *, last_id: int | None = None, limit: int = 20) -> P
                 if not _from_windows(walk, context):
                     break
         else:
-            walk.missed = "missing" if cap_of(context.level) else "dormant"
+            walk.missed = context.has_none
     except FeedsUnavailableError:
         walk.missed = "redis"
     if not walk.is_done:

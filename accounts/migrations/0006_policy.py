@@ -8,7 +8,7 @@ from accounts import policy
 
 
 def seed(apps: Any, schema_editor: Any) -> None:
-    apps.get_model("accounts", "Policy").objects.create(push_level=policy.configured())
+    apps.get_model("accounts", "Policy").objects.create(push_level=policy.configured().push_level)
 
 
 class Migration(migrations.Migration):

@@ -63,8 +63,8 @@ def test_a_failover_is_noticed() -> None:
     before = policy.current()
     tasks.follow_timeline()
     assert policy.current() == before
-    Policy.objects.update(timeline=before.generation)  # of a server that is gone
-    assert policy.current() == (before.push_level, None)
+    Policy.objects.update(drawn_on=before.generation)  # of a server that is gone
+    assert policy.current() == (before.push_level, before.inbox_from, None)
     assert run() == "push level 3, generation to be drawn\n"
     tasks.follow_timeline()
     assert policy.current().generation not in (None, before.generation)
@@ -76,7 +76,7 @@ def test_the_doctor_compares_with_the_environment(settings: Any) -> None:
     found = {each.name: each for each in doctor.pushes()}
     assert found["policy"].state == doctor.WARNING
     assert "--push-level 2" in found["policy"].todo
-    Policy.objects.update(timeline=77)
+    Policy.objects.update(drawn_on=77)
     found = {each.name: each for each in doctor.pushes()}
     assert found["windows"].state == doctor.WARNING
 

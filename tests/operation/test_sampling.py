@@ -112,9 +112,9 @@ def window_of(reader: User) -> None:
     inbox.materialise(reader.pk, "token")
 
 
-def test_why_a_page_did_not_come_from_windows(feeds: Any, queue: Any) -> None:
+def test_why_a_page_did_not_come_from_windows(feeds: Any, queue: Any, inbox_from: Callable[[int], None]) -> None:
     reader = UserFactory(last_seen_at=timezone.now())
-    reasons = ("missing", "redis", "floor", "dormant")
+    reasons = ("missing", "redis", "floor", "dormant", "few")
 
     def misses() -> list[float]:
         return [value("feedsite_home_misses_total", reason=reason) for reason in reasons]
@@ -136,6 +136,8 @@ def test_why_a_page_did_not_come_from_windows(feeds: Any, queue: Any) -> None:
     assert value("feedsite_breaker_trips_total", server="feeds") == trips + 1
     assert value("feedsite_breaker_open_until_seconds", server="feeds") > timezone.now().timestamp() - 60
     connections.feeds_breaker.reset()
+    inbox_from(1)
+    assert grown(lambda: home_page(reader)) == {"few": 1}
     User.objects.filter(pk=reader.pk).update(level=Level.DORMANT)
     assert grown(lambda: home_page(reader)) == {"dormant": 1}
 

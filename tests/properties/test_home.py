@@ -80,7 +80,7 @@ class Home(RuleBasedStateMachine):
         with connection.cursor() as cursor:
             cursor.execute(f"TRUNCATE {TABLES} RESTART IDENTITY CASCADE")
         connections.feeds_for_tasks().flushall()
-        Policy.objects.update(push_level=3)
+        policy.change(push_level=3, inbox_from=0)
         policy.renew()
         self.queue = QUEUE
         self.queue.clear()
@@ -228,14 +228,14 @@ class Home(RuleBasedStateMachine):
         self._page(person, shown[place + 1], limit)
 
     # --- The policy, and PostgreSQL's own history --------------------------------------------------------
-    @rule(level=st.integers(1, 4))
-    def change_policy(self, level: int) -> None:
-        policy.change(push_level=level)
+    @rule(level=st.none() | st.integers(1, 4), inbox_from=st.none() | st.sampled_from([0, 2]))
+    def change_policy(self, level: int | None, inbox_from: int | None) -> None:
+        policy.change(push_level=level, inbox_from=inbox_from)
 
     @rule()
     def fail_over(self) -> None:
         """A standby is promoted that lacked nothing; tests/faults/test_failover.py has one that does."""
-        Policy.objects.update(timeline=F("timeline") + 1)
+        Policy.objects.update(drawn_on=F("drawn_on") + 1)
 
     # --- Levels and big-V --------------------------------------------------------------------------------
     @rule(person=people, level=st.integers(0, 3))
@@ -515,7 +515,7 @@ def tiny(monkeypatch: pytest.MonkeyPatch, transactional_db: None) -> Iterator[No
     item_submitted.connect(suspect)
     yield
     item_submitted.disconnect(suspect)
-    Policy.objects.update(push_level=policy.configured())
+    policy.change(**policy.configured()._asdict())
 
 
 @pytest.mark.django_db(transaction=True)

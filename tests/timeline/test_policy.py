@@ -21,6 +21,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 Say = Callable[..., Item]
 Level = Callable[[int], None]
+InboxFrom = Callable[[int], None]
 
 
 @pytest.fixture(autouse=True)
@@ -85,6 +86,29 @@ def test_a_window_is_not_rebuilt_by_a_page_that_began_under_the_old_policy(
     assert is_exact(weekly)
 
 
+def test_readers_with_few_followees_are_served_by_one_pull(
+    weekly: User, say: Say, workers: Workers, follow: Any, inbox_from: InboxFrom
+) -> None:
+    assert sources(weekly) == ["inbox", "outbox"]
+    inbox_from(2)
+    item = say(star())
+    workers.work()
+    assert (read(weekly), sources(weekly)) == ([item.pk], ["sql"])
+    assert workers.queue == [], "no page asks for an inbox"
+    follow(weekly, seen(username="second"))
+    read(weekly)
+    workers.work()
+    assert sources(weekly) == ["inbox", "outbox"]
+    assert is_exact(weekly)
+    relations.unfollow(follower=weekly, followee=User.objects.get(username="second"))
+    assert sources(weekly) == ["sql"]
+    inbox_from(0)
+    read(weekly)
+    workers.work()
+    assert sources(weekly) == ["inbox", "outbox"]
+    assert is_exact(weekly)
+
+
 def test_processes_that_were_started_with_another_value_make_no_difference(
     weekly: User, say: Say, workers: Workers, settings: Any
 ) -> None:
@@ -136,7 +160,7 @@ def test_without_a_generation_pages_come_from_postgresql(
     weekly: User, say: Say, workers: Workers, feeds: redis.Redis
 ) -> None:
     """After a promotion of a standby, until a worker has noticed it."""
-    Policy.objects.update(timeline=77)
+    Policy.objects.update(drawn_on=77)
     assert policy.current().generation is None
     item = say(star())
     workers.work()

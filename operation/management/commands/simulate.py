@@ -97,7 +97,7 @@ class Command(BaseCommand):
         try:
             name, graph = self.graph(options)
             is_site = not options["data"] and options["users"] is None
-            level = policy.current().push_level if is_site else policy.configured()
+            level = policy.current().push_level if is_site else policy.configured().push_level
         except (DatasetError, GraphError) as error:
             raise CommandError(str(error)) from None
         except DatabaseError as error:

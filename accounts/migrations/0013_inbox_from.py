@@ -1,0 +1,60 @@
+from typing import Any
+
+from django.contrib.postgres.operations import AddConstraintNotValid, ValidateConstraint
+from django.db import migrations, models
+
+import accounts.models
+from accounts import policy
+from feedsite.draws import Draw
+
+
+def seed(apps: Any, schema_editor: Any) -> None:
+    """As the environment says, which counts at the first start only."""
+    row = apps.get_model("accounts", "Policy").objects
+    row.update(drawn_on=models.F("timeline"))
+    if inbox_from := policy.configured().inbox_from:
+        row.update(inbox_from=inbox_from, generation=Draw(), timeline=None)
+
+
+class Migration(migrations.Migration):
+    dependencies = [("accounts", "0012_promotion")]
+
+    operations = [
+        migrations.AddField(
+            model_name="policy",
+            name="inbox_from",
+            field=models.IntegerField(
+                db_default=0,
+                default=0,
+                help_text="Readers with fewer followees have no inbox; 0: every active reader has one.",
+            ),
+        ),
+        migrations.AddField(
+            model_name="policy", name="drawn_on", field=models.BigIntegerField(editable=False, null=True)
+        ),
+        migrations.AlterField(
+            model_name="policy",
+            name="drawn_on",
+            field=models.BigIntegerField(db_default=accounts.models.Timeline(), editable=False, null=True),
+        ),
+        migrations.AlterField(
+            model_name="policy",
+            name="timeline",
+            field=models.BigIntegerField(db_default=accounts.models.Timeline(), editable=False, null=True),
+        ),
+        AddConstraintNotValid(
+            model_name="policy",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("inbox_from__range", (0, 100_000))), name="policy_inbox_from"
+            ),
+        ),
+        AddConstraintNotValid(
+            model_name="policy",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("inbox_from", 0)) | models.Q(("timeline", None)), name="policy_for_older_versions"
+            ),
+        ),
+        migrations.RunPython(seed, migrations.RunPython.noop),
+        ValidateConstraint(model_name="policy", name="policy_inbox_from"),
+        ValidateConstraint(model_name="policy", name="policy_for_older_versions"),
+    ]
