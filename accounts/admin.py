@@ -1,11 +1,10 @@
 """Users in the admin: what may be edited there, and the verbs for what may not."""
 
-from collections.abc import Callable
 from typing import Any, ClassVar
 
 from django import forms
 from django.contrib import admin, messages
-from django.contrib.admin.views.main import ORDER_VAR
+from django.contrib.admin.views.main import ORDER_VAR, ChangeList
 from django.contrib.auth.admin import GroupAdmin as DjangoGroupAdmin
 from django.contrib.auth.admin import UserAdmin as DjangoUserAdmin
 from django.contrib.auth.forms import AdminPasswordChangeForm, AdminUserCreationForm, UserChangeForm
@@ -21,10 +20,10 @@ from django.utils.translation import gettext_lazy as _
 from knox.models import AuthToken
 
 from accounts.actions import end_streams, revoke_token
-from accounts.big_v import demote, make_big_v
+from accounts.big_v_admin import BigVAdmin
 from accounts.deactivation import deactivate, reactivate
 from accounts.models import Deletion, User
-from feedsite.admin import ModeratedAdmin, QuickListAdmin, ReadOnlyAdmin, counted, is_list
+from feedsite.admin import QuickListAdmin, ReadOnlyAdmin, counted, is_list
 from feedsite.rest import parse_id
 
 POWERS = ("is_staff", "is_superuser", "groups", "user_permissions")
@@ -83,17 +82,25 @@ def _is_super(request: HttpRequest) -> bool:
     return bool(getattr(request.user, "is_superuser", False))
 
 
-class UserAdmin(ModeratedAdmin, DjangoUserAdmin):  # type: ignore[type-arg]  # not generic at run time
-    """moderation.admin registers it, with what the rooms above know of a user."""
+class UserList(ChangeList):
+    """Sorted by followers alone, ties are sorted in the same direction: in the order of the index."""
+
+    def get_ordering(self, request: HttpRequest, queryset: QuerySet[User]) -> list[Any]:
+        ordering = super().get_ordering(request, queryset)
+        return ["follower_count", "pk"] if ordering[:2] == ["follower_count", "-id"] else ordering
+
+
+class UserAdmin(BigVAdmin, DjangoUserAdmin):  # type: ignore[type-arg]  # not generic at run time
+    """operation.admin registers it, with what the rooms between know of a user."""
 
     form = ChangeForm
     add_form = CreationForm
     change_password_form = PasswordForm
     list_display: tuple[str, ...] = (
         "username",
+        "is_big_v",
         "id",
         "display_name",
-        "is_big_v",
         "level",
         "followers",
         "following_count",
@@ -126,9 +133,19 @@ class UserAdmin(ModeratedAdmin, DjangoUserAdmin):  # type: ignore[type-arg]  # n
         "deleted_at",
     )
 
+    class Media:
+        css: ClassVar[dict[str, list[str]]] = {"all": ["accounts/big_v.css"]}
+
     @admin.display(description=_("followers"), ordering="follower_count")
     def followers(self, user: User) -> int:
         return user.follower_count
+
+    def get_list_display(self, request: HttpRequest) -> Any:
+        columns = super().get_list_display(request)
+        return [self.big_v_column(request) if column == "is_big_v" else column for column in columns]
+
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
+        return UserList
 
     # --- What is found
     def get_search_results(
@@ -197,76 +214,12 @@ class UserAdmin(ModeratedAdmin, DjangoUserAdmin):  # type: ignore[type-arg]  # n
             obj.save(update_fields=edited)
 
     # --- Verbs
-    @admin.action(description=_("Make big-V"), permissions=["change"])
-    def make_big_v(self, request: HttpRequest, queryset: QuerySet[User]) -> None:
-        self.each(
-            request,
-            self.chosen(request, queryset),
-            self._unless_barred(request, lambda user: make_big_v(user=user)),
-            logged=gettext_noop("Made big-V."),
-            done=lambda n: ngettext("%(count)s user is big-V now.", "%(count)s users are big-V now.", n),
-            left=lambda n: ngettext(
-                "%(count)s user was left as they are: big-V already, or one whom only superusers change.",
-                "%(count)s users were left as they are: big-V already, or one whom only superusers change.",
-                n,
-            ),
-        )
-
-    @admin.action(description=_("Demote from big-V …"), permissions=["change"])
-    def demote(self, request: HttpRequest, queryset: QuerySet[User]) -> TemplateResponse | None:
-        """Asks first, and names how many inboxes are filled."""
-        users = self.chosen(request, queryset)
-        if "confirmed" in request.POST:
-            self.each(
-                request,
-                users,
-                self._unless_barred(request, lambda user: demote(user=user)),
-                logged=gettext_noop("Asked for a demotion from big-V."),
-                done=lambda n: ngettext(
-                    "%(count)s user is being demoted: the inboxes of their followers are being filled.",
-                    "%(count)s users are being demoted: the inboxes of their followers are being filled.",
-                    n,
-                ),
-                left=self._barred,
-            )
-            return None
-        users = self.able(
-            request,
-            users,
-            self._unless_barred(request, lambda user: user.is_big_v),
-            left=lambda n: ngettext(
-                "%(count)s user was left as they are: no big-V, or one whom only superusers change.",
-                "%(count)s users were left as they are: no big-V, or one whom only superusers change.",
-                n,
-            ),
-        )
-        if not users:
-            return None
-        total = sum(self.followers(user) for user in users)
-
-        def fans(count: int) -> str:
-            return counted(lambda n: ngettext("%(count)s follower", "%(count)s followers", n), count)
-
-        return self.confirm(
-            request,
-            users,
-            "demote",
-            title=gettext("Demote from big-V"),
-            meaning=gettext(
-                "Demoting fills the inboxes of %(followers)s in the background. Until that is done the flag stands, "
-                "and everybody sees everything. While it runs, “Make big-V” takes it back."
-            )
-            % {"followers": fans(total)},
-            button=gettext("Demote, and fill the inboxes of %(followers)s") % {"followers": fans(total)},
-            name=lambda user: f"{user.username}: {fans(self.followers(user))}",
-        )
-
     @admin.action(description=_("Deactivate …"), permissions=["change"])
     def deactivate(self, request: HttpRequest, queryset: QuerySet[User]) -> TemplateResponse | None:
         """Asks first."""
         users = self.chosen(request, queryset)
         if "confirmed" not in request.POST:
-            may = self._unless_barred(request, lambda user: user.is_active and user != request.user)
+            may = self.unless_barred(request, lambda user: user.is_active and user != request.user)
             users = self.able(request, users, may, left=self._not_deactivated)
             if not users:
                 return None
@@ -293,7 +246,7 @@ class UserAdmin(ModeratedAdmin, DjangoUserAdmin):  # type: ignore[type-arg]  # n
         self.each(
             request,
             users,
-            self._unless_barred(request, lambda user: user != request.user and deactivate(user=user)),
+            self.unless_barred(request, lambda user: user != request.user and deactivate(user=user)),
             logged=gettext_noop("Deactivated."),
             done=lambda n: ngettext("%(count)s user was deactivated.", "%(count)s users were deactivated.", n),
             left=self._not_deactivated,
@@ -305,7 +258,7 @@ class UserAdmin(ModeratedAdmin, DjangoUserAdmin):  # type: ignore[type-arg]  # n
         self.each(
             request,
             self.chosen(request, queryset),
-            self._unless_barred(request, lambda user: self.reactivate_one(request, user)),
+            self.unless_barred(request, lambda user: self.reactivate_one(request, user)),
             logged=gettext_noop("Reactivated."),
             done=lambda n: ngettext("%(count)s user is active again.", "%(count)s users are active again.", n),
             left=lambda n: ngettext(
@@ -318,23 +271,11 @@ class UserAdmin(ModeratedAdmin, DjangoUserAdmin):  # type: ignore[type-arg]  # n
     def reactivate_one(self, request: HttpRequest, user: User) -> bool:
         return reactivate(user=user)
 
-    def _unless_barred(self, request: HttpRequest, verb: Callable[[User], bool]) -> Callable[[User], bool]:
-        """The verb, for those whom the one who asks may change."""
-        return lambda user: self.has_change_permission(request, user) and verb(user)
-
     @staticmethod
     def _not_deactivated(count: int) -> str:
         return ngettext(
             "%(count)s user was left: not active already, yourself, or one whom only superusers change.",
             "%(count)s users were left: not active already, yourself, or one whom only superusers change.",
-            count,
-        )
-
-    @staticmethod
-    def _barred(count: int) -> str:
-        return ngettext(
-            "%(count)s user was left as they are: one whom only superusers change.",
-            "%(count)s users were left as they are: one whom only superusers change.",
             count,
         )
 

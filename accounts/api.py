@@ -56,6 +56,11 @@ class UserCard(msgspec.Struct):
     display_name: str
     is_big_v: bool
 
+    @property
+    def name(self) -> str:
+        """The display name, or the username where there is none."""
+        return self.display_name or self.username
+
 
 class Token(msgspec.Struct):
     """What stands after `Authorization: Token `; it is shown once."""

@@ -1,49 +1,123 @@
-"""The verbs that make and unmake big-Vs: senders whose items most followers pull instead of being pushed."""
+"""The verbs that make and unmake big-Vs: senders whose items most followers pull instead of being pushed.
+
+Each change is a row of `BigVChange`, written in the same transaction. A demotion that somebody asks for turns automatic
+tagging off for the user (`User.is_auto_big_v`); making them big-V by hand, or `allow_tagging`, turns it on again.
+"""
 
 from collections.abc import Sequence
+from typing import Any
 
 from django.conf import settings
 from django.db import transaction
 
-from accounts.models import User
+from accounts.models import BigVChange, User
 from accounts.signals import big_v_demotion_requested, big_v_made
 from feedsite.draws import Draw
 
 
-@transaction.atomic
-def make_big_v(*, user: User) -> bool:
-    """Make a user big-V; True if they were not. A demotion under way is taken back."""
-    user = User.objects.select_for_update(no_key=True).get(pk=user.pk)
-    new = not user.is_big_v
-    if new:
-        User.objects.filter(pk=user.pk).update(is_big_v=True, promotion=Draw())
-        user.refresh_from_db(fields=["is_big_v", "promotion"])
-    big_v_made.send(sender=User, user=user)
-    return new
+class NotActiveError(Exception):
+    """A deactivated user is not made big-V."""
 
 
 @transaction.atomic
-def demote(*, user: User) -> bool:
-    """Ask to demote a big-V; False if the user is none.
+def make_big_v(*, user: User, by: User | None = None) -> bool:
+    """Make a user big-V, at the wish of an admin (None: of a command); True if that changed anything.
 
-    The followers' inboxes are backfilled first, by a job in the background; the flag falls when that is done.
-    Asking again while the job runs changes nothing.
+    A demotion under way is taken back, and automatic tagging is on again. Raises NotActiveError.
     """
-    user = User.objects.select_for_update(no_key=True).get(pk=user.pk)
+    user = _locked(user)
+    if not user.is_active:
+        raise NotActiveError
+    return _make(user, by=by, origin=_origin(by))
+
+
+@transaction.atomic
+def demote(*, user: User, by: User | None = None) -> bool:
+    """Ask to demote a big-V; False if the user is none, or is being demoted already.
+
+    The followers' inboxes are backfilled first, by a job in the background; the flag falls when that is done. Automatic
+    tagging is off from now on.
+    """
+    user = _locked(user)
     if not user.is_big_v:
         return False
-    big_v_demotion_requested.send(sender=User, user=user)
+    User.objects.filter(pk=user.pk).update(is_auto_big_v=False)
+    if not _any(big_v_demotion_requested.send(sender=User, user=user)):
+        return False
+    _note(user, BigVChange.Kind.DEMOTION, by=by, origin=_origin(by))
     return True
+
+
+@transaction.atomic
+def allow_tagging(*, user: User, by: User | None = None) -> bool:
+    """Let the user be made big-V automatically again, by the next follow above the threshold; True if it was off."""
+    if not User.objects.filter(pk=user.pk, is_auto_big_v=False).update(is_auto_big_v=True):
+        return False
+    _note(user, BigVChange.Kind.ALLOWED, by=by, origin=_origin(by))
+    return True
+
+
+def complete_demotion(*, user: User) -> None:
+    """Take the flag away, once all followers' inboxes are filled. Runs in the transaction that finishes the job, with
+    the user's row locked.
+    """
+    User.objects.filter(pk=user.pk).update(is_big_v=False)
+    _note(user, BigVChange.Kind.DEMOTED, by=None, origin=BigVChange.Origin.AUTOMATIC)
 
 
 def upgrade_big_vs(user_ids: Sequence[int]) -> list[int]:
     """Make those of these users big-V who have reached settings.BIG_V_THRESHOLD; their ids. Never demotes.
 
-    Counts what is folded into `User.follower_count`. A threshold of 0 turns it off.
+    Counts what is folded into `User.follower_count`. A threshold of 0 turns it off; so does a demotion by hand, for its
+    user.
     """
     if not settings.BIG_V_THRESHOLD or not user_ids:
         return []
-    reached = User.objects.filter(
-        pk__in=user_ids, is_big_v=False, follower_count__gte=settings.BIG_V_THRESHOLD
-    ).order_by("pk")
-    return [user.pk for user in reached if make_big_v(user=user)]
+    reached = _reached().filter(pk__in=user_ids).order_by("pk")
+    return [user_id for user_id in reached.values_list("pk", flat=True) if _upgrade(user_id)]
+
+
+@transaction.atomic
+def _upgrade(user_id: int) -> bool:
+    """Asked once more with the row locked: an admin may have been faster."""
+    user = _reached().select_for_update(no_key=True).filter(pk=user_id).first()
+    return user is not None and _make(user, by=None, origin=BigVChange.Origin.AUTOMATIC)
+
+
+def _reached() -> Any:
+    return User.objects.active().filter(
+        is_big_v=False, is_auto_big_v=True, follower_count__gte=settings.BIG_V_THRESHOLD
+    )
+
+
+def _make(user: User, *, by: User | None, origin: BigVChange.Origin) -> bool:
+    was_big_v, was_auto = user.is_big_v, user.is_auto_big_v
+    if not was_big_v:
+        User.objects.filter(pk=user.pk).update(is_big_v=True, is_auto_big_v=True, promotion=Draw())
+        user.refresh_from_db(fields=["is_big_v", "is_auto_big_v", "promotion"])
+    elif not was_auto:
+        User.objects.filter(pk=user.pk).update(is_auto_big_v=True)
+    is_taken_back = _any(big_v_made.send(sender=User, user=user))
+    if not was_big_v:
+        _note(user, BigVChange.Kind.MADE, by=by, origin=origin)
+    elif is_taken_back:
+        _note(user, BigVChange.Kind.TAKEN_BACK, by=by, origin=origin)
+    elif not was_auto:
+        _note(user, BigVChange.Kind.ALLOWED, by=by, origin=origin)
+    return not (was_big_v and was_auto) or is_taken_back
+
+
+def _locked(user: User) -> User:
+    return User.objects.select_for_update(no_key=True).get(pk=user.pk)
+
+
+def _any(answers: Sequence[tuple[Any, Any]]) -> bool:
+    return any(answer for _, answer in answers)
+
+
+def _origin(by: User | None) -> BigVChange.Origin:
+    return BigVChange.Origin.ADMIN if by else BigVChange.Origin.COMMAND
+
+
+def _note(user: User, kind: BigVChange.Kind, *, by: User | None, origin: BigVChange.Origin) -> None:
+    BigVChange.objects.create(user=user, kind=kind, by=by, origin=origin)

@@ -138,6 +138,13 @@ class User(AbstractBaseUser, PermissionsMixin):
         default=True, db_default=True, help_text="Whether what the user opens is remembered for a while."
     )
     is_big_v = models.BooleanField(_("big-V"), default=False)
+    is_auto_big_v = models.BooleanField(
+        _("tagged automatically"),
+        default=True,
+        db_default=True,
+        editable=False,
+        help_text="Whether reaching the threshold makes the user big-V. A demotion by hand turns it off.",
+    )
     level = models.SmallIntegerField(_("level"), choices=Level.choices, default=Level.DORMANT)
     last_seen_at = models.DateTimeField(_("last seen"), null=True, blank=True)
     window_epoch = models.BigIntegerField(db_default=Draw(), editable=False)
@@ -186,6 +193,8 @@ class User(AbstractBaseUser, PermissionsMixin):
             models.Index(
                 fields=["-follower_count", "id"], condition=models.Q(is_active=True), name="user_most_followed"
             ),
+            # All users by followers: the admin sorts by it.
+            models.Index(fields=["-follower_count", "-id"], name="user_by_followers"),
             models.Index(Lower("email"), condition=~models.Q(email=""), name="user_email"),
             # The functions are made by migration 0003.
             GinIndex(
@@ -212,6 +221,47 @@ class User(AbstractBaseUser, PermissionsMixin):
         """What a session must name to be valid: another password ends them, and so does another session epoch."""
         value = f"{self.password} {self.session_epoch}"
         return salted_hmac("accounts.User.session", value, secret=secret, algorithm="sha256").hexdigest()
+
+
+class BigVChange(models.Model):
+    """One line of the history of a user as big-V (accounts/big_v.py writes it)."""
+
+    class Kind(models.TextChoices):
+        MADE = "made", _("made big-V")
+        DEMOTION = "demotion", _("demotion asked for")
+        TAKEN_BACK = "taken_back", _("demotion taken back")
+        DEMOTED = "demoted", _("demoted: the followers' inboxes are filled")
+        ALLOWED = "allowed", _("automatic tagging allowed again")
+
+    class Origin(models.TextChoices):
+        AUTOMATIC = "automatic", _("automatically")
+        ADMIN = "admin", _("by an admin")
+        COMMAND = "command", _("by a command")
+
+    user = models.ForeignKey(
+        User, on_delete=models.CASCADE, related_name="big_v_changes", db_index=False, verbose_name=_("user")
+    )
+    at = models.DateTimeField(_("at"), db_default=Now())
+    kind = models.CharField(_("kind"), max_length=16, choices=Kind.choices)
+    origin = models.CharField(_("origin"), max_length=16, choices=Origin.choices)
+    by = models.ForeignKey(
+        User,
+        on_delete=models.PROTECT,
+        null=True,
+        related_name="+",
+        db_index=False,
+        verbose_name=_("by"),
+        help_text="The admin; empty for what happened automatically or by a command.",
+    )
+
+    class Meta:
+        verbose_name = _("change of a big-V")
+        verbose_name_plural = _("changes of big-Vs")
+        default_permissions = ("view",)
+        indexes = [models.Index(fields=["user", "-id"], name="big_v_change_of_user")]
+
+    def __str__(self) -> str:
+        return str(self.get_kind_display())
 
 
 class Deletion(models.Model):

@@ -2,11 +2,12 @@
 
 from django.dispatch import Signal
 
-# Sent inside the transaction that makes `user` (User) big-V, or takes back a demotion that was under way.
+# Sent inside the transaction that makes `user` (User) big-V, or takes back a demotion that was under way. Receivers
+# (timeline) return whether there was one.
 big_v_made = Signal()
 
-# Sent inside the transaction that asks to demote `user` (User). The flag stands until the receiver has filled
-# the followers' inboxes; the receiver takes it away.
+# Sent inside the transaction that asks to demote `user` (User). The flag stands until the receiver (timeline) has
+# filled the followers' inboxes and calls accounts.big_v.complete_demotion. Receivers return whether they began a job.
 big_v_demotion_requested = Signal()
 
 # Sent after the commit that raised levels to the top. `user_ids` (list[int]).

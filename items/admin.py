@@ -15,6 +15,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext, gettext_noop, ngettext
 from django.utils.translation import gettext_lazy as _
 
+from accounts.big_v_admin import handle_column
 from accounts.models import User
 from feedsite.admin import ModeratedAdmin, counted, is_list
 from feedsite.rest import parse_id
@@ -29,7 +30,7 @@ FOUND = 1_000
 
 @admin.register(Item)
 class ItemAdmin(ModeratedAdmin):
-    list_display = ("id", "sender", "excerpt", "status", "visibility", "type", "created_at")
+    list_display = ("id", handle_column("sender", _("sender")), "excerpt", "status", "visibility", "type", "created_at")
     list_filter = ("status", "visibility", "type")
     list_select_related = ("sender",)
     ordering = ("-id",)

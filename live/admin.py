@@ -15,6 +15,7 @@ from django.utils import timezone
 from django.utils.translation import gettext, gettext_noop, ngettext
 from django.utils.translation import gettext_lazy as _
 
+from accounts.big_v_admin import handle_column
 from accounts.models import User
 from feedsite.admin import DeliveryAdmin, ModeratedAdmin, counted
 from feedsite.rest import parse_id
@@ -37,7 +38,17 @@ class HiddenFilter(admin.SimpleListFilter):
 
 @admin.register(LiveSession)
 class LiveSessionAdmin(ModeratedAdmin):
-    list_display = ("id", "title", "host", "state", "starts_at", "started_at", "ended_at", "is_hidden", "review")
+    list_display = (
+        "id",
+        "title",
+        handle_column("host", _("host")),
+        "state",
+        "starts_at",
+        "started_at",
+        "ended_at",
+        "is_hidden",
+        "review",
+    )
     list_filter = ("state", "automatic", HiddenFilter, "review")
     list_select_related = ("host",)
     ordering = ("-id",)
@@ -176,7 +187,15 @@ class LiveSessionAdmin(ModeratedAdmin):
 class ReplayDeliveryAdmin(DeliveryAdmin):
     """Replays whose fan-out is not complete. Viewers see them all the same."""
 
-    list_display = ("session", "host", "created_at", "attempts", "sweep_at", "parked_at", "last_error")
+    list_display = (
+        "session",
+        handle_column("host", _("host")),
+        "created_at",
+        "attempts",
+        "sweep_at",
+        "parked_at",
+        "last_error",
+    )
     list_select_related = ("session", "host")
     search_fields = ("=session__id", "=host__username")
     search_help_text = _("The id of a session, or the whole name of its host.")

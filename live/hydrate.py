@@ -51,11 +51,7 @@ OF_HOST = f"""
 
 
 class HostCard(UserCard):
-    """Who hosts a session."""
-
-    @property
-    def name(self) -> str:
-        return self.display_name or self.username
+    """The host of a session."""
 
 
 class SessionBody(msgspec.Struct):

@@ -27,8 +27,10 @@ from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
 from accounts import review
+from accounts.big_v_admin import handle_column
 from accounts.models import User
 from accounts.review import Subject
+from accounts.templatetags.people import handle_of
 from feedsite.admin import ActingAdmin, LogAdmin, ask, counted
 from feedsite.paginator import EstimatedPaginator
 from feedsite.rest import parse_id
@@ -175,8 +177,8 @@ class CaseAdmin(LogAdmin):
         return gettext("Live: %(title)s") % {"title": excerpt(subject.title, 80)}
 
     @admin.display(description=_("sender"))
-    def sender(self, case: Case) -> str:
-        return str(case.sender.username)
+    def sender(self, case: Case) -> SafeString:
+        return handle_of(case.sender)
 
     @admin.display(description=_("why"))
     def why(self, case: Case) -> str:
@@ -406,7 +408,15 @@ def _staff(n: int) -> str:
 
 @admin.register(Report)
 class ReportAdmin(LogAdmin):
-    list_display = ("created_at", "of_item", "session_id", "reporter", "reason", "text", "of_case")
+    list_display = (
+        "created_at",
+        "of_item",
+        "session_id",
+        handle_column("reporter", _("reporter")),
+        "reason",
+        "text",
+        "of_case",
+    )
     fields = ("id", "created_at", "item", "session_id", "reporter", "reason", "text", "of_case")
     readonly_fields = fields
     list_filter = ("reason",)
@@ -482,9 +492,8 @@ RELATED = [
 """The lists that a user's page leads to: name, the admin's name of the list, query."""
 
 
-@admin.register(User)
 class ModeratedUserAdmin(CountedUserAdmin):
-    """Users with their rule, and the ways to all that is theirs."""
+    """Users with their rule, and the ways to all that is theirs. operation.admin registers it."""
 
     list_display = (*CountedUserAdmin.list_display, "rule")
     readonly_fields = (*CountedUserAdmin.readonly_fields, "rule")
@@ -551,7 +560,14 @@ class SenderRuleForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic 
 class SenderRuleAdmin(ActingAdmin):
     """The black and the white list, and the bans."""
 
-    list_display = ("user", "kind", "reason", "by", "created_at", "is_active")
+    list_display = (
+        handle_column("user", _("user")),
+        "kind",
+        "reason",
+        handle_column("by", _("by")),
+        "created_at",
+        "is_active",
+    )
     list_filter = ("kind",)
     list_select_related = ("user", "by")
     search_fields = ("=user__username",)

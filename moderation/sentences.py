@@ -10,6 +10,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from accounts.models import User
+from accounts.templatetags.people import badge_of, handle_of
 from items.models import Status
 from moderation.models import Decision, SenderKind, State, Verb
 
@@ -114,14 +115,15 @@ def _value(value: Any) -> str:
     return str(VALUES.get(value, value))
 
 
-def _who(user: User | None) -> str:
-    return f"@{user.username}" if user else _("The site")
+def _who(user: User | None) -> SafeString | str:
+    return format_html("@{}", handle_of(user)) if user else _("The site")
 
 
 def _whom(user: User | None) -> SafeString | str:
     if user is None:
         return ""
-    return format_html('<a href="{}">@{}</a>', reverse("admin:accounts_user_change", args=[user.pk]), user.username)
+    address = reverse("admin:accounts_user_change", args=[user.pk])
+    return format_html('<a href="{}">@{}</a>{}', address, user.username, badge_of(user))
 
 
 def _subject(decision: Decision) -> SafeString:

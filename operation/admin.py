@@ -1,4 +1,6 @@
-"""The dashboard: how far the workers are behind, what serves the pages, and how it was over the last hours."""
+"""The dashboard: how far the workers are behind, what serves the pages, and how it was over the last hours. And users,
+with what only the room of the timelines knows of them.
+"""
 
 from collections.abc import Iterable, Sequence
 from datetime import timedelta
@@ -6,6 +8,8 @@ from typing import Any
 
 from django.contrib import admin
 from django.core.exceptions import PermissionDenied
+from django.db.models import OuterRef, QuerySet, Subquery
+from django.db.models.functions import JSONObject
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.utils import timezone
@@ -13,11 +17,13 @@ from django.utils.formats import number_format
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from accounts.models import Level
+from accounts.big_v_admin import Progress
+from accounts.models import Level, User
 from feedsite.admin import ReadOnlyAdmin
+from moderation.admin import ModeratedUserAdmin
 from operation.models import Sample
 from operation.plots import NOTHING, Plot, Step, Text, plot, quantile, stack, steps
-from timeline.models import Delivery
+from timeline.models import Backfill, Delivery
 
 HOURS = (1, 6, 24, 48)
 STALE = timedelta(minutes=3)
@@ -62,6 +68,20 @@ def dashboard(hours: int) -> dict[str, Any]:
         "levels": levels(latest),
         "parked": Delivery.objects.parked().count(),
     }
+
+
+@admin.register(User)
+class WatchedUserAdmin(ModeratedUserAdmin):
+    """Users with how far their demotion is."""
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[User]:
+        running = Backfill.objects.filter(sender=OuterRef("pk"), finished_at=None, cancelled_at=None)
+        progress = running.values(progress=JSONObject(done="done", followers="followers"))
+        users: QuerySet[User] = super().get_queryset(request)
+        return users.annotate(demotion=Subquery(progress))
+
+    def progress(self, user: Any) -> Progress | None:
+        return Progress(**user.demotion) if user.demotion else None
 
 
 # --- What is shown ---------------------------------------------------------------------------------------

@@ -13,13 +13,17 @@ from django.utils.translation import gettext_lazy as _
 
 from accounts.admin import UserAdmin
 from accounts.models import User
+from accounts.templatetags.people import badge_of
 from feedsite.admin import LogAdmin
 from feedsite.rest import parse_id
 from relations.models import Block, Follow, FollowerCountChange, Mute
 
 
 class CountedUserAdmin(UserAdmin):
-    """Users with the exact number of their followers: what is folded and what is staged since, in the one query."""
+    """Users with the exact number of their followers: what is folded and what is staged since, in the one query.
+
+    Sorted by it they are in the order of what is folded, which an index has.
+    """
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[User]:
         staged = FollowerCountChange.objects.filter(user=OuterRef("pk")).values("user").values(sum=Sum("change"))
@@ -27,7 +31,7 @@ class CountedUserAdmin(UserAdmin):
         users: QuerySet[User] = super().get_queryset(request)
         return users.annotate(exact_followers=exact)
 
-    @admin.display(description=_("followers"), ordering="exact_followers")
+    @admin.display(description=_("followers"), ordering="follower_count")
     def followers(self, user: Any) -> int:
         return int(user.exact_followers)
 
@@ -67,7 +71,7 @@ class PairAdmin(LogAdmin):
 
     def _side(self, user: User) -> SafeString:
         address = reverse("admin:accounts_user_change", args=[user.pk])
-        return format_html('<a href="{}">@{}</a> ({})', address, user.username, user.pk)
+        return format_html('<a href="{}">@{}</a>{} ({})', address, user.username, badge_of(user), user.pk)
 
 
 @admin.register(Follow)

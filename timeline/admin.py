@@ -6,6 +6,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
+from accounts.big_v_admin import handle_column
 from feedsite.admin import DeliveryAdmin, ReadOnlyAdmin
 from timeline.models import Backfill, Delivery
 
@@ -14,7 +15,15 @@ from timeline.models import Backfill, Delivery
 class ItemDeliveryAdmin(DeliveryAdmin):
     """Items whose fan-out is not complete. Readers see them all the same."""
 
-    list_display = ("of_item", "sender", "created_at", "attempts", "sweep_at", "parked_at", "last_error")
+    list_display = (
+        "of_item",
+        handle_column("sender", _("sender")),
+        "created_at",
+        "attempts",
+        "sweep_at",
+        "parked_at",
+        "last_error",
+    )
     list_select_related = ("sender",)
     search_fields = ("=item__id", "=sender__username")
     search_help_text = _("The id of an item, or the whole name of its sender.")
@@ -31,7 +40,14 @@ class ItemDeliveryAdmin(DeliveryAdmin):
 class BackfillAdmin(ReadOnlyAdmin):
     """Demotions of big-Vs: the flag falls when all followers' inboxes are filled."""
 
-    list_display = ("sender", "progress", "started_at", "finished_at", "cancelled_at", "last_error")
+    list_display = (
+        handle_column("sender", _("sender")),
+        "progress",
+        "started_at",
+        "finished_at",
+        "cancelled_at",
+        "last_error",
+    )
     list_select_related = ("sender",)
     search_fields = ("=sender__username",)
     search_help_text = _("The whole name of a user.")

@@ -13,6 +13,7 @@ from django.db import transaction
 from django.db.models import F, QuerySet
 from django.db.models.functions import Now
 
+from accounts.big_v import complete_demotion
 from accounts.models import User
 from feedsite.celery import enqueue
 from feedsite.connections import FeedsUnavailableError, feeds_errors, feeds_for_tasks, fetch, pipelined
@@ -38,20 +39,23 @@ CLAIM = """
 """
 
 
-def start(*, sender: User) -> Backfill:
-    """Begin the demotion, or find the one under way; the workers go on from here. Runs in the caller's
+def start(*, sender: User) -> bool:
+    """Begin the demotion, if none is under way; the workers go on from here. True if it began. Runs in the caller's
     transaction.
     """
-    backfill, _ = Backfill.objects.get_or_create(
+    backfill, is_new = Backfill.objects.get_or_create(
         sender=sender, finished_at=None, cancelled_at=None, defaults={"followers": follower_count(sender)}
     )
     transaction.on_commit(lambda: enqueue("timeline.backfill", backfill.pk))
-    return backfill
+    return is_new
 
 
-def cancel(*, sender: User) -> None:
-    """Stop a demotion under way: the sender is to stay big-V. What was filled already does no harm."""
-    Backfill.objects.filter(sender=sender, finished_at=None, cancelled_at=None).update(cancelled_at=Now())
+def cancel(*, sender: User) -> bool:
+    """Stop a demotion under way: the sender is to stay big-V. True if there was one. What was filled already does no
+    harm.
+    """
+    running = Backfill.objects.filter(sender=sender, finished_at=None, cancelled_at=None)
+    return bool(running.update(cancelled_at=Now()))
 
 
 def run(backfill_id: int) -> bool:
@@ -95,10 +99,10 @@ def _run(backfill: Backfill, running: QuerySet[Backfill]) -> bool:
 def _finish(backfill: Backfill, running: QuerySet[Backfill]) -> bool:
     with transaction.atomic():
         # The user's row first, as accounts.big_v locks it, so that the two never wait for each other.
-        User.objects.select_for_update(no_key=True).get(pk=backfill.sender_id)
+        sender = User.objects.select_for_update(no_key=True).get(pk=backfill.sender_id)
         flipped = running.update(finished_at=Now(), done=F("followers"))
         if flipped:
-            User.objects.filter(pk=backfill.sender_id).update(is_big_v=False)
+            complete_demotion(user=sender)
     if flipped:
         active_fans.drop(backfill.sender_id)
         pipelined(feeds_for_tasks(), [Outbox(backfill.sender_id).drop()])

@@ -44,15 +44,15 @@ def announce_withdrawal(sender: type[Item], item: Item, **kwargs: Any) -> None:
 
 
 @receiver(big_v_demotion_requested)
-def start_backfill(sender: type[User], user: User, **kwargs: Any) -> None:
-    """Inside the transaction that asks for it."""
-    backfill.start(sender=user)
+def start_backfill(sender: type[User], user: User, **kwargs: Any) -> bool:
+    """Inside the transaction that asks for it; True if none was under way."""
+    return backfill.start(sender=user)
 
 
 @receiver(big_v_made)
-def cancel_backfill(sender: type[User], user: User, **kwargs: Any) -> None:
-    """Inside the transaction that makes the user big-V, or leaves them so."""
-    backfill.cancel(sender=user)
+def cancel_backfill(sender: type[User], user: User, **kwargs: Any) -> bool:
+    """Inside the transaction that makes the user big-V, or leaves them so; True if a demotion was under way."""
+    return backfill.cancel(sender=user)
 
 
 @receiver(big_v_made)

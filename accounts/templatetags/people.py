@@ -1,13 +1,57 @@
-"""How people are shown: letters and colours in place of pictures."""
+"""How people are shown: their names, and letters and colours in place of pictures."""
 
+from typing import Protocol
 from zlib import crc32
 
 from django import template
+from django.templatetags.static import static
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
 
 register = template.Library()
 
 TINTS = 8
 """The colours of site.css, `.tint-0` to `.tint-7`."""
+
+
+class Person(Protocol):
+    """A user, or a card of one."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def username(self) -> str: ...
+
+    @property
+    def is_big_v(self) -> bool: ...
+
+
+@register.simple_tag
+def name_of(person: Person, address: str = "") -> SafeString:
+    """A person's name, a link if there is an address, and the badge of a big-V. Every name is shown by it."""
+    if address:
+        return format_html('<a class="name" href="{}">{}</a>{}', address, person.name, badge_of(person))
+    return format_html("{}{}", person.name, badge_of(person))
+
+
+@register.simple_tag
+def handle_of(person: Person) -> SafeString:
+    """The username of somebody, and the badge of a big-V: the name by which the admin lists people."""
+    return format_html("{}{}", person.username, badge_of(person))
+
+
+@register.simple_tag
+def badge_of(person: Person) -> SafeString:
+    """The badge of a big-V, for places that show no name but what stands for it; of others nothing."""
+    if not person.is_big_v:
+        return SafeString()
+    return format_html(
+        '<svg class="icon badge" width="16" height="16" role="img" aria-label="{}"><use href="{}#badge"></use></svg>',
+        _("Big-V"),
+        static("feedsite/icons.svg"),
+    )
 
 
 @register.filter

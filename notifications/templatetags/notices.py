@@ -8,6 +8,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from accounts.api import UserCard
+from accounts.templatetags.people import name_of
 from notifications.feed import Entry
 
 register = template.Library()
@@ -51,5 +52,4 @@ def _people(entry: Entry) -> SafeString:
 
 
 def _link(card: UserCard) -> SafeString:
-    address = reverse("profile", args=[card.username])
-    return format_html('<a class="name" href="{}">{}</a>', address, card.display_name or card.username)
+    return name_of(card, reverse("profile", args=[card.username]))

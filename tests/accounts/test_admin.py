@@ -15,7 +15,7 @@ from django.urls import reverse
 from knox.models import AuthToken
 
 from accounts.actions import issue_token
-from accounts.models import Level, User
+from accounts.models import BigVChange, Level, User
 from relations import actions
 from tests.admin import act, text
 from tests.factories import UserFactory
@@ -39,12 +39,36 @@ def test_the_list_counts_followers_exactly_in_one_query(admin_client: Client, dj
         admin_client.get(USERS)
 
 
-def test_the_list_sorts_by_exact_followers(admin_client: Client) -> None:
-    few, many = UserFactory.create(follower_count=1), UserFactory.create(follower_count=0)
-    for fan in UserFactory.create_batch(2):
-        actions.follow(follower=fan, followee=many)
-    page = text(admin_client.get(USERS, {"o": "-5"}))
-    assert page.index(f">{many.username}<") < page.index(f">{few.username}<")
+def column(admin_client: Client, name: str) -> int:
+    """The number by which the list is asked to sort by a column."""
+    shown = admin_client.get(USERS).context["cl"].list_display
+    return [getattr(one, "__name__", one) for one in shown].index(name)
+
+
+def test_the_list_sorts_by_followers(admin_client: Client) -> None:
+    few, many, most = (UserFactory.create(follower_count=count) for count in (3, 40, 500))
+    place = column(admin_client, "followers")
+    for order, users in ((f"-{place}", [most, many, few]), (str(place), [few, many, most])):
+        shown = [user for user in admin_client.get(USERS, {"o": order}).context["cl"].result_list if user in users]
+        assert shown == users
+
+
+@pytest.mark.parametrize("sign", ["-", ""])
+def test_sorting_by_followers_reads_an_index(admin_client: Client, sign: str) -> None:
+    """However many users there are, and however many of them have equally many followers."""
+    place = column(admin_client, "followers")
+    User.objects.bulk_create([User(username=f"u{n}", follower_count=n % 3) for n in range(3_000)])
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE accounts_user")
+    with CaptureQueriesContext(connection) as queries:
+        text(admin_client.get(USERS, {"o": f"{sign}{place}"}))
+    (listed,) = [query["sql"] for query in queries if 'ORDER BY "accounts_user"."follower_count"' in query["sql"]]
+    with connection.cursor() as cursor:
+        cursor.execute(f"EXPLAIN {listed}")
+        plan = str(cursor.fetchall())
+    assert "user_by_followers" in plan
+    assert "Sort" not in plan
+    assert "Seq Scan on accounts_user" not in plan
 
 
 @pytest.mark.parametrize(
@@ -164,6 +188,123 @@ def test_making_big_v_again_cancels_the_demotion(admin_client: Client) -> None:
     act(admin_client, USERS, "make_big_v", star)
     assert Backfill.objects.get(sender=star).cancelled_at is not None
     assert User.objects.get(pk=star.pk).is_big_v
+
+
+def verb(client: Client, user: User, name: str, **data: str) -> str:
+    return text(client.post(f"{USERS}{user.pk}/big-v/{name}/", data, follow=True))
+
+
+def test_one_click_makes_a_big_v_and_a_second_does_no_harm(admin_client: Client) -> None:
+    user = UserFactory.create(username="user")
+    page = text(admin_client.get(f"{USERS}{user.pk}/change/"))
+    assert f'action="{USERS}{user.pk}/big-v/make/"' in page
+    assert "This user is no big-V." in page
+    assert "@user is big-V now." in verb(admin_client, user, "make")
+    page = verb(admin_client, user, "make")
+    assert "@user is big-V already." in page
+    assert "This user is big-V." in page
+    assert [(change.kind, change.by.username) for change in user.big_v_changes.all()] == [("made", "admin")]
+    assert page.count("<td>@admin</td>") == 1
+    assert text(admin_client.get(f"{USERS}{user.pk}/history/")).count("Made big-V.") == 1
+
+
+def test_one_demotion_asks_first_shows_its_progress_and_is_taken_back(admin_client: Client) -> None:
+    star = UserFactory.create(username="star", is_big_v=True, follower_count=1_200)
+    asked = text(admin_client.get(f"{USERS}{star.pk}/big-v/demote/"))
+    assert "fills the inboxes of 1,200 followers in the background" in asked
+    assert "star: 1,200 followers" in verb(admin_client, star, "demote")
+    assert not Backfill.objects.exists()
+    assert "@star is being demoted: the inboxes" in verb(admin_client, star, "demote", confirmed="yes")
+    assert "@star is being demoted already." in verb(admin_client, star, "demote", confirmed="yes")
+    Backfill.objects.update(done=300)
+    for address in (f"{USERS}{star.pk}/change/", USERS):
+        page = text(admin_client.get(address))
+        assert '<progress value="300" max="1200"' in page
+        assert "300 of 1,200" in page
+        assert f'action="{USERS}{star.pk}/big-v/make/"' in page
+    assert "The demotion of @star was taken back" in verb(admin_client, star, "make")
+    assert Backfill.objects.get().cancelled_at is not None
+    assert [change.kind for change in star.big_v_changes.order_by("pk")] == ["demotion", "taken_back"]
+
+
+def test_the_page_says_that_automatic_tagging_is_off_and_allows_it(admin_client: Client) -> None:
+    star = UserFactory.create(username="star", is_auto_big_v=False)
+    assert "automatic tagging is off" in text(admin_client.get(USERS))
+    assert "Automatic tagging is off for this user." in text(admin_client.get(f"{USERS}{star.pk}/change/"))
+    page = verb(admin_client, star, "allow")
+    assert "@star is tagged automatically again." in page
+    assert "Automatic tagging is off for this user." not in page
+    assert "was on for @star already" in verb(admin_client, star, "allow")
+    assert "automatic tagging is off" not in text(admin_client.get(USERS))
+
+
+def test_a_deactivated_user_is_refused_with_a_sentence(admin_client: Client) -> None:
+    gone = UserFactory.create(username="gone", is_active=False)
+    page = text(admin_client.get(f"{USERS}{gone.pk}/change/"))
+    assert "A deactivated user is not made big-V." in page
+    assert "/big-v/make/" not in page
+    assert "@gone is deactivated, and is not made big-V." in verb(admin_client, gone, "make")
+    assert "1 user was left as they are: big-V already, deactivated" in text(
+        act(admin_client, USERS, "make_big_v", gone)
+    )
+    assert not User.objects.get(pk=gone.pk).is_big_v
+
+
+def test_the_buttons_of_the_list_come_back_to_it(admin_client: Client) -> None:
+    user = UserFactory.create(username="user")
+    here = f"{USERS}?q=user&p=1"
+    page = text(admin_client.get(here))
+    assert f'name="next" value="{here.replace("&", "&amp;")}" formaction="{USERS}{user.pk}/big-v/make/"' in page
+    answer = admin_client.post(f"{USERS}{user.pk}/big-v/make/", {"next": here})
+    assert (answer.status_code, answer["Location"]) == (302, here)
+    asked = text(admin_client.get(f"{USERS}{user.pk}/big-v/demote/", {"next": here}))
+    assert f'name="next" value="{here.replace("&", "&amp;")}"' in asked
+    answer = admin_client.post(f"{USERS}{user.pk}/big-v/make/", {"next": "https://example.org/"})
+    assert answer["Location"] == f"{USERS}{user.pk}/change/"
+
+
+@pytest.mark.parametrize("name", ["make", "demote", "allow"])
+def test_the_verbs_are_for_those_who_may(admin_client: Client, name: str) -> None:
+    """Neither by a link, nor from another site, nor for readers, onlookers, and those whom superusers change."""
+    user = UserFactory.create(is_auto_big_v=False, is_big_v=name == "demote")
+    boss = UserFactory.create(is_staff=True, is_auto_big_v=False, is_big_v=name == "demote")
+    looker, clerk = UserFactory.create_batch(2, is_staff=True)
+    looker.user_permissions.add(Permission.objects.get(codename="view_user"))
+    clerk.user_permissions.set(Permission.objects.filter(codename__in=["view_user", "change_user"]))
+    address = f"{USERS}{user.pk}/big-v/{name}/"
+    for who, whose, status in [(None, user, 302), (looker, user, 403), (clerk, boss, 403), (clerk, user, 302)]:
+        client = Client()
+        if who:
+            client.force_login(who)
+        before = list(BigVChange.objects.values())
+        answer = client.post(f"{USERS}{whose.pk}/big-v/{name}/", {"confirmed": "yes"})
+        assert answer.status_code == status, who
+        assert (who == clerk and whose == user) == (list(BigVChange.objects.values()) != before)
+    strict = Client(enforce_csrf_checks=True)
+    strict.force_login(User.objects.get(username="admin"))
+    assert strict.post(address, {"confirmed": "yes"}).status_code == 403
+    assert admin_client.get(address).status_code == (302 if name == "demote" else 405)
+    assert "/big-v/" not in text(_of(looker).get(USERS))
+    assert admin_client.post(f"{USERS}999999/big-v/{name}/").status_code == 302
+    assert BigVChange.objects.count() == 1
+
+
+def _of(user: User) -> Client:
+    client = Client()
+    client.force_login(user)
+    return client
+
+
+def test_the_history_is_bounded(admin_client: Client) -> None:
+    user = UserFactory.create(username="user")
+    for number in range(12):
+        BigVChange.objects.create(user=user, kind="made", origin="command" if number else "automatic")
+    page = text(admin_client.get(f"{USERS}{user.pk}/change/"))
+    assert page.count("<td>by a command</td>") == 10
+    assert "<td>automatically</td>" not in page
+    every = text(admin_client.get(f"/admin/accounts/bigvchange/?user__id__exact={user.pk}"))
+    assert every.count("@user</a>") == 12
+    assert f"/admin/accounts/bigvchange/?user__id__exact={user.pk}" in page
 
 
 def test_nobody_to_demote(admin_client: Client) -> None:

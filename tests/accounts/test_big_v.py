@@ -7,8 +7,8 @@ import pytest
 from django.db import connection
 from django.dispatch import Signal
 
-from accounts.big_v import demote, make_big_v, upgrade_big_vs
-from accounts.models import User
+from accounts.big_v import NotActiveError, allow_tagging, complete_demotion, demote, make_big_v, upgrade_big_vs
+from accounts.models import BigVChange, User
 from accounts.signals import big_v_demotion_requested, big_v_made
 from relations import actions
 from relations.tasks import fold_follower_counts
@@ -102,3 +102,84 @@ def test_folding_upgrades_who_has_reached_it(settings: Any) -> None:
     after = User.objects.get(pk=star.pk)
     assert (after.is_big_v, after.follower_count) == (True, 2)
     assert User.objects.filter(is_big_v=True).count() == 1
+
+
+# --- Demoted by hand -------------------------------------------------------------------------------------
+def history(user: User) -> list[tuple[str, str, str | None]]:
+    """Oldest first: which change, of what origin, by whom."""
+    return list(user.big_v_changes.order_by("pk").values_list("kind", "origin", "by__username"))
+
+
+def test_demoted_by_hand_is_not_tagged_again_by_the_next_follow(settings: Any) -> None:
+    settings.BIG_V_THRESHOLD = 2
+    admin, star = UserFactory.create(username="boss"), UserFactory.create()
+    for fan in UserFactory.create_batch(2):
+        actions.follow(follower=fan, followee=star)
+    fold_follower_counts()
+    assert User.objects.get(pk=star.pk).is_big_v
+    demote(user=star, by=admin)
+    complete_demotion(user=star)
+    actions.follow(follower=UserFactory.create(), followee=star)
+    fold_follower_counts()
+    assert not User.objects.get(pk=star.pk).is_big_v
+    assert allow_tagging(user=star, by=admin) is True
+    assert allow_tagging(user=star, by=admin) is False
+    assert not User.objects.get(pk=star.pk).is_big_v
+    actions.follow(follower=UserFactory.create(), followee=star)
+    fold_follower_counts()
+    assert User.objects.get(pk=star.pk).is_big_v
+    assert history(star) == [
+        ("made", "automatic", None),
+        ("demotion", "admin", "boss"),
+        ("demoted", "automatic", None),
+        ("allowed", "admin", "boss"),
+        ("made", "automatic", None),
+    ]
+
+
+def test_made_by_hand_is_tagged_automatically_from_then_on(settings: Any) -> None:
+    settings.BIG_V_THRESHOLD = 2
+    star = UserFactory.create(is_auto_big_v=False, follower_count=5)
+    assert upgrade_big_vs([star.pk]) == []
+    assert make_big_v(user=star)
+    assert User.objects.get(pk=star.pk).is_auto_big_v
+    assert history(star) == [("made", "command", None)]
+
+
+def test_a_demotion_that_is_taken_back_leaves_automatic_tagging_on() -> None:
+    admin, star = UserFactory.create(username="boss"), UserFactory.create(is_big_v=True)
+    assert demote(user=star, by=admin)
+    assert not User.objects.get(pk=star.pk).is_auto_big_v
+    assert make_big_v(user=star, by=admin)
+    assert User.objects.get(pk=star.pk).is_auto_big_v
+    assert history(star) == [("demotion", "admin", "boss"), ("taken_back", "admin", "boss")]
+
+
+def test_asking_twice_changes_nothing_and_is_noted_once() -> None:
+    star = UserFactory.create()
+    assert [make_big_v(user=star), make_big_v(user=star)] == [True, False]
+    assert [demote(user=star), demote(user=star)] == [True, False]
+    assert [kind for kind, _, _ in history(star)] == ["made", "demotion"]
+
+
+def test_the_threshold_takes_back_no_demotion(settings: Any) -> None:
+    """An upgrade that read the user before an admin made and demoted them finds that out under the lock."""
+    settings.BIG_V_THRESHOLD = 2
+    star = UserFactory.create(follower_count=9, is_big_v=True)
+    demote(user=star)
+    assert upgrade_big_vs([star.pk]) == []
+    complete_demotion(user=star)
+    assert upgrade_big_vs([star.pk]) == []
+    assert [kind for kind, _, _ in history(star)] == ["demotion", "demoted"]
+
+
+def test_a_deactivated_user_is_not_made_big_v(settings: Any, news: News) -> None:
+    settings.BIG_V_THRESHOLD = 2
+    gone = UserFactory.create(follower_count=9)
+    User.objects.filter(pk=gone.pk).update(is_active=False)  # the caller's row is older
+    with pytest.raises(NotActiveError):
+        make_big_v(user=gone)
+    assert upgrade_big_vs([gone.pk]) == []
+    assert not User.objects.get(pk=gone.pk).is_big_v
+    assert not BigVChange.objects.exists()
+    assert news == []

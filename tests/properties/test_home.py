@@ -305,7 +305,7 @@ class Home(RuleBasedStateMachine):
             "lower": lambda: self.stay_away(person, 3),
             "fans": lambda: active_fans.build(self.users[other].pk),
             "inbox": lambda: connections.feeds_for_tasks().delete(keys.inbox(reader.pk)),
-            "big-v": lambda: big_v.make_big_v(user=self._fresh(other)) and publish(),
+            "big-v": lambda: self._promote(other) and publish(),
             "follow": lambda: relations.follow(follower=reader, followee=self.users[(person + 1) % USERS]),
             "nothing": lambda: None,
         }
@@ -317,7 +317,12 @@ class Home(RuleBasedStateMachine):
 
     @rule(person=people)
     def make_big_v(self, person: int) -> None:
-        big_v.make_big_v(user=self._fresh(person))
+        self._promote(person)
+
+    def _promote(self, person: int) -> bool:
+        """Those who are suspended are refused."""
+        user = self._fresh(person)
+        return user.is_active and big_v.make_big_v(user=user)
 
     @rule(person=people)
     def demote(self, person: int) -> None:

@@ -17,7 +17,10 @@ WORKER_SECONDS = 3.0
 
 
 class Command(BaseCommand):
-    help = "Make a user big-V (on), or demote them (off): fills the inboxes of all followers, then flips the flag."
+    help = (
+        "Make a user big-V (on), or demote them (off): fills the inboxes of all followers, then flips the flag. "
+        "Automatic tagging is off for a demoted user until somebody turns it on: by `on`, or in the admin."
+    )
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("username")
@@ -28,12 +31,15 @@ class Command(BaseCommand):
         if user is None:
             raise CommandError(f"There is no user {username}.")
         if state == "on":
-            new = big_v.make_big_v(user=user)
+            try:
+                new = big_v.make_big_v(user=user)
+            except big_v.NotActiveError:
+                raise CommandError(f"{user.username} is deactivated, and is not made big-V.") from None
             self.stdout.write(f"{user.username} is big-V{'' if new else ' already'}.")
-        elif not big_v.demote(user=user):
-            self.stdout.write(f"{user.username} is no big-V.")
-        else:
+        elif big_v.demote(user=user) or user.is_big_v:
             self._wait(user)
+        else:
+            self.stdout.write(f"{user.username} is no big-V.")
 
     def _wait(self, user: User) -> None:
         job = Backfill.objects.filter(sender=user).latest("pk")

@@ -1,0 +1,144 @@
+"""A big-V's badge stands wherever their name does: on every page that shows it, and in every body of the API."""
+
+import json
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.utils import timezone, translation
+
+from accounts.models import User
+from accounts.templatetags.people import name_of
+from feedsite.openapi import document
+from items import actions as items
+from live import actions as live
+from moderation import actions as moderation
+from moderation.models import Case
+from relations.actions import follow
+from tests.factories import UserFactory
+from tests.statements import statements
+
+pytestmark = pytest.mark.django_db
+
+BADGE = '<svg class="icon badge" width="16" height="16" role="img" aria-label="Big-V">'
+
+
+@pytest.fixture
+def star() -> Any:
+    return UserFactory.create(username="star", display_name="The <Star>", is_big_v=True, follower_count=9)
+
+
+@pytest.fixture
+def reader(client: Client, star: User) -> Any:
+    reader = UserFactory.create(username="reader")
+    client.force_login(reader)
+    return reader
+
+
+def page(client: Client, address: str) -> str:
+    answer = client.get(address)
+    assert answer.status_code == 200, address
+    return str(answer.content.decode())
+
+
+def named(shown: str, start: str = '<a class="name" href="/@star">') -> int:
+    """How often the star's name stands there, each time with its badge."""
+    name = f"{start}The &lt;Star&gt;{'</a>' if start else ''}"
+    assert shown.count(name) == shown.count(name + BADGE)
+    return shown.count(name)
+
+
+def test_it_has_a_text_in_both_languages(star: User) -> None:
+    assert str(name_of(star)).startswith(f"The &lt;Star&gt;{BADGE}")
+    with translation.override("zh-hans"):
+        assert 'aria-label="大V"' in name_of(star)
+    assert "svg" not in name_of(UserFactory.create())
+
+
+def test_it_stands_beside_the_name_on_every_page(client: Client, star: User, reader: User) -> None:
+    assert named(page(client, "/")) == 1, "suggestions"
+    follow(follower=reader, followee=star)
+    follow(follower=star, followee=reader)
+    friend = UserFactory.create(username="friend")
+    mine = items.publish(sender=reader, content={"text": "mine"})
+    post = items.publish(sender=star, content={"text": "a word"})
+    reply = items.publish(sender=star, content={"text": "yes"}, reply_to=mine)
+    answer = items.publish(sender=friend, content={"text": "no"}, reply_to=reply)
+    items.repost(sender=star, item=mine)
+    items.like(user=star, item=mine)
+    session = live.create(host=star, title="Talk", starts_at=timezone.now() + timedelta(hours=1), now=timezone.now())
+    pages = {
+        "/": 2,  # a card, and what they reposted
+        f"/items/{post.pk}": 1,
+        f"/items/{mine.pk}": 1,
+        f"/items/{answer.pk}": 1,
+        "/notifications": 4,
+        "/@reader/followers": 1,
+        "/@reader/following": 1,
+        "/@star/followers": 1,
+        "/search?q=star": 1,
+        "/search?q=word": 1,
+        "/live": 1,
+        f"/live/{session.pk}": 1,
+    }
+    found = {address: named(page(client, address)) for address in pages}
+    assert found == pages
+    assert f'<h1 id="who">The &lt;Star&gt;{BADGE}' in page(client, "/@star")
+    assert f"replying to @star</a>{BADGE}" in page(client, "/@friend/replies")
+    assert f"The &lt;Star&gt;{BADGE}" in page(client, f"/items/{post.pk}/report")
+    client.force_login(star)
+    assert f"<b>The &lt;Star&gt;{BADGE}" in page(client, "/settings")
+
+
+def test_it_stands_in_the_lists_of_the_admin(admin_client: Client, star: User, reader: User) -> None:
+    post = items.publish(sender=star, content={"text": "a word"})
+    mine = items.publish(sender=reader, content={"text": "mine"})
+    follow(follower=star, followee=reader)
+    for item, reporter in ((post, reader), (mine, star)):
+        moderation.report(item=item, reporter=reporter, reason="spam")
+    moderation.warn(user=star, by=User.objects.get(username="admin"), note="please")
+    case = Case.objects.get(item=post)
+    for address in (
+        "moderation/report/",
+        "moderation/case/?state=all",
+        f"moderation/case/{case.pk}/change/",
+        f"moderation/case/{Case.objects.get(item=mine).pk}/change/",
+        f"moderation/case/act/?users={star.pk}",
+        "moderation/decision/",
+        "items/item/",
+        "relations/follow/",
+        "timeline/delivery/",
+    ):
+        assert BADGE in page(admin_client, f"/admin/{address}"), address
+
+
+def test_the_badge_costs_no_statement(admin_client: Client, star: User, reader: User) -> None:
+    """The flag comes with the rows that are listed."""
+    counts = []
+    for count in (1, 6):
+        for _ in range(count):
+            big = UserFactory.create(is_big_v=True)
+            follow(follower=reader, followee=big)
+            post = items.publish(sender=big, content={"text": "a word"})
+            moderation.report(item=post, reporter=UserFactory.create(is_big_v=True), reason="spam")
+        client = Client()
+        client.force_login(reader)
+        lists = ("items/item/", "moderation/report/", "moderation/case/?state=all", "timeline/delivery/")
+        with statements() as asked:
+            for address in ("/", "/@reader/following", "/search?q=word"):
+                page(client, address)
+            for address in lists:
+                page(admin_client, f"/admin/{address}")
+        counts.append(len(asked))
+    assert counts[1] <= counts[0]
+
+
+def test_every_body_of_the_api_that_names_somebody_has_the_flag() -> None:
+    schemas = json.loads(document())["components"]["schemas"]
+    people = {
+        name for name, schema in schemas.items() if {"username", "display_name"} <= schema.get("properties", {}).keys()
+    }
+    assert len(people) >= 4
+    flagless = {name for name in people if "is_big_v" not in schemas[name]["properties"]}
+    assert flagless == set()
