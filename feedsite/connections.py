@@ -130,7 +130,7 @@ def is_of_another_version(error: Exception) -> bool:
 
 
 @contextmanager
-def fetching() -> Iterator[Callable[[str, Sequence[Any]], Callable[[], list[tuple[Any, ...]]]]]:
+def fetching() -> Iterator[Callable[[str, Sequence[Any] | Mapping[str, Any]], Callable[[], list[tuple[Any, ...]]]]]:
     """`fetch` for those who have something else to do while PostgreSQL works: asks, and gives a function that waits for
     the rows.
 

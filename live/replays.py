@@ -126,7 +126,7 @@ def fan_out(session_id: int) -> bool:
 
 
 def _fan_out(session_id: int, revision: int, entry: Entry) -> bool:
-    for followers in follower_parts(entry.sender_id, 0, LAST_ID, 1):
+    for followers in follower_parts(entry.sender_id, 0, LAST_ID, 1, with_inbox=False):
         windows = [keys.replays(follower_id) for follower_id, _ in followers]
         deliver(feeds_for_tasks(), entry, windows, [settings.LIVE_REPLAYS_CAP] * len(windows))
     fetch(FINISH, {"session": session_id, "revision": revision})

@@ -1,4 +1,5 @@
-"""A big-V's active fans: the followers whose level takes pushes, so that publishing costs nothing for all the others.
+"""A big-V's active fans: the followers with an inbox whose level takes pushes, so that publishing costs nothing for
+all the others.
 
 A sharded SET per big-V. A shard counts only with its member `complete:{generation}` of the policy's generation, and in
 the run of the server in which it was built (window.RUN): a replica that took over may lack the fans added last, while
@@ -28,10 +29,10 @@ FOLLOWED_BIG_VS = """
     SELECT v.id FROM accounts_user v WHERE v.is_big_v
         AND EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = %s AND f.followee_id = v.id)
 """
-FANS = """
+FANS = f"""
     SELECT f.follower_id FROM relations_follow f JOIN accounts_user u ON u.id = f.follower_id
-    WHERE f.followee_id = %s AND u.level >= %s
-"""
+    WHERE f.followee_id = %s AND u.level >= %s AND {policy.has_inbox()}
+"""  # noqa: S608 (constants)
 # KEYS[1]. ARGV: token, seconds to live.
 BEGIN = script(
     RUN

@@ -1,4 +1,4 @@
-"""The demotion of a big-V: fill the inboxes of all followers, then flip the flag.
+"""The demotion of a big-V: fill the inboxes of all followers who have one, then flip the flag.
 
 While a `Backfill` is unfinished the sender's new items go to all followers (fanout.CLAIM), and readers still pull
 the outbox. So an item that was committed before a part of the followers is filled is in what is filled, and one
@@ -81,7 +81,7 @@ def run(backfill_id: int) -> bool:
 
 def _run(backfill: Backfill, running: QuerySet[Backfill]) -> bool:
     done = backfill.done
-    for followers in follower_parts(backfill.sender_id, backfill.position, LAST_ID, 1, PART):
+    for followers in follower_parts(backfill.sender_id, backfill.position, LAST_ID, 1, PART, with_inbox=True):
         # Pulled anew for every part: what is committed from now on is pushed to its followers by the fan-out.
         entries, floor = pull(backfill.sender_id, settings.OUTBOX_CAP)
         client = feeds_for_tasks()

@@ -55,7 +55,8 @@ CLAIM = f"""
     FROM items_item i, accounts_user s
     WHERE d.item_id = %(item)s AND d.parked_at IS NULL AND d.not_before <= now() AND (SELECT {LAZILY})
         AND i.id = d.item_id AND s.id = d.sender_id
-    RETURNING d.sender_id, d.revision, d.attempts, i.status, i.visibility, s.level, s.is_big_v,
+    RETURNING d.sender_id, d.revision, d.attempts, i.status, i.visibility,
+        CASE WHEN {policy.has_inbox("s")} THEN s.level ELSE 0 END, s.is_big_v,
         s.is_big_v AND NOT EXISTS (
             SELECT FROM timeline_backfill b
             WHERE b.sender_id = s.id AND b.finished_at IS NULL AND b.cancelled_at IS NULL),
@@ -89,6 +90,7 @@ class Claim:
     status: str
     visibility: str
     level: int
+    """Of the sender; 0 where the policy gives them no inbox."""
     is_big_v: bool
     selective: bool
     followers: int
@@ -287,7 +289,7 @@ def _serve(claim: Claim, part: DeliveryRange) -> bool:
 
 
 def _deliver_to_range(claim: Claim, low: int, high: int) -> None:
-    for followers in follower_parts(claim.entry.sender_id, low, high, claim.minimum_level):
+    for followers in follower_parts(claim.entry.sender_id, low, high, claim.minimum_level, with_inbox=True):
         caps = {level: cap_of(level) for level in Level.values}
         _deliver_to(claim.entry, [row[0] for row in followers], [caps[row[1]] for row in followers])
 

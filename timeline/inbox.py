@@ -30,7 +30,10 @@ from timeline import active_fans
 from timeline.pull import pull_entries
 
 EPOCH_TRIES = 3
-READER = f"SELECT u.level, {policy.EPOCH}, {policy.PUSH_GENERATION} FROM accounts_user u WHERE u.id = %s"  # noqa: S608
+READER = f"""
+    SELECT CASE WHEN {policy.has_inbox()} THEN u.level ELSE 0 END, {policy.EPOCH}, {policy.PUSH_GENERATION}
+    FROM accounts_user u WHERE u.id = %s
+"""  # noqa: S608 (constants)
 
 # KEYS[1]; ARGV: epoch, seconds to deepen, a number below 4096. A token is made like an id: milliseconds since 2000, and
 # the number. Replies the token; nil where the inbox is not in use, or a deepening is under way.
@@ -196,8 +199,8 @@ def materialise(user_id: int, token: str) -> bool:
 
 def rise(user_id: int) -> bool:
     """Bring the inbox up to the reader's level, which has risen: deepen the one in use, or build one; True if done."""
-    _, epoch, _ = fetch(READER, [user_id])[0]
-    if epoch is None:
+    level, epoch, _ = fetch(READER, [user_id])[0]
+    if not level or epoch is None:
         return False
     client, inbox, token = feeds_for_tasks(), Inbox(user_id), secrets.token_hex(8)
     deepening = pipelined(client, [inbox.begin_deepening(epoch)])[0]
@@ -229,7 +232,7 @@ class _Snapshot(NamedTuple):
 
 
 def _snapshot(user_id: int) -> _Snapshot | None:
-    """The content of a reader's inbox; None for a dormant reader, and where no window counts.
+    """The content of a reader's inbox; None for one who has none, and where no window counts.
 
     The reader is made known to the big-Vs that push to them before the snapshot. A follow, a new policy or a lowered
     level in between shows in it, and the whole is done again.

@@ -1,8 +1,10 @@
 """Who follows a user, for fan-outs: everybody once, at their level, whatever the size of a part."""
 
+from collections.abc import Callable
+
 import pytest
 
-from accounts.models import Level
+from accounts.models import Level, User
 from relations.followers import LAST_ID, follower_parts
 from relations.models import Follow
 from tests.factories import UserFactory
@@ -22,9 +24,29 @@ def test_every_follower_of_a_level_is_in_one_part(size: int) -> None:
     Follow.objects.create(follower=star, followee=followers[0])
     expected = [(follower.pk, follower.level) for follower in followers]
     for minimum in (Level.DORMANT, Level.WEEKLY, Level.DAILY):
-        parts = list(follower_parts(star.pk, 0, LAST_ID, minimum, size))
+        parts = list(follower_parts(star.pk, 0, LAST_ID, minimum, size, with_inbox=False))
         assert all(0 < len(part) <= size for part in parts)
         assert [pair for part in parts for pair in part] == [pair for pair in expected if pair[1] >= minimum]
     low, high = followers[2].pk, followers[5].pk
-    within = [pair for part in follower_parts(star.pk, low, high, Level.DORMANT, size) for pair in part]
-    assert within == expected[3:6]
+    within = list(follower_parts(star.pk, low, high, Level.DORMANT, size, with_inbox=False))
+    assert [pair for part in within for pair in part] == expected[3:6]
+
+
+def test_followers_without_an_inbox_are_passed(inbox_from: Callable[[int], None]) -> None:
+    star, *followers = UserFactory.create_batch(4, level=Level.DAILY)
+    for following, follower in enumerate(followers, 1):
+        Follow.objects.create(follower=follower, followee=star)
+        User.objects.filter(pk=follower.pk).update(following_count=following)
+
+    def served(minimum: int) -> list[int]:
+        parts = follower_parts(star.pk, 0, LAST_ID, minimum, 2, with_inbox=True)
+        return [follower_id for part in parts for follower_id, _ in part]
+
+    ids = [follower.pk for follower in followers]
+    assert served(1) == ids
+    inbox_from(2)
+    assert served(1) == served(3) == ids[1:]
+    User.objects.filter(pk=ids[1]).update(level=Level.DORMANT)
+    assert served(0) == served(3) == ids[2:]
+    everybody = follower_parts(star.pk, 0, LAST_ID, 1, with_inbox=False)
+    assert list(everybody) == [[(ids[0], 3), (ids[2], 3)]]
