@@ -19,10 +19,11 @@ from django.utils.translation import gettext, gettext_noop, ngettext
 from django.utils.translation import gettext_lazy as _
 from knox.models import AuthToken
 
+from accounts import policy
 from accounts.actions import end_streams, revoke_token
 from accounts.big_v_admin import BigVAdmin
 from accounts.deactivation import deactivate, reactivate
-from accounts.models import Deletion, User
+from accounts.models import Deletion, Policy, User
 from feedsite.admin import QuickListAdmin, ReadOnlyAdmin, counted, is_list
 from feedsite.rest import parse_id
 
@@ -278,6 +279,38 @@ class UserAdmin(BigVAdmin, DjangoUserAdmin):  # type: ignore[type-arg]  # not ge
             "%(count)s users were left: not active already, yourself, or one whom only superusers change.",
             count,
         )
+
+
+@admin.register(Policy)
+class PolicyAdmin(QuickListAdmin):
+    """The one row: superusers look at it and change it, and nobody adds or deletes one."""
+
+    fields = ("push_level", "inbox_from")
+    list_display = ("__str__", "push_level", "inbox_from")
+
+    def has_module_permission(self, request: HttpRequest) -> bool:
+        return _is_super(request)
+
+    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return _is_super(request)
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return _is_super(request)
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def save_model(self, request: HttpRequest, obj: Policy, form: Any, change: bool) -> None:
+        """As the command does it: what is written draws a generation."""
+        policy.change(push_level=obj.push_level, inbox_from=obj.inbox_from)
+
+    def construct_change_message(self, request: HttpRequest, form: Any, formsets: Any, add: bool = False) -> Any:
+        """The history tells from which value to which."""
+        changes = [f"{name}: {form.initial[name]} → {form.cleaned_data[name]}" for name in form.changed_data]
+        return [{"changed": {"fields": changes}}] if changes else []
 
 
 @admin.register(Deletion)

@@ -6,11 +6,12 @@ from django.contrib.auth.models import AbstractBaseUser, PermissionsMixin
 from django.contrib.auth.models import UserManager as DjangoUserManager
 from django.contrib.postgres.indexes import GinIndex
 from django.core.exceptions import ValidationError
-from django.core.validators import RegexValidator
+from django.core.validators import MaxValueValidator, MinValueValidator, RegexValidator
 from django.db import models
 from django.db.models import Func
 from django.db.models.functions import Lower, Now
 from django.utils.crypto import salted_hmac
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from accounts.names import Grams, Name, grams_of, words_of
@@ -321,16 +322,27 @@ class Policy(models.Model):
     """
 
     id = models.SmallIntegerField(primary_key=True, default=1, editable=False)
-    push_level = models.SmallIntegerField(help_text="Followers of at least this level are pushed a big-V's items.")
+    push_level = models.SmallIntegerField(
+        _("push level"),
+        validators=[MinValueValidator(1), MaxValueValidator(4)],
+        help_text=_("Followers of at least this level are pushed a big-V's items; 4: nobody is."),
+    )
     inbox_from = models.IntegerField(
-        default=0, db_default=0, help_text="Readers with fewer followees have no inbox; 0: every active reader has one."
+        _("inbox from"),
+        default=0,
+        db_default=0,
+        validators=[MinValueValidator(0), MaxValueValidator(100_000)],
+        help_text=_(
+            "Readers with fewer followees have no inbox; a query serves their pages. 0: every active reader has one."
+        ),
     )
     generation = models.BigIntegerField(db_default=Draw(), editable=False)
     drawn_on = models.BigIntegerField(db_default=Timeline(), null=True, editable=False)
     timeline = models.BigIntegerField(db_default=Timeline(), null=True, editable=False)
 
     class Meta:
-        verbose_name_plural = "policy"
+        verbose_name = _("policy")
+        verbose_name_plural = _("policy")
         constraints = [
             models.CheckConstraint(condition=models.Q(id=1), name="policy_one_row"),
             models.CheckConstraint(condition=models.Q(push_level__range=(1, 4)), name="policy_push_level"),
@@ -341,4 +353,5 @@ class Policy(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"pushes from level {self.push_level}"
+        words = gettext("push level %(push_level)s, inbox from %(inbox_from)s followees")
+        return words % {"push_level": self.push_level, "inbox_from": self.inbox_from}

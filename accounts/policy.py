@@ -24,11 +24,12 @@ from typing import NamedTuple
 from django.conf import settings
 
 from feedsite.connections import fetch
+from feedsite.option_kinds import Whole
 
-LEVELS = range(1, 5)
+LEVELS = Whole(1, 4)
 """Push levels: 1, every follower who has an inbox; 4, none."""
-INBOX_FROM_MAX = 100_000
-"""As many as anybody may follow, on a site that allows the most."""
+FOLLOWEES = Whole(0, 100_000)
+"""With how many readers may get an inbox: up to as many as anybody may follow, on a site that allows the most."""
 
 TIMELINE_SQL = """
 CREATE FUNCTION feedsite_timeline() RETURNS bigint LANGUAGE sql VOLATILE AS $$
@@ -114,10 +115,9 @@ def change(*, push_level: int | None = None, inbox_from: int | None = None) -> b
 
     All windows are built anew as they are read.
     """
-    if push_level is not None and push_level not in LEVELS:
-        raise ValueError(f"The push level is {LEVELS[0]} to {LEVELS[-1]}.")
-    if inbox_from is not None and not 0 <= inbox_from <= INBOX_FROM_MAX:
-        raise ValueError(f"Inboxes begin at 0 to {INBOX_FROM_MAX} followees.")
+    for name, value, kind in (("push_level", push_level, LEVELS), ("inbox_from", inbox_from, FOLLOWEES)):
+        if value is not None and not kind.low <= value <= kind.high:
+            raise ValueError(f"{name} is {value}; it must be {kind.allowed}")
     return bool(fetch(CHANGE, {"push_level": push_level, "inbox_from": inbox_from}))
 
 

@@ -587,19 +587,25 @@ def deliveries(now: datetime) -> Findings:
 
 def pushes() -> Findings:
     """The policy in force, and what the environment says, which counted when the site began."""
-    push_level, _, generation = policy.current()
-    configured = policy.configured().push_level
+    found, configured = policy.current(), policy.configured()
+    said = f"followers from level {found.push_level} on are pushed big-Vs' items"
+    if found.inbox_from:
+        said += f"; readers with fewer than {found.inbox_from:,} followees have no inbox"
+    other = {name: value for name, value in configured._asdict().items() if value != getattr(found, name)}
+    names = {"push_level": "FEEDSITE_BIG_V_PUSH_LEVEL", "inbox_from": "FEEDSITE_INBOX_FROM"}
     yield judge(
         "policy",
-        f"followers from level {push_level} on are pushed big-Vs' items",
-        warning=push_level != configured,
-        todo=f"FEEDSITE_BIG_V_PUSH_LEVEL says {configured}, which counts for a new site only: run manage.py policy "
-        f"--push-level {configured}, or change the variable.",
+        said,
+        warning=bool(other),
+        todo=" and ".join(f"{names[name]} says {value}" for name, value in other.items())
+        + ", which counts for a new site only: run manage.py policy "
+        + " ".join(f"--{name.replace('_', '-')} {value}" for name, value in other.items())
+        + ", or change the environment.",
     )
     yield judge(
         "windows",
-        "are of another timeline of PostgreSQL" if generation is None else "are of PostgreSQL's timeline",
-        warning=generation is None,
+        "are of another timeline of PostgreSQL" if found.generation is None else "are of PostgreSQL's timeline",
+        warning=found.generation is None,
         todo="See that beat and a worker run (accounts.follow_timeline); until then pages come from PostgreSQL.",
     )
 

@@ -1,18 +1,25 @@
 """The policy's row: seeded once, changed by command, of one generation at a time."""
 
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from importlib import import_module
 from io import StringIO
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import Permission
 from django.core.management import CommandError, call_command
 from django.db import IntegrityError, connection
 from django.db.migrations.executor import MigrationExecutor
+from django.test import Client
+from django.urls import reverse
 
 from accounts import policy, tasks
-from accounts.models import Policy
+from accounts.models import Policy, User
 from operation import doctor
+from tests.factories import UserFactory
 
 pytestmark = pytest.mark.django_db
 
@@ -34,24 +41,93 @@ def test_draws_are_whole_numbers_that_a_double_holds() -> None:
 
 def test_the_command_shows_and_changes(push_level: Callable[[int], None]) -> None:
     before = policy.current()
-    assert run() == f"push level 3, generation {before.generation}\n"
-    assert run("--push-level", "3") == run(), "no change, no new generation"
+    assert run() == f"push level 3, inbox from 0, generation {before.generation}\n"
+    assert run("--push-level", "3", "--inbox-from", "0") == run(), "no change, no new generation"
     assert policy.current() == before
     run("--push-level", "2")
     after = policy.current()
-    assert after.push_level == 2
+    assert after[:2] == (2, 0)
     assert after.generation not in (None, before.generation)
+    run("--inbox-from", "50")
+    both = policy.current()
+    assert both[:2] == (2, 50)
+    assert both.generation not in (None, after.generation)
+    run("--push-level", "3", "--inbox-from", "0")
+    assert policy.current()[:2] == (3, 0)
+    renewed = policy.current().generation
     run("--new-generation")
-    assert policy.current().push_level == 2
-    assert policy.current().generation != after.generation
+    assert policy.current()[:2] == (3, 0)
+    assert policy.current().generation != renewed
 
 
-@pytest.mark.parametrize("level", [0, 5, -1])
-def test_other_levels_are_refused(level: int) -> None:
-    with pytest.raises(CommandError):
-        run(f"--push-level={level}")
-    with pytest.raises(ValueError, match="1 to 4"):
-        policy.change(push_level=level)
+REFUSED = ["-1", "100001", "9" * 30, "abc", "1.5", "", "0x10", "1_0", "٣", "nan", " 1"]
+
+
+@pytest.mark.parametrize("value", REFUSED)
+@pytest.mark.parametrize("name", ["push-level", "inbox-from"])
+def test_other_values_are_refused(name: str, value: str) -> None:
+    before = policy.current()
+    with pytest.raises(CommandError) as refused:
+        run(f"--{name}={value}")
+    assert str(refused.value).startswith(f"--{name}: {value!r} is not a whole number from ")
+    assert "\n" not in str(refused.value)
+    assert policy.current() == before
+
+
+@pytest.mark.parametrize("wanted", [{"push_level": 0}, {"push_level": 5}, {"inbox_from": -1}, {"inbox_from": 100_001}])
+def test_nothing_writes_another_value(wanted: dict[str, int]) -> None:
+    (name,) = wanted
+    with pytest.raises(ValueError, match=f"{name} is .* it must be a whole number"):
+        policy.change(**wanted)
+    with pytest.raises(IntegrityError):
+        Policy.objects.update(**wanted)
+
+
+@pytest.mark.parametrize("name", ["FEEDSITE_INBOX_FROM", "FEEDSITE_BIG_V_PUSH_LEVEL"])
+@pytest.mark.parametrize("value", ["-1", "100001", "9" * 30, "abc", "1.5", "nan"])
+def test_a_setting_of_another_value_is_refused_by_name(name: str, value: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "manage.py", "policy"],
+        env=os.environ | {name: value},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode != 0
+    (line,) = done.stderr.strip().splitlines()
+    assert name in line
+    assert "a whole number from" in line
+
+
+def test_the_admin_shows_and_changes_the_one_row(client: Client, push_level: Callable[[int], None]) -> None:
+    boss = User.objects.create_superuser("boss", "pw")
+    client.force_login(boss)
+    page = reverse("admin:accounts_policy_change", args=[1])
+    before = policy.current()
+    assert "push level 3, inbox from 0 followees" in client.get(reverse("admin:accounts_policy_changelist")).text
+    answer = client.post(page, {"push_level": 2, "inbox_from": 50})
+    assert answer.status_code == 302
+    assert policy.current()[:2] == (2, 50)
+    assert policy.current().generation not in (None, before.generation)
+    history = client.get(reverse("admin:accounts_policy_history", args=[1])).text
+    assert "push_level: 3 → 2" in history
+    assert "inbox_from: 0 → 50" in history
+    for wrong in ({"push_level": 5, "inbox_from": -1}, {"push_level": "x", "inbox_from": 10**20}):
+        answer = client.post(page, wrong)
+        assert answer.status_code == 200
+        assert set(answer.context["adminform"].form.errors) == {"push_level", "inbox_from"}
+    assert policy.current()[:2] == (2, 50)
+    assert client.get(reverse("admin:accounts_policy_add")).status_code == 403
+    assert client.post(reverse("admin:accounts_policy_delete", args=[1]), {"post": "yes"}).status_code == 403
+
+
+def test_staff_neither_see_nor_change_it(client: Client) -> None:
+    staff = UserFactory(is_staff=True)
+    staff.user_permissions.set(Permission.objects.filter(content_type__model="policy"))
+    client.force_login(staff)
+    assert client.get(reverse("admin:accounts_policy_changelist")).status_code == 403
+    assert client.post(reverse("admin:accounts_policy_change", args=[1]), {"push_level": 2}).status_code == 403
+    assert policy.current().push_level == 3
 
 
 def test_there_is_one_row() -> None:
@@ -65,7 +141,7 @@ def test_a_failover_is_noticed() -> None:
     assert policy.current() == before
     Policy.objects.update(drawn_on=before.generation)  # of a server that is gone
     assert policy.current() == (before.push_level, before.inbox_from, None)
-    assert run() == "push level 3, generation to be drawn\n"
+    assert run() == "push level 3, inbox from 0, generation to be drawn\n"
     tasks.follow_timeline()
     assert policy.current().generation not in (None, before.generation)
 
@@ -75,7 +151,11 @@ def test_the_doctor_compares_with_the_environment(settings: Any) -> None:
     settings.BIG_V_PUSH_LEVEL = 2
     found = {each.name: each for each in doctor.pushes()}
     assert found["policy"].state == doctor.WARNING
-    assert "--push-level 2" in found["policy"].todo
+    assert found["policy"].todo.startswith("FEEDSITE_BIG_V_PUSH_LEVEL says 2, which")
+    assert "policy --push-level 2, or" in found["policy"].todo
+    settings.INBOX_FROM = 50
+    found = {each.name: each for each in doctor.pushes()}
+    assert "policy --push-level 2 --inbox-from 50, or" in found["policy"].todo
     Policy.objects.update(drawn_on=77)
     found = {each.name: each for each in doctor.pushes()}
     assert found["windows"].state == doctor.WARNING
@@ -87,6 +167,26 @@ def test_a_row_that_is_gone_is_made_anew(settings: Any) -> None:
     assert policy.current().generation is None
     tasks.follow_timeline()
     assert (policy.current().push_level, policy.current().generation is None) == (2, False)
+
+
+@pytest.mark.parametrize("configured", [0, 50])
+def test_the_first_start_of_this_version_begins_with_what_the_environment_says(settings: Any, configured: int) -> None:
+    settings.INBOX_FROM = configured
+    before = policy.current()
+    state = MigrationExecutor(connection).loader.project_state(("accounts", "0013_inbox_from"))
+    import_module("accounts.migrations.0013_inbox_from").seed(state.apps, None)
+    assert policy.current()[:2] == (3, configured)
+    assert policy.current().generation is not None
+    assert (policy.current().generation == before.generation) == (configured == 0)
+    assert (Policy.objects.get().timeline is None) == (configured > 0)
+
+
+def test_a_row_that_is_gone_is_made_anew_with_both(settings: Any) -> None:
+    settings.INBOX_FROM = 50
+    Policy.objects.all().delete()
+    tasks.follow_timeline()
+    assert policy.current()[:2] == (3, 50)
+    assert Policy.objects.get().timeline is None
 
 
 @pytest.mark.parametrize("configured", [1, 2, 4])

@@ -1,21 +1,29 @@
-"""`policy`: shows which readers take pushes from big-Vs, or changes it."""
+"""`policy`: shows which readers have an inbox and which take pushes from big-Vs, or changes it."""
 
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandParser
+from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from accounts import policy
+from feedsite.option_kinds import Whole
 
 
 class Command(BaseCommand):
-    help = "Show the policy (which followers are pushed a big-V's items), or change it; windows are built anew then."
+    help = (
+        "Show the policy (which readers have an inbox, which followers are pushed a big-V's items), or change it; "
+        "windows are built anew then."
+    )
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument(
             "--push-level",
-            type=int,
-            choices=policy.LEVELS,
-            help="push big-Vs' items to followers of at least this level; 4: to none",
+            metavar="LEVEL",
+            help="push big-Vs' items to followers of at least this level, 1 to 4; 4: to none",
+        )
+        parser.add_argument(
+            "--inbox-from",
+            metavar="FOLLOWEES",
+            help="give an inbox to readers with at least so many followees; 0: to every active reader",
         )
         parser.add_argument(
             "--new-generation",
@@ -23,10 +31,23 @@ class Command(BaseCommand):
             help="have all windows built anew, as after going back to an older copy of the database",
         )
 
-    def handle(self, *args: Any, push_level: int | None, new_generation: bool, **options: Any) -> None:
-        if push_level is not None:
-            policy.change(push_level=push_level)
+    def handle(
+        self, *args: Any, push_level: str | None, inbox_from: str | None, new_generation: bool, **options: Any
+    ) -> None:
+        wanted = {
+            "push_level": _whole("push-level", push_level, policy.LEVELS),
+            "inbox_from": _whole("inbox-from", inbox_from, policy.FOLLOWEES),
+        }
+        policy.change(**wanted)
         if new_generation:
             policy.renew()
         found = policy.current()
-        self.stdout.write(f"push level {found.push_level}, generation {found.generation or 'to be drawn'}")
+        generation = found.generation or "to be drawn"
+        self.stdout.write(f"push level {found.push_level}, inbox from {found.inbox_from}, generation {generation}")
+
+
+def _whole(name: str, text: str | None, kind: Whole) -> int | None:
+    try:
+        return None if text is None else kind.parse(text)
+    except ValueError:
+        raise CommandError(f"--{name}: {text!r} is not {kind.allowed}.") from None
