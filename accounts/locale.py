@@ -2,12 +2,13 @@
 
 Who is signed in chooses both in the settings; what they leave open, and everything for strangers, is as the browser
 says: its language by the cookie of the language switch or Accept-Language, its zone by the cookie that site.js sets.
+Without either it is the site's zone.
 The API speaks English and UTC, whoever asks.
 """
 
 import zoneinfo
 from collections.abc import Callable
-from datetime import UTC, tzinfo
+from datetime import tzinfo
 from functools import cache
 
 from django.conf import settings
@@ -36,12 +37,13 @@ def language_of(request: HttpRequest) -> str:
 
 
 def zone_of(request: HttpRequest) -> tzinfo:
-    """The zone whose times the reader is shown; UTC where nobody says one. A name that is none counts as not said."""
+    """The zone whose times the reader is shown; the site's if none is chosen, or its name is unknown."""
     chosen = request.user.time_zone if isinstance(request.user, User) else ""
     for name in (chosen, request.COOKIES.get(ZONE_COOKIE, "")):
         if name in zone_names():
             return zoneinfo.ZoneInfo(name)
-    return UTC
+    zone: zoneinfo.ZoneInfo = settings.SITE_ZONE
+    return zone
 
 
 def set_language_cookie(response: HttpResponseBase, language: str) -> None:

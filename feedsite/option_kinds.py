@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, NamedTuple, Protocol
 from urllib.parse import SplitResult, urlsplit
+from zoneinfo import ZoneInfo
 
 import environ
 
@@ -103,6 +104,19 @@ class Text(NamedTuple):
     def parse(self, text: str) -> str:
         if not re.fullmatch(self.pattern, text):
             raise ValueError
+        return text
+
+
+class Zone(NamedTuple):
+    """The name of a time zone that this machine knows."""
+
+    allowed: str = "a time zone such as Asia/Shanghai or UTC (the IANA's names)"
+
+    def parse(self, text: str) -> str:
+        try:
+            ZoneInfo(text)
+        except (KeyError, OSError) as error:  # no file of this name, or a folder
+            raise ValueError from error
         return text
 
 

@@ -33,6 +33,7 @@ from feedsite.option_kinds import (
     Switch,
     Text,
     Whole,
+    Zone,
 )
 
 PREFIX = "FEEDSITE_"
@@ -95,6 +96,9 @@ GROUPS = (
         Option("FEEDSITE_ENV_FILE", Text(), "",
             "The file of variables that is read instead of `.env`. Read from the environment only, not from a file.",
             otherwise="`.env` beside manage.py, if there is one", example="/etc/feedsite.env"),
+        Option("FEEDSITE_TIME_ZONE", Zone(), "UTC",
+            "The site's zone: in its night filters of plays expire, and readers whose zone is not known see its times.",
+            example="Asia/Shanghai"),
         Option("FEEDSITE_DOMAIN", HOST, "localhost",
             "The site's host name under compose: what Caddy serves, and the first of the allowed hosts.",
             example="feeds.example.org"),

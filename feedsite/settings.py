@@ -7,6 +7,7 @@ import os
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 from celery.schedules import crontab
 
@@ -227,14 +228,14 @@ CELERY_BEAT_SCHEDULE = {
     )
 }
 
-# Twice an hour, each with all of that hour's node; the day's work when least is asked.
+# Twice an hour, each with all of that hour's node; the day's work when least is asked, and purging by the site's clock.
 CELERY_BEAT_SCHEDULE |= {
     "merge plays": _every(1200, "seen.merge_plays") | {"schedule": crontab(minute="5,35")},
     "mark strays": {"task": "seen.mark_strays", "schedule": crontab(hour="5", minute="15")},
     "probe filters": _every(1200, "seen.probe_filters") | {"schedule": crontab(minute="55")},
     "watch plays": _every(60.0, "seen.watch_plays"),
     "forget merges": {"task": "seen.forget_runs", "schedule": crontab(hour="5", minute="30")},
-    "purge filters": {"task": "seen.purge_filters", "schedule": crontab(hour="0-4", minute="*/10")},
+    "purge filters": {"task": "seen.purge_filters", "schedule": crontab(minute="*/10")},
 }
 
 # For whoever runs the site (operation/).
@@ -461,6 +462,8 @@ LANGUAGE_COOKIE_AGE = 31_536_000
 USE_I18N = True
 USE_TZ = True
 TIME_ZONE = "UTC"
+# Where the site is at home: its night, and what readers are shown whose zone is not known. Everything else is UTC.
+SITE_ZONE = ZoneInfo(env.text("FEEDSITE_TIME_ZONE"))
 # How often an open home page, or one of live sessions, asks for news.
 HOME_POLL_SECONDS = env.number("FEEDSITE_HOME_POLL_SECONDS")
 # How often an open Discover page asks whether there is something new.

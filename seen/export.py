@@ -1,6 +1,6 @@
 """What seen adds to a user's own data: what they played and were issued, as far as it can be listed."""
 
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import NamedTuple
 
 import msgspec
@@ -11,7 +11,7 @@ from accounts.models import User
 from seen import old, played
 from seen.filters import MonthFilter, readable
 from seen.played import PlayedUnavailableError
-from seen.store import KEPT_MONTHS, FilterKey, StoreUnavailableError, expiry, month_of, store
+from seen.store import KEPT_MONTHS, FilterKey, StoreUnavailableError, expires_at, month_of, store
 
 
 class PlayRow(msgspec.Struct):
@@ -82,4 +82,4 @@ def _kept(user_id: int, now: datetime) -> Kept:
 
 def _month(key: FilterKey, found: MonthFilter) -> MonthRow:
     year, month = divmod(key.month, 12)
-    return MonthRow(f"{year}-{month + 1:02}", found.count, datetime.fromtimestamp(expiry(key), UTC))
+    return MonthRow(f"{year}-{month + 1:02}", found.count, expires_at(key))

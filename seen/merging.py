@@ -301,12 +301,12 @@ def mark_strays(*, now: datetime) -> int:
 
 
 def purge(*, now: datetime) -> int:
-    """Remove what has expired, a batch at a time, for as long as the idle hours last; how many filters.
+    """Remove what has expired, a batch at a time, if these are the idle hours of the site's zone; how many filters.
 
     Where a batch is removed others wait to write, so each is small.
     """
     purged = 0
-    while now.hour < IDLE_HOURS:
+    while now.astimezone(settings.SITE_ZONE).hour < IDLE_HOURS:
         found = store().purge(now=now, limit=PURGED_AT_ONCE)
         purged += found
         if found < PURGED_AT_ONCE:

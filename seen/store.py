@@ -30,7 +30,7 @@ MONTHS = 4
 """That are asked what a user played: the running month is not whole, so three whole months need four."""
 KEPT_MONTHS = 6
 IDLE_HOURS = 5
-"""Filters expire between midnight and this hour (UTC), when least is asked of the store."""
+"""Filters expire between midnight and this hour of the site's zone, when least is asked of the store."""
 ATTEMPTS = 20
 """How often a change is made again that others made meanwhile."""
 TIMEOUT = 5.0
@@ -77,7 +77,8 @@ def month_of(moment: datetime) -> int:
 
 
 def expiry(key: FilterKey) -> int:
-    """When a filter expires (Unix time): on a day of the sixth month after its own, between 00:00 and 05:00 UTC.
+    """When a filter expires: on a day of the sixth month after its own, between 00:00 and 05:00, in seconds since 1970
+    as the site's clocks show them (`clock`). No zone is in it, so it stays when the site moves to another.
 
     The moment is drawn by the user and the month, so it is the same however often the filter is written, and spread as
     evenly as chance does. Source: the deduplication article, 3.4.
@@ -90,6 +91,19 @@ def expiry(key: FilterKey) -> int:
     seconds = drawn % (days * IDLE_HOURS * 3600)
     day, within = divmod(seconds, IDLE_HOURS * 3600)
     return int((datetime(year, month + 1, 1, tzinfo=UTC) + timedelta(days=day, seconds=within)).timestamp())
+
+
+def clock(now: datetime) -> int:
+    """Which time a clock of the site shows: seconds since 1970, as if it showed UTC."""
+    return int(now.astimezone(settings.SITE_ZONE).replace(tzinfo=UTC).timestamp())
+
+
+def expires_at(key: FilterKey) -> datetime:
+    """The moment at which a filter expires, in UTC. A time that clocks skip is taken by those before the change, and of
+    one that they show twice the first counts.
+    """
+    shown = datetime.fromtimestamp(expiry(key), UTC).replace(tzinfo=settings.SITE_ZONE)
+    return shown.astimezone(UTC)
 
 
 class FilterStore(Protocol):
@@ -133,8 +147,9 @@ class FilterStore(Protocol):
 class LmdbStore:
     """Filters in one file, which the processes of a machine share.
 
-    Three tables: `filters` month, user -> bytes; `expiry` moment, month, user -> nothing; `months` month -> how many
-    filters and bytes. A transaction is on disk when it ends. An environment belongs to the process that opened it.
+    Three tables: `filters` month, user -> bytes; `expiry` what `expiry` says, month, user -> nothing; `months` month ->
+    how many filters and bytes. A transaction is on disk when it ends. An environment belongs to the process that opened
+    it.
     """
 
     _FILTER = struct.Struct(">IQ")
@@ -177,7 +192,7 @@ class LmdbStore:
 
     def purge(self, *, now: datetime, limit: int) -> int:
         purged = 0
-        end = int(now.timestamp())
+        end = clock(now)
         with self._transaction(write=True) as (transaction, (filters, expiries, months)):
             cursor = transaction.cursor(db=expiries)
             while purged < limit and cursor.first():
@@ -325,7 +340,7 @@ class RedisStore:
             news = [change(key, old) for key, old in zip(left, olds, strict=True)]
             replies = self._ask(
                 [
-                    ("EVALSHA", REPLACE, 1, self._key(key), _digest(old), new or b"", expiry(key))
+                    ("EVALSHA", REPLACE, 1, self._key(key), _digest(old), new or b"", int(expires_at(key).timestamp()))
                     for key, old, new in zip(left, olds, news, strict=True)
                 ]
             )

@@ -50,6 +50,11 @@ WRONG = [
     ("PORT", "0", "from 1 to 65535"),
     ("PORT", "http", "from 1 to 65535"),
     ("FEEDSITE_LOG_LEVEL", "loud", "DEBUG, INFO"),
+    ("FEEDSITE_TIME_ZONE", "Mars/Olympus", "such as Asia/Shanghai"),
+    ("FEEDSITE_TIME_ZONE", "UTC+8", "such as Asia/Shanghai"),
+    ("FEEDSITE_TIME_ZONE", "Europe", "such as Asia/Shanghai"),
+    ("FEEDSITE_TIME_ZONE", "../../../etc/passwd", "such as Asia/Shanghai"),
+    ("FEEDSITE_TIME_ZONE", "/etc/localtime", "such as Asia/Shanghai"),
 ]
 
 

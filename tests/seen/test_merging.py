@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import hypothesis.strategies as st
 import pytest
@@ -194,6 +195,16 @@ def test_filters_are_purged_at_night_only() -> None:
     assert purge(now=later) == 0
     assert purge(now=later.replace(hour=3)) == 2
     assert store.store().stats() == {}
+
+
+def test_the_night_is_the_site_s(settings: Any) -> None:
+    settings.SITE_ZONE = ZoneInfo("Asia/Kathmandu")  # 5:45 before UTC
+    play(7, 1)
+    merge(NOW + HOUR)
+    later = datetime(2027, 6, 1, tzinfo=UTC)
+    nights = {later.replace(hour=3), later.replace(hour=18, minute=14), later.replace(hour=23, minute=15)}
+    assert {night: purge(now=night) for night in nights} == dict.fromkeys(nights, 0)
+    assert purge(now=later.replace(hour=18, minute=15)) == 1
 
 
 WAITING = 12

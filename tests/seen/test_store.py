@@ -6,12 +6,14 @@ import signal
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 from django.conf import settings
+from django.test import override_settings
 
 from feedsite.embedded import wait_for
 from seen.store import (
@@ -21,6 +23,8 @@ from seen.store import (
     LmdbStore,
     RedisStore,
     StoreUnavailableError,
+    clock,
+    expires_at,
     expiry,
     month_of,
 )
@@ -133,6 +137,50 @@ def test_filters_expire_at_night_in_the_sixth_month_after() -> None:
     assert max(abs(count - 10_000) for count in hours.values()) < 5 * 100
 
 
+@pytest.mark.parametrize(
+    "name", ["UTC", "Asia/Shanghai", "Asia/Kathmandu", "Europe/Berlin", "America/Santiago", "Pacific/Apia"]
+)
+def test_filters_expire_in_the_night_of_the_site(settings: Any, name: str) -> None:
+    """Also of those nights in which clocks are changed."""
+    settings.SITE_ZONE = zone = ZoneInfo(name)
+    for month in range(month_of(datetime(2025, 1, 1, tzinfo=UTC)), month_of(datetime(2027, 1, 1, tzinfo=UTC))):
+        there = [expires_at(FilterKey(user_id, month)).astimezone(zone) for user_id in range(500)]
+        assert {moment.hour for moment in there} == {0, 1, 2, 3, 4}
+        assert {month_of(moment) for moment in there} == {month + 6}
+
+
+def test_a_night_that_a_zone_skipped() -> None:
+    """Samoa went over the date line at the end of 2011-12-29: the night of the 30th was the 31st's."""
+    with override_settings(SITE_ZONE=ZoneInfo("Pacific/Apia")):
+        month = month_of(datetime(2011, 6, 1, tzinfo=UTC))
+        found = {expires_at(FilterKey(user_id, month)).astimezone(settings.SITE_ZONE) for user_id in range(2000)}
+        assert {(moment.month, moment.hour) for moment in found} == {(12, hour) for hour in range(5)}
+        assert {moment.day for moment in found} == set(range(1, 32)) - {30}
+        before, after = datetime(2011, 12, 30, 9, 59, tzinfo=UTC), datetime(2011, 12, 30, 10, 0, tzinfo=UTC)
+        assert (clock(before), clock(after)) == (
+            int(datetime(2011, 12, 29, 23, 59, tzinfo=UTC).timestamp()),
+            int(datetime(2011, 12, 31, tzinfo=UTC).timestamp()),
+        )
+
+
+@pytest.mark.parametrize("name", ["Asia/Shanghai", "America/Los_Angeles", "Pacific/Apia"])
+def test_another_zone_leaves_nothing_behind(settings: Any, tmp_path: Path, name: str) -> None:
+    """A filter that was written in one zone is removed, written anew and purged in another."""
+    store = LmdbStore(tmp_path)
+    store.update(keys(30), appended(b"1"))
+    settings.SITE_ZONE = ZoneInfo(name)
+    store.update(keys(10), lambda key, old: None)
+    store.update(keys(5), appended(b"2"))
+    assert store.stats() == {MONTH: (25, 25)}
+    ends = sorted(expires_at(key) for key in [*keys(5), *keys(30)[10:]])
+    assert store.purge(now=ends[0] - timedelta(seconds=1), limit=100) == 0
+    assert store.purge(now=ends[0], limit=100) == 1
+    assert store.purge(now=ends[-1], limit=100) == 24
+    assert store.stats() == {}
+    with store._transaction(write=False) as (transaction, (_, expiries, _)):
+        assert transaction.stat(expiries)["entries"] == 0
+
+
 def test_lmdb_is_purged_in_small_batches(tmp_path: Path) -> None:
     store = LmdbStore(tmp_path)
     store.update([*keys(30), *keys(5, MONTH + 1)], appended(b"1"))
@@ -151,6 +199,15 @@ def test_a_server_forgets_by_itself() -> None:
     store.update(keys(1), appended(b"2"))
     for key in keys(2):
         assert store.client.expiretime(f"played:filter:{key.month}:{key.user_id}") == expiry(key)
+
+
+def test_a_server_forgets_in_the_night_of_the_site(settings: Any) -> None:
+    settings.SITE_ZONE = ZoneInfo("Asia/Shanghai")
+    store = RedisStore(settings.REDIS_URL)
+    store.update(keys(2), appended(b"1"))
+    for key in keys(2):
+        found = store.client.expiretime(f"played:filter:{key.month}:{key.user_id}")
+        assert found == expiry(key) - 8 * 3600
 
 
 # --- Processes -------------------------------------------------------------------------------------------
