@@ -20,6 +20,7 @@ from accounts.models import Deletion, HeldName, Level, User
 from accounts.review import Submission
 from accounts.signals import account_deleted, levels_lowered
 from feedsite.celery import enqueue
+from feedsite.draws import Draw
 from feedsite.events import Revoked, announce
 
 PASSWORD_LENGTH = 256
@@ -172,7 +173,8 @@ def change_password(*, user: User, current: str, new: str, keep_token: str = "")
     proven = user.password
     user.set_password(new)
     # Who changed the password meanwhile has made the one that was given worthless.
-    if not User.objects.active().filter(pk=user.pk, password=proven).update(password=user.password):
+    changed = {"password": user.password, "session_generation": Draw()}
+    if not User.objects.active().filter(pk=user.pk, password=proven).update(**changed):
         raise ValidationError({"current_password": _wrong_password()})
     AuthToken.objects.filter(user=user).exclude(pk=keep_token).delete()
     end_streams(user_id=user.pk)
@@ -198,7 +200,7 @@ def log_out_everywhere(*, user: User, keep_token: str = "") -> User:
 
     The caller renews the session that asked (`update_session_auth_hash`).
     """
-    User.objects.filter(pk=user.pk).update(session_epoch=F("session_epoch") + 1)
+    User.objects.filter(pk=user.pk).update(session_epoch=F("session_epoch") + 1, session_generation=Draw())
     user.refresh_from_db(fields=["session_epoch"])
     AuthToken.objects.filter(user=user).exclude(pk=keep_token).delete()
     end_streams(user_id=user.pk)

@@ -5,6 +5,7 @@ from typing import Any, ClassVar, Self
 from django.contrib.auth.models import AbstractBaseUser, PermissionsMixin
 from django.contrib.auth.models import UserManager as DjangoUserManager
 from django.contrib.postgres.indexes import GinIndex
+from django.contrib.sessions.base_session import AbstractBaseSession
 from django.core.exceptions import ValidationError
 from django.core.validators import MaxValueValidator, MinValueValidator, RegexValidator
 from django.db import models
@@ -106,6 +107,8 @@ class User(AbstractBaseUser, PermissionsMixin):
     `follower_count` is exact together with the changes not yet folded into it (relations.FollowerCountChange), so
     that a big-V's row never gets hot.
     `session_epoch` counts the times that all sessions of the user were ended at once.
+    `session_generation` is drawn anew by PostgreSQL whenever a session of the user ends early or changes (see Session);
+    0 until then.
     `deleted_at`: a deleted account holds nothing personal any more, and the database keeps it inactive for good.
     """
 
@@ -161,6 +164,7 @@ class User(AbstractBaseUser, PermissionsMixin):
     is_active = models.BooleanField(_("active"), default=True)
     deleted_at = models.DateTimeField(_("deleted"), null=True, blank=True, editable=False)
     session_epoch = models.IntegerField(default=0, db_default=0, editable=False)
+    session_generation = models.BigIntegerField(default=0, db_default=0, editable=False)
     date_joined = models.DateTimeField(_("joined"), db_default=Now())
 
     USERNAME_FIELD = "username"
@@ -263,6 +267,22 @@ class BigVChange(models.Model):
 
     def __str__(self) -> str:
         return str(self.get_kind_display())
+
+
+class Session(AbstractBaseSession):
+    """Django's own rows of sessions, and whose each of them is.
+
+    Two triggers of this table draw the user's `session_generation` anew in the statement that removes or changes a row
+    which has not expired, whatever program sends it. Rows of versions that did not name the user have none: `user_id`
+    is NULL, and no copy is made of them (accounts/sessions.py). It is no foreign key, for the table is Django's.
+    """
+
+    user_id = models.BigIntegerField(null=True)
+
+    class Meta(AbstractBaseSession.Meta):
+        managed = False
+        db_table = "django_session"
+        default_permissions = ()
 
 
 class Deletion(models.Model):

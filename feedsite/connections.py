@@ -41,6 +41,7 @@ class FeedsRefusedError(FeedsUnavailableError):
 
 
 feeds_breaker = Breaker(name="feeds")
+cache_breaker = Breaker(name="cache")
 broker_breaker = Breaker(name="broker", failures=(KombuError, redis.RedisError, OSError))
 
 

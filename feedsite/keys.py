@@ -29,6 +29,7 @@
 | `events` | STREAM | `event` -> JSON (feedsite/events.py) | about 10,000 entries | open pages are told to ask |
 | `rate:{scope}:{who}` | STRING | calls in the slot that the first of them began | one slot | the slot starts anew |
 | `credential:{digest}` | STRING | id of its user (a token or session) | 7 days from its last call | it is an attempt |
+| `cache:1:session:{digest}` | STRING | copy of a session's row (accounts/sessions.py) | an hour | read from its row |
 
 A window's own members (`floor`, `epoch`, `run:{id}`, `build:{token}`) are described in feedsite/window.py.
 """
@@ -168,3 +169,13 @@ def rate(scope: str, who: str) -> str:
 def credential(digest: str) -> str:
     """Mark of a token or session that was good (feedsite/rates.py)."""
     return f"credential:{digest}"
+
+
+def cached(name: str, prefix: str, version: int) -> str:
+    """An entry of Django's cache. Another version of its values is another key."""
+    return f"cache:{version}:{name}"
+
+
+def session(digest: str) -> str:
+    """The copy of a session's row, in Django's cache."""
+    return f"session:{digest}"

@@ -155,6 +155,9 @@ stream_failures = _counter(
     "task",
     at_start=("listener", "heartbeat", "recheck", "replay"),
 )
+cache_refused = _counter(
+    "feedsite_cache_refused_total", "Commands that the cache server answered with an error: it is full, for example."
+)
 breaker_trips = _counter(
     "feedsite_breaker_trips_total", "Servers that did not answer, once a second.", "server", at_start=SERVERS
 )

@@ -24,9 +24,8 @@ import redis
 from django.conf import settings
 from django.http import HttpRequest
 
-from feedsite import keys
-from feedsite.breaker import Breaker
-from feedsite.connections import client_of, pipelined, script
+from feedsite import keys, metrics
+from feedsite.connections import cache_breaker, client_of, pipelined, script
 from feedsite.option_kinds import parse_rate
 
 PLAIN_LENGTH = 64
@@ -74,8 +73,6 @@ redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[1])
 if ARGV[5] == '1' and tonumber(redis.call('GET', KEYS[2]) or 0) > 0 then redis.call('DECR', KEYS[2]) end
 return count(KEYS[3], ARGV[3], ARGV[4], 1)
 """)
-
-breaker = Breaker(name="cache", failures=(redis.RedisError, OSError))
 
 
 class OwnSlots:
@@ -253,8 +250,11 @@ def _ask_all(commands: Sequence[tuple[Any, ...]]) -> list[Any] | None:
     if not commands:
         return []
     try:
-        with breaker.asking():
+        with cache_breaker.asking():
             return pipelined(_client(), commands)
+    except redis.ResponseError:
+        metrics.cache_refused.inc()
+        return None
     except (redis.RedisError, OSError):
         return None
 

@@ -92,7 +92,7 @@ MIDDLEWARE = [
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
-    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "accounts.sessions.AuthenticationMiddleware",
     "accounts.presence.PresenceMiddleware",
     "accounts.locale.ReaderLocaleMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
@@ -161,12 +161,11 @@ REDIS_TIMEOUT = env.number("FEEDSITE_REDIS_TIMEOUT")
 CACHES = {
     "default": {
         "BACKEND": "django_redis.cache.RedisCache",
-        "LOCATION": CACHE_URL,
-        "KEY_PREFIX": "cache",
+        "LOCATION": [CACHE_URL],
+        "KEY_FUNCTION": "feedsite.keys.cached",
         "OPTIONS": {
-            "CLIENT_CLASS": "django_redis.client.DefaultClient",
-            "SOCKET_CONNECT_TIMEOUT": REDIS_TIMEOUT,
-            "SOCKET_TIMEOUT": REDIS_TIMEOUT,
+            "CONNECTION_FACTORY": "feedsite.cache.Factory",
+            "SERIALIZER": "feedsite.cache.Serializer",
             "IGNORE_EXCEPTIONS": True,
         },
     }
@@ -247,6 +246,7 @@ CELERY_BEAT_SCHEDULE |= {
 
 # --- Accounts --------------------------------------------------------------------------------------------
 AUTH_USER_MODEL = "accounts.User"
+SESSION_ENGINE = "accounts.sessions"
 LOGIN_URL = "login"
 LOGIN_REDIRECT_URL = "home"
 LOGOUT_REDIRECT_URL = "login"

@@ -146,7 +146,7 @@ def _nothing_left_behind() -> Iterator[None]:
     events.gaps.call_back()
     connections.feeds_breaker.reset()
     connections.broker_breaker.reset()
-    for breaker in (rates.breaker, played.breaker, old.breaker, store.breaker):
+    for breaker in (connections.cache_breaker, played.breaker, old.breaker, store.breaker):
         breaker.reset()
     rates.own.clear()
     connections.feeds_for_tasks().flushall()

@@ -18,7 +18,7 @@ from rest_framework.test import APIClient
 
 from accounts.actions import issue_token
 from accounts.models import User
-from feedsite import rates
+from feedsite import connections, rates
 from feedsite.embedded import wait_for
 from feedsite.option_kinds import parse_rate
 from feedsite.rest import BODY_BYTES, DEPTH, ApiView, parse_json
@@ -426,7 +426,7 @@ def test_an_outage_before_any_view(ann: User, monkeypatch: pytest.MonkeyPatch) -
 
     client = Client(raise_request_exception=False)
     client.force_login(ann)
-    monkeypatch.setattr("django.contrib.sessions.backends.db.SessionStore.load", fail)
+    monkeypatch.setattr("accounts.sessions.SessionStore.load", fail)
     is_problem(client.get(f"{API}/timeline/home"), 503)
     monkeypatch.setattr("django.middleware.common.CommonMiddleware.process_request", fail)
     is_problem(client.get(f"{API}/timeline/home"), 503)
@@ -564,13 +564,13 @@ def test_without_the_cache_server_calls_pass(api: APIClient, feeds_server: serve
     with servers.frozen(feeds_server), waits_once_a_second("cache"):
         for _ in range(3):
             assert api.get(f"{API}/users/me").status_code == 200
-    rates.breaker.reset()
+    connections.cache_breaker.reset()
     with servers.dead(feeds_server), waits_once_a_second("cache"):
         for _ in range(3):
             assert rates.hit("read", "ann") is None
-    rates.breaker.reset()
+    connections.cache_breaker.reset()
     assert rates.hit("read", "ann") is None
-    assert not rates.breaker.is_open
+    assert not connections.cache_breaker.is_open
 
 
 def test_without_the_cache_server_guesses_are_counted_all_the_same(

@@ -29,6 +29,7 @@ REPORTS = "/admin/moderation/report/"
 @pytest.fixture
 def desk(client: Client, moderator: User) -> Client:
     client.force_login(moderator)
+    client.get("/settings")  # copies the session
     return client
 
 

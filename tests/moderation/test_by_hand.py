@@ -35,6 +35,7 @@ SENDERS = "/admin/moderation/senderrule/"
 def desk(client: Client, moderator: User) -> Client:
     """A moderator who is no superuser, as the group of the migrations makes them."""
     client.force_login(moderator)
+    client.get("/settings")  # copies the session
     return client
 
 

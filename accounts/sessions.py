@@ -1,0 +1,161 @@
+"""Sessions: rows in PostgreSQL, and copies of them on the cache server, which save a page one statement.
+
+A copy is a hint. It names the user's `session_generation` as PostgreSQL stated it together with the row, and counts
+only while the user's row, which a page reads anyway, states the same. PostgreSQL draws that anew in the transaction in
+which a session of the user ends early or changes (accounts.models.Session). So a session that ended is refused,
+whatever the cache server still holds, and whether or not it could be told; the other sessions of the user cost one
+statement once. A password that changed, a log-out everywhere and a deactivated user are told by the same row, as ever.
+
+A copy is signed together with the key of its session, so neither rubbish is believed nor a value that another program
+put there, or moved there. It lives `KEPT` at most.
+"""
+
+import time
+from datetime import timedelta
+from typing import Any
+
+from django.contrib import auth
+from django.contrib.auth.middleware import AuthenticationMiddleware as DjangoAuthenticationMiddleware
+from django.contrib.sessions.backends.db import SessionStore as DatabaseStore
+from django.core import signing
+from django.core.cache import cache
+from django.db import transaction
+from django.http import HttpRequest
+from django.utils.crypto import salted_hmac
+from django.utils.functional import SimpleLazyObject
+
+from accounts.models import Session, User
+from feedsite import keys
+from feedsite.connections import fetch
+from feedsite.draws import Draw
+
+KEPT = timedelta(hours=1)
+"""How long a copy lives: so often a session costs its statement."""
+
+# As of the clock of the web process, by which sessions are dated.
+ROW = """
+    SELECT s.session_data, extract(epoch FROM s.expire_date)::float8, u.session_generation
+    FROM django_session s LEFT JOIN accounts_user u ON u.id = s.user_id
+    WHERE s.session_key = %s AND s.expire_date > to_timestamp(%s)
+"""
+
+
+class SessionStore(DatabaseStore):
+    """Django's sessions of the database, read from a copy where there is one.
+
+    `generation` is the session generation of the user, as of when the row was read; None where the row names no user,
+    and no copy was made.
+    """
+
+    generation: int | None = None
+    _owner: str | None = None
+    """The id of the user whom the session named when it was read."""
+
+    @classmethod
+    def get_model_class(cls) -> type[Session]:
+        return Session
+
+    def create_model_instance(self, data: dict[str, Any]) -> Session:
+        row = super().create_model_instance(data)
+        assert isinstance(row, Session)  # noqa: S101 (get_model_class says so)
+        row.user_id = data.get(auth.SESSION_KEY)
+        return row
+
+    def load(self) -> dict[str, Any]:
+        data = _copy(self.session_key)
+        if data is None:
+            return self._read()
+        self.generation, text = data
+        return self._noted(self.decode(text))
+
+    def read_again(self) -> None:
+        """Take what PostgreSQL has, whatever was read before."""
+        self._session_cache = self._read()
+
+    def save(self, must_create: bool = False) -> None:
+        super().save(must_create)
+        self.generation = None
+        _forget(self.session_key)
+
+    def delete(self, session_key: str | None = None) -> None:
+        key = session_key or self.session_key
+        if key is None:
+            return
+        with transaction.atomic():
+            gone, _ = Session.objects.filter(session_key=key).delete()
+            if not gone and self._owner:  # a failover may have lost the row, and left the copy
+                User.objects.filter(pk=self._owner).update(session_generation=Draw())
+        _forget(key)
+
+    def _read(self) -> dict[str, Any]:
+        """The row, of which a copy is made. Where there is none the session has no key any more, as Django has it."""
+        key = self.session_key
+        rows = fetch(ROW, [key, time.time()]) if _is_key(key) else []
+        if not rows:
+            self._session_key = None
+            return {}
+        text, expires, self.generation = rows[0]
+        if key and self.generation is not None:
+            _keep(key, self.generation, expires, text)
+        return self._noted(self.decode(text))
+
+    def _noted(self, data: dict[str, Any]) -> dict[str, Any]:
+        self._owner = data.get(auth.SESSION_KEY)
+        return data
+
+
+# --- Copies ----------------------------------------------------------------------------------------------
+def _keep(key: str, generation: int, expires: float, text: str) -> None:
+    seconds = min(KEPT.total_seconds(), expires - time.time())
+    signed = _signer(key).sign(f"{generation} {expires} {text}")
+    cache.set(keys.session(_digest(key)), signed, max(1, int(seconds)))
+
+
+def _copy(key: str | None) -> tuple[int, str] | None:
+    """The generation and the text of a session's row, if there is a copy that was made here and has not expired."""
+    signed = cache.get(keys.session(_digest(key))) if key and _is_key(key) else None
+    if not key or not isinstance(signed, str):
+        return None
+    try:
+        generation, expires, text = _signer(key).unsign(signed).split(" ", 2)
+    except signing.BadSignature:
+        return None
+    return (int(generation), text) if float(expires) > time.time() else None
+
+
+def _forget(key: str | None) -> None:
+    if key:
+        cache.delete(keys.session(_digest(key)))
+
+
+def _is_key(key: str | None) -> bool:
+    """Whether Django may have made it: a browser may send any text."""
+    return key is not None and key.isascii() and key.isalnum()
+
+
+def _signer(key: str) -> signing.Signer:
+    return signing.Signer(salt=f"accounts.sessions {key}")
+
+
+def _digest(key: str) -> str:
+    """Names the session on the cache server, and opens it for no reader of that server."""
+    return salted_hmac("accounts.sessions", key, algorithm="sha256").hexdigest()[:32]
+
+
+# --- Whose session it is ---------------------------------------------------------------------------------
+class AuthenticationMiddleware(DjangoAuthenticationMiddleware):
+    """Django's, by sessions that stand."""
+
+    def process_request(self, request: HttpRequest) -> None:
+        super().process_request(request)
+        request.user = SimpleLazyObject(lambda: user_of(request))  # type: ignore[assignment]
+
+
+def user_of(request: HttpRequest) -> Any:
+    """The user of the session that a request names; AnonymousUser without one, or where it has ended."""
+    session: Any = request.session
+    user = auth.get_user(request)
+    if user.is_authenticated and session.generation not in (None, user.session_generation):
+        session.read_again()
+        user = auth.get_user(request)
+    return user
