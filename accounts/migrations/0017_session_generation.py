@@ -25,7 +25,7 @@ ALTER TABLE django_session DROP COLUMN user_id;
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("accounts", "0015_by_followers"),
+        ("accounts", "0016_policy_words"),
         ("sessions", "0001_initial"),
     ]
 
