@@ -31,6 +31,8 @@ from feedsite import environment, replica
 from feedsite.cluster import Cluster
 from feedsite.cluster_address import names_cluster
 from feedsite.connections import client_of, database_now, fetch, is_of_another_version
+from operation import inboxes
+from operation.graphs import GraphError
 from operation.models import Sample
 from operation.sampling import BACKLOG, queue_lengths
 from seen import impressions
@@ -90,6 +92,7 @@ def examine(*, now: datetime, web: str, stream: str, grpc_place: str) -> list[Fi
         ("beat", lambda: beat(now)),
         ("deliveries", lambda: deliveries(now)),
         ("policy", pushes),
+        ("inboxes", lambda: need_of_inboxes(now)),
         ("web", lambda: process("web", web)),
         *([("stream", lambda: process("stream", stream))] if settings.STREAM else []),
         *([("grpc", lambda: grpc_process(grpc_place))] if settings.GRPC_PORT != 0 else []),
@@ -608,6 +611,14 @@ def pushes() -> Findings:
         warning=found.generation is None,
         todo="See that beat and a worker run (accounts.follow_timeline); until then pages come from PostgreSQL.",
     )
+
+
+def need_of_inboxes(now: datetime) -> Findings:
+    """What another `inbox_from` would save here."""
+    try:
+        yield judge("inboxes", inboxes.advice(now=now))
+    except GraphError as error:
+        yield judge("inboxes", str(error))
 
 
 def process(name: str, url: str) -> Findings:

@@ -55,6 +55,13 @@ class Costs:
     """A first page over HTTP that pulls nothing: home, 200 followees (http_page, waited)."""
     pull: float = 46e-6
     """One outbox more in it: home with 5, 20 and 100 outboxes, least squares through the page without (http_page)."""
+    inbox: float = 0.79e-3
+    """What of a page is its reading from an inbox: windows, and one statement (home_page's prototype of it, waited)."""
+    sql: float = 0.59e-3
+    """What one pull takes instead, without any followee: LATERAL of home_page at 10 to 1000 followees, least squares,
+    and 15 % for what our pull asks beyond it."""
+    followee: float = 5.5e-6
+    """And for each followee more, beyond the 0.17 µs that an inbox takes."""
     packed_entry: float = 34.2
     """Bytes of an entry of a window up to `LISTPACK` (memory)."""
     entry: float = 84.2
@@ -164,8 +171,10 @@ def outcome(policy: str, graph: Graph, pushed: Mask, costs: Costs) -> Outcome:
         deliveries=deliveries,
         writing=float(graph.items.sum() * costs.item + deliveries * costs.push),
         reading=float(graph.pages @ page),
-        inbox_bytes=_bytes(np.minimum(arriving * KEPT_DAYS, caps[graph.levels]), costs),
-        outbox_bytes=_bytes(np.where(read, np.minimum(graph.items * KEPT_DAYS, settings.OUTBOX_CAP), 0), costs),
+        inbox_bytes=float(window_bytes(np.minimum(arriving * KEPT_DAYS, caps[graph.levels]), costs).sum()),
+        outbox_bytes=float(
+            window_bytes(np.where(read, np.minimum(graph.items * KEPT_DAYS, settings.OUTBOX_CAP), 0), costs).sum()
+        ),
         p50=p50,
         p99=p99,
         lag=float(_work(pushes[graph.items > 0].max(initial=0), costs)),
@@ -186,8 +195,10 @@ def _work(pushes: np.int64, costs: Costs) -> np.float64:
     return np.float64(costs.item + costs.push * pushes)
 
 
-def _bytes(entries: Floats, costs: Costs) -> float:
-    return float((entries * np.where(entries <= LISTPACK, costs.packed_entry, costs.entry)).sum())
+def window_bytes(entries: Floats, costs: Costs) -> Floats:
+    """Of each window of so many entries."""
+    held: Floats = entries * np.where(entries <= LISTPACK, costs.packed_entry, costs.entry)
+    return held
 
 
 def quantiles(values: Floats, weights: Floats, shares: Sequence[float]) -> list[float]:

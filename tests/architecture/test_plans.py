@@ -146,6 +146,7 @@ UNSPOKEN = {
     "discover/indexing.py": "OpenSearch's own queue; parts of fixed length",
     "seen/migrate.py": "the lock of a command",
     "operation/doctor.py": "PostgreSQL's own tables",
+    "operation/inboxes.py": "a sample of fixed size, in steps of fixed length; `doctor`",
     "operation/backup.py": "`restore`: PostgreSQL's own tables, and deleted accounts in parts",
     "feedsite/health.py": "asks a server how it is, of no table",
     "accounts/actions.py:SELECTpg_advisory": "a lock, once in a site's life",

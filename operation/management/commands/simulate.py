@@ -18,6 +18,7 @@ from accounts import policy
 from accounts.models import User
 from operation.curves import picture
 from operation.graphs import GraphError, by_chance, of_dataset, of_site
+from operation.inboxes import Saving, of_graph, recommended, savings
 from operation.simulation import (
     NEVER,
     NO_LEVEL,
@@ -41,7 +42,11 @@ MOST_USERS = 5_000_000
 """As many as fit into the memory of a small machine, with their follows."""
 MOST_DAYS = 10_000
 HEADS = ("policy", "pushed", "pulled", "deliveries", "writing", "reading", "total", "Redis, MB", "p50", "p99", "lag, s")
-UNITS = {"item": 1e3, "push": 1e6, "page": 1e3, "pull": 1e6}
+INBOX_HEADS = (
+    "inbox_from", "readers", "deliveries", "memory", "pages", "delivered", "MB", "writing", "reading", "total",
+    "by inbox", "by pull",
+)  # fmt: skip
+UNITS = {"item": 1e3, "push": 1e6, "page": 1e3, "pull": 1e6, "inbox": 1e3, "sql": 1e3, "followee": 1e6}
 """Of the options for costs, which are in ms and µs, to a second."""
 
 
@@ -123,11 +128,18 @@ class Command(BaseCommand):
                 options["svg"].write_text(picture(points, straight, best, fixed=graph.fixed(costs), title=name))
             except OSError as error:
                 raise CommandError(f"{options['svg']}: {error.strerror}") from None
+        saved = savings(of_graph(graph, hybrid(graph, threshold, level)), costs)
         if options["json"]:
-            self.stdout.write(msgspec.json.encode(_figures(graph, costs, outcomes, points, best)).decode())
+            figures = _figures(graph, costs, outcomes, points, best)
+            figures["inbox_from"] = {
+                "recommended": recommended(saved).inbox_from,
+                "savings": [asdict(each) for each in saved],
+            }
+            self.stdout.write(msgspec.json.encode(figures).decode())
         else:
             names = names_of([sender.id for sender in outcomes[0].senders]) if is_site else {}
             self.tell(graph, costs, outcomes, best, names)
+            self.tell_inboxes(saved)
             self.say(f"{time.monotonic() - began:.1f} s")
 
     def graph(self, options: dict[str, Any]) -> tuple[str, Graph]:
@@ -183,6 +195,29 @@ class Command(BaseCommand):
         write(f"\nRecommended: FEEDSITE_BIG_V_THRESHOLD={settled}; manage.py policy --push-level {best.push_level}")
         others = "nobody" if best.push_level == NO_LEVEL else f"followers of level {best.push_level} and above"
         write(f"  {best.big_vs:,} big-Vs, who push to {others}; {best.total:,.2f} s a day.")
+
+    def tell_inboxes(self, saved: list[Saving]) -> None:
+        """What each `inbox_from` saves and costs, as the policy is set otherwise."""
+        write = self.stdout.write
+        write(
+            "\nReaders with fewer followees than `inbox_from` without an inbox, under the hybrid as set: shares of the"
+        )
+        write("readers, deliveries, memory and pages; what a day saves, seconds of a core; these readers' pages, ms.")
+        row = "{:<12}{:>9}{:>12}{:>9}{:>9}{:>13}{:>9}{:>10}{:>10}{:>8}{:>9}{:>8}"
+        write(row.format(*INBOX_HEADS))
+        for each in saved:
+            write(
+                row.format(
+                    each.inbox_from,
+                    *(f"{share:.0%}" for share in (each.readers, each.deliveries, each.memory, each.pages)),
+                    f"{each.delivered:,.0f}",
+                    f"{each.bytes / 1e6:,.1f}",
+                    *(f"{seconds:,.2f}" for seconds in (each.writing, each.reading, each.total)),
+                    *(f"{seconds * 1e3:.2f}" for seconds in (each.before, each.after)),
+                )
+            )
+        best = recommended(saved)
+        write(f"Recommended: manage.py policy --inbox-from {best.inbox_from}; {best.total:,.2f} s a day less.")
 
 
 def names_of(user_ids: list[int]) -> dict[int, str]:

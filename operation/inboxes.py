@@ -1,0 +1,198 @@
+"""What an inbox for readers of few followees costs against one pull: what each `inbox_from` would save, and which to
+take.
+
+The unit costs are those of `simulation.Costs`, the readers those of a graph, or a sample of the site's own. A reader
+below `inbox_from` takes no delivery and holds no inbox; each of their pages is one pull, which costs so much for every
+followee instead of an inbox and its outboxes.
+"""
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+import numpy as np
+from django.conf import settings
+
+from accounts import policy
+from feedsite.connections import fetch
+from feedsite.ids import compose
+from operation.graphs import SHARES, GraphError
+from operation.simulation import KEPT_DAYS, Costs, Floats, Graph, Integers, Mask, window_bytes
+
+CANDIDATES = (0, 10, 20, 50, 100, 200)
+SAMPLED = 300
+"""Readers of the site that are looked at, ..."""
+FOLLOWEES = 100
+"""... followees of each, ..."""
+NEWEST = 50
+"""... and items of those, at most: so many steps in an index, however large the site is."""
+PAGES = 5.0
+"""A day, of a reader who comes every day."""
+
+# How much a day reaches readers with an inbox. The newest items of busy senders tell how much they write, but a burst
+# is taken for a day's work.
+SAMPLE = f"""
+    SELECT u.id, u.level, u.following_count, u.following_count * coalesce(arriving.a_day, 0)::float8
+    FROM (
+        SELECT DISTINCT awake.* FROM unnest(%(points)s::bigint[]) point CROSS JOIN LATERAL (
+            SELECT id, level, following_count FROM accounts_user WHERE id >= point AND level > 0 ORDER BY id LIMIT 1
+        ) awake
+    ) u CROSS JOIN LATERAL (
+        SELECT avg(sender.a_day) AS a_day FROM (
+            SELECT CASE WHEN written.items = {NEWEST}
+                THEN {NEWEST} * 86400 / greatest(
+                    extract(epoch FROM %(now)s::timestamptz - feedsite_id_time(written.oldest)), 86400)
+                ELSE written.items / %(days)s::float8 END AS a_day
+            FROM (
+                SELECT f.followee_id AS id FROM relations_follow f WHERE f.follower_id = u.id LIMIT {FOLLOWEES}
+            ) followee
+            CROSS JOIN LATERAL (
+                SELECT count(*) AS items, min(newest.id) AS oldest FROM (
+                    SELECT i.id FROM items_item i
+                    WHERE i.sender_id = followee.id AND i.status = 'published' AND i.reply_to_id IS NULL
+                        AND i.visibility IN ('public', 'followers') AND i.id > %(since)s
+                    ORDER BY i.id DESC LIMIT {NEWEST}
+                ) newest
+            ) written
+        ) sender
+    ) arriving
+"""  # noqa: S608 (constants)
+
+
+@dataclass(frozen=True, slots=True)
+class Readers:
+    """Readers of a graph or of a sample, in arrays. Rates are a day's."""
+
+    followees: Integers
+    deliveries: Floats
+    """Into each one's inbox, if they have one."""
+    outboxes: Integers
+    """That a page merges into it."""
+    pages: Floats
+    caps: Integers
+    """Of each one's inbox."""
+
+
+@dataclass(frozen=True, slots=True)
+class Saving:
+    """A day with an `inbox_from`, against a day in which every active reader has an inbox."""
+
+    inbox_from: int
+    readers: float
+    """The share of the readers who have no inbox then, ..."""
+    deliveries: float
+    """... of the deliveries that are not made, ..."""
+    memory: float
+    """... of the bytes of inboxes that are not held, ..."""
+    pages: float
+    """... and of the pages that one pull serves."""
+    delivered: float
+    """Deliveries that are not made."""
+    bytes: float
+    """Bytes that are not held."""
+    writing: float
+    """Seconds of one core that deliveries take less."""
+    reading: float
+    """Seconds of one core that pages take less; negative: more."""
+    before: float
+    """Seconds that a page of these readers takes from an inbox, ..."""
+    after: float
+    """... and by one pull."""
+
+    @property
+    def total(self) -> float:
+        """Seconds of one core that the day takes less."""
+        return self.writing + self.reading
+
+
+def of_graph(graph: Graph, pushed: Mask) -> Readers:
+    """Readers of a graph whose follows are pushed, or pulled from outboxes, so; the dormant are no readers."""
+    awake = graph.levels > 0
+    outboxes = np.bincount(graph.readers[~pushed], minlength=graph.size)
+    arriving = np.bincount(graph.readers[pushed], weights=graph.items[graph.senders[pushed]], minlength=graph.size)
+    return Readers(
+        np.bincount(graph.readers, minlength=graph.size)[awake],
+        arriving[awake].astype(np.float64),
+        outboxes[awake],
+        graph.pages[awake],
+        _caps(graph.levels[awake]),
+    )
+
+
+def sample(*, now: datetime, days: int = 30) -> Readers:
+    """`SAMPLED` of the site's readers by chance, as if every item were pushed to them. Raises GraphError where there is
+    none, or where nothing is written.
+    """
+    ((first, last),) = fetch("SELECT min(id), max(id) FROM accounts_user")
+    points = [random.randint(first, last) for _ in range(SAMPLED)] if last else []  # noqa: S311 (a sample)
+    since = compose(now - timedelta(days=days), 0)
+    rows = fetch(SAMPLE, {"points": points, "now": now, "days": days, "since": since})
+    if not any(row[3] for row in rows):
+        raise GraphError(f"nothing was written within {days} days that reaches the readers who were looked at")
+    levels = np.array([row[1] for row in rows])
+    return Readers(
+        np.array([row[2] for row in rows]),
+        np.array([row[3] for row in rows], dtype=np.float64),
+        np.zeros(len(rows), dtype=np.int64),
+        np.array(SHARES)[levels] * PAGES,
+        _caps(levels),
+    )
+
+
+def _caps(levels: Integers) -> Integers:
+    return np.array([0, *(settings.LEVEL_CAPS[level] for level in (1, 2, 3))])[levels]
+
+
+def savings(readers: Readers, costs: Costs, candidates: Sequence[int] = CANDIDATES) -> list[Saving]:
+    """What each `inbox_from` saves and costs."""
+    entries = np.minimum(readers.deliveries * KEPT_DAYS, readers.caps)
+    held = window_bytes(entries, costs)
+    from_inbox = costs.page + costs.pull * readers.outboxes
+    by_pull = costs.page - costs.inbox + costs.sql + costs.followee * readers.followees
+    found = []
+    for inbox_from in candidates:
+        few = readers.followees < inbox_from
+        pages = readers.pages[few]
+        before, after = float(pages @ from_inbox[few]), float(pages @ by_pull[few])
+        delivered, held_by_few = float(readers.deliveries[few].sum()), float(held[few].sum())
+        opened = max(float(pages.sum()), 1e-9)
+        found.append(
+            Saving(
+                inbox_from,
+                readers=_share(float(few.sum()), len(few)),
+                deliveries=_share(delivered, readers.deliveries.sum()),
+                memory=_share(held_by_few, held.sum()),
+                pages=_share(float(pages.sum()), readers.pages.sum()),
+                delivered=delivered,
+                bytes=held_by_few,
+                writing=delivered * costs.push,
+                reading=before - after,
+                before=before / opened,
+                after=after / opened,
+            )
+        )
+    return found
+
+
+def _share(part: float, whole: float) -> float:
+    return float(part / whole) if whole else 0.0
+
+
+def recommended(found: Sequence[Saving]) -> Saving:
+    """The one that saves most; of equals the lowest."""
+    return max(found, key=lambda saving: (saving.total, -saving.inbox_from))
+
+
+def advice(*, now: datetime, costs: Costs | None = None) -> str:
+    """One sentence for this site as it is, from a sample."""
+    readers = sample(now=now)
+    best = recommended(savings(readers, costs or Costs()))
+    current = policy.current().inbox_from
+    said = f"inbox_from {current:,}; by {len(readers.followees):,} readers {best.inbox_from:,} is recommended"
+    if not best.inbox_from:
+        return said
+    return (
+        f"{said}: against 0 it saves {best.deliveries:.0%} of the deliveries and {best.memory:.0%} of the inboxes' "
+        f"memory; {best.pages:.0%} of the pages take {best.after * 1e3:.2f} ms instead of {best.before * 1e3:.2f}"
+    )
