@@ -32,7 +32,6 @@ How a window stays exact, whoever dies when:
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -41,6 +40,7 @@ from django.conf import settings
 from redis.exceptions import AskError
 
 from feedsite.connections import Command, feeds_for_tasks, lanes, pipelined, script
+from feedsite.replies import replies
 
 INFINITY = 2**53
 """Above every id: the floor of a window that holds nothing to rely on, and where a first page begins."""
@@ -316,27 +316,24 @@ def deliver(client: redis.Redis, entry: Entry, windows: Sequence[str], caps: Seq
     unsettled: list[Command] = []
     moved: list[int] = []
     with lanes(client, keys) as connections:
+        answers = {connection: replies(connection) for connection in set(connections)}
         # Two chunks are under way: what Redis answered to one is looked at while it works on the next.
         for first in range(0, len(keys) + PIPELINE_LENGTH, PIPELINE_LENGTH):
             chunk = slice(first, first + PIPELINE_LENGTH)
             _send(connections[chunk], [template(key) for key in keys[chunk]])
             for position in range(max(first - PIPELINE_LENGTH, 0), min(first, len(keys))):
-                read = connections[position].read_response
-                owed = 1 + measured
-                try:
-                    floor = read()
-                    owed = int(measured)
-                    read()
-                    owed = 0
-                    over = measured and read() > caps[position] + room
-                except AskError:  # of which MovedError is one
+                answer = answers[connections[position]]
+                floor, added, length = next(answer), next(answer), next(answer) if measured else 0
+                if added.__class__ is not int or isinstance(floor, Exception) or length.__class__ is not int:
+                    error = next(reply for reply in (floor, added, length) if isinstance(reply, Exception))
+                    if not isinstance(error, AskError):  # of which MovedError is one
+                        raise error
                     moved.append(position)
-                    _skip(read, owed)
                     continue
                 taken = floor is not None and is_below(floor, score)
                 if not taken:
                     refused.append(position)
-                if floor != b"inf" and (over or not taken):
+                if floor != b"inf" and (length > caps[position] + room or not taken):
                     unsettled.append(Window(windows[position]).settle(caps[position]))
     for first in range(0, len(unsettled), PIPELINE_LENGTH):
         pipelined(client, unsettled[first : first + PIPELINE_LENGTH])
@@ -352,12 +349,6 @@ def _send(connections: Sequence[Any], deliveries: Sequence[bytes]) -> None:
         by_connection.setdefault(connection, []).append(delivery)
     for connection, some in by_connection.items():
         connection.send_packed_command([b"".join(some)])
-
-
-def _skip(read: Callable[[], object], count: int) -> None:
-    for _ in range(count):
-        with suppress(AskError):
-            read()
 
 
 def _deliver_one_by_one(

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
-from django.db import IntegrityError, connection, transaction
+from django.db import DEFAULT_DB_ALIAS, IntegrityError, connection, transaction
 from django.db.models.functions import Now
 from django.utils.translation import gettext as _
 
@@ -30,13 +30,32 @@ from items.signals import (
     item_unliked,
     item_withdrawn,
 )
-from items.text import ContentError, check_content
+from items.text import ContentError, check_content, hashtags
+from items.words import document
 
 ID_ATTEMPTS = 3
 IDEMPOTENCY_LIFE = timedelta(days=1)
 BREADTH = [Visibility.SELF, Visibility.MUTUALS, Visibility.FOLLOWERS, Visibility.PUBLIC]
 """From the fewest to the most."""
 
+# The sequence of ids repeats after 4096: a clock that stepped back may meet an id again. The primary key notices, and
+# no row is returned then.
+INSERT = """
+    WITH new AS (
+        INSERT INTO items_item (
+            sender_id, type, title, content, extra_info, status, visibility, reply_to_id, root_id, repost_of_id)
+        VALUES (
+            %(sender)s, %(type)s, %(title)s, %(content)s, %(extra_info)s, %(status)s, %(visibility)s, %(reply_to)s,
+            %(root)s, %(repost_of)s)
+        ON CONFLICT (id) DO NOTHING RETURNING id, created_at, modified_at
+    ),
+    words AS (
+        INSERT INTO items_itemdocument (item_id, document) SELECT id, %(document)s::tsvector FROM new
+        WHERE %(document)s <> ''
+    ),
+    tags AS (INSERT INTO items_itemtag (tag, item_id) SELECT unnest(%(tags)s::text[]), id FROM new)
+    SELECT id, created_at, modified_at FROM new
+"""
 LIKE = """
     WITH liked AS (
         INSERT INTO items_like (user_id, item_id) VALUES (%(user)s, %(item)s) ON CONFLICT DO NOTHING RETURNING item_id
@@ -173,19 +192,27 @@ def _reasons(item: Item) -> list[str]:
 
 
 def _insert(item: Item) -> Item:
-    # The sequence repeats after 4096 ids: a clock that stepped back may meet an id again. The primary key notices.
-    for attempt in range(1, ID_ATTEMPTS + 1):
-        try:
-            with transaction.atomic():
-                item.save(force_insert=True)
-        except IntegrityError as error:
-            if "item_pkey" not in str(error) or attempt == ID_ATTEMPTS:
-                raise
-        else:
-            if not item.repost_of_id:
-                index(item, is_new=True)
+    """Write a new item, and what it is found by, in one statement."""
+    params: dict[str, Any] = {
+        "sender": item.sender_id,
+        "type": item.type,
+        "title": item.title,
+        "content": json.dumps(item.content),
+        "extra_info": json.dumps(item.extra_info),
+        "status": item.status,
+        "visibility": item.visibility,
+        "reply_to": item.reply_to_id,
+        "root": item.root_id,
+        "repost_of": item.repost_of_id,
+        "document": "" if item.repost_of_id else document(item.title, item.text),
+    }
+    params["tags"] = hashtags(item.text) if params["document"] else []
+    for _attempt in range(ID_ATTEMPTS):
+        if rows := fetch(INSERT, params):
+            ((item.id, item.created_at, item.modified_at),) = rows
+            item._state.adding, item._state.db = False, DEFAULT_DB_ALIAS
             return item
-    raise AssertionError("unreachable")
+    raise IntegrityError(f"{ID_ATTEMPTS} ids were in use already")
 
 
 # --- Changing what is published --------------------------------------------------------------------------
@@ -219,7 +246,7 @@ def edit(
         title=item.title, content=item.content, extra_info=item.extra_info, modified_at=Now()
     )
     item.refresh_from_db(fields=["modified_at"])
-    index(item, is_new=False)
+    index(item)
     if reasons and item.status != Status.DELETED:
         _withdraw(item, Status.IN_REVIEW)
         item_held.send(sender=Item, item=item, reasons=reasons)

@@ -55,14 +55,14 @@ FORGET = """
 
 
 # --- Writing ---------------------------------------------------------------------------------------------
-def index(item: Item, *, is_new: bool) -> None:
-    """Write down what an item is found by: its words and its tags. Part of the transaction that writes the item."""
+def index(item: Item) -> None:
+    """Write down anew what an item is found by: its words and its tags. Part of the transaction that changes the item.
+
+    What a new item is found by is written with it (items.actions.INSERT).
+    """
     params: dict[str, Any] = {"item": item.pk, "document": document(item.title, item.text), "tags": hashtags(item.text)}
-    if is_new and not params["document"]:
-        return
     with connection.cursor() as cursor:
-        if not is_new:
-            cursor.execute(FORGET, params)
+        cursor.execute(FORGET, params)
         cursor.execute(INDEX, params)
 
 

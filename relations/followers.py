@@ -1,34 +1,76 @@
 """Who follows a user, for fan-outs: part by part, however many there are."""
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from accounts import policy
 from feedsite.connections import fetch, fetching
 
 PART = 5_000
 """Followers that one query reads and one pipeline serves."""
+FIRST_PART = 2_000
+"""The same of a part that is read before anything is served: the longer it is, the longer nothing is."""
 LAST_ID = 2**63 - 1
 
-# The followers first, and then those users by their ids: joined, the planner walks all users from the first on. Two
-# arrays are a third of the client's work for as many rows.
-FOLLOWERS = f"""
+
+class Part(NamedTuple):
+    """Some of the followers, in the order of ids."""
+
+    seen: int
+    """How many followers were looked at; fewer than asked for: they are the last."""
+    last: int | None
+    """The highest id among those."""
+    ids: list[int] | None
+    """Of those that were wanted, ..."""
+    levels: list[int] | None
+    """... and their levels, in the same order."""
+
+
+def part_of(
+    followee: str, *, after: str, last: str, size: str, where: str, besides: str = "", provided: str = "true"
+) -> str:
+    """SQL of a `Part`: the first `size` followers with after < id <= last, and of those the ones that meet the
+    condition `where` on the user `u`. All arguments are SQL; `besides` is the id of one more user of whom `where` is
+    asked. Nothing is looked at unless `provided`.
+
+    The followers are found first, and then those users by their ids: joined, the planner walks all users from the first
+    on. Two arrays are a third of the client's work for as many rows.
+    """
+    ids = "SELECT id FROM part" + (f" UNION ALL SELECT {besides}" if besides else "")  # noqa: S608 (constants)
+    return f"""
     WITH part AS MATERIALIZED (
         SELECT f.follower_id AS id FROM relations_follow f
-        WHERE f.followee_id = %(followee)s AND f.follower_id > %(after)s AND f.follower_id <= %(last)s
-        ORDER BY f.follower_id LIMIT %(size)s
+        WHERE {provided} AND f.followee_id = {followee} AND f.follower_id > {after} AND f.follower_id <= {last}
+        ORDER BY f.follower_id LIMIT {size}
     )
-    SELECT (SELECT count(*) FROM part), (SELECT max(id) FROM part),
-        array_agg(u.id ORDER BY u.id), array_agg(u.level ORDER BY u.id)
-    FROM accounts_user u WHERE u.id = ANY(ARRAY(SELECT id FROM part)) AND u.level >= %(level)s
-        AND (NOT %(with_inbox)s OR {policy.has_inbox()})
-"""  # noqa: S608 (constants)
+    SELECT (SELECT count(*) FROM part) AS seen, (SELECT max(id) FROM part) AS last,
+        array_agg(u.id ORDER BY u.id) AS ids, array_agg(u.level ORDER BY u.id) AS levels
+    FROM accounts_user u WHERE {provided} AND u.id = ANY(ARRAY({ids})) AND {where}
+    """  # noqa: S608 (constants)
+
+
+FOLLOWERS = part_of(
+    "%(followee)s",
+    after="%(after)s",
+    last="%(last)s",
+    size="%(size)s",
+    where=f"u.level >= %(level)s AND (NOT %(with_inbox)s OR {policy.has_inbox()})",
+)
 
 
 def follower_parts(
-    followee_id: int, low: int, high: int, minimum_level: int, size: int = PART, *, with_inbox: bool
+    followee_id: int,
+    low: int,
+    high: int,
+    minimum_level: int,
+    size: int = PART,
+    *,
+    with_inbox: bool,
+    first: Part | None = None,
 ) -> Iterator[list[tuple[int, int]]]:
     """The followers with low < id <= high of at least a level, as (id, level), in the order of ids: of `size` followers
-    at a time those of the level, if there are any; `with_inbox` those to whom the policy gives an inbox.
+    at a time those of the level, if there are any; `with_inbox` those to whom the policy gives an inbox. `first` is the
+    first part, of FIRST_PART followers, where it was read already.
 
     While the caller serves one part, the next is read.
     """
@@ -41,12 +83,13 @@ def follower_parts(
         "with_inbox": with_inbox,
     }
     with fetching() as ahead:
-        ((count, last, ids, levels),) = fetch(FOLLOWERS, params)
+        part, asked = (first, FIRST_PART) if first else (Part(*fetch(FOLLOWERS, params)[0]), size)
         while True:
-            if count == size:
-                following = ahead(FOLLOWERS, params | {"after": last})
-            if ids:
-                yield list(zip(ids, levels, strict=True))
-            if count < size:
+            is_last = part.seen < asked
+            if not is_last:
+                following = ahead(FOLLOWERS, params | {"after": part.last})
+            if part.ids and part.levels:
+                yield list(zip(part.ids, part.levels, strict=True))
+            if is_last:
                 return
-            ((count, last, ids, levels),) = following()
+            part, asked = Part(*following()[0]), size

@@ -8,10 +8,11 @@ import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 from django.conf import settings
-from django.db import connection, transaction
+from django.db import transaction
 from django.db.models.functions import Now
 
 from accounts import policy
@@ -20,9 +21,6 @@ from feedsite import keys, metrics
 from feedsite.celery import enqueue
 from feedsite.connections import (
     LAZILY,
-    FeedsUnavailableError,
-    feeds,
-    feeds_errors,
     feeds_for_tasks,
     fetch,
     pipelined,
@@ -30,7 +28,7 @@ from feedsite.connections import (
 from feedsite.deliveries import Attempt
 from feedsite.window import PIPELINE_LENGTH, Entry, deliver
 from items.models import Item, Status, Visibility
-from relations.followers import LAST_ID, PART, follower_parts
+from relations.followers import FIRST_PART, LAST_ID, PART, Part, follower_parts, part_of
 from timeline import active_fans, outbox
 from timeline.inbox import Tail, cap_of
 from timeline.models import Delivery, DeliveryRange
@@ -46,22 +44,37 @@ INSERT = """
     VALUES (%(item)s, %(sender)s, 0, 0, now() + %(wait)s, now() + %(wait)s + %(retry)s, '')
     ON CONFLICT (item_id) DO UPDATE SET revision = DEFAULT, attempts = 0, enqueued = 0,
         not_before = now() + %(wait)s, sweep_at = now() + %(wait)s, parked_at = NULL, last_error = ''
+    RETURNING item_id
 """
-# Who publishes, and to whom: a big-V to those whose level takes pushes, unless a demotion is filling everybody's
-# inbox. The policy is read with it.
+# The sender's row and the policy say to whom: a big-V to those whose level takes pushes, unless a demotion is filling
+# everybody's inbox. Of a sender whom few follow, the first followers come with the claim, and the sender among them.
+# The claim may wait for one who publishes the item again: of what it reads nothing is as new as the row then, so it
+# takes only the row that its snapshot sees.
+FEW = """(NOT s.is_big_v AND s.follower_count <= %(few)s AND i.status = 'published' AND i.visibility <> 'self')"""
+FIRST = part_of(
+    "s.id",
+    after="0",
+    last=str(LAST_ID),
+    size=str(FIRST_PART),
+    where=policy.has_inbox(),
+    besides="s.id",
+    provided=FEW,
+)
 CLAIM = f"""
     UPDATE timeline_delivery d SET attempts = d.attempts + 1,
         sweep_at = now() + %(retry)s * 2 ^ least(d.attempts, 10)
-    FROM items_item i, accounts_user s
+    FROM items_item i, accounts_user s CROSS JOIN LATERAL ({FIRST}) first
     WHERE d.item_id = %(item)s AND d.parked_at IS NULL AND d.not_before <= now() AND (SELECT {LAZILY})
         AND i.id = d.item_id AND s.id = d.sender_id
+        AND d.revision = (SELECT revision FROM timeline_delivery WHERE item_id = %(item)s)
     RETURNING d.sender_id, d.revision, d.attempts, i.status, i.visibility,
         CASE WHEN {policy.has_inbox("s")} THEN s.level ELSE 0 END, s.is_big_v,
         s.is_big_v AND NOT EXISTS (
             SELECT FROM timeline_backfill b
             WHERE b.sender_id = s.id AND b.finished_at IS NULL AND b.cancelled_at IS NULL),
         s.follower_count, {policy.PUSH_LEVEL}, {policy.GENERATION},
-        ARRAY(SELECT r.id FROM timeline_deliveryrange r WHERE r.delivery_id = d.item_id AND r.revision = d.revision)
+        ARRAY(SELECT r.id FROM timeline_deliveryrange r WHERE r.delivery_id = d.item_id AND r.revision = d.revision),
+        {FEW}, first.seen, first.last, first.ids, first.levels
 """  # noqa: S608 (constants)
 # What is left of an older revision goes too.
 FINISH = f"""
@@ -99,6 +112,8 @@ class Claim:
     generation: int | None
     ranges: Sequence[int] = ()
     """Into which an earlier attempt split the work, and which are not done."""
+    first: Part | None = None
+    """The first followers, with the sender among them, where few follow."""
 
     def attempt(self, *, is_counted: bool = True) -> Attempt:
         row = Delivery.objects.filter(pk=self.entry.item_id, revision=self.revision)
@@ -115,42 +130,16 @@ class Claim:
 
 # --- Publishing ------------------------------------------------------------------------------------------
 def deliver_anew(*, item: Item, again: bool) -> None:
-    """Write the delivery row, in the transaction of the publishing, and start the fan-out when that commits.
+    """Write the delivery row, in the transaction of the publishing, and tell the workers when that commits.
 
     What is published again waits `AGAIN_AFTER` in the table, where readers find it.
     """
     wait = AGAIN_AFTER if again else timedelta(0)
     retry = timedelta(0) if again else settings.FAN_OUT_RETRY_AFTER  # no worker is told: the sweeper's is the first try
     params: dict[str, Any] = {"item": item.pk, "sender": item.sender_id, "wait": wait, "retry": retry}
-    with connection.cursor() as cursor:
-        cursor.execute(INSERT, params)
+    fetch(INSERT, params)
     if not again:
-        entry, sender = Entry(item.pk, item.sender_id), item.sender
-        transaction.on_commit(lambda: _start(entry, sender.level, is_big_v=sender.is_big_v))
-
-
-def _start(entry: Entry, level: int, *, is_big_v: bool) -> None:
-    """Own windows at once, then the workers. Whatever fails here is done by the fan-out, now or by the sweeper."""
-    try:
-        with feeds_errors():
-            _deliver_to_self(entry, level, is_big_v=is_big_v, patient=False)
-    except FeedsUnavailableError as error:
-        logger.warning("item %s waits for its fan-out: %s", entry.item_id, error)
-    enqueue("timeline.fan_out", entry.item_id)
-
-
-def _deliver_to_self(entry: Entry, level: int, *, is_big_v: bool, patient: bool = True) -> None:
-    """Into the sender's own inbox, and into the outbox of a big-V, which lives on by it."""
-    client = feeds_for_tasks() if patient else feeds()
-    cap = cap_of(level)
-    if cap and deliver(client, entry, [keys.inbox(entry.sender_id)], [cap]):
-        pipelined(client, [Tail(entry.sender_id).drop()])
-    if is_big_v:
-        window = outbox.Outbox(entry.sender_id)
-        refused = deliver(client, entry, [window.key], [settings.OUTBOX_CAP])
-        pipelined(client, [window.keep()])
-        if refused and patient:  # it may have been lost
-            outbox.begin(entry.sender_id)
+        transaction.on_commit(partial(enqueue, "timeline.fan_out", item.pk))
 
 
 # --- Fan-out ---------------------------------------------------------------------------------------------
@@ -166,21 +155,42 @@ def fan_out(item_id: int) -> bool:
 
 
 def _claim(item_id: int) -> Claim | None:
-    params = {"item": item_id, "retry": settings.FAN_OUT_RETRY_AFTER}
+    params = {"item": item_id, "retry": settings.FAN_OUT_RETRY_AFTER, "few": _few()}
     rows = fetch(CLAIM, params)
     if not rows:
         return None
-    sender_id, *columns = rows[0]
-    return Claim(Entry(item_id, sender_id), *columns)
+    sender_id, *columns, has_first, seen, last, ids, levels = rows[0]
+    first = Part(seen, last, ids, levels) if has_first else None
+    return Claim(Entry(item_id, sender_id), *[*columns, first])
+
+
+def _few() -> int:
+    """So many followers, as last folded, are surely not enough for two ranges."""
+    few: int = settings.FAN_OUT_RANGE // 2
+    return few
 
 
 def _fan_out(claim: Claim) -> bool:
     if claim.status == Status.PUBLISHED:
-        _deliver_to_self(claim.entry, claim.level, is_big_v=claim.is_big_v)
+        _deliver_to_self(claim)
     if claim.to_followers and not _to_followers(claim):
         return False
     _finish(claim)
     return True
+
+
+def _deliver_to_self(claim: Claim) -> None:
+    """Into the sender's own inbox, if that does not come with the first followers', and into the outbox of a big-V,
+    which lives on by it.
+    """
+    if claim.level and claim.first is None:
+        _deliver_to(claim.entry, [claim.entry.sender_id], [cap_of(claim.level)])
+    if claim.is_big_v:
+        client, window = feeds_for_tasks(), outbox.Outbox(claim.entry.sender_id)
+        refused = deliver(client, claim.entry, [window.key], [settings.OUTBOX_CAP])
+        pipelined(client, [window.keep()])
+        if refused:  # it may have been lost
+            outbox.begin(claim.entry.sender_id)
 
 
 def _to_followers(claim: Claim) -> bool:
@@ -203,7 +213,7 @@ def _to_followers(claim: Claim) -> bool:
                 return True
         enqueue("timeline.build_active_fans", claim.entry.sender_id)
     highs = []
-    if claim.followers > settings.FAN_OUT_RANGE // 2:
+    if claim.followers > _few():
         highs = [row[0] for row in fetch(BOUNDARIES, [claim.entry.sender_id, settings.FAN_OUT_RANGE])]
     if highs:
         lows = [0, *highs]
@@ -289,7 +299,8 @@ def _serve(claim: Claim, part: DeliveryRange) -> bool:
 
 
 def _deliver_to_range(claim: Claim, low: int, high: int) -> None:
-    for followers in follower_parts(claim.entry.sender_id, low, high, claim.minimum_level, with_inbox=True):
+    sender_id, level, first = claim.entry.sender_id, claim.minimum_level, claim.first
+    for followers in follower_parts(sender_id, low, high, level, with_inbox=True, first=first):
         caps = {level: cap_of(level) for level in Level.values}
         _deliver_to(claim.entry, [row[0] for row in followers], [caps[row[1]] for row in followers])
 

@@ -97,6 +97,7 @@ ALLOWED = (
     ),
     # Workers: batches.
     Allowed("task", "follower_id > $2 AND f.follower_id <= $3", 30_000, "a part of 5,000 followers"),
+    Allowed("task", "UPDATE timeline_delivery d SET attempts", 12_000, "the first 2,000 followers with the claim"),
     Allowed(
         "task",
         "SELECT f.follower_id FROM relations_follow f JOIN accounts_user u",

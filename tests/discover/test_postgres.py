@@ -37,7 +37,7 @@ def post(
         content={"text": text},
         **fields,
     )
-    index(item, is_new=True)
+    index(item)
     return item
 
 

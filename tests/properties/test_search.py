@@ -105,10 +105,10 @@ def test_walking_a_search_gives_what_the_oracle_says(
             visibility=data.draw(st.sampled_from([Visibility.PUBLIC, *Visibility.values])),
             status=data.draw(st.sampled_from([Status.PUBLISHED] * 4 + Status.values)),
         )
-        index(item, is_new=True)
+        index(item)
         item.content = {"text": text}
         item.save(update_fields=["content"])
-        index(item, is_new=False)
+        index(item)
     query = data.draw(queries)
     spelled = " ".join(f'"{quoted}"' if quoted else term for term, quoted in query)
 

@@ -1,11 +1,13 @@
 """Fan-out: what is delivered to whom, what is split, what is tried again, and what is given up."""
 
+import threading
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
 import pytest
 import redis
+from django.db import transaction
 from django.utils import timezone
 
 from accounts import big_v, levels
@@ -15,6 +17,9 @@ from feedsite.connections import FeedsUnavailableError
 from items import actions as items
 from items.models import Item
 from relations import actions as relations
+from relations import followers as followers_of
+from relations.followers import FIRST_PART
+from tests.at_once import at_once, until_one_waits
 from tests.servers import Valkey, dead
 from tests.statements import statements
 from tests.timeline.conftest import Workers, read, seen, sources
@@ -150,6 +155,53 @@ def test_what_is_visible_again_is_delivered_as_soon_as_it_may_be(say: Say, reade
     items.restore(item=item)
     row = Delivery.objects.get()
     assert row.sweep_at == row.not_before
+
+
+def test_a_claim_that_waits_for_who_publishes_again_takes_nothing(
+    say: Say, reader: User, follow: Any, workers: Workers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it has read of the item, and of its followers, is older than the row that it would take."""
+    monkeypatch.setattr(fanout, "AGAIN_AFTER", timedelta(0))
+    sender = seen()
+    item = say(sender)
+    items.delete(item=item)
+    began = threading.Event()
+
+    def publish_again() -> None:
+        with transaction.atomic():
+            items.restore(item=item)
+            began.set()
+            until_one_waits()
+            follow(reader, sender)
+
+    def claim() -> bool:
+        assert began.wait(30)
+        return fanout.fan_out(item.pk)
+
+    assert at_once(publish_again, claim) == [None, False]
+    assert Delivery.objects.get().attempts == 0
+    materialise(workers, reader)
+    assert not Delivery.objects.exists()
+    assert read(reader) == [item.pk]
+
+
+def test_a_small_fan_out_is_two_statements(
+    say: Say, reader: User, follow: Any, workers: Workers, feeds: redis.Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first followers, and the sender, come with the claim; more of them than that are read besides."""
+    sender, *others = (seen() for _ in range(3))
+    for one in (reader, *others):
+        follow(one, sender)
+    materialise(workers, reader, sender, *others)
+    for first, count in ((FIRST_PART, 2), (1, 3)):
+        item = say(sender)
+        monkeypatch.setattr(fanout, "CLAIM", fanout.CLAIM.replace(f"LIMIT {FIRST_PART}", f"LIMIT {first}"))
+        monkeypatch.setattr(followers_of, "FIRST_PART", first)
+        with statements() as asked:
+            assert fanout.fan_out(item.pk)
+        assert len(asked) == count, asked
+        for one in (reader, sender, *others):
+            assert f"{sender.pk}:{item.pk}".encode() in members(feeds, one)
 
 
 def test_an_attempt_that_stalled_completes_no_later_delivery(
@@ -358,7 +410,7 @@ def test_many_active_fans_are_served_by_shards(
     feeds.delete(keys.active_fans(star.pk, active_fans.shard_of(lost.pk)))
     with statements() as asked:
         workers.work()
-    assert not any("ORDER BY f.follower_id" in statement for statement in asked), "nobody looks through all followers"
+    assert not any("WITH part" in one and "UPDATE" not in one for one in asked), "all followers are looked through"
     assert not Delivery.objects.exists()
     assert all(len(members(feeds, one)) == 1 for one in followers(star, 3))
     assert not any(members(feeds, one) for one in followers(star, 2))
