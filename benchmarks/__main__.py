@@ -25,6 +25,7 @@ COMMUNITY = (
     "hidden",
     "http_page",
     "fan_out",
+    "publish",
     "cluster",
     "publish_to_inbox",
     "streams",

@@ -128,12 +128,16 @@ class Community:
             cursor.execute("RESET session_replication_role")
             for table in ("accounts_user", "relations_follow", "items_item"):
                 cursor.execute(f"VACUUM ANALYZE {table}")
-        for big_v in range(1, size.big_vs + 1):
+        self.materialise()
+        self.seconds = time.perf_counter() - begin
+
+    def materialise(self) -> None:
+        """Build all windows that pages are read from."""
+        for big_v in range(1, self.size.big_vs + 1):
             materialise_outbox(big_v)
         for readers in (*self.readers.values(), *self.hybrids.values()):
             for reader in readers:
                 materialise_inbox(reader)
-        self.seconds = time.perf_counter() - begin
 
     def described(self) -> str:
         """The data set in a line."""

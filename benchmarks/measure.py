@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.conf import settings
 
@@ -126,23 +126,37 @@ def percentile(times: Sequence[float], share: float) -> float:
 
 def servers_time() -> tuple[float, float]:
     """Processor seconds so far of PostgreSQL and of Redis: of what names this site's folder, and of its children."""
-    tick = os.sysconf("SC_CLK_TCK")
-    spent, children, own = {"postgres": 0.0, "valkey": 0.0}, dict[int, tuple[str, int, float]](), set[int]()
+    spent, processes = {"postgres": 0.0, "valkey": 0.0}, _processes()
+    kinds = {number: kind for number, each in processes.items() for kind in spent if kind in each.name}
+    own = {number for number in kinds if processes[number].is_of_site}
+    for number, kind in kinds.items():
+        if number in own or processes[number].parent in own:
+            spent[kind] += processes[number].seconds
+    return spent["postgres"], spent["valkey"]
+
+
+def family_time(parent: int) -> float:
+    """Processor seconds so far of a process and of its children."""
+    return sum(each.seconds for number, each in _processes().items() if parent in (number, each.parent))
+
+
+class _Process(NamedTuple):
+    name: str
+    parent: int
+    seconds: float
+    is_of_site: bool
+
+
+def _processes() -> dict[int, _Process]:
+    tick, found = os.sysconf("SC_CLK_TCK"), {}
     for entry in Path("/proc").iterdir():
         if not entry.name.isdigit():
             continue
         try:
             head, _, tail = (entry / "stat").read_text().rpartition(")")
-            is_own = str(settings.DATA_DIR).encode() in (entry / "cmdline").read_bytes()
-        except OSError:
+            is_of_site = str(settings.DATA_DIR).encode() in (entry / "cmdline").read_bytes()
+        except OSError:  # it has ended
             continue
-        kind = next((kind for kind in spent if kind in head), None)
-        if kind:
-            fields = tail.split()
-            children[int(entry.name)] = kind, int(fields[1]), sum(map(int, fields[11:13])) / tick
-            if is_own:
-                own.add(int(entry.name))
-    for process, (kind, parent, seconds) in children.items():
-        if process in own or parent in own:
-            spent[kind] += seconds
-    return spent["postgres"], spent["valkey"]
+        fields = tail.split()
+        found[int(entry.name)] = _Process(head, int(fields[1]), sum(map(int, fields[11:13])) / tick, is_of_site)
+    return found

@@ -110,7 +110,8 @@ def mix(community: Community) -> None:
 
 
 @contextmanager
-def workers() -> Iterator[None]:
+def workers() -> Iterator[int]:
+    """Two Celery workers; the id of the process whose children they are."""
     command = [sys.executable, "-m", "celery", "-A", "feedsite", "--quiet", "worker", "--concurrency", "2"]
     command += ["--without-gossip", "--without-mingle", "--loglevel", "error"]
     worker = subprocess.Popen(
@@ -122,7 +123,7 @@ def workers() -> Iterator[None]:
     )
     try:
         assert wait_for(lambda: app.control.ping(timeout=0.3), 60), "no Celery worker answers"
-        yield
+        yield worker.pid
     finally:
         worker.terminate()
         worker.wait(30)

@@ -124,7 +124,7 @@ class Units:
         """Unit, value, and the benchmark that it is from."""
         return [
             ["a page of home over HTTP: the worker", _ms(self.page_worker), "`http_page`, 200 followees"],
-            ["the same: PostgreSQL and Redis", _ms(self.page_servers), "`http_page`"],
+            ["the same: PostgreSQL, Redis and workers", _ms(self.page_servers), "`http_page`"],
             ["a page of home from PostgreSQL, below the inbox", _ms(self.page_below), "`costs`"],
             ["publishing an item, without its deliveries", _ms(self.publish), "`costs`"],
             ["a delivery", f"{self.delivery * 1e6:.1f} µs", "`costs`, whole fan-outs"],

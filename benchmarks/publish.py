@@ -1,0 +1,117 @@
+"""What does publishing cost, against the least that keeps an item: one prepared INSERT, committed to disk?
+
+Measured: `items.actions.publish` in this process, and `POST /api/v1/items` over one kept connection to granian, with a
+token; for a sender with followers, no worker running. The limit: one prepared INSERT of the same item by itself, as
+durable, on a connection of its own. All run in turn.
+
+The split is of publishing in the process, in rounds of its own: each part is timed where it waits, and what is left is
+Python. The commit contains the flush to the disk, which the limit waits for too.
+"""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from statistics import median
+from typing import Any
+from unittest.mock import patch
+
+import psycopg
+from django.db import connection
+
+from accounts.actions import issue_token
+from benchmarks.community import Community, users
+from benchmarks.http_page import Client, served
+from benchmarks.measure import Report, interleaved, milliseconds, over
+from feedsite import events
+from feedsite.celery import app
+from items.actions import publish
+from timeline.models import Delivery
+
+TARGET = 2.5
+PAGE = "/api/v1/items"
+INSERT = """
+    INSERT INTO items_item (sender_id, type, title, content, extra_info, status, visibility)
+    VALUES (%(sender)s, 'text', '', %(content)s, '{}', 'published', 'public') RETURNING id
+"""
+IN_PROCESS, OVER_HTTP, ALONE = "publish()", "POST over HTTP", "INSERT + commit"
+
+
+def run(community: Community) -> Report:
+    rounds = community.size.publish_rounds * 10
+    followers = min(community.publishers)
+    (sender,) = users([community.publishers[followers]])
+    token = issue_token(user=sender)
+    report = Report(
+        "publish",
+        __doc__.splitlines()[0],
+        ["what", "ms", "over INSERT + commit"],
+        f"{rounds} items of a sender with {followers:,} followers; medians",
+    )
+    with psycopg.connect(**connection.get_connection_params() | {"cursor_factory": psycopg.Cursor}) as truth:
+        truth.autocommit = True
+
+        def alone(number: int) -> None:
+            params = {"sender": sender.pk, "content": f'{{"text": "bench {number}"}}'}
+            truth.execute(INSERT, params, prepare=True).fetchall()
+
+        with served() as port:
+            client = Client(port)
+            times = interleaved(
+                {
+                    IN_PROCESS: lambda number: publish(sender=sender, content={"text": f"bench {number}"}),
+                    OVER_HTTP: lambda number: client.ask(PAGE, token, {"content": {"text": f"bench http {number}"}}),
+                    ALONE: alone,
+                },
+                rounds=rounds,
+                warm_up=15,
+            )
+    for name in times:
+        report.rows.append([name, round(milliseconds(times[name]), 2), round(over(times, name, ALONE), 2)])
+    for name, seconds in _split(lambda number: publish(sender=sender, content={"text": f"split {number}"}), rounds):
+        report.rows.append([f"of publish(): {name}", round(seconds * 1000, 2), ""])
+    report.ratio(f"{IN_PROCESS} / {ALONE}", over(times, IN_PROCESS, ALONE), at_most=TARGET)
+    report.ratio(f"{OVER_HTTP} / {ALONE}", over(times, OVER_HTTP, ALONE), at_most=TARGET)
+    app.control.purge()
+    Delivery.objects.filter(sender=sender).delete()
+    return report
+
+
+def _split(act: Callable[[int], object], rounds: int) -> Iterator[tuple[str, float]]:
+    """Where the time of an act goes: (part, median seconds)."""
+    parts: dict[str, list[float]] = {name: [] for name in ("statements", "commit", "task to the broker", "event")}
+    whole: list[float] = []
+    spent: dict[str, float] = {}
+    with (
+        _timed(psycopg.RawCursor, "execute", spent, "statements"),
+        _timed(psycopg.Connection, "commit", spent, "commit"),
+        _timed(type(app), "send_task", spent, "task to the broker"),
+        _timed(events, "pipelined", spent, "event"),
+    ):
+        for number in range(15 + rounds):
+            spent.clear()
+            begin = time.perf_counter()
+            act(number)
+            seconds = time.perf_counter() - begin
+            if number >= 15:
+                whole.append(seconds)
+                for name, series in parts.items():
+                    series.append(spent.get(name, 0.0))
+    yield from ((name, median(series)) for name, series in parts.items())
+    rests = [all_of_it - sum(some) for all_of_it, *some in zip(whole, *parts.values(), strict=True)]
+    yield "Python between them", median(rests)
+
+
+@contextmanager
+def _timed(owner: Any, name: str, spent: dict[str, float], part: str) -> Iterator[None]:
+    """Add the time that calls of a method or function take to its part."""
+    original = getattr(owner, name)
+
+    def timed(*args: Any, **options: Any) -> Any:
+        begin = time.perf_counter()
+        try:
+            return original(*args, **options)
+        finally:
+            spent[part] = spent.get(part, 0.0) + time.perf_counter() - begin
+
+    with patch.object(owner, name, timed):
+        yield
