@@ -18,6 +18,7 @@ from seen import impressions
 from seen.checker import unseen
 from seen.played import PlayedUnavailableError
 from seen.store import StoreUnavailableError
+from seen.usage import usage
 
 logger = logging.getLogger(__name__)
 
@@ -65,7 +66,8 @@ def _unseen(reader: User, candidates: list[Candidate], now: datetime) -> tuple[l
             is_known = False
     if settings.DISCOVER_SEEN != "impressions":
         try:
-            left.intersection_update(unseen(reader.pk, ids, now=now))
+            if settings.DISCOVER_SEEN != "auto" or usage.is_kept():
+                left.intersection_update(unseen(reader.pk, ids, now=now))
         except (PlayedUnavailableError, StoreUnavailableError):
             is_known = False
     return [one for one in candidates if one.item_id in left], is_known

@@ -10,6 +10,7 @@ from feedsite.connections import FeedsUnavailableError
 from seen import played
 from seen.impressions import Impression, record
 from seen.played import PlayedUnavailableError
+from seen.usage import RECORDED
 
 BATCH = 500
 KEPT = timedelta(days=1)
@@ -35,7 +36,7 @@ def record_issued_pages() -> int:
                 return recorded
             try:
                 record(Impression(page.user_id, page.issued_at.date(), page.item_ids) for page in pages)
-                if settings.DISCOVER_SEEN != "impressions":
+                if settings.DISCOVER_SEEN in RECORDED:
                     issued = ((page.user_id, page.item_ids) for page in pages if page.item_ids)
                     played.issue(issued, is_request=False)
             except (FeedsUnavailableError, PlayedUnavailableError):

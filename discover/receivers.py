@@ -24,6 +24,7 @@ from items.signals import (
 )
 from seen import played, recent
 from seen.played import Play, PlayedUnavailableError, PlaysFullError
+from seen.usage import RECORDED
 
 logger = logging.getLogger(__name__)
 
@@ -44,7 +45,7 @@ def remember_view(sender: type[Item], reader: User, item: ItemBody, replies: lis
     """
     if not reader.keeps_history:
         return
-    if settings.DISCOVER_SEEN != "impressions":
+    if settings.DISCOVER_SEEN in RECORDED:
         remember_play(reader, int(item.id))
     # The uppermost reply is the first that is forgotten, and one that was opened the last.
     seen = [int(reply.id) for reply in replies if reply.sender.id != str(reader.pk)]

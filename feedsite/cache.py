@@ -49,7 +49,7 @@ def _client(url: str, timeout: float) -> Guarded:
 
 
 class Serializer(BaseSerializer):  # type: ignore[misc]
-    """JSON. What is none, such as a value of another program, reads as None, which is what a cache lacks."""
+    """JSON. Bytes that are none, such as the value of another program, read as None: as an entry that is not there."""
 
     def dumps(self, value: Any) -> bytes:
         return msgspec.json.encode(value)

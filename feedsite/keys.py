@@ -15,6 +15,7 @@
 | `user:views:reply:{uid}` | LIST | reply ids, newest first, unique | 100; 7 days | likewise, with their threads |
 | `user:views:times:{the list's key}` | HASH | item id -> when, in ms since 1970 | as its list | as its list |
 | `played:recent:{uid}` | ZSET | item id -> ms since 1970 of the play | 10,000; until merged | **plays are lost** |
+| `played:kept` | STRING | that anybody played something | 7 months from the last play | written by the next play |
 | `played:early:{uid}` | STRING | that an early merge of the user was asked for | 5 seconds | asked for again |
 | `played:user:{node}:{shard}` | SET | user ids | until merged | marked again by the daily look |
 | `played:sample:{month}` | HASH | place -> `{uid}:{item}`, `n` -> draws | 2,500; 4 months | drawn anew |
@@ -30,6 +31,8 @@
 | `rate:{scope}:{who}` | STRING | calls in the slot that the first of them began | one slot | the slot starts anew |
 | `credential:{digest}` | STRING | id of its user (a token or session) | 7 days from its last call | it is an attempt |
 | `cache:1:session:{digest}` | STRING | copy of a session's row (accounts/sessions.py) | an hour | read from its row |
+| `cache:1:tags:popular` | STRING | hashtags, each with items (items/popular.py) | 5 minutes | counted anew |
+| `cache:1:suggestions:{uid}:{count}` | STRING | user ids (relations/suggestions.py) | 10 minutes | looked for anew |
 
 A window's own members (`floor`, `epoch`, `run:{id}`, `build:{token}`) are described in feedsite/window.py.
 """
@@ -97,13 +100,18 @@ def view_times(views_key: str) -> str:
     return f"user:views:times:{{{views_key}}}"
 
 
-PLAYS = ("played:recent:*", "played:user:*", "issued:*")
-"""Patterns of what a backup takes along: plays that no filter has, and what was issued."""
+PLAYS = ("played:recent:*", "played:user:*", "issued:*", "played:kept")
+"""Patterns of what a backup takes along: plays that no filter has, what was issued, and that there are plays."""
 
 
 def played_recent(user_id: int) -> str:
     """What a user played and no filter knows yet."""
     return f"played:recent:{user_id}"
+
+
+def played_kept() -> str:
+    """Mark that anybody played something within the life of a filter (seen.usage)."""
+    return "played:kept"
 
 
 def played_early(user_id: int) -> str:
@@ -179,3 +187,13 @@ def cached(name: str, prefix: str, version: int) -> str:
 def session(digest: str) -> str:
     """The copy of a session's row, in Django's cache."""
     return f"session:{digest}"
+
+
+def suggestions(user_id: int, count: int) -> str:
+    """Whom a reader is proposed to follow, in Django's cache."""
+    return f"suggestions:{user_id}:{count}"
+
+
+def popular_tags() -> str:
+    """The hashtags that several people use of late, in Django's cache."""
+    return "tags:popular"

@@ -338,8 +338,10 @@ GROUPS = (
             "Younger posts lose nothing."),
         Option("FEEDSITE_DISCOVER_DECAY", Number(0, 1, inside=True), "0.5",
             "That part of its worth."),
-        Option("FEEDSITE_DISCOVER_SEEN", Choice(("impressions", "plays", "both")), "impressions",
-            "What Discover leaves out: the impressions of a week, the plays of three months, or both."),
+        Option("FEEDSITE_DISCOVER_SEEN", Choice(("auto", "impressions", "plays", "both")), "auto",
+            "What Discover leaves out: the impressions of a week, the plays of three months, both, or (auto) the "
+            "impressions and, where plays are reported to the site, those; with plays or both, opening an item is a "
+            "play, and Discover's pages are issued."),
         Option("FEEDSITE_OPENSEARCH_URL", OPENSEARCH, "",
             "OpenSearch, which recalls; PostgreSQL does whenever it fails.",
             otherwise="PostgreSQL recalls", example="https://user:password@search.internal:9200/feedsite"),

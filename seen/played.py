@@ -28,6 +28,8 @@ from seen.ring import NODES, node_of, shard_of
 TIMEOUT = 2.0
 """Seconds that workers and commands wait for the server."""
 ISSUED_LIFE = timedelta(days=30)
+KEPT_LIFE = timedelta(days=217)
+"""No filter lives longer after its last play: to the end of the sixth month after."""
 EARLY_SECONDS = 5
 """Between two requests for an early merge of one user; a refused caller is told to wait for so long."""
 AT_ONCE = 1_000
@@ -114,6 +116,12 @@ def errors() -> Iterator[None]:
         raise PlayedUnavailableError(str(error)) from error
 
 
+def is_marked() -> bool:
+    """Whether anybody played something within the life of a filter. Raises PlayedUnavailableError."""
+    (found,) = _ask([("EXISTS", keys.played_kept())])
+    return bool(found)
+
+
 def record(plays: Iterable[Play], *, now: datetime) -> None:
     """As `take`. Raises PlaysFullError if some user has no room for theirs; those of others are kept then."""
     if full := take(plays, now=now):
@@ -139,7 +147,8 @@ def take(plays: Iterable[Play], *, now: datetime) -> list[int]:
     commands: list[Command] = [
         ("EVALSHA", TAKE, 1, keys.played_recent(user_id), most, *scores) for user_id, scores in by_user.items()
     ]
-    sizes = dict(zip(by_user, _ask([*commands, *marks(by_user, now=now)]), strict=False))
+    kept = ("SET", keys.played_kept(), 1, "EX", int(KEPT_LIFE.total_seconds()))
+    sizes = dict(zip(by_user, _ask([*commands, *marks(by_user, now=now), kept]), strict=False))
     ask_early([user_id for user_id, size in sizes.items() if size < 0 or is_crowded(size)])
     full = [user_id for user_id, size in sizes.items() if size < 0]
     metrics.played_refused.inc(len(full))

@@ -138,6 +138,10 @@ class FilterStore(Protocol):
         """How many keys a month has."""
         ...
 
+    def holds_any(self) -> bool:
+        """Whether anything was ever kept, for requests; as `read_briefly`."""
+        ...
+
     def clear(self, month: int) -> Iterator[int]:
         """Remove all keys of a shelf, some at a time: how many."""
         ...
@@ -215,6 +219,10 @@ class LmdbStore:
 
     def count(self, month: int) -> int:
         return self._counts().get(month, MonthStats(0, 0)).filters
+
+    def holds_any(self) -> bool:
+        # Opening makes the file, which a site that keeps no plays need not have.
+        return (self.folder / "data.mdb").exists() and any(stats.filters for stats in self._counts().values())
 
     def clear(self, month: int) -> Iterator[int]:
         first = self._FILTER.pack(month, 0)
@@ -360,6 +368,13 @@ class RedisStore:
     def count(self, month: int) -> int:
         """As exact as `stats`."""
         return self._counts().get(month, MonthStats(0, 0)).filters
+
+    def holds_any(self) -> bool:
+        with _errors(), breaker.asking(self._patience):
+            (found,) = pipelined(
+                self._request_client, [("EXISTS", keys.played_months())], patience_seconds=self._patience
+            )
+        return bool(found)
 
     def clear(self, month: int) -> Iterator[int]:
         cursor: Any = 0

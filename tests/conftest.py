@@ -19,6 +19,7 @@ from hypothesis import settings as hypothesis_settings
 from accounts import policy
 from feedsite import connections, events, postgresql, rates
 from seen import old, played, store
+from seen.usage import usage
 from tests import servers
 from tests.clusters import ValkeyCluster, feeds_on
 
@@ -149,6 +150,7 @@ def _nothing_left_behind() -> Iterator[None]:
     for breaker in (connections.cache_breaker, played.breaker, old.breaker, store.breaker):
         breaker.reset()
     rates.own.clear()
+    usage.forget()
     connections.feeds_for_tasks().flushall()
     played.client().flushdb()
     queue_server().delete("celery")

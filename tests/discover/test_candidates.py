@@ -15,9 +15,11 @@ from discover.candidates import clean, mixed
 from discover.recall import Candidate
 from feedsite import metrics
 from seen import played, store
+from seen.filters import MonthFilter, id_numbers
 from seen.impressions import Impression, record
 from seen.played import Play
-from seen.store import LmdbStore
+from seen.store import FilterKey, LmdbStore, RedisStore, month_of
+from seen.usage import usage
 from tests import servers
 from tests.discover.conftest import NewestFirst, Publish
 
@@ -89,6 +91,95 @@ def test_what_counts_as_seen_is_a_setting(
     see(reader, [ids["impression"]])
     played.record([Play(reader.pk, ids["play"], timezone.now())], now=timezone.now())
     assert set(left(reader)) == {item_id for name, item_id in ids.items() if name not in left_out}
+
+
+# --- By default, where there is a history ----------------------------------------------------------------
+@pytest.fixture
+def empty_store(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> LmdbStore:
+    monkeypatch.setattr(settings, "DISCOVER_SEEN", "auto")
+    monkeypatch.setattr(store, "_store", LmdbStore(tmp_path / "played"))
+    return store._store
+
+
+def asked_of_plays() -> int:
+    return sum(stats["calls"] for name, stats in played.client().info("commandstats").items() if name != "cmdstat_info")
+
+
+def test_plays_count_by_default_where_there_are_any(
+    reader: User, publish: Publish, newest_first: NewestFirst, empty_store: LmdbStore
+) -> None:
+    shown, seen, neither = publish(3)
+    see(reader, [shown])
+    assert set(left(reader)) == {seen, neither}
+    played.record([Play(reader.pk, seen, timezone.now())], now=timezone.now())
+    usage.forget()  # a minute later
+    assert left(reader) == [neither]
+
+
+@pytest.mark.parametrize("months", [0, 3])
+def test_plays_count_by_default_where_filters_have_them_alone(
+    reader: User, publish: Publish, newest_first: NewestFirst, empty_store: LmdbStore, months: int
+) -> None:
+    seen, other = publish(2)
+    month = month_of(timezone.now()) - months
+    found = MonthFilter.empty(reader.pk, expected=10, error=0.001)
+    found.add(id_numbers([seen]))
+    empty_store.update([FilterKey(reader.pk, month)], lambda key, data: found.to_bytes())
+    assert left(reader) == [other]
+
+
+def test_a_site_without_plays_asks_once_a_minute_and_makes_no_file(
+    reader: User, publish: Publish, newest_first: NewestFirst, empty_store: LmdbStore, plays_server: servers.Valkey
+) -> None:
+    publish(2)
+    before = asked_of_plays()
+    for _ in range(5):
+        clean(reader, wanted=2, now=timezone.now())
+    assert asked_of_plays() == before + 1
+    assert not empty_store.folder.exists()
+    with servers.dead(plays_server):
+        assert clean(reader, wanted=2, now=timezone.now()).is_deduplicated
+        last_asked(0.0)
+        assert clean(reader, wanted=2, now=timezone.now()).is_deduplicated
+
+
+def last_asked(moment: float) -> None:
+    """The last answer of the process is older than a minute."""
+    usage._until = moment
+
+
+def test_where_it_was_never_known_it_says_so(
+    reader: User, publish: Publish, newest_first: NewestFirst, empty_store: LmdbStore, plays_server: servers.Valkey
+) -> None:
+    publish(2)
+    with servers.dead(plays_server):
+        found = clean(reader, wanted=2, now=timezone.now())
+    assert len(found.candidates) == 2
+    assert not found.is_deduplicated
+
+
+def test_with_a_history_and_its_store_down_it_says_so(
+    reader: User,
+    publish: Publish,
+    newest_first: NewestFirst,
+    empty_store: LmdbStore,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    publish(2)
+    played.record([Play(reader.pk, 7, timezone.now())], now=timezone.now())
+    assert clean(reader, wanted=2, now=timezone.now()).is_deduplicated
+    monkeypatch.setattr(store, "_store", RedisStore("redis://127.0.0.1:1/0"))
+    for _ in range(2):
+        found = clean(reader, wanted=2, now=timezone.now())
+        assert (len(found.candidates), found.is_deduplicated) == (2, False)
+        last_asked(0.0)
+
+
+def test_a_server_of_filters_is_asked_whether_it_has_any() -> None:
+    there = RedisStore(settings.REDIS_URL)
+    assert not there.holds_any()
+    there.update([FilterKey(7, month_of(timezone.now()))], lambda key, data: b"1")
+    assert there.holds_any()
 
 
 @pytest.mark.parametrize(("what", "is_known"), [("impressions", True), ("plays", False), ("both", False)])

@@ -63,7 +63,9 @@ def test_opening_an_item_is_remembered(get: Callable[..., Any], ann: User) -> No
     assert viewed(ann) == ([first.pk, second.pk], [])
 
 
-@pytest.mark.parametrize(("what", "is_played"), [("impressions", False), ("plays", True), ("both", True)])
+@pytest.mark.parametrize(
+    ("what", "is_played"), [("auto", False), ("impressions", False), ("plays", True), ("both", True)]
+)
 def test_opening_an_item_is_a_play_where_plays_count(
     page: Client, ann: User, settings: Any, what: str, is_played: bool
 ) -> None:
@@ -155,6 +157,7 @@ def test_recording_asks_nothing_of_postgresql_and_redis_once(
 ) -> None:
     item: Item = ItemFactory()
     ItemFactory(reply_to=item)
+    page.get("/settings")  # copies the session
     counts, trips = [], []
     pipelined = recent.pipelined
     monkeypatch.setattr(recent, "pipelined", lambda *args: trips.append(1) or pipelined(*args))
