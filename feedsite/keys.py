@@ -5,6 +5,7 @@
 | `inbox:{uid}` | ZSET | `sender:item` -> item id, and a window's own members | level cap; 30 days | rebuilt from SQL |
 | `outbox:{uid}` | ZSET | `sender:item` -> item id, and a window's own members | 1000; 30 days | rebuilt from SQL |
 | `tail:{uid}` | ZSET | `sender:item` -> item id, and a window's own members | 100; 5 minutes | pulled from SQL again |
+| `big_vs:{uid}` | STRING | ids of followed big-Vs, by commas | readers who merge outboxes; 30 days | asked of SQL |
 | `fans:active:{uid}:{shard}` | SET | follower id, and `complete:{generation}` | big-V only; a day | rebuilt from SQL |
 | `bf:global:{YYYYMMDD}:{shard}` | Bloom filter | `{uid}:{item}` | 7 days | items of the week may come again |
 | `bf:global:{YYYYMMDD}:{shard}:{nth}` | bitmap | what had no room there | 3 a day and shard; 7 days | likewise |
@@ -53,6 +54,11 @@ def outbox(user_id: int) -> str:
 def tail(user_id: int) -> str:
     """Window of what a reader pulled last from below the inbox's floor."""
     return f"tail:{user_id}"
+
+
+def followed_big_vs(user_id: int) -> str:
+    """A hint of which outboxes a reader's pages merge."""
+    return f"big_vs:{user_id}"
 
 
 def active_fans(user_id: int, shard: int) -> str:

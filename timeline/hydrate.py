@@ -1,10 +1,10 @@
-"""The verifying query: what Redis says becomes a page only through it."""
+"""The verifying columns: what Redis says becomes a page only through them."""
 
 from collections.abc import Sequence
 from typing import Any
 
 from feedsite.connections import fetch, id_array
-from items.hydrate import COLUMNS, ORIGINALS
+from items.hydrate import COLUMNS, ORIGINALS, SAID, WIDTH
 from timeline.pull import ANY_BELOW, HELD, IN_TIMELINE, POST_BELOW, Candidate, is_wanted, original_shown
 
 # OFFSET 0 keeps the planner from reading all that the reader follows into a hash table for the sake of 20 items: one
@@ -18,16 +18,22 @@ BELONGS = f"""
 # page, where the windows end with it.
 POSTS, REPOSTS, NOTHING = 2, 1, 0
 # A plan is set up for all that it might look at: what follows is in a statement of its own.
-VERIFY_BODIES, VERIFY_LAST_BODIES = (
-    f"""
-    SELECT {COLUMNS}, {BELONGS}, {HELD}, {original_shown("i")}, i.status = 'published', {older}
-    FROM unnest(%(ids)s::bigint[]) AS candidate (id)
-    JOIN items_item i ON i.id = candidate.id JOIN accounts_user s ON s.id = i.sender_id {ORIGINALS}
-    """  # noqa: S608
+VERIFIED = tuple(
+    f"{COLUMNS}, {BELONGS}, {HELD}, {original_shown('i')}, i.status = 'published', {older}"
     for older in ("NULL", f"CASE WHEN {POST_BELOW} THEN {POSTS} WHEN {ANY_BELOW} THEN {REPOSTS} ELSE {NOTHING} END")
 )
-BELONGS_AT, HELD_AT, SHOWN_AT, PUBLISHED_AT, OLDER_AT = -5, -4, -3, -2, -1
+"""Columns of an item `i`, its sender `s` and `ORIGINALS`; the second form says what follows below the parameter `below`
+too.
+"""
+BELONGS_AT, HELD_AT, SHOWN_AT, PUBLISHED_AT, OLDER_AT = range(WIDTH + SAID, WIDTH + SAID + 5)
 """Where their rows say what."""
+VERIFY_BODIES, VERIFY_LAST_BODIES = (
+    f"""
+    SELECT {columns} FROM unnest(%(ids)s::bigint[]) AS candidate (id)
+    JOIN items_item i ON i.id = candidate.id JOIN accounts_user s ON s.id = i.sender_id {ORIGINALS}
+    """  # noqa: S608
+    for columns in VERIFIED
+)
 VERIFY_IDS = f"""
     SELECT i.id, i.repost_of_id, {original_shown("i")} FROM unnest(%(ids)s::bigint[]) AS candidate (id)
     JOIN items_item i ON i.id = candidate.id JOIN accounts_user s ON s.id = i.sender_id

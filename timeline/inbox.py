@@ -25,7 +25,7 @@ from django.conf import settings
 from accounts import policy
 from feedsite import keys
 from feedsite.connections import Command, feeds_for_tasks, fetch, pipelined, script
-from feedsite.window import BUILD_SECONDS, RUN, Entry, Window, is_under_construction, scored
+from feedsite.window import BUILD_SECONDS, RUN, Entry, Slice, Window, is_under_construction, scored
 from timeline import active_fans
 from timeline.pull import pull_entries
 
@@ -74,8 +74,8 @@ DEEPEN = script(
     """
 )
 
-# KEYS[1]; ARGV: from (exclusive), count, epoch, token, seconds to build. An unusable tail is put under construction
-# at once.
+# KEYS[1]; ARGV: from (exclusive), count, epoch or 0 for any, token, seconds to build. A tail that does not reach is put
+# under construction at once.
 READ_TAIL = script(
     RUN
     + """
@@ -83,10 +83,11 @@ READ_TAIL = script(
     local floor = redis.call('ZSCORE', key, 'floor')
     local top = redis.call('ZSCORE', key, 'top')
     local epoch = redis.call('ZSCORE', key, 'epoch')
-    if floor and top and redis.call('ZSCORE', key, run()) and tonumber(epoch) == -tonumber(ARGV[3])
-            and tonumber(ARGV[1]) <= tonumber(top) and tonumber(ARGV[1]) > tonumber(floor) then
+    if floor and top and redis.call('ZSCORE', key, run())
+            and (ARGV[3] == '0' or tonumber(epoch) == -tonumber(ARGV[3])) and tonumber(ARGV[1]) <= tonumber(top)
+            and tonumber(ARGV[1]) > tonumber(floor) then
         local entries = redis.call('ZRANGE', key, '(' .. ARGV[1], '(' .. floor, 'BYSCORE', 'REV', 'LIMIT', 0, ARGV[2])
-        if #entries == tonumber(ARGV[2]) or tonumber(floor) == 0 then return {floor, entries} end
+        if #entries == tonumber(ARGV[2]) or tonumber(floor) == 0 then return {floor, entries, epoch} end
     end
     redis.call('DEL', key)
     redis.call('ZADD', key, 'inf', 'build:' .. ARGV[4], 'inf', run())
@@ -150,18 +151,21 @@ class Tail:
         self.key = keys.tail(user_id)
 
     def reading(self, last_id: int, count: int, epoch: int, token: str) -> Command:
-        """Read `count` entries below `last_id`; where the tail does not reach, mark that `token` is about to pull
-        it.
+        """Read `count` entries below `last_id` of the tail of an epoch, or of any (0); where there is none, or it does
+        not reach, mark that `token` is about to pull it.
         """
         return ("EVALSHA", READ_TAIL, 1, self.key, last_id, count, epoch, token, BUILD_SECONDS)
 
     @staticmethod
-    def slice(reply: list[bytes] | None, count: int) -> tuple[list[int], int] | None:
-        """What `reading` replied: ids newest first, and the bound above which they are complete."""
+    def slice(reply: list[bytes] | None, count: int) -> Slice | None:
+        """What `reading` replied."""
         if reply is None:
             return None
-        ids = [int(member.split(b":")[1]) for member in reply[1]]  # type: ignore[attr-defined]
-        return ids, ids[-1] - 1 if len(ids) == count else int(float(reply[0]))
+        floor = int(float(reply[0]))
+        pairs = [member.split(b":") for member in reply[1]]  # type: ignore[attr-defined]
+        ids = tuple(int(item) for _, item in pairs)
+        bound = ids[-1] - 1 if len(ids) == count else floor
+        return Slice(ids, tuple(int(sender) for sender, _ in pairs), bound, floor, -int(float(reply[2])), 0, 0)
 
     def complete(self, token: str, epoch: int, floor: int, top: int, entries: Iterable[Entry]) -> Command:
         """Write what was pulled below `top`, if nothing was delivered there since `reading` marked it."""

@@ -10,12 +10,14 @@ from accounts.models import User
 from accounts.signals import big_v_demotion_requested, big_v_made, levels_lowered, levels_raised
 from feedsite import events
 from feedsite.celery import enqueue
-from feedsite.connections import FeedsUnavailableError, feeds_errors, feeds_for_tasks, pipelined
+from feedsite.connections import Command, FeedsUnavailableError, feeds_errors, feeds_for_tasks, pipelined
 from feedsite.window import PIPELINE_LENGTH
 from items.models import Item
 from items.signals import item_edited, item_published, item_withdrawn
 from timeline import backfill, fanout, outbox
 from timeline.inbox import Inbox, cap_of
+from timeline.reading import hinting
+from timeline.truth import followed_big_vs
 
 
 @receiver(item_published)
@@ -71,14 +73,15 @@ def deepen_inboxes(sender: type[User], user_ids: list[int], **kwargs: Any) -> No
 
 @receiver(levels_lowered)
 def shorten_inboxes(sender: type[User], user_ids_by_level: dict[int, list[int]], **kwargs: Any) -> None:
-    """Give back the memory. What is not trimmed now, for want of Redis, is trimmed by the next delivery or
-    expires.
+    """Give back the memory, and note whose outboxes the next page will merge. What is not trimmed now, for want of
+    Redis, is trimmed by the next delivery or expires.
     """
-    commands = [
-        Inbox(user_id).settle(cap_of(level)) if cap_of(level) else Inbox(user_id).drop()
-        for level, user_ids in user_ids_by_level.items()
-        for user_id in user_ids
-    ]
+    commands: list[Command] = []
+    for level, user_ids in user_ids_by_level.items():
+        cap = cap_of(level)
+        commands += [Inbox(user_id).settle(cap) if cap else Inbox(user_id).drop() for user_id in user_ids]
+        if cap:
+            commands += [hinting(user_id, big_vs) for user_id, big_vs in followed_big_vs(user_ids)]
     try:
         with feeds_errors():
             for first in range(0, len(commands), PIPELINE_LENGTH):

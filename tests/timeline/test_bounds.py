@@ -36,7 +36,7 @@ def queries(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         asked.append(query)
         return fetch(query, params)
 
-    for module in ("timeline.home", "timeline.pull", "timeline.hydrate"):
+    for module in ("timeline.truth", "timeline.pull", "timeline.hydrate"):
         monkeypatch.setattr(f"{module}.fetch", counting)
     return asked
 

@@ -1,0 +1,333 @@
+"""Deliveries that are completed while a page is on its way: after its windows were read, before PostgreSQL is asked."""
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from django.db import OperationalError, connection
+from psycopg import sql
+
+from accounts import big_v, levels
+from accounts.models import User
+from feedsite.connections import fetch
+from items import actions as items
+from items.models import Item
+from relations import actions as relations
+from tests.timeline.conftest import Workers, read, seen
+from timeline import backfill, completions, fanout, home, truth
+from timeline.check import differences
+from timeline.models import Backfill, Delivery
+from timeline.oracle import home_ids
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+Say = Callable[..., Item]
+
+
+class Steps:
+    """A call that runs in a thread of its own, one step at a time: it stops before and after each of the functions that
+    `stops` wraps.
+    """
+
+    def __init__(self, call: Callable[[], Any]) -> None:
+        self.at: str | None = "begin"
+        self.error: BaseException | None = None
+        self._goes, self._stopped = threading.Semaphore(0), threading.Semaphore(0)
+        self._thread = threading.Thread(target=self._run, args=[call], daemon=True)
+        self._thread.start()
+
+    def _run(self, call: Callable[[], Any]) -> None:
+        self._goes.acquire()
+        try:
+            call()
+        except BaseException as error:  # noqa: BLE001 (`step` raises it in the test's thread)
+            self.error = error
+        finally:
+            connection.close()
+            self.at = None
+            self._stopped.release()
+
+    def stop(self, name: str) -> None:
+        if threading.current_thread() is self._thread:
+            self.at = name
+            self._stopped.release()
+            self._goes.acquire()
+
+    def step(self) -> None:
+        """Go on to the next stop, or to the end."""
+        assert self.at is not None
+        self._goes.release()
+        assert self._stopped.acquire(timeout=30), f"stuck after {self.at}"
+        if self.error:
+            raise self.error
+
+    def finish(self) -> int:
+        """Go on to the end; how many steps that were."""
+        count = 0
+        while self.at is not None:
+            self.step()
+            count += 1
+        return count
+
+
+@pytest.fixture
+def stops(monkeypatch: pytest.MonkeyPatch) -> list[Steps]:
+    """The steps that stop at whatever a fan-out and a backfill ask of PostgreSQL and Redis."""
+    running: list[Steps] = []
+
+    def stopping(module: Any, name: str) -> None:
+        inner = getattr(module, name)
+
+        def wrapped(*args: Any, **kwargs: Any) -> Any:
+            for steps in running:
+                steps.stop(f"before {name}")
+            result = inner(*args, **kwargs)
+            for steps in running:
+                steps.stop(f"after {name}")
+            return result
+
+        monkeypatch.setattr(module, name, wrapped)
+
+    for name in ("_claim", "deliver", "pipelined", "_finish"):
+        stopping(fanout, name)
+    for name in ("pull", "pipelined", "_finish"):
+        stopping(backfill, name)
+    return running
+
+
+@contextmanager
+def between(act: Callable[[], object]) -> Iterator[None]:
+    """Once in the page that is read now, after its windows, before PostgreSQL is asked."""
+    acts = [act]
+
+    def late(*args: Any, **kwargs: Any) -> Any:
+        if acts:
+            acts.pop()()
+        return truth.ask(*args, **kwargs)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(home, "ask", late)
+        yield
+    assert not acts, "the page did not ask"
+
+
+def exact_at_every_pair_of_steps(begin: Callable[[], Steps], *readers: User) -> None:
+    """The windows are read at one step, PostgreSQL is asked at a later one, for all pairs of them."""
+    count, first = 1, 0
+    while first <= count:
+        second = first
+        while second <= count:
+            steps = begin()
+            for _ in range(first):
+                steps.step()
+            reader = readers[second % len(readers)]
+            assert read(reader, limit=5) == home_ids(reader.pk)[:5]  # the connection remembers this moment
+
+            def advance(steps: Steps = steps, by: int = second - first) -> None:
+                for _ in range(by):
+                    steps.step()
+
+            for each in readers:
+                if each == reader:
+                    with between(advance):
+                        page = read(each, limit=5)
+                else:
+                    page = read(each, limit=5)
+                assert page == home_ids(each.pk)[:5], f"windows at step {first}, truth at step {second}, {steps.at}"
+            count = second + steps.finish()
+            second += 1
+        first += 1
+    assert count > 3
+
+
+@pytest.fixture
+def star(workers: Workers) -> User:
+    user = seen()
+    big_v.make_big_v(user=user)
+    workers.work()
+    return user
+
+
+@pytest.fixture
+def readers(star: User, follow: Any, workers: Workers) -> list[User]:
+    """Of the level that takes pushes, and of one that merges outboxes."""
+    found = [seen(), seen(level=2)]
+    for user in found:
+        follow(user, star)
+        follow(user, seen())
+        read(user)
+    workers.work()
+    for user in found:
+        read(user)
+    return found
+
+
+@pytest.mark.parametrize("is_big_v", [False, True])
+def test_a_page_at_every_step_of_a_fan_out(
+    is_big_v: bool, readers: list[User], star: User, follow: Any, workers: Workers, stops: list[Steps]
+) -> None:
+    sender = star if is_big_v else seen()
+    for user in readers:
+        follow(user, sender)
+        read(user)
+    workers.work()
+
+    def begin() -> Steps:
+        stops.clear()
+        item = items.publish(sender=User.objects.get(pk=sender.pk), content={"text": "words"})
+        workers.queue.clear()
+        stops.append(Steps(lambda: fanout.fan_out(item.pk)))
+        return stops[0]
+
+    exact_at_every_pair_of_steps(begin, *readers)
+    assert not Delivery.objects.exists()
+    assert list(differences([user.pk for user in readers])) == []
+
+
+def test_a_page_at_every_step_of_a_demotion(
+    readers: list[User], star: User, say: Say, workers: Workers, stops: list[Steps]
+) -> None:
+    def begin() -> Steps:
+        stops.clear()
+        big_v.make_big_v(user=star)
+        workers.work()
+        say(star)
+        workers.work()
+        for user in readers:
+            read(user)
+        workers.work()
+        big_v.demote(user=star)
+        workers.queue.clear()
+        job = Backfill.objects.get(sender=star, finished_at=None, cancelled_at=None)
+        stops.append(Steps(lambda: backfill.run(job.pk)))
+        return stops[0]
+
+    exact_at_every_pair_of_steps(begin, *readers)
+    assert not User.objects.get(pk=star.pk).is_big_v
+
+
+def nothing(reader: User, friend: User, star: User) -> None:
+    """Everybody is followed, nobody blocked."""
+
+
+CHANGES: dict[str, tuple[Callable[[User, User, User], object], Callable[[User, User, User], object]]] = {
+    "unfollow": (nothing, lambda reader, friend, _: relations.unfollow(follower=reader, followee=friend)),
+    "follow": (
+        lambda reader, friend, _: relations.unfollow(follower=reader, followee=friend),
+        lambda reader, friend, _: relations.follow(follower=reader, followee=friend),
+    ),
+    "block": (nothing, lambda reader, friend, _: relations.block(blocker=friend, blocked=reader)),
+    "unblock": (
+        lambda reader, friend, _: relations.block(blocker=friend, blocked=reader),
+        lambda reader, friend, _: relations.unblock(blocker=friend, blocked=reader),
+    ),
+    "follow a big-V": (
+        lambda reader, _, star: relations.unfollow(follower=reader, followee=star),
+        lambda reader, _, star: relations.follow(follower=reader, followee=star),
+    ),
+    "unfollow a big-V": (nothing, lambda reader, _, star: relations.unfollow(follower=reader, followee=star)),
+    "promotion": (nothing, lambda _, friend, star: big_v.make_big_v(user=friend)),
+    "rise": (nothing, lambda reader, *_: levels.touch([reader.pk])),
+    "deletion": (
+        nothing,
+        lambda _, friend, star: [items.delete(item=item) for item in Item.objects.filter(sender=friend)[:3]],
+    ),
+}
+
+
+@pytest.mark.parametrize("level", [2, 3])
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_page_during_which_something_changes(
+    change: str, level: int, star: User, follow: Any, say: Say, workers: Workers
+) -> None:
+    reader, friend = seen(level=level), seen()
+    for sender in (star, friend):
+        follow(reader, sender)
+        for _ in range(4):
+            say(sender)
+    workers.work()
+    prepare, act = CHANGES[change]
+    prepare(reader, friend, star)
+    for _ in range(2):
+        read(reader)
+        workers.work()
+
+    def happen() -> None:
+        act(reader, friend, star)
+        workers.work()
+        say(friend)
+        say(star)
+        workers.work()
+
+    with between(happen):
+        assert read(reader, limit=5) == home_ids(reader.pk)[:5]
+    assert read(reader, limit=5) == home_ids(reader.pk)[:5]
+
+
+def test_a_connection_that_ends_takes_what_it_remembers_with_it(
+    reader: User, follow: Any, say: Say, workers: Workers
+) -> None:
+    """A crash or a failover may set the sequence back: the same number is drawn again for another delivery."""
+    sender = seen()
+    follow(reader, sender)
+    say(sender)
+    for _ in range(2):
+        read(reader)
+        workers.work()
+    read(reader)
+    ((before,),) = fetch("SELECT last_value FROM timeline_completions")
+
+    def fail_over() -> None:
+        say(sender)
+        workers.work()
+        fetch("SELECT setval('timeline_completions', %s)", [before])
+        connection.close()
+
+    with between(fail_over):
+        assert read(reader) == home_ids(reader.pk)
+
+
+def test_a_page_whose_session_is_ended_shows_an_error_and_the_next_is_whole(
+    reader: User, follow: Any, say: Say, workers: Workers
+) -> None:
+    sender = seen()
+    follow(reader, sender)
+    for _ in range(2):
+        read(reader)
+        workers.work()
+
+    def crash() -> None:
+        say(sender)
+        workers.work()
+        process = connection.connection.info.backend_pid
+        settings = connection.get_connection_params()
+        with connection.Database.connect(**settings) as other:
+            other.execute(sql.SQL("SELECT pg_terminate_backend({})").format(process))
+
+    with between(crash), pytest.raises(OperationalError):
+        read(reader)
+    connection.close()
+    assert read(reader) == home_ids(reader.pk)
+
+
+def test_behind_a_pooler_nothing_is_remembered(db: None) -> None:
+    """There the process that serves a statement is not the one that the connection began with."""
+    connection.ensure_connection()
+    process = connection.connection.info.backend_pid
+    assert [completions.have_moved(5, process + 1) for _ in range(3)] == [True, True, True]
+    assert [completions.have_moved(last, process) for last in (5, 5, 6, 6)] == [True, False, True, False]
+
+
+def test_every_completion_draws(reader: User, follow: Any, say: Say, workers: Workers) -> None:
+    """By whichever version: the database draws."""
+    numbers = [fetch("SELECT last_value FROM timeline_completions")[0][0]]
+    item = say(reader)
+    Delivery.objects.filter(item=item).delete()
+    numbers.append(fetch("SELECT last_value FROM timeline_completions")[0][0])
+    User.objects.filter(pk=reader.pk).update(is_big_v=True)
+    numbers.append(fetch("SELECT last_value FROM timeline_completions")[0][0])
+    User.objects.filter(pk=reader.pk).update(is_big_v=False)
+    numbers.append(fetch("SELECT last_value FROM timeline_completions")[0][0])
+    assert numbers[0] < numbers[1] == numbers[2] < numbers[3]

@@ -1,0 +1,156 @@
+"""The truth: what PostgreSQL says of a page whose windows have been read, in one statement.
+
+It says in one snapshot what the reader's windows must have been built for, which big-Vs' outboxes belong to them, which
+deliveries are pending, and, of the candidates and of what is pending, what may be shown, with the bodies.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.conf import settings
+
+from accounts import policy
+from accounts.models import User
+from feedsite.connections import fetch, id_array
+from items.hydrate import ORIGINALS
+from timeline import completions
+from timeline.hydrate import OLDER_AT, VERIFIED
+from timeline.inbox import cap_of
+
+FOLLOWED_BIG_VS = """
+    SELECT f.follower_id, array_agg(v.id) FROM accounts_user v JOIN relations_follow f ON f.followee_id = v.id
+    WHERE v.is_big_v AND f.follower_id = ANY(%(readers)s::bigint[]) GROUP BY f.follower_id
+"""
+# What is said of the reader is asked once (OFFSET 0: not anew for each item), and stands in every row of the result:
+# there is one where no item is asked about.
+READER = f"""
+    SELECT {policy.has_inbox()} AS has_inbox, u.level, {policy.EPOCH} AS epoch,
+        {policy.PUSH_GENERATION} AS push_generation, {policy.GENERATION} AS generation,
+        {policy.PUSH_LEVEL} AS push_level, {policy.INBOX_FROM} AS inbox_from
+    FROM accounts_user u WHERE u.id = %(reader)s OFFSET 0
+"""  # noqa: S608 (constants)
+BIG_VS = """
+    SELECT ARRAY[v.id, reader.generation # v.promotion] FROM accounts_user v WHERE v.is_big_v AND EXISTS (
+        SELECT FROM relations_follow f WHERE f.follower_id = %(reader)s AND f.followee_id = v.id)
+"""
+ASK, ASK_LAST = (
+    f"""
+    WITH scanned AS MATERIALIZED (
+        SELECT d.item_id, d.sender_id FROM timeline_delivery d WHERE d.item_id < %(before)s
+        ORDER BY d.item_id DESC LIMIT %(pending)s
+    ),
+    pending AS MATERIALIZED (
+        SELECT scanned.item_id FROM scanned WHERE scanned.sender_id = %(reader)s OR EXISTS (
+            SELECT FROM relations_follow f
+            WHERE f.follower_id = %(reader)s AND f.followee_id = scanned.sender_id OFFSET 0)
+        ORDER BY scanned.item_id DESC LIMIT %(count)s
+    )
+    SELECT {columns}, candidate.id = ANY (ARRAY(SELECT item_id FROM pending)),
+        reader.level, reader.has_inbox, reader.epoch, reader.push_generation, reader.push_level, reader.inbox_from,
+        CASE WHEN reader.push_generation = 0 OR reader.push_generation <> %(pushes)s THEN ARRAY({BIG_VS}) END,
+        greatest(
+            CASE WHEN (SELECT count(*) FROM scanned) = %(pending)s THEN (SELECT min(item_id) - 1 FROM scanned) END,
+            CASE WHEN (SELECT count(*) FROM pending) = %(count)s THEN (SELECT min(item_id) - 1 FROM pending) END,
+            0),
+        {completions.LAST}
+    FROM ({READER}) reader LEFT JOIN (
+        (
+            SELECT unnest(%(ids)s::bigint[]) AS id
+            UNION ALL SELECT item_id FROM pending WHERE item_id <> ALL (%(ids)s::bigint[])
+        ) candidate
+        JOIN items_item i ON i.id = candidate.id JOIN accounts_user s ON s.id = i.sender_id {ORIGINALS}
+    ) ON true
+    """  # noqa: S608
+    for columns in VERIFIED
+)
+PENDING_AT, READER_AT = OLDER_AT + 1, OLDER_AT + 2
+"""Where their rows say that an item is pending, and where the columns of the reader begin."""
+
+
+@dataclass(slots=True)
+class Expected:
+    """The policy as this process met it last. It decides what a page tries first, never what it shows."""
+
+    push_level: int = 0
+    inbox_from: int = 0
+
+    def has_inbox(self, reader: User) -> bool:
+        """Whether the reader may have an inbox."""
+        return cap_of(reader.level) > 0 and reader.following_count >= self.inbox_from
+
+    def merges(self, reader: User) -> bool:
+        """Whether a page of the reader's may merge outboxes."""
+        return self.push_level == 0 or reader.level < self.push_level
+
+
+expected = Expected()
+
+
+@dataclass(slots=True)
+class Truth:
+    """What PostgreSQL says of a reader and of candidates for a page."""
+
+    level: int
+    has_inbox: bool
+    """Whether fan-out serves the reader."""
+    epoch: int | None
+    """What the reader's windows must have been built for (policy.EPOCH); None: no window is to be used."""
+    push_generation: int
+    """The reader's, if they take pushes from big-Vs; 0: their pages merge the outboxes."""
+    big_vs: dict[int, int | None] | None
+    """The followed big-Vs, each with the epoch that the outbox must have been built for; None where the inbox that
+    was read needs no outbox.
+    """
+    pending_bound: int
+    """The pending deliveries are complete above this id."""
+    has_moved: bool
+    """Whether a delivery may have been completed since the windows were read (timeline.completions)."""
+    rows: dict[int, Sequence[Any]]
+    """Rows of hydrate.VERIFIED by id, of the candidates and of what is pending, as far as they exist."""
+    pending: set[int]
+    """Those of them whose delivery is pending."""
+
+    @property
+    def has_windows(self) -> bool:
+        return self.has_inbox and self.epoch is not None
+
+    @property
+    def has_none(self) -> str:
+        """Why there are no windows, as `Walk.missed` says it."""
+        return "missing" if self.has_inbox else "few" if self.level else "dormant"
+
+
+def ask(reader_id: int, ids: Sequence[int], *, before: int, count: int, pushes: int, below: int = 0) -> Truth:
+    """What PostgreSQL says of the candidates `ids` and of the newest `count` items that are pending below `before`.
+
+    `pushes` is the push generation that the inbox names. The rows say what follows below `below`, unless that is 0.
+    """
+    params = {
+        "reader": reader_id,
+        "ids": id_array(ids),
+        "before": before,
+        "count": count,
+        "pending": settings.PENDING_CAP + 1,
+        "pushes": pushes,
+        "below": below,
+    }
+    found = fetch(ASK_LAST if below else ASK, params)
+    level, has_inbox, epoch, push_generation, *policies, big_vs, pending_bound, last, process = found[0][READER_AT:]
+    expected.push_level, expected.inbox_from = policies
+    return Truth(
+        level,
+        has_inbox,
+        epoch,
+        push_generation,
+        None if big_vs is None else dict(big_vs),
+        pending_bound,
+        completions.have_moved(last, process),
+        {row[0]: row for row in found if row[0] is not None},
+        {row[0] for row in found if row[PENDING_AT]},
+    )
+
+
+def followed_big_vs(reader_ids: Sequence[int]) -> list[tuple[int, list[int]]]:
+    """Which big-Vs each of these readers follows, without those who follow none."""
+    return [(row[0], row[1]) for row in fetch(FOLLOWED_BIG_VS, {"readers": id_array(reader_ids)})]
