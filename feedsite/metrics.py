@@ -181,7 +181,7 @@ home_misses = _counter(
     "feedsite_home_misses_total",
     "Home pages for which the windows did not suffice, and why.",
     "reason",
-    at_start=("floor", "missing", "hidden", "dormant", "few", "redis"),
+    at_start=("floor", "missing", "hidden", "dormant", "few", "outboxes", "redis"),
 )
 oracle_readers = _counter("feedsite_oracle_readers_total", "Readers whose windows were compared with PostgreSQL.")
 oracle_differences = _counter(

@@ -22,6 +22,7 @@ from seen import old, played, store
 from seen.usage import usage
 from tests import servers
 from tests.clusters import ValkeyCluster, feeds_on
+from timeline import truth
 
 # How long an example takes, and how long it takes to make, is the machine's business.
 hypothesis_settings.register_profile("feedsite", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -114,6 +115,7 @@ def push_level(db: None) -> Iterator[Callable[[int], None]]:
 
     yield change
     policy.change(**policy.configured()._asdict())
+    truth.expected.forget()
 
 
 @pytest.fixture
@@ -125,6 +127,7 @@ def inbox_from(db: None) -> Iterator[Callable[[int], None]]:
 
     yield change
     policy.change(**policy.configured()._asdict())
+    truth.expected.forget()
 
 
 @pytest.fixture(autouse=True)

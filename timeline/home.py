@@ -9,7 +9,7 @@ folded). What the page found out is told to Redis at the end, in one round trip.
 """
 
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -35,10 +35,10 @@ from timeline.hydrate import (
 from timeline.inbox import Inbox, Tail
 from timeline.outbox import Outbox
 from timeline.pull import COLUMNS_AT, pull_above, pull_below, pull_bodies
-from timeline.reading import Reading, hinting, look
+from timeline.reading import Reading, are_too_many, hint_of, hinting, look
 from timeline.truth import Truth, ask, expected
 
-SLACK = 2
+SLACK = 1
 """Candidates that are verified beyond the page: so many may fail before the page needs a second round."""
 REFILLS = 3
 """Rounds over the windows before the rest of the page comes from PostgreSQL."""
@@ -106,7 +106,8 @@ class Walk:
     missed: str = ""
     """Why the windows did not suffice: `dormant` (the level has no inbox), `few` (nobody with so few followees
     has one), `missing` (a window is absent, under construction, or of another epoch or run), `floor` (the page reaches
-    below one), `hidden` (most of what it holds may not be seen just now), `redis` (no answer).
+    below one), `hidden` (most of what it holds may not be seen just now), `outboxes` (to merge so many costs more than
+    a pull), `redis` (no answer).
     """
 
     @property
@@ -180,8 +181,8 @@ def new_count(reader: User, *, since_id: int) -> tuple[int, bool]:
     if expected.has_inbox(reader):
         with suppress(FeedsUnavailableError):
             read = _look(walk, NEW_CAP + 1)
-            truth = _ask(walk, read, [])
-            if reading := _settle(walk, read, truth):
+            truth = _ask(walk, read, []) if read else None
+            if read and truth and (reading := _settle(walk, read, truth)):
                 found = [one for one in reading.candidates(truth.pending, truth.pending_bound) if one > since_id]
                 bound = max(reading.bound, truth.pending_bound)
     _tell(walk)
@@ -202,6 +203,8 @@ def _from_windows(walk: Walk) -> bool:
     """
     count, wanted = walk.wanted, walk.limit - len(walk.shown)
     read = _look(walk, count)
+    if read is None:
+        return False
     ids = read.candidates()
     below = asked_below = read.below(ids)
     if below and len(ids) < wanted:  # PostgreSQL will be asked for the page
@@ -257,20 +260,21 @@ def _is_hidden(row: Sequence[Any]) -> bool:
     return bool(row[BELONGS_AT] and not (row[HELD_AT] and row[SHOWN_AT]))
 
 
-def _look(walk: Walk, count: int) -> Reading:
-    """Read the windows, before the truth is asked for the first time, or for another round of the page."""
+def _look(walk: Walk, count: int) -> Reading | None:
+    """Read the windows, before the truth is asked for the first time, or for another round of the page; None where
+    more outboxes were to be merged than a pull costs.
+    """
     truth = walk.truth
-    reading, hint = look(
-        walk.reader_id,
-        before=walk.below,
-        count=count,
-        big_vs=(truth.big_vs or ()) if truth else None,
-        merges=expected.merges(walk.reader),
-        tail=True,
-        epoch=(truth.epoch or 0) if truth else 0,
-    )
-    walk.hint = walk.hint if truth else hint
-    return reading
+    if truth:
+        big_vs: Collection[int] = truth.big_vs or ()
+    else:
+        walk.hint = hint_of(walk.reader_id) if expected.merges(walk.reader) else None
+        big_vs = walk.hint or ()
+    if are_too_many(big_vs, walk.reader.following_count):
+        walk.missed = "outboxes"
+        return None
+    epoch = truth.epoch if truth else None
+    return look(walk.reader_id, before=walk.below, count=count, big_vs=big_vs, epoch=epoch or 0)
 
 
 def _settle(walk: Walk, read: Reading, truth: Truth) -> Reading | None:
@@ -282,14 +286,11 @@ def _settle(walk: Walk, read: Reading, truth: Truth) -> Reading | None:
         return None
     reading = read
     if read.inbox.epoch == truth.epoch and not read.is_current(truth):
-        reading, _ = look(
-            walk.reader_id,
-            before=read.before,
-            count=read.count,
-            big_vs=truth.big_vs or (),
-            tail=True,
-            epoch=truth.epoch,
-        )
+        big_vs: Collection[int] = truth.big_vs or ()
+        if are_too_many(big_vs, walk.reader.following_count):
+            walk.missed = "outboxes"
+            return None
+        reading = look(walk.reader_id, before=read.before, count=read.count, big_vs=big_vs, epoch=truth.epoch)
     reading = reading.of(truth)
     missing = reading.missing(walk.reader_id, truth)
     walk.wishes += missing
@@ -333,7 +334,7 @@ def _from_sql(walk: Walk) -> None:
         _scan_sql(walk)
         return
     bodies = walk.wanted
-    count = max(Tail.LENGTH, bodies + 1)
+    count = max(Tail.LENGTH, bodies + 1) if walk.mark else bodies + 1
     rows = pull_bodies(reader_id, below=walk.below, count=count, bodies=bodies, for_window=bool(walk.mark))
     if walk.mark and rows and walk.truth and walk.truth.epoch:
         floor = rows[-1][0] - 1 if len(rows) == count else 0
@@ -341,6 +342,8 @@ def _from_sql(walk: Walk) -> None:
         top = min(walk.below, walk.floor + 1)
         walk.news.append(Tail(reader_id).complete(walk.mark, walk.truth.epoch, floor, top, entries))
         walk.mark = ""
+    if rows:
+        expected.inbox_from = rows[0][-1]
     held = [row for row in rows[:bodies] if row[2]]
     walk.look_at(len(held), has_reposts=any(row[3] and row[COLUMNS_AT + 10] for row in held))
     for row in rows[:bodies]:

@@ -13,7 +13,7 @@ it is a repost whose original the reader may not see: that is asked of each, of 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from accounts.policy import EPOCH, PUSH_GENERATION
+from accounts.policy import EPOCH, INBOX_FROM, PUSH_GENERATION
 from feedsite.connections import fetch
 from feedsite.window import INFINITY, Entry
 from items.hydrate import COLUMNS, ORIGINALS
@@ -60,10 +60,12 @@ HELD = _is_held("i.sender_id", "s.is_active", "(i.visibility = 'mutuals')")
 """Whether it is, of one item and its sender `s`."""
 
 
-def original_shown(entry: str) -> str:
-    """Whether an entry is no repost, or its original may be seen by the reader, who does not mute its sender."""
+def original_shown(entry: str, *, is_joined: bool = False) -> str:
+    """Whether an entry is no repost, or its original may be seen by the reader, who does not mute its sender.
+    `is_joined`: by `ORIGINALS`.
+    """
     muted = "SELECT FROM relations_mute m WHERE m.muter_id = %(reader)s AND m.muted_id = o.sender_id OFFSET 0"
-    return original_visible(entry, also=f"AND NOT EXISTS ({muted})")
+    return original_visible(entry, f"NOT EXISTS ({muted})", is_joined=is_joined)
 
 
 SHOWN = f"({HELD} AND {original_shown('i')})"
@@ -158,7 +160,7 @@ PULL_BODIES, PULL_WINDOW_BODIES = (
     f"""
     WITH {_pulled(BELOW, held)},
     placed AS (SELECT pulled.*, row_number() OVER (ORDER BY pulled.id DESC) AS place FROM pulled)
-    SELECT placed.id, placed.sender_id, {item_held}, {original_shown("i")}, {COLUMNS}
+    SELECT placed.id, placed.sender_id, {item_held}, {original_shown("i", is_joined=True)}, {COLUMNS}, {INBOX_FROM}
     FROM placed LEFT JOIN items_item i ON i.id = placed.id AND placed.place <= %(bodies)s
         LEFT JOIN accounts_user s ON s.id = i.sender_id {ORIGINALS}
     ORDER BY placed.place
@@ -239,7 +241,8 @@ def pull_bodies(
     """`count` entries below an id, newest first, the first `bodies` of them hydrated; `for_window` those that belong
     into the reader's windows.
 
-    Rows are (id, sender id, held, shown, *COLUMNS); beyond the first `bodies` only the ids are meaningful.
+    Rows are (id, sender id, held, shown, *COLUMNS, policy.INBOX_FROM); beyond the first `bodies` only the ids are
+    meaningful.
     """
     query = PULL_WINDOW_BODIES if for_window else PULL_BODIES
     return list(fetch(query, {"reader": reader_id, "below": below, "count": count, "bodies": bodies}))

@@ -75,6 +75,10 @@ class Expected:
     push_level: int = 0
     inbox_from: int = 0
 
+    def forget(self) -> None:
+        """Expect nothing: the next page tries the windows."""
+        self.push_level = self.inbox_from = 0
+
     def has_inbox(self, reader: User) -> bool:
         """Whether the reader may have an inbox."""
         return cap_of(reader.level) > 0 and reader.following_count >= self.inbox_from

@@ -19,7 +19,7 @@ from relations import actions as relations
 from tests.factories import ItemFactory
 from tests.servers import Valkey, restart
 from tests.timeline.conftest import Workers, read, seen, sources
-from timeline import fanout, home, reading
+from timeline import fanout, home
 from timeline.home import home_page, new_count
 from timeline.inbox import Inbox, Tail
 from timeline.models import Delivery
@@ -333,7 +333,7 @@ def test_a_big_vs_items_are_pulled_by_readers_below_the_push_level(
 
 def test_a_hundred_big_vs_cost_one_round_trip_more(follow: Any, say: Say, workers: Workers, calls: Calls) -> None:
     reader = seen(level=2)
-    stars = [seen(is_big_v=True) for _ in range(reading.NARROW + 9)]
+    stars = [seen(is_big_v=True) for _ in range(25)]
     for star in stars:
         follow(reader, star)
     for number in range(120):

@@ -106,8 +106,9 @@ def test_readers_with_few_followees_are_served_by_one_pull(
     relations.unfollow(follower=weekly, followee=User.objects.get(username="second"))
     assert sources(weekly) == ["sql"]
     inbox_from(0)
-    read(weekly)
-    workers.work()
+    for _ in range(2):  # the first page finds the policy changed, the second misses the inbox
+        read(weekly)
+        workers.work()
     assert sources(weekly) == ["inbox", "outbox"]
     assert is_exact(weekly)
 
