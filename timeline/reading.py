@@ -129,7 +129,7 @@ def hint_of(reader_id: int) -> set[int] | None:
     """The big-Vs that the reader follows, as the hint says; None where there is none. Raises FeedsUnavailableError."""
     with feeds_errors():
         (reply,) = pipelined(feeds(), [("GET", keys.followed_big_vs(reader_id))])
-    return None if reply is None else {int(big_v) for big_v in reply.split(b",") if big_v}
+    return None if reply is None else {int(big_v) for big_v in reply.split(b",") if big_v.isdigit()}
 
 
 def are_too_many(big_vs: Collection[int], followees: int) -> bool:

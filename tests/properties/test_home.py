@@ -35,7 +35,7 @@ from items.models import Item, Like, Status, Visibility
 from items.signals import item_submitted
 from relations import actions as relations
 from tests.timeline.conftest import TASKS
-from timeline import active_fans, backfill, fold, home, inbox, oracle, pull
+from timeline import active_fans, backfill, fold, home, inbox, oracle, pull, truth
 from timeline.check import differences
 from timeline.home import home_page, new_count
 from timeline.inbox import Tail
@@ -81,6 +81,7 @@ class Home(RuleBasedStateMachine):
             cursor.execute(f"TRUNCATE {TABLES} RESTART IDENTITY CASCADE")
         connections.feeds_for_tasks().flushall()
         policy.change(push_level=3, inbox_from=0)
+        truth.expected.forget()
         policy.renew()
         self.queue = QUEUE
         self.queue.clear()

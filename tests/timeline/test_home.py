@@ -1,25 +1,26 @@
 """The home page: where it is read from, what it costs, and what stale or hostile contents of Redis cannot do to it."""
 
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import pytest
 import redis
 from django.utils import timezone
 
-from accounts import big_v
+from accounts import big_v, levels
 from accounts.levels import touch
 from accounts.models import User
 from feedsite import connections, deliveries, keys
 from feedsite.connections import feeds_for_tasks, pipelined
-from feedsite.window import OWN_MEMBERS, Entry
+from feedsite.window import OWN_MEMBERS, Entry, Window
 from items import actions as items
 from items.models import Item
 from relations import actions as relations
 from tests.factories import ItemFactory
 from tests.servers import Valkey, restart
 from tests.timeline.conftest import Workers, read, seen, sources
-from timeline import fanout, home
+from timeline import fanout, home, reading
 from timeline.home import home_page, new_count
 from timeline.inbox import Inbox, Tail
 from timeline.models import Delivery
@@ -347,6 +348,64 @@ def test_a_hundred_big_vs_cost_one_round_trip_more(follow: Any, say: Say, worker
     assert page.sources == ["inbox", "outbox"]
     assert [int(item.id) for item in page.items] == home_ids(reader.pk)[:20]
     assert (len(calls.queries), calls.trips) == (1, 3)  # the inbox and the hint; the outboxes' newest; some deeper
+
+
+@pytest.mark.parametrize("hint", ["", "{}", "{},7", "7,8", "{}, x,,-1", "\xff", None])
+def test_a_hint_of_the_followed_big_vs_may_say_anything(
+    hint: str | None, follow: Any, say: Say, workers: Workers, feeds: redis.Redis, calls: Calls
+) -> None:
+    reader, stars = seen(level=2), [seen(is_big_v=True) for _ in range(2)]
+    for star in stars:
+        follow(reader, star)
+        say(star)
+    for _ in range(2):
+        workers.work()
+        read(reader)
+    key = keys.followed_big_vs(reader.pk)
+    right = feeds.get(key)
+    assert right == ",".join(str(star.pk) for star in stars).encode()
+    if hint is None:
+        feeds.delete(key)
+    else:
+        feeds.set(key, hint.format(stars[0].pk))
+    calls.queries.clear()
+    page = home_page(reader)
+    assert page.sources == ["inbox", "outbox"]
+    assert [int(item.id) for item in page.items] == home_ids(reader.pk)
+    assert len(calls.queries) <= 2
+    assert feeds.get(key) == right, "the page corrects it"
+    assert 0 < feeds.ttl(key) <= Window.ttl
+    calls.queries.clear()
+    home_page(reader)
+    assert len(calls.queries) == 1
+
+
+def test_a_lowered_level_notes_whose_outboxes_will_be_merged(
+    follow: Any, say: Say, workers: Workers, feeds: redis.Redis
+) -> None:
+    reader, star = seen(), seen(is_big_v=True)
+    follow(reader, star)
+    User.objects.filter(pk=reader.pk).update(last_seen_at=timezone.now() - timedelta(days=3))
+    levels.lower_levels()
+    assert feeds.get(keys.followed_big_vs(reader.pk)) == str(star.pk).encode()
+
+
+def test_more_outboxes_than_a_pull_costs_are_not_merged(
+    follow: Any, say: Say, workers: Workers, calls: Calls, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reading, "OUTBOXES_MOST", 2)
+    reader, stars = seen(level=2), [seen(is_big_v=True) for _ in range(3)]
+    for star in stars:
+        follow(reader, star)
+        say(star)
+    workers.work()
+    for statements in (2, 1):  # the first page learns how many there are
+        calls.queries.clear()
+        page = home_page(User.objects.get(pk=reader.pk))
+        assert page.sources == ["sql"]
+        assert [int(item.id) for item in page.items] == home_ids(reader.pk)
+        assert len(calls.queries) == statements
+    assert read(reader, limit=1) == home_ids(reader.pk)[:1]
 
 
 def test_a_page_with_too_many_pending_comes_from_postgresql(
