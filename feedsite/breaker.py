@@ -41,7 +41,7 @@ class Breaker:
         self._failures = failures
         self._lock = threading.Lock()
         self._open_until = 0.0
-        """0: closed. Once it is past, one thread may ask, and has as long before another may."""
+        """0: closed. Once it is past, one thread may ask, and has its patience and as long before another may."""
         self._asker: int | None = None
         """That thread."""
 
@@ -56,7 +56,7 @@ class Breaker:
 
         Raises OpenError, and then the body is not run.
         """
-        if not self._admits():
+        if not self._admits(patience_seconds):
             raise OpenError(f"{self._name or 'the server'} failed a moment ago")
         began = time.monotonic()
         try:
@@ -89,7 +89,7 @@ class Breaker:
             self._open_until = 0.0
             self._asker = None
 
-    def _admits(self) -> bool:
+    def _admits(self, patience_seconds: float) -> bool:
         if not self._open_until:
             return True
         me = threading.get_ident()
@@ -99,7 +99,8 @@ class Breaker:
             now = time.monotonic()
             if now < self._open_until:
                 return False
-            self._asker, self._open_until = me, now + self._seconds
+            patience = patience_seconds if patience_seconds < float("inf") else 0.0
+            self._asker, self._open_until = me, now + patience + self._seconds
             return True
 
     def _answered(self, seconds: float, patience_seconds: float) -> None:

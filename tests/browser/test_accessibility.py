@@ -312,6 +312,7 @@ TOO_WIDE = """
 
 
 @pytest.mark.django_db(transaction=True)
+@pytest.mark.timeout(900)  # every page, light and dark
 # English is the longer one, and stands where there is the least room.
 @pytest.mark.parametrize(("language", "width"), [("en", 390), ("zh", 1280)])
 def test_nothing_stands_in_anybodys_way(visit: Visit, settings: Any, tolerated: Any, language: str, width: int) -> None:

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from accounts.models import User
-from feedsite.breaker import BREAKER_SECONDS
 from feedsite.embedded import Valkey
 from tests.factories import UserFactory
 from tests.servers import frozen
@@ -47,8 +46,11 @@ def test_a_flood_of_calls_to_frozen_plays_holds_no_page(tmp_path: Path, plays_se
     ours, theirs = tokens_of([flooding, other])
     statuses: list[tuple[int, bool]] = []
     ending = threading.Event()
+    answered = threading.Barrier(CLIENTS + 1)
 
     def flood() -> None:
+        web.ask(f"{API}/seen/{call}", ours, method="POST", body=body_of(call, flooding))
+        answered.wait(60)
         while not ending.is_set():
             answer = web.ask(f"{API}/seen/{call}", ours, method="POST", body=body_of(call, flooding))
             statuses.append((answer.status, "Retry-After" in answer.headers))
@@ -60,8 +62,7 @@ def test_a_flood_of_calls_to_frozen_plays_holds_no_page(tmp_path: Path, plays_se
         with frozen(plays_server):
             for thread in floods:
                 thread.start()
-            time.sleep(PATIENCE + BREAKER_SECONDS)  # all threads may have been waiting when it froze
-            statuses.clear()
+            answered.wait(60)  # all threads may have waited before the first of them failed
             before, began, took = trips(web), time.monotonic(), []
             for _ in range(ROUNDS):
                 for path in OTHERS:
@@ -75,6 +76,7 @@ def test_a_flood_of_calls_to_frozen_plays_holds_no_page(tmp_path: Path, plays_se
         print(f"{statistics.median(took):.3f} {max(took):.3f} s, {len(statuses)} refused in {seconds:.1f} s")
     finally:
         ending.set()
+        answered.abort()
         for thread in floods:
             if thread.ident:
                 thread.join()
