@@ -37,17 +37,15 @@ def said_visible(item: str, sender: str) -> str:
     """
 
 
-def original_visible(item: str, also: str = "true", *, is_joined: bool = False) -> str:
+def original_visible(item: str, also: str = "") -> str:
     """Whether `item` is no repost, or the reader may see what it reposts, by the rule of what it reposts. `also`: more
-    that must hold of the original (aliases `o`, and its sender `os`). `is_joined`: the query has joined the two.
+    that must hold of the original (aliases `o`, and its sender `os`).
     """
-    seen = f"o.status = 'published' AND {said_visible('o', 'os')} AND {also}"
-    if not is_joined:
-        seen = f"""
-        EXISTS (SELECT FROM items_item o JOIN accounts_user os ON os.id = o.sender_id
-            WHERE o.id = {item}.repost_of_id AND {seen} OFFSET 0)
-        """
-    return f"({item}.repost_of_id IS NULL OR ({seen}))"
+    return f"""
+    ({item}.repost_of_id IS NULL OR EXISTS (
+        SELECT FROM items_item o JOIN accounts_user os ON os.id = o.sender_id
+        WHERE o.id = {item}.repost_of_id AND o.status = 'published' AND {said_visible("o", "os")} {also} OFFSET 0))
+    """
 
 
 def visible(item: str, sender: str) -> str:

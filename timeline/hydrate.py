@@ -19,7 +19,7 @@ BELONGS = f"""
 POSTS, REPOSTS, NOTHING = 2, 1, 0
 # A plan is set up for all that it might look at: what follows is in a statement of its own.
 VERIFIED = tuple(
-    f"{COLUMNS}, {BELONGS}, {HELD}, {original_shown('i', is_joined=True)}, i.status = 'published', {older}"
+    f"{COLUMNS}, {BELONGS}, {HELD}, {original_shown('i')}, i.status = 'published', {older}"
     for older in ("NULL", f"CASE WHEN {POST_BELOW} THEN {POSTS} WHEN {ANY_BELOW} THEN {REPOSTS} ELSE {NOTHING} END")
 )
 """Columns of an item `i`, its sender `s` and `ORIGINALS`; the second form says what follows below the parameter `below`

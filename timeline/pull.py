@@ -60,12 +60,10 @@ HELD = _is_held("i.sender_id", "s.is_active", "(i.visibility = 'mutuals')")
 """Whether it is, of one item and its sender `s`."""
 
 
-def original_shown(entry: str, *, is_joined: bool = False) -> str:
-    """Whether an entry is no repost, or its original may be seen by the reader, who does not mute its sender.
-    `is_joined`: by `ORIGINALS`.
-    """
+def original_shown(entry: str) -> str:
+    """Whether an entry is no repost, or its original may be seen by the reader, who does not mute its sender."""
     muted = "SELECT FROM relations_mute m WHERE m.muter_id = %(reader)s AND m.muted_id = o.sender_id OFFSET 0"
-    return original_visible(entry, f"NOT EXISTS ({muted})", is_joined=is_joined)
+    return original_visible(entry, also=f"AND NOT EXISTS ({muted})")
 
 
 SHOWN = f"({HELD} AND {original_shown('i')})"
@@ -160,7 +158,7 @@ PULL_BODIES, PULL_WINDOW_BODIES = (
     f"""
     WITH {_pulled(BELOW, held)},
     placed AS (SELECT pulled.*, row_number() OVER (ORDER BY pulled.id DESC) AS place FROM pulled)
-    SELECT placed.id, placed.sender_id, {item_held}, {original_shown("i", is_joined=True)}, {COLUMNS}, {INBOX_FROM}
+    SELECT placed.id, placed.sender_id, {item_held}, {original_shown("i")}, {COLUMNS}, {INBOX_FROM}
     FROM placed LEFT JOIN items_item i ON i.id = placed.id AND placed.place <= %(bodies)s
         LEFT JOIN accounts_user s ON s.id = i.sender_id {ORIGINALS}
     ORDER BY placed.place

@@ -25,15 +25,17 @@ FOLLOWED_BIG_VS = """
 # What is said of the reader is asked once (OFFSET 0: not anew for each item), and stands in every row of the result:
 # there is one where no item is asked about.
 READER = f"""
-    SELECT {policy.has_inbox()} AS has_inbox, u.level, {policy.EPOCH} AS epoch,
-        {policy.PUSH_GENERATION} AS push_generation, {policy.GENERATION} AS generation,
-        {policy.PUSH_LEVEL} AS push_level, {policy.INBOX_FROM} AS inbox_from
-    FROM accounts_user u WHERE u.id = %(reader)s OFFSET 0
+    SELECT reader.*, CASE WHEN push_generation = 0 OR push_generation <> %(pushes)s THEN ARRAY(
+            SELECT ARRAY[v.id, reader.generation # v.promotion] FROM accounts_user v WHERE v.is_big_v AND EXISTS (
+                SELECT FROM relations_follow f WHERE f.follower_id = %(reader)s AND f.followee_id = v.id)
+        ) END AS big_vs
+    FROM (
+        SELECT {policy.has_inbox()} AS has_inbox, u.level, {policy.EPOCH} AS epoch,
+            {policy.PUSH_GENERATION} AS push_generation, {policy.GENERATION} AS generation,
+            {policy.PUSH_LEVEL} AS push_level, {policy.INBOX_FROM} AS inbox_from
+        FROM accounts_user u WHERE u.id = %(reader)s OFFSET 0
+    ) reader OFFSET 0
 """  # noqa: S608 (constants)
-BIG_VS = """
-    SELECT ARRAY[v.id, reader.generation # v.promotion] FROM accounts_user v WHERE v.is_big_v AND EXISTS (
-        SELECT FROM relations_follow f WHERE f.follower_id = %(reader)s AND f.followee_id = v.id)
-"""
 ASK, ASK_LAST = (
     f"""
     WITH scanned AS MATERIALIZED (
@@ -48,7 +50,7 @@ ASK, ASK_LAST = (
     )
     SELECT {columns}, candidate.id = ANY (ARRAY(SELECT item_id FROM pending)),
         reader.level, reader.has_inbox, reader.epoch, reader.push_generation, reader.push_level, reader.inbox_from,
-        CASE WHEN reader.push_generation = 0 OR reader.push_generation <> %(pushes)s THEN ARRAY({BIG_VS}) END,
+        reader.big_vs,
         greatest(
             CASE WHEN (SELECT count(*) FROM scanned) = %(pending)s THEN (SELECT min(item_id) - 1 FROM scanned) END,
             CASE WHEN (SELECT count(*) FROM pending) = %(count)s THEN (SELECT min(item_id) - 1 FROM pending) END,
