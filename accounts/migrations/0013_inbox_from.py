@@ -16,6 +16,12 @@ def seed(apps: Any, schema_editor: Any) -> None:
         row.update(inbox_from=inbox_from, generation=Draw(), timeline=None)
 
 
+def unseed(apps: Any, schema_editor: Any) -> None:
+    """The version before gives every active reader an inbox, and goes by `timeline` alone."""
+    row = apps.get_model("accounts", "Policy").objects
+    row.filter(inbox_from__gt=0).update(inbox_from=0, generation=Draw(), timeline=models.F("drawn_on"))
+
+
 class Migration(migrations.Migration):
     dependencies = [("accounts", "0012_promotion")]
 
@@ -54,7 +60,7 @@ class Migration(migrations.Migration):
                 condition=models.Q(("inbox_from", 0)) | models.Q(("timeline", None)), name="policy_for_older_versions"
             ),
         ),
-        migrations.RunPython(seed, migrations.RunPython.noop),
+        migrations.RunPython(seed, unseed),
         ValidateConstraint(model_name="policy", name="policy_inbox_from"),
         ValidateConstraint(model_name="policy", name="policy_for_older_versions"),
     ]

@@ -181,6 +181,16 @@ def test_the_first_start_of_this_version_begins_with_what_the_environment_says(s
     assert (Policy.objects.get().timeline is None) == (configured > 0)
 
 
+def test_going_back_to_the_version_before_gives_everybody_an_inbox(inbox_from: Callable[[int], None]) -> None:
+    inbox_from(50)
+    before = policy.current()
+    state = MigrationExecutor(connection).loader.project_state(("accounts", "0013_inbox_from"))
+    import_module("accounts.migrations.0013_inbox_from").unseed(state.apps, None)
+    row = Policy.objects.get()
+    assert (row.inbox_from, row.timeline) == (0, row.drawn_on)
+    assert policy.current().generation not in (None, before.generation)
+
+
 def test_a_row_that_is_gone_is_made_anew_with_both(settings: Any) -> None:
     settings.INBOX_FROM = 50
     Policy.objects.all().delete()
