@@ -27,6 +27,7 @@ from items.actions import BREADTH
 from items.forms import EditForm, ItemForm
 from items.hydrate import ItemBody, hydrate
 from items.models import Item, Status, Visibility
+from items.popular import popular_tags
 from items.profile import above, answers_page, note_answered, profile_page, replies_page, visible_item
 from items.search import QUERY_LENGTH, parse, search_items, search_users
 from items.tags import tag_page
@@ -327,13 +328,18 @@ def search(request: PageRequest) -> HttpResponse:
     """People and items that fit a query; without one, what may be asked for."""
     last_id, asked = position(request), _asked(request)
     if not asked or len(asked) > QUERY_LENGTH:
-        return show(request, "items/search.html", {"q": asked, "too_long": asked}, status=INVALID if asked else 200)
+        context: dict[str, Any] = {
+            "q": asked,
+            "too_long": asked,
+            "popular": [] if asked else popular_tags(request.user),
+        }
+        return show(request, "items/search.html", context, status=INVALID if asked else 200)
     wait = rates.hit("search", str(request.user.pk or rates.address(request)))
     if wait is not None:
         return too_many(request, wait)
     query = parse(asked)
     only_people = request.GET.get("show") == "people"
-    context: dict[str, Any] = {"q": asked, "sought": query, "only_people": only_people, "is_first": last_id is None}
+    context = {"q": asked, "sought": query, "only_people": only_people, "is_first": last_id is None}
     context["more"] = urlencode({"q": asked})
     if only_people or last_id is None:
         wanted = ALL_PEOPLE if only_people else FIRST_PEOPLE

@@ -1,29 +1,69 @@
 """Whom to follow, for those who follow nobody yet."""
 
-from django.db.models import Exists, OuterRef
+from collections.abc import Sequence
+from datetime import timedelta
+from functools import cache as once
+from typing import Any
 
-from accounts.models import User, UserQuerySet
+from django.core.cache import cache
+
+from accounts.models import User
+from accounts.rows import user_columns, user_of
+from feedsite import keys
+from feedsite.connections import fetch, id_array
 from feedsite.replica import PRIMARY, lagging
-from relations.models import Block, Follow, Mute
-from relations.visibility import users_visible_to
+
+KEPT = timedelta(minutes=10)
+"""How long the same ones are proposed, while all of them may be: as late is a user whom many have begun to follow."""
+MAX_ID = 2**63 - 1
+
+MAY_BE = """
+    u.is_active AND u.id <> %(reader)s
+    AND NOT EXISTS (SELECT FROM relations_follow WHERE follower_id = %(reader)s AND followee_id = u.id OFFSET 0)
+    AND NOT EXISTS (SELECT FROM relations_block WHERE blocker_id = u.id AND blocked_id = %(reader)s OFFSET 0)
+    AND NOT EXISTS (SELECT FROM relations_block WHERE blocker_id = %(reader)s AND blocked_id = u.id OFFSET 0)
+    AND NOT EXISTS (SELECT FROM relations_mute WHERE muter_id = %(reader)s AND muted_id = u.id OFFSET 0)
+    ORDER BY u.follower_count DESC, u.id
+"""
 
 
 def suggestions(reader: User, *, count: int = 6) -> list[User]:
     """The most followed users whom the reader neither follows nor has turned away from.
 
-    Read in the order of an index, past those who are followed or turned away from.
+    They are read in the order of an index, past those who are followed or turned away from, and remembered by the cache
+    for `KEPT`. Whether each may still be proposed is asked of PostgreSQL; where one may not, they are looked for anew.
     """
-    users, on = lagging(reader.pk, lambda on: (list(_best(reader).using(on)[:count]), on))
-    return users if on == PRIMARY else list(_best(reader).filter(pk__in=[user.pk for user in users]))
+    name = keys.suggestions(reader.pk, count)
+    kept = cache.get(name)
+    if _are_ids(kept):
+        users = _allowed(reader, kept)
+        if len(users) == count:
+            return users
+    users, on = lagging(reader.pk, lambda on: (_best(reader, count, on), on))
+    ids = [user.pk for user in users]
+    if len(ids) == count:  # a small site shows each newcomer at once
+        cache.set(name, ids, KEPT.total_seconds())
+    return users if on == PRIMARY else _allowed(reader, ids)
 
 
-def _best(reader: User) -> UserQuerySet:
-    turned_away = (
-        Follow.objects.filter(follower=reader, followee=OuterRef("pk")),
-        Block.objects.filter(blocker=reader, blocked=OuterRef("pk")),
-        Mute.objects.filter(muter=reader, muted=OuterRef("pk")),
-    )
-    users = users_visible_to(reader).exclude(pk=reader.pk)
-    for relations in turned_away:
-        users = users.exclude(Exists(relations))
-    return users.order_by("-follower_count", "pk")
+def _best(reader: User, count: int, on: str) -> list[User]:
+    return [user_of(row) for row in fetch(_walk(count), {"reader": reader.pk}, on=on)]
+
+
+def _allowed(reader: User, ids: Sequence[int]) -> list[User]:
+    return [user_of(row) for row in fetch(_of_these(), {"reader": reader.pk, "ids": id_array(ids)})]
+
+
+def _are_ids(kept: Any) -> bool:
+    return isinstance(kept, list) and all(isinstance(one, int) and 0 < one <= MAX_ID for one in kept)
+
+
+@once
+def _walk(count: int) -> str:
+    # The planner must see that it is few, or it would sort all users.
+    return f"SELECT {user_columns('u')} FROM accounts_user u WHERE {MAY_BE} LIMIT {count:d}"  # noqa: S608 (constants)
+
+
+@once
+def _of_these() -> str:
+    return f"SELECT {user_columns('u')} FROM accounts_user u WHERE u.id = ANY(%(ids)s::bigint[]) AND {MAY_BE}"  # noqa: S608

@@ -17,6 +17,7 @@ from typing import Any
 from unittest.mock import patch
 
 import pytest
+import redis
 from django.test.utils import override_settings
 from redis.connection import AbstractConnection
 
@@ -141,6 +142,20 @@ def dead(server: Server) -> Iterator[None]:
         yield
     finally:
         restart(server)
+
+
+@contextmanager
+def full(server: Valkey) -> Iterator[None]:
+    """The server refuses to write, as one without eviction that has no memory left; it reads and deletes."""
+    client = redis.Redis(unix_socket_path=str(server.socket))
+    before = client.config_get("maxmemory*")
+    client.config_set("maxmemory-policy", "noeviction")
+    client.config_set("maxmemory", 1)
+    try:
+        yield
+    finally:
+        client.config_set("maxmemory", before["maxmemory"])
+        client.config_set("maxmemory-policy", before["maxmemory-policy"])
 
 
 def restart(server: Server) -> None:

@@ -1,8 +1,7 @@
 """Sessions are read from copies on the cache server, and end by PostgreSQL, whatever happens to that server."""
 
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -24,7 +23,7 @@ from accounts.sessions import SessionStore, user_of
 from feedsite import connections
 from tests.factories import PASSWORD, UserFactory
 from tests.patience import SHORT, waits_once_a_second
-from tests.servers import Valkey, dead, frozen
+from tests.servers import Valkey, dead, frozen, full
 from tests.statements import statements
 
 pytestmark = pytest.mark.django_db
@@ -65,20 +64,6 @@ def copies(feeds: redis.Redis) -> list[bytes]:
 @pytest.fixture
 def ann() -> User:
     return UserFactory(username="ann")
-
-
-@contextmanager
-def full(server: Valkey) -> Iterator[None]:
-    """The server refuses to write, as one without eviction that has no memory left; it reads and deletes."""
-    client = redis.Redis(unix_socket_path=str(server.socket))
-    before = client.config_get("maxmemory*")
-    client.config_set("maxmemory-policy", "noeviction")
-    client.config_set("maxmemory", 1)
-    try:
-        yield
-    finally:
-        client.config_set("maxmemory", before["maxmemory"])
-        client.config_set("maxmemory-policy", before["maxmemory-policy"])
 
 
 FAULTS = pytest.mark.parametrize("fault", [frozen, dead, full])
@@ -265,7 +250,7 @@ def test_a_key_of_another_type_is_no_copy(ann: User, feeds: redis.Redis) -> None
 
 
 def test_the_copy_of_one_session_is_none_of_another(ann: User, feeds: redis.Redis) -> None:
-    """Who can write to the cache server becomes nobody else by it."""
+    """A program that writes to the cache server can give a browser no other user's session."""
     signed_in(UserFactory(is_superuser=True, is_staff=True))
     (theirs,) = copies(feeds)
     client = signed_in(ann)

@@ -39,6 +39,7 @@ PAGES = [
     "/?late=1",
     "/new?since_id={middle}&at=1",
     "/discover",
+    "/search",
     "/search?q=word3",
     "/search?q=word3+word77",
     '/search?q="word3+word3"',
@@ -345,7 +346,7 @@ def newcomer(scenario: Scenario) -> None:
     token = scenario.ask(api, "newcomer", "post", "/api/v1/auth/token", name).json()["token"]
     api.credentials(HTTP_AUTHORIZATION=f"Token {token}")
     scenario.ask(page, "newcomer", "post", "/login", name)
-    for path in ("/", "/discover", "/live"):
+    for path in ("/", "/", "/discover", "/live"):  # of "/" also what the cache proposes
         scenario.ask(page, "newcomer", "get", path)
     scenario.ask(api, "newcomer", "post", "/api/v1/discover/feed", {"action": "refresh"})
     scenario.ask(page, "newcomer", "post", "/settings/log-out-everywhere")

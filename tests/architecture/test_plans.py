@@ -59,6 +59,12 @@ ALLOWED = (
     ),
     Allowed(
         "",
+        "SELECT tag, (array_agg(item_id",
+        25_000,
+        "items.popular: the newest 5,000 uses of hashtags, every five minutes",
+    ),
+    Allowed(
+        "",
         "WITH found AS ( SELECT * FROM unnest($1::bigint[]",
         20_000,
         "discover.postgres: 500 candidates of each kind",

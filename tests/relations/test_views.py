@@ -3,12 +3,15 @@
 from typing import Any
 
 import pytest
+import redis
 from django.test import Client
 from pytest_django import Settings
 
+from accounts.models import User
 from relations.actions import block, follow, mute
 from relations.models import Block, Follow, Mute
 from relations.suggestions import suggestions
+from tests import servers
 from tests.factories import UserFactory
 from tests.statements import statements
 
@@ -109,3 +112,60 @@ def test_suggestions_are_the_most_followed_whom_one_has_not_turned_away(reader: 
     users[5].save()
     assert suggestions(reader, count=3) == [users[4], users[3], users[2]]
     assert reader not in suggestions(reader, count=20)
+
+
+def turn_away(reader: Any, user: Any) -> None:
+    block(blocker=user, blocked=reader)
+
+
+def hide(reader: Any, user: Any) -> None:
+    User.objects.filter(pk=user.pk).update(is_active=False)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda reader, user: follow(follower=reader, followee=user),
+        lambda reader, user: block(blocker=reader, blocked=user),
+        lambda reader, user: mute(muter=reader, muted=user),
+        turn_away,
+        hide,
+    ],
+)
+def test_a_suggestion_that_may_not_be_made_any_more_gives_way(reader: Any, change: Any) -> None:
+    users = [UserFactory.create(follower_count=count) for count in range(5)]
+    assert suggestions(reader, count=2) == [users[4], users[3]]
+    change(reader, users[4])
+    assert suggestions(reader, count=2) == [users[3], users[2]]
+
+
+def test_suggestions_are_kept_for_a_while(reader: Any, feeds: redis.Redis) -> None:
+    users = [UserFactory.create(follower_count=count) for count in range(5)]
+    suggestions(reader, count=2)
+    rising = UserFactory.create(follower_count=9)
+    with statements() as asked:
+        assert suggestions(reader, count=2) == [users[4], users[3]]
+    assert len(asked) == 1
+    (key,) = feeds.scan_iter("cache:*:suggestions:*")
+    assert 590 < feeds.ttl(key) <= 600
+    feeds.delete(key)
+    assert suggestions(reader, count=2) == [rising, users[4]]
+
+
+@pytest.mark.parametrize(
+    "rubbish", [b"", b"7", b"null", b'["a"]', b"[-1]", b"[99999999999999999999999]", b"[1.5]", b"{}", b"\x80\x04N."]
+)
+def test_rubbish_in_the_cache_is_no_suggestion(reader: Any, feeds: redis.Redis, rubbish: bytes) -> None:
+    users = [UserFactory.create(follower_count=count) for count in range(5)]
+    suggestions(reader, count=2)
+    (key,) = feeds.scan_iter("cache:*:suggestions:*")
+    feeds.set(key, rubbish)
+    assert suggestions(reader, count=2) == [users[4], users[3]]
+
+
+@pytest.mark.parametrize("fault", [servers.frozen, servers.dead, servers.full])
+def test_suggestions_without_the_cache(reader: Any, feeds_server: servers.Valkey, fault: Any) -> None:
+    users = [UserFactory.create(follower_count=count) for count in range(5)]
+    with fault(feeds_server):
+        for _ in range(3):
+            assert suggestions(reader, count=2) == [users[4], users[3]]

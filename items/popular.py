@@ -1,0 +1,77 @@
+"""Hashtags that several people use of late, for the page of the search."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+
+from django.contrib.auth.models import AnonymousUser
+from django.core.cache import cache
+
+from accounts.models import User
+from feedsite import keys
+from feedsite.connections import fetch
+from feedsite.ids import MAX_ID
+from items.text import canonical_tag
+from items.visibility import VISIBLE
+
+KEPT = timedelta(minutes=5)
+"""How long they are remembered, for all readers: so often it is counted."""
+NEWEST = 5_000
+"""The newest uses of any hashtag, which are counted."""
+SENDERS = 2
+"""Users who must have used it: one alone makes no hashtag popular."""
+WITNESSES = 3
+"""Items that are remembered of a hashtag, each of another sender."""
+COUNT = 10
+
+POPULAR = f"""
+    SELECT tag, (array_agg(item_id ORDER BY item_id DESC))[:{WITNESSES}] FROM (
+        SELECT used.tag, max(used.item_id) AS item_id
+        FROM (SELECT tag, item_id FROM items_itemtag ORDER BY item_id DESC LIMIT {NEWEST}) used
+        JOIN items_item i ON i.id = used.item_id JOIN accounts_user s ON s.id = i.sender_id
+        WHERE i.status = 'published' AND i.visibility = 'public' AND s.is_active
+        GROUP BY used.tag, i.sender_id
+    ) by_sender
+    GROUP BY tag HAVING count(*) >= {SENDERS} ORDER BY count(*) DESC, max(item_id) DESC LIMIT {COUNT}
+"""  # noqa: S608 (constants)
+SHOWN = f"""
+    SELECT used.place
+    FROM unnest(%(places)s::int[], %(tags)s::text[], %(items)s::bigint[]) AS used (place, tag, item_id)
+    JOIN items_itemtag t ON t.tag = used.tag AND t.item_id = used.item_id
+    JOIN items_item i ON i.id = used.item_id JOIN accounts_user s ON s.id = i.sender_id
+    WHERE {VISIBLE} GROUP BY used.place
+"""  # noqa: S608 (constants)
+
+
+def popular_tags(reader: User | AnonymousUser) -> list[str]:
+    """At most `COUNT` hashtags in canonical form, the most used first, each on an item that `reader` may see.
+
+    The cache proposes, and PostgreSQL says which of the remembered items are there and whom they are shown. One
+    statement, and one more in `KEPT` for all readers together.
+    """
+    found = cache.get(keys.popular_tags())
+    if not _is_proposal(found):
+        found = [[tag, items] for tag, items in fetch(POPULAR)]
+        cache.set(keys.popular_tags(), found, KEPT.total_seconds())
+    used = [(place, tag, item) for place, (tag, items) in enumerate(found) for item in items]
+    if not used:
+        return []
+    places, tags, items = map(list, zip(*used, strict=True))
+    rows = fetch(SHOWN, {"places": places, "tags": tags, "items": items, "reader": reader.pk or 0})
+    shown = {row[0] for row in rows}
+    return [tag for place, (tag, _) in enumerate(found) if place in shown]
+
+
+def _is_proposal(found: Any) -> bool:
+    return isinstance(found, list) and len(found) <= COUNT and all(_is_tag(one) for one in found)
+
+
+def _is_tag(one: Any) -> bool:
+    match one:
+        case [str(tag), list(items)]:
+            return canonical_tag(tag) == tag and len(items) <= WITNESSES and _are_ids(items)
+    return False
+
+
+def _are_ids(items: Sequence[Any]) -> bool:
+    return all(isinstance(item, int) and 0 < item <= MAX_ID for item in items)
