@@ -314,7 +314,7 @@ def _deliver_to_fans(claim: Claim, fans: Sequence[int]) -> None:
 
 def _deliver_to(entry: Entry, follower_ids: Sequence[int], caps: Sequence[int]) -> None:
     refused = deliver(feeds_for_tasks(), entry, [keys.inbox(follower_id) for follower_id in follower_ids], caps)
-    metrics.fanout_entries.inc(len(follower_ids))
+    metrics.fanout_entries.inc(len(follower_ids) - follower_ids.count(entry.sender_id))  # their own is among them
     for first in range(0, len(refused), PIPELINE_LENGTH):
         part = refused[first : first + PIPELINE_LENGTH]
         pipelined(feeds_for_tasks(), [Tail(follower_ids[position]).drop() for position in part])

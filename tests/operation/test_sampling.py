@@ -139,6 +139,7 @@ def test_why_a_page_did_not_come_from_windows(feeds: Any, queue: Any, inbox_from
     inbox_from(1)
     assert grown(lambda: home_page(reader)) == {"few": 1}
     User.objects.filter(pk=reader.pk).update(level=Level.DORMANT)
+    reader.refresh_from_db()
     assert grown(lambda: home_page(reader)) == {"dormant": 1}
 
 
