@@ -73,7 +73,7 @@ class BigVAdmin(ModeratedAdmin):
         """The verb, for those whom the one who asks may change."""
         return lambda user: self.has_change_permission(request, user) and verb(user)
 
-    # --- What is shown
+    # --- Pages
     def big_v_column(self, request: HttpRequest) -> Callable[[Any], SafeString]:
         """The column of the list that has the state and the buttons. They are in the list's own form."""
         here = request.get_full_path()

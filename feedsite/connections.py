@@ -8,6 +8,8 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
 from datetime import datetime
 from functools import cache, lru_cache
 from typing import Any
@@ -125,6 +127,28 @@ def fetch(
     return _rows(wrapper, query, params)
 
 
+@dataclass(slots=True)
+class Asked:
+    """Counts of requests to the servers: statements by `fetch`, round trips by `pipelined`."""
+
+    statements: int = 0
+    round_trips: int = 0
+
+
+_asked: ContextVar[Asked | None] = ContextVar("asked", default=None)
+
+
+@contextmanager
+def count_asked() -> Iterator[Asked]:
+    """Count what the block asks in its own thread."""
+    asked = Asked()
+    token = _asked.set(asked)
+    try:
+        yield asked
+    finally:
+        _asked.reset(token)
+
+
 def is_of_another_version(error: Exception) -> bool:
     """Whether a statement met a database that lacks what this version's migrations make."""
     return isinstance(error.__cause__, (UndefinedTable, UndefinedColumn, UndefinedFunction))
@@ -144,6 +168,8 @@ def fetching() -> Iterator[Callable[[str, Sequence[Any] | Mapping[str, Any]], Ca
 
 
 def _rows(wrapper: Any, query: str, params: Sequence[Any] | Mapping[str, Any]) -> list[tuple[Any, ...]]:
+    if asked := _asked.get():
+        asked.statements += 1
     statement, names = numbered(query)
     values = [params[name] for name in names] if isinstance(params, Mapping) else params
     with wrapper.wrap_database_errors, psycopg.RawCursor(wrapper.connection) as cursor:
@@ -224,6 +250,8 @@ def pipelined(
     commands = list(commands)
     if not commands:
         return []
+    if asked := _asked.get():
+        asked.round_trips += 1
     if isinstance(client, Cluster):
         replies = client.ask(commands)
         for reply in replies:

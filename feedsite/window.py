@@ -32,6 +32,8 @@ How a window stays exact, whoever dies when:
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -67,7 +69,7 @@ RUN = """
         return 'run:' .. id .. '.' .. string.match(redis.call('CLUSTER', 'INFO'), 'cluster_my_epoch:(%d+)')
     end
 """
-# KEYS[1]; ARGV: from (exclusive), count, seconds to live
+# KEYS[1]; ARGV: from (exclusive), count, seconds to live or 0: as long as before
 READ = script(
     RUN
     + """
@@ -77,7 +79,7 @@ READ = script(
     local read_at = time[1] * 1000 + math.floor(time[2] / 1000)
     local epoch = redis.call('ZSCORE', KEYS[1], 'epoch')
     if floor == 'inf' then return {floor, epoch, read_at, {}, false} end
-    redis.call('EXPIRE', KEYS[1], ARGV[3])
+    if ARGV[3] ~= '0' then redis.call('EXPIRE', KEYS[1], ARGV[3]) end
     local entries = redis.call('ZRANGE', KEYS[1], '(' .. ARGV[1], '(' .. floor, 'BYSCORE', 'REV', 'LIMIT', 0, ARGV[2])
     return {floor, epoch, read_at, entries, redis.call('ZSCORE', KEYS[1], 'pushes')}
     """
@@ -214,6 +216,19 @@ def to_score(reply: bytes) -> int:
     return INFINITY if reply == b"inf" else int(float(reply))
 
 
+_only_looks: ContextVar[bool] = ContextVar("only_looks", default=False)
+
+
+@contextmanager
+def only_looking() -> Iterator[None]:
+    """Windows that the block reads live no longer for it."""
+    token = _only_looks.set(True)
+    try:
+        yield
+    finally:
+        _only_looks.reset(token)
+
+
 class Window:
     """One window of one user, for entries and readers alike; the key is computed once.
 
@@ -229,7 +244,7 @@ class Window:
 
     def reading(self, last_id: int, count: int) -> Command:
         """Read `count` entries below `last_id`, and keep the window alive for another `ttl`."""
-        return ("EVALSHA", READ, 1, self.key, last_id, count, self.ttl)
+        return ("EVALSHA", READ, 1, self.key, last_id, count, 0 if _only_looks.get() else self.ttl)
 
     @staticmethod
     def slice(reply: list[bytes] | None, count: int, epoch: int | None = None) -> Slice:

@@ -12,6 +12,7 @@ from django.db.models import OuterRef, QuerySet, Subquery
 from django.db.models.functions import JSONObject
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
+from django.urls import URLPattern, path
 from django.utils import timezone
 from django.utils.formats import number_format
 from django.utils.translation import gettext as _
@@ -20,9 +21,12 @@ from django.utils.translation import ngettext
 from accounts.big_v_admin import Progress
 from accounts.models import Level, User
 from feedsite.admin import ReadOnlyAdmin
+from feedsite.rest import parse_id
+from items.models import Status, Visibility
 from moderation.admin import ModeratedUserAdmin
 from operation.models import Sample
 from operation.plots import NOTHING, Plot, Step, Text, plot, quantile, stack, steps
+from timeline.explain import explain_home
 from timeline.models import Backfill, Delivery
 
 HOURS = (1, 6, 24, 48)
@@ -70,6 +74,10 @@ def dashboard(hours: int) -> dict[str, Any]:
     }
 
 
+EXPLAINING = ("relations.view_follow", "relations.view_block", "relations.view_mute")
+"""A home is explained to staff who may see these, for reasons tell of them."""
+
+
 @admin.register(User)
 class WatchedUserAdmin(ModeratedUserAdmin):
     """Users with how far their demotion is."""
@@ -82,6 +90,41 @@ class WatchedUserAdmin(ModeratedUserAdmin):
 
     def progress(self, user: Any) -> Progress | None:
         return Progress(**user.demotion) if user.demotion else None
+
+    def render_change_form(
+        self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
+    ) -> HttpResponse:
+        context |= {"may_explain": request.user.has_perms(EXPLAINING)}
+        return super().render_change_form(request, context, *args, **kwargs)
+
+    def get_urls(self) -> list[URLPattern]:
+        view = self.admin_site.admin_view(self.home_view)
+        return [path("<int:user_id>/home/", view, name="accounts_user_home"), *super().get_urls()]
+
+    def home_view(self, request: HttpRequest, user_id: int) -> HttpResponse:
+        """Explains the user's home, and the item `?item=` in it (timeline.explain). Changes nothing."""
+        user = self.get_object(request, str(user_id))
+        if not (self.has_view_permission(request, user) and request.user.has_perms(EXPLAINING)):
+            raise PermissionDenied
+        if user is None:
+            return self._get_obj_does_not_exist_redirect(request, self.opts, str(user_id))  # type: ignore[attr-defined, no-any-return]
+        asked = request.GET.get("item", "").strip()
+        item_id = parse_id(asked) if asked else None
+        found = explain_home(user, item_id=item_id)
+        item = found.item
+        context = self.admin_site.each_context(request) | {
+            "title": _("The home timeline of @%(name)s") % {"name": user.username},
+            "opts": self.opts,
+            "reader": user,
+            "asked": asked[:40],
+            "problem": _("That is no id of an item.") if asked and item_id is None else "",
+            "found": found,
+            "page": found.next_page,
+            "life": seconds(found.inbox.seconds_to_live or 0),
+            "status": Status(item.status).label if item and item.status else "",
+            "visibility": Visibility(item.visibility).label if item and item.visibility else "",
+        }
+        return TemplateResponse(request, "admin/accounts/user/home.html", context)
 
 
 # --- What is shown ---------------------------------------------------------------------------------------

@@ -51,8 +51,8 @@ def start(*, sender: User) -> bool:
 
 
 def cancel(*, sender: User) -> bool:
-    """Stop a demotion under way: the sender is to stay big-V. True if there was one. What was filled already does no
-    harm.
+    """Stop a demotion under way: the sender is to stay big-V. True if there was one. The inboxes that were filled
+    already do no harm.
     """
     running = Backfill.objects.filter(sender=sender, finished_at=None, cancelled_at=None)
     return bool(running.update(cancelled_at=Now()))

@@ -23,25 +23,28 @@ from items.models import Item, ItemCounts, ItemType, Like, Visibility
 from items.search import copy_index
 from items.signals import demo_made
 from relations.models import Follow
-from timeline import outbox
+from timeline import inbox, outbox
 
-SEED = 2608
+SEED = 2620
 DAYS = 6
 POSTS_PER_USER = 7
 REPLY_SHARE = 0.25
 NESTED_SHARE = 0.4
 """Of the replies, those that answer another reply."""
 REPOST_SHARE = 0.1
-SMALLEST, LARGEST = 6, 20_000
-"""Users. Six are the named ones and a few others; beyond 20,000 `manage.py load` is the better way."""
+SMALLEST, LARGEST = 12, 20_000
+"""Users. Nine are the named ones; beyond 20,000 `manage.py load` is the better way."""
 
 LETTERS = "abcdefghjkmnpqrstuvwxyz23456789"
 """None that looks like another: people type these."""
 
 ADMIN = "site-admin"
 READERS = ("mira", "tomas", "lin-wei")
-"""Who people log in as."""
+"""Readers of every day, as whom people log in, and ..."""
+AWAY = {"oriel": 3, "bastian": 12, "wanda": 45}
+"""... readers who were last here so many days ago: one of every other level. They read and say nothing."""
 BIG_VS = ("harbor-news", "weather-desk")
+"""Every reader that people log in as follows them."""
 
 
 NAMED = {
@@ -49,6 +52,9 @@ NAMED = {
     "mira": ("Mira Halvorsen", "Bakes before sunrise, reads after sunset."),
     "tomas": ("Tomás Quintela", "Bicycles, bridges and bad puns."),
     "lin-wei": ("林未", "写代码，也写一点诗。住在江边。"),
+    "oriel": ("Oriel Pascoe", "Here at the weekend, tide permitting."),
+    "bastian": ("Bastian Rook", "Once a month I read everything."),
+    "wanda": ("Wanda Fairley", "Gone sailing."),
     "harbor-news": ("Harbor News", "What happens between the lighthouse and the fish market."),
     "weather-desk": ("The Weather Desk", "Two forecasts a day. We look out of the window, too."),
 }
@@ -266,7 +272,9 @@ def make(*, size: int = 60) -> Demo:
         raise NotEmptyError
     chance = random.Random(SEED)  # noqa: S311 (made-up people, no secrets)
     now = datetime.now(UTC)
-    roles = dict.fromkeys(READERS, "reader") | {ADMIN: f"administrator, see /{settings.ADMIN_PATH}"}
+    roles = dict.fromkeys(READERS, "reader, here every day")
+    roles |= {name: f"reader, last here {days} days ago" for name, days in AWAY.items()}
+    roles |= {ADMIN: f"administrator, see /{settings.ADMIN_PATH}"}
     logins = tuple(Login(name, _password(), role) for name, role in roles.items())
     users = _people(chance, size, now, {login.username: login.password for login in logins})
     follows = _follows(chance, users, now)
@@ -276,6 +284,8 @@ def make(*, size: int = 60) -> Demo:
     for user in users:
         if user.is_big_v:
             transaction.on_commit(partial(outbox.begin, user.pk))
+        elif user.username in roles:
+            transaction.on_commit(partial(inbox.begin, user.pk))
     demo_made.send(sender=Demo, items=items, likes=likes, follows=follows)
     return Demo(logins, len(users), len(follows), len(items), len(likes))
 
@@ -299,7 +309,8 @@ def _people(chance: random.Random, size: int, now: datetime, passwords: dict[str
     unusable = make_password(None)
     users = []
     for name, display_name, bio in profiles:
-        hours = 1 if name in NAMED else chance.choice((1, 1, 2, 5, 9, 20, 60, 140, 500, 900))
+        often = 1 if name in NAMED else chance.choice((1, 1, 2, 5, 9, 20, 60, 140, 500, 900))
+        hours = 24 * AWAY[name] if name in AWAY else often
         users.append(
             User(
                 username=name,
@@ -333,6 +344,8 @@ def _follows(chance: random.Random, users: list[User], now: datetime) -> list[Fo
         wanted = min(len(users) // 2, 24 if follower.username in NAMED else chance.randint(3, 18))
         # Draws that meet somebody again, or the follower, are spent: who has many followers takes them.
         followees = {user.pk for user in chance.choices(ranked, weights, k=2 * wanted)} - {follower.pk}
+        if follower.username in READERS or follower.username in AWAY:
+            followees |= {user.pk for user in users if user.is_big_v}
         follows += [Follow(follower=follower, followee_id=followee) for followee in sorted(followees)]
     chance.shuffle(follows)
     for place, follow in enumerate(follows):  # lists are read newest first by id
@@ -356,7 +369,8 @@ def _items(chance: random.Random, users: list[User], now: datetime) -> list[Item
     count = len(users) * POSTS_PER_USER
     # More and more towards now; the last is a few minutes old. Distinct milliseconds, so that sequence 0 will do.
     ages = sorted({int(chance.random() ** 1.4 * DAYS * 86_400_000) + 180_000 for _ in range(count)}, reverse=True)
-    eager = chance.choices(users, [2.0 if user.username in NAMED else chance.random() for user in users], k=len(ages))
+    talk = {name: 0.0 if name in AWAY else 2.0 for name in NAMED}
+    eager = chance.choices(users, [talk.get(user.username, chance.random()) for user in users], k=len(ages))
     voices = Voices(chance)
     items: list[Item] = []
     said: list[Item] = []

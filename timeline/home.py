@@ -152,6 +152,14 @@ def home_page(reader: User, *, last_id: int | None = None, limit: int = 20) -> P
 
     Exact at every moment, whatever Redis holds or does not hold; without Redis it comes from PostgreSQL.
     """
+    walk = walked(reader, last_id=last_id, limit=limit)
+    _count(walk)
+    _tell(walk)
+    return Page(walk.shown[:limit], walk.scanned, bool(walk.more) or len(walk.shown) > limit, sorted(walk.sources))
+
+
+def walked(reader: User, *, last_id: int | None, limit: int) -> Walk:
+    """The walk of a page, before Redis is told what it found out."""
     top = INFINITY if last_id is None else last_id
     walk = Walk(reader, limit, top, top)
     if expected.has_inbox(reader):
@@ -166,9 +174,7 @@ def home_page(reader: User, *, last_id: int | None = None, limit: int = 20) -> P
     if not walk.is_done:
         walk.missed = walk.missed or "floor"
         _from_sql(walk)
-    _count(walk)
-    _tell(walk)
-    return Page(walk.shown[:limit], walk.scanned, bool(walk.more) or len(walk.shown) > limit, sorted(walk.sources))
+    return walk
 
 
 def new_count(reader: User, *, since_id: int) -> tuple[int, bool]:

@@ -9,11 +9,10 @@ from timeline.pull import ANY_BELOW, HELD, IN_TIMELINE, POST_BELOW, Candidate, i
 
 # OFFSET 0 keeps the planner from reading all that the reader follows into a hash table for the sake of 20 items: one
 # index probe an item stays one at 2000 followees.
-BELONGS = f"""
-    {IN_TIMELINE} AND (i.sender_id = %(reader)s OR (EXISTS (
-            SELECT FROM relations_follow f WHERE f.follower_id = %(reader)s AND f.followee_id = i.sender_id OFFSET 0
-        ) AND {is_wanted("i.sender_id")}))
+FOLLOWED = """
+    EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = %(reader)s AND f.followee_id = i.sender_id OFFSET 0)
 """
+BELONGS = f"{IN_TIMELINE} AND (i.sender_id = %(reader)s OR ({FOLLOWED} AND {is_wanted('i.sender_id')}))"
 # What follows below an id: posts (2), only reposts, all of which may be folded or hidden (1), nothing (0). Asked once a
 # page, where the windows end with it.
 POSTS, REPOSTS, NOTHING = 2, 1, 0

@@ -24,7 +24,17 @@ from django.conf import settings
 
 from accounts import policy
 from feedsite import keys
-from feedsite.connections import Command, feeds_for_tasks, fetch, pipelined, script
+from feedsite.celery import enqueue
+from feedsite.connections import (
+    Command,
+    FeedsUnavailableError,
+    feeds,
+    feeds_errors,
+    feeds_for_tasks,
+    fetch,
+    pipelined,
+    script,
+)
 from feedsite.window import BUILD_SECONDS, RUN, Entry, Slice, Window, is_under_construction, scored
 from timeline import active_fans
 from timeline.pull import pull_entries
@@ -179,6 +189,22 @@ class Tail:
 def cap_of(level: int) -> int:
     """How many entries the inbox of a level holds; 0 for dormant readers, who have none."""
     return int(settings.LEVEL_CAPS.get(level, 0))
+
+
+def begin(user_id: int) -> bool:
+    """Begin the inbox of a reader who has none; True if workers have been asked to fill it. Where Redis does not
+    answer, the first page that misses it begins it.
+    """
+    level, epoch, _ = fetch(READER, [user_id])[0]
+    if not level or epoch is None:
+        return False
+    inbox, token = Inbox(user_id), secrets.token_hex(8)
+    try:
+        with feeds_errors():
+            has_begun = pipelined(feeds(), [inbox.begin(token, epoch)])[0]
+    except FeedsUnavailableError:
+        return False
+    return bool(has_begun) and enqueue(inbox.builder, user_id, token)
 
 
 def materialise(user_id: int, token: str) -> bool:

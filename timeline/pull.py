@@ -27,37 +27,56 @@ SENDERS = """
 """
 
 
+# Conditions stand under the name of what a reader is told where one does not hold (timeline.explain).
+def wanted(sender: str) -> dict[str, str]:
+    """Conditions on a followee. OFFSET 0: a probe each, not a hash of all who block the reader."""
+    return {
+        "blocked": f"""NOT EXISTS (SELECT FROM relations_block b
+            WHERE b.blocker_id = %(reader)s AND b.blocked_id = {sender} OFFSET 0)""",
+        "blocked_by": f"""NOT EXISTS (SELECT FROM relations_block b
+            WHERE b.blocker_id = {sender} AND b.blocked_id = %(reader)s OFFSET 0)""",
+        "muted": f"""NOT EXISTS (SELECT FROM relations_mute m
+            WHERE m.muter_id = %(reader)s AND m.muted_id = {sender} OFFSET 0)""",
+    }
+
+
 def is_wanted(sender: str) -> str:
-    """Whether a followee is neither blocked (by either) nor muted. OFFSET 0: a probe each, not a hash of all who block
-    the reader.
+    """Whether a followee is neither blocked (by either) nor muted."""
+    return _all(wanted(sender))
+
+
+def _all(conditions: dict[str, str]) -> str:
+    return " AND ".join(conditions.values())
+
+
+KINDS = {
+    "status": "i.status = 'published'",
+    "reply": "i.reply_to_id IS NULL",
+    "self": "(i.visibility <> 'self' OR i.sender_id = %(reader)s)",
+}
+IN_TIMELINE = _all(KINDS)
+"""Whether a sender's item belongs into a home timeline at all, of one row."""
+
+
+def _holds(sender: str, is_active: str, for_mutuals: str) -> dict[str, str]:
+    """Conditions on others' items that belong into the reader's home, to be entries of it just now. OFFSET 0: a
+    probe, not a hash of all who follow the reader.
     """
-    return f"""
-    NOT EXISTS (SELECT FROM relations_block b
-        WHERE b.blocker_id = %(reader)s AND b.blocked_id = {sender} OFFSET 0)
-    AND NOT EXISTS (SELECT FROM relations_block b
-        WHERE b.blocker_id = {sender} AND b.blocked_id = %(reader)s OFFSET 0)
-    AND NOT EXISTS (SELECT FROM relations_mute m WHERE m.muter_id = %(reader)s AND m.muted_id = {sender} OFFSET 0)
-    """  # noqa: S608 (aliases of our own queries)
-
-
-# Whether a sender's item belongs into a home timeline at all, of one row.
-IN_TIMELINE = """
-    i.status = 'published' AND i.reply_to_id IS NULL AND (i.visibility <> 'self' OR i.sender_id = %(reader)s)
-"""
+    return {
+        "inactive": is_active,
+        "mutuals": f"""(NOT {for_mutuals} OR EXISTS (
+            SELECT FROM relations_follow f WHERE f.follower_id = {sender} AND f.followee_id = %(reader)s OFFSET 0))""",
+    }
 
 
 def _is_held(sender: str, is_active: str, for_mutuals: str) -> str:
-    """Whether what belongs into the reader's home is an entry of it just now. OFFSET 0: a probe, not a hash of all who
-    follow the reader.
-    """
-    return f"""
-    ({sender} = %(reader)s OR {is_active} AND (NOT {for_mutuals} OR EXISTS (
-        SELECT FROM relations_follow f WHERE f.follower_id = {sender} AND f.followee_id = %(reader)s OFFSET 0)))
-    """
+    """Whether what belongs into the reader's home is an entry of it just now."""
+    return f"({sender} = %(reader)s OR {_all(_holds(sender, is_active, for_mutuals))})"
 
 
-HELD = _is_held("i.sender_id", "s.is_active", "(i.visibility = 'mutuals')")
-"""Whether it is, of one item and its sender `s`."""
+OF_ITEM = ("i.sender_id", "s.is_active", "(i.visibility = 'mutuals')")
+HOLDS, HELD = _holds(*OF_ITEM), _is_held(*OF_ITEM)
+"""The same of one item and its sender `s`."""
 
 
 def original_shown(entry: str) -> str:

@@ -266,6 +266,7 @@ def play(scenario: Scenario) -> None:
         ["timeline_check", "star"],
         ["played_status"],
         ["admin_link", "--if-wanted"],
+        ["explain_home", "star", "--item", str(scenario.site.busy.pk)],
     ):
         scenario.command(*command)
 
@@ -413,11 +414,18 @@ def staff(scenario: Scenario) -> None:
         "items/item/?q=%23busy+word3",
         "items/item/?q=%23busy+%23quiet1",
         "accounts/user/?q=user",
+        "accounts/user/?o=6",
+        "accounts/user/?o=-6",
         "relations/follow/?q=star",
     ):
         scenario.ask(page, "admin", "get", f"/admin/{asked}")
     star, case = scenario.site.star.pk, Case.objects.filter(state="open", item__isnull=False).latest("pk").pk
     scenario.ask(page, "admin", "get", f"/admin/accounts/user/{star}/change/")
+    scenario.ask(
+        page, "admin", "get", f"/admin/accounts/user/{scenario.site.reader.pk}/home/?item={scenario.site.busy.pk}"
+    )
+    for verb in ("make", "demote", "allow"):
+        scenario.ask(page, "admin", "post", f"/admin/accounts/user/{star}/big-v/{verb}/", {})
     scenario.ask(page, "admin", "get", f"/admin/moderation/case/{case}/change/")
     for chosen, verbs in (
         ("items={busy}", ("open", "reject")),

@@ -8,7 +8,9 @@ from django.contrib.auth.models import Permission
 from django.test import Client
 from django.utils import timezone
 
+from items import actions as items
 from operation.models import Sample
+from relations import actions as relations
 from tests.admin import text
 from tests.factories import ItemFactory, UserFactory
 from timeline.models import Delivery
@@ -86,3 +88,42 @@ def test_only_staff_who_may_view_it(client: Client) -> None:
     assert client.get(f"{PAGE}add/").status_code == 403
     client.force_login(UserFactory())
     assert client.get(PAGE).status_code == 302
+
+
+# --- A reader's home -------------------------------------------------------------------------------------
+def test_a_home_is_explained_from_the_page_of_the_user(admin_client: Client) -> None:
+    """Why an item is not shown, what would serve the next page, and every window."""
+    reader, friend = UserFactory.create(username="reader"), UserFactory.create(username="friend")
+    relations.follow(follower=reader, followee=friend)
+    item = items.publish(sender=friend, content={"text": "a word"})
+    address = f"/admin/accounts/user/{reader.pk}/home/"
+    assert f'href="{address}"' in text(admin_client.get(f"/admin/accounts/user/{reader.pk}/change/"))
+    shown = text(admin_client.get(address))
+    assert "1 item of followed senders is not delivered to all yet" in shown
+    assert "follows no big-V" in shown
+    assert "@reader sees item" in text(admin_client.get(address, {"item": item.pk}))
+    relations.mute(muter=reader, muted=friend)
+    shown = text(admin_client.get(address, {"item": item.pk}))
+    assert f"@reader does not see item {item.pk} at home." in shown
+    assert "<li>The reader mutes its sender.</li>" in shown
+    assert "There is no such item." in text(admin_client.get(address, {"item": "5"}))
+    for wrong in ("x", "-1", "9" * 500, "1\x00", "<b>"):
+        shown = text(admin_client.get(address, {"item": wrong}))
+        assert "That is no id of an item." in shown
+        assert "<b>" not in shown
+
+
+def test_a_home_is_explained_to_those_who_may_see_the_user(client: Client) -> None:
+    reader, staff = UserFactory.create(), UserFactory.create(is_staff=True)
+    address = f"/admin/accounts/user/{reader.pk}/home/"
+    assert client.get(address).status_code == 302
+    client.force_login(reader)
+    assert client.get(address).status_code == 302
+    client.force_login(staff)
+    assert client.get(address).status_code == 403
+    staff.user_permissions.add(Permission.objects.get(codename="view_user"))
+    assert client.get(address).status_code == 403
+    assert "/home/" not in text(client.get(f"/admin/accounts/user/{reader.pk}/change/"))
+    staff.user_permissions.add(*Permission.objects.filter(codename__in=["view_follow", "view_block", "view_mute"]))
+    assert client.get(address).status_code == 200
+    assert client.get("/admin/accounts/user/999999/home/").status_code == 302

@@ -33,6 +33,8 @@ WORD = re.compile(r"[A-Za-z]{2,}")
 NAMES = {
     *("feedsite", "admin", "wu", "li", "API", "ID", "UTC", "Redis", "AOF", "LMDB", "PostgreSQL", "SQL", "Bloom", "id"),
     *("https", "pbkdf", "argon", "sha", "md", "PBKDF", "SHA", "Argon"),
+    *("inbox", "outbox", "sql", "pending"),  # as the header X-Feed-Source names what served a page
+    *("manage", "py", "timeline", "check", "repair"),
     *("cat", "category"),  # the example of the whole words
     *("KB", "MB", "GB", "TB", "ms"),
     *("Moderators", "beat", "worker", "LDAP", "Control", "Command", "Mac"),
@@ -89,6 +91,9 @@ def rows(desk: Client) -> None:
 def test_no_english_is_left_in_the_lists_and_pages(desk: Client, rows: None) -> None:
     left: dict[str, set[str]] = {}
     addresses = ["/admin/", "/admin/moderation/wordrule/many/", "/admin/moderation/case/?state=all"]
+    for name in ("wu", "li"):
+        home = f"/admin/accounts/user/{User.objects.get(username=name).pk}/home/"
+        addresses += [home, f"{home}?item=x", f"{home}?item={Delivery.objects.latest('pk').pk}"]
     for model, shown in admin.site._registry.items():
         base = f"/admin/{model._meta.app_label}/{model._meta.model_name}/"
         addresses.append(base)

@@ -13,10 +13,13 @@ from django.db import transaction
 from django.db.models import Count, F
 from django.utils import timezone
 
+from accounts import levels
 from accounts.models import User
 from items.models import CountChange, Item, ItemCounts, Like
 from notifications.feed import notifications_page
 from relations.models import Follow, FollowerCountChange
+from tests.timeline.conftest import Workers
+from timeline.explain import explain_home
 from timeline.home import home_page
 from timeline.models import Delivery
 
@@ -110,7 +113,7 @@ def test_the_logins_work_and_are_for_their_owner_only(data_dir: Path) -> None:
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert logins(path.read_text()) == logins(out)
     by_name = logins(out)
-    assert set(by_name) == {"site-admin", "mira", "tomas", "lin-wei"}
+    assert set(by_name) == {"site-admin", "mira", "tomas", "lin-wei", "oriel", "bastian", "wanda"}
     for name, password in by_name.items():
         user = authenticate(username=name, password=password)
         assert isinstance(user, User)
@@ -163,3 +166,25 @@ def test_no_users_without_their_passwords(settings: Any, tmp_path: Path) -> None
     with pytest.raises(CommandError, match="cannot be kept"):
         demo()
     assert not User.objects.exists()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_tour_meets_every_source(workers: Workers) -> None:
+    """As the README tells it: who was away reads what was kept for them, and the level rises behind the page."""
+    demo()
+    workers.work()
+    firsts = dict.fromkeys(("mira", "tomas", "lin-wei"), ("inbox",))
+    firsts |= {"oriel": ("inbox", "outbox"), "bastian": ("inbox", "outbox"), "wanda": ("sql",)}
+    levels_before = {"oriel": 2, "bastian": 1, "wanda": 0}
+    found, explained = {}, {}
+    for name in firsts:
+        user = User.objects.get(username=name)
+        assert user.level == levels_before.get(name, 3)
+        explained[name] = tuple(explain_home(user).next_page.sources)
+        found[name] = tuple(home_page(user).sources)
+        levels.touch([user.pk])
+    assert found == explained == firsts
+    workers.work()
+    for name in levels_before:
+        user = User.objects.get(username=name)
+        assert (user.level, home_page(user).sources) == (3, ["inbox"])

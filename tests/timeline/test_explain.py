@@ -1,0 +1,341 @@
+"""An explanation agrees with the oracle about every item, names every reason, and changes nothing."""
+
+import inspect
+import json
+import re
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+import redis
+from django.core.management import call_command
+from django.core.management.base import CommandError
+from django.db import DatabaseError
+from django.utils import timezone
+
+from accounts import big_v, policy
+from accounts.models import Level, User
+from feedsite import keys
+from feedsite.connections import feeds, fetch
+from items import actions as items
+from items.models import Item, Status, Visibility
+from relations import actions as relations
+from tests.timeline.conftest import Workers, read, seen, sources
+from timeline import home
+from timeline.explain import CONDITIONS, REASONS, STATES, WHYS, Explanation, _reading_only, explain_home
+from timeline.fold import REACH
+from timeline.models import Delivery
+from timeline.oracle import home_ids
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+Say = Callable[..., Item]
+
+
+@pytest.fixture
+def friend() -> User:
+    return seen(username="friend")
+
+
+@pytest.fixture
+def reader(friend: User, workers: Workers) -> User:
+    reader = seen(username="reader")
+    relations.follow(follower=reader, followee=friend)
+    return reader
+
+
+def explained(reader: User, item: Item | int | None = None) -> Explanation:
+    item_id = item.pk if isinstance(item, Item) else item
+    return explain_home(User.objects.get(pk=reader.pk), item_id=item_id)
+
+
+def verdict(reader: User, item: Item | int) -> tuple[list[str], str | None]:
+    """Why not, and where; as the oracle says it."""
+    found = explained(reader, item).item
+    assert found
+    item_id = item.pk if isinstance(item, Item) else item
+    assert found.is_shown == (item_id in home_ids(reader.pk)), found
+    assert found.is_shown == (not found.reasons), found
+    assert found.is_shown == (found.place is not None), found
+    return found.reasons, found.place
+
+
+def repost(sender: User, item: Item) -> Item:
+    made, _ = items.repost(sender=sender, item=item)
+    return made
+
+
+def hide(item: Item) -> None:
+    Item.objects.filter(pk=item.pk).update(status=Status.DELETED)
+
+
+# --- An item ---------------------------------------------------------------------------------------------
+def test_every_reason_is_named_as_the_oracle_has_it(reader: User, friend: User, say: Say, workers: Workers) -> None:
+    stranger, enemy, hater, loud, gone = (
+        seen(username=name) for name in ("stranger", "enemy", "hater", "loud", "gone")
+    )
+    for one in (enemy, hater, loud, gone):
+        relations.follow(follower=reader, followee=one)
+    said = {one.username: say(one) for one in (friend, stranger, enemy, hater, loud, gone, reader)}
+    User.objects.filter(pk=gone.pk).update(is_active=False)
+    relations.mute(muter=reader, muted=loud)
+    cases: dict[str, tuple[Item | int, set[str]]] = {
+        "shown": (said["friend"], set()),
+        "own": (said["reader"], set()),
+        "own, for oneself": (say(reader, visibility=Visibility.SELF), set()),
+        "absent": (5, {"absent"}),
+        "not published": (say(friend), {"status"}),
+        "reply": (say(friend, reply_to=said["friend"]), {"reply"}),
+        "for oneself": (say(friend, visibility=Visibility.SELF), {"self"}),
+        "for mutuals": (say(friend, visibility=Visibility.MUTUALS), {"mutuals"}),
+        "followers": (say(friend, visibility=Visibility.FOLLOWERS), set()),
+        "followers of a stranger": (say(stranger, visibility=Visibility.FOLLOWERS), {"not_followed"}),
+        "stranger": (said["stranger"], {"not_followed"}),
+        "muted": (said["loud"], {"muted"}),
+        "inactive": (said["gone"], {"inactive"}),
+        "repost of what is muted": (repost(friend, said["loud"]), {"original_muted"}),
+        "repost of what is gone": (repost(friend, said["stranger"]), {"original"}),
+    }
+    hide(cases["not published"][0])  # type: ignore[arg-type]
+    hide(said["stranger"])
+    cases["stranger"][1].add("status")
+    for blocker, blocked in ((reader, enemy), (hater, reader)):
+        relations.block(blocker=blocker, blocked=blocked)
+    for name, why in (("enemy", "blocked"), ("hater", "blocked_by")):
+        cases[name] = (said[name], {why})
+    for _ in range(2):  # pending, and delivered
+        found = {name: set(verdict(reader, item)[0]) for name, (item, _) in cases.items()}
+        assert found == {name: expected for name, (_, expected) in cases.items()}
+        workers.work()
+    assert {reason for _, expected in cases.values() for reason in expected} | {"folded"} == REASONS.keys()
+    assert CONDITIONS.keys() < REASONS.keys()
+
+
+def test_a_folded_repost_names_the_one_that_stands_for_it(reader: User, friend: User, say: Say) -> None:
+    other = seen()
+    relations.follow(follower=reader, followee=other)
+    original = say(seen())
+    older = repost(friend, original)
+    newer = repost(other, original)
+    assert verdict(reader, older)[0] == ["folded"]
+    assert verdict(reader, newer)[0] == []
+    found = explained(reader, older).item
+    assert found
+    assert found.folded_into == str(newer.pk)
+    standing = explained(reader, newer).item
+    assert standing
+    assert standing.stands_for == 1
+    for _ in range(REACH):
+        say(friend)
+    assert verdict(reader, older)[0] == ["folded"]
+    third = repost(reader, original)
+    assert verdict(reader, newer)[0] == []
+    assert verdict(reader, third)[0] == []
+
+
+def test_it_says_where_pages_find_an_item(
+    reader: User, friend: User, say: Say, workers: Workers, settings: Any
+) -> None:
+    settings.LEVEL_CAPS = {1: 3, 2: 5, 3: 4}
+    settings.WINDOW_SLACK = 0
+    star = seen(username="star")
+    relations.follow(follower=reader, followee=star)
+    big_v.make_big_v(user=star)
+    said = [say(friend) for _ in range(6)]
+    assert verdict(reader, said[-1]) == ([], "pending")
+    assert verdict(reader, said[0]) == ([], "pending")
+    workers.work()
+    assert verdict(reader, said[-1]) == ([], "sql"), "no inbox yet"
+    read(reader)
+    workers.work()
+    assert verdict(reader, said[-1]) == ([], "inbox")
+    assert verdict(reader, said[0]) == ([], "sql"), "below the floor"
+    User.objects.filter(pk=reader.pk).update(level=Level.MONTHLY, push_generation=7)
+    call = say(star)
+    workers.work()
+    assert verdict(reader, call) == ([], "outbox")
+    found = explained(reader, call)
+    assert found.merges_outboxes
+    assert found.item
+    assert (found.item.in_inbox, found.item.in_outbox, found.item.is_above_floor) == (False, True, True)
+
+
+def test_an_entry_that_a_window_lost_is_told(reader: User, friend: User, say: Say, workers: Workers) -> None:
+    item = say(friend)
+    read(reader)
+    workers.work()
+    assert verdict(reader, item) == ([], "inbox")
+    feeds().zrem(keys.inbox(reader.pk), f"{friend.pk}:{item.pk}")
+    assert verdict(reader, item) == ([], "lost")
+
+
+def test_a_delivery_that_was_given_up_is_told(reader: User, friend: User, say: Say) -> None:
+    item = say(friend)
+    Delivery.objects.update(parked_at=timezone.now())
+    found = explained(reader, item)
+    assert found.item
+    assert (found.item.is_pending, found.item.is_parked) == (True, True)
+    assert (found.pending, found.parked, found.pending_items) == (1, 1, [str(item.pk)])
+
+
+# --- The windows, and the next page ----------------------------------------------------------------------
+def test_every_state_of_an_inbox_and_what_serves_the_page(
+    reader: User, friend: User, say: Say, workers: Workers
+) -> None:
+    key = keys.inbox(reader.pk)
+    for _ in range(30):
+        say(friend)
+    workers.work()
+    states = {}
+
+    def look(name: str) -> None:
+        found = explained(reader)
+        states[name] = found.inbox.state
+        assert found.next_page.sources == sources(reader)
+        assert found.next_page.items == len(read(reader))
+        workers.queue.clear()
+
+    look("missing")
+    feeds().delete(key)
+    read(reader)
+    assert explained(reader).inbox.state == "building"
+    workers.work()
+    look("in_use")
+    found = explained(reader)
+    assert (found.next_page.sources, found.next_page.missed) == (["inbox"], "")
+    assert (found.inbox.entries, found.inbox.floor, found.inbox.is_of_this_run) == (30, "0", True)
+    assert found.inbox.epoch == found.inbox.expected_epoch
+    assert found.inbox.bytes
+    assert found.inbox.bytes > 1_000
+    assert 1 <= found.next_page.statements <= 2
+    assert found.next_page.round_trips == 1
+    assert 0 < found.next_page.milliseconds < 1_000
+    scores = {member.decode(): score for member, score in feeds().zrange(key, 0, -1, withscores=True)}
+    (run,) = [member for member in scores if member.startswith("run:")]
+    feeds().zrem(key, run)
+    look("other_run")
+    feeds().delete(key)
+    feeds().zadd(key, scores | {"epoch": -1})
+    look("other_epoch")
+    feeds().delete(key)
+    feeds().zadd(key, {member: score for member, score in scores.items() if member != "floor"})
+    look("no_floor")
+    User.objects.filter(pk=reader.pk).update(level=Level.DORMANT)
+    look("dormant")
+    assert explained(reader).next_page.missed == "dormant"
+    User.objects.filter(pk=reader.pk).update(level=Level.DAILY)
+    policy.change(inbox_from=5)
+    look("few_followees")
+    policy.change(inbox_from=0)
+    fetch("UPDATE accounts_policy SET drawn_on = 0 RETURNING id")
+    look("no_generation")
+    policy.follow_timeline()
+    assert all(name == state for name, state in states.items()), states
+    assert {*states, "building", "unavailable"} == STATES.keys()
+
+
+def test_without_redis_it_says_so(reader: User, friend: User, say: Say, monkeypatch: pytest.MonkeyPatch) -> None:
+    item = say(friend)
+    monkeypatch.setattr("timeline.explain.feeds", lambda: redis.Redis(port=1))
+    found = explained(reader, item)
+    assert found.inbox.state == "unavailable"
+    assert found.item
+    assert (found.item.is_shown, found.item.in_inbox) == (True, None)
+
+
+def test_outboxes_are_told_with_their_state_and_bounded(
+    reader: User, say: Say, workers: Workers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stars = [seen() for _ in range(4)]
+    for star in stars:
+        relations.follow(follower=reader, followee=star)
+        big_v.make_big_v(user=star)
+        say(star)
+    workers.work()
+    feeds().delete(keys.outbox(stars[1].pk))
+    monkeypatch.setattr("timeline.explain.SHOWN", 3)
+    found = explained(reader)
+    assert found.big_vs == 4
+    assert [(box.username, box.outbox.state) for box in found.outboxes] == [
+        (stars[0].username, "in_use"),
+        (stars[1].username, "missing"),
+        (stars[2].username, "in_use"),
+    ]
+    assert found.outboxes[0].outbox.entries == 1
+
+
+def test_every_source_has_a_why() -> None:
+    lines = inspect.getsource(home).splitlines()
+    named = [line for place, line in enumerate(lines) if "walk.missed = " in line or "Walk.missed" in lines[place - 1]]
+    assert {why for line in named for why in re.findall(r'"(\w+)"', line)} | {""} == WHYS.keys()
+
+
+# --- It changes nothing ----------------------------------------------------------------------------------
+def test_explaining_changes_nothing(reader: User, friend: User, say: Say, workers: Workers) -> None:
+    """Of PostgreSQL, of Redis with the life of its keys, of the queue; where a page would forget and build."""
+    star = seen()
+    relations.follow(follower=reader, followee=star)
+    big_v.make_big_v(user=star)
+    said = [say(friend) for _ in range(5)]
+    workers.work()
+    read(reader)
+    workers.work()
+    hide(said[2])
+    say(friend)
+    feeds().delete(keys.outbox(star.pk))
+    User.objects.filter(pk=reader.pk).update(
+        level=Level.MONTHLY, push_generation=9, last_seen_at=timezone.now() - timedelta(days=9)
+    )
+    for key in feeds().keys("*"):
+        feeds().expire(key, 1_000)
+    workers.queue.clear()
+
+    def state() -> Any:
+        tables = ("accounts_user", "timeline_delivery", "items_item", "relations_follow")
+        rows = [fetch(f"SELECT t::text FROM {table} t ORDER BY 1") for table in tables]  # noqa: S608 (constants)
+        held = {key: feeds().dump(key) for key in feeds().keys("*")}
+        return rows, held, [feeds().ttl(key) > 1_000 for key in sorted(held)], list(workers.queue)
+
+    before = state()
+    explained(reader, said[2])
+    assert state() == before
+    call_command("explain_home", "reader", "--json")
+    assert state() == before
+    read(reader)
+    assert state() != before, "a page does"
+
+
+def test_postgresql_refuses_to_write_meanwhile(reader: User) -> None:
+    with pytest.raises(DatabaseError), _reading_only():
+        fetch("UPDATE accounts_user SET level = 0 RETURNING id")
+    assert User.objects.get(pk=reader.pk).level == Level.DAILY
+
+
+# --- The command -----------------------------------------------------------------------------------------
+def test_the_command_tells_it_to_people_and_programs(
+    reader: User, friend: User, say: Say, workers: Workers, capsys: pytest.CaptureFixture[str]
+) -> None:
+    item = say(friend)
+    read(reader)
+    workers.work()
+    relations.mute(muter=reader, muted=friend)
+    call_command("explain_home", "READER", item=str(item.pk))
+    told = capsys.readouterr().out
+    assert f"@reader ({reader.pk}): level 3, seen" in told
+    assert "next page: " in told
+    assert f"item {item.pk} by @friend, published, public: NOT shown" in told
+    assert "muted: The reader mutes its sender." in told
+    call_command("explain_home", "reader", "--json", item=str(item.pk))
+    body = json.loads(capsys.readouterr().out)
+    assert body["item"]["reasons"] == ["muted"]
+    assert body["reader"]["username"] == "reader"
+    assert body["inbox"]["key"] == keys.inbox(reader.pk)
+
+
+@pytest.mark.parametrize(
+    ("user", "item"), [("nobody", None), ("reader", "abc"), ("reader", "-1"), ("reader", "9" * 40)]
+)
+def test_what_is_wrong_is_said_in_a_line(reader: User, user: str, item: str | None) -> None:
+    with pytest.raises(CommandError, match=r"There is no user nobody|is no id of an item"):
+        call_command("explain_home", user, item=item)
