@@ -135,5 +135,5 @@ def follow_timeline() -> bool:
 
 
 def configured() -> Configured:
-    """What the environment says."""
+    """The values of the environment."""
     return Configured(settings.BIG_V_PUSH_LEVEL, settings.INBOX_FROM)

@@ -339,7 +339,7 @@ GROUPS = (
         Option("FEEDSITE_DISCOVER_DECAY", Number(0, 1, inside=True), "0.5",
             "That part of its worth."),
         Option("FEEDSITE_DISCOVER_SEEN", Choice(("auto", "impressions", "plays", "both")), "auto",
-            "What Discover leaves out: the impressions of a week, the plays of three months, both, or (auto) the "
+            "Discover leaves out these: the impressions of a week, the plays of three months, both, or (auto) the "
             "impressions and, where plays are reported to the site, those; with plays or both, opening an item is a "
             "play, and Discover's pages are issued."),
         Option("FEEDSITE_OPENSEARCH_URL", OPENSEARCH, "",

@@ -58,7 +58,7 @@ FORGET = """
 def index(item: Item) -> None:
     """Write down anew what an item is found by: its words and its tags. Part of the transaction that changes the item.
 
-    What a new item is found by is written with it (items.actions.INSERT).
+    The words of a new item are written with it (items.actions.INSERT).
     """
     params: dict[str, Any] = {"item": item.pk, "document": document(item.title, item.text), "tags": hashtags(item.text)}
     with connection.cursor() as cursor:

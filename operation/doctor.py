@@ -614,7 +614,7 @@ def pushes() -> Findings:
 
 
 def need_of_inboxes(now: datetime) -> Findings:
-    """What another `inbox_from` would save here."""
+    """The savings of another `inbox_from` here."""
     try:
         yield judge("inboxes", inboxes.advice(now=now))
     except GraphError as error:

@@ -1,4 +1,4 @@
-"""What an inbox for readers of few followees costs against one pull: what each `inbox_from` would save, and which to
+"""The cost of an inbox for readers of few followees against one pull: the savings of each `inbox_from`, and which to
 take.
 
 The unit costs are those of `simulation.Costs`, the readers those of a graph, or a sample of the site's own. A reader
@@ -145,7 +145,7 @@ def _caps(levels: Integers) -> Integers:
 
 
 def savings(readers: Readers, costs: Costs, candidates: Sequence[int] = CANDIDATES) -> list[Saving]:
-    """What each `inbox_from` saves and costs."""
+    """The savings and costs of each `inbox_from`."""
     entries = np.minimum(readers.deliveries * KEPT_DAYS, readers.caps)
     held = window_bytes(entries, costs)
     from_inbox = costs.page + costs.pull * readers.outboxes

@@ -56,9 +56,9 @@ class Costs:
     pull: float = 46e-6
     """One outbox more in it: home with 5, 20 and 100 outboxes, least squares through the page without (http_page)."""
     inbox: float = 0.79e-3
-    """What of a page is its reading from an inbox: windows, and one statement (home_page's prototype of it, waited)."""
+    """The part of a page that reads from an inbox: windows, and one statement (home_page's prototype of it, waited)."""
     sql: float = 0.59e-3
-    """What one pull takes instead, without any followee: LATERAL of home_page at 10 to 1000 followees, least squares,
+    """The time of one pull instead, without any followee: LATERAL of home_page at 10 to 1000 followees, least squares,
     and 15 % for what our pull asks beyond it."""
     followee: float = 5.5e-6
     """And for each followee more, beyond the 0.17 µs that an inbox takes."""

@@ -5,7 +5,7 @@ The windows are read first (timeline.reading), then one statement says what they
 all that may be shown (timeline.truth): one statement and one round trip to Redis, whatever the reader follows, and one
 more where outboxes are merged. Where a delivery was completed in between, which a busy site sees often, the windows are
 read once more, and only ids that are new are verified. Pages with reposts ask a second statement (which of them are
-folded). What the page found out is told to Redis at the end, in one round trip.
+folded). At the end the page tells Redis its findings, in one round trip.
 """
 
 import secrets
@@ -82,7 +82,7 @@ class Walk:
     folds: dict[int, int] = field(default_factory=dict)
     """What is known of reposts: how many others each stands for, or that it is folded."""
     truth: Truth | None = None
-    """What PostgreSQL said last of the reader, where it was asked beside windows."""
+    """PostgreSQL's last word on the reader, where it was asked beside windows."""
     scanned: int | None = None
     ended: bool = False
     sources: set[str] = field(default_factory=set)
@@ -284,8 +284,8 @@ def _look(walk: Walk, count: int) -> Reading | None:
 
 
 def _settle(walk: Walk, read: Reading, truth: Truth) -> Reading | None:
-    """What may be used of the windows that were read before the truth was asked, read again where that was too early;
-    None where a window is lacking.
+    """The windows as far as they may be used: as read before the truth was asked, or read again where that was too
+    early; None where a window is lacking.
     """
     if not truth.has_windows:
         walk.missed = truth.has_none

@@ -168,7 +168,7 @@ class Tail:
 
     @staticmethod
     def slice(reply: list[bytes] | None, count: int) -> Slice | None:
-        """What `reading` replied."""
+        """The reply to `reading`, understood."""
         if reply is None:
             return None
         floor = int(float(reply[0]))

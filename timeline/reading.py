@@ -28,7 +28,7 @@ an outbox costs a page 0.055 ms, and a followee costs a pull 0.0065 ms.
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What the windows of a reader held below the id `before`: up to `count` entries each."""
+    """The content of a reader's windows below the id `before`: up to `count` entries each."""
 
     before: int
     count: int

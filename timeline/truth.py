@@ -1,4 +1,4 @@
-"""The truth: what PostgreSQL says of a page whose windows have been read, in one statement.
+"""The truth: one statement to PostgreSQL about a page whose windows have been read.
 
 It says in one snapshot what the reader's windows must have been built for, which big-Vs' outboxes belong to them, which
 deliveries are pending, and, of the candidates and of what is pending, what may be shown, with the bodies.
@@ -22,7 +22,7 @@ FOLLOWED_BIG_VS = """
     SELECT f.follower_id, array_agg(v.id) FROM accounts_user v JOIN relations_follow f ON f.followee_id = v.id
     WHERE v.is_big_v AND f.follower_id = ANY(%(readers)s::bigint[]) GROUP BY f.follower_id
 """
-# What is said of the reader is asked once (OFFSET 0: not anew for each item), and stands in every row of the result:
+# The columns of the reader are computed once (OFFSET 0: not anew for each item), and stand in every row of the result:
 # there is one where no item is asked about.
 READER = f"""
     SELECT reader.*, CASE WHEN push_generation = 0 OR push_generation <> %(pushes)s THEN ARRAY(
@@ -95,13 +95,13 @@ expected = Expected()
 
 @dataclass(slots=True)
 class Truth:
-    """What PostgreSQL says of a reader and of candidates for a page."""
+    """PostgreSQL's word on a reader and on candidates for a page."""
 
     level: int
     has_inbox: bool
     """Whether fan-out serves the reader."""
     epoch: int | None
-    """What the reader's windows must have been built for (policy.EPOCH); None: no window is to be used."""
+    """The epoch that the reader's windows must have been built for (policy.EPOCH); None: no window is to be used."""
     push_generation: int
     """The reader's, if they take pushes from big-Vs; 0: their pages merge the outboxes."""
     big_vs: dict[int, int | None] | None
@@ -128,7 +128,7 @@ class Truth:
 
 
 def ask(reader_id: int, ids: Sequence[int], *, before: int, count: int, pushes: int, below: int = 0) -> Truth:
-    """What PostgreSQL says of the candidates `ids` and of the newest `count` items that are pending below `before`.
+    """Ask PostgreSQL about the candidates `ids` and the newest `count` items that are pending below `before`.
 
     `pushes` is the push generation that the inbox names. The rows say what follows below `below`, unless that is 0.
     """

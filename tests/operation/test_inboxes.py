@@ -1,4 +1,4 @@
-"""Who needs no inbox: savings by hand, and a sample of the site that says what its graph says."""
+"""Readers who need no inbox: savings by hand, and a sample of the site that says what its graph says."""
 
 import io
 import json
@@ -61,7 +61,7 @@ def test_the_one_that_saves_most_is_recommended() -> None:
 
 
 def test_a_graph_is_split_at_every_candidate() -> None:
-    """Who is below and who is above make all deliveries, bytes and pages of the simulated day."""
+    """Readers below and above make all deliveries, bytes and pages of the simulated day."""
     graph = by_chance(3_000, seed=7, pages=3, reads=20)
     awake = Graph(graph.ids, np.maximum(graph.levels, 1), graph.items, graph.pages, graph.readers, graph.senders)
     whole = outcome("", awake, push_all(awake), Costs())

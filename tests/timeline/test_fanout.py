@@ -160,7 +160,7 @@ def test_what_is_visible_again_is_delivered_as_soon_as_it_may_be(say: Say, reade
 def test_a_claim_that_waits_for_who_publishes_again_takes_nothing(
     say: Say, reader: User, follow: Any, workers: Workers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What it has read of the item, and of its followers, is older than the row that it would take."""
+    """Its reading of the item, and of its followers, is older than the row that it would take."""
     monkeypatch.setattr(fanout, "AGAIN_AFTER", timedelta(0))
     sender = seen()
     item = say(sender)

@@ -349,7 +349,7 @@ BEFORE_STATEMENTS = {
         WHERE p.timeline <> feedsite_timeline() RETURNING p.id
     """,
 }
-"""What processes of the version before `inbox_from` say to PostgreSQL."""
+"""Statements of processes of the version before `inbox_from`."""
 
 
 def test_the_version_before_uses_no_window_while_readers_are_passed(inbox_from: InboxFrom) -> None:

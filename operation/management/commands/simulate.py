@@ -197,7 +197,7 @@ class Command(BaseCommand):
         write(f"  {best.big_vs:,} big-Vs, who push to {others}; {best.total:,.2f} s a day.")
 
     def tell_inboxes(self, saved: list[Saving]) -> None:
-        """What each `inbox_from` saves and costs, as the policy is set otherwise."""
+        """The savings and costs of each `inbox_from`, as the policy is set otherwise."""
         write = self.stdout.write
         write(
             "\nReaders with fewer followees than `inbox_from` without an inbox, under the hybrid as set: shares of the"
