@@ -2,7 +2,8 @@
 
 granian serves the site with one worker; a client asks in turn over one kept connection with a token. Measured:
 processor time (user + system) of granian's worker (CPU), by its own clock, of PostgreSQL, of Redis and of two Celery
-workers that have nothing else to do; and the time that the client waits. The constant views use the same
+workers that have nothing else to do; and the time that the client waits. A reader who follows big-Vs is raised by the
+first page, and their inbox deepened, before measuring begins. The constant views use the same
 authentication and middleware: one is plain DRF, one also counts every call against a rate, as the site's views do.
 """
 
@@ -53,7 +54,7 @@ def run(community: Community) -> Report:
         f"{size.http_rounds} blocks of {size.http_requests} requests; ms a request, of processors means, else medians",
     )
     kinds = {f"home, {count} followees": readers[0] for count, readers in community.readers.items()}
-    kinds |= {f"home, {count} outboxes": readers[0] for count, readers in community.hybrids.items()}
+    kinds |= {f"home, {count} big-Vs followed": readers[0] for count, readers in community.hybrids.items()}
     tokens = {name: issue_token(user=User.objects.get(pk=reader)) for name, reader in kinds.items()}
     some = next(iter(tokens.values()))
     requests = {PLAIN: ("/bench/constant", some), COUNTED: ("/bench/counted", some)}
@@ -86,8 +87,7 @@ def run(community: Community) -> Report:
         figures = [seconds * 1000 for seconds in (own, sum(parts), *others, median(waited[name]))]
         report.rows.append([name, *(round(figure, 3) for figure in (*figures, *over))])
     for name in kinds:
-        target = None if "outboxes" in name else TARGET
-        report.ratio(f"{name} / plain constant (CPU)", web[name] / web[PLAIN], at_most=target)
+        report.ratio(f"{name} / plain constant (CPU)", web[name] / web[PLAIN], at_most=TARGET)
         report.ratio(f"{name} / counted constant (CPU)", web[name] / web[COUNTED])
         report.ratio(f"{name} / counted constant (CPU of all)", sum(split[name]) / sum(split[COUNTED]))
     return report
