@@ -291,6 +291,7 @@ def _settle(walk: Walk, read: Reading, truth: Truth) -> Reading | None:
         walk.missed = truth.has_none
         return None
     reading = read
+    walk.is_shallow = _is_shallow(read, truth)
     if read.inbox.epoch == truth.epoch and not read.is_current(truth):
         big_vs: Collection[int] = truth.big_vs or ()
         if are_too_many(big_vs, walk.reader.following_count):
@@ -300,13 +301,18 @@ def _settle(walk: Walk, read: Reading, truth: Truth) -> Reading | None:
     reading = reading.of(truth)
     missing = reading.missing(walk.reader_id, truth)
     walk.wishes += missing
-    walk.is_shallow = not missing and truth.push_generation not in (0, reading.inbox.pushes)
+    walk.is_shallow = _is_shallow(reading, truth)
     if missing or not reading.is_whole(truth):
         walk.missed = "missing"
         return None
     if reading.token:
         walk.mark, walk.floor = reading.token, reading.inbox.floor
     return reading
+
+
+def _is_shallow(reading: Reading, truth: Truth) -> bool:
+    """Whether an inbox in use does not take the pushes that the reader's level takes."""
+    return reading.inbox.epoch == truth.epoch and truth.push_generation not in (0, reading.inbox.pushes)
 
 
 def _forget(walk: Walk, reading: Reading, ids: Sequence[int], rows: Mapping[int, Sequence[Any]]) -> None:

@@ -149,7 +149,7 @@ def test_reposting_folds_in_a_followers_home(
     expect(watcher.page.locator("article")).to_have_count(1)
     expect(watcher.page.locator(".via")).to_have_text(words["folded"])
     watcher.shows(["worth repeating"])
-    expect(watcher.page.locator("article .name")).to_have_text("author")
+    expect(watcher.page.locator("article .byline .name")).to_have_text("author")
 
     visitor.goto("/")
     expect(visitor.page.locator(".via")).to_have_text(words["you_reposted"])

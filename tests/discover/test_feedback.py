@@ -251,6 +251,7 @@ def test_positions_that_are_none(page: Client, address: str, query: str) -> None
 
 def test_the_number_of_statements_does_not_grow(page: Client, ann: User) -> None:
     counts = []
+    page.get("/history")  # the session is copied to the cache
     for number in (1, 12):
         for item in ItemFactory.create_batch(number):
             feedback.not_interested(user=ann, item=item)

@@ -413,7 +413,7 @@ def test_an_outage(api: APIClient, monkeypatch: pytest.MonkeyPatch, path: str, e
     def fail(*args: Any) -> Any:
         raise error("server closed the connection unexpectedly")
 
-    for place in ["accounts.tokens.fetch", "relations.visibility.fetch", "timeline.home.fetch"]:
+    for place in ["accounts.tokens.fetch", "relations.visibility.fetch", "timeline.truth.fetch"]:
         monkeypatch.setattr(place, fail)
     response = api.get(f"{API}{path}")
     is_problem(response, 503)

@@ -88,12 +88,14 @@ OTHERS = {
     "moderation.rules.hit_rules": "folds, and asks the matcher: both are measured",
     "feedsite.templatetags.icons.icon": "the names of our icons",
     "feedsite.templatetags.languages.tag_of": "the codes of our languages",
+    "accounts.templatetags.people.name_of": "an address of ours; the name is escaped, once",
 }
 """Functions that take a string which no member writes, or a bounded one."""
 MODULES = ["items.text", "items.words", "items.hits", "items.search", "moderation.words", "moderation.rules"]
 FILTERS = {
-    "admin_urlname", "capfirst", "date", "default", "divisibleby", "filesizeformat", "floatformat", "intcomma",
-    "length", "linebreaksbr", "pluralize", "slice", "stringformat", "timesince", "unlocalize", "urlencode", "yesno",
+    "admin_urlname", "capfirst", "date", "default", "default_if_none", "divisibleby", "filesizeformat",
+    "floatformat", "intcomma", "join", "length", "linebreaksbr", "pluralize", "slice", "stringformat", "timesince",
+    "unlocalize", "urlencode", "yesno",
 }  # fmt: skip
 """Django's filters that our templates may use: of a member's text they look at each character once."""
 
