@@ -283,7 +283,7 @@ class UserAdmin(BigVAdmin, DjangoUserAdmin):  # type: ignore[type-arg]  # not ge
 
 @admin.register(Policy)
 class PolicyAdmin(QuickListAdmin):
-    """The one row: superusers look at it and change it, and nobody adds or deletes one."""
+    """The one row, which superusers look at and change; the admin neither adds nor deletes one."""
 
     fields = ("push_level", "inbox_from")
     list_display = ("__str__", "push_level", "inbox_from")

@@ -345,7 +345,7 @@ class Policy(models.Model):
     push_level = models.SmallIntegerField(
         _("push level"),
         validators=[MinValueValidator(1), MaxValueValidator(4)],
-        help_text=_("Followers of at least this level are pushed a big-V's items; 4: nobody is."),
+        help_text=_("Followers of at least this level are pushed a big-V's items; 4 pushes them to none."),
     )
     inbox_from = models.IntegerField(
         _("inbox from"),

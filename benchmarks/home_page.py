@@ -68,8 +68,8 @@ def run(community: Community) -> Report:
         truth.autocommit = True
         peers = Peers(truth)
         for count, reader_ids in community.readers.items():
-            nobody: list[list[int]] = [[] for _ in reader_ids]
-            _measure(report, peers, f"{count} followees", users(reader_ids), nobody, size.page_rounds)
+            no_big_vs: list[list[int]] = [[] for _ in reader_ids]
+            _measure(report, peers, f"{count} followees", users(reader_ids), no_big_vs, size.page_rounds)
         for count, reader_ids in community.hybrids.items():
             big_vs = [peers.big_vs(reader_id) for reader_id in reader_ids]
             _measure(report, peers, f"200 followees, {count} outboxes", users(reader_ids), big_vs, size.page_rounds)
@@ -77,9 +77,9 @@ def run(community: Community) -> Report:
         _compare_returned(report, community)
         few = min(community.readers)
         policy.change(inbox_from=INBOX_FROM)
-        nobody = [[] for _ in community.readers[few]]
+        no_big_vs = [[] for _ in community.readers[few]]
         kind = f"{few} followees, no inbox"
-        _measure(report, peers, kind, users(community.readers[few]), nobody, size.page_rounds)
+        _measure(report, peers, kind, users(community.readers[few]), no_big_vs, size.page_rounds)
         policy.change(inbox_from=0)
     community.materialise()
     return report

@@ -1,4 +1,4 @@
-"""What does publishing cost, against the least that keeps an item: one prepared INSERT, committed to disk?
+"""How much does publishing cost against the least that keeps an item: one prepared INSERT, committed to disk?
 
 Measured: `items.actions.publish` in this process, and `POST /api/v1/items` over one kept connection to granian, with a
 token; for a sender with followers, no worker running. The limit: one prepared INSERT of the same item by itself, as

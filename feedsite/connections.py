@@ -19,7 +19,7 @@ import redis
 from django.conf import settings
 from django.db import DEFAULT_DB_ALIAS, connections
 from kombu.exceptions import KombuError
-from psycopg.errors import UndefinedColumn, UndefinedFunction, UndefinedTable
+from psycopg.errors import DeadlockDetected, UndefinedColumn, UndefinedFunction, UndefinedTable
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
@@ -120,7 +120,8 @@ def fetch(
     feedsite.replica says to those whose reads may lag.
 
     The hot paths use it instead of the ORM: planning the verifying query costs more than running it, and a page
-    needs no model instances. Errors are Django's (`django.db.OperationalError`, ...).
+    needs no model instances. Errors are Django's (`django.db.OperationalError`, ...). A statement that a deadlock ended
+    is asked once more, unless it stands in a transaction, which is its caller's to repeat.
     """
     wrapper = connections[on]
     wrapper.ensure_connection()
@@ -173,7 +174,12 @@ def _rows(wrapper: Any, query: str, params: Sequence[Any] | Mapping[str, Any]) -
     statement, names = numbered(query)
     values = [params[name] for name in names] if isinstance(params, Mapping) else params
     with wrapper.wrap_database_errors, psycopg.RawCursor(wrapper.connection) as cursor:
-        cursor.execute(statement, values, prepare=True, binary=True)
+        try:
+            cursor.execute(statement, values, prepare=True, binary=True)
+        except DeadlockDetected:  # a migration that locks two tables ends a page so; by itself it did nothing yet
+            if wrapper.in_atomic_block or not wrapper.get_autocommit():
+                raise
+            cursor.execute(statement, values, prepare=True, binary=True)
         return cursor.fetchall()
 
 

@@ -60,7 +60,7 @@ def _of_site(now: datetime, days: int, reads: float, on: str) -> Graph:
     items = _counted(places, published) / days
     levels = table[:, 1]
     if not items.any():
-        raise GraphError(f"nobody published within {days} days; take more with --days, or --data, or --users")
+        raise GraphError(f"no item was published within {days} days; take more with --days, or --data, or --users")
     if not levels.any():
         raise GraphError("everybody is dormant, and nobody's pages can be counted on; take --data or --users")
     pages = _scaled(np.array(SHARES)[levels], items.sum() * reads)

@@ -32,7 +32,7 @@ class Migration(migrations.Migration):
             model_name="policy",
             name="push_level",
             field=models.SmallIntegerField(
-                help_text="Followers of at least this level are pushed a big-V's items; 4: nobody is.",
+                help_text="Followers of at least this level are pushed a big-V's items; 4 pushes them to none.",
                 validators=[django.core.validators.MinValueValidator(1), django.core.validators.MaxValueValidator(4)],
                 verbose_name="push level",
             ),

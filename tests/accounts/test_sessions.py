@@ -230,7 +230,7 @@ def test_sessions_of_the_version_before_go_on(ann: User, feeds: redis.Redis) -> 
 # --- What a copy is not ----------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     "rubbish",
-    [b"", b"7", b"null", b"{}", b'"signed:by:nobody"', b"\x80\x04\x95\x05\x00\x00\x00.", b"\xff\xfe", b"[" * 100_000],
+    [b"", b"7", b"null", b"{}", b'"signed:by:none"', b"\x80\x04\x95\x05\x00\x00\x00.", b"\xff\xfe", b"[" * 100_000],
 )
 def test_rubbish_is_no_copy(ann: User, feeds: redis.Redis, rubbish: bytes) -> None:
     client = signed_in(ann)

@@ -1,9 +1,14 @@
 """Prepared statements: their parameters, whatever they are called and however long the statement is."""
 
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
+
+import psycopg
 import pytest
-from django.db import DataError, transaction
+from django.db import DataError, OperationalError, connection, transaction
 
 from feedsite.connections import fetch, fetching, numbered
+from feedsite.embedded import wait_for
 
 pytestmark = pytest.mark.django_db
 
@@ -36,3 +41,37 @@ def test_what_fails_later_is_an_error_of_django() -> None:
         with pytest.raises(DataError):
             rows()
         transaction.set_rollback(True)
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("is_in_transaction", [False, True])
+def test_a_statement_that_a_deadlock_ended_is_asked_once_more(is_in_transaction: bool) -> None:
+    """A migration that has locked one table and waits for another, which the statement has locked already. PostgreSQL
+    ends the statement; one that stands in a transaction has lost it, and is its caller's to repeat."""
+    with session() as migration, session() as observer, ThreadPoolExecutor(1) as thread:
+        migration.execute("SET deadlock_timeout = '60s'")
+        migration.execute("BEGIN; LOCK TABLE auth_group")
+        rows = thread.submit(read_both, is_in_transaction)
+        assert wait_for(lambda: observer.execute(WAITS).fetchone() == (1,), 30)
+        migration.execute("LOCK TABLE accounts_user; COMMIT")
+        if is_in_transaction:
+            with pytest.raises(OperationalError, match="deadlock"):
+                rows.result(60)
+        else:
+            assert rows.result(60) == [(0,)]
+
+
+def read_both(is_in_transaction: bool) -> list[tuple[object, ...]]:
+    try:
+        with transaction.atomic() if is_in_transaction else nullcontext():
+            return fetch("SELECT count(*) FROM accounts_user, auth_group")
+    finally:
+        connection.close()
+
+
+WAITS = "SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 'auth_group'::regclass"
+
+
+def session() -> "psycopg.Connection[tuple[object, ...]]":
+    parameters = connection.get_connection_params() | {"cursor_factory": psycopg.Cursor}
+    return psycopg.connect(**parameters, autocommit=True)

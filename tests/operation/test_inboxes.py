@@ -56,8 +56,8 @@ def test_the_one_that_saves_most_is_recommended() -> None:
     assert recommended(found).total == max(each.total for each in found)
     dear = Costs(push=1e-9, sql=9.0)
     assert recommended(savings(tiny(), dear)).inbox_from == 0, "where a pull is dear and a delivery cheap"
-    nobody = Readers(*(np.zeros(0, dtype=np.int64) for _ in range(5)))
-    assert [each.total for each in savings(nobody, COSTS)] == [0] * len(inboxes.CANDIDATES)
+    no_readers = Readers(*(np.zeros(0, dtype=np.int64) for _ in range(5)))
+    assert [each.total for each in savings(no_readers, COSTS)] == [0] * len(inboxes.CANDIDATES)
 
 
 def test_a_graph_is_split_at_every_candidate() -> None:

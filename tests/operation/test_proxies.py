@@ -33,7 +33,7 @@ DEPLOY = Path(settings.BASE_DIR) / "deploy"
 CLIENT = "127.0.0.2"
 """Where the tests' client sends from: the peer of the proxy, whose own address is 127.0.0.1."""
 FORGED = "198.51.100.{}"
-PATH, STREAM = "/api/v1/users/nobody", "/api/v1/stream"
+PATH, STREAM = "/api/v1/users/absent", "/api/v1/stream"
 
 
 def spellings(name: str) -> list[str]:

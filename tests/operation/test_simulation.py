@@ -221,7 +221,7 @@ def test_a_site_where_everybody_is_dormant() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({}, "nobody published within 30 days"),
+        ({}, "no item was published within 30 days"),
         ({"users": "1"}, "--users: '1' is no whole number from 2 to"),
         ({"users": "x"}, "--users: 'x'"),
         ({"users": "9", "seed": "-1"}, "--seed: '-1'"),

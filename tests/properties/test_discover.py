@@ -168,6 +168,7 @@ class Discover(RuleBasedStateMachine):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)
 @pytest.mark.django_db(transaction=True)
 def test_nothing_comes_twice() -> None:
     pull_all(Discover, examples=60)

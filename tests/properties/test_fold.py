@@ -24,6 +24,7 @@ said = st.tuples(
 )
 
 
+@pytest.mark.timeout(900)
 @pytest.mark.django_db
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(

@@ -239,6 +239,7 @@ PATCH = pytest.MonkeyPatch()
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)
 @pytest.mark.django_db(transaction=True)
 def test_every_list_is_what_the_oracle_says() -> None:
     try:

@@ -14,7 +14,7 @@ from items.text import hashtags
 from relations import actions as relations
 from tests.factories import ItemFactory, UserFactory
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.timeout(900)]
 
 Unit = tuple[str, bool]
 """A word, or a Chinese character; and whether it touches the Chinese character before it."""

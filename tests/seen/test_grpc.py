@@ -420,7 +420,7 @@ def test_what_cannot_be_finished_is_not_begun(
 
 def test_too_little_time(seen: SeenStub, ann: User, plays: redis.Redis, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rpc, "LEAST_SECONDS", 60)
-    refusal = refused(seen.RecordPlays, RecordPlaysRequest(ids=[7]), metadata=token(ann), timeout=60)
+    refusal = refused(seen.RecordPlays, RecordPlaysRequest(ids=[7]), metadata=token(ann), timeout=30)
     assert (refusal.code(), refusal.details()) == (CODE.DEADLINE_EXCEEDED, "Too little time is left to begin.")
     assert not kept(plays)
     seen.RecordPlays(RecordPlaysRequest(ids=[7]), metadata=token(ann), timeout=None)

@@ -209,7 +209,7 @@ def test_a_page_at_every_step_of_a_demotion(
 
 
 def nothing(reader: User, friend: User, star: User) -> None:
-    """Everybody is followed, nobody blocked."""
+    """Every author is followed, none is blocked."""
 
 
 CHANGES: dict[str, tuple[Callable[[User, User, User], object], Callable[[User, User, User], object]]] = {

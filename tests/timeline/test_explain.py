@@ -334,8 +334,8 @@ def test_the_command_tells_it_to_people_and_programs(
 
 
 @pytest.mark.parametrize(
-    ("user", "item"), [("nobody", None), ("reader", "abc"), ("reader", "-1"), ("reader", "9" * 40)]
+    ("user", "item"), [("absent", None), ("reader", "abc"), ("reader", "-1"), ("reader", "9" * 40)]
 )
 def test_what_is_wrong_is_said_in_a_line(reader: User, user: str, item: str | None) -> None:
-    with pytest.raises(CommandError, match=r"There is no user nobody|is no id of an item"):
+    with pytest.raises(CommandError, match=r"There is no user absent|is no id of an item"):
         call_command("explain_home", user, item=item)
