@@ -1,4 +1,5 @@
 """`python -m tests.faults.killing SEED KILLS`: processes that publish, deliver, change, relate and sweep, killed -9.
+`python -m tests.faults.killing come_back`: one that comes back, killed at the places that the lines of stdin number.
 
 The program has Django loaded and no connection open, and forks a child a kill. One half of the children kill themselves
 before or after the n-th thing that they say to PostgreSQL, the feeds or the broker, n by chance over all that the act
@@ -31,7 +32,7 @@ import psycopg  # noqa: E402
 from django.db import connection  # noqa: E402
 from redis.connection import AbstractConnection  # noqa: E402
 
-from accounts import big_v  # noqa: E402
+from accounts import big_v, levels  # noqa: E402
 from accounts.models import User  # noqa: E402
 from feedsite import deliveries  # noqa: E402
 from feedsite.connections import feeds, feeds_for_tasks, pipelined  # noqa: E402
@@ -41,7 +42,7 @@ from items.models import Item, Status, Visibility  # noqa: E402
 from relations import actions as relations  # noqa: E402
 from timeline import backfill, fanout  # noqa: E402
 from timeline.home import home_page  # noqa: E402
-from timeline.inbox import Inbox, materialise  # noqa: E402
+from timeline.inbox import Inbox, materialise, rise  # noqa: E402
 from timeline.models import Backfill, Delivery, DeliveryRange  # noqa: E402
 
 BATCH = 20
@@ -108,7 +109,16 @@ def sweep(chance: random.Random) -> None:
         backfill.run(pk)
 
 
-ACTS: dict[str, Act] = {each.__name__: each for each in (publish, deliver, change, relate, sweep)}
+def come_back(chance: random.Random) -> None:
+    """After days away: the page, the note that the reader is here, the worker's deepening, and the next page."""
+    reader = User.objects.get(username="away")
+    home_page(reader)
+    levels.touch([reader.pk])
+    rise(reader.pk)
+    home_page(User.objects.get(pk=reader.pk))
+
+
+ACTS: dict[str, Act] = {each.__name__: each for each in (publish, deliver, change, relate, sweep, come_back)}
 SHARES = ["publish"] * 3 + ["deliver"] * 4 + ["change", "relate", "sweep"]
 
 
@@ -193,10 +203,21 @@ def end(pid: int, hears: int) -> tuple[bool, str]:
     return os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL, told
 
 
-def main(seed: str, kills: int) -> None:
+def kill_where_told(kind: str) -> None:
+    """For each line of stdin, a number, a child that kills itself at this place; prints what it told. Of place 0 that
+    is how many places there are.
+    """
+    for line in sys.stdin:
+        killed, told = end(*fork(kind, kind, int(line) or None, once=True))
+        if killed == told.isdecimal():
+            raise RuntimeError(f"{kind} did not run to place {line}")
+        print(told, flush=True)
+
+
+def kill_at_random(seed: str, kills: int) -> None:
     chance = random.Random(seed)  # noqa: S311 (chance)
     lengths: dict[str, tuple[int, float]] = {}
-    for kind in ACTS:
+    for kind in dict.fromkeys(SHARES):
         begin = time.monotonic()
         killed, told = end(*fork(kind, f"{seed} {kind}", once=True))
         if killed or not told.isdecimal():
@@ -221,4 +242,7 @@ def main(seed: str, kills: int) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]))
+    if sys.argv[1] in ACTS:
+        kill_where_told(sys.argv[1])
+    else:
+        kill_at_random(sys.argv[1], int(sys.argv[2]))

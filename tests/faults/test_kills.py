@@ -8,6 +8,9 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -15,22 +18,31 @@ from django.conf import settings
 from django.db import connection
 from django.utils import timezone
 
+from accounts import big_v, levels
 from accounts.models import User
+from feedsite import keys
 from feedsite.connections import feeds_for_tasks, fetch, pipelined
 from feedsite.embedded import die_with_parent
+from feedsite.window import Window
+from items import actions as items
+from items.models import Item
+from relations import actions as relations
 from relations.models import Follow
 from tests.factories import UserFactory
 from tests.faults.conftest import Worker, until, walked
 from tests.streams import database_url
 from tests.windows import epochs
+from timeline import fanout, inbox, outbox
 from timeline.check import differences
 from timeline.home import home_page
 from timeline.inbox import Inbox
 from timeline.models import Backfill, Delivery, DeliveryRange
 from timeline.oracle import home_ids
+from timeline.outbox import Outbox
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow, pytest.mark.timeout(400)]
 
+CAPS = {1: 3, 2: 5, 3: 50}
 KILLS = 200
 READERS = 150
 SOON = 60
@@ -124,6 +136,120 @@ def test_fault_1_200_kills_amid_publish_and_fan_out(people: list[User], tmp_path
     assert list(differences([person.pk for person in people])) == []
     for person in people:
         assert walked(person) == home_ids(person.pk), person.username
+
+
+@pytest.fixture
+def away(monkeypatch: pytest.MonkeyPatch, transactional_db: None) -> User:
+    """Follows a big-V and a friend, and has an inbox that takes the big-V's pushes, longer than what is kept of it
+    for who stays away.
+    """
+    monkeypatch.setattr(settings, "LEVEL_CAPS", CAPS)
+    now = timezone.now()
+    big, friend = (UserFactory(username=name, last_seen_at=now) for name in ("big", "friend"))
+    away = UserFactory(username="away", last_seen_at=now)
+    for sender in (big, friend):
+        relations.follow(follower=away, followee=sender)
+    big_v.make_big_v(user=big)
+    epoch = outbox.epoch_of(big.pk)
+    assert epoch is not None
+    pipelined(feeds_for_tasks(), [Outbox(big.pk).drop(), Outbox(big.pk).begin("t", epoch)])
+    assert outbox.materialise(big.pk, "t", 100)
+    assert inbox.rise(away.pk)
+    return away
+
+
+@pytest.fixture
+def returning() -> Iterator[Callable[[int], str]]:
+    """Has a process come back that kills itself at a place; gives what it told, and is sure that it is gone."""
+    own = set(fetch(SESSIONS))
+    caps = {f"FEEDSITE_LEVEL_{level}_CAP": str(cap) for level, cap in CAPS.items()}
+    with subprocess.Popen(
+        [sys.executable, "-m", "tests.faults.killing", "come_back"],
+        cwd=settings.BASE_DIR,
+        env=os.environ | OPTIONS | caps | {"FEEDSITE_DATABASE_URL": database_url()},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        preexec_fn=die_with_parent(signal.SIGKILL),
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        tells, hears = process.stdin, process.stdout
+
+        def come_back(place: int) -> str:
+            tells.write(f"{place}\n")
+            tells.flush()
+            told = hears.readline().strip()
+            until(lambda: set(fetch(SESSIONS)) <= own, 60)
+            return told
+
+        yield come_back
+        process.kill()
+
+
+def test_a_return_is_killed_between_any_two_steps(away: User, returning: Callable[[int], str]) -> None:
+    """Wherever it dies, pages stay exact, then and after more was published, restored and delivered; and the next
+    return deepens the inbox.
+    """
+    senders = [User.objects.get(username=name) for name in ("big", "friend")]
+    come_back_after_days(away, senders)
+    places = int(returning(0))
+    assert is_deep(away)
+    died: list[str] = []
+    for place in range(1, places + 1):
+        restored = come_back_after_days(away, senders)
+        died.append(returning(place))
+        exact(away)
+        for sender in senders:
+            items.publish(sender=sender, content={"text": "said after the death"})
+        items.restore(item=restored)
+        exact(away)
+        deliver_all()
+        exact(away)
+        # As after the time that a deepening has: one that a dead process began is over.
+        feeds_for_tasks().zrem(keys.inbox(away.pk), "deepen")
+        returning(0)
+        if begun := feeds_for_tasks().zscore(keys.inbox(away.pk), "deepen"):
+            assert inbox.deepen(away.pk, -int(begun)), "what the page has asked a worker for"
+        assert is_deep(away), died[-1]
+        exact(away)
+    print(places, Counter(died))
+    assert all(place.startswith(("before", "after")) for place in died)
+    assert {"before a word to Redis", "after a statement", "after an enqueuing"} <= set(died)
+
+
+def come_back_after_days(away: User, senders: list[User]) -> Item:
+    """Make the reader one who was away, while more was said than is kept for them; a deleted item of before, below the
+    floor.
+    """
+    deleted = items.publish(sender=senders[0], content={"text": "before"})
+    User.objects.filter(pk=away.pk).update(last_seen_at=timezone.now() - timedelta(days=3))
+    levels.lower_levels()
+    for sender in senders * 5:
+        items.publish(sender=sender, content={"text": "meanwhile"})
+    deliver_all()
+    items.delete(item=deleted)
+    away.refresh_from_db()
+    assert away.level == 2
+    assert {*home_page(away, limit=3).sources} == {"inbox", "outbox"}
+    return Item.objects.get(pk=deleted.pk)
+
+
+def deliver_all() -> None:
+    Delivery.objects.update(not_before=timezone.now())
+    for item_id in list(Delivery.objects.values_list("pk", flat=True)):
+        assert fanout.fan_out(item_id)
+
+
+def exact(reader: User) -> None:
+    assert walked(reader) == home_ids(reader.pk)
+    assert list(differences([reader.pk])) == []
+
+
+def is_deep(reader: User) -> bool:
+    reader.refresh_from_db()
+    window = Window.slice(pipelined(feeds_for_tasks(), [Inbox(reader.pk).reading(2**53, 100)])[0], 100)
+    return window is not None and reader.level == 3 and window.pushes == reader.push_generation
 
 
 def are_in_use(people: list[User]) -> bool:
