@@ -2,21 +2,24 @@
 
 The same readers with the same windows on both; pages alternate. `Redis alone` is what a page asks it, without
 PostgreSQL. All nodes and the single server share this machine, so this is what the client and the further processes
-cost; what further machines give is not seen. Both are reached by TCP.
+cost; what further machines give is not seen. Both are reached by TCP. Beside them the same commands by the pipelines of
+redis-py's own client for clusters.
 """
 
 import socket
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from statistics import mean
+from typing import Any
 from unittest.mock import patch
 
 import redis
 from django.conf import settings
+from redis.cluster import RedisCluster
 
 from accounts.models import User
 from benchmarks.community import Community, materialise_inbox, materialise_outbox, users
@@ -25,13 +28,14 @@ from feedsite import connections
 from feedsite.connections import TASK_TIMEOUT, Command, client_of, pipelined
 from feedsite.embedded import Home, Valkey, wait_for
 from feedsite.window import INFINITY, Entry, Window, deliver
-from timeline import home
+from timeline import home, reading
 from timeline.inbox import Inbox, cap_of
 from timeline.outbox import Outbox
 
 NODES = 3
 SLOTS = 16_384
 WINDOWS = 10_000
+PART = 500
 
 Clients = Mapping[str, redis.Redis]
 
@@ -41,19 +45,23 @@ def run(community: Community) -> Report:
     report = Report(
         "cluster",
         __doc__.splitlines()[0],
-        ["what", "cluster", "single server"],
+        ["what", "cluster", "single server", "cluster by redis-py"],
         f"{size.page_rounds} rounds each; medians in ms, deliveries/s as means",
     )
     with servers() as (cluster, single):
         clients = {"cluster": client_of(cluster, TASK_TIMEOUT), "single": client_of(single, TASK_TIMEOUT)}
+        peer = peer_of(cluster)
         for count, readers in community.hybrids.items():
             (reader,) = users(readers[:1])
             for url in (cluster, single):
                 with feeds_from(url):
                     outboxes = build(reader)
             asked = [window.reading(INFINITY, 20) for window in (Inbox(reader.pk), *outboxes)]
-            _times(report, f"Redis alone: inbox and {count} outboxes", partial(ask, asked), clients, size.page_rounds)
-            _times(report, f"home page: inbox and {count} outboxes", partial(page, reader), clients, size.page_rounds)
+            cases = {name: partial(ask, asked, client) for name, client in clients.items()}
+            cases["redis-py"] = partial(ask_by_redis_py, asked, peer)
+            _times(report, f"Redis alone: inbox and {count} outboxes", cases, size.page_rounds)
+            cases = {name: partial(page, reader, client) for name, client in clients.items()}
+            _times(report, f"home page: inbox and {count} outboxes", cases, size.page_rounds)
         windows = [Inbox(INFINITY + number).key for number in range(min(WINDOWS, size.items))]
         for client in clients.values():
             make(windows, client)
@@ -63,18 +71,27 @@ def run(community: Community) -> Report:
             [
                 f"deliveries/s into {len(windows):,} windows",
                 *(round(len(windows) / mean(times[name])) for name in clients),
+                "",
             ]
         )
         report.ratio("deliveries/s over the single server's", over(times, "single", "cluster", mean))
-        for client in clients.values():
+        entries = [("ZADD", window, INFINITY - 5_000, "bench") for window in windows]
+        cases = {"cluster": partial(in_parts, pipelined, clients["cluster"], entries)}
+        cases["redis-py"] = partial(in_parts, by_redis_py, peer, entries)
+        _times(report, f"{len(windows):,} ZADD, {PART} at a time", cases, size.fan_out_rounds)
+        for client in (*clients.values(), peer):
             client.close()
     return report
 
 
-def _times(report: Report, what: str, case: partial[object], clients: Clients, rounds: int) -> None:
-    times = interleaved({name: partial(case, client) for name, client in clients.items()}, rounds=rounds)
-    report.rows.append([what, *(round(milliseconds(times[name]), 2) for name in clients)])
-    report.ratio(f"{what}: time over the single server's", over(times, "cluster", "single"))
+def _times(report: Report, what: str, cases: Mapping[str, partial[object]], rounds: int) -> None:
+    times = interleaved(dict(cases), rounds=rounds)
+    columns = ("cluster", "single", "redis-py")
+    report.rows.append([what, *(round(milliseconds(times[name]), 2) if name in times else "" for name in columns)])
+    if "single" in times:
+        report.ratio(f"{what}: time over the single server's", over(times, "cluster", "single"))
+    if "redis-py" in times:
+        report.ratio(f"{what}: redis-py's client over ours", over(times, "redis-py", "cluster"))
 
 
 # --- What is timed ---------------------------------------------------------------------------------------
@@ -82,8 +99,24 @@ def ask(commands: Sequence[Command], client: redis.Redis, number: int) -> None:
     pipelined(client, commands)
 
 
+def ask_by_redis_py(commands: Sequence[Command], peer: RedisCluster, number: int) -> None:
+    by_redis_py(peer, commands)
+
+
+def by_redis_py(peer: RedisCluster, commands: Sequence[Command]) -> None:
+    pipeline = peer.pipeline(transaction=False)
+    for command in commands:
+        pipeline.execute_command(*command)
+    pipeline.execute()
+
+
+def in_parts(send: Callable[..., object], client: Any, commands: Sequence[Command], number: int) -> None:
+    for first in range(0, len(commands), PART):
+        send(client, commands[first : first + PART])
+
+
 def page(reader: User, client: redis.Redis, number: int) -> None:
-    with patch.object(home, "feeds", lambda: client):
+    with patch.object(reading, "feeds", lambda: client), patch.object(home, "feeds", lambda: client):
         home.home_page(reader)
 
 
@@ -99,6 +132,14 @@ def build(reader: User) -> list[Outbox]:
     for big_v in big_vs:
         materialise_outbox(big_v)
     return [Outbox(big_v) for big_v in big_vs]
+
+
+def peer_of(url: str) -> RedisCluster:
+    """redis-py's own client of the cluster, which knows the scripts."""
+    peer = RedisCluster.from_url(url.replace("redis+cluster:", "redis:"), socket_timeout=TASK_TIMEOUT, protocol=2)
+    for source in connections._scripts.values():
+        peer.script_load(source)
+    return peer
 
 
 def make(names: Sequence[str], client: redis.Redis) -> None:

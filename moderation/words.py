@@ -5,9 +5,11 @@ The search is that of Aho and Corasick (1975): one step a character, whatever th
 
 import re
 import unicodedata
-from collections import deque
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
+
+import ahocorasick
 
 from items.words import stream_safe
 
@@ -52,60 +54,27 @@ class Word(NamedTuple):
 
 
 class Matcher:
-    """Many words, compiled. Immutable: threads may share it.
-
-    States are numbers, so that the collector has nothing to follow while thousands are made: a node each as an object
-    took ten times as long in a process with a large heap.
-    """
+    """Many words, compiled by pyahocorasick. Immutable: threads may share it."""
 
     def __init__(self, words: Iterable[Word]) -> None:
-        self._next: list[dict[str, int]] = [{}]
-        self._words: dict[int, tuple[Word, ...]] = {}
+        by_text: defaultdict[str, list[Word]] = defaultdict(list)
         for word in words:
-            state = 0
-            for letter in word.folded:
-                following = self._next[state].get(letter)
-                if following is None:
-                    following = self._next[state][letter] = len(self._next)
-                    self._next.append({})
-                state = following
-            if state:
-                self._words[state] = (*self._words.get(state, ()), word)
-        self._fail = self._link()
-
-    def _link(self) -> list[int]:
-        """For each state that of its longest proper suffix. Each state gets the words of that one too."""
-        fail = [0] * len(self._next)
-        queue = deque(self._next[0].values())
-        while queue:
-            state = queue.popleft()
-            for letter, child in self._next[state].items():
-                shorter = fail[state]
-                while shorter and letter not in self._next[shorter]:
-                    shorter = fail[shorter]
-                fail[child] = self._next[shorter].get(letter, 0)
-                if suffixes := self._words.get(fail[child]):
-                    self._words[child] = (*self._words.get(child, ()), *suffixes)
-                queue.append(child)
-        return fail
+            by_text[word.folded].append(word)
+        by_text.pop("", None)
+        self._automaton = ahocorasick.Automaton()
+        for text, same in by_text.items():
+            self._automaton.add_word(text, tuple(same))
+        self._automaton.make_automaton()
 
     def places(self, folded: str) -> Iterator[Place]:
         """Every place of every word, by their ends; they may overlap."""
-        steps, fail, words = self._next, self._fail, self._words
-        state = 0
-        for index, letter in enumerate(folded):
-            following = steps[state].get(letter)
-            while following is None and state:
-                state = fail[state]
-                following = steps[state].get(letter)
-            if following is None:
-                continue
-            state = following
-            if state in words:
-                for word in words[state]:
-                    start = index + 1 - len(word.folded)
-                    if not word.whole or _is_whole(folded, start, index + 1):
-                        yield Place(start, index + 1, word.id)
+        if not self._automaton:
+            return
+        for last, words in self._automaton.iter(folded):
+            for word in words:
+                start = last + 1 - len(word.folded)
+                if not word.whole or _is_whole(folded, start, last + 1):
+                    yield Place(start, last + 1, word.id)
 
     def found(self, folded: str) -> set[int]:
         """The ids of the words in a folded text."""
