@@ -24,7 +24,7 @@ from discover.models import IssuedPage
 from discover.recall import Candidate
 from discover.refreshing import refresh_popular, refresh_words
 from feedsite.connections import client_of, fetch, id_array
-from items.hydrate import BY_ID, bodies
+from items.hydrate import BY_ID, ItemRow, bodies
 
 LIMIT = 20
 PAGES = 50
@@ -79,7 +79,8 @@ def _process(report: Report, readers: list[User], entries: list[Entry], rounds: 
     def rows(number: int) -> object:
         popped = raw.lpop("bench:rows", LIMIT)
         reader = readers[number % len(readers)]
-        return bodies(fetch(BY_ID, {"ids": id_array(map(int, popped)), "reader": reader.pk}), reader)
+        params = {"ids": id_array(map(int, popped)), "reader": reader.pk}
+        return bodies(fetch(BY_ID, params, into=ItemRow.of), reader)
 
     def page(number: int) -> object:
         found = load_more(readers[number % len(readers)], limit=LIMIT)

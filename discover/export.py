@@ -63,4 +63,4 @@ def _views(reader: User, views: Views) -> Iterator[ViewRow]:
 
 
 def _not(reader: User) -> Iterator[NotInterestedRow]:
-    return (NotInterestedRow(str(row[0]), row[1], row[2]) for row in stream(UNWANTED, {"reader": reader.pk}))
+    return (NotInterestedRow(str(item_id), *rest) for item_id, *rest in stream(UNWANTED, {"reader": reader.pk}))

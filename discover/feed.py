@@ -24,7 +24,7 @@ from discover.candidates import clean, mixed
 from discover.models import IssuedPage
 from feedsite import metrics
 from feedsite.connections import FeedsUnavailableError, feeds_errors, fetch, id_array
-from items.hydrate import ItemBody, body, columns
+from items.hydrate import ItemBody, ItemRow, body, columns
 from items.visibility import visible_alone
 
 LOCK = 0x64697363
@@ -226,8 +226,8 @@ def _shown(reader: User, entries: Sequence[Entry], *, again: bool = False) -> li
     if not entries:
         return []
     by_id = {entry.item_id: entry for entry in entries}
-    rows = fetch(SHOWN, {"ids": id_array(by_id), "reader": reader.pk, "again": again})
-    return [(body(row, reader.pk, reasons.words(by_id[row[0]].reason)), by_id[row[0]]) for row in rows]
+    rows = fetch(SHOWN, {"ids": id_array(by_id), "reader": reader.pk, "again": again}, into=ItemRow.of)
+    return [(body(row, reader.pk, reasons.words(by_id[row.id].reason)), by_id[row.id]) for row in rows]
 
 
 def _issue(

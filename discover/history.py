@@ -8,7 +8,7 @@ from accounts.models import User
 from discover import reasons
 from feedsite.connections import fetch, id_array
 from feedsite.ids import MAX_ID
-from items.hydrate import COLUMNS, ITEMS, bodies
+from items.hydrate import COLUMNS, ITEMS, ItemRow, bodies
 from items.listing import ItemPage
 from items.visibility import VISIBLE
 from seen import recent
@@ -19,7 +19,7 @@ VIEWED = f"""
     JOIN ({ITEMS}) ON i.id = viewed.id WHERE {VISIBLE} ORDER BY viewed.place LIMIT %(count)s
 """  # noqa: S608 (constants)
 UNWANTED = f"""
-    SELECT {COLUMNS}, n.id FROM discover_notinterested n JOIN ({ITEMS}) ON i.id = n.item_id
+    SELECT n.id, {COLUMNS} FROM discover_notinterested n JOIN ({ITEMS}) ON i.id = n.item_id
     WHERE n.user_id = %(reader)s AND n.id < %(below)s AND {VISIBLE} ORDER BY n.id DESC LIMIT %(count)s
 """  # noqa: S608
 
@@ -40,7 +40,7 @@ def viewed_page(reader: User, *, last_id: int | None = None, limit: int = 20, no
     if not before:
         return ItemPage([], None, has_more=False)
     params = {"ids": id_array(view.item_id for view in before), "reader": reader.pk, "count": limit + 1}
-    rows = fetch(VIEWED, params)
+    rows = fetch(VIEWED, params, into=ItemRow.of)
     by_item: dict[str, View] = {str(view.item_id): view for view in before}
     items = bodies(rows[:limit], reader)
     for item in items:
@@ -52,8 +52,9 @@ def unwanted_page(reader: User, *, last_id: int | None = None, limit: int = 20) 
     """What `reader` is not interested in before `last_id` (exclusive; of their saying so), the last said first."""
     below = MAX_ID + 1 if last_id is None else last_id
     rows = fetch(UNWANTED, {"reader": reader.pk, "below": below, "count": limit + 1})
-    shown = rows[:limit]
-    return ItemPage(bodies(shown, reader), str(shown[-1][-1]) if shown else None, len(rows) > limit)
+    shown = [(said_id, ItemRow.of(*columns)) for said_id, *columns in rows[:limit]]
+    items = bodies([row for _, row in shown], reader)
+    return ItemPage(items, str(shown[-1][0]) if shown else None, len(rows) > limit)
 
 
 def why(reader: User, item_id: int) -> str | None:

@@ -12,7 +12,8 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache, lru_cache
-from typing import Any
+from itertools import starmap
+from typing import Any, TypeVar, overload
 
 import psycopg
 import redis
@@ -113,11 +114,34 @@ def drop_ended_sessions(**_: Any) -> None:
             wrapper.close()
 
 
+Row = TypeVar("Row")
+
+
+@overload
 def fetch(
     query: str, params: Sequence[Any] | Mapping[str, Any] = (), *, on: str = DEFAULT_DB_ALIAS
-) -> list[tuple[Any, ...]]:
-    """Rows of one prepared statement, as plain tuples, inside Django's connection and transaction. `on` is what
-    feedsite.replica says to those whose reads may lag.
+) -> list[tuple[Any, ...]]: ...
+
+
+@overload
+def fetch(
+    query: str,
+    params: Sequence[Any] | Mapping[str, Any] = (),
+    *,
+    into: Callable[..., Row],
+    on: str = DEFAULT_DB_ALIAS,
+) -> list[Row]: ...
+
+
+def fetch(
+    query: str,
+    params: Sequence[Any] | Mapping[str, Any] = (),
+    *,
+    into: Callable[..., Any] | None = None,
+    on: str = DEFAULT_DB_ALIAS,
+) -> list[Any]:
+    """Rows of one prepared statement, inside Django's connection and transaction: what `into` makes of the columns of
+    each, else tuples. `on` is what feedsite.replica says to those whose reads may lag.
 
     The hot paths use it instead of the ORM: planning the verifying query costs more than running it, and a page
     needs no model instances. Errors are Django's (`django.db.OperationalError`, ...). A statement that a deadlock ended
@@ -125,7 +149,8 @@ def fetch(
     """
     wrapper = connections[on]
     wrapper.ensure_connection()
-    return _rows(wrapper, query, params)
+    rows = _rows(wrapper, query, params)
+    return rows if into is None else [*starmap(into, rows)]
 
 
 @dataclass(slots=True)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from datetime import datetime
-from typing import Any
+from itertools import starmap
 
 import msgspec
 from django.utils.translation import gettext as _
@@ -49,30 +49,45 @@ class LikeRow(msgspec.Struct):
     liked_at: datetime
 
 
-def _own(row: tuple[Any, ...]) -> OwnItem:
+def _own(
+    item_id: int,
+    kind: str,
+    title: str,
+    content: str,
+    extra_info: str,
+    visibility: str,
+    status: str,
+    created_at: datetime,
+    published_at: datetime | None,
+    modified_at: datetime,
+    reply_to_id: int | None,
+    repost_of_id: int | None,
+    counted: list[int],
+) -> OwnItem:
+    """A row of `OWN`."""
     return OwnItem(
-        str(row[0]),
-        row[1],
-        row[2],
-        msgspec.Raw(row[3].encode()),
-        msgspec.Raw(row[4].encode()),
-        row[5],
-        row[6],
-        row[7],
-        row[8],
-        row[9],
-        str(row[10]) if row[10] else None,
-        str(row[11]) if row[11] else None,
-        Counts(*row[12]),
+        id=str(item_id),
+        type=kind,
+        title=title,
+        content=msgspec.Raw(content.encode()),
+        extra_info=msgspec.Raw(extra_info.encode()),
+        visibility=visibility,
+        status=status,
+        created_at=created_at,
+        published_at=published_at,
+        modified_at=modified_at,
+        reply_to=str(reply_to_id) if reply_to_id else None,
+        repost_of=str(repost_of_id) if repost_of_id else None,
+        counts=Counts(*counted),
     )
 
 
 def _rows(user: User) -> Iterator[OwnItem]:
-    return map(_own, stream(OWN, {"reader": user.pk}))
+    return starmap(_own, stream(OWN, {"reader": user.pk}))
 
 
 def _likes(user: User) -> Iterator[LikeRow]:
-    return (LikeRow(str(row[0]), row[1], row[2]) for row in stream(LIKES, {"reader": user.pk}))
+    return (LikeRow(str(item_id), by, liked_at) for item_id, by, liked_at in stream(LIKES, {"reader": user.pk}))
 
 
 def files(user: User) -> list[ExportFile]:

@@ -5,7 +5,7 @@ Plain rows and msgspec structs: a page of 20 costs a twentieth of model serializ
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import msgspec
 from django.contrib.auth.models import AnonymousUser
@@ -17,7 +17,7 @@ from items.visibility import VISIBLE
 
 
 def columns(item: str, sender: str) -> str:
-    """What `body` needs of an item that is no repost, in its order; the aliases name its row and its sender's."""
+    """The columns of an `ItemRow` that is no repost; the aliases name its row and its sender's."""
     return f"{_said(item, sender)}, {_met(f'{item}.id', f'{item}.visibility')}"
 
 
@@ -35,7 +35,7 @@ def _met(item_id: str, visibility: str) -> str:
     hash of all that the reader ever liked.
     """
     return f"""
-    CASE WHEN {item_id} IS NOT NULL THEN {_counts(item_id, visibility)} END,
+    {_counts(item_id, visibility)},
     EXISTS (SELECT FROM items_like l WHERE l.user_id = %(reader)s AND l.item_id = {item_id} OFFSET 0),
     EXISTS (SELECT FROM items_item r
         WHERE r.repost_of_id = {item_id} AND r.sender_id = %(reader)s AND r.status = 'published' OFFSET 0)
@@ -61,15 +61,11 @@ def _counts(item_id: str, visibility: str) -> str:
     """  # noqa: S608
 
 
-SAID = 15
-"""Columns of what one item says, ..."""
-WIDTH = 18
-"""... and with how it was met."""
 COLUMNS = f"""
     {_said("i", "s")}, {_met("coalesce(o.id, i.id)", "coalesce(o.visibility, i.visibility)")}, {_said("o", "os")}
 """
-"""What `body` needs: of an item, and of the original where it is a repost. A repost is met as its original: that is
-asked once, of whichever it is.
+"""The columns of an `ItemRow`: of an item, and of the original where it is a repost. A repost is met as its original:
+that is asked once, of whichever it is.
 """
 ORIGINALS = "LEFT JOIN items_item o ON o.id = i.repost_of_id LEFT JOIN accounts_user os ON os.id = o.sender_id"
 """Where the columns of the original come from."""
@@ -87,6 +83,57 @@ VERIFIED = f"""
     WHERE {VISIBLE} ORDER BY wanted.place
 """  # noqa: S608 (constants)
 
+
+class Said(NamedTuple):
+    """What an item says itself, and who says it: the columns of `_said`."""
+
+    id: int
+    type: str
+    title: str
+    content: str
+    extra_info: str
+    visibility: str
+    status: str
+    created_at: datetime
+    modified_at: datetime
+    reply_to_id: int | None
+    repost_of_id: int | None
+    sender_id: int
+    username: str
+    display_name: str
+    is_big_v: bool
+
+
+class ItemRow(NamedTuple):
+    """An item, and how it was met: a row of `COLUMNS`. A repost was met as its original."""
+
+    said: Said
+    counts: list[int]
+    """Likes, replies, reposts."""
+    is_liked: bool
+    is_reposted: bool
+    original: Said | None
+
+    @classmethod
+    def of(cls, *columns: Any) -> "ItemRow":
+        """Columns in the order of `COLUMNS`, or of `columns`, which lack an original."""
+        said = Said._make(columns[:SAID])
+        counts, is_liked, is_reposted = columns[SAID:MET]
+        return cls(said, counts, is_liked, is_reposted, Said._make(columns[MET:WIDTH]) if said.repost_of_id else None)
+
+    @property
+    def id(self) -> int:
+        return self.said.id
+
+    @property
+    def is_repost(self) -> bool:
+        return self.said.repost_of_id is not None
+
+
+SAID = len(Said._fields)
+MET = SAID + 3
+WIDTH = MET + SAID
+"""How many columns `COLUMNS` are."""
 
 Object = Annotated[msgspec.Raw, msgspec.Meta(extra_json_schema={"type": "object"})]
 Time = Annotated[datetime, msgspec.Meta(tz=True)]
@@ -191,40 +238,40 @@ class ItemBody(msgspec.Struct, dict=True):
         return (self.modified_at - self.created_at).total_seconds() > 1
 
 
-def body(row: Sequence[Any], reader_id: int | None, reason: str | None = None) -> ItemBody:
-    """The body of one row of `COLUMNS`.
+def body(row: ItemRow, reader_id: int | None, reason: str | None = None) -> ItemBody:
+    """The body of an item, as the reader of the row gets it.
 
     A repost says nothing itself: its counts, and whether the reader liked and reposted it, are its original's.
     """
-    item = _body(row, reader_id, reason)
-    if row[10]:
-        item.repost_of = _body([*row[WIDTH : WIDTH + SAID], *row[SAID:WIDTH]], reader_id, None)
+    item = _body(row, row.said, reader_id, reason)
+    if row.original:
+        item.repost_of = _body(row, row.original, reader_id, None)
     return item
 
 
-def _body(row: Sequence[Any], reader_id: int | None, reason: str | None) -> ItemBody:
+def _body(row: ItemRow, said: Said, reader_id: int | None, reason: str | None) -> ItemBody:
     return ItemBody(
-        id=str(row[0]),
-        type=row[1],
-        title=row[2],
-        content=msgspec.Raw(row[3].encode()),
-        extra_info=msgspec.Raw(row[4].encode()),
-        visibility=row[5],
-        status=row[6] if row[11] == reader_id else UNSET,
-        created_at=row[7],
-        modified_at=row[8],
-        reply_to=str(row[9]) if row[9] else None,
+        id=str(said.id),
+        type=said.type,
+        title=said.title,
+        content=msgspec.Raw(said.content.encode()),
+        extra_info=msgspec.Raw(said.extra_info.encode()),
+        visibility=said.visibility,
+        status=said.status if said.sender_id == reader_id else UNSET,
+        created_at=said.created_at,
+        modified_at=said.modified_at,
+        reply_to=str(said.reply_to_id) if said.reply_to_id else None,
         repost_of=None,
-        sender=Sender(str(row[11]), row[12], row[13], row[14]),
-        counts=Counts(*row[15]) if row[15] else NONE,
-        liked=bool(row[16]),
-        reposted=bool(row[17]),
+        sender=Sender(str(said.sender_id), said.username, said.display_name, said.is_big_v),
+        counts=Counts(*row.counts),
+        liked=row.is_liked,
+        reposted=row.is_reposted,
         reason=reason,
     )
 
 
-def bodies(rows: Iterable[Sequence[Any]], reader: User | AnonymousUser) -> list[ItemBody]:
-    """The bodies of rows of `COLUMNS`, which the query has found visible to `reader`."""
+def bodies(rows: Iterable[ItemRow], reader: User | AnonymousUser) -> list[ItemBody]:
+    """The bodies of items that the query has found visible to `reader`."""
     return [body(row, reader.pk) for row in rows]
 
 
@@ -234,11 +281,11 @@ def hydrate(ids: Sequence[int], reader: User | AnonymousUser) -> list[ItemBody]:
     """
     if not ids:
         return []
-    return bodies(fetch(BY_ID, {"ids": id_array(ids), "reader": reader.pk or 0}), reader)
+    return bodies(fetch(BY_ID, {"ids": id_array(ids), "reader": reader.pk or 0}, into=ItemRow.of), reader)
 
 
 def verified(ids: Sequence[int], reader: User | AnonymousUser) -> list[ItemBody]:
     """The bodies of those of these items that `reader` may see, in this order."""
     if not ids:
         return []
-    return bodies(fetch(VERIFIED, {"ids": id_array(ids), "reader": reader.pk or 0}), reader)
+    return bodies(fetch(VERIFIED, {"ids": id_array(ids), "reader": reader.pk or 0}, into=ItemRow.of), reader)

@@ -5,13 +5,13 @@ What a reader may not see is passed one by one, but never more than `SCAN` of it
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 from django.contrib.auth.models import AnonymousUser
 
 from accounts.models import User
-from items.hydrate import COLUMNS, ORIGINALS, ItemBody, bodies
+from items.hydrate import COLUMNS, ORIGINALS, ItemBody, ItemRow, bodies
 from items.visibility import VISIBLE
 
 SCAN = 500
@@ -28,9 +28,20 @@ class ItemPage(msgspec.Struct):
     has_more: bool
 
 
+class ListedRow(NamedTuple):
+    """A row of a `listing`: its bound, and an item, or none where the page is empty."""
+
+    bound: int | None
+    item: ItemRow | None
+
+    @classmethod
+    def of(cls, bound: int | None, item_id: int | None, *columns: Any) -> "ListedRow":
+        return cls(bound, None if item_id is None else ItemRow.of(item_id, *columns))
+
+
 def listing(candidates: Sequence[str], order: str, *, given: str = "") -> str:
-    """A statement for `page_of`: the first `count` of the candidates that the reader may see, as rows of
-    (bound, *COLUMNS).
+    """A statement for `page_of`: the first `count` of the candidates that the reader may see, as
+    `ListedRow`s.
 
     Each of `candidates` is a query of ids as `id`, without an order, of which an index has one; `order` is DESC or ASC.
     `given` are CTEs that they use. The bound is the last of `scan` candidates where not enough of them may be seen,
@@ -57,11 +68,11 @@ def listing(candidates: Sequence[str], order: str, *, given: str = "") -> str:
     """  # noqa: S608 (constants)
 
 
-def page_of(rows: Sequence[Sequence[Any]], reader: User | AnonymousUser, limit: int) -> ItemPage:
+def page_of(rows: Sequence[ListedRow], reader: User | AnonymousUser, limit: int) -> ItemPage:
     """The page of the rows of a `listing` for which `count` is `limit` + 1: the one more proves that there is more."""
-    bound = rows[0][0]
-    found = [row[1:] for row in rows if row[1] is not None]
+    bound = rows[0].bound
+    found = [row.item for row in rows if row.item]
     shown = found[:limit]
     if bound is not None:
         return ItemPage(bodies(shown, reader), str(bound), has_more=True)
-    return ItemPage(bodies(shown, reader), str(shown[-1][0]) if shown else None, len(found) > limit)
+    return ItemPage(bodies(shown, reader), str(shown[-1].id) if shown else None, len(found) > limit)

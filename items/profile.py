@@ -10,8 +10,8 @@ from django.contrib.auth.models import AnonymousUser
 from accounts.models import User
 from feedsite.connections import fetch, id_array
 from feedsite.ids import MAX_ID
-from items.hydrate import COLUMNS, ITEMS, ItemBody, Sender, bodies
-from items.listing import SCAN, ItemPage, listing, page_of
+from items.hydrate import COLUMNS, ITEMS, ItemBody, ItemRow, Sender, bodies
+from items.listing import SCAN, ItemPage, ListedRow, listing, page_of
 from items.models import Visibility
 from items.visibility import VISIBLE, original_visible, visible_alone
 
@@ -84,7 +84,7 @@ COUNT = f"""
 
 def visible_item(item_id: int, reader: User | AnonymousUser) -> ItemBody | None:
     """The item, if `reader` may see it."""
-    found = bodies(fetch(ONE, {"item": item_id, "reader": reader.pk or 0}), reader)
+    found = bodies(fetch(ONE, {"item": item_id, "reader": reader.pk or 0}, into=ItemRow.of), reader)
     return found[0] if found else None
 
 
@@ -92,14 +92,14 @@ def profile_page(owner: User, reader: User | AnonymousUser, *, last_id: int | No
     """What `owner` published and reposted below `last_id` (exclusive) as far as `reader` may see it, newest first."""
     below = MAX_ID + 1 if last_id is None else last_id
     params = {"owner": owner.pk, "below": below, "reader": reader.pk or 0, "scan": SCAN, "count": limit + 1}
-    return page_of(fetch(PROFILE, params), reader, limit)
+    return page_of(fetch(PROFILE, params, into=ListedRow.of), reader, limit)
 
 
 def answers_page(owner: User, reader: User | AnonymousUser, *, last_id: int | None = None, limit: int = 20) -> ItemPage:
     """The replies that `owner` wrote below `last_id` (exclusive) as far as `reader` may see them, newest first."""
     below = MAX_ID + 1 if last_id is None else last_id
     params = {"owner": owner.pk, "below": below, "reader": reader.pk or 0, "scan": SCAN, "count": limit + 1}
-    page = page_of(fetch(ANSWERS, params), reader, limit)
+    page = page_of(fetch(ANSWERS, params, into=ListedRow.of), reader, limit)
     note_answered(page.items, reader)
     return page
 
@@ -108,7 +108,7 @@ def above(reply: ItemBody, reader: User | AnonymousUser) -> list[ItemBody]:
     """What a reply's thread is about and what it answers, as far as `reader` may see them; nothing for other items."""
     if not reply.reply_to:
         return []
-    return bodies(fetch(ABOVE, {"item": int(reply.id), "reader": reader.pk or 0}), reader)
+    return bodies(fetch(ABOVE, {"item": int(reply.id), "reader": reader.pk or 0}, into=ItemRow.of), reader)
 
 
 def note_answered(items: Sequence[ItemBody], reader: User | AnonymousUser, *, but: str = "") -> None:
@@ -119,9 +119,8 @@ def note_answered(items: Sequence[ItemBody], reader: User | AnonymousUser, *, bu
     if not replies:
         return
     ids = id_array({int(item.reply_to) for item in replies if item.reply_to})
-    senders = {
-        str(row[0]): Sender(str(row[1]), *row[2:]) for row in fetch(SENDERS, {"ids": ids, "reader": reader.pk or 0})
-    }
+    params = {"ids": ids, "reader": reader.pk or 0}
+    senders = {str(item_id): Sender(str(sender_id), *names) for item_id, sender_id, *names in fetch(SENDERS, params)}
     for item in replies:
         if item.reply_to in senders:
             item.answers(senders[item.reply_to])
@@ -140,7 +139,7 @@ def replies_page(
         "scan": SCAN,
         "count": limit + 1,
     }
-    return page_of(fetch(REPLIES if item.reply_to else THREAD, params), reader, limit)
+    return page_of(fetch(REPLIES if item.reply_to else THREAD, params, into=ListedRow.of), reader, limit)
 
 
 def item_count(owner: User, reader: User | AnonymousUser) -> int:

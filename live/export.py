@@ -47,11 +47,11 @@ class ReminderRow(msgspec.Struct):
 
 
 def _own(user: User) -> Iterator[OwnSession]:
-    return (OwnSession(str(row[0]), *row[1:]) for row in stream(OWN, {"reader": user.pk}))
+    return (OwnSession(str(session_id), *rest) for session_id, *rest in stream(OWN, {"reader": user.pk}))
 
 
 def _reminders(user: User) -> Iterator[ReminderRow]:
-    return (ReminderRow(str(row[0]), *row[1:]) for row in stream(REMINDERS, {"reader": user.pk}))
+    return (ReminderRow(str(session_id), *rest) for session_id, *rest in stream(REMINDERS, {"reader": user.pk}))
 
 
 def files(user: User) -> list[ExportFile]:

@@ -22,7 +22,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.conf import settings
 from django.db import DatabaseError
@@ -133,8 +133,33 @@ VERIFY = f"""
     CROSS JOIN LATERAL (SELECT * FROM live_livesession s WHERE s.id = wanted.id OFFSET 0) l
     CROSS JOIN LATERAL (SELECT * FROM accounts_user u WHERE u.id = l.host_id OFFSET 0) h
 """  # noqa: S608
-ID = 4
-"""Where the columns of the session begin."""
+
+
+class Verified(NamedTuple):
+    """A row of `VERIFY`: a session, and whether the reader may be shown it."""
+
+    is_pulled: bool
+    """Whether it is a replay that no window holds."""
+    belongs: bool
+    """Whether the reader follows its host; what does not belong is forgotten by the window."""
+    is_visible: bool
+    position: int | None
+    """Of a replay."""
+    columns: tuple[Any, ...]
+    """live.hydrate.COLUMNS"""
+
+    @classmethod
+    def of(cls, is_pulled: bool, belongs: bool, is_visible: bool, position: int | None, *columns: Any) -> "Verified":
+        return cls(is_pulled, belongs, is_visible, position, columns)
+
+    @property
+    def session_id(self) -> int:
+        session_id: int = self.columns[0]
+        return session_id
+
+    @property
+    def is_shown(self) -> bool:
+        return self.belongs and self.is_visible
 
 
 class UnknownSnapshotError(LookupError):
@@ -506,31 +531,32 @@ def _verify(walk: _Walk, chunk: list[int], positions: list[int] | None, count: i
             "below": walk.below,
             "count": count,
         },
+        into=Verified.of,
     )
-    by_id = {row[ID]: row for row in rows}
+    by_id = {row.session_id: row for row in rows}
     for signed in chunk:
         row = by_id.get(abs(signed))
-        columns = row[ID:] if row and row[1] and row[2] else None
+        columns = row.columns if row and row.is_shown else None
         walk.scan(abs(signed), columns, State.LIVE if signed > 0 else State.UPCOMING)
         if walk.is_done:
             return
     if positions is None:
         return
     window = walk.window or NO_SLICE
-    pulled = sorted((row[3] for row in rows if row[0]), reverse=True)
+    pulled = sorted((row.position for row in rows if row.is_pulled and row.position is not None), reverse=True)
     bound = max(window.bound, context.pending_bound)
     if len(positions) == count - len(chunk):
         bound = max(bound, positions[-1] - 1)
     if len(pulled) == count:
         bound = max(bound, pulled[-1] - 1)
-    by_position = {row[3]: row for row in rows if row[3] is not None}
+    by_position = {row.position: row for row in rows if row.position is not None}
     _forget(walk, by_position)
     for position in sorted({*positions, *pulled}, reverse=True):
         if position <= bound:
             break
         row = by_position.get(position)
-        is_shown = row is not None and row[1] and row[2] and row[ID] not in held
-        walk.scan(position, row[ID:] if row and is_shown else None, State.REPLAY)
+        is_shown = row is not None and row.is_shown and row.session_id not in held
+        walk.scan(position, row.columns if row and is_shown else None, State.REPLAY)
         walk.below = position
         if walk.is_done:
             return
@@ -541,7 +567,7 @@ def _verify(walk: _Walk, chunk: list[int], positions: list[int] | None, count: i
     walk.window = None
 
 
-def _forget(walk: _Walk, by_position: Mapping[int, Sequence[Any]]) -> None:
+def _forget(walk: _Walk, by_position: Mapping[int, Verified]) -> None:
     """Lazy delete of what the reader does not follow any more. What is hidden stays: nobody tells the windows when it
     is shown again.
     """
@@ -551,7 +577,7 @@ def _forget(walk: _Walk, by_position: Mapping[int, Sequence[Any]]) -> None:
     members = [
         Entry(position, host).member
         for position, host in zip(window.entries, window.senders, strict=True)
-        if position in by_position and not by_position[position][1]
+        if position in by_position and not by_position[position].belongs
     ]
     if members:
         walk.news.commands.append(Replays(walk.reader.pk).forget(members, window))

@@ -152,7 +152,7 @@ def shown(session_id: str) -> str:
 def cards(session_ids: Iterable[int], reader: User) -> dict[int, SessionCard]:
     """The sessions of these ids as notifications tell of them, as far as `reader` may see them."""
     rows = fetch(CARDS, {"ids": id_array(session_ids), "reader": reader.pk})
-    return {row[0]: SessionCard(str(row[0]), row[1], row[2]) for row in rows}
+    return {session_id: SessionCard(str(session_id), title, state) for session_id, title, state in rows}
 
 
 def _https(address: str) -> str:

@@ -84,7 +84,7 @@ def pull_entries(reader_id: int, count: int) -> tuple[int | None, list[Entry], i
     snapshot.
     """
     rows = fetch(ENTRIES, {"reader": reader_id, "below": INFINITY, "count": count + 1})
-    entries = [Entry(row[1], row[2]) for row in rows if row[1] is not None]
+    entries = [Entry(position, host_id) for _, position, host_id in rows if position is not None]
     floor = entries[count].item_id if len(entries) > count else 0
     return rows[0][0], entries[:count], floor
 

@@ -23,7 +23,7 @@ also where most who gave them were banned since.
 
 from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
 
@@ -154,6 +154,22 @@ KindName = Annotated[
 ]
 
 
+class _Row(NamedTuple):
+    """A row of `PAGE`: its bound, and an entry, of which all is NULL where the page is empty."""
+
+    bound: int | None
+    position: int
+    kind: Any
+    item_id: int | None
+    session_id: int | None
+    text: str
+    newest: int
+    actor_count: int
+    actors: list[list[Any]]
+    is_unread: bool
+    is_capped: bool
+
+
 class Unread(msgspec.Struct):
     """How many entries are unread; `capped`: or more."""
 
@@ -205,35 +221,33 @@ def notifications_page(
     """The entries below `last_id` (exclusive), newest first; of `conversations` only the replies and mentions."""
     below = MAX_ID + 1 if last_id is None else last_id
     params = {"reader": reader.pk, "below": below, "count": limit + 1, "scan": limit + 1 + SCAN}
-    found = fetch(_told(CONVERSATIONS if conversations else EVERYTHING), params)
-    bound = found[0][0]
-    rows = sorted((row[1:] for row in found if row[1] is not None), key=lambda row: -row[0])
+    found = fetch(_told(CONVERSATIONS if conversations else EVERYTHING), params, into=_Row)
+    bound = found[0].bound
+    rows = sorted((row for row in found if row.position is not None), key=lambda row: -row.position)
     page = rows[:limit]
-    ids = list(dict.fromkeys(row[2] for row in page if row[2]))
+    ids = list(dict.fromkeys(row.item_id for row in page if row.item_id))
     items = {int(item.id): item for item in hydrate(ids, reader)}
-    started = [row[3] for row in page if row[3]]
+    started = [row.session_id for row in page if row.session_id]
     cards = sessions.cards(started, reader) if started else {}
     entries = [_entry(row, items, cards) for row in page]
     if len(rows) <= limit and bound is not None:
         return NotificationPage(entries, str(bound), has_more=True)
-    return NotificationPage(entries, str(page[-1][0]) if page else None, len(rows) > limit)
+    return NotificationPage(entries, str(page[-1].position) if page else None, len(rows) > limit)
 
 
-def _entry(row: Sequence[Any], items: Mapping[int, ItemBody], cards: Mapping[int, SessionCard]) -> Entry:
-    _, kind, item_id, session_id, text, newest, count, actors, unread, capped = row
-    if kind == Kind.WARNING:
-        count, actors = 0, []
+def _entry(row: _Row, items: Mapping[int, ItemBody], cards: Mapping[int, SessionCard]) -> Entry:
+    is_of_people = row.kind != Kind.WARNING
     return Entry(
-        id=str(newest),
-        kind=kind,
-        actors=[UserCard(*actor) for actor in actors],
-        count=min(count, ACTORS_CAP),
-        capped=capped,
-        item=items[item_id] if item_id else None,
-        session=cards.get(session_id),
-        text=text,
-        created_at=moment(newest),
-        unread=unread,
+        id=str(row.newest),
+        kind=row.kind,
+        actors=[UserCard(*actor) for actor in row.actors] if is_of_people else [],
+        count=min(row.actor_count, ACTORS_CAP) if is_of_people else 0,
+        capped=row.is_capped,
+        item=items[row.item_id] if row.item_id else None,
+        session=cards.get(row.session_id) if row.session_id else None,
+        text=row.text,
+        created_at=moment(row.newest),
+        unread=row.is_unread,
     )
 
 

@@ -10,6 +10,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
 import numpy as np
 from django.conf import settings
@@ -120,6 +121,15 @@ def of_graph(graph: Graph, pushed: Mask) -> Readers:
     )
 
 
+class _Sampled(NamedTuple):
+    """A row of `SAMPLE`: a reader, and how many items a day arrive from whom they follow."""
+
+    user_id: int
+    level: int
+    followees: int
+    arriving: float
+
+
 def sample(*, now: datetime, days: int = 30) -> Readers:
     """`SAMPLED` of the site's readers by chance, as if every item were pushed to them. Raises GraphError where there is
     none, or where nothing is written.
@@ -127,13 +137,13 @@ def sample(*, now: datetime, days: int = 30) -> Readers:
     ((first, last),) = fetch("SELECT min(id), max(id) FROM accounts_user")
     points = [random.randint(first, last) for _ in range(SAMPLED)] if last else []  # noqa: S311 (a sample)
     since = compose(now - timedelta(days=days), 0)
-    rows = fetch(SAMPLE, {"points": points, "now": now, "days": days, "since": since})
-    if not any(row[3] for row in rows):
+    rows = fetch(SAMPLE, {"points": points, "now": now, "days": days, "since": since}, into=_Sampled)
+    if not any(row.arriving for row in rows):
         raise GraphError(f"nothing was written within {days} days that reaches the readers who were looked at")
-    levels = np.array([row[1] for row in rows])
+    levels = np.array([row.level for row in rows])
     return Readers(
-        np.array([row[2] for row in rows]),
-        np.array([row[3] for row in rows], dtype=np.float64),
+        np.array([row.followees for row in rows]),
+        np.array([row.arriving for row in rows], dtype=np.float64),
         np.zeros(len(rows), dtype=np.int64),
         np.array(SHARES)[levels] * PAGES,
         _caps(levels),

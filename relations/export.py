@@ -26,7 +26,7 @@ class RelationRow(msgspec.Struct):
 
 def _rows(user: User, table: str, own: str, other: str, seen: str) -> Iterator[RelationRow]:
     query = OF_USER.format(table=table, own=own, other=other, seen=seen)
-    return (RelationRow(str(row[0]), row[1], row[2]) for row in stream(query, {"user": user.pk}))
+    return (RelationRow(str(user_id), *rest) for user_id, *rest in stream(query, {"user": user.pk}))
 
 
 def files(user: User) -> list[ExportFile]:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from functools import cache
-from typing import Literal
+from typing import Any, Literal, NamedTuple
 
 from django.contrib.auth.models import AnonymousUser
 
@@ -27,9 +27,22 @@ class PeoplePage:
     has_more: bool
 
 
+class _Row(NamedTuple):
+    """A row of `_statement`: its bound, and a relation with the user it leads to, or none where the page is empty."""
+
+    bound: int | None
+    relation_id: int | None
+    columns: tuple[Any, ...]
+    """accounts.rows.user_columns"""
+
+    @classmethod
+    def of(cls, bound: int | None, relation_id: int | None, *columns: Any) -> "_Row":
+        return cls(bound, relation_id, columns)
+
+
 @cache
 def _statement(side: Side) -> str:
-    """Rows of (bound, relation, *user): the bound is the last of `scan` relations where they did not fill the page."""
+    """For `_Row`s: the bound is the last of `scan` relations where they did not fill the page."""
     other = "followee" if side == "follower" else "follower"
     newest = f"""
         SELECT f.id, f.{side}_id AS user_id FROM relations_follow f
@@ -59,10 +72,11 @@ def people_page(user: User, side: Side, reader: User | AnonymousUser, *, last_id
     """
     below = LAST_ID if last_id is None else last_id
     params = {"user": user.pk, "reader": reader.pk or 0, "below": below, "scan": SCAN, "count": limit + 1}
-    found = fetch(_statement(side), params)
-    bound = found[0][0]
-    rows = sorted((row[1:] for row in found if row[1] is not None), key=lambda row: -row[0])
-    people = [user_of(row[1:]) for row in rows[:limit]]
+    found = fetch(_statement(side), params, into=_Row.of)
+    bound = found[0].bound
+    rows = sorted((row for row in found if row.relation_id is not None), key=lambda row: -(row.relation_id or 0))
+    page = rows[:limit]
+    people = [user_of(row.columns) for row in page]
     if bound is not None:
         return PeoplePage(people, bound, has_more=True)
-    return PeoplePage(people, rows[:limit][-1][0] if rows else None, len(rows) > limit)
+    return PeoplePage(people, page[-1].relation_id if page else None, len(rows) > limit)

@@ -19,7 +19,7 @@ from feedsite import metrics
 from feedsite.celery import enqueue
 from feedsite.connections import Command, FeedsUnavailableError, feeds, feeds_errors, pipelined
 from feedsite.window import INFINITY, Entry, Slice, Window
-from items.hydrate import ItemBody, body
+from items.hydrate import WIDTH, ItemBody, ItemRow, body
 from timeline.fold import FOLDED, count_shown, folds
 from timeline.hydrate import (
     BELONGS_AT,
@@ -140,7 +140,8 @@ class Walk:
         others = self.folds.get(item_id, 0) if columns[10] else 0
         if others == FOLDED:
             return
-        item = body(columns, self.reader_id, "own" if columns[11] == self.reader_id else "following")
+        row = ItemRow.of(*columns[:WIDTH])
+        item = body(row, self.reader_id, "own" if row.said.sender_id == self.reader_id else "following")
         if columns[10]:
             item.fold(others)
         self.shown.append(item)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from feedsite.connections import fetch, id_array
-from items.hydrate import COLUMNS, ORIGINALS, SAID, WIDTH
+from items.hydrate import COLUMNS, ORIGINALS, WIDTH
 from timeline.pull import ANY_BELOW, HELD, IN_TIMELINE, POST_BELOW, Candidate, is_wanted, original_shown
 
 # OFFSET 0 keeps the planner from reading all that the reader follows into a hash table for the sake of 20 items: one
@@ -24,7 +24,7 @@ VERIFIED = tuple(
 """Columns of an item `i`, its sender `s` and `ORIGINALS`; the second form says what follows below the parameter `below`
 too.
 """
-BELONGS_AT, HELD_AT, SHOWN_AT, PUBLISHED_AT, OLDER_AT = range(WIDTH + SAID, WIDTH + SAID + 5)
+BELONGS_AT, HELD_AT, SHOWN_AT, PUBLISHED_AT, OLDER_AT = range(WIDTH, WIDTH + 5)
 """Where their rows say what."""
 VERIFY_BODIES, VERIFY_LAST_BODIES = (
     f"""
