@@ -7,7 +7,7 @@ from django.conf import settings
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
-from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.template.loader import render_to_string
 from django.template.response import TemplateResponse
@@ -17,8 +17,9 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext, gettext_noop, ngettext
 from django.utils.translation import gettext_lazy as _
 
+from accounts import policy
 from accounts.big_v import NotActiveError, allow_tagging, demote, make_big_v
-from accounts.models import BigVChange, User
+from accounts.models import BigVChange, Level, User
 from accounts.templatetags.people import badge_of, handle_of
 from feedsite.admin import LogAdmin, ModeratedAdmin, ask, counted
 from feedsite.pages import next_page
@@ -102,11 +103,14 @@ class BigVAdmin(ModeratedAdmin):
     def _panel(self, request: HttpRequest, user: Any) -> dict[str, Any]:
         changes = list(user.big_v_changes.select_related("by").order_by("-id")[: SHOWN + 1])
         opts = BigVChange._meta
+        push_level = policy.current().push_level
         every = f"{reverse('admin:accounts_bigvchange_changelist')}?user__id__exact={user.pk}"
         return {
             "progress": self.progress(user),
             "may_change": self.has_change_permission(request, user),
             "threshold": settings.BIG_V_THRESHOLD,
+            "pushes": push_level <= Level.DAILY,
+            "push_level": push_level,
             "changes": changes[:SHOWN],
             "all": every if request.user.has_perm(f"{opts.app_label}.view_{opts.model_name}") else "",
             "are_more": len(changes) > SHOWN,
@@ -184,8 +188,8 @@ class BigVAdmin(ModeratedAdmin):
         total = {"followers": _fans(sum(self.followers(user) for user in users))}
         meaning = gettext(
             "Demoting fills the inboxes of %(followers)s in the background. Until that is done the flag stands, "
-            "and everybody sees everything. While it runs, “Make big-V” takes it back. Afterwards they are not tagged "
-            "automatically, until an admin allows it again or makes them big-V."
+            "and everybody sees everything. While it runs it can be taken back, in the list and on their page. "
+            "Afterwards they are not tagged automatically, until an admin allows it again or makes them big-V."
         )
         return {
             "title": gettext("Demote from big-V"),
@@ -204,9 +208,11 @@ class BigVAdmin(ModeratedAdmin):
         return user
 
     def _refused(self, request: HttpRequest, user_id: int, user: User | None) -> HttpResponse:
+        """No such user; or a GET, to which a login leads that was needed between the page and its button."""
         if user is None:
             return self._get_obj_does_not_exist_redirect(request, self.opts, str(user_id))  # type: ignore[attr-defined, no-any-return]
-        return HttpResponseNotAllowed(["POST"])
+        words = gettext("Nothing was changed. Press the button again.")
+        return self._told(request, user, words, messages.WARNING)
 
     def _told(self, request: HttpRequest, user: User, words: str, level: int) -> HttpResponse:
         self.message_user(request, words, level)

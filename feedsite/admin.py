@@ -1,7 +1,7 @@
 """What the admins of the rooms have in common: rows to look at, and verbs that ask first and tell what they did."""
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from django.contrib import admin, messages
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
@@ -42,6 +42,9 @@ class QuickListAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # not generic
     show_full_result_count = False
     paginator = EstimatedPaginator
     object_history_template = "admin/history.html"
+
+    class Media:
+        css: ClassVar[dict[str, list[str]]] = {"all": ["feedsite/admin.css"]}
 
 
 class ReadOnlyAdmin(QuickListAdmin):

@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from celery.signals import before_task_publish, task_postrun, task_prerun
+from django.core.exceptions import PermissionDenied
 
 HEADER = "X-Request-ID"
 SANE = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
@@ -36,6 +37,17 @@ class AboutFilter(logging.Filter):
     def filter(self, record: logging.LogRecord) -> bool:
         about = " ".join(filter(None, (request_id.get(), task_name.get())))
         record.about = f" [{about}]" if about else ""
+        return True
+
+
+class RefusalFilter(logging.Filter):
+    """Takes the traceback off Django's line on a request that was refused: the view meant it, and the line names the
+    address.
+    """
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if record.name == "django.request" and record.exc_info and isinstance(record.exc_info[1], PermissionDenied):
+            record.exc_info = record.exc_text = None
         return True
 
 

@@ -125,7 +125,7 @@ GROUPS = (
         Option("FEEDSITE_REDIS_TIMEOUT", SECONDS, "0.2",
             "How long a page waits for the feeds server before PostgreSQL serves it."),
         Option("FEEDSITE_CACHE_URL", REDIS, "",
-            "Rate counters, and copies of sessions; on a server that does not evict.",
+            "Rate counters, copies of sessions, suggestions and popular hashtags; on a server that does not evict.",
             otherwise="the broker's server where it is a Redis, else the feeds server",
             example="redis://broker.internal/2"),
         Option("FEEDSITE_BROKER_URL", BROKER, "",

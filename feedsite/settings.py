@@ -504,11 +504,16 @@ LOG_LEVEL = env.text("FEEDSITE_LOG_LEVEL")
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
-    "filters": {"about": {"()": "feedsite.logs.AboutFilter"}},
+    "filters": {
+        "about": {"()": "feedsite.logs.AboutFilter"},
+        "refusals": {"()": "feedsite.logs.RefusalFilter"},
+    },
     "formatters": {
         "plain": {"format": "%(asctime)s %(levelname)s %(name)s%(about)s: %(message)s"},
         "json": {"()": "feedsite.logs.JsonFormatter"},
     },
-    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": LOG_FORMAT, "filters": ["about"]}},
+    "handlers": {
+        "console": {"class": "logging.StreamHandler", "formatter": LOG_FORMAT, "filters": ["about", "refusals"]}
+    },
     "root": {"handlers": ["console"], "level": LOG_LEVEL or "INFO"},
 }

@@ -199,10 +199,10 @@ def advice(*, now: datetime, costs: Costs | None = None) -> str:
     readers = sample(now=now)
     best = recommended(savings(readers, costs or Costs()))
     current = policy.current().inbox_from
-    said = f"inbox_from {current:,}; by {len(readers.followees):,} readers {best.inbox_from:,} is recommended"
+    said = f"inbox_from is {current:,}; a sample of {len(readers.followees):,} readers recommends {best.inbox_from:,}"
     if not best.inbox_from:
         return said
     return (
-        f"{said}: against 0 it saves {best.deliveries:.0%} of the deliveries and {best.memory:.0%} of the inboxes' "
+        f"{said}, which saves against 0 {best.deliveries:.0%} of the deliveries and {best.memory:.0%} of the inboxes' "
         f"memory; {best.pages:.0%} of the pages take {best.after * 1e3:.2f} ms instead of {best.before * 1e3:.2f}"
     )

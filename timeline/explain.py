@@ -103,7 +103,7 @@ REASONS: dict[str, Any] = {
     "muted": _("The reader mutes its sender."),
     "inactive": _("Its sender is suspended or deactivated."),
     "mutuals": _("It is for mutual follows, and its sender does not follow the reader."),
-    "folded": _("It is folded into another repost of the same item."),
+    "folded": _("It is folded into the next newer repost of the same item, which may be folded itself."),
 }
 """Why an item is not shown."""
 STATES: dict[str, Any] = {
@@ -138,6 +138,12 @@ PLACES: dict[str, Any] = {
     "lost": _("The windows should hold it and do not: `manage.py timeline_check --repair` mends that."),
 }
 """Where pages find an item that is shown."""
+MERGING: dict[str, Any] = {
+    "merged": _("Pages merge them into the inbox."),
+    "pushed": _("Pages do not merge them: the inbox takes the pushes of these senders."),
+    "unused": _("Pages do not merge them: no inbox is used, so PostgreSQL serves the page."),
+}
+"""Whether pages merge the outboxes of the followed big-Vs, and why not."""
 
 
 class Window(msgspec.Struct):
@@ -247,8 +253,8 @@ class Explanation(msgspec.Struct):
     reader: Reader
     policy: Policy
     inbox: Window
-    merges_outboxes: bool
-    """Whether pages merge the outboxes of the followed big-Vs."""
+    merging: str
+    """Whether pages merge the outboxes of the followed big-Vs: one of MERGING."""
     big_vs: int
     outboxes: list[Box]
     """The first `SHOWN` of them."""
@@ -260,6 +266,10 @@ class Explanation(msgspec.Struct):
     parked: int
     next_page: NextPage
     item: ItemVerdict | None = None
+
+    @property
+    def about_merging(self) -> Any:
+        return MERGING[self.merging]
 
 
 def explain_home(reader: User, *, item_id: int | None = None) -> Explanation:
@@ -290,7 +300,7 @@ def explain_home(reader: User, *, item_id: int | None = None) -> Explanation:
         reader=Reader(str(reader.pk), reader.username, is_active, level, seen_at, following, push_generation),
         policy=Policy(push_level, inbox_from, generation),
         inbox=inbox,
-        merges_outboxes=merges and inbox.state == "in_use",
+        merging="unused" if inbox.state != "in_use" else "merged" if merges else "pushed",
         big_vs=big_vs[0][3] if big_vs else 0,
         outboxes=[Box(str(row[0]), row[1], windows[keys.outbox(row[0])]) for row in big_vs],
         pending=len(pending),

@@ -14,7 +14,9 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from knox.models import AuthToken
 
+from accounts import policy
 from accounts.actions import issue_token
+from accounts.big_v import demote
 from accounts.models import BigVChange, Level, User
 from relations import actions
 from tests.admin import act, text
@@ -238,6 +240,29 @@ def test_the_page_says_that_automatic_tagging_is_off_and_allows_it(admin_client:
     assert "automatic tagging is off" not in text(admin_client.get(USERS))
 
 
+def test_the_page_says_whom_the_policy_pushes_to(admin_client: Client) -> None:
+    star = UserFactory.create(username="star", is_big_v=True)
+    assert "are pushed to followers of level 3 and above;" in text(admin_client.get(f"{USERS}{star.pk}/change/"))
+    policy.change(push_level=4)
+    assert "are pushed to no followers" in text(admin_client.get(f"{USERS}{star.pk}/change/"))
+
+
+def test_the_name_of_a_button_begins_with_its_words(admin_client: Client) -> None:
+    """So that it is found by what is to be read on it, by voice too."""
+    UserFactory.create(username="star", is_big_v=True)
+    UserFactory.create(username="rising", is_big_v=True)
+    UserFactory.create(username="reader")
+    demote(user=User.objects.get(username="rising"))
+    for language, words in (
+        ("en", {"Make big-V", "Demote …", "Take back"}),
+        ("zh-hans", {"设为大V", "取消大V…", "撤回"}),
+    ):
+        page = text(admin_client.get(USERS, headers={"Accept-Language": language}))
+        cells = re.findall(r'class="button"[^>]*aria-label="([^"]*)">([^<]*)<', page)
+        assert {shown for _, shown in cells} == words
+        assert all(name.startswith(shown) for name, shown in cells), cells
+
+
 def test_a_deactivated_user_is_refused_with_a_sentence(admin_client: Client) -> None:
     gone = UserFactory.create(username="gone", is_active=False)
     page = text(admin_client.get(f"{USERS}{gone.pk}/change/"))
@@ -283,7 +308,11 @@ def test_the_verbs_are_for_those_who_may(admin_client: Client, name: str) -> Non
     strict = Client(enforce_csrf_checks=True)
     strict.force_login(User.objects.get(username="admin"))
     assert strict.post(address, {"confirmed": "yes"}).status_code == 403
-    assert admin_client.get(address).status_code == (302 if name == "demote" else 405)
+    before = list(BigVChange.objects.values())
+    page = text(admin_client.get(address, follow=True))
+    assert list(BigVChange.objects.values()) == before
+    if name != "demote":
+        assert "Nothing was changed. Press the button again." in page, "as after a login on the way"
     assert "/big-v/" not in text(_of(looker).get(USERS))
     assert admin_client.post(f"{USERS}999999/big-v/{name}/").status_code == 302
     assert BigVChange.objects.count() == 1

@@ -75,6 +75,15 @@ def test_what_fails_names_its_request(client: Client, caplog: pytest.LogCaptureF
     assert vars(record)["about"] == " [r404]"
 
 
+def test_a_refusal_is_one_line_without_a_traceback(caplog: pytest.LogCaptureFixture, db: None) -> None:
+    client = Client()
+    client.force_login(UserFactory.create(is_staff=True))
+    assert client.get("/admin/accounts/user/").status_code == 403
+    (record,) = [record for record in caplog.records if record.name == "django.request"]
+    assert "Forbidden (Permission denied): /admin/accounts/user/" in record.getMessage()
+    assert (record.exc_info, record.exc_text) == (None, None)
+
+
 def test_an_id_cannot_be_made_up_as_a_second_line(client: Client) -> None:
     assert "\n" not in client.get("/healthz", HTTP_X_REQUEST_ID="a\nb")["X-Request-ID"]
 

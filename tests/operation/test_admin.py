@@ -113,6 +113,13 @@ def test_a_home_is_explained_from_the_page_of_the_user(admin_client: Client) -> 
         assert "<b>" not in shown
 
 
+def test_the_home_of_a_deactivated_reader_says_so(admin_client: Client) -> None:
+    gone, here = UserFactory.create(is_active=False), UserFactory.create()
+    told = "The account is deactivated: it can open no page."
+    assert told in text(admin_client.get(f"/admin/accounts/user/{gone.pk}/home/"))
+    assert told not in text(admin_client.get(f"/admin/accounts/user/{here.pk}/home/"))
+
+
 def test_a_home_is_explained_to_those_who_may_see_the_user(client: Client) -> None:
     reader, staff = UserFactory.create(), UserFactory.create(is_staff=True)
     address = f"/admin/accounts/user/{reader.pk}/home/"

@@ -137,7 +137,9 @@ def test_the_doctor_recommends_for_this_site(community: list[User], inbox_from: 
     inbox_from(3)
     (finding,) = doctor.need_of_inboxes(timezone.now() + timedelta(minutes=1))
     assert finding.state == doctor.OK
-    assert finding.text.startswith("inbox_from 3; by 3 readers 10 is recommended: against 0 it saves 100% of the")
+    assert finding.text.startswith(
+        "inbox_from is 3; a sample of 3 readers recommends 10, which saves against 0 100% of the"
+    )
 
 
 def test_simulate_says_what_each_would_save(db: None) -> None:

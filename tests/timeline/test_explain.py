@@ -156,7 +156,7 @@ def test_it_says_where_pages_find_an_item(
     workers.work()
     assert verdict(reader, call) == ([], "outbox")
     found = explained(reader, call)
-    assert found.merges_outboxes
+    assert found.merging == "merged"
     assert found.item
     assert (found.item.in_inbox, found.item.in_outbox, found.item.is_above_floor) == (False, True, True)
 
@@ -320,8 +320,9 @@ def test_the_command_tells_it_to_people_and_programs(
     read(reader)
     workers.work()
     relations.mute(muter=reader, muted=friend)
-    call_command("explain_home", "READER", item=str(item.pk))
+    call_command("explain_home", "@READER", item=str(item.pk))
     told = capsys.readouterr().out
+    assert "\nbig-Vs followed: 0\n" in told
     assert f"@reader ({reader.pk}): level 3, seen" in told
     assert "next page: " in told
     assert f"item {item.pk} by @friend, published, public: NOT shown" in told
@@ -331,6 +332,25 @@ def test_the_command_tells_it_to_people_and_programs(
     assert body["item"]["reasons"] == ["muted"]
     assert body["reader"]["username"] == "reader"
     assert body["inbox"]["key"] == keys.inbox(reader.pk)
+
+
+def test_the_command_says_why_outboxes_are_not_merged(
+    reader: User, workers: Workers, capsys: pytest.CaptureFixture[str]
+) -> None:
+    star = seen(username="star")
+    relations.follow(follower=reader, followee=star)
+    big_v.make_big_v(user=star)
+
+    def told() -> str:
+        call_command("explain_home", "reader")
+        return capsys.readouterr().out
+
+    assert "big-Vs followed: 1. Their outboxes: Pages do not merge them: no inbox is used" in told()
+    read(reader)
+    workers.work()
+    assert "1. Their outboxes: Pages do not merge them: the inbox takes the pushes" in told()
+    User.objects.filter(pk=reader.pk).update(level=Level.MONTHLY, push_generation=7)
+    assert "1. Their outboxes: Pages merge them into the inbox." in told()
 
 
 @pytest.mark.parametrize(

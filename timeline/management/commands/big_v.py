@@ -27,7 +27,7 @@ class Command(BaseCommand):
         parser.add_argument("state", choices=["on", "off"])
 
     def handle(self, *args: Any, username: str, state: str, **options: Any) -> None:
-        user = User.objects.named(username).first()
+        user = User.objects.named(username.removeprefix("@")).first()
         if user is None:
             raise CommandError(f"There is no user {username}.")
         if state == "on":

@@ -21,7 +21,7 @@ class Command(BaseCommand):
         parser.add_argument("--json", action="store_true", help="one line of JSON")
 
     def handle(self, *args: Any, username: str, item: str | None, json: bool, **options: Any) -> None:
-        reader = User.objects.named(username).first()
+        reader = User.objects.named(username.removeprefix("@")).first()
         if reader is None:
             raise CommandError(f"There is no user {username}.")
         item_id = None if item is None else parse_id(item)
@@ -44,8 +44,7 @@ def lines(found: Explanation) -> Iterator[str]:
     yield f"@{reader.username} ({reader.id}): level {reader.level}, seen {seen}, follows {reader.following}{state}"
     yield f"policy: pushes from level {found.policy.push_level}, inboxes from {found.policy.inbox_from} followees"
     yield f"inbox: {_window(found.inbox)}"
-    merged = "merged" if found.merges_outboxes else "not merged: the inbox takes their pushes, or there is none"
-    yield f"big-Vs followed: {found.big_vs} ({merged})"
+    yield f"big-Vs followed: {found.big_vs}{f'. Their outboxes: {found.about_merging}' if found.big_vs else ''}"
     for box in found.outboxes:
         yield f"  @{box.username}: {_window(box.outbox)}"
     if found.big_vs > len(found.outboxes):
@@ -56,7 +55,7 @@ def lines(found: Explanation) -> Iterator[str]:
     yield f"pending deliveries: {found.pending}{capped}{parked}{items}"
     yield (
         f"next page: {','.join(page.sources) or 'none'} ({page.about}) {page.items} of {PAGE} items, "
-        f"{page.statements} statements, {page.round_trips} round trips, {page.milliseconds} ms"
+        f"statements: {page.statements}, round trips to Redis: {page.round_trips}, {page.milliseconds} ms"
     )
     if found.item:
         yield from _item(found.item)
