@@ -74,4 +74,4 @@ def _is_tag(one: Any) -> bool:
 
 
 def _are_ids(items: Sequence[Any]) -> bool:
-    return all(isinstance(item, int) and 0 < item <= MAX_ID for item in items)
+    return all(type(item) is int and 0 < item <= MAX_ID for item in items)  # no bool

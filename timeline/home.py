@@ -35,7 +35,7 @@ from timeline.hydrate import (
 from timeline.inbox import Inbox, Tail
 from timeline.outbox import Outbox
 from timeline.pull import COLUMNS_AT, pull_above, pull_below, pull_bodies
-from timeline.reading import Reading, are_too_many, hint_of, hinting, look
+from timeline.reading import Reading, are_too_many, doubting, hint_of, hinting, look
 from timeline.truth import Truth, ask, expected
 
 SLACK = 1
@@ -233,7 +233,7 @@ def _from_windows(walk: Walk) -> bool:
         older = next(iter(truth.rows.values()))[OLDER_AT]
         walk.more = None if older == REPOSTS else older == POSTS
     walk.ended = not walk.is_done and not below and len(ids) < count
-    _forget(walk, reading, ids, rows)
+    _forget(walk, read, ids, rows)
     if walk.is_done or below:
         return False
     hidden = [rows[item_id] for item_id in ids if item_id in rows and _is_hidden(rows[item_id])]
@@ -279,6 +279,8 @@ def _look(walk: Walk, count: int) -> Reading | None:
         big_vs = walk.hint or ()
     if are_too_many(big_vs, walk.reader.following_count):
         walk.missed = "outboxes"
+        if not truth:
+            walk.news.append(doubting(walk.reader_id))
         return None
     epoch = truth.epoch if truth else None
     return look(walk.reader_id, before=walk.below, count=count, big_vs=big_vs, epoch=epoch or 0)
@@ -298,7 +300,15 @@ def _settle(walk: Walk, read: Reading, truth: Truth) -> Reading | None:
         if are_too_many(big_vs, walk.reader.following_count):
             walk.missed = "outboxes"
             return None
-        reading = look(walk.reader_id, before=read.before, count=read.count, big_vs=big_vs, epoch=truth.epoch)
+        # Of two items that were published since, perhaps only the second is in a window: so neither is on the page.
+        reading = look(
+            walk.reader_id,
+            before=read.before,
+            count=read.count,
+            big_vs=big_vs,
+            epoch=truth.epoch,
+            newest=truth.newest,
+        )
     reading = reading.of(truth)
     missing = reading.missing(walk.reader_id, truth)
     walk.wishes += missing
@@ -316,14 +326,17 @@ def _is_shallow(reading: Reading, truth: Truth) -> bool:
     return reading.inbox.epoch == truth.epoch and truth.push_generation not in (0, reading.inbox.pushes)
 
 
-def _forget(walk: Walk, reading: Reading, ids: Sequence[int], rows: Mapping[int, Sequence[Any]]) -> None:
-    """Lazy delete: what does not belong leaves the inbox; what is not published leaves the outboxes too."""
+def _forget(walk: Walk, read: Reading, ids: Sequence[int], rows: Mapping[int, Sequence[Any]]) -> None:
+    """Lazy delete: what does not belong leaves the inbox; what is not published leaves the outboxes too.
+
+    `read` is what was read before PostgreSQL was asked: from then on counts the time within which a window forgets.
+    """
     refused = {item_id for item_id in ids if item_id not in rows or not rows[item_id][BELONGS_AT]}
     if not refused:
         return
     unpublished = {item_id for item_id in refused if item_id not in rows or not rows[item_id][PUBLISHED_AT]}
-    windows: list[tuple[Window, Slice, set[int]]] = [(Inbox(walk.reader_id), reading.inbox, refused)]
-    windows += [(Outbox(big_v), one, unpublished) for big_v, one in reading.outboxes.items()]
+    windows: list[tuple[Window, Slice, set[int]]] = [(Inbox(walk.reader_id), read.inbox, refused)]
+    windows += [(Outbox(big_v), one, unpublished) for big_v, one in read.outboxes.items()]
     for window, one, gone in windows:
         members = [
             Entry(item_id, sender_id).member

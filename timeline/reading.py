@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from feedsite import keys
-from feedsite.connections import Command, feeds, feeds_errors, pipelined
+from feedsite.connections import Command, FeedsRefusedError, feeds, feeds_errors, pipelined
 from feedsite.window import INFINITY, NO_SLICE, Slice, Window
 from timeline.inbox import Inbox, Tail
 from timeline.outbox import Outbox
@@ -24,6 +24,9 @@ FOLLOWEES_FOR_ONE = 8
 """So many outboxes are merged, or one for so many followees if that is more. Beyond it one pull is cheaper: measured,
 an outbox costs a page 0.055 ms, and a followee costs a pull 0.0065 ms.
 """
+TOO_MANY_SECONDS = 300
+"""The life of a hint of too many big-Vs, once a page believed it: such a page pulls, and the truth corrects nothing."""
+ID_DIGITS = 19
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,14 +106,17 @@ class Reading:
         return replace(self, outboxes={big_v: part for big_v, part in self.outboxes.items() if big_v in needed})
 
 
-def look(reader_id: int, *, before: int, count: int, big_vs: Collection[int], epoch: int = 0) -> Reading:
-    """Read the inbox and the outboxes of these big-Vs below the id `before`, up to `count` entries each, in one round
-    trip; one more where a page reaches deeper into many. Raises FeedsUnavailableError.
+def look(
+    reader_id: int, *, before: int, count: int, big_vs: Collection[int], epoch: int = 0, newest: int = INFINITY
+) -> Reading:
+    """Read the inbox and the outboxes of these big-Vs below the id `before`, and not above `newest`, up to `count`
+    entries each, in one round trip; one more where a page reaches deeper into many. Raises FeedsUnavailableError.
 
     Where no outbox is merged, the tail is read too: of this epoch, or of any (0).
     """
     depth = count if len(big_vs) <= NARROW else GLANCE
-    commands = [Inbox(reader_id).reading(before, count), *(Outbox(big_v).reading(before, depth) for big_v in big_vs)]
+    top = min(before, newest + 1)
+    commands = [Inbox(reader_id).reading(top, count), *(Outbox(big_v).reading(top, depth) for big_v in big_vs)]
     token = ""
     if before < INFINITY and not big_vs and count <= Tail.LENGTH // 2:
         token = secrets.token_hex(8)
@@ -121,15 +127,22 @@ def look(reader_id: int, *, before: int, count: int, big_vs: Collection[int], ep
         inbox, *outboxes = (Window.slice(reply, (place and depth) or count) for place, reply in enumerate(replies))
         by_big_v = dict(zip(big_vs, outboxes, strict=True))
         if depth < count:
-            _look_deeper(by_big_v, inbox, before, count)
+            _look_deeper(by_big_v, inbox, top, count)
     return Reading(before, count, inbox, by_big_v, tail, "" if tail else token)
 
 
 def hint_of(reader_id: int) -> set[int] | None:
-    """The big-Vs that the reader follows, as the hint says; None where there is none. Raises FeedsUnavailableError."""
-    with feeds_errors():
-        (reply,) = pipelined(feeds(), [("GET", keys.followed_big_vs(reader_id))])
-    return None if reply is None else {int(big_v) for big_v in reply.split(b",") if big_v.isdigit()}
+    """The big-Vs that the reader follows, as the hint says; None where there is none, or a key of another type. Raises
+    FeedsUnavailableError.
+    """
+    try:
+        with feeds_errors():
+            (reply,) = pipelined(feeds(), [("GET", keys.followed_big_vs(reader_id))])
+    except FeedsRefusedError:
+        return None
+    if reply is None:
+        return None
+    return {int(big_v) for big_v in reply.split(b",") if big_v.isdigit() and len(big_v) <= ID_DIGITS}
 
 
 def are_too_many(big_vs: Collection[int], followees: int) -> bool:
@@ -151,3 +164,8 @@ def hinting(reader_id: int, big_vs: Iterable[int]) -> Command:
     """Keep a hint for as long as a window lives."""
     hint = ",".join(map(str, sorted(big_vs)))
     return ("SET", keys.followed_big_vs(reader_id), hint, "EX", Window.ttl)
+
+
+def doubting(reader_id: int) -> Command:
+    """Have a hint of too many big-Vs end soon, so that the truth is asked again."""
+    return ("EXPIRE", keys.followed_big_vs(reader_id), TOO_MANY_SECONDS, "LT")

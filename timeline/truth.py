@@ -55,7 +55,7 @@ ASK, ASK_LAST = (
             CASE WHEN (SELECT count(*) FROM scanned) = %(pending)s THEN (SELECT min(item_id) - 1 FROM scanned) END,
             CASE WHEN (SELECT count(*) FROM pending) = %(count)s THEN (SELECT min(item_id) - 1 FROM pending) END,
             0),
-        {completions.LAST}
+        (SELECT max(id) FROM items_item), {completions.LAST}
     FROM ({READER}) reader LEFT JOIN (
         (
             SELECT unnest(%(ids)s::bigint[]) AS id
@@ -110,6 +110,8 @@ class Truth:
     """
     pending_bound: int
     """The pending deliveries are complete above this id."""
+    newest: int
+    """No item that PostgreSQL knew has a higher id."""
     has_moved: bool
     """Whether a delivery may have been completed since the windows were read (timeline.completions)."""
     rows: dict[int, Sequence[Any]]
@@ -142,7 +144,7 @@ def ask(reader_id: int, ids: Sequence[int], *, before: int, count: int, pushes: 
         "below": below,
     }
     found = fetch(ASK_LAST if below else ASK, params)
-    level, has_inbox, epoch, push_generation, *policies, big_vs, pending_bound, last, process = found[0][READER_AT:]
+    level, has_inbox, epoch, push_generation, *policies, big_vs, bound, newest, last, process = found[0][READER_AT:]
     expected.push_level, expected.inbox_from = policies
     return Truth(
         level,
@@ -150,7 +152,8 @@ def ask(reader_id: int, ids: Sequence[int], *, before: int, count: int, pushes: 
         epoch,
         push_generation,
         None if big_vs is None else dict(big_vs),
-        pending_bound,
+        bound,
+        newest or 0,
         completions.have_moved(last, process),
         {row[0]: row for row in found if row[0] is not None},
         {row[0] for row in found if row[PENDING_AT]},

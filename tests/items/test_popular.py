@@ -84,6 +84,7 @@ def test_a_reader_whom_all_its_senders_block_does_not_meet_it(reader: User) -> N
     [
         b"", b"7", b"{}", b"[7]", b'["here"]', b'[["here"]]', b'[["here",[-1]]]', b'[["here",["1"]]]', b"\x80\x04N.",
         b'[["here",[99999999999999999999]]]', b'[["\\u0000",[1]]]', b'[["Here",[1]]]',
+        b'[["here",[true]]]', b'[["here",[true,2]]]',
     ],
 )  # fmt: skip
 def test_rubbish_in_the_cache_is_counted_anew(reader: User, feeds: redis.Redis, rubbish: bytes) -> None:

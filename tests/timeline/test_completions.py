@@ -1,16 +1,20 @@
 """Deliveries that are completed while a page is on its way: after its windows were read, before PostgreSQL is asked."""
 
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from typing import Any
 
 import pytest
+import redis
 from django.db import OperationalError, connection
 from psycopg import sql
 
 from accounts import big_v, levels
 from accounts.models import User
+from feedsite import keys, window
 from feedsite.connections import fetch
 from items import actions as items
 from items.models import Item
@@ -109,6 +113,27 @@ def between(act: Callable[[], object]) -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(home, "ask", late)
+        yield
+    assert not acts, "the page did not ask"
+
+
+@contextmanager
+def read_again_after(act: Callable[[], object], complete: Callable[[], object]) -> Iterator[None]:
+    """Once in the page that is read now: something completes after its windows are read, so they are read again, and
+    `act` happens before that, after PostgreSQL has answered.
+    """
+    acts = [act]
+
+    def slow(*args: Any, **kwargs: Any) -> Any:
+        if not acts:
+            return truth.ask(*args, **kwargs)
+        complete()
+        found = truth.ask(*args, **kwargs)
+        acts.pop()()
+        return found
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(home, "ask", slow)
         yield
     assert not acts, "the page did not ask"
 
@@ -331,3 +356,67 @@ def test_every_completion_draws(reader: User, follow: Any, say: Say, workers: Wo
     User.objects.filter(pk=reader.pk).update(is_big_v=False)
     numbers.append(fetch("SELECT last_value FROM timeline_completions")[0][0])
     assert numbers[0] < numbers[1] == numbers[2] < numbers[3]
+
+
+def test_windows_read_again_show_nothing_that_postgresql_did_not_know_yet(
+    follow: Any, say: Say, workers: Workers
+) -> None:
+    """Of two items that are published after PostgreSQL has answered, the page has the second's delivery only."""
+    reader, friend, other = seen(), seen(), seen()
+    for sender in (friend, other):
+        follow(reader, sender)
+    for _ in range(2):
+        read(reader)
+        workers.work()
+    ids = [say(friend).pk]
+
+    def complete() -> None:
+        workers.work()
+        ids.insert(0, say(other).pk)
+        workers.work()
+
+    def publish() -> None:
+        say(friend)
+        workers.queue.clear()
+        say(other)
+        workers.work()
+
+    read(reader)
+    with read_again_after(publish, complete):
+        page = read(reader)
+    assert page == ids, "neither of the two: the first is not skipped"
+    assert read(reader) == home_ids(reader.pk)
+    assert len(home_ids(reader.pk)) == 4
+
+
+def test_windows_read_again_are_no_reason_to_forget_what_is_visible_again(
+    follow: Any, say: Say, workers: Workers, feeds: redis.Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process that stands still between PostgreSQL's answer and the second reading."""
+    monkeypatch.setattr(window, "FORGET_WITHIN", 0.1)
+    monkeypatch.setattr(fanout, "AGAIN_AFTER", timedelta(seconds=0.2))
+    reader, friend = seen(), seen()
+    follow(reader, friend)
+    for _ in range(2):
+        read(reader)
+        workers.work()
+    item, _ = say(friend), say(friend)
+    workers.work()
+    read(reader)
+    items.delete(item=item)
+    name, member = keys.inbox(reader.pk), f"{friend.pk}:{item.pk}"
+    assert feeds.zscore(name, member) == item.pk
+
+    def complete() -> None:
+        say(friend)
+        workers.work()
+
+    def restore() -> None:
+        items.restore(item=item)
+        time.sleep(0.3)
+        assert fanout.fan_out(item.pk), "it is delivered again"
+
+    with read_again_after(restore, complete):
+        read(reader)
+    assert feeds.zscore(name, member) == item.pk
+    assert read(reader) == home_ids(reader.pk)

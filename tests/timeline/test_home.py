@@ -1,5 +1,6 @@
 """The home page: where it is read from, what it costs, and what stale or hostile contents of Redis cannot do to it."""
 
+import time
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
@@ -350,7 +351,7 @@ def test_a_hundred_big_vs_cost_one_round_trip_more(follow: Any, say: Say, worker
     assert (len(calls.queries), calls.trips) == (1, 3)  # the inbox and the hint; the outboxes' newest; some deeper
 
 
-@pytest.mark.parametrize("hint", ["", "{}", "{},7", "7,8", "{}, x,,-1", "\xff", None])
+@pytest.mark.parametrize("hint", ["", "{}", "{},7", "7,8", "{}, x,,-1", "\xff", "9" * 5000, None])
 def test_a_hint_of_the_followed_big_vs_may_say_anything(
     hint: str | None, follow: Any, say: Say, workers: Workers, feeds: redis.Redis, calls: Calls
 ) -> None:
@@ -378,6 +379,50 @@ def test_a_hint_of_the_followed_big_vs_may_say_anything(
     calls.queries.clear()
     home_page(reader)
     assert len(calls.queries) == 1
+
+
+def test_a_hint_of_too_many_big_vs_does_not_outlive_its_truth(
+    follow: Any, say: Say, workers: Workers, feeds: redis.Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reading, "OUTBOXES_MOST", 2)
+    reader, stars = seen(level=2), [seen(is_big_v=True) for _ in range(3)]
+    for star in stars:
+        follow(reader, star)
+        say(star)
+    for _ in range(2):
+        workers.work()
+        read(reader)
+    key = keys.followed_big_vs(reader.pk)
+    feeds.set(key, ",".join(str(star.pk) for star in stars), ex=Window.ttl)
+    relations.unfollow(follower=reader, followee=stars[0])
+    assert sources(reader) == ["sql"], "the hint says that there are too many"
+    assert 0 < feeds.ttl(key) <= reading.TOO_MANY_SECONDS
+    for _ in range(2):
+        read(reader)
+    feeds.pexpire(key, 1)
+    time.sleep(0.01)
+    for _ in range(2):
+        workers.work()
+        page = home_page(User.objects.get(pk=reader.pk))
+    assert page.sources == ["inbox", "outbox"]
+    assert [int(item.id) for item in page.items] == home_ids(reader.pk)
+
+
+def test_a_hint_of_another_type_is_taken_away(follow: Any, say: Say, workers: Workers, feeds: redis.Redis) -> None:
+    reader, star = seen(level=2), seen(is_big_v=True)
+    follow(reader, star)
+    say(star)
+    for _ in range(2):
+        workers.work()
+        read(reader)
+    key = keys.followed_big_vs(reader.pk)
+    feeds.delete(key)
+    feeds.rpush(key, "7")
+    for _ in range(3):
+        page = home_page(User.objects.get(pk=reader.pk))
+        assert [int(item.id) for item in page.items] == home_ids(reader.pk)
+        workers.work()
+    assert page.sources == ["inbox", "outbox"]
 
 
 def test_a_lowered_level_notes_whose_outboxes_will_be_merged(
