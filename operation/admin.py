@@ -74,8 +74,8 @@ def dashboard(hours: int) -> dict[str, Any]:
     }
 
 
-EXPLAINING = ("relations.view_follow", "relations.view_block", "relations.view_mute")
-"""A home is explained to staff who may see these, for reasons tell of them."""
+EXPLAINING = ("relations.view_follow", "relations.view_block", "relations.view_mute", "items.view_item")
+"""A home is explained to staff who may see these, for reasons tell of them, and verdicts of any item."""
 
 
 @admin.register(User)

@@ -55,7 +55,7 @@ def _allowed(reader: User, ids: Sequence[int]) -> list[User]:
 
 
 def _are_ids(kept: Any) -> bool:
-    return isinstance(kept, list) and all(isinstance(one, int) and 0 < one <= MAX_ID for one in kept)
+    return isinstance(kept, list) and all(type(one) is int and 0 < one <= MAX_ID for one in kept)  # no bool
 
 
 @once

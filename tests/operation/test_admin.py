@@ -132,5 +132,7 @@ def test_a_home_is_explained_to_those_who_may_see_the_user(client: Client) -> No
     assert client.get(address).status_code == 403
     assert "/home/" not in text(client.get(f"/admin/accounts/user/{reader.pk}/change/"))
     staff.user_permissions.add(*Permission.objects.filter(codename__in=["view_follow", "view_block", "view_mute"]))
+    assert client.get(address).status_code == 403, "it would tell sender, state and circle of any item"
+    staff.user_permissions.add(Permission.objects.get(codename="view_item"))
     assert client.get(address).status_code == 200
     assert client.get("/admin/accounts/user/999999/home/").status_code == 302

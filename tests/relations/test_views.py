@@ -153,7 +153,8 @@ def test_suggestions_are_kept_for_a_while(reader: Any, feeds: redis.Redis) -> No
 
 
 @pytest.mark.parametrize(
-    "rubbish", [b"", b"7", b"null", b'["a"]', b"[-1]", b"[99999999999999999999999]", b"[1.5]", b"{}", b"\x80\x04N."]
+    "rubbish",
+    [b"", b"7", b"null", b'["a"]', b"[-1]", b"[true]", b"[99999999999999999999999]", b"[1.5]", b"{}", b"\x80\x04N."],
 )
 def test_rubbish_in_the_cache_is_no_suggestion(reader: Any, feeds: redis.Redis, rubbish: bytes) -> None:
     users = [UserFactory.create(follower_count=count) for count in range(5)]
