@@ -4,15 +4,20 @@ Windows keep what an inactive sender published, and pages do not show it; so who
 next request, and no follower's window has to be built anew.
 """
 
-from accounts.actions import end_streams
+from django.db import transaction
+
+from accounts.actions import log_out_everywhere
 from accounts.models import User
 
 
+@transaction.atomic
 def deactivate(*, user: User) -> bool:
-    """Hide a user and all they published; True if they were active."""
+    """Hide a user and all they published; True if they were active. Their sessions and API tokens end for good: they do
+    not come back with the user.
+    """
     if not User.objects.active().filter(pk=user.pk).update(is_active=False):
         return False
-    end_streams(user_id=user.pk)
+    log_out_everywhere(user=user)
     return True
 
 

@@ -1,7 +1,9 @@
 """Deactivation hides, reactivation shows again; what is seen of it in a home is in tests/properties."""
 
 import pytest
+from django.test import Client
 
+from accounts.actions import issue_token
 from accounts.deactivation import deactivate, reactivate
 from accounts.models import User
 from tests.factories import UserFactory
@@ -17,3 +19,19 @@ def test_away_and_back() -> None:
     assert reactivate(user=user) is True
     assert reactivate(user=user) is False
     assert User.objects.get(pk=user.pk).is_active is True
+
+
+def test_sessions_and_tokens_do_not_come_back_with_the_user(client: Client) -> None:
+    user = UserFactory.create()
+    client.force_login(user)
+    token = issue_token(user=user)
+    headers = {"Authorization": f"Token {token}"}
+    assert client.get("/settings").status_code == 200
+    assert Client().get("/api/v1/users/me", headers=headers).status_code == 200
+    assert deactivate(user=user)
+    assert reactivate(user=user)
+    assert client.get("/settings").status_code == 302
+    assert Client().get("/api/v1/users/me", headers=headers).status_code == 401
+    again = Client()
+    again.force_login(User.objects.get(pk=user.pk))
+    assert again.get("/settings").status_code == 200
