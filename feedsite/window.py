@@ -184,7 +184,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """What was read of a window: entries newest first, complete above `bound`.
+    """Entries that were read of a window, newest first, complete above `bound`.
 
     `bound` is the window's floor, or just below the last entry where more entries follow. `read_at` is the server's
     clock in ms. A slice of no window (lost, never built, under construction) has bound `INFINITY` and no entries.
@@ -214,6 +214,17 @@ NO_SLICE = Slice((), (), INFINITY, INFINITY, 0, 0, 0)
 def to_score(reply: bytes) -> int:
     """An id from a score's text; infinity becomes `INFINITY`."""
     return INFINITY if reply == b"inf" else int(float(reply))
+
+
+def to_number(reply: bytes | None) -> int:
+    """The number of a member that has minus the number as its score (`epoch`, `pushes`); 0 of no member."""
+    return -int(float(reply)) if reply else 0
+
+
+def to_entries(members: Iterable[bytes]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The items and the senders of entries, in their order."""
+    pairs = [member.split(b":") for member in members]
+    return tuple(int(item) for _, item in pairs), tuple(int(sender) for sender, _ in pairs)
 
 
 _only_looks: ContextVar[bool] = ContextVar("only_looks", default=False)
@@ -247,21 +258,20 @@ class Window:
         return ("EVALSHA", READ, 1, self.key, last_id, count, 0 if _only_looks.get() else self.ttl)
 
     @staticmethod
-    def slice(reply: list[bytes] | None, count: int, epoch: int | None = None) -> Slice:
-        """What `reading` replied, of a window of this epoch; None: of any."""
-        if reply is None or (epoch is not None and int(float(reply[1])) != -epoch):
+    def slice(reply: list[Any] | None, count: int, epoch: int | None = None) -> Slice:
+        """The reply to `reading`, understood, of a window of this epoch (None: of any)."""
+        if reply is None or (epoch is not None and to_number(reply[1]) != epoch):
             return NO_SLICE
         floor = to_score(reply[0])
-        pairs = [member.split(b":") for member in reply[3]]  # type: ignore[attr-defined]
-        ids = tuple(int(item) for _, item in pairs)
+        ids, senders = to_entries(reply[3])
         return Slice(
             entries=ids,
-            senders=tuple(int(sender) for sender, _ in pairs),
+            senders=senders,
             bound=ids[-1] - 1 if len(ids) == count else floor,
             floor=floor,
-            epoch=-int(float(reply[1])),
+            epoch=to_number(reply[1]),
             read_at=int(reply[2]),
-            pushes=-int(float(reply[4] or 0)),
+            pushes=to_number(reply[4]),
         )
 
     def begin(self, token: str, epoch: int) -> Command:

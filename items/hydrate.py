@@ -134,6 +134,8 @@ SAID = len(Said._fields)
 MET = SAID + 3
 WIDTH = MET + SAID
 """How many columns `COLUMNS` are."""
+REPOST_OF_AT = Said._fields.index("repost_of_id")
+"""Where a row that begins with `COLUMNS` names the item that it reposts; None there: it is no repost."""
 
 Object = Annotated[msgspec.Raw, msgspec.Meta(extra_json_schema={"type": "object"})]
 Time = Annotated[datetime, msgspec.Meta(tz=True)]

@@ -22,12 +22,13 @@ from accounts import policy
 from accounts.models import Level, User
 from feedsite import keys
 from feedsite.connections import FeedsUnavailableError, count_asked, feeds, feeds_errors, fetch, pipelined, script
-from feedsite.window import INFINITY, RUN, Entry, only_looking, to_score
+from feedsite.window import INFINITY, RUN, Entry, only_looking, to_number, to_score
 from items.visibility import original_visible
 from timeline.fold import FOLDED, REACH, folds
 from timeline.home import walked
 from timeline.hydrate import BELONGS, FOLLOWED
 from timeline.pull import HELD, HOLDS, KINDS, around, original_shown, wanted
+from timeline.truth import Missed
 
 SHOWN = 20
 """Outboxes, and pending deliveries, that are told one by one."""
@@ -121,15 +122,15 @@ STATES: dict[str, Any] = {
 """The worth of a window, by its state."""
 WHYS: dict[str, Any] = {
     "": _("The windows have all of it."),
-    "dormant": _("The reader has no inbox, so one pull serves it."),
-    "few": _("The reader follows so few that the policy gives no inbox, so one pull serves it."),
-    "outboxes": _("So many outboxes would be merged that one pull costs less, so PostgreSQL serves it."),
-    "missing": _("A window that it needs cannot be used, so PostgreSQL serves it."),
-    "floor": _("It reaches below the floor of a window, so PostgreSQL serves it."),
-    "hidden": _("Most of what the windows hold may not be seen just now, so PostgreSQL serves it."),
-    "redis": _("Redis does not answer, so PostgreSQL serves it."),
+    Missed.DORMANT: _("The reader has no inbox, so one pull serves it."),
+    Missed.FEW: _("The reader follows so few that the policy gives no inbox, so one pull serves it."),
+    Missed.OUTBOXES: _("So many outboxes would be merged that one pull costs less, so PostgreSQL serves it."),
+    Missed.MISSING: _("A window that it needs cannot be used, so PostgreSQL serves it."),
+    Missed.FLOOR: _("It reaches below the floor of a window, so PostgreSQL serves it."),
+    Missed.HIDDEN: _("Most of what the windows hold may not be seen just now, so PostgreSQL serves it."),
+    Missed.REDIS: _("Redis does not answer, so PostgreSQL serves it."),
 }
-"""Why a page comes from where it comes, by home.Walk.missed."""
+"""Why a page comes from where it comes, by truth.Missed; "": they sufficed."""
 PLACES: dict[str, Any] = {
     "pending": _("Its fan-out is not complete; pages add it from the table of deliveries."),
     "inbox": _("The inbox holds it."),
@@ -344,7 +345,7 @@ def _window(key: str, expected: int | None, glance: list[Any] | None, size: int 
         return Window(key, "missing", expected_epoch=expected)
     is_current, floor_score, epoch_score, pushes, entries, builds, life = glance
     floor = to_score(floor_score) if floor_score else None
-    epoch = -int(float(epoch_score)) if epoch_score else None
+    epoch = to_number(epoch_score) if epoch_score else None
     if expected is None:
         state = "no_generation"
     elif floor is None:
@@ -365,7 +366,7 @@ def _window(key: str, expected: int | None, glance: list[Any] | None, size: int 
         epoch=epoch,
         expected_epoch=expected,
         is_of_this_run=bool(is_current),
-        pushes=-int(float(pushes)) if pushes else 0,
+        pushes=to_number(pushes),
         bytes=size,
         seconds_to_live=life,
     )
@@ -453,7 +454,7 @@ def _next_page(reader: User) -> NextPage:
             times.append(time.perf_counter() - begin)
     return NextPage(
         sources=sorted(walk.sources),
-        missed=walk.missed if "sql" in walk.sources else "",
+        missed=walk.missed or "" if "sql" in walk.sources else "",
         items=len(walk.shown[:PAGE]),
         statements=asked.statements,
         round_trips=asked.round_trips,

@@ -19,7 +19,7 @@ from feedsite import metrics
 from feedsite.celery import enqueue
 from feedsite.connections import Command, FeedsUnavailableError, feeds, feeds_errors, pipelined
 from feedsite.window import INFINITY, Entry, Slice, Window
-from items.hydrate import WIDTH, ItemBody, ItemRow, body
+from items.hydrate import REPOST_OF_AT, WIDTH, ItemBody, ItemRow, body
 from timeline.fold import FOLDED, count_shown, folds
 from timeline.hydrate import (
     BELONGS_AT,
@@ -34,9 +34,9 @@ from timeline.hydrate import (
 )
 from timeline.inbox import Inbox, Tail
 from timeline.outbox import Outbox
-from timeline.pull import COLUMNS_AT, pull_above, pull_below, pull_bodies
+from timeline.pull import COLUMNS_AT, INBOX_FROM_AT, pull_above, pull_below, pull_bodies
 from timeline.reading import Reading, are_too_many, doubting, hint_of, hinting, look
-from timeline.truth import Truth, ask, expected
+from timeline.truth import Missed, Truth, ask, expected
 
 SLACK = 1
 """Candidates that are verified beyond the page: so many may fail before the page needs a second round."""
@@ -73,42 +73,41 @@ class Walk:
     reader: User
     limit: int
     top: int
-    """The position at which the page begins, ..."""
+    """The page shows items below this id, ..."""
     below: int
-    """... and the one that it has come to."""
+    """... and has passed those down to this one."""
     passed: int = 0
-    """Entries of the home from there on, shown, folded or hidden, as far as they were looked at."""
+    """Entries of the home from `top` on, shown, folded or hidden, as far as they were looked at."""
     shown: list[ItemBody] = field(default_factory=list)
+    """Bodies for the page, newest first; one beyond `limit` proves that there is more."""
     folds: dict[int, int] = field(default_factory=dict)
-    """What is known of reposts: how many others each stands for, or that it is folded."""
+    """By repost: how many others it stands for, or `FOLDED`."""
     truth: Truth | None = None
     """PostgreSQL's last word on the reader, where it was asked beside windows."""
     scanned: int | None = None
+    """The `last_id` of the page: the last id passed while it was not full."""
     ended: bool = False
+    """Whether the home has nothing below `below`."""
+    more: bool | None = None
+    """Whether more follows a full page, where that is known without having seen it."""
     sources: set[str] = field(default_factory=set)
+    """Names of what served the page, as in the header X-Feed-Source."""
     hint: set[int] | None = None
     """The big-Vs whose outboxes were read because a hint in Redis named them."""
     mark: str = ""
-    """The token under which the tail may be written, where reading it left a mark, ..."""
+    """The token under which the tail may be written, where reading it left a mark."""
     floor: int = 0
-    """... and the floor of the inbox, at or below which it may begin."""
+    """The floor of the inbox where there is a mark: the tail begins at or below it."""
     news: list[Command] = field(default_factory=list)
-    """Lazy deletes and the tail, sent at the end in one round trip with ..."""
+    """Lazy deletes, the tail and the hint, for `_tell`."""
     wishes: list[tuple[Inbox | Outbox, int]] = field(default_factory=list)
-    """... the windows that were missed, and the epochs that they are wanted for."""
-
+    """The windows that were missed, with the epochs that they are wanted for, for `_tell`."""
     is_shallow: bool = False
     """Whether the inbox does not take the pushes that the reader's level takes, so it is to be deepened."""
     scans: bool = False
-    """Whether what is hidden are reposts, which no stream of PostgreSQL leaves out."""
-    more: bool | None = None
-    """Whether more follows a full page, where that is known without having seen it."""
-    missed: str = ""
-    """Why the windows did not suffice: `dormant` (the level has no inbox), `few` (nobody with so few followees
-    has one), `missing` (a window is absent, under construction, or of another epoch or run), `floor` (the page reaches
-    below one), `hidden` (most of what it holds may not be seen just now), `outboxes` (to merge so many costs more than
-    a pull), `redis` (no answer).
-    """
+    """Whether most of what is hidden are reposts: no stream of PostgreSQL leaves those out, so it scans for them."""
+    missed: Missed | None = None
+    """Why the windows did not suffice, if they did not."""
 
     @property
     def is_done(self) -> bool:
@@ -136,13 +135,13 @@ class Walk:
         self.below = item_id
         if columns is None:
             return
-        # One that was pushed out of the count since, by something published above, stands for itself.
-        others = self.folds.get(item_id, 0) if columns[10] else 0
+        # A repost that `look_at` did not count, because something was published above since, stands for itself.
+        others = self.folds.get(item_id, 0) if columns[REPOST_OF_AT] else 0
         if others == FOLDED:
             return
         row = ItemRow.of(*columns[:WIDTH])
         item = body(row, self.reader_id, "own" if row.said.sender_id == self.reader_id else "following")
-        if columns[10]:
+        if row.is_repost:
             item.fold(others)
         self.shown.append(item)
 
@@ -169,11 +168,11 @@ def walked(reader: User, *, last_id: int | None, limit: int) -> Walk:
                 if not _from_windows(walk):
                     break
         except FeedsUnavailableError:
-            walk.missed = "redis"
+            walk.missed = Missed.REDIS
     else:
-        walk.missed = "few" if reader.level else "dormant"
+        walk.missed = Missed.FEW if reader.level else Missed.DORMANT
     if not walk.is_done:
-        walk.missed = walk.missed or "floor"
+        walk.missed = walk.missed or Missed.FLOOR
         _from_sql(walk)
     return walk
 
@@ -205,16 +204,19 @@ def new_count(reader: User, *, since_id: int) -> tuple[int, bool]:
 
 
 def _from_windows(walk: Walk) -> bool:
-    """Add a round of candidates from the windows, verified; whether the page wants another and the windows may have
-    it.
+    """Add a round of candidates from the windows, verified. True if the page wants another round and the windows may
+    have it.
+
+    A page that the windows cannot fill, because it reaches below their bound, is left to PostgreSQL as a whole: one
+    query, not two. So its candidates are not verified here.
     """
-    count, wanted = walk.wanted, walk.limit - len(walk.shown)
+    count, room = walk.wanted, walk.limit - len(walk.shown)
     read = _look(walk, count)
     if read is None:
         return False
     ids = read.candidates()
     below = asked_below = read.below(ids)
-    if below and len(ids) < wanted:  # PostgreSQL will be asked for the page
+    if below and len(ids) < room:
         ids, asked_below = [], 0
     truth = _ask(walk, read, ids, asked_below)
     reading = _settle(walk, read, truth)
@@ -223,8 +225,8 @@ def _from_windows(walk: Walk) -> bool:
     asked = set(ids)
     ids = reading.candidates(truth.pending, truth.pending_bound)
     below = reading.below(ids, truth.pending_bound)
-    if below and len(ids) < wanted:
-        return False  # a page that reaches below the floor comes from PostgreSQL as a whole: one query, not two
+    if below and len(ids) < room:
+        return False
     walk.sources.update(reading.sources(ids, truth.pending))
     new = [item_id for item_id in ids if item_id not in truth.rows and item_id not in asked]
     rows = truth.rows | verify_bodies(walk.reader_id, new)
@@ -238,8 +240,8 @@ def _from_windows(walk: Walk) -> bool:
         return False
     hidden = [rows[item_id] for item_id in ids if item_id in rows and _is_hidden(rows[item_id])]
     if len(hidden) > len(ids) // 2:
-        walk.missed = "hidden"
-        walk.scans = sum(bool(row[10]) for row in hidden) > len(hidden) // 2
+        walk.missed = Missed.HIDDEN
+        walk.scans = sum(bool(row[REPOST_OF_AT]) for row in hidden) > len(hidden) // 2
         return False
     return True
 
@@ -255,7 +257,7 @@ def _show(walk: Walk, ids: Sequence[int], rows: Mapping[int, Sequence[Any]]) -> 
         rows[item_id] for item_id in ids if item_id in rows and rows[item_id][BELONGS_AT] and rows[item_id][HELD_AT]
     ]
     shown = {row[0]: row for row in held if row[SHOWN_AT]}
-    walk.look_at(len(held), has_reposts=any(row[10] for row in shown.values()))
+    walk.look_at(len(held), has_reposts=any(row[REPOST_OF_AT] for row in shown.values()))
     for item_id in ids:
         walk.scan(item_id, shown.get(item_id))
         if walk.is_done:
@@ -278,7 +280,7 @@ def _look(walk: Walk, count: int) -> Reading | None:
         walk.hint = hint_of(walk.reader_id) if expected.merges(walk.reader) else None
         big_vs = walk.hint or ()
     if are_too_many(big_vs, walk.reader.following_count):
-        walk.missed = "outboxes"
+        walk.missed = Missed.OUTBOXES
         if not truth:
             walk.news.append(doubting(walk.reader_id))
         return None
@@ -288,17 +290,17 @@ def _look(walk: Walk, count: int) -> Reading | None:
 
 def _settle(walk: Walk, read: Reading, truth: Truth) -> Reading | None:
     """The windows as far as they may be used: as read before the truth was asked, or read again where that was too
-    early; None where a window is lacking.
+    early. None where a window is lacking, or too many outboxes were to be merged; `walk.missed` says why then.
     """
     if not truth.has_windows:
-        walk.missed = truth.has_none
+        walk.missed = truth.why_no_windows
         return None
     reading = read
     walk.is_shallow = _is_shallow(read, truth)
     if read.inbox.epoch == truth.epoch and not read.is_current(truth):
         big_vs: Collection[int] = truth.big_vs or ()
         if are_too_many(big_vs, walk.reader.following_count):
-            walk.missed = "outboxes"
+            walk.missed = Missed.OUTBOXES
             return None
         # Of two items that were published since, perhaps only the second is in a window: so neither is on the page.
         reading = look(
@@ -314,7 +316,7 @@ def _settle(walk: Walk, read: Reading, truth: Truth) -> Reading | None:
     walk.wishes += missing
     walk.is_shallow = _is_shallow(reading, truth)
     if missing or not reading.is_whole(truth):
-        walk.missed = "missing"
+        walk.missed = Missed.MISSING
         return None
     if reading.token:
         walk.mark, walk.floor = reading.token, reading.inbox.floor
@@ -369,9 +371,9 @@ def _from_sql(walk: Walk) -> None:
         walk.news.append(Tail(reader_id).complete(walk.mark, walk.truth.epoch, floor, top, entries))
         walk.mark = ""
     if rows:
-        expected.inbox_from = rows[0][-1]
+        expected.inbox_from = rows[0][INBOX_FROM_AT]
     held = [row for row in rows[:bodies] if row[2]]
-    walk.look_at(len(held), has_reposts=any(row[3] and row[COLUMNS_AT + 10] for row in held))
+    walk.look_at(len(held), has_reposts=any(row[3] and row[COLUMNS_AT + REPOST_OF_AT] for row in held))
     for row in rows[:bodies]:
         walk.scan(row[0], row[COLUMNS_AT:] if row[2] and row[3] else None)
         if walk.is_done:
@@ -412,7 +414,12 @@ def _count(walk: Walk) -> None:
 
 
 def _tell(walk: Walk) -> None:
-    """Tell Redis what the page found out. Nothing of it matters to the reader, so nothing of it can fail the page."""
+    """Tell Redis what the page found out, and workers what to build. Nothing of it matters to the reader, so no error
+    of Redis or of the broker fails the page.
+
+    In one round trip: windows to begin (`walk.wishes`), the inbox to deepen, and `walk.news`, in this order; the
+    replies are told apart by it.
+    """
     wishes = [(window, window.builder, epoch, secrets.token_hex(8)) for window, epoch in walk.wishes]
     commands = [window.begin(token, epoch) for window, _, epoch, token in wishes]
     inbox, truth = Inbox(walk.reader_id), walk.truth

@@ -18,7 +18,7 @@ window itself says so, and each lowering of the level advances the user's genera
 
 import secrets
 from collections.abc import Iterable
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from django.conf import settings
 
@@ -35,11 +35,23 @@ from feedsite.connections import (
     pipelined,
     script,
 )
-from feedsite.window import BUILD_SECONDS, RUN, Entry, Slice, Window, is_under_construction, scored
+from feedsite.window import (
+    BUILD_SECONDS,
+    RUN,
+    Entry,
+    Slice,
+    Window,
+    is_under_construction,
+    scored,
+    to_entries,
+    to_number,
+    to_score,
+)
 from timeline import active_fans
 from timeline.pull import pull_entries
 
 EPOCH_TRIES = 3
+"""Snapshots that are taken for one filling: a follow or a new policy in between makes one worthless."""
 READER = f"""
     SELECT CASE WHEN {policy.has_inbox()} THEN u.level ELSE 0 END, {policy.EPOCH}, {policy.PUSH_GENERATION}
     FROM accounts_user u WHERE u.id = %s
@@ -167,15 +179,14 @@ class Tail:
         return ("EVALSHA", READ_TAIL, 1, self.key, last_id, count, epoch, token, BUILD_SECONDS)
 
     @staticmethod
-    def slice(reply: list[bytes] | None, count: int) -> Slice | None:
-        """The reply to `reading`, understood."""
+    def slice(reply: list[Any] | None, count: int) -> Slice | None:
+        """The reply to `reading`, understood; None where it is marked to be pulled."""
         if reply is None:
             return None
-        floor = int(float(reply[0]))
-        pairs = [member.split(b":") for member in reply[1]]  # type: ignore[attr-defined]
-        ids = tuple(int(item) for _, item in pairs)
+        floor = to_score(reply[0])
+        ids, senders = to_entries(reply[1])
         bound = ids[-1] - 1 if len(ids) == count else floor
-        return Slice(ids, tuple(int(sender) for sender, _ in pairs), bound, floor, -int(float(reply[2])), 0, 0)
+        return Slice(ids, senders, bound, floor, epoch=to_number(reply[2]), read_at=0, pushes=0)
 
     def complete(self, token: str, epoch: int, floor: int, top: int, entries: Iterable[Entry]) -> Command:
         """Write what was pulled below `top`, if nothing was delivered there since `reading` marked it."""

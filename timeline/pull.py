@@ -184,8 +184,8 @@ PULL_BODIES, PULL_WINDOW_BODIES = (
     """  # noqa: S608
     for held, item_held in ((STREAM_HELD, "true"), (STREAM_BELONGS, HELD))
 )
-COLUMNS_AT = 4
-"""Where the columns of a body begin in their rows."""
+COLUMNS_AT, INBOX_FROM_AT = 4, -1
+"""Where the columns of a body begin in their rows, and where policy.INBOX_FROM stands."""
 PULL_BELOW = f"""
     WITH {_pulled(BELOW)}
     SELECT pulled.id, pulled.repost_of_id, {original_shown("pulled")} FROM pulled ORDER BY pulled.id DESC

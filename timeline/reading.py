@@ -17,8 +17,9 @@ from timeline.outbox import Outbox
 from timeline.truth import Truth
 
 NARROW = 8
-"""Up to so many outboxes are read a whole page deep at once; of more, only `GLANCE` entries first."""
+"""Up to so many outboxes are read a whole page deep at once."""
 GLANCE = 3
+"""Entries that are read first of each of more outboxes; few of them reach into the page (`_look_deeper`)."""
 OUTBOXES_MOST = 32
 FOLLOWEES_FOR_ONE = 8
 """So many outboxes are merged, or one for so many followees if that is more. Beyond it one pull is cheaper: measured,
@@ -49,6 +50,7 @@ class Reading:
 
     @property
     def uses_tail(self) -> bool:
+        """Whether the page begins where the inbox ends, so that the tail, if there is one, serves it alone."""
         return self.tail is not None and self.before <= self.inbox.floor + 1
 
     @property
@@ -57,13 +59,17 @@ class Reading:
         return max(part.bound for part in self.parts)
 
     def candidates(self, pending: Iterable[int] = (), bound: int = 0) -> list[int]:
-        """The newest `count` ids of all parts and of what is pending, above the bound of both."""
+        """The newest `count` ids of all parts and of what is pending, above the bound of the parts and `bound`, that
+        of the pending.
+        """
         bound = max(bound, self.bound)
         found = set(pending).union(*(part.entries for part in self.parts))
         return sorted((item_id for item_id in found if bound < item_id < self.before), reverse=True)[: self.count]
 
     def below(self, ids: Sequence[int], bound: int = 0) -> int:
-        """Below this id the windows hold nothing more than these candidates; 0: they hold more, or nothing follows."""
+        """The id below which only PostgreSQL knows what follows these candidates, if they are all that the windows
+        hold. 0: the windows hold more, or are complete to the end of the timeline.
+        """
         bound = max(bound, self.bound)
         return bound + 1 if bound > 0 and len(ids) < self.count else 0
 
@@ -84,7 +90,9 @@ class Reading:
         return (truth.big_vs or {}).keys() <= self.outboxes.keys()
 
     def is_whole(self, truth: Truth) -> bool:
-        """Whether the inbox takes big-Vs' pushes, as far as the truth did not name the outboxes to be merged."""
+        """Whether inbox and outboxes together hold what big-Vs published: the truth named the outboxes to be merged,
+        or the inbox takes the pushes.
+        """
         return truth.big_vs is not None or self.inbox.pushes == truth.push_generation
 
     def missing(self, reader_id: int, truth: Truth) -> list[tuple[Inbox | Outbox, int]]:
@@ -161,7 +169,9 @@ def _look_deeper(outboxes: dict[int, Slice], read: Slice, before: int, count: in
 
 
 def hinting(reader_id: int, big_vs: Iterable[int]) -> Command:
-    """Keep a hint for as long as a window lives."""
+    """Write the hint that `hint_of` reads, for as long as a window lives. Written by pages whose truth differs from
+    the hint, and when a level is lowered; a hint may be wrong at any time.
+    """
     hint = ",".join(map(str, sorted(big_vs)))
     return ("SET", keys.followed_big_vs(reader_id), hint, "EX", Window.ttl)
 

@@ -6,6 +6,7 @@ deliveries are pending, and, of the candidates and of what is pending, what may 
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any
 
 from django.conf import settings
@@ -70,6 +71,28 @@ PENDING_AT, READER_AT = OLDER_AT + 1, OLDER_AT + 2
 """Where their rows say that an item is pending, and where the columns of the reader begin."""
 
 
+class Missed(StrEnum):
+    """Why the windows did not suffice for a page: the label of `feedsite_home_misses_total`, told by timeline.explain.
+    The name is for programs, in metrics and JSON: a new one needs a text in explain.WHYS and a line in
+    docs/operations.md.
+    """
+
+    DORMANT = "dormant"
+    """The reader's level has no inbox."""
+    FEW = "few"
+    """By the policy no reader with so few followees has an inbox."""
+    MISSING = "missing"
+    """A window is absent, under construction, or of another epoch or run."""
+    FLOOR = "floor"
+    """The page reaches below the floor of a window."""
+    HIDDEN = "hidden"
+    """Most of the entries may not be seen just now."""
+    OUTBOXES = "outboxes"
+    """To merge so many outboxes costs more than a pull."""
+    REDIS = "redis"
+    """No answer."""
+
+
 @dataclass(slots=True)
 class Expected:
     """The policy as this process met it last. It decides what a page tries first, never what it shows."""
@@ -121,12 +144,15 @@ class Truth:
 
     @property
     def has_windows(self) -> bool:
+        """Whether the reader has an inbox, and a generation counts that it can be of."""
         return self.has_inbox and self.epoch is not None
 
     @property
-    def has_none(self) -> str:
-        """Why there are no windows, as `Walk.missed` says it."""
-        return "missing" if self.has_inbox else "few" if self.level else "dormant"
+    def why_no_windows(self) -> Missed:
+        """The reason, where `has_windows` is false."""
+        if self.has_inbox:
+            return Missed.MISSING
+        return Missed.FEW if self.level else Missed.DORMANT
 
 
 def ask(reader_id: int, ids: Sequence[int], *, before: int, count: int, pushes: int, below: int = 0) -> Truth:
