@@ -17,6 +17,7 @@ from accounts.signals import levels_lowered, levels_raised
 from feedsite.connections import fetch
 
 BATCH = 1_000
+"""Users that one transaction lowers."""
 
 # Windows of a dormant user took no deliveries, so those that may be left are not used again.
 TOUCH = f"""
@@ -71,10 +72,11 @@ def touch(user_ids: Sequence[int]) -> list[int]:
 
 
 def lower_levels(batch: int = BATCH) -> int:
-    """Lower everybody whom settings.LEVEL_AGES no longer allow their level; how many. Sends `levels_lowered`.
+    """Lower every user who was seen too long ago for their level (settings.LEVEL_AGES); how many. Sends
+    `levels_lowered`, after each commit.
 
-    `batch` users a transaction. Who is being changed by others is left for the next time. Who was never seen counts as
-    seen when they joined.
+    `batch` users a transaction. A user whose row is locked is left for the next time. A user who was never seen counts
+    as seen when they joined.
     """
     lowered = 0
     for level in sorted(settings.LEVEL_AGES, reverse=True):
@@ -101,7 +103,7 @@ def _lower_batch(level: int, batch: int) -> int:
     for user_id, new_level in rows:
         by_level[new_level].append(user_id)
     if rows:
-        transaction.on_commit(lambda: _announce(dict(by_level)))
+        transaction.on_commit(lambda: _announce_lowered(dict(by_level)))
     return len(rows)
 
 
@@ -109,5 +111,5 @@ def _announce_raised(user_ids: list[int]) -> None:
     levels_raised.send(sender=User, user_ids=user_ids)
 
 
-def _announce(user_ids_by_level: dict[int, list[int]]) -> None:
+def _announce_lowered(user_ids_by_level: dict[int, list[int]]) -> None:
     levels_lowered.send(sender=User, user_ids_by_level=user_ids_by_level)

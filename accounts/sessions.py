@@ -62,10 +62,10 @@ class SessionStore(DatabaseStore):
         return row
 
     def load(self) -> dict[str, Any]:
-        data = _copy(self.session_key)
-        if data is None:
+        copy = _copy(self.session_key)
+        if copy is None:
             return self._read()
-        self.generation, text = data
+        self.generation, text = copy
         return self._noted(self.decode(text))
 
     def read_again(self) -> None:

@@ -1,4 +1,4 @@
-"""What keeps a process from asking a server that has just failed."""
+"""The breaker: keeps a process from asking a server that has just failed."""
 
 import threading
 import time
@@ -10,6 +10,7 @@ import redis
 from feedsite import metrics
 
 BREAKER_SECONDS = 1.0
+"""How long a server that failed is left alone."""
 SLOW_SHARE = 0.2
 """Of the patience: an answer that takes longer is slow."""
 FAILURES: tuple[type[Exception], ...] = (redis.ConnectionError, redis.TimeoutError, OSError)
@@ -47,14 +48,16 @@ class Breaker:
 
     @property
     def is_open(self) -> bool:
+        """Whether the server is being left alone just now; only to tell of it, `asking` decides by itself."""
         return time.monotonic() < self._open_until
 
     @contextmanager
     def asking(self, patience_seconds: float = float("inf")) -> Iterator[None]:
-        """Around one question to the server, which is given up after `patience_seconds`. An error of the body's that is
-        none of the `failures` says nothing about the server, but redis-py's, which is an answer.
+        """Stand around one question to the server, which the body gives up after `patience_seconds`. Raises OpenError
+        instead of running the body while the server is left alone.
 
-        Raises OpenError, and then the body is not run.
+        Errors of the body pass on. One of the `failures` opens the breaker; another error of redis-py is an answer of
+        the server; any other error says nothing about the server.
         """
         if not self._admits(patience_seconds):
             raise OpenError(f"{self._name or 'the server'} failed a moment ago")
@@ -77,6 +80,7 @@ class Breaker:
             self._answered(time.monotonic() - began, patience_seconds)
 
     def trip(self) -> None:
+        """Leave the server alone from now on, for the breaker's seconds."""
         with self._lock:
             self._open_until = time.monotonic() + self._seconds
             self._asker = None
@@ -85,6 +89,7 @@ class Breaker:
             metrics.breaker_open_until.labels(self._name).set(time.time() + self._seconds)
 
     def reset(self) -> None:
+        """Ask the server again at once, from all threads."""
         with self._lock:
             self._open_until = 0.0
             self._asker = None

@@ -29,6 +29,7 @@ from feedsite.cluster import Cluster, NodeDownError
 from feedsite.cluster_address import names_cluster, parse
 
 TASK_TIMEOUT = 5.0
+"""Seconds that workers and commands wait for the feeds server."""
 LEAST_PATIENCE = 0.001
 """Seconds for a reply that may be there already."""
 LAZILY = "set_config('synchronous_commit', 'off', true) = 'off'"
@@ -141,7 +142,8 @@ def fetch(
     on: str = DEFAULT_DB_ALIAS,
 ) -> list[Any]:
     """Rows of one prepared statement, inside Django's connection and transaction: what `into` makes of the columns of
-    each, else tuples. `on` is what feedsite.replica says to those whose reads may lag.
+    each, else tuples. `on` is the alias of the database: another than the primary only where feedsite.replica names it,
+    for reads that may lag.
 
     The hot paths use it instead of the ORM: planning the verifying query costs more than running it, and a page
     needs no model instances. Errors are Django's (`django.db.OperationalError`, ...). A statement that a deadlock ended
@@ -229,7 +231,7 @@ def numbered(query: str) -> tuple[bytes, list[str]]:
 
 
 def database_now() -> datetime:
-    """What time it is by PostgreSQL's clock. Workers decide by it: a machine whose clock is wrong changes nothing."""
+    """The time by PostgreSQL's clock. Workers decide by it, so a machine whose clock is wrong changes nothing."""
     now: datetime = fetch("SELECT clock_timestamp()")[0][0]
     return now
 

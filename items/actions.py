@@ -118,8 +118,8 @@ def publish(
     IdempotencyConflictError, IdempotencyGoneError.
 
     Where a receiver of `item_submitted` has a reason, the item is held for review instead. With an `idempotency_key`
-    that the sender used before for the same item, that item is returned and nothing is published. Who answers a repost
-    answers its original.
+    that the sender used before for the same item, that item is returned and nothing is published. A reply to a
+    repost is one to its original.
     """
     check_content(type, content)
     if reply_to and reply_to.repost_of:
@@ -133,16 +133,8 @@ def publish(
         "reply_to_id": reply_to.pk if reply_to else None,
     }
     fingerprint = hashlib.sha256(json.dumps(fields, sort_keys=True).encode()).hexdigest()
-    if idempotency_key:
-        with connection.cursor() as cursor:  # the second of two concurrent calls waits for the first to commit
-            cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, %s))", [idempotency_key, sender.pk])
-        used = IdempotencyKey.objects.select_related("item").filter(sender=sender, key=idempotency_key).first()
-        if used:
-            if used.fingerprint != fingerprint:
-                raise IdempotencyConflictError
-            if not Item.objects.visible_to(sender).filter(pk=used.item_id).exists():
-                raise IdempotencyGoneError
-            return used.item
+    if idempotency_key and (published := _published_under(idempotency_key, sender, fingerprint)):
+        return published
     item = Item(sender=sender, root_id=(reply_to.root_id or reply_to.pk) if reply_to else None, **fields)
     reasons = _reasons(item)
     if reasons:
@@ -156,6 +148,23 @@ def publish(
         _stage(item, 1)
         item_published.send(sender=Item, item=item, again=False)
     return item
+
+
+def _published_under(key: str, sender: User, fingerprint: str) -> Item | None:
+    """The item that the sender published before under an idempotency key. Locks the key until the transaction ends.
+
+    Raises IdempotencyConflictError, IdempotencyGoneError.
+    """
+    with connection.cursor() as cursor:  # the second of two concurrent calls waits for the first to commit
+        cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, %s))", [key, sender.pk])
+    used = IdempotencyKey.objects.select_related("item").filter(sender=sender, key=key).first()
+    if used is None:
+        return None
+    if used.fingerprint != fingerprint:
+        raise IdempotencyConflictError
+    if not Item.objects.visible_to(sender).filter(pk=used.item_id).exists():
+        raise IdempotencyGoneError
+    return used.item
 
 
 @transaction.atomic
@@ -312,8 +321,9 @@ def restore(*, item: Item) -> bool:
 
 @transaction.atomic
 def change_visibility(*, item: Item, visibility: str) -> bool:
-    """Show an item to more or fewer; True if it changed. Who may see it now may have forgotten it: it is delivered
-    anew. What was for its sender only may be held for review first. Raises RepostError.
+    """Show an item to more or fewer; True if it changed. Windows of readers who may
+    see it now may have forgotten it: it is delivered anew. An item that was for its sender only may be held for review
+    first. Raises RepostError.
     """
     item = _locked(item)
     before = item.visibility
@@ -414,7 +424,7 @@ def _stage(item: Item, sign: int) -> None:
 
 
 def count_changes(item: Item, sign: int) -> list[CountChange]:
-    """What `_stage` stages."""
+    """The changes that `_stage` stages, unsaved."""
     changes = []
     if item.repost_of_id:
         changes.append(CountChange(item_id=item.repost_of_id, reposts=sign))

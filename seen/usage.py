@@ -50,6 +50,7 @@ class Usage:
         self._until = time.monotonic() + ASKED_EVERY
 
     def forget(self) -> None:
+        """Ask anew the next time."""
         self._answer, self._until = None, 0.0
 
 

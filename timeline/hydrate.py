@@ -41,15 +41,13 @@ VERIFY_IDS = f"""
 
 
 def verify_bodies(reader_id: int, ids: Sequence[int], below: int = 0) -> dict[int, Sequence[Any]]:
-    """What PostgreSQL says of the candidates that exist, by id.
-
-    Rows are (*COLUMNS, belongs, held, shown, published, older).
+    """Rows of `VERIFIED` by id, of the candidates that exist: (*COLUMNS, belongs, held, shown, published, older).
 
     `older` is what follows below `below`, `POSTS`, `REPOSTS` or `NOTHING`; it is not looked for if that is 0.
 
-    What does not belong into the reader's home may be forgotten by their inbox, and what is not published by every
-    window. What belongs but is not held (its sender does not follow back, or is suspended), or is held but not shown
-    (its original is hidden), stays: no window is told when that changes.
+    The inbox may forget an item that does not belong into the reader's home, and every window one that is not
+    published. An item that belongs but is not held (its sender does not follow back, or is suspended), or is held but
+    not shown (its original is hidden), stays in the windows: none is told when that changes.
     """
     if not ids:
         return {}
