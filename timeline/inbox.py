@@ -275,8 +275,9 @@ class _Snapshot(NamedTuple):
 def _snapshot(user_id: int) -> _Snapshot | None:
     """The content of a reader's inbox; None for one who has none, and where no window counts.
 
-    The reader is made known to the big-Vs that push to them before the snapshot. A follow, a new policy or a lowered
-    level in between shows in it, and the whole is done again.
+    The reader is made known to the big-Vs that push to them before the snapshot, and the window will name the epoch and
+    the push generation that were read before that too: a window promises nothing that came later. A follow, a new
+    policy or a lowered level in between would make such a window useless, so the whole is done again.
     """
     for _ in range(EPOCH_TRIES):
         level, epoch, pushes = fetch(READER, [user_id])[0]

@@ -16,6 +16,7 @@ from feedsite.connections import pipelined
 from feedsite.window import BUILD_SECONDS, Window
 from items import actions as items
 from items.models import Item
+from relations import actions as relations
 from tests.statements import statements
 from tests.timeline.conftest import TASKS, Workers, read, seen, sources
 from tests.windows import epoch_of
@@ -186,6 +187,32 @@ def test_what_is_restored_below_the_floor_amid_a_deepening_is_not_lost(
     exact(reader)
 
 
+def test_a_deepening_that_another_has_followed_is_refused(
+    reader: User, star: User, friend: User, say: Say, workers: Workers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The snapshot of the first lacks what took its token out; the token of the second is none of its."""
+    hidden = say(star)
+    for _ in range(8):
+        say(friend)
+    items.hold(item=hidden, reasons=["reported"])
+    workers.work()
+    leave(reader, 1)
+    touch([reader.pk])
+    workers.queue.clear()
+
+    def follow_up() -> None:
+        items.approve(item=Item.objects.get(pk=hidden.pk))
+        delivered(workers)
+        read(reader)
+        assert [name for name, _ in workers.queue] == ["timeline.deepen_inbox"], "the second has begun"
+
+    interrupt(monkeypatch, follow_up)
+    assert not inbox.rise(reader.pk)
+    workers.work()
+    assert sources(reader) == ["inbox"]
+    exact(reader)
+
+
 @pytest.mark.parametrize("before", [True, False])
 @pytest.mark.parametrize("lost", ["missing", "rebuilt"])
 def test_the_active_fans_are_lost_or_built_anew_around_the_rise(
@@ -255,6 +282,16 @@ def test_a_lowering_amid_a_deepening_shows(
     exact(reader)
 
 
+def test_a_follow_amid_a_construction_does_not_cost_another(
+    reader: User, workers: Workers, feeds: redis.Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    feeds.delete(keys.inbox(reader.pk))
+    interrupt(monkeypatch, lambda: relations.follow(follower=reader, followee=seen()), before=True)
+    assert inbox.rise(reader.pk)
+    assert sources(reader) == ["inbox"]
+    exact(reader)
+
+
 def test_a_window_that_was_lost_and_built_anew_with_an_equal_floor_refuses_the_deepening(
     reader: User, friend: User, say: Say, workers: Workers, feeds: redis.Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -321,6 +358,45 @@ def test_a_tail_of_before_the_rise_is_not_used_after_it(
     touch([reader.pk])
     workers.work()
     assert hidden.pk in read(reader, last_id=below, limit=20)
+    exact(reader)
+
+
+def test_a_tail_that_is_written_amid_a_deepening_is_not_used_above_the_new_floor(
+    reader: User,
+    star: User,
+    friend: User,
+    say: Say,
+    workers: Workers,
+    feeds: redis.Redis,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """An inbox that takes a delivery drops no tail, and this tail begins at the floor of before."""
+    relations.unfollow(follower=reader, followee=star)  # where outboxes are merged, no tail is read
+    said = [say(friend) for _ in range(12)]
+    hidden = said[6]
+    items.hold(item=hidden, reasons=["reported"])
+    workers.work()
+    leave(reader, 1)
+    floor = window(feeds, reader).floor
+    assert hidden.pk < floor
+    below = said[-3].pk
+    deepen = Inbox.deepen
+
+    def late(*args: Any, **kwargs: Any) -> Any:
+        read(reader, last_id=below, limit=3)
+        assert feeds.zscore(keys.tail(reader.pk), "top") is not None
+        return deepen(*args, **kwargs)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Inbox, "deepen", late)
+        touch([reader.pk])
+        workers.queue.clear()
+        assert inbox.rise(reader.pk)
+    assert window(feeds, reader).floor < hidden.pk
+    items.approve(item=Item.objects.get(pk=hidden.pk))
+    delivered(workers)
+    assert feeds.zscore(keys.tail(reader.pk), "top") is not None
+    assert hidden.pk in read(reader, last_id=below, limit=6)
     exact(reader)
 
 
