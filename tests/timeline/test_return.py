@@ -396,7 +396,7 @@ def test_a_tail_that_is_written_amid_a_deepening_is_not_used_above_the_new_floor
     items.approve(item=Item.objects.get(pk=hidden.pk))
     delivered(workers)
     assert feeds.zscore(keys.tail(reader.pk), "top") is not None
-    assert hidden.pk in read(reader, last_id=below, limit=6)
+    assert hidden.pk in read(reader, last_id=floor + 1, limit=6)
     exact(reader)
 
 
