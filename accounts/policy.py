@@ -29,7 +29,7 @@ from feedsite.option_kinds import Whole
 LEVELS = Whole(1, 4)
 """Push levels: 1, every follower who has an inbox; 4, none."""
 FOLLOWEES = Whole(0, 100_000)
-"""With how many readers may get an inbox: up to as many as anybody may follow, on a site that allows the most."""
+"""The range of `inbox_from`, in followees: up to the most that a site can allow a user to follow."""
 
 TIMELINE_SQL = """
 CREATE FUNCTION feedsite_timeline() RETURNS bigint LANGUAGE sql VOLATILE AS $$
@@ -40,8 +40,9 @@ $$;
 DROP_TIMELINE_SQL = "DROP FUNCTION feedsite_timeline();"
 
 FORMAT = 2
-"""Of what a window says of itself. Processes of another format, which run beside these during an upgrade, count by
-other generations, so neither uses the windows of the other.
+"""The number of the format of windows, to be raised with each change of what a window's own members mean. Processes of
+another format, which run beside these during an upgrade, count by other generations, so neither uses the windows of the
+other.
 """
 
 # For statements that name them once: each is evaluated once a statement, however many rows there are.
@@ -54,7 +55,12 @@ EPOCH = f"u.window_epoch # {GENERATION}"
 OUTBOX_EPOCH = f"u.promotion # {GENERATION}"
 """The same of the outbox of a big-V `u`."""
 PUSH_GENERATION = f"CASE WHEN u.level >= {PUSH_LEVEL} THEN u.push_generation ELSE 0 END"
-"""The push generation of a user `u` who takes pushes from big-Vs; 0 of one who merges their outboxes."""
+"""The push generation of a user `u` who takes pushes from big-Vs; 0 of one who merges their outboxes.
+
+The rule stands here for readers and builders. Fan-out has it as a least level, for ranges and for sets of active fans
+(fanout.Claim.minimum_level, active_fans.FANS), and truth.Expected.merges guesses it. Fan-out may serve more readers
+than this names, never fewer: a window that names a push generation would lack what was not pushed.
+"""
 
 
 def has_inbox(user: str = "u") -> str:

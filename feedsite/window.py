@@ -29,6 +29,16 @@ How a window stays exact, whoever dies when:
   it in between, because they look above the floor only.
 - `forget` (lazy delete) is refused for another epoch, or later than `FORGET_WITHIN` after the reading that asks for
   it: a slow reader cannot take out what has become visible, and been delivered again, in the meantime.
+
+A new kind of window (timeline.inbox, timeline.outbox and live.replays are those of today) needs:
+
+- a key in feedsite/keys.py, with its line in the table there;
+- an epoch that is drawn anew wherever something comes into the timeline that no delivery brings;
+- a task that takes the snapshot, between `begin` and `complete`;
+- a delivery row that lives until `deliver` is done;
+- a statement that verifies each entry before it is shown.
+
+A change of what the members above mean raises policy.FORMAT.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

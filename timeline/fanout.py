@@ -36,7 +36,7 @@ from timeline.models import Delivery, DeliveryRange
 logger = logging.getLogger(__name__)
 
 AGAIN_AFTER = timedelta(seconds=5)
-"""What is published again waits so long: longer than any lazy delete of it may still be under way
+"""How long an item that is published again waits: longer than any lazy delete of it may still be under way
 (window.FORGET_WITHIN).
 """
 INSERT = """
@@ -95,7 +95,7 @@ BOUNDARIES = """
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """One attempt at a delivery. A `selective` one goes to followers whose level takes pushes from big-Vs only."""
+    """One attempt at a delivery. Its fields from `revision` to `ranges` are columns of `CLAIM`, in this order."""
 
     entry: Entry
     revision: int
@@ -103,19 +103,24 @@ class Claim:
     status: str
     visibility: str
     level: int
-    """Of the sender; 0 where the policy gives them no inbox."""
+    """Of the sender; 0 where the policy gives them no inbox, and in a range, which serves followers only."""
     is_big_v: bool
     selective: bool
+    """Whether it goes only to followers of at least `push_level`: the sender is a big-V, and no demotion fills
+    everybody's inbox.
+    """
     followers: int
     """Of the sender, as last folded: only to know whether the work may need splitting."""
     push_level: int
     generation: int | None
+    """The policy's; None where no window counts."""
     ranges: Sequence[int] = ()
     """Into which an earlier attempt split the work, and which are not done."""
     first: Part | None = None
     """The first followers, with the sender among them, where few follow."""
 
     def attempt(self, *, is_counted: bool = True) -> Attempt:
+        """The attempt that notes errors on the delivery's row; a range's is not counted."""
         row = Delivery.objects.filter(pk=self.entry.item_id, revision=self.revision)
         return Attempt(f"item {self.entry.item_id}", row, self.attempts, is_counted)
 
@@ -125,6 +130,7 @@ class Claim:
 
     @property
     def minimum_level(self) -> int:
+        """The level from which followers are served: the rule of policy.PUSH_GENERATION."""
         return self.push_level if self.selective else 1
 
 
@@ -252,8 +258,7 @@ def _enqueue_ranges(pks: Iterable[int]) -> None:
 
 
 def fan_out_range(range_id: int) -> bool:
-    """Serve one range of a large fan-out; whoever finishes the last range completes the delivery. True if this one
-    is done.
+    """Serve one range of a large fan-out; the last range completes the delivery. True if this one is done.
 
     The policy is the one of now, which may have changed since the claim (accounts/policy.py says why either will do).
     """
@@ -267,12 +272,12 @@ def fan_out_range(range_id: int) -> bool:
         delivery.attempts,
         delivery.item.status,
         delivery.item.visibility,
-        delivery.sender.level,
-        delivery.sender.is_big_v,
-        part.selective,
-        delivery.sender.follower_count,
-        current.push_level,
-        current.generation,
+        level=0,
+        is_big_v=delivery.sender.is_big_v,
+        selective=part.selective,
+        followers=delivery.sender.follower_count,
+        push_level=current.push_level,
+        generation=current.generation,
     )
     if not claim.attempt(is_counted=False).run(lambda: _serve(claim, part)):
         return False
@@ -299,9 +304,9 @@ def _serve(claim: Claim, part: DeliveryRange) -> bool:
 
 
 def _deliver_to_range(claim: Claim, low: int, high: int) -> None:
-    sender_id, level, first = claim.entry.sender_id, claim.minimum_level, claim.first
-    for followers in follower_parts(sender_id, low, high, level, with_inbox=True, first=first):
-        caps = {level: cap_of(level) for level in Level.values}
+    sender_id, minimum, first = claim.entry.sender_id, claim.minimum_level, claim.first
+    caps = {level: cap_of(level) for level in Level.values}
+    for followers in follower_parts(sender_id, low, high, minimum, with_inbox=True, first=first):
         _deliver_to(claim.entry, [row[0] for row in followers], [caps[row[1]] for row in followers])
 
 
