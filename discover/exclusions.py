@@ -21,6 +21,7 @@ from datetime import datetime, timedelta
 from accounts.models import User
 from discover.recall import Candidate
 from feedsite.connections import fetch, id_array
+from relations.rules import READER, blocked_by, blockers_of, muted_by
 from seen import recent
 from seen.recent import View, Views
 
@@ -70,14 +71,11 @@ ABOUT = f"""
         SELECT tag, item_id FROM items_itemtag
         WHERE item_id = ANY({IDS}) AND EXISTS (SELECT FROM unwanted_tags)
     )
-    SELECT '{BLOCKED}', blocked_id, 1::bigint FROM relations_block
-    WHERE blocker_id = %(reader)s AND blocked_id = ANY({SENDERS})
+    SELECT '{BLOCKED}', b.blocked_id, 1::bigint FROM ({blocked_by(READER)} AND blocked_id = ANY({SENDERS})) b
     UNION ALL
-    SELECT '{BLOCKED}', blocker_id, 1 FROM relations_block
-    WHERE blocked_id = %(reader)s AND blocker_id = ANY({SENDERS})
+    SELECT '{BLOCKED}', b.blocker_id, 1 FROM ({blockers_of(READER)} AND blocker_id = ANY({SENDERS})) b
     UNION ALL
-    SELECT '{MUTED}', muted_id, 1 FROM relations_mute
-    WHERE muter_id = %(reader)s AND muted_id = ANY({SENDERS})
+    SELECT '{MUTED}', m.muted_id, 1 FROM ({muted_by(READER)} AND muted_id = ANY({SENDERS})) m
     UNION ALL
     SELECT '{NOT_INTERESTED}', item_id, 1 FROM discover_notinterested
     WHERE user_id = %(reader)s AND item_id = ANY({IDS})

@@ -26,6 +26,7 @@ from feedsite import metrics
 from feedsite.connections import FeedsUnavailableError, feeds_errors, fetch, id_array
 from items.hydrate import ItemBody, ItemRow, body, columns
 from items.visibility import visible_alone
+from relations.rules import READER, mutes
 
 LOCK = 0x64697363
 """The class of the advisory locks, one a reader."""
@@ -37,7 +38,7 @@ SHOWN = f"""
     SELECT {columns("i", "s")} FROM unnest(%(ids)s::bigint[]) WITH ORDINALITY AS wanted (id, place)
     JOIN items_item i ON i.id = wanted.id JOIN accounts_user s ON s.id = i.sender_id
     WHERE i.repost_of_id IS NULL AND i.reply_to_id IS NULL AND i.sender_id <> %(reader)s AND {visible_alone("i", "s")}
-        AND NOT EXISTS (SELECT FROM relations_mute m WHERE m.muter_id = %(reader)s AND m.muted_id = i.sender_id)
+        AND NOT {mutes(READER, "i.sender_id")}
         AND NOT EXISTS (SELECT FROM discover_notinterested n WHERE n.user_id = %(reader)s AND n.item_id = i.id)
         AND (%(again)s OR i.id NOT IN (SELECT unnest(p.item_ids) FROM discover_issuedpage p
             WHERE p.user_id = %(reader)s))

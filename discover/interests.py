@@ -14,6 +14,7 @@ from discover.decay import log_decay, public, recency
 from feedsite import ids
 from feedsite.connections import fetch
 from feedsite.replica import lagging
+from relations.rules import READER, followees, followers, follows
 
 FRIEND = 0.05
 """In the graph, a sender whom most of those follow whom the reader follows; the most similar one is 1."""
@@ -57,32 +58,33 @@ ALSO_LIKED = f"""
 # newest follows are enough; how fast they age was chosen on real follows (docs/decisions.md).
 NEAR = f"""
     WITH mine AS MATERIALIZED (
-        SELECT followee_id, {recency("created_at", 365)} AS weight FROM relations_follow
-        WHERE follower_id = %(reader)s AND created_at < %(now)s ORDER BY id DESC LIMIT 50
+        SELECT followee_id, {recency("created_at", 365)} AS weight FROM (
+            {followees(READER, "followee_id, created_at")} AND created_at < %(now)s
+            ORDER BY id DESC LIMIT 50) newest
     ), alike AS MATERIALIZED (
         SELECT f.follower_id, sum(mine.weight * f.weight / ln(2 + f.followers)) AS weight
         FROM mine CROSS JOIN LATERAL (
             SELECT follower_id, {recency("created_at", 365)} AS weight, count(*) OVER () AS followers FROM (
-                SELECT follower_id, created_at FROM relations_follow
-                WHERE followee_id = mine.followee_id AND created_at < %(now)s ORDER BY id DESC LIMIT 40) newest
+                {followers("mine.followee_id", "follower_id, created_at")} AND created_at < %(now)s
+                ORDER BY id DESC LIMIT 40) newest
         ) f WHERE f.follower_id <> %(reader)s GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT 80
     ), likewise AS (
         SELECT f.followee_id AS sender_id, sum(alike.weight * f.weight / sqrt(f.follows)) AS weight
         FROM alike CROSS JOIN LATERAL (
             SELECT followee_id, {recency("created_at", 180)} AS weight, count(*) OVER () AS follows FROM (
-                SELECT followee_id, created_at FROM relations_follow
-                WHERE follower_id = alike.follower_id AND created_at < %(now)s ORDER BY id DESC LIMIT 40) newest
+                {followees("alike.follower_id", "followee_id, created_at")} AND created_at < %(now)s
+                ORDER BY id DESC LIMIT 40) newest
         ) f GROUP BY 1
     ), friends AS (
         SELECT f.followee_id AS sender_id, sum(mine.weight * f.weight / sqrt(f.follows)) AS weight
         FROM (SELECT * FROM mine LIMIT 30) mine CROSS JOIN LATERAL (
             SELECT followee_id, {recency("created_at", 180)} AS weight, count(*) OVER () AS follows FROM (
-                SELECT followee_id, created_at FROM relations_follow
-                WHERE follower_id = mine.followee_id AND created_at < %(now)s ORDER BY id DESC LIMIT 30) newest
+                {followees("mine.followee_id", "followee_id, created_at")} AND created_at < %(now)s
+                ORDER BY id DESC LIMIT 30) newest
         ) f GROUP BY 1
     ), followers AS (
-        SELECT follower_id AS sender_id, {recency("created_at", 365)} AS weight FROM relations_follow
-        WHERE followee_id = %(reader)s AND created_at < %(now)s ORDER BY id DESC LIMIT 100
+        SELECT follower_id AS sender_id, {recency("created_at", 365)} AS weight FROM (
+            {followers(READER, "follower_id, created_at")} AND created_at < %(now)s ORDER BY id DESC LIMIT 100) newest
     ), met AS (
         SELECT item_id FROM (
             SELECT item_id FROM items_like WHERE user_id = %(reader)s AND created_at < %(now)s
@@ -104,7 +106,7 @@ NEAR = f"""
             UNION ALL SELECT sender_id, {KNOWN}::float8 * weight / max(weight) OVER (), 'known' FROM known
             OFFSET 0  -- or the followees are read once for each of the four
         ) near WHERE sender_id <> %(reader)s AND sender_id NOT IN (
-            SELECT followee_id FROM relations_follow WHERE follower_id = %(reader)s AND created_at < %(now)s)
+            {followees(READER)} AND created_at < %(now)s)
         GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT 200
     )
 """  # noqa: S608
@@ -115,9 +117,7 @@ def told(senders: str) -> str:
     return f"""
     told AS MATERIALIZED (
         SELECT s.sender_id, (
-            SELECT count(*) FROM mine WHERE EXISTS (
-                SELECT FROM relations_follow f WHERE f.follower_id = mine.followee_id AND f.followee_id = s.sender_id
-                AND f.created_at < %(now)s OFFSET 0)
+            SELECT count(*) FROM mine WHERE {follows("mine.followee_id", "s.sender_id", "AND f.created_at < %(now)s")}
         ) AS friends FROM ({senders}) s
     )
     """  # noqa: S608
@@ -138,7 +138,7 @@ HEARD = f"""
             SELECT item_id FROM items_like WHERE user_id = %(reader)s AND created_at < %(now)s
             ORDER BY item_id DESC LIMIT 40) liked
         UNION ALL SELECT p.id, 0.3 FROM (
-            SELECT followee_id FROM relations_follow WHERE follower_id = %(reader)s AND created_at < %(now)s
+            {followees(READER)} AND created_at < %(now)s
             ORDER BY id DESC LIMIT 40
         ) f CROSS JOIN LATERAL (
             SELECT i.id FROM items_item i WHERE i.sender_id = f.followee_id AND {public("i")} AND i.id < %(below)s
@@ -202,18 +202,14 @@ def _interests_of(reader: User, now: datetime, on: str) -> Interests:
     params = params_of(reader, now, on)
     terms = fetch(WORDS, params, on=on)
     heaviest = sum(weight for _, weight, _ in terms[:4])
-    followees = fetch(
-        "SELECT followee_id FROM relations_follow WHERE follower_id = %(reader)s AND created_at < %(now)s",
-        params,
-        on=on,
-    )
+    followed = fetch(f"{followees(READER)} AND created_at < %(now)s", params, on=on)
     return Interests(
         origin=params["origin"],
         items=[(item_id, weight) for item_id, weight, _ in fetch(ALSO_LIKED, params, on=on)],
         senders=[(sender_id, weight, reason) for sender_id, weight, reason in fetch(NEAR_SENDERS, params, on=on)],
         tags=[(tag, weight) for tag, weight in fetch(TAGS, params, on=on)],
         words=[(word, weight / heaviest) for word, weight, _ in terms],
-        followed=frozenset(row[0] for row in followees),
+        followed=frozenset(followee_id for (followee_id,) in followed),
     )
 
 

@@ -30,6 +30,7 @@ from discover.recall import Candidate
 from feedsite.connections import fetch, id_array
 from feedsite.replica import lagging
 from items.words import phrase, runs
+from relations.rules import READER, followees
 
 WEIGHTS = {"liked": 1.0, "graph": 1.0, "tags": 0.5, "words": 0.25, "popular": 0.05}
 """What the sources are worth, against each other."""
@@ -93,8 +94,7 @@ def _rank(count: int) -> str:
             FROM found WHERE relevance > 0 GROUP BY 1
         ), scored AS (
             SELECT item_id, i.sender_id, reason, ln(relevance) + {log_decay("item_id")} AS score,
-                i.sender_id IN (SELECT followee_id FROM relations_follow
-                    WHERE follower_id = %(reader)s AND created_at < %(now)s) AS is_followed
+                i.sender_id IN ({followees(READER)} AND created_at < %(now)s) AS is_followed
             FROM pool JOIN items_item i ON i.id = item_id JOIN accounts_user s ON s.id = i.sender_id
             WHERE {public("i")} AND i.id < %(below)s AND s.is_active AND i.sender_id <> %(reader)s
         ), placed AS (

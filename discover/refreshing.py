@@ -8,6 +8,7 @@ from django.db import connection, transaction
 from discover import decay
 from discover.decay import log_decay, public
 from feedsite import ids
+from relations.rules import followers
 
 SAMPLE = 100_000
 """The newest documents, from which the rarity of words is taken."""
@@ -65,7 +66,7 @@ POPULAR = f"""
     ), followed AS MATERIALIZED (
         SELECT sender_id, (
             SELECT count(*) FROM (
-                SELECT FROM relations_follow WHERE followee_id = sender_id AND created_at < %(now)s
+                {followers("sender_id", "")} AND created_at < %(now)s
                 LIMIT {MOST_FOLLOWERS}) f
         ) AS followers FROM (SELECT DISTINCT sender_id FROM pool) senders
     ), scored AS (

@@ -28,6 +28,7 @@ from items.models import Item
 from items.text import TAGS_AN_ITEM, hashtags
 from items.visibility import VISIBLE
 from items.words import Run, document, phrase, runs
+from relations.rules import READER, blocks, followees, follows
 from relations.visibility import visible_user
 
 QUERY_LENGTH = 200
@@ -310,9 +311,7 @@ SHORTEST_MISSPELT = 4
 NAME_WORDS = 8
 
 NAME = "feedsite_name(u.username, u.display_name)"
-VISIBLE_USER = """
-    u.is_active AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = u.id AND b.blocked_id = %(reader)s)
-"""
+VISIBLE_USER = f"u.is_active AND NOT {blocks('u.id', READER)}"
 
 
 def search_users(query: Query, reader: User | AnonymousUser, *, limit: int = 20) -> list[User]:
@@ -363,15 +362,14 @@ def _named(count: int) -> str:
     return f"""
         WITH candidate AS (
             SELECT u.id FROM accounts_user u WHERE lower(u.username) = %(name)s
-            UNION SELECT u.id FROM relations_follow f JOIN accounts_user u ON u.id = f.followee_id
-                WHERE f.follower_id = %(reader)s AND {fits}
+            UNION SELECT u.id FROM ({followees(READER)}) f JOIN accounts_user u ON u.id = f.followee_id WHERE {fits}
             UNION SELECT u.id FROM accounts_user u WHERE u.is_big_v AND {fits}
             UNION (SELECT u.id FROM accounts_user u
                 WHERE feedsite_grams({NAME}) @> %(grams)s::text[] AND {fits} LIMIT {CANDIDATES})
         )
         SELECT {user_columns("u")} FROM candidate JOIN accounts_user u ON u.id = candidate.id WHERE {VISIBLE_USER}
         ORDER BY lower(u.username) = %(name)s DESC,
-            EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = %(reader)s AND f.followee_id = u.id) DESC,
+            {follows(READER, "u.id")} DESC,
             starts_with(lower(u.username), %(name)s) OR starts_with(lower(u.display_name), %(name)s) DESC,
             u.follower_count DESC, u.id
         LIMIT %(count)s

@@ -3,26 +3,22 @@
 `%(reader)s` is the reader's id; for readers who are not signed in it is 0, whom nobody follows or blocks.
 """
 
+from relations.rules import READER, follows, unblocked
+
 
 def visible_alone(item: str, sender: str) -> str:
     """Whether the reader may see an item for its own sake; the aliases name its row and its sender's.
 
     Published, sender active, no block either way, visibility met. A sender sees their own in every status but deleted.
-    OFFSET 0 keeps the planner from reading all who follow or block the reader, a million perhaps, into a hash table.
     """
     return f"""
     (({item}.sender_id = %(reader)s AND {item}.status <> 'deleted') OR (
         {item}.status = 'published' AND {sender}.is_active
         AND ({item}.visibility = 'public' OR ({item}.visibility IN ('followers', 'mutuals')
-            AND EXISTS (SELECT FROM relations_follow f
-                WHERE f.follower_id = %(reader)s AND f.followee_id = {item}.sender_id)
-            AND ({item}.visibility = 'followers' OR EXISTS (SELECT FROM relations_follow f
-                WHERE f.follower_id = {item}.sender_id AND f.followee_id = %(reader)s OFFSET 0))))
-        AND NOT EXISTS (SELECT FROM relations_block b
-            WHERE b.blocker_id = %(reader)s AND b.blocked_id = {item}.sender_id OFFSET 0)
-        AND NOT EXISTS (SELECT FROM relations_block b
-            WHERE b.blocker_id = {item}.sender_id AND b.blocked_id = %(reader)s OFFSET 0)))
-    """  # noqa: S608 (aliases of our own queries)
+            AND {follows(READER, f"{item}.sender_id", is_probe=False)}
+            AND ({item}.visibility = 'followers' OR {follows(f"{item}.sender_id", READER)})))
+        AND {unblocked(READER, f"{item}.sender_id")}))
+    """
 
 
 def said_visible(item: str, sender: str) -> str:

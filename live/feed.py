@@ -39,6 +39,8 @@ from live.models import State
 from live.pull import HOSTS, newest, pull_bodies
 from live.replays import Replays
 from live.snapshot import Slice, Snapshot
+from relations import rules
+from relations.rules import follows, is_wanted
 
 logger = logging.getLogger(__name__)
 
@@ -68,15 +70,12 @@ READER = f"""
     )
     SELECT u.level, u.window_epoch, coalesce({policy.GENERATION}, 0),
         ARRAY(
-            SELECT scanned.position FROM scanned WHERE EXISTS (
-                SELECT FROM relations_follow f
-                WHERE f.follower_id = %(reader)s AND f.followee_id = scanned.host_id OFFSET 0)
+            SELECT scanned.position FROM scanned WHERE {follows(rules.READER, "scanned.host_id")}
         ),
         CASE WHEN (SELECT count(*) FROM scanned) = %(pending)s THEN (SELECT min(position) - 1 FROM scanned) ELSE 0 END,
         ARRAY(
-            SELECT host.user_id FROM live_host host WHERE host.has_pulled AND EXISTS (
-                SELECT FROM relations_follow f
-                WHERE f.follower_id = %(reader)s AND f.followee_id = host.user_id OFFSET 0)
+            SELECT host.user_id FROM live_host host
+            WHERE host.has_pulled AND {follows(rules.READER, "host.user_id")}
         )
 """  # noqa: S608 (constants)
 FIRST = f"""
@@ -100,17 +99,7 @@ LINEUPS = f"""
     JOIN live_livesession s ON s.host_id = wanted.id AND s.state = 'replay' AND s.position >= %(frozen)s
         AND s.hidden_at IS NULL
 """  # noqa: S608
-# OFFSET 0: an index probe for each of the few, not a hash of all whom the reader follows.
-BELONGS = """
-    (EXISTS (SELECT FROM relations_follow f
-        WHERE f.follower_id = %(reader)s AND f.followee_id = l.host_id OFFSET 0)
-    AND NOT EXISTS (
-        SELECT FROM relations_block b WHERE b.blocker_id = %(reader)s AND b.blocked_id = l.host_id OFFSET 0)
-    AND NOT EXISTS (
-        SELECT FROM relations_block b WHERE b.blocker_id = l.host_id AND b.blocked_id = %(reader)s OFFSET 0)
-    AND NOT EXISTS (
-        SELECT FROM relations_mute m WHERE m.muter_id = %(reader)s AND m.muted_id = l.host_id OFFSET 0))
-"""
+BELONGS = f"({follows(rules.READER, 'l.host_id')} AND {is_wanted(rules.READER, 'l.host_id')})"
 # Of the replays that are pulled only those are candidates which may be seen.
 PULLED_HOSTS = f"""
     SELECT l.host_id AS id FROM unnest(%(hosts)s::bigint[]) AS l (host_id) CROSS JOIN LATERAL (

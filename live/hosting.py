@@ -12,6 +12,7 @@ from feedsite.ids import MAX_ID
 from live.hydrate import COLUMNS, SESSIONS, VISIBLE, SessionBody, bodies
 from live.models import Host
 from relations.models import Follow
+from relations.rules import READER, followees, is_wanted
 from relations.visibility import users_visible_to
 
 STARTED_CAP = 99
@@ -30,21 +31,16 @@ PAST = f"""
 """  # noqa: S608
 VERSIONS = f"SELECT l.id, l.version FROM {SESSIONS} WHERE l.id = ANY(%(ids)s::bigint[]) AND {VISIBLE}"  # noqa: S608
 # Only hosts with something scheduled are looked at, by the index that has nobody else.
-STARTED = """
+STARTED = f"""
     SELECT count(*) FROM (
-        SELECT FROM relations_follow f JOIN live_host host ON host.user_id = f.followee_id AND host.scheduled > 0
+        SELECT FROM ({followees(READER)}) f JOIN live_host host ON host.user_id = f.followee_id AND host.scheduled > 0
             JOIN accounts_user h ON h.id = f.followee_id AND h.is_active
             JOIN live_livesession l ON l.host_id = f.followee_id AND l.state = 'live' AND l.hidden_at IS NULL
-        WHERE f.follower_id = %(reader)s AND l.started_at > %(since)s AND l.id <> ALL(%(known)s::bigint[])
-            AND NOT EXISTS (
-                SELECT FROM relations_block b WHERE b.blocker_id = %(reader)s AND b.blocked_id = f.followee_id OFFSET 0)
-            AND NOT EXISTS (
-                SELECT FROM relations_block b WHERE b.blocker_id = f.followee_id AND b.blocked_id = %(reader)s OFFSET 0)
-            AND NOT EXISTS (
-                SELECT FROM relations_mute m WHERE m.muter_id = %(reader)s AND m.muted_id = f.followee_id OFFSET 0)
+        WHERE l.started_at > %(since)s AND l.id <> ALL(%(known)s::bigint[])
+            AND {is_wanted(READER, "f.followee_id")}
         LIMIT %(count)s
     ) started
-"""
+"""  # noqa: S608 (constants)
 
 
 class HostPage(NamedTuple):

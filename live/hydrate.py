@@ -15,15 +15,12 @@ from feedsite.ids import MAX_ID
 from feedsite.rest import Time
 from live.models import State
 from notifications.sessions import SessionCard
+from relations.rules import READER, unblocked
 
 SESSIONS = "live_livesession l JOIN accounts_user h ON h.id = l.host_id"
 """What `VISIBLE` and `COLUMNS` are asked of, with the parameter `reader` (0: nobody who is signed in)."""
-VISIBLE = """
-    (l.host_id = %(reader)s OR (l.hidden_at IS NULL AND h.is_active
-        AND NOT EXISTS (
-            SELECT FROM relations_block b WHERE b.blocker_id = %(reader)s AND b.blocked_id = l.host_id OFFSET 0)
-        AND NOT EXISTS (
-            SELECT FROM relations_block b WHERE b.blocker_id = l.host_id AND b.blocked_id = %(reader)s OFFSET 0)))
+VISIBLE = f"""
+    (l.host_id = %(reader)s OR (l.hidden_at IS NULL AND h.is_active AND {unblocked(READER, "l.host_id")}))
 """
 """Whether the reader may see a session: not hidden, its host active, no block either way; or their own."""
 # Where it is watched is nobody's business before it starts, and where it never will.

@@ -12,22 +12,17 @@ from accounts.policy import EPOCH
 from feedsite.connections import fetch
 from feedsite.window import INFINITY, Entry
 from live.hydrate import COLUMNS
+from relations.rules import READER, followees, is_wanted
 
 # Whose sessions belong into the reader's feed. Who is suspended is left out by the verifying query, so that no window
 # has to hear of it. Blocks and mutes are few. OFFSET 0: an index probe for each whom the reader follows, not a hash of
 # all the hosts there are.
-HOSTS = """
-    SELECT host.user_id AS id, host.version, host.scheduled FROM relations_follow f CROSS JOIN LATERAL (
+HOSTS = f"""
+    SELECT host.user_id AS id, host.version, host.scheduled FROM ({followees(READER)}) f CROSS JOIN LATERAL (
         SELECT h.user_id, h.version, h.scheduled FROM live_host h WHERE h.user_id = f.followee_id OFFSET 0
     ) host
-    WHERE f.follower_id = %(reader)s
-        AND NOT EXISTS (
-            SELECT FROM relations_block b WHERE b.blocker_id = %(reader)s AND b.blocked_id = f.followee_id OFFSET 0)
-        AND NOT EXISTS (
-            SELECT FROM relations_block b WHERE b.blocker_id = f.followee_id AND b.blocked_id = %(reader)s OFFSET 0)
-        AND NOT EXISTS (
-            SELECT FROM relations_mute m WHERE m.muter_id = %(reader)s AND m.muted_id = f.followee_id OFFSET 0)
-"""
+    WHERE {is_wanted(READER, "f.followee_id")}
+"""  # noqa: S608 (constants)
 
 
 def newest(hosts: str, condition: str) -> str:

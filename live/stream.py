@@ -11,23 +11,13 @@ import msgspec
 
 from feedsite.connections import fetch, id_array
 from feedsite.events import Listener, SessionChanged, session_audiences
+from relations.rules import followees, is_wanted, unblocked
 
 GONE = "gone"
 """The state that is told of a session which was hidden, to those who saw it before."""
 
 
-def _apart(reader: str) -> str:
-    """Whether neither blocks the other."""
-    return f"""
-        NOT EXISTS (
-            SELECT FROM relations_block b WHERE b.blocker_id = {reader} AND b.blocked_id = e.host_id OFFSET 0)
-        AND NOT EXISTS (
-            SELECT FROM relations_block b WHERE b.blocker_id = e.host_id AND b.blocked_id = {reader} OFFSET 0)
-    """  # noqa: S608 (columns of the query below)
-
-
-# The rules are asked only of the readers with the hosts of the batch whom they follow, as in timeline.stream. OFFSET 0:
-# a probe for each of them, not all blocks and mutes there are in a hash.
+# The rules are asked only of the readers with the hosts of the batch whom they follow, as in timeline.stream.
 AUDIENCE = f"""
     WITH e AS MATERIALIZED (
         SELECT event.place, l.id, l.host_id, l.state, l.version, l.hidden_at IS NOT NULL AS is_hidden,
@@ -42,18 +32,16 @@ AUDIENCE = f"""
     FROM e JOIN (
         SELECT one.reader, followed.host_id FROM unnest(%(readers)s::bigint[]) AS one (reader)
         CROSS JOIN LATERAL (
-            SELECT f.followee_id AS host_id FROM relations_follow f
-            WHERE f.follower_id = one.reader AND (f.followee_id IN (SELECT host_id FROM e)) IS TRUE OFFSET 0
+            {followees("one.reader", "followee_id AS host_id")}
+            AND (followee_id IN (SELECT host_id FROM e)) IS TRUE OFFSET 0
         ) followed
     ) connected USING (host_id)
-    WHERE e.is_told AND NOT EXISTS (
-            SELECT FROM relations_mute m WHERE m.muter_id = connected.reader AND m.muted_id = e.host_id OFFSET 0)
-        AND {_apart("connected.reader")}
+    WHERE e.is_told AND {is_wanted("connected.reader", "e.host_id")}
     UNION ALL
     SELECT e.place, watch.reader, e.id, e.id, e.host_id, e.state, e.version, e.is_hidden
     FROM unnest(%(watchers)s::bigint[], %(watched)s::bigint[]) AS watch (reader, session)
     JOIN e ON e.id = watch.session
-    WHERE e.is_told AND {_apart("watch.reader")}
+    WHERE e.is_told AND {unblocked("watch.reader", "e.host_id")}
 """  # noqa: S608 (constants)
 
 

@@ -24,6 +24,7 @@ from items.text import mentions
 from items.visibility import VISIBLE
 from notifications import feed
 from notifications.models import Kind
+from relations.rules import is_wanted
 
 MENTIONS = 20
 """So many of those whom an item mentions are told."""
@@ -79,21 +80,19 @@ TELL = f"""
     SELECT recipient_id FROM told
 """  # noqa: S608 (constants)
 # Once for a session, however often it is asked for. Users who block the host, are blocked by or mute them at the moment
-# are not told at all: a probe each (OFFSET 0), not all whom a host blocks in a hash.
-TELL_OF_SESSION = """
+# are not told at all.
+TELL_OF_SESSION = f"""
     WITH told AS (
         INSERT INTO notifications_notification (recipient_id, kind, session_id)
         SELECT u.id, 'live', %(session)s
         FROM accounts_user u JOIN accounts_user h ON h.id = %(host)s AND h.is_active
         WHERE u.id = ANY(%(users)s::bigint[]) AND u.is_active AND u.id <> h.id
-            AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = u.id AND b.blocked_id = h.id OFFSET 0)
-            AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = h.id AND b.blocked_id = u.id OFFSET 0)
-            AND NOT EXISTS (SELECT FROM relations_mute m WHERE m.muter_id = u.id AND m.muted_id = h.id OFFSET 0)
+            AND {is_wanted("u.id", "h.id")}
         ON CONFLICT DO NOTHING RETURNING id, recipient_id, position
     ),
     acts AS (INSERT INTO notifications_act (id, notification_id, actor_id) SELECT position, id, %(host)s FROM told)
     SELECT recipient_id FROM told
-"""
+"""  # noqa: S608 (constants)
 # The act is the recipient's own: nobody can block or mute it away.
 WARN = """
     WITH told AS (

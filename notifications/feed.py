@@ -36,6 +36,7 @@ from items.hydrate import ITEMS, ItemBody, hydrate
 from items.visibility import VISIBLE
 from notifications.models import Kind
 from notifications.sessions import SessionCard, sessions
+from relations.rules import READER, follows, is_wanted
 
 ACTORS_SHOWN = 3
 ACTORS_CAP = 100
@@ -57,17 +58,13 @@ MARK = "coalesce((SELECT r.up_to FROM notifications_readmark r WHERE r.user_id =
 # the sake of one page; CASE keeps it from asking of likes what is asked of reposts.
 SESSION_SHOWN = "session_shown"
 """Stands for `sessions.shown`, which is known when the site is ready: `_told` puts it in."""
+ON_THE_DAY = "AND (f.created_at AT TIME ZONE 'UTC')::date = n.day"
 ITEM_SHOWN = f"""
     (n.item_id IS NULL OR EXISTS (SELECT FROM {ITEMS} WHERE i.id = n.item_id AND {VISIBLE} OFFSET 0))
     AND CASE WHEN n.kind = 'live' THEN {SESSION_SHOWN} ELSE true END
 """
-ACT_SHOWN = """
-    u.is_active
-    AND NOT EXISTS (
-        SELECT FROM relations_block b WHERE b.blocker_id = %(reader)s AND b.blocked_id = a.actor_id OFFSET 0)
-    AND NOT EXISTS (
-        SELECT FROM relations_block b WHERE b.blocker_id = a.actor_id AND b.blocked_id = %(reader)s OFFSET 0)
-    AND NOT EXISTS (SELECT FROM relations_mute m WHERE m.muter_id = %(reader)s AND m.muted_id = a.actor_id OFFSET 0)
+ACT_SHOWN = f"""
+    u.is_active AND {is_wanted(READER, "a.actor_id")}
     AND CASE n.kind
         WHEN 'like' THEN EXISTS (
             SELECT FROM items_like l WHERE l.user_id = a.actor_id AND l.item_id = n.item_id OFFSET 0)
@@ -75,12 +72,10 @@ ACT_SHOWN = """
             SELECT FROM items_item r JOIN items_item o ON o.id = r.repost_of_id
             WHERE r.repost_of_id = n.item_id AND r.sender_id = a.actor_id AND r.status = 'published'
                 AND o.status = 'published' OFFSET 0)
-        WHEN 'follow' THEN EXISTS (
-            SELECT FROM relations_follow f WHERE f.follower_id = a.actor_id AND f.followee_id = n.recipient_id
-            AND (f.created_at AT TIME ZONE 'UTC')::date = n.day OFFSET 0)
+        WHEN 'follow' THEN {follows("a.actor_id", "n.recipient_id", ON_THE_DAY)}
         ELSE true
     END
-"""
+"""  # noqa: S608 (constants)
 NEWEST_ACTS = f"""
     (SELECT * FROM notifications_act act WHERE act.notification_id = n.id ORDER BY act.id DESC LIMIT {ACTS_SCAN})
 """  # noqa: S608

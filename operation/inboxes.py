@@ -20,6 +20,7 @@ from feedsite.connections import fetch
 from feedsite.ids import compose
 from operation.graphs import SHARES, GraphError
 from operation.simulation import KEPT_DAYS, Costs, Floats, Graph, Integers, Mask, window_bytes
+from relations.rules import followees
 
 CANDIDATES = (0, 10, 20, 50, 100, 200)
 SAMPLED = 300
@@ -46,7 +47,7 @@ SAMPLE = f"""
                     extract(epoch FROM %(now)s::timestamptz - feedsite_id_time(written.oldest)), 86400)
                 ELSE written.items / %(days)s::float8 END AS a_day
             FROM (
-                SELECT f.followee_id AS id FROM relations_follow f WHERE f.follower_id = u.id LIMIT {FOLLOWEES}
+                {followees("u.id", "followee_id AS id")} LIMIT {FOLLOWEES}
             ) followee
             CROSS JOIN LATERAL (
                 SELECT count(*) AS items, min(newest.id) AS oldest FROM (

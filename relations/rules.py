@@ -1,0 +1,77 @@
+"""How users stand to each other, as SQL for the statements of every room: no other room names the tables.
+
+Each function takes what stands for a user's id in the statement, a column of it or a parameter. OFFSET 0 makes a probe
+of an index of each question, where the planner would read all whom a user follows or is followed by, a million perhaps,
+into a hash table.
+"""
+
+READER = "%(reader)s"
+"""The reader's id; 0 for readers who are not signed in, whom nobody follows, blocks or mutes."""
+
+
+# --- Questions -------------------------------------------------------------------------------------------
+def follows(follower: str, followee: str, also: str = "", *, is_probe: bool = True) -> str:
+    """Whether one follows the other. `also`: more that must hold of the follow, the alias `f`. Where the follower is
+    one reader, whose followees are bounded, the planner may choose (`is_probe` false): their hash serves many rows.
+    """
+    condition = f"f.follower_id = {follower} AND f.followee_id = {followee} {also}"
+    return _exists("relations_follow f", condition, is_probe=is_probe)
+
+
+def blocks(blocker: str, blocked: str) -> str:
+    """Whether one blocks the other."""
+    return _exists("relations_block b", f"b.blocker_id = {blocker} AND b.blocked_id = {blocked}")
+
+
+def mutes(muter: str, muted: str) -> str:
+    """Whether one mutes the other."""
+    return _exists("relations_mute m", f"m.muter_id = {muter} AND m.muted_id = {muted}")
+
+
+def unblocked(one: str, other: str) -> str:
+    """Whether neither blocks the other: the condition under which one meets what the other says."""
+    return f"(NOT {blocks(one, other)} AND NOT {blocks(other, one)})"
+
+
+def wanted(reader: str, sender: str) -> dict[str, str]:
+    """The conditions under which a reader's feeds bring what a sender says, by the name of what each excludes."""
+    return {
+        "blocked": f"NOT {blocks(reader, sender)}",
+        "blocked_by": f"NOT {blocks(sender, reader)}",
+        "muted": f"NOT {mutes(reader, sender)}",
+    }
+
+
+def is_wanted(reader: str, sender: str) -> str:
+    """Whether a sender is neither blocked (by either) nor muted by the reader."""
+    return f"({' AND '.join(wanted(reader, sender).values())})"
+
+
+def _exists(table: str, condition: str, *, is_probe: bool = True) -> str:
+    return f"EXISTS (SELECT FROM {table} WHERE {condition}{' OFFSET 0' * is_probe})"
+
+
+# --- Lists: queries that end with a condition, to which others may be added with AND ------------------------
+def followees(follower: str, columns: str = "followee_id") -> str:
+    """Those whom a user follows; `columns` are of relations.models.Follow."""
+    return f"SELECT {columns} FROM relations_follow WHERE follower_id = {follower}"  # noqa: S608
+
+
+def followers(followee: str, columns: str = "follower_id") -> str:
+    """Those who follow a user; `columns` are of relations.models.Follow."""
+    return f"SELECT {columns} FROM relations_follow WHERE followee_id = {followee}"  # noqa: S608
+
+
+def blocked_by(blocker: str) -> str:
+    """Those whom a user blocks, as `blocked_id`."""
+    return f"SELECT blocked_id FROM relations_block WHERE blocker_id = {blocker}"  # noqa: S608
+
+
+def blockers_of(blocked: str) -> str:
+    """Those who block a user, as `blocker_id`."""
+    return f"SELECT blocker_id FROM relations_block WHERE blocked_id = {blocked}"  # noqa: S608
+
+
+def muted_by(muter: str) -> str:
+    """Those whom a user mutes, as `muted_id`."""
+    return f"SELECT muted_id FROM relations_mute WHERE muter_id = {muter}"  # noqa: S608
