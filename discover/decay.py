@@ -1,4 +1,4 @@
-"""How the worth of an item falls with its age, and which items are recommended at all: for recall, as SQL.
+"""How the worth of an item falls with its age, for recall, as SQL.
 
 The decay is the `gauss` function of the search engines (Elasticsearch and OpenSearch, function score):
 exp(-max(0, age - offset)^2 / (2 sigma^2)), sigma^2 = -scale^2 / (2 ln decay). So an item is worth `decay` of a new one
@@ -14,14 +14,6 @@ from django.conf import settings
 from feedsite.ids import SEQUENCE_BITS
 
 DAY_MILLISECONDS = 86_400_000
-
-
-def public(item: str) -> str:
-    """Whether an item may be recommended, but for its sender: the condition of the index item_public."""
-    return (
-        f"{item}.status = 'published' AND {item}.visibility = 'public' "
-        f"AND {item}.reply_to_id IS NULL AND {item}.repost_of_id IS NULL"
-    )
 
 
 def rate() -> float:

@@ -21,12 +21,12 @@ import msgspec
 from django.conf import settings
 from django.db import connection, transaction
 
-from discover.decay import public
 from discover.models import SearchIndex
 from discover.opensearch import MAPPINGS, OpenSearchError, server, written
 from feedsite import ids, metrics
 from feedsite.breaker import Breaker
 from feedsite.connections import fetch, id_array
+from items.visibility import public_post
 
 logger = logging.getLogger(__name__)
 
@@ -44,12 +44,12 @@ pause = Breaker(30.0)
 QUEUE = "INSERT INTO discover_itemchange (item_id) SELECT unnest(%(items)s::bigint[])"
 QUEUE_PUBLIC = f"""
     INSERT INTO discover_itemchange (item_id) SELECT id FROM items_item i
-    WHERE id = ANY(%(items)s::bigint[]) AND {public("i")} ORDER BY id
+    WHERE id = ANY(%(items)s::bigint[]) AND {public_post("i")} ORDER BY id
 """  # noqa: S608 (constants)
 CHANGES = f"SELECT id, item_id FROM discover_itemchange ORDER BY id LIMIT {PART}"  # noqa: S608 (constants)
 FORGET = "DELETE FROM discover_itemchange WHERE id = ANY(%(rows)s::bigint[]) RETURNING id"
 NEXT = f"""
-    SELECT i.id FROM items_item i WHERE {public("i")} AND i.id < %(position)s
+    SELECT i.id FROM items_item i WHERE {public_post("i")} AND i.id < %(position)s
     ORDER BY i.id DESC LIMIT {PART}
 """  # noqa: S608
 # A sender of NULL: an item that is not to be found.
@@ -59,7 +59,7 @@ DOCUMENTS = f"""
             WHERE d.item_id = i.id AND length(lexeme) > 1 AND lexeme !~ '^[0-9]+$'),
         greatest(coalesce(c.likes + 2 * (c.replies + c.reposts), 0), 0)
     FROM unnest(%(items)s::bigint[]) AS asked (id)
-    LEFT JOIN items_item i ON i.id = asked.id AND {public("i")}
+    LEFT JOIN items_item i ON i.id = asked.id AND {public_post("i")}
     LEFT JOIN items_itemcounts c ON c.item_id = i.id
 """  # noqa: S608
 
@@ -153,7 +153,7 @@ def load_part(*, wait: bool = False) -> int:
 def left() -> int:
     """How many items are still to be loaded."""
     index = SearchIndex.objects.get(name=server().name)
-    count = f"SELECT count(*) FROM items_item i WHERE {public('i')} AND i.id < %(position)s"  # noqa: S608
+    count = f"SELECT count(*) FROM items_item i WHERE {public_post('i')} AND i.id < %(position)s"  # noqa: S608
     return int(fetch(count, {"position": index.position})[0][0])
 
 

@@ -10,10 +10,11 @@ from typing import Any
 
 from accounts.models import User
 from discover import decay
-from discover.decay import log_decay, public, recency
+from discover.decay import log_decay, recency
 from feedsite import ids
 from feedsite.connections import fetch
 from feedsite.replica import lagging
+from items.visibility import public_post
 from relations.rules import READER, followees, followers, follows
 
 FRIEND = 0.05
@@ -23,7 +24,7 @@ FOLLOWER = 0.3
 KNOWN = 0.5
 """The one whose posts the reader liked and answered most."""
 
-NEWEST = f"SELECT i.id FROM items_item i WHERE {public('i')} AND i.id < %(below)s ORDER BY i.id DESC LIMIT 1"  # noqa: S608
+NEWEST = f"SELECT i.id FROM items_item i WHERE {public_post('i')} AND i.id < %(below)s ORDER BY i.id DESC LIMIT 1"  # noqa: S608
 
 # The reader's likes and those of others are taken newest item first, which the unique index of likes offers. A common
 # taste for what few like says more than one for what all like; and what all like is divided by its popularity.
@@ -141,7 +142,7 @@ HEARD = f"""
             {followees(READER)} AND created_at < %(now)s
             ORDER BY id DESC LIMIT 40
         ) f CROSS JOIN LATERAL (
-            SELECT i.id FROM items_item i WHERE i.sender_id = f.followee_id AND {public("i")} AND i.id < %(below)s
+            SELECT i.id FROM items_item i WHERE i.sender_id = f.followee_id AND {public_post("i")} AND i.id < %(below)s
             ORDER BY i.id DESC LIMIT 2) p
     ), heard AS MATERIALIZED (
         SELECT h.item_id, sum(h.weight)::float8 AS weight FROM all_heard h JOIN items_item i ON i.id = h.item_id

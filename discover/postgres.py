@@ -24,11 +24,12 @@ from django.db import connections
 
 from accounts.models import User
 from discover import decay
-from discover.decay import log_decay, public
+from discover.decay import log_decay
 from discover.interests import ALSO_LIKED, NEAR, REASON, TAGS, WORDS, params_of, told
 from discover.recall import Candidate
 from feedsite.connections import fetch, id_array
 from feedsite.replica import lagging
+from items.visibility import public_post
 from items.words import phrase, runs
 from relations.rules import READER, followees
 
@@ -88,7 +89,7 @@ def _rank(count: int) -> str:
             UNION ALL (SELECT item_id, {WEIGHTS["popular"]} * popularity, 'popular' FROM discover_popularitem
                 WHERE item_id < %(below)s ORDER BY ln(popularity) + {log_decay("item_id")} DESC, item_id DESC LIMIT 300)
             UNION ALL (SELECT i.id, {BASE}, 'fresh' FROM items_item i
-                WHERE {public("i")} AND i.id < %(below)s ORDER BY i.id DESC LIMIT {count})
+                WHERE {public_post("i")} AND i.id < %(below)s ORDER BY i.id DESC LIMIT {count})
         ), pool AS (
             SELECT item_id, sum(relevance) AS relevance, (array_agg(reason ORDER BY relevance DESC))[1] AS reason
             FROM found WHERE relevance > 0 GROUP BY 1
@@ -96,7 +97,7 @@ def _rank(count: int) -> str:
             SELECT item_id, i.sender_id, reason, ln(relevance) + {log_decay("item_id")} AS score,
                 i.sender_id IN ({followees(READER)} AND created_at < %(now)s) AS is_followed
             FROM pool JOIN items_item i ON i.id = item_id JOIN accounts_user s ON s.id = i.sender_id
-            WHERE {public("i")} AND i.id < %(below)s AND s.is_active AND i.sender_id <> %(reader)s
+            WHERE {public_post("i")} AND i.id < %(below)s AND s.is_active AND i.sender_id <> %(reader)s
         ), placed AS (
             SELECT *, row_number() OVER (PARTITION BY sender_id ORDER BY score DESC, item_id DESC) AS place FROM scored
         )
@@ -120,7 +121,7 @@ NEAR_POSTS = f"""
         CROSS JOIN LATERAL (
             SELECT id, row_number() OVER (ORDER BY id DESC) AS place FROM (
                 SELECT i.id FROM items_item i
-                WHERE i.sender_id = s.sender_id AND {public("i")} AND i.id < %(below)s
+                WHERE i.sender_id = s.sender_id AND {public_post("i")} AND i.id < %(below)s
                 ORDER BY i.id DESC LIMIT 8) newest
         ) p ORDER BY ln(s.weight) + {log_decay("p.id")} DESC, p.id DESC LIMIT 400
     ), {told("SELECT sender_id FROM posts GROUP BY 1 ORDER BY max(weight) DESC, 1 LIMIT 40")}
@@ -154,8 +155,8 @@ SAID = f"""
         SELECT item_id, sum(weight) AS weight, (array_agg(word ORDER BY weight DESC))[1] AS word
         FROM newest JOIN term ON term.word = ANY(newest.words) GROUP BY 1
     )
-    SELECT item_id, m.weight, 'words:' || word FROM matched m JOIN items_item i ON i.id = item_id WHERE {public("i")}
-    ORDER BY ln(m.weight) + {log_decay("item_id")} DESC, item_id DESC LIMIT 200
+    SELECT item_id, m.weight, 'words:' || word FROM matched m JOIN items_item i ON i.id = item_id
+    WHERE {public_post("i")} ORDER BY ln(m.weight) + {log_decay("item_id")} DESC, item_id DESC LIMIT 200
 """  # noqa: S608
 
 

@@ -6,8 +6,9 @@ from typing import Any
 from django.db import connection, transaction
 
 from discover import decay
-from discover.decay import log_decay, public
+from discover.decay import log_decay
 from feedsite import ids
+from items.visibility import public_post
 from relations.rules import followers
 
 SAMPLE = 100_000
@@ -46,7 +47,7 @@ KEPT_OF_SENDER = 5
 
 POPULAR = f"""
     WITH newest AS MATERIALIZED (
-        SELECT i.id, i.sender_id FROM items_item i WHERE {public("i")} AND i.id < %(below)s
+        SELECT i.id, i.sender_id FROM items_item i WHERE {public_post("i")} AND i.id < %(below)s
         ORDER BY i.id DESC LIMIT {RECENT}
     ), acts AS (
         SELECT item_id, 1 AS weight FROM (
@@ -62,7 +63,7 @@ POPULAR = f"""
     ), pool AS (
         SELECT i.id, i.sender_id, coalesce(engagement, 0) AS engagement
         FROM newest FULL JOIN engaged USING (id) JOIN items_item i USING (id) JOIN accounts_user s ON s.id = i.sender_id
-        WHERE {public("i")} AND s.is_active
+        WHERE {public_post("i")} AND s.is_active
     ), followed AS MATERIALIZED (
         SELECT sender_id, (
             SELECT count(*) FROM (

@@ -12,12 +12,12 @@ from feedsite import keys
 from feedsite.connections import fetch
 from feedsite.ids import MAX_ID
 from items.text import canonical_tag
-from items.visibility import VISIBLE
+from items.visibility import VISIBLE, public_post
 
 KEPT = timedelta(minutes=5)
 """How long they are remembered, for all readers: so often it is counted."""
 NEWEST = 5_000
-"""The newest uses of any hashtag, which are counted."""
+"""The newest public posts, whose hashtags are counted. What others cannot see takes the place of none."""
 SENDERS = 2
 """Users who must have used it: one alone makes no hashtag popular."""
 WITNESSES = 3
@@ -26,10 +26,12 @@ COUNT = 10
 
 POPULAR = f"""
     SELECT tag, (array_agg(item_id ORDER BY item_id DESC))[:{WITNESSES}] FROM (
-        SELECT used.tag, max(used.item_id) AS item_id
-        FROM (SELECT tag, item_id FROM items_itemtag ORDER BY item_id DESC LIMIT {NEWEST}) used
-        JOIN items_item i ON i.id = used.item_id JOIN accounts_user s ON s.id = i.sender_id
-        WHERE i.status = 'published' AND i.visibility = 'public' AND s.is_active
+        SELECT used.tag, max(i.id) AS item_id
+        FROM (
+            SELECT i.id, i.sender_id FROM items_item i WHERE {public_post("i")} ORDER BY i.id DESC LIMIT {NEWEST}
+        ) i
+        JOIN accounts_user s ON s.id = i.sender_id AND s.is_active
+        CROSS JOIN LATERAL (SELECT t.tag FROM items_itemtag t WHERE t.item_id = i.id OFFSET 0) used
         GROUP BY used.tag, i.sender_id
     ) by_sender
     GROUP BY tag HAVING count(*) >= {SENDERS} ORDER BY count(*) DESC, max(item_id) DESC LIMIT {COUNT}

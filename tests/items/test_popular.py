@@ -9,6 +9,7 @@ from django.test import Client
 
 from accounts.deactivation import deactivate
 from accounts.models import User
+from items import popular
 from items.actions import delete, publish
 from items.models import Item, Visibility
 from items.popular import popular_tags
@@ -48,6 +49,19 @@ def test_the_most_used_come_first(reader: User) -> None:
 def test_posts_that_are_not_public_count_for_nothing(reader: User, visibility: Visibility) -> None:
     use("secret", 5, visibility=visibility)
     assert popular_tags(reader) == []
+
+
+@pytest.mark.parametrize("visibility", [Visibility.FOLLOWERS, Visibility.SELF])
+def test_posts_that_are_not_public_take_the_place_of_none(
+    reader: User, visibility: Visibility, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many hashtags one account hides in posts that others cannot see."""
+    use("here", 2)
+    monkeypatch.setattr(popular, "POPULAR", popular.POPULAR.replace("5000", "3"))
+    alone = UserFactory()
+    for _ in range(4):
+        say(alone, "#a #b #c", visibility=visibility)
+    assert popular_tags(reader) == ["here"]
 
 
 def test_they_cost_one_statement_until_they_are_counted_again(reader: User, feeds: redis.Redis) -> None:
