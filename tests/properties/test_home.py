@@ -525,7 +525,7 @@ def tiny(monkeypatch: pytest.MonkeyPatch, transactional_db: None) -> Iterator[No
 
 
 @pytest.mark.django_db(transaction=True)
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1800)
 @pytest.mark.usefixtures("tiny")
 def test_every_page_is_what_the_oracle_says() -> None:
     walk_all(Home, examples=100)
@@ -538,7 +538,7 @@ class ShortPages(Home):
 
 
 @pytest.mark.django_db(transaction=True)
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1800)
 @pytest.mark.usefixtures("tiny")
 def test_pages_that_stop_at_their_bound_leave_nothing_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(home, "SCAN", 3)
