@@ -57,6 +57,11 @@ def followees(follower: str, columns: str = "followee_id") -> str:
     return f"SELECT {columns} FROM relations_follow WHERE follower_id = {follower}"  # noqa: S608
 
 
+def followed_big_vs(follower: str, columns: str = "v.id") -> str:
+    """The big-Vs whom a user follows; `columns` are of the big-V, the alias `v`."""
+    return f"SELECT {columns} FROM accounts_user v WHERE v.is_big_v AND {follows(follower, 'v.id', is_probe=False)}"  # noqa: S608
+
+
 def followers(followee: str, columns: str = "follower_id") -> str:
     """Those who follow a user; `columns` are of relations.models.Follow."""
     return f"SELECT {columns} FROM relations_follow WHERE followee_id = {followee}"  # noqa: S608

@@ -18,6 +18,7 @@ from accounts import policy
 from feedsite import keys
 from feedsite.connections import Command, feeds_for_tasks, fetch, pipelined, script
 from feedsite.window import RUN
+from relations import rules
 
 OWN_MEMBERS = 2
 """Members of a complete shard that are no fans: `complete:{generation}` and the run."""
@@ -25,13 +26,10 @@ TTL = 86_400
 """Seconds, from the beginning of the construction; a set built anew each day does not keep those who went away."""
 PART = 1000
 
-FOLLOWED_BIG_VS = """
-    SELECT v.id FROM accounts_user v WHERE v.is_big_v
-        AND EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = %s AND f.followee_id = v.id)
-"""
+FOLLOWED_BIG_VS = rules.followed_big_vs("%s")
 FANS = f"""
-    SELECT f.follower_id FROM relations_follow f JOIN accounts_user u ON u.id = f.follower_id
-    WHERE f.followee_id = %s AND u.level >= %s AND {policy.has_inbox()}
+    SELECT u.id FROM ({rules.followers("%s")}) f JOIN accounts_user u ON u.id = f.follower_id
+    WHERE u.level >= %s AND {policy.has_inbox()}
 """  # noqa: S608 (constants)
 # KEYS[1]. ARGV: token, seconds to live.
 BEGIN = script(

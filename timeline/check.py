@@ -15,6 +15,7 @@ from accounts import policy
 from feedsite import metrics
 from feedsite.connections import Command, feeds_errors, feeds_for_tasks, fetch, pipelined, script
 from feedsite.window import INFINITY, RUN, Window, to_score
+from relations.rules import followed_big_vs
 from timeline.inbox import Inbox
 from timeline.oracle import entry_ids
 from timeline.outbox import Outbox
@@ -32,9 +33,7 @@ READERS_AT = f"""
 READERS = f"""
     SELECT u.id, {policy.has_inbox()}, {policy.EPOCH}, CASE WHEN u.is_big_v THEN {policy.OUTBOX_EPOCH} END,
         {policy.PUSH_GENERATION},
-        ARRAY(
-            SELECT v.id FROM accounts_user v WHERE v.is_big_v AND EXISTS (
-                SELECT FROM relations_follow f WHERE f.follower_id = u.id AND f.followee_id = v.id))
+        ARRAY({followed_big_vs("u.id")})
     FROM accounts_user u WHERE u.id = ANY(%(ids)s) ORDER BY u.id
 """  # noqa: S608 (constants)
 PENDING = "SELECT item_id FROM timeline_delivery"

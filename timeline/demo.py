@@ -23,6 +23,7 @@ from items.models import Item, ItemCounts, ItemType, Like, Visibility
 from items.search import copy_index
 from items.signals import demo_made
 from relations.models import Follow
+from relations.rules import followers
 from timeline import inbox, outbox
 
 SEED = 2620
@@ -353,11 +354,10 @@ def _follows(chance: random.Random, users: list[User], now: datetime) -> list[Fo
     Follow.objects.bulk_create(follows, batch_size=5000)
     with connection.cursor() as cursor:
         cursor.execute(
-            """
+            f"""
             UPDATE accounts_user u SET
-                following_count = (SELECT count(*) FROM relations_follow WHERE follower_id = u.id),
-                follower_count = (SELECT count(*) FROM relations_follow WHERE followee_id = u.id)
-            """
+                following_count = ({followees("u.id", "count(*)")}), follower_count = ({followers("u.id", "count(*)")})
+            """  # noqa: S608
         )
     return follows
 

@@ -24,10 +24,11 @@ from feedsite import keys
 from feedsite.connections import FeedsUnavailableError, count_asked, feeds, feeds_errors, fetch, pipelined, script
 from feedsite.window import INFINITY, RUN, Entry, only_looking, to_number, to_score
 from items.visibility import original_visible
+from relations import rules
 from timeline.fold import FOLDED, REACH, folds
 from timeline.home import walked
 from timeline.hydrate import BELONGS, FOLLOWED
-from timeline.pull import HELD, HOLDS, KINDS, around, original_shown, wanted
+from timeline.pull import HELD, HOLDS, KINDS, around, original_shown
 from timeline.truth import Missed
 
 SHOWN = 20
@@ -61,27 +62,23 @@ READER = f"""
     FROM accounts_user u WHERE u.id = %(reader)s
 """  # noqa: S608 (constants)
 BIG_VS = f"""
-    SELECT u.id, u.username, {policy.OUTBOX_EPOCH}, count(*) OVER () FROM accounts_user u
-    WHERE u.is_big_v AND EXISTS (
-        SELECT FROM relations_follow f WHERE f.follower_id = %(reader)s AND f.followee_id = u.id)
-    ORDER BY u.id LIMIT %(shown)s
+    SELECT u.id, u.username, {policy.OUTBOX_EPOCH}, count(*) OVER ()
+    FROM ({rules.followed_big_vs(rules.READER, "v.*")}) u ORDER BY u.id LIMIT %(shown)s
 """  # noqa: S608 (constants)
 # As pages look for them: among the newest of the whole site.
-PENDING = """
+PENDING = f"""
     WITH scanned AS MATERIALIZED (
         SELECT d.item_id, d.sender_id, d.parked_at FROM timeline_delivery d ORDER BY d.item_id DESC LIMIT %(pending)s
     )
-    SELECT item_id, parked_at IS NOT NULL FROM scanned WHERE sender_id = %(reader)s OR EXISTS (
-        SELECT FROM relations_follow f
-        WHERE f.follower_id = %(reader)s AND f.followee_id = scanned.sender_id OFFSET 0)
-    ORDER BY item_id DESC
-"""
+    SELECT item_id, parked_at IS NOT NULL FROM scanned
+    WHERE sender_id = %(reader)s OR {rules.follows(rules.READER, "scanned.sender_id")} ORDER BY item_id DESC
+"""  # noqa: S608
 # Conditions by their names: on every item, and on those of others.
 OF_ALL = KINDS | {
     "original": original_visible("i"),
     "original_muted": f"(NOT {original_visible('i')} OR {original_shown('i')})",
 }
-OF_OTHERS = {"not_followed": FOLLOWED} | wanted("i.sender_id") | HOLDS
+OF_OTHERS = {"not_followed": FOLLOWED} | rules.wanted(rules.READER, "i.sender_id") | HOLDS
 CONDITIONS = OF_ALL | {name: f"(i.sender_id = %(reader)s OR {text})" for name, text in OF_OTHERS.items()}
 ITEM = f"""
     SELECT {BELONGS}, {HELD}, {original_shown("i")}, i.sender_id, s.username, s.is_big_v, i.status, i.visibility,

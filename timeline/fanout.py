@@ -28,6 +28,7 @@ from feedsite.connections import (
 from feedsite.deliveries import Attempt
 from feedsite.window import PIPELINE_LENGTH, Entry, deliver
 from items.models import Item, Status, Visibility
+from relations import rules
 from relations.followers import FIRST_PART, LAST_ID, PART, Part, follower_parts, part_of
 from timeline import active_fans, outbox
 from timeline.inbox import Tail, cap_of
@@ -85,12 +86,11 @@ FINISH = f"""
     SELECT extract(epoch FROM clock_timestamp() - not_before)::float8 FROM done
 """  # noqa: S608
 # The last follower of every full range, so that a range holds at most `size` followers; nothing for a small sender.
-BOUNDARIES = """
+BOUNDARIES = f"""
     SELECT follower_id FROM (
-        SELECT follower_id, row_number() OVER (ORDER BY follower_id) AS place
-        FROM relations_follow WHERE followee_id = %s
+        {rules.followers("%s", "follower_id, row_number() OVER (ORDER BY follower_id) AS place")}
     ) numbered WHERE place %% %s = 0 ORDER BY follower_id
-"""
+"""  # noqa: S608
 
 
 @dataclass(frozen=True, slots=True)

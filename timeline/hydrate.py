@@ -5,14 +5,11 @@ from typing import Any
 
 from feedsite.connections import fetch, id_array
 from items.hydrate import COLUMNS, ORIGINALS, WIDTH
-from timeline.pull import ANY_BELOW, HELD, IN_TIMELINE, POST_BELOW, Candidate, is_wanted, original_shown
+from relations.rules import READER, follows, is_wanted
+from timeline.pull import ANY_BELOW, HELD, IN_TIMELINE, POST_BELOW, Candidate, original_shown
 
-# OFFSET 0 keeps the planner from reading all that the reader follows into a hash table for the sake of 20 items: one
-# index probe an item stays one at 2000 followees.
-FOLLOWED = """
-    EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = %(reader)s AND f.followee_id = i.sender_id OFFSET 0)
-"""
-BELONGS = f"{IN_TIMELINE} AND (i.sender_id = %(reader)s OR ({FOLLOWED} AND {is_wanted('i.sender_id')}))"
+FOLLOWED = follows(READER, "i.sender_id")
+BELONGS = f"{IN_TIMELINE} AND (i.sender_id = %(reader)s OR ({FOLLOWED} AND {is_wanted(READER, 'i.sender_id')}))"
 # What follows below an id: posts (2), only reposts, all of which may be folded or hidden (1), nothing (0). Asked once a
 # page, where the windows end with it.
 POSTS, REPOSTS, NOTHING = 2, 1, 0

@@ -18,31 +18,14 @@ from feedsite.connections import fetch
 from feedsite.window import INFINITY, Entry
 from items.hydrate import COLUMNS, ORIGINALS
 from items.visibility import original_visible
+from relations.rules import READER, followees, follows, is_wanted, mutes
 
 # The senders whom the reader follows, and the reader. Blocks and mutes are asked of the few whose items can be on a
 # page.
-SENDERS = """
-    SELECT f.followee_id AS id FROM relations_follow f WHERE f.follower_id = %(reader)s
+SENDERS = f"""
+    {followees(READER, "followee_id AS id")}
     UNION ALL SELECT %(reader)s::bigint
 """
-
-
-# Conditions stand under the name of what a reader is told where one does not hold (timeline.explain).
-def wanted(sender: str) -> dict[str, str]:
-    """Conditions on a followee. OFFSET 0: a probe each, not a hash of all who block the reader."""
-    return {
-        "blocked": f"""NOT EXISTS (SELECT FROM relations_block b
-            WHERE b.blocker_id = %(reader)s AND b.blocked_id = {sender} OFFSET 0)""",
-        "blocked_by": f"""NOT EXISTS (SELECT FROM relations_block b
-            WHERE b.blocker_id = {sender} AND b.blocked_id = %(reader)s OFFSET 0)""",
-        "muted": f"""NOT EXISTS (SELECT FROM relations_mute m
-            WHERE m.muter_id = %(reader)s AND m.muted_id = {sender} OFFSET 0)""",
-    }
-
-
-def is_wanted(sender: str) -> str:
-    """Whether a followee is neither blocked (by either) nor muted."""
-    return _all(wanted(sender))
 
 
 def _all(conditions: dict[str, str]) -> str:
@@ -64,8 +47,7 @@ def _holds(sender: str, is_active: str, for_mutuals: str) -> dict[str, str]:
     """
     return {
         "inactive": is_active,
-        "mutuals": f"""(NOT {for_mutuals} OR EXISTS (
-            SELECT FROM relations_follow f WHERE f.follower_id = {sender} AND f.followee_id = %(reader)s OFFSET 0))""",
+        "mutuals": f"""(NOT {for_mutuals} OR {follows(sender, READER)})""",
     }
 
 
@@ -81,8 +63,7 @@ HOLDS, HELD = _holds(*OF_ITEM), _is_held(*OF_ITEM)
 
 def original_shown(entry: str) -> str:
     """Whether an entry is no repost, or its original may be seen by the reader, who does not mute its sender."""
-    muted = "SELECT FROM relations_mute m WHERE m.muter_id = %(reader)s AND m.muted_id = o.sender_id OFFSET 0"
-    return original_visible(entry, also=f"AND NOT EXISTS ({muted})")
+    return original_visible(entry, also=f"AND NOT {mutes(READER, 'o.sender_id')}")
 
 
 SHOWN = f"({HELD} AND {original_shown('i')})"
@@ -96,7 +77,7 @@ STREAMS = {
     "mutuals": "i.visibility = 'mutuals'",
     "self": "i.visibility = 'self'",
 }
-STREAM_BELONGS = f"(stream.id = %(reader)s OR {is_wanted('stream.id')})"
+STREAM_BELONGS = f"(stream.id = %(reader)s OR {is_wanted(READER, 'stream.id')})"
 """Whether the entries of a `stream` belong into the reader's windows, ..."""
 STREAM_HELD = f"{STREAM_BELONGS} AND " + _is_held(
     "stream.id",

@@ -26,6 +26,7 @@ from feedsite.events import (
     session_audiences,
 )
 from items.visibility import VISIBLE
+from relations.rules import followees
 from timeline.hydrate import BELONGS
 from timeline.pull import SHOWN
 
@@ -50,8 +51,8 @@ AUDIENCE = f"""
         SELECT reader, reader AS sender_id FROM unnest(%(readers)s::bigint[]) AS one (reader)
         UNION ALL SELECT one.reader, followed.sender_id FROM unnest(%(readers)s::bigint[]) AS one (reader)
         CROSS JOIN LATERAL (
-            SELECT f.followee_id AS sender_id FROM relations_follow f
-            WHERE f.follower_id = one.reader AND (f.followee_id IN (SELECT sender_id FROM i)) IS TRUE OFFSET 0
+            {followees("one.reader", "followee_id AS sender_id")}
+            AND (followee_id IN (SELECT sender_id FROM i)) IS TRUE OFFSET 0
         ) followed
     ), about AS MATERIALIZED (
         SELECT id AS item FROM i UNION SELECT reply_to_id FROM i UNION SELECT root_id FROM i

@@ -15,20 +15,20 @@ from accounts import policy
 from accounts.models import User
 from feedsite.connections import fetch, id_array
 from items.hydrate import ORIGINALS
+from relations import rules
 from timeline import completions
 from timeline.hydrate import OLDER_AT, VERIFIED
 from timeline.inbox import cap_of
 
-FOLLOWED_BIG_VS = """
-    SELECT f.follower_id, array_agg(v.id) FROM accounts_user v JOIN relations_follow f ON f.followee_id = v.id
-    WHERE v.is_big_v AND f.follower_id = ANY(%(readers)s::bigint[]) GROUP BY f.follower_id
-"""
+FOLLOWED_BIG_VS = f"""
+    SELECT one.reader, array_agg(followed.id) FROM unnest(%(readers)s::bigint[]) AS one (reader)
+    CROSS JOIN LATERAL ({rules.followed_big_vs("one.reader")}) followed GROUP BY one.reader
+"""  # noqa: S608 (constants)
 # The columns of the reader are computed once (OFFSET 0: not anew for each item), and stand in every row of the result:
 # there is one where no item is asked about.
 READER = f"""
     SELECT reader.*, CASE WHEN push_generation = 0 OR push_generation <> %(pushes)s THEN ARRAY(
-            SELECT ARRAY[v.id, reader.generation # v.promotion] FROM accounts_user v WHERE v.is_big_v AND EXISTS (
-                SELECT FROM relations_follow f WHERE f.follower_id = %(reader)s AND f.followee_id = v.id)
+            {rules.followed_big_vs(rules.READER, "ARRAY[v.id, reader.generation # v.promotion]")}
         ) END AS big_vs
     FROM (
         SELECT {policy.has_inbox()} AS has_inbox, u.level, {policy.EPOCH} AS epoch,
@@ -44,9 +44,8 @@ ASK, ASK_LAST = (
         ORDER BY d.item_id DESC LIMIT %(pending)s
     ),
     pending AS MATERIALIZED (
-        SELECT scanned.item_id FROM scanned WHERE scanned.sender_id = %(reader)s OR EXISTS (
-            SELECT FROM relations_follow f
-            WHERE f.follower_id = %(reader)s AND f.followee_id = scanned.sender_id OFFSET 0)
+        SELECT scanned.item_id FROM scanned
+        WHERE scanned.sender_id = %(reader)s OR {rules.follows(rules.READER, "scanned.sender_id")}
         ORDER BY scanned.item_id DESC LIMIT %(count)s
     )
     SELECT {columns}, candidate.id = ANY (ARRAY(SELECT item_id FROM pending)),
