@@ -303,9 +303,13 @@ class PolicyAdmin(QuickListAdmin):
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
 
+    def formfield_for_dbfield(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
+        """The form names the value that it began with, so that it changes only what was changed in it."""
+        return super().formfield_for_dbfield(db_field, request, show_hidden_initial=True, **kwargs)
+
     def save_model(self, request: HttpRequest, obj: Policy, form: Any, change: bool) -> None:
         """As the command does it: what is written draws a generation."""
-        policy.change(push_level=obj.push_level, inbox_from=obj.inbox_from)
+        policy.change(**{name: form.cleaned_data[name] for name in form.changed_data})
 
     def construct_change_message(self, request: HttpRequest, form: Any, formsets: Any, add: bool = False) -> Any:
         """The history tells from which value to which."""

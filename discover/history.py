@@ -52,7 +52,7 @@ def unwanted_page(reader: User, *, last_id: int | None = None, limit: int = 20) 
     """What `reader` is not interested in before `last_id` (exclusive; of their saying so), the last said first."""
     below = MAX_ID + 1 if last_id is None else last_id
     rows = fetch(UNWANTED, {"reader": reader.pk, "below": below, "count": limit + 1})
-    shown = [(said_id, ItemRow.of(*columns)) for said_id, *columns in rows[:limit]]
+    shown = [(said_id, ItemRow.of(columns)) for said_id, *columns in rows[:limit]]
     items = bodies([row for _, row in shown], reader)
     return ItemPage(items, str(shown[-1][0]) if shown else None, len(rows) > limit)
 

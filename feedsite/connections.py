@@ -12,7 +12,6 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache, lru_cache
-from itertools import starmap
 from typing import Any, TypeVar, overload
 
 import psycopg
@@ -129,7 +128,7 @@ def fetch(
     query: str,
     params: Sequence[Any] | Mapping[str, Any] = (),
     *,
-    into: Callable[..., Row],
+    into: Callable[[tuple[Any, ...]], Row],
     on: str = DEFAULT_DB_ALIAS,
 ) -> list[Row]: ...
 
@@ -138,12 +137,12 @@ def fetch(
     query: str,
     params: Sequence[Any] | Mapping[str, Any] = (),
     *,
-    into: Callable[..., Any] | None = None,
+    into: Callable[[tuple[Any, ...]], Any] | None = None,
     on: str = DEFAULT_DB_ALIAS,
 ) -> list[Any]:
-    """Rows of one prepared statement, inside Django's connection and transaction: what `into` makes of the columns of
-    each, else tuples. `on` is the alias of the database: another than the primary only where feedsite.replica names it,
-    for reads that may lag.
+    """Rows of one prepared statement, inside Django's connection and transaction: what `into` makes of the tuple of
+    each, else the tuples. `on` is the alias of the database: another than the primary only where feedsite.replica names
+    it, for reads that may lag.
 
     The hot paths use it instead of the ORM: planning the verifying query costs more than running it, and a page
     needs no model instances. Errors are Django's (`django.db.OperationalError`, ...). A statement that a deadlock ended
@@ -152,7 +151,7 @@ def fetch(
     wrapper = connections[on]
     wrapper.ensure_connection()
     rows = _rows(wrapper, query, params)
-    return rows if into is None else [*starmap(into, rows)]
+    return rows if into is None else [*map(into, rows)]
 
 
 @dataclass(slots=True)

@@ -115,11 +115,11 @@ class ItemRow(NamedTuple):
     original: Said | None
 
     @classmethod
-    def of(cls, *columns: Any) -> "ItemRow":
-        """Columns in the order of `COLUMNS`, or of `columns`, which lack an original."""
-        said = Said._make(columns[:SAID])
-        counts, is_liked, is_reposted = columns[SAID:MET]
-        return cls(said, counts, is_liked, is_reposted, Said._make(columns[MET:WIDTH]) if said.repost_of_id else None)
+    def of(cls, row: Sequence[Any]) -> "ItemRow":
+        """A row that begins with `COLUMNS`, or with `columns`, which lack an original."""
+        said = Said._make(row[:SAID])
+        counts, is_liked, is_reposted = row[SAID:MET]
+        return cls(said, counts, is_liked, is_reposted, Said._make(row[MET:WIDTH]) if said.repost_of_id else None)
 
     @property
     def id(self) -> int:
@@ -134,8 +134,6 @@ SAID = len(Said._fields)
 MET = SAID + 3
 WIDTH = MET + SAID
 """How many columns `COLUMNS` are."""
-REPOST_OF_AT = Said._fields.index("repost_of_id")
-"""Where a row that begins with `COLUMNS` names the item that it reposts; None there: it is no repost."""
 
 Object = Annotated[msgspec.Raw, msgspec.Meta(extra_json_schema={"type": "object"})]
 Time = Annotated[datetime, msgspec.Meta(tz=True)]

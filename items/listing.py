@@ -35,8 +35,9 @@ class ListedRow(NamedTuple):
     item: ItemRow | None
 
     @classmethod
-    def of(cls, bound: int | None, item_id: int | None, *columns: Any) -> "ListedRow":
-        return cls(bound, None if item_id is None else ItemRow.of(item_id, *columns))
+    def of(cls, row: Sequence[Any]) -> "ListedRow":
+        bound, *columns = row
+        return cls(bound, None if columns[0] is None else ItemRow.of(columns))
 
 
 def listing(candidates: Sequence[str], order: str, *, given: str = "") -> str:

@@ -134,11 +134,12 @@ class Verified(NamedTuple):
     is_visible: bool
     position: int | None
     """Of a replay."""
-    columns: tuple[Any, ...]
+    columns: Sequence[Any]
     """live.hydrate.COLUMNS"""
 
     @classmethod
-    def of(cls, is_pulled: bool, belongs: bool, is_visible: bool, position: int | None, *columns: Any) -> "Verified":
+    def of(cls, row: Sequence[Any]) -> "Verified":
+        is_pulled, belongs, is_visible, position, *columns = row
         return cls(is_pulled, belongs, is_visible, position, columns)
 
     @property

@@ -216,7 +216,7 @@ def notifications_page(
     """The entries below `last_id` (exclusive), newest first; of `conversations` only the replies and mentions."""
     below = MAX_ID + 1 if last_id is None else last_id
     params = {"reader": reader.pk, "below": below, "count": limit + 1, "scan": limit + 1 + SCAN}
-    found = fetch(_told(CONVERSATIONS if conversations else EVERYTHING), params, into=_Row)
+    found = fetch(_told(CONVERSATIONS if conversations else EVERYTHING), params, into=_Row._make)
     bound = found[0].bound
     rows = sorted((row for row in found if row.position is not None), key=lambda row: -row.position)
     page = rows[:limit]

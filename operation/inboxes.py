@@ -138,7 +138,7 @@ def sample(*, now: datetime, days: int = 30) -> Readers:
     ((first, last),) = fetch("SELECT min(id), max(id) FROM accounts_user")
     points = [random.randint(first, last) for _ in range(SAMPLED)] if last else []  # noqa: S311 (a sample)
     since = compose(now - timedelta(days=days), 0)
-    rows = fetch(SAMPLE, {"points": points, "now": now, "days": days, "since": since}, into=_Sampled)
+    rows = fetch(SAMPLE, {"points": points, "now": now, "days": days, "since": since}, into=_Sampled._make)
     if not any(row.arriving for row in rows):
         raise GraphError(f"nothing was written within {days} days that reaches the readers who were looked at")
     levels = np.array([row.level for row in rows])

@@ -1,5 +1,6 @@
 """Lists of the people on one side of many relations, newest relation first, with a bound of work."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Literal, NamedTuple
@@ -32,11 +33,12 @@ class _Row(NamedTuple):
 
     bound: int | None
     relation_id: int | None
-    columns: tuple[Any, ...]
+    columns: Sequence[Any]
     """accounts.rows.user_columns"""
 
     @classmethod
-    def of(cls, bound: int | None, relation_id: int | None, *columns: Any) -> "_Row":
+    def of(cls, row: Sequence[Any]) -> "_Row":
+        bound, relation_id, *columns = row
         return cls(bound, relation_id, columns)
 
 

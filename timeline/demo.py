@@ -22,8 +22,8 @@ from feedsite import ids
 from items.models import Item, ItemCounts, ItemType, Like, Visibility
 from items.search import copy_index
 from items.signals import demo_made
+from relations import rules
 from relations.models import Follow
-from relations.rules import followers
 from timeline import inbox, outbox
 
 SEED = 2620
@@ -356,7 +356,8 @@ def _follows(chance: random.Random, users: list[User], now: datetime) -> list[Fo
         cursor.execute(
             f"""
             UPDATE accounts_user u SET
-                following_count = ({followees("u.id", "count(*)")}), follower_count = ({followers("u.id", "count(*)")})
+                following_count = ({rules.followees("u.id", "count(*)")}),
+                follower_count = ({rules.followers("u.id", "count(*)")})
             """  # noqa: S608
         )
     return follows

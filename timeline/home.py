@@ -19,22 +19,12 @@ from feedsite import metrics
 from feedsite.celery import enqueue
 from feedsite.connections import Command, FeedsUnavailableError, feeds, feeds_errors, pipelined
 from feedsite.window import INFINITY, Entry, Slice, Window
-from items.hydrate import REPOST_OF_AT, WIDTH, ItemBody, ItemRow, body
+from items.hydrate import ItemBody, ItemRow, body
 from timeline.fold import FOLDED, count_shown, folds
-from timeline.hydrate import (
-    BELONGS_AT,
-    HELD_AT,
-    OLDER_AT,
-    POSTS,
-    PUBLISHED_AT,
-    REPOSTS,
-    SHOWN_AT,
-    verify_bodies,
-    verify_ids,
-)
+from timeline.hydrate import POSTS, REPOSTS, Verified, verify_bodies, verify_ids
 from timeline.inbox import Inbox, Tail
 from timeline.outbox import Outbox
-from timeline.pull import COLUMNS_AT, INBOX_FROM_AT, pull_above, pull_below, pull_bodies
+from timeline.pull import pull_above, pull_below, pull_bodies
 from timeline.reading import Reading, are_too_many, doubting, hint_of, hinting, look
 from timeline.truth import Missed, Truth, ask, expected
 
@@ -128,18 +118,17 @@ class Walk:
         if has_reposts:
             self.folds = folds(self.reader_id, last_id=self.top, count=self.passed)
 
-    def scan(self, item_id: int, columns: Sequence[Any] | None) -> None:
-        """Pass an id; `columns` make its body if the reader sees it."""
+    def scan(self, item_id: int, row: ItemRow | None) -> None:
+        """Pass an id; `row` makes its body if the reader sees it."""
         if len(self.shown) < self.limit:
             self.scanned = item_id
         self.below = item_id
-        if columns is None:
+        if row is None:
             return
         # A repost that `look_at` did not count, because something was published above since, stands for itself.
-        others = self.folds.get(item_id, 0) if columns[REPOST_OF_AT] else 0
+        others = self.folds.get(item_id, 0) if row.is_repost else 0
         if others == FOLDED:
             return
-        row = ItemRow.of(*columns[:WIDTH])
         item = body(row, self.reader_id, "own" if row.said.sender_id == self.reader_id else "following")
         if row.is_repost:
             item.fold(others)
@@ -232,16 +221,16 @@ def _from_windows(walk: Walk) -> bool:
     rows = truth.rows | verify_bodies(walk.reader_id, new)
     _show(walk, ids, rows)
     if below and below == asked_below and len(walk.shown) == walk.limit and truth.rows:
-        older = next(iter(truth.rows.values()))[OLDER_AT]
+        older = next(iter(truth.rows.values())).older
         walk.more = None if older == REPOSTS else older == POSTS
     walk.ended = not walk.is_done and not below and len(ids) < count
     _forget(walk, read, ids, rows)
     if walk.is_done or below:
         return False
-    hidden = [rows[item_id] for item_id in ids if item_id in rows and _is_hidden(rows[item_id])]
+    hidden = [rows[item_id] for item_id in ids if item_id in rows and rows[item_id].is_hidden]
     if len(hidden) > len(ids) // 2:
         walk.missed = Missed.HIDDEN
-        walk.scans = sum(bool(row[REPOST_OF_AT]) for row in hidden) > len(hidden) // 2
+        walk.scans = sum(row.item.is_repost for row in hidden) > len(hidden) // 2
         return False
     return True
 
@@ -251,22 +240,15 @@ def _ask(walk: Walk, read: Reading, ids: Sequence[int], below: int = 0) -> Truth
     return walk.truth
 
 
-def _show(walk: Walk, ids: Sequence[int], rows: Mapping[int, Sequence[Any]]) -> None:
+def _show(walk: Walk, ids: Sequence[int], rows: Mapping[int, Verified]) -> None:
     """Pass the candidates, newest first, until the page is full."""
-    held = [
-        rows[item_id] for item_id in ids if item_id in rows and rows[item_id][BELONGS_AT] and rows[item_id][HELD_AT]
-    ]
-    shown = {row[0]: row for row in held if row[SHOWN_AT]}
-    walk.look_at(len(held), has_reposts=any(row[REPOST_OF_AT] for row in shown.values()))
+    entries = [rows[item_id] for item_id in ids if item_id in rows and rows[item_id].is_entry]
+    shown = {row.item.id: row.item for row in entries if row.has_shown_original}
+    walk.look_at(len(entries), has_reposts=any(item.is_repost for item in shown.values()))
     for item_id in ids:
         walk.scan(item_id, shown.get(item_id))
         if walk.is_done:
             break
-
-
-def _is_hidden(row: Sequence[Any]) -> bool:
-    """Whether what belongs into the home is not shown just now."""
-    return bool(row[BELONGS_AT] and not (row[HELD_AT] and row[SHOWN_AT]))
 
 
 def _look(walk: Walk, count: int) -> Reading | None:
@@ -328,15 +310,15 @@ def _is_shallow(reading: Reading, truth: Truth) -> bool:
     return reading.inbox.epoch == truth.epoch and truth.push_generation not in (0, reading.inbox.pushes)
 
 
-def _forget(walk: Walk, read: Reading, ids: Sequence[int], rows: Mapping[int, Sequence[Any]]) -> None:
+def _forget(walk: Walk, read: Reading, ids: Sequence[int], rows: Mapping[int, Verified]) -> None:
     """Lazy delete: what does not belong leaves the inbox; what is not published leaves the outboxes too.
 
     `read` is what was read before PostgreSQL was asked: from then on counts the time within which a window forgets.
     """
-    refused = {item_id for item_id in ids if item_id not in rows or not rows[item_id][BELONGS_AT]}
+    refused = {item_id for item_id in ids if item_id not in rows or not rows[item_id].belongs}
     if not refused:
         return
-    unpublished = {item_id for item_id in refused if item_id not in rows or not rows[item_id][PUBLISHED_AT]}
+    unpublished = {item_id for item_id in refused if item_id not in rows or not rows[item_id].is_published}
     windows: list[tuple[Window, Slice, set[int]]] = [(Inbox(walk.reader_id), read.inbox, refused)]
     windows += [(Outbox(big_v), one, unpublished) for big_v, one in read.outboxes.items()]
     for window, one, gone in windows:
@@ -365,17 +347,17 @@ def _from_sql(walk: Walk) -> None:
     count = max(Tail.LENGTH, bodies + 1) if walk.mark else bodies + 1
     rows = pull_bodies(reader_id, below=walk.below, count=count, bodies=bodies, for_window=bool(walk.mark))
     if walk.mark and rows and walk.truth and walk.truth.epoch:
-        floor = rows[-1][0] - 1 if len(rows) == count else 0
-        entries = [Entry(row[0], row[1]) for row in rows]
+        floor = rows[-1].item_id - 1 if len(rows) == count else 0
+        entries = [Entry(row.item_id, row.sender_id) for row in rows]
         top = min(walk.below, walk.floor + 1)
         walk.news.append(Tail(reader_id).complete(walk.mark, walk.truth.epoch, floor, top, entries))
         walk.mark = ""
     if rows:
-        expected.inbox_from = rows[0][INBOX_FROM_AT]
-    held = [row for row in rows[:bodies] if row[2]]
-    walk.look_at(len(held), has_reposts=any(row[3] and row[COLUMNS_AT + REPOST_OF_AT] for row in held))
+        expected.inbox_from = rows[0].inbox_from
+    held = [row for row in rows[:bodies] if row.is_held]
+    walk.look_at(len(held), has_reposts=any(row.shown and row.shown.is_repost for row in held))
     for row in rows[:bodies]:
-        walk.scan(row[0], row[COLUMNS_AT:] if row[2] and row[3] else None)
+        walk.scan(row.item_id, row.shown)
         if walk.is_done:
             return
     walk.ended = len(rows) <= bodies
@@ -394,7 +376,7 @@ def _scan_sql(walk: Walk) -> None:
     rows = verify_bodies(reader_id, wanted)
     for item_id, _, _ in candidates:
         row = rows.get(item_id)
-        walk.scan(item_id, row if row and row[BELONGS_AT] and row[HELD_AT] and row[SHOWN_AT] else None)
+        walk.scan(item_id, row.item if row and row.is_shown else None)
         if walk.is_done:
             return
         if item_id == end:

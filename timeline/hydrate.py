@@ -1,10 +1,10 @@
 """The verifying columns: what Redis says becomes a page only through them."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from feedsite.connections import fetch, id_array
-from items.hydrate import COLUMNS, ORIGINALS, WIDTH
+from items.hydrate import COLUMNS, ORIGINALS, WIDTH, ItemRow
 from relations.rules import READER, follows, is_wanted
 from timeline.pull import ANY_BELOW, HELD, IN_TIMELINE, POST_BELOW, Candidate, original_shown
 
@@ -21,11 +21,9 @@ VERIFIED = tuple(
 """Columns of an item `i`, its sender `s` and `ORIGINALS`; the second form says what follows below the parameter `below`
 too.
 """
-BELONGS_AT, HELD_AT, SHOWN_AT, PUBLISHED_AT, OLDER_AT = range(WIDTH, WIDTH + 5)
-"""Where their rows say what."""
 VERIFY_BODIES, VERIFY_LAST_BODIES = (
     f"""
-    SELECT {columns} FROM unnest(%(ids)s::bigint[]) AS candidate (id)
+    SELECT {columns}, false FROM unnest(%(ids)s::bigint[]) AS candidate (id)
     JOIN items_item i ON i.id = candidate.id JOIN accounts_user s ON s.id = i.sender_id {ORIGINALS}
     """  # noqa: S608
     for columns in VERIFIED
@@ -37,23 +35,59 @@ VERIFY_IDS = f"""
 """  # noqa: S608
 
 
-def verify_bodies(reader_id: int, ids: Sequence[int], below: int = 0) -> dict[int, Sequence[Any]]:
-    """Rows of `VERIFIED` by id, of the candidates that exist: (*COLUMNS, belongs, held, shown, published, older).
-
-    `older` is what follows below `below`, `POSTS`, `REPOSTS` or `NOTHING`; it is not looked for if that is 0.
+class Verified(NamedTuple):
+    """A row of `VERIFIED`: a candidate that exists, and what the reader's home makes of it.
 
     The inbox may forget an item that does not belong into the reader's home, and every window one that is not
     published. An item that belongs but is not held (its sender does not follow back, or is suspended), or is held but
     not shown (its original is hidden), stays in the windows: none is told when that changes.
     """
+
+    item: ItemRow
+    belongs: bool
+    is_held: bool
+    has_shown_original: bool
+    is_published: bool
+    older: int | None
+    """What follows below an id: `POSTS`, `REPOSTS` or `NOTHING`; None where it was not asked."""
+    is_pending: bool
+    """Whether its delivery is pending, as far as that was asked (timeline.truth)."""
+
+    @classmethod
+    def of(cls, row: Sequence[Any]) -> "Verified":
+        """A row that begins with the columns of `VERIFIED` and whether the item is pending."""
+        return cls(ItemRow.of(row), *row[WIDTH:VERIFIED_WIDTH])
+
+    @property
+    def is_entry(self) -> bool:
+        """Whether it stands in the reader's home, shown or not."""
+        return self.belongs and self.is_held
+
+    @property
+    def is_shown(self) -> bool:
+        return self.belongs and self.is_held and self.has_shown_original
+
+    @property
+    def is_hidden(self) -> bool:
+        """Whether it belongs into the home and is not shown just now."""
+        return self.belongs and not self.is_shown
+
+
+VERIFIED_WIDTH = WIDTH + len(Verified._fields) - 1
+"""How many columns `Verified.of` takes."""
+
+
+def verify_bodies(reader_id: int, ids: Sequence[int], below: int = 0) -> dict[int, Verified]:
+    """The candidates that exist, by id. Their rows say what follows below `below`, unless that is 0."""
     if not ids:
         return {}
     params = {"reader": reader_id, "ids": id_array(ids), "below": below}
-    return {row[0]: row for row in fetch(VERIFY_LAST_BODIES if below else VERIFY_BODIES, params)}
+    rows = fetch(VERIFY_LAST_BODIES if below else VERIFY_BODIES, params, into=Verified.of)
+    return {row.item.id: row for row in rows}
 
 
 def verify_ids(reader_id: int, ids: Sequence[int]) -> list[Candidate]:
     """Those of the candidates that are entries of the reader's home, newest first."""
     if not ids:
         return []
-    return [Candidate(*row) for row in fetch(VERIFY_IDS, {"reader": reader_id, "ids": id_array(ids)})]
+    return fetch(VERIFY_IDS, {"reader": reader_id, "ids": id_array(ids)}, into=Candidate._make)

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from accounts.policy import EPOCH, INBOX_FROM, PUSH_GENERATION
 from feedsite.connections import fetch
 from feedsite.window import INFINITY, Entry
-from items.hydrate import COLUMNS, ORIGINALS
+from items.hydrate import COLUMNS, ORIGINALS, ItemRow
 from items.visibility import original_visible
 from relations.rules import READER, followees, follows, is_wanted, mutes
 
@@ -165,8 +165,6 @@ PULL_BODIES, PULL_WINDOW_BODIES = (
     """  # noqa: S608
     for held, item_held in ((STREAM_HELD, "true"), (STREAM_BELONGS, HELD))
 )
-COLUMNS_AT, INBOX_FROM_AT = 4, -1
-"""Where the columns of a body begin in their rows, and where policy.INBOX_FROM stands."""
 PULL_BELOW = f"""
     WITH {_pulled(BELOW)}
     SELECT pulled.id, pulled.repost_of_id, {original_shown("pulled")} FROM pulled ORDER BY pulled.id DESC
@@ -215,6 +213,29 @@ ANY_BELOW, POST_BELOW = (
 )
 
 
+class Pulled(NamedTuple):
+    """A row of `PULL_BODIES`: an entry, with its body if it is among the first."""
+
+    item_id: int
+    sender_id: int
+    is_held: bool
+    has_shown_original: bool
+    item: ItemRow | None
+    inbox_from: int
+    """The policy's."""
+
+    @classmethod
+    def of(cls, row: Sequence[Any]) -> "Pulled":
+        item_id, sender_id, is_held, has_shown_original, *columns, inbox_from = row
+        item = None if columns[0] is None else ItemRow.of(columns)
+        return cls(item_id, sender_id, is_held, has_shown_original, item, inbox_from)
+
+    @property
+    def shown(self) -> ItemRow | None:
+        """The item, if the reader is shown it."""
+        return self.item if self.is_held and self.has_shown_original else None
+
+
 class Candidate(NamedTuple):
     """An entry of a reader's home: what it reposts, if it is a repost, and whether the reader may see that."""
 
@@ -228,27 +249,24 @@ def pull_entries(reader_id: int, count: int) -> tuple[tuple[int | None, int], li
     entries, floor), in one snapshot.
     """
     rows = fetch(PULL_WINDOW, {"reader": reader_id, "below": INFINITY, "count": count + 1})
-    entries = [Entry(row[2], row[3]) for row in rows if row[2] is not None]
+    epoch, pushes, _, _ = rows[0]
+    entries = [Entry(item_id, sender_id) for _, _, item_id, sender_id in rows if item_id is not None]
     floor = entries[count].item_id if len(entries) > count else 0
-    return (rows[0][0], rows[0][1]), entries[:count], floor
+    return (epoch, pushes), entries[:count], floor
 
 
-def pull_bodies(
-    reader_id: int, *, below: int, count: int, bodies: int, for_window: bool = False
-) -> list[Sequence[Any]]:
+def pull_bodies(reader_id: int, *, below: int, count: int, bodies: int, for_window: bool = False) -> list[Pulled]:
     """`count` entries below an id, newest first, the first `bodies` of them hydrated; `for_window` those that belong
-    into the reader's windows.
-
-    Rows are (id, sender id, held, shown, *COLUMNS, policy.INBOX_FROM); beyond the first `bodies` only the ids are
-    meaningful.
+    into the reader's windows. Of the others only the ids are meaningful.
     """
     query = PULL_WINDOW_BODIES if for_window else PULL_BODIES
-    return list(fetch(query, {"reader": reader_id, "below": below, "count": count, "bodies": bodies}))
+    params = {"reader": reader_id, "below": below, "count": count, "bodies": bodies}
+    return fetch(query, params, into=Pulled.of)
 
 
 def pull_below(reader_id: int, *, below: int, count: int) -> list[Candidate]:
     """`count` entries below an id, newest first."""
-    return [Candidate(*row) for row in fetch(PULL_BELOW, {"reader": reader_id, "below": below, "count": count})]
+    return fetch(PULL_BELOW, {"reader": reader_id, "below": below, "count": count}, into=Candidate._make)
 
 
 def pull_above(reader_id: int, *, since: int, count: int, enough: int) -> list[Candidate] | None:
@@ -256,9 +274,10 @@ def pull_above(reader_id: int, *, since: int, count: int, enough: int) -> list[C
     less to find out.
     """
     rows = fetch(PULL_ABOVE, {"reader": reader_id, "since": since, "count": count, "enough": enough})
-    if rows[0][0]:
+    are_enough, *_ = rows[0]
+    if are_enough:
         return None
-    return [Candidate(*row[1:]) for row in rows if row[1] is not None]
+    return [Candidate(*candidate) for _, *candidate in rows if candidate[0] is not None]
 
 
 def around(reader_id: int, *, last_id: int, above: int, below: int) -> list[tuple[int, int | None]]:
@@ -266,4 +285,4 @@ def around(reader_id: int, *, last_id: int, above: int, below: int) -> list[tupl
     `below` with smaller ones.
     """
     params = {"reader": reader_id, "last_id": last_id, "above": above, "below": below}
-    return [(row[0], row[1]) for row in fetch(AROUND, params)]
+    return [(item_id, repost_of) for item_id, repost_of in fetch(AROUND, params)]

@@ -7,7 +7,7 @@ deliveries are pending, and, of the candidates and of what is pending, what may 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import NamedTuple
 
 from django.conf import settings
 
@@ -17,7 +17,7 @@ from feedsite.connections import fetch, id_array
 from items.hydrate import ORIGINALS
 from relations import rules
 from timeline import completions
-from timeline.hydrate import OLDER_AT, VERIFIED
+from timeline.hydrate import VERIFIED, VERIFIED_WIDTH, Verified
 from timeline.inbox import cap_of
 
 FOLLOWED_BIG_VS = f"""
@@ -66,8 +66,22 @@ ASK, ASK_LAST = (
     """  # noqa: S608
     for columns in VERIFIED
 )
-PENDING_AT, READER_AT = OLDER_AT + 1, OLDER_AT + 2
-"""Where their rows say that an item is pending, and where the columns of the reader begin."""
+
+
+class _About(NamedTuple):
+    """What every row of `ASK` says at its end, of the reader and of PostgreSQL."""
+
+    level: int
+    has_inbox: bool
+    epoch: int | None
+    push_generation: int
+    push_level: int
+    inbox_from: int
+    big_vs: list[tuple[int, int | None]] | None
+    pending_bound: int
+    newest: int | None
+    last: int
+    process: int
 
 
 class Missed(StrEnum):
@@ -136,8 +150,8 @@ class Truth:
     """No item that PostgreSQL knew has a higher id."""
     has_moved: bool
     """Whether a delivery may have been completed since the windows were read (timeline.completions)."""
-    rows: dict[int, Sequence[Any]]
-    """Rows of hydrate.VERIFIED by id, of the candidates and of what is pending, as far as they exist."""
+    rows: dict[int, Verified]
+    """The candidates and what is pending by id, as far as they exist."""
     pending: set[int]
     """Those of them whose delivery is pending."""
 
@@ -169,22 +183,23 @@ def ask(reader_id: int, ids: Sequence[int], *, before: int, count: int, pushes: 
         "below": below,
     }
     found = fetch(ASK_LAST if below else ASK, params)
-    level, has_inbox, epoch, push_generation, *policies, big_vs, bound, newest, last, process = found[0][READER_AT:]
-    expected.push_level, expected.inbox_from = policies
+    about = _About._make(found[0][VERIFIED_WIDTH:])
+    rows = {item_id: Verified.of(row) for row in found if (item_id := row[0]) is not None}
+    expected.push_level, expected.inbox_from = about.push_level, about.inbox_from
     return Truth(
-        level,
-        has_inbox,
-        epoch,
-        push_generation,
-        None if big_vs is None else dict(big_vs),
-        bound,
-        newest or 0,
-        completions.have_moved(last, process),
-        {row[0]: row for row in found if row[0] is not None},
-        {row[0] for row in found if row[PENDING_AT]},
+        level=about.level,
+        has_inbox=about.has_inbox,
+        epoch=about.epoch,
+        push_generation=about.push_generation,
+        big_vs=None if about.big_vs is None else dict(about.big_vs),
+        pending_bound=about.pending_bound,
+        newest=about.newest or 0,
+        has_moved=completions.have_moved(about.last, about.process),
+        rows=rows,
+        pending={item_id for item_id, row in rows.items() if row.is_pending},
     )
 
 
 def followed_big_vs(reader_ids: Sequence[int]) -> list[tuple[int, list[int]]]:
     """Which big-Vs each of these readers follows, without those who follow none."""
-    return [(row[0], row[1]) for row in fetch(FOLLOWED_BIG_VS, {"readers": id_array(reader_ids)})]
+    return [(reader_id, ids) for reader_id, ids in fetch(FOLLOWED_BIG_VS, {"readers": id_array(reader_ids)})]

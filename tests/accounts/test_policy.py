@@ -30,6 +30,16 @@ def run(*args: str) -> str:
     return out.getvalue()
 
 
+def test_two_admins_who_change_it_at_once_keep_each_others_field(admin_client: Client) -> None:
+    address = reverse("admin:accounts_policy_change", args=[1])
+    page = admin_client.get(address).text
+    assert 'name="initial-inbox_from" value="0"' in page
+    policy.change(inbox_from=50)
+    fields = {"push_level": "2", "inbox_from": "0", "initial-push_level": "3", "initial-inbox_from": "0"}
+    assert admin_client.post(address, fields).status_code == 302
+    assert policy.current()[:2] == (2, 50)
+
+
 def test_draws_are_whole_numbers_that_a_double_holds() -> None:
     with connection.cursor() as cursor:
         cursor.execute("SELECT feedsite_draw() FROM generate_series(1, 2000)")
