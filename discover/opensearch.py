@@ -283,7 +283,7 @@ _decoder = msgspec.json.Decoder(_Answer)
 
 FAILURES = (OpenSearchError, msgspec.MsgspecError, ValueError, IndexError)
 
-breaker = Breaker(name="opensearch", failures=FAILURES)
+breaker = Breaker(name="opensearch", failures=FAILURES, slow_share=math.inf)
 
 
 class OpenSearchRecall:
@@ -298,7 +298,7 @@ class OpenSearchRecall:
         interests = interests_of(reader, now=now)
         body, reasons = search(interests, reader_id=reader.pk, count=count, now=now)
         try:
-            with breaker.asking():
+            with breaker.asking(settings.OPENSEARCH_TIMEOUT):
                 found = _candidates(_search(body), reasons, interests)
         except OpenError as error:
             raise RecallUnavailableError(str(error)) from error

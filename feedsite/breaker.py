@@ -36,8 +36,11 @@ class Breaker:
         *,
         name: str = "",
         failures: tuple[type[Exception], ...] = FAILURES,
+        slow_share: float = SLOW_SHARE,
     ) -> None:
+        """`slow_share` infinite: no answer within the patience is slow."""
         self._seconds = seconds
+        self._slow_share = slow_share
         self._name = name
         self._failures = failures
         self._lock = threading.Lock()
@@ -109,7 +112,7 @@ class Breaker:
             return True
 
     def _answered(self, seconds: float, patience_seconds: float) -> None:
-        if seconds > patience_seconds * SLOW_SHARE:
+        if seconds > patience_seconds * self._slow_share:
             with self._lock:
                 self._asker, self._open_until = None, time.monotonic()
         elif self._open_until:

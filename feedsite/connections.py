@@ -2,6 +2,7 @@
 
 import hashlib
 import itertools
+import math
 import re
 import select
 import time
@@ -43,7 +44,7 @@ class FeedsRefusedError(FeedsUnavailableError):
     """The feeds server answered, but would not do this: something is wrong with a key or a command, not with it."""
 
 
-feeds_breaker = Breaker(name="feeds")
+feeds_breaker = Breaker(name="feeds", slow_share=math.inf)
 cache_breaker = Breaker(name="cache")
 broker_breaker = Breaker(name="broker", failures=(KombuError, redis.RedisError, OSError))
 
@@ -83,7 +84,7 @@ def feeds_errors() -> Iterator[None]:
     While the breaker is open the body is not run at all. A node of a cluster that fails has a breaker of its own.
     """
     try:
-        with feeds_breaker.asking():
+        with feeds_breaker.asking(settings.REDIS_TIMEOUT):
             try:
                 yield
             except NodeDownError as error:

@@ -250,7 +250,7 @@ def _ask_all(commands: Sequence[tuple[Any, ...]]) -> list[Any] | None:
     if not commands:
         return []
     try:
-        with cache_breaker.asking():
+        with cache_breaker.asking(settings.REDIS_TIMEOUT):
             return pipelined(_client(), commands)
     except redis.ResponseError:
         metrics.cache_refused.inc()

@@ -4,10 +4,13 @@ answer is read, and what becomes of a server in trouble. The real OpenSearch has
 
 import logging
 import math
+import time
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
+from django.db import connection
 
 from accounts.models import User
 from discover import indexing
@@ -304,6 +307,32 @@ def test_postgresql_recalls_when_it_fails(
     settings.OPENSEARCH_TIMEOUT = 10
     breaker.reset()
     assert source(reader) == "opensearch"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_one_search_at_a_time_finds_out_however_long_it_waits(
+    opensearch: OpenSearch, reader: User, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its patience is longer than the time for which the server is left alone after a failure."""
+    work()
+    post()
+    settings.OPENSEARCH_TIMEOUT = 2
+    monkeypatch.setattr(breaker, "_seconds", 0.1)
+    failures = metrics.opensearch_failures.labels("search")._value
+    breaker.trip()
+    time.sleep(0.15)
+    before = failures.get()
+
+    def search(number: int) -> None:
+        time.sleep(number * 0.4)
+        try:
+            assert source(reader) == "postgres"
+        finally:
+            connection.close()
+
+    with opensearch.in_trouble(late(30)), ThreadPoolExecutor(4) as threads:
+        list(threads.map(search, range(4)))
+    assert failures.get() == before + 1
 
 
 def test_nobody_listens(opensearch: OpenSearch, reader: User, settings: Any) -> None:

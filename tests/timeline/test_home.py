@@ -51,9 +51,9 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> Calls:
     calls = Calls()
     fetch, send = connections.fetch, connections._send
 
-    def counting_fetch(query: str, params: Any = ()) -> Any:
+    def counting_fetch(query: str, params: Any = (), **options: Any) -> Any:
         calls.queries.append(query)
-        return fetch(query, params)
+        return fetch(query, params, **options)
 
     def counting_send(client: redis.Redis, commands: Any, *patience: Any) -> Any:
         calls.trips += bool(commands)
