@@ -32,9 +32,9 @@ def queries(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     asked: list[str] = []
     fetch = connections.fetch
 
-    def counting(query: str, params: Any = ()) -> Any:
+    def counting(query: str, params: Any = (), **options: Any) -> Any:
         asked.append(query)
-        return fetch(query, params)
+        return fetch(query, params, **options)
 
     for module in ("timeline.truth", "timeline.pull", "timeline.hydrate"):
         monkeypatch.setattr(f"{module}.fetch", counting)
