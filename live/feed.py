@@ -130,7 +130,7 @@ class Verified(NamedTuple):
     is_pulled: bool
     """Whether it is a replay that no window holds."""
     belongs: bool
-    """Whether the reader follows its host; what does not belong is forgotten by the window."""
+    """Whether the reader follows its host; the window forgets a session that does not belong."""
     is_visible: bool
     position: int | None
     """Of a replay."""

@@ -1,12 +1,12 @@
 """How users stand to each other, as SQL for the statements of every room: no other room names the tables.
 
-Each function takes what stands for a user's id in the statement, a column of it or a parameter. OFFSET 0 makes a probe
+Each function takes expressions of users' ids: columns of the statement, or parameters. OFFSET 0 makes a probe
 of an index of each question, where the planner would read all whom a user follows or is followed by, a million perhaps,
 into a hash table.
 """
 
 READER = "%(reader)s"
-"""The reader's id; 0 for readers who are not signed in, whom nobody follows, blocks or mutes."""
+"""The reader's id; 0 for readers who are not signed in: no follow, block or mute has it."""
 
 
 # --- Questions -------------------------------------------------------------------------------------------

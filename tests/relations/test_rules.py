@@ -1,4 +1,4 @@
-"""The rules of who follows, blocks and mutes whom stand in one place."""
+"""The rules of follows, blocks and mutes stand in one place."""
 
 import re
 from pathlib import Path
