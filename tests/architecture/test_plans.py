@@ -106,7 +106,7 @@ ALLOWED = (
     Allowed("task", "UPDATE timeline_delivery d SET attempts", 12_000, "the first 2,000 followers with the claim"),
     Allowed(
         "task",
-        "SELECT f.follower_id FROM relations_follow f JOIN accounts_user u",
+        "SELECT u.id FROM (SELECT follower_id FROM relations_follow WHERE followee_id",
         WHOLE,
         "a big-V's active fans, once a day",
     ),
