@@ -8,7 +8,6 @@ from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import redirect
 from django.template.loader import render_to_string
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
@@ -22,7 +21,7 @@ from accounts.big_v import NotActiveError, allow_tagging, demote, make_big_v
 from accounts.models import BigVChange, Level, User
 from accounts.templatetags.people import badge_of, handle_of
 from feedsite.admin import LogAdmin, ModeratedAdmin, ask, counted
-from feedsite.pages import next_page
+from feedsite.pages import go_on, next_page
 
 SHOWN = 10
 """Changes on the page of a user; a list has all of them."""
@@ -216,7 +215,7 @@ class BigVAdmin(ModeratedAdmin):
 
     def _told(self, request: HttpRequest, user: User, words: str, level: int) -> HttpResponse:
         self.message_user(request, words, level)
-        return redirect(next_page(request) or reverse("admin:accounts_user_change", args=[user.pk]))
+        return go_on(request, "admin:accounts_user_change", user.pk)
 
     # --- The verbs of many
     @admin.action(description=_("Make big-V"), permissions=["change"])

@@ -9,7 +9,7 @@ from django.contrib.auth import login, logout, update_session_auth_hash
 from django.contrib.auth.views import LoginView as DjangoLoginView
 from django.contrib.auth.views import LogoutView as DjangoLogoutView
 from django.core.exceptions import BadRequest, ValidationError
-from django.http import HttpResponse, HttpResponseBase
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect
 from django.utils import translation
 from django.utils.translation import gettext as _
@@ -24,7 +24,7 @@ from accounts.forms import DeleteForm, LoginForm, PasswordForm, PreferencesForm,
 from accounts.locale import set_language_cookie
 from accounts.models import User
 from feedsite import rates
-from feedsite.pages import INVALID, PageRequest, limited, next_page, show, too_many
+from feedsite.pages import INVALID, PageRequest, go_on, limited, next_page, show, too_many
 
 FORM_METHODS = ["GET", "HEAD", "POST"]
 GONE = 410
@@ -37,7 +37,7 @@ def sign_up(request: PageRequest) -> HttpResponse:
     """Create an account and begin its first session."""
     target = next_page(request)
     if request.user.is_authenticated:
-        return redirect(target or "home")
+        return go_on(request, "home")
     form = SignUpForm(request.POST or None)
     if form.is_valid():
         wait = rates.hit("signup", rates.address(request))
@@ -49,7 +49,7 @@ def sign_up(request: PageRequest) -> HttpResponse:
             form.add_error(None, error)
         else:
             login(request, user)
-            response = redirect(target or "home")
+            response = go_on(request, "home")
             guard.remember(response, user)
             return response
     status = INVALID if form.errors else 200
@@ -89,6 +89,9 @@ class LoginView(DjangoLoginView):
     template_name = "accounts/login.html"
     redirect_authenticated_user = True
 
+    def get_redirect_url(self, request: HttpRequest | None = None) -> str:
+        return next_page(request or self.request)
+
     def post(self, request: Any, *args: Any, **kwargs: Any) -> HttpResponse:
         wait = guard.attempt(request, request.POST.get("username", ""))
         if wait is not None:
@@ -116,6 +119,9 @@ class LogoutView(DjangoLogoutView):
             actions.end_streams(user_id=user_id)
         return response
 
+    def get_redirect_url(self, request: HttpRequest | None = None) -> str:
+        return next_page(request or self.request)
+
 
 @require_POST
 @limited("write")
@@ -126,7 +132,7 @@ def language(request: PageRequest) -> HttpResponse:
         raise BadRequest("language is none of this site's")
     if isinstance(request.user, User):
         actions.edit_preferences(user=request.user, language=chosen)
-    response = redirect(next_page(request) or "home")
+    response = go_on(request, "home")
     set_language_cookie(response, chosen)
     return response
 

@@ -18,7 +18,7 @@ from accounts.models import User
 from discover import feedback
 from discover.history import unwanted_page, viewed_page, why
 from feedsite.connections import FeedsUnavailableError
-from feedsite.pages import PageRequest, limited, next_page, position, show, wants_part
+from feedsite.pages import PageRequest, go_on, limited, position, show, wants_part
 from items.profile import visible_item
 from items.views import item_or_404, take_back_or_404
 from seen import recent
@@ -106,7 +106,7 @@ def not_interested(request: PageRequest, reader: User, item_id: int) -> HttpResp
     if wants_part(request):
         return show(request, "discover/_dismissed.html", {"item_id": item.pk})
     messages.success(request, _("You will see less like this."))
-    return redirect(next_page(request) or "unwanted")
+    return go_on(request, "unwanted")
 
 
 @require_POST
@@ -123,4 +123,4 @@ def interested(request: PageRequest, reader: User, item_id: int) -> HttpResponse
         part = show(request, "items/_item.html", {"item": card, "discovering": True})
         return trigger_client_event(part, "restored")
     messages.success(request, _("It may be recommended again, and so may others like it."))
-    return redirect(next_page(request) or "unwanted")
+    return go_on(request, "unwanted")

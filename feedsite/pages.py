@@ -5,15 +5,16 @@ Everything works without JavaScript. Where htmx asks, the same address answers w
 
 import contextlib
 import math
+import re
 from collections.abc import Callable, Mapping
 from typing import Any, Concatenate, ParamSpec
 
 from django.conf import settings
 from django.core.exceptions import BadRequest
-from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
 from django.shortcuts import render
 from django.template import loader
-from django.urls import Resolver404, resolve
+from django.urls import Resolver404, resolve, reverse
 from django.utils import translation
 from django.utils.cache import patch_cache_control, patch_vary_headers
 from django.utils.http import url_has_allowed_host_and_scheme
@@ -29,6 +30,8 @@ P = ParamSpec("P")
 API = "/api/v1/"
 ENTRANCES = frozenset({"login", "signup"})
 """Names of the pages that begin a session."""
+LOCAL_ADDRESS = re.compile(r"/(?![/\\])[^\x00-\x1f\x7f]*\Z")
+NEXT_LENGTH = 2_000
 INVALID = 422
 """The status of a form that is shown again; htmx swaps it in, as base.html tells it to."""
 
@@ -63,12 +66,19 @@ def position(request: HttpRequest, name: str = "last_id") -> int | None:
 
 
 def next_page(request: HttpRequest) -> str:
-    """Where the request wants to go on, if that is a page of this site; else nothing."""
+    """The address on this site that the request names as `next`; "" if it names none, itself, or anything else.
+
+    An address begins with exactly one slash and is at most `NEXT_LENGTH` characters long.
+    """
     target = request.POST.get("next") or request.GET.get("next") or ""
-    allowed = url_has_allowed_host_and_scheme(
-        target, allowed_hosts={request.get_host()}, require_https=request.is_secure()
-    )
-    return target if allowed else ""
+    if not LOCAL_ADDRESS.match(target) or len(target) > NEXT_LENGTH or target == request.path:
+        return ""
+    return target if url_has_allowed_host_and_scheme(target, allowed_hosts=None) else ""
+
+
+def go_on(request: HttpRequest, otherwise: str, *args: Any) -> HttpResponseRedirect:
+    """The redirect after an act: to `next`, else to the page called `otherwise`. Every `next` is followed here."""
+    return HttpResponseRedirect(next_page(request) or reverse(otherwise, args=args))
 
 
 def show(

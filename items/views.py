@@ -20,7 +20,7 @@ from accounts.access import signed_in
 from accounts.models import User
 from feedsite import rates
 from feedsite.ids import MAX_ID
-from feedsite.pages import INVALID, PageRequest, limited, next_page, position, show, too_many, wants_part
+from feedsite.pages import INVALID, PageRequest, go_on, limited, next_page, position, show, too_many, wants_part
 from feedsite.rest import check_text
 from items import actions
 from items.actions import BREADTH
@@ -155,7 +155,7 @@ def publish(request: PageRequest, reader: User) -> HttpResponse:
                 _say_held(request)
             if answered_item:
                 return redirect(_place_of(new, reader))
-            return redirect(next_page(request) or reverse("item", args=[new.pk]))
+            return go_on(request, "item", new.pk)
     context = {"form": form, "next": next_page(request)}
     return show(request, "items/publish.html", context, part="items/_composer.html", status=INVALID)
 
@@ -241,7 +241,7 @@ def _acted(request: PageRequest, item: Item, reader: User) -> HttpResponse:
     """
     shown = visible_item(item.repost_of_id or item.pk, reader)
     if not wants_part(request):
-        return redirect(next_page(request) or (reverse("item", args=[shown.id]) if shown else "home"))
+        return go_on(request, "item", shown.id) if shown else go_on(request, "home")
     if shown is None:
         return HttpResponse()
     return show(request, "items/_acts.html", {"item": shown, "out_of_band": True})
@@ -301,7 +301,7 @@ def delete(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
     if wants_part(request):
         return trigger_client_event(HttpResponse(), "deleted")
     messages.success(request, _("Deleted."))
-    return redirect(next_page(request) or "home")
+    return go_on(request, "home")
 
 
 # --- Finding ---------------------------------------------------------------------------------------------

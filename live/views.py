@@ -16,7 +16,6 @@ from django.core.exceptions import BadRequest, PermissionDenied, ValidationError
 from django.db import connection, transaction
 from django.http import Http404, HttpResponse
 from django.shortcuts import redirect
-from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
@@ -26,7 +25,7 @@ from django_htmx.http import retarget, trigger_client_event
 from accounts.access import signed_in
 from accounts.models import User
 from feedsite import ids
-from feedsite.pages import INVALID, PageRequest, limited, next_page, position, show, wants_part
+from feedsite.pages import INVALID, PageRequest, go_on, limited, next_page, position, show, wants_part
 from feedsite.rest import PAGE, PAGE_LIMIT, parse_id
 from live import actions, hosting
 from live.actions import WrongStateError
@@ -226,7 +225,7 @@ def forget_reminder(request: PageRequest, reader: User, session_id: int) -> Http
     if visible_session(session_id, reader) is None:
         if not gone:
             raise Http404
-        return HttpResponse() if wants_part(request) else redirect(next_page(request) or "live")
+        return HttpResponse() if wants_part(request) else go_on(request, "live")
     return _answer_card(request, reader, session_id, notice=_("You will not be told."))
 
 
@@ -245,7 +244,7 @@ def _answer_card(
         messages.error(request, problem)
     else:
         messages.success(request, said or notice)
-    return redirect(next_page(request) or reverse("live-session", args=[session_id]))
+    return go_on(request, "live-session", session_id)
 
 
 # --- Hosting ---------------------------------------------------------------------------------------------

@@ -5,14 +5,13 @@ from collections.abc import Callable
 from django.contrib import messages
 from django.contrib.auth.models import AnonymousUser
 from django.http import Http404, HttpResponse
-from django.shortcuts import redirect
 from django.utils.translation import gettext as _
 from django.utils.translation import pgettext
 from django.views.decorators.http import require_POST, require_safe
 
 from accounts.access import signed_in
 from accounts.models import User
-from feedsite.pages import INVALID, PageRequest, limited, next_page, position, show, wants_part
+from feedsite.pages import INVALID, PageRequest, go_on, limited, position, show, wants_part
 from feedsite.rest import PAGE
 from relations import actions
 from relations.models import Follow
@@ -62,11 +61,11 @@ def relate(request: PageRequest, reader: User, username: str, verb: str) -> Http
     except actions.FollowCapError:
         error = _("You follow as many as one may.")
     if not is_visible:  # what was one's own is ended, and nothing is told of the other
-        return HttpResponse() if wants_part(request) else redirect(next_page(request) or "home")
+        return HttpResponse() if wants_part(request) else go_on(request, "home")
     if not wants_part(request):
         if error:
             messages.error(request, error)
-        return redirect(next_page(request) or "profile", *([] if next_page(request) else [person.username]))
+        return go_on(request, "profile", person.username)
     stands = standing(person, reader)
     context = {"person": person, "stands": stands, "following": stands.following, "error": error}
     # The profile has the element that shows everything; lists have a button each.

@@ -84,6 +84,18 @@ def test_a_stranger_switches_the_language_and_back(visit: Visit, javascript: boo
     is_in(visitor, "en")
 
 
+@pytest.mark.parametrize("width", [390, 1280])
+def test_signing_up_ends_at_home_where_the_next_page_is_no_address(visit: Visit, width: int, javascript: bool) -> None:
+    visitor = visit(java_script_enabled=javascript, viewport={"width": width, "height": 800})
+    visitor.goto("/signup?next=foo")
+    visitor.page.locator("#id_username").fill("newcomer")
+    visitor.page.locator("#id_password").fill(PASSWORD)
+    visitor.go(visitor.page.get_by_role("button", name="Create account"))
+    expect(visitor.page.locator("#timeline")).to_be_visible()
+    expect(visitor.page).to_have_url(f"{visitor.site}/")
+    assert User.objects.filter(username="newcomer").exists()
+
+
 def test_the_language_of_the_settings_holds_everywhere(visit: Visit, reader: Any, javascript: bool) -> None:
     visitor = visit(java_script_enabled=javascript)
     visitor.log_in(reader)

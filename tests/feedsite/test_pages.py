@@ -1,6 +1,7 @@
 """What every page has in common: error pages, positions, going on safely, parts for htmx."""
 
 import re
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -9,12 +10,36 @@ from django.conf import settings
 from django.db import OperationalError
 from django.template import loader
 from django.test import Client
+from django.utils import timezone
+from django.utils.encoding import iri_to_uri
 
 from items import views
+from items.actions import publish
+from live import actions as live
 from tests.factories import PASSWORD, UserFactory
 
 pytestmark = pytest.mark.django_db
 
+NOWHERE = [
+    "https://evil.example/",
+    "//evil.example",
+    "/\\evil.example",
+    "/\t/evil.example",
+    "\n/settings",
+    "/settings\n",
+    "javascript:alert(1)",
+    "foo",
+    "home",
+    "items.views.search",
+    "settings",
+    "?q=x",
+    "#item-7",
+    "http://testserver/settings",
+    "/" + "x" * 2_000,
+    "",
+]
+"""What `next` may say without being an address of this site."""
+HOUR = timedelta(hours=1)
 PART: Any = {"HTTP_HX_REQUEST": "true"}
 BAD_POSITIONS = ["abc", "1.5", "NaN", "\x00", "-1", "0", str(2**53 + 1), "1" * 5000, "1_0", "\uff11\uff12"]
 
@@ -93,18 +118,46 @@ def test_a_session_that_ended_sends_the_whole_page_to_the_login(client: Client) 
     assert response["HX-Redirect"] == "/login?next=%2Fsettings"
 
 
-@pytest.mark.parametrize(
-    "target", ["https://evil.example/", "//evil.example", "/\\evil.example", "javascript:alert(1)"]
-)
-def test_nobody_is_sent_to_another_site(client: Client, target: str) -> None:
-    UserFactory.create(username="reader")
-    credentials = {"username": "reader", "password": PASSWORD, "next": target}
-    assert client.post("/login", credentials)["Location"] == "/"
+@pytest.mark.parametrize("target", NOWHERE)
+def test_only_an_address_of_this_site_is_gone_on_to(client: Client, target: str) -> None:
+    account = {"username": "newcomer", "password": PASSWORD, "next": target}
+    assert client.post("/signup", account)["Location"] == "/"
     assert client.get("/signup", {"next": target})["Location"] == "/"
+    assert client.post("/logout", {"next": target})["Location"] == "/login"
+    assert client.post("/login", account)["Location"] == "/"
+    assert client.get("/login", {"next": target})["Location"] == "/"
+    assert client.post("/language", {"language": "en", "next": target})["Location"] == "/"
+    item = publish(sender=UserFactory.create(username="writer"), content={"text": "words"})
+    for verb in ("like", "unlike", "repost", "undo-repost"):
+        assert client.post(f"/items/{item.pk}/{verb}", {"next": target})["Location"] == f"/items/{item.pk}"
+    for verb in ("not-interested", "interested"):
+        there = client.post(f"/items/{item.pk}/{verb}", {"next": target})
+        assert there["Location"] == "/history/not-interested"
+    session = live.create(host=item.sender, title="words", starts_at=timezone.now() + HOUR, now=timezone.now())
+    for verb in ("remind", "forget"):
+        assert client.post(f"/live/{session.pk}/{verb}", {"next": target})["Location"] == f"/live/{session.pk}"
     fields = {"text": "words", "visibility": "public", "next": target}
     assert client.post("/items/new", fields)["Location"].startswith("/items/")
     UserFactory.create(username="other")
     assert client.post("/@other/follow", {"next": target})["Location"] == "/@other"
+
+
+@pytest.mark.parametrize("target", ["/@writer", "/?last_id=7#item-7", "/tags/%E5%B0%8F%E4%BA%8B", "/tags/小事"])
+def test_an_address_of_this_site_is_gone_on_to(client: Client, reader: Any, target: str) -> None:
+    UserFactory.create(username="other")
+    assert client.post("/@other/follow", {"next": target})["Location"] == iri_to_uri(target)
+    assert client.get("/login", {"next": target})["Location"] == iri_to_uri(target)
+
+
+@pytest.mark.parametrize("page", ["/login", "/signup"])
+def test_a_page_does_not_lead_to_itself(client: Client, reader: Any, page: str) -> None:
+    assert client.get(page, {"next": page})["Location"] == "/"
+
+
+def test_one_function_follows_next() -> None:
+    """A `next` that is given to Django's `redirect` may be the name of no view, which fails after the act is done."""
+    for source in Path(settings.BASE_DIR).glob("*/*.py"):
+        assert not re.search(r"redirect\((next_page|target)", source.read_text()), source
 
 
 def test_a_part_is_not_kept_as_the_page(client: Client, reader: Any) -> None:
