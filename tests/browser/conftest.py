@@ -13,7 +13,7 @@ import pytest
 from django.conf import settings
 from django.core.signals import request_finished, request_started
 from django.test import Client
-from playwright.sync_api import Browser, BrowserContext, Locator, Page, expect, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Locator, Page, Route, expect, sync_playwright
 
 from tests.factories import PASSWORD
 from tests.streams import StreamServer
@@ -96,7 +96,7 @@ class Visitor:
 
     def settle(self) -> None:
         """Wait until htmx has swapped in what it fetches: before that, new buttons do what they do without scripts."""
-        underway = ".htmx-request, .htmx-swapping, .htmx-settling, .htmx-added"
+        underway = ".htmx-request, .htmx-swapping, .htmx-settling, .htmx-added, .underway"
         expect(self.page.locator(underway)).to_have_count(0)
 
     def publish(self, text: str) -> None:
@@ -138,6 +138,35 @@ class Visitor:
 
 
 Visit = Callable[..., Visitor]
+
+
+class Held:
+    """Requests to an address that wait until the test lets them go, so that it sees what a page shows meanwhile."""
+
+    def __init__(self, page: Page, pattern: str) -> None:
+        self.asked: list[str] = []
+        self._waiting: list[Route] = []
+        self._holds = True
+        page.route(re.compile(pattern), self._hold)
+
+    def _hold(self, route: Route) -> None:
+        self.asked.append(route.request.url)
+        if self._holds:
+            self._waiting.append(route)
+        else:
+            route.continue_()
+
+    def let_go(self) -> None:
+        """Answer what waits, and from now on everything at once."""
+        self._holds = False
+        while self._waiting:
+            self._waiting.pop(0).continue_()
+
+    def answer(self, status: int = 500) -> None:
+        """Answer what waits with a failure, and from now on nothing is held."""
+        self._holds = False
+        while self._waiting:
+            self._waiting.pop(0).fulfill(status=status, body="")
 
 
 class Underway:
@@ -211,6 +240,18 @@ def visit(browser: Browser, live_server: Any, settings: Any, tolerated: Any) -> 
 @pytest.fixture(params=[True, False], ids=["javascript", "no javascript"])
 def javascript(request: pytest.FixtureRequest) -> bool:
     return bool(request.param)
+
+
+SCREENS: dict[str, dict[str, Any]] = {
+    "phone": {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True},
+    "desktop": {"viewport": {"width": 1280, "height": 900}},
+}
+
+
+@pytest.fixture(params=SCREENS)
+def screen(request: pytest.FixtureRequest) -> dict[str, Any]:
+    """What a browser of this kind is opened with."""
+    return SCREENS[request.param]
 
 
 @pytest.fixture

@@ -177,6 +177,7 @@ def test_relations_on_the_profile(visit: Visit, reader: Any, author: Any, javasc
 
     visitor.page.locator("#follow").click()
     expect(visitor.page.get_by_role("button", name="Follow", exact=True)).to_be_visible()
+    visitor.settle()
     assert not Follow.objects.exists()
     if javascript:  # the focus stays on the button that was pressed
         expect(visitor.page.locator("#follow")).to_be_focused()
@@ -214,6 +215,7 @@ def test_an_empty_home_leads_on(visit: Visit, author: Any, javascript: bool) -> 
     visitor.page.get_by_role("button", name="Follow @author").click()
     if javascript:
         expect(visitor.page.get_by_role("button", name="Unfollow @author")).to_be_visible()
+        visitor.settle()
         visitor.goto("/")
     expect(visitor.page.get_by_text("worth reading")).to_be_visible()
 

@@ -41,28 +41,16 @@ document.body.addEventListener("htmx:sendError", (event) => {
 });
 document.body.addEventListener("htmx:responseError", (event) => {
   if (isPoll(event.detail.elt)) return;
-  const words = { 403: "refused", 404: "gone", 429: "often" };
-  say(toast.dataset[words[event.detail.xhr.status] || "failed"]);
+  tellStatus(event.detail.xhr.status);
 });
 
-// --- Cards: what one does with an item changes its footers; the focus stays on the button that was pressed
-let pressed = null;
-
+// --- Cards: a reply that was begun stays
 document.body.addEventListener("htmx:beforeRequest", (event) => {
-  const button = event.detail.elt.closest("[data-act]");
-  if (!button) return;
-  const article = button.closest("article");
-  pressed = { article, act: button.dataset.act };
-  const slot = article.querySelector(".slot");
-  if (button.dataset.act === "reply" && slot && slot.querySelector("form")) {
-    event.preventDefault(); // it is open: what was written stays
-    slot.querySelector("textarea").focus();
-  }
-});
-document.body.addEventListener("htmx:oobAfterSwap", () => {
-  if (!pressed || pressed.act === "reply" || document.activeElement !== document.body) return;
-  const button = pressed.article.querySelector(`[data-act="${pressed.act}"]`);
-  if (button) button.focus({ preventScroll: true });
+  const link = event.detail.elt.closest('[data-act="reply"]');
+  const area = link?.closest("article").querySelector(".slot textarea");
+  if (!area) return;
+  event.preventDefault();
+  area.focus();
 });
 
 function closeComposer(form) {

@@ -1,0 +1,166 @@
+// Likes, reposts and follows: shown at once, sent one after the other, taken back with a word where the server refuses.
+// The last press counts: what is pressed while an answer is on its way is sent after it.
+"use strict";
+
+(() => {
+  // By queue and act: the state that was pressed, the one that the server has, how to send one and how to show one.
+  const pending = new Map();
+
+  function press(queue, act, wish, { send, show, refused }) {
+    const key = `${queue} ${act}`;
+    const known = pending.get(key);
+    if (known) known.wish = wish;
+    else {
+      pending.set(key, { queue, wish, known: !wish, show, refused });
+      inTurn(queue, () => settle(key, send));
+    }
+    showPending(queue);
+  }
+
+  async function settle(key, send) {
+    const act = pending.get(key);
+    let answer = () => {};
+    try {
+      while (act.wish !== act.known) {
+        const wish = act.wish;
+        answer = await send(wish);
+        act.known = wish;
+      }
+    } catch (refusal) {
+      act.show(act.known);
+      if (!(refusal instanceof Refusal)) throw refusal;
+      if (refusal.html && act.refused) answer = () => act.refused(refusal.html);
+    } finally {
+      pending.delete(key);
+      answer();
+      showPending(act.queue);
+    }
+  }
+
+  // Cards that came meanwhile do not know yet what was pressed.
+  function showPending(queue) {
+    for (const act of pending.values()) if (!queue || act.queue === queue) act.show(act.wish);
+    document.querySelectorAll(".acts, .standing").forEach((one) => {
+      const about = one.matches(".acts") ? `item ${one.dataset.item}` : `person ${one.dataset.person}`;
+      one.classList.toggle("underway", [...pending.values()].some((act) => act.queue === about));
+    });
+  }
+  document.body.addEventListener("htmx:afterSettle", () => showPending());
+  document.body.addEventListener("renewed", () => showPending());
+
+  function other(element, attribute, name) {
+    const now = element.getAttribute(attribute);
+    element.setAttribute(attribute, element.dataset[name]);
+    element.dataset[name] = now;
+  }
+
+  // --- Items
+  function forms(id) {
+    return document.querySelectorAll(`.acts-${id}`);
+  }
+
+  function showAct(button, wish) {
+    if ((button.getAttribute("aria-pressed") === "true") === wish) return;
+    button.setAttribute("aria-pressed", String(wish));
+    other(button, "formaction", "otherAction");
+    other(button, "title", "otherTitle");
+    const number = button.querySelector(".number");
+    number.textContent = String(Math.max(Number(number.textContent) + (wish ? 1 : -1), 0) || "");
+    if (button.dataset.act === "like") {
+      const use = button.querySelector("use");
+      use.setAttribute("href", use.getAttribute("href").replace(/#.*/, wish ? "#liked" : "#like"));
+    }
+  }
+
+  // Only what changes is put into the footers, so that the focus and a composer that is being opened stay.
+  function take(id, fresh) {
+    if (!fresh) return; // of an item that may not be seen any more nothing is told
+    for (const form of forms(id)) {
+      for (const theirs of fresh.querySelectorAll("[data-act]")) {
+        const own = form.querySelector(`[data-act="${theirs.dataset.act}"]`);
+        if (!own) continue;
+        for (const { name, value } of theirs.attributes) own.setAttribute(name, value);
+        own.innerHTML = theirs.innerHTML;
+      }
+    }
+  }
+
+  // The footers that come with a reply.
+  document.body.addEventListener("htmx:oobBeforeSwap", ({ detail }) => {
+    if (!detail.target.matches(".acts")) return;
+    detail.shouldSwap = false;
+    take(detail.target.dataset.item, detail.fragment.querySelector(".acts") || detail.fragment);
+    showPending(`item ${detail.target.dataset.item}`);
+  });
+
+  document.addEventListener("submit", (event) => {
+    const button = event.submitter;
+    if (!event.target.matches(".acts") || !button?.matches("[data-act]")) return;
+    event.preventDefault();
+    const id = event.target.dataset.item;
+    const wish = button.getAttribute("aria-pressed") !== "true";
+    const ways = { [wish]: button.getAttribute("formaction"), [!wish]: button.dataset.otherAction };
+    const act = button.dataset.act;
+    press(`item ${id}`, act, wish, {
+      async send(state) {
+        const html = await ask(ways[state]);
+        const fresh = new DOMParser().parseFromString(html, "text/html").querySelector(".acts");
+        return () => take(id, fresh);
+      },
+      show(state) {
+        for (const form of forms(id)) {
+          const own = form.querySelector(`[data-act="${act}"]`);
+          if (own) showAct(own, state);
+        }
+      },
+    });
+  });
+
+  // --- People
+  function standings(name) {
+    return document.querySelectorAll(`.standing[data-person="${name}"]`);
+  }
+
+  function showFollow(button, wish) {
+    if (button.classList.contains("following") === wish) return;
+    button.classList.toggle("following", wish);
+    button.classList.toggle("quiet-button", wish);
+    other(button.form, "action", "otherAction");
+    if (button.dataset.otherLabel) other(button, "aria-label", "otherLabel");
+  }
+
+  document.addEventListener("submit", (event) => {
+    const form = event.target;
+    if (!form.matches("form[data-follow]")) return;
+    event.preventDefault();
+    const standing = form.closest(".standing");
+    const name = standing.dataset.person;
+    const wish = !form.querySelector("button").classList.contains("following");
+    const ways = { [wish]: form.getAttribute("action"), [!wish]: form.dataset.otherAction };
+    const place = (html) => {
+      const old = document.getElementById(standing.id);
+      if (old) htmx.swap(old, html, { swapStyle: "outerHTML", swapDelay: 0, settleDelay: 20 });
+    };
+    press(`person ${name}`, "follow", wish, {
+      async send(state) {
+        const html = await ask(ways[state], { "HX-Target": standing.id });
+        return () => place(html);
+      },
+      show(state) {
+        for (const one of standings(name)) {
+          const button = one.querySelector("form[data-follow] button");
+          if (button) showFollow(button, state);
+        }
+      },
+      refused: place,
+    });
+  });
+
+  // The second click of a double click, and a key that is held down, are no presses of their own.
+  document.addEventListener("click", (event) => {
+    if (event.detail > 1 && event.target.closest("button[data-act], form[data-follow] button")) event.preventDefault();
+  });
+  document.addEventListener("keydown", (event) => {
+    if (event.repeat && event.target.closest("button[data-act], form[data-follow] button")) event.preventDefault();
+  });
+})();

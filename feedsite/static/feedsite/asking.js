@@ -1,0 +1,70 @@
+// What the page asks of the server, beside htmx and through it: with the token of the moment, and one queue for each
+// item, so that no older answer comes after a newer one.
+"use strict";
+
+const PATIENCE = 30_000; // milliseconds that an answer may take
+
+// A log-in in another tab changes the token, so the one that the page came with may be too old.
+function token() {
+  const kept = document.cookie.split("; ").find((cookie) => cookie.startsWith("csrftoken="));
+  return kept ? kept.slice("csrftoken=".length) : JSON.parse(document.body.getAttribute("hx-headers"))["X-CSRFToken"];
+}
+
+document.body.addEventListener("htmx:configRequest", ({ detail }) => {
+  detail.headers["X-CSRFToken"] = token();
+  if ("csrfmiddlewaretoken" in detail.parameters) detail.parameters.csrfmiddlewaretoken = token();
+});
+document.addEventListener("submit", ({ target }) => {
+  const field = target.querySelector('[name="csrfmiddlewaretoken"]');
+  if (field) field.value = token();
+}, { capture: true });
+
+// The answer's HTML. A failure is told in words, and thrown.
+async function ask(path, headers = {}) {
+  let answer;
+  try {
+    answer = await fetch(path, {
+      method: "POST",
+      headers: {
+        ...JSON.parse(document.body.getAttribute("hx-headers")),
+        "X-CSRFToken": token(),
+        "HX-Request": "true",
+        "HX-Current-URL": location.href,
+        ...headers,
+      },
+      keepalive: true, // a press goes out though its page is left
+      signal: AbortSignal.timeout(PATIENCE),
+    });
+  } catch {
+    say(toast.dataset.offline);
+    throw new Refusal();
+  }
+  const html = await answer.text().catch(() => "");
+  if (answer.ok) return html;
+  if (answer.status !== 422) tellStatus(answer.status);
+  throw new Refusal(answer.status === 422 ? html : "");
+}
+
+class Refusal extends Error {
+  constructor(html = "") {
+    super("refused");
+    this.html = html; // what the server shows instead
+  }
+}
+
+// What an answer means that is none.
+function tellStatus(status) {
+  const words = { 403: "refused", 404: "gone", 429: "often" };
+  say(toast.dataset[words[status] || "failed"]);
+}
+
+const turns = new Map();
+
+// Does `work` after everything else that waits for `key`.
+function inTurn(key, work) {
+  const turn = (turns.get(key) || Promise.resolve()).then(work, work);
+  turns.set(key, turn);
+  const end = () => turns.get(key) === turn && turns.delete(key);
+  turn.then(end, end);
+  return turn;
+}
