@@ -24,6 +24,7 @@ from accounts.actions import end_streams, revoke_token
 from accounts.big_v_admin import BigVAdmin
 from accounts.deactivation import deactivate, reactivate
 from accounts.models import Deletion, Policy, User
+from accounts.templatetags.people import full_name_of, isolated
 from feedsite.admin import QuickListAdmin, ReadOnlyAdmin, counted, is_list
 from feedsite.rest import parse_id
 
@@ -101,7 +102,7 @@ class UserAdmin(BigVAdmin, DjangoUserAdmin):  # type: ignore[type-arg]  # not ge
         "username",
         "is_big_v",
         "id",
-        "display_name",
+        "known_as",
         "level",
         "followers",
         "following_count",
@@ -136,6 +137,10 @@ class UserAdmin(BigVAdmin, DjangoUserAdmin):  # type: ignore[type-arg]  # not ge
 
     class Media:
         css: ClassVar[dict[str, list[str]]] = {"all": ["accounts/big_v.css"]}
+
+    @admin.display(description=_("display name"), ordering="display_name")
+    def known_as(self, user: User) -> str:
+        return isolated(user.display_name) if user.display_name else ""
 
     @admin.display(description=_("followers"), ordering="follower_count")
     def followers(self, user: User) -> int:
@@ -242,7 +247,7 @@ class UserAdmin(BigVAdmin, DjangoUserAdmin):  # type: ignore[type-arg]  # not ge
                 button=counted(
                     lambda n: ngettext("Deactivate %(count)s user", "Deactivate %(count)s users", n), len(users)
                 ),
-                name=lambda user: f"{user.name} (@{user.username})",
+                name=full_name_of,
             )
         self.each(
             request,

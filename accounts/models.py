@@ -16,6 +16,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from accounts.names import Grams, Name, grams_of, words_of
+from accounts.naming import check_display_name
 from feedsite.draws import Draw
 
 RESERVED_USERNAMES = frozenset(
@@ -119,7 +120,7 @@ class User(AbstractBaseUser, PermissionsMixin):
         validators=[username_pattern, not_reserved],
         error_messages={"unique": _("A user with that name exists.")},
     )
-    display_name = models.CharField(_("display name"), max_length=50, blank=True)
+    display_name = models.CharField(_("display name"), max_length=50, blank=True, validators=[check_display_name])
     bio = models.CharField(_("about them"), max_length=500, blank=True)
     email = models.EmailField(_("e-mail"), blank=True)
     language = models.CharField(

@@ -13,6 +13,7 @@ from msgspec import UNSET, UnsetType
 
 from accounts.models import User
 from feedsite.connections import fetch, id_array
+from items.links import is_link
 from items.visibility import VISIBLE
 
 
@@ -201,9 +202,9 @@ class ItemBody(msgspec.Struct, dict=True):
 
     @property
     def url(self) -> str:
-        """The https address that the content names, or nothing."""
+        """The https link that the content names, or nothing."""
         url = self.content_fields.get("url", "")
-        return url if isinstance(url, str) and url.startswith("https://") else ""
+        return url if isinstance(url, str) and is_link(url) else ""
 
     @property
     def shown(self) -> "ItemBody":

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from django.utils.translation import gettext as _
 
+from items.links import HOST, PORT, UNSPACED, is_host, is_link
 from items.models import TAG_LENGTH, ItemType
 
 TITLE_LENGTH = 200
@@ -20,7 +21,7 @@ class ContentError(ValueError):
 
 
 def check_content(item_type: str, content: dict[str, Any]) -> None:
-    """Raise ContentError unless `content` fits: a text item needs text; any other needs text or an https address.
+    """Raise ContentError unless `content` fits: a text item needs text; any other needs text or an https link.
 
     Further keys are the business of the programs that write them.
     """
@@ -32,8 +33,8 @@ def check_content(item_type: str, content: dict[str, Any]) -> None:
     url = content.get("url", "")
     if not isinstance(url, str):
         raise ContentError(_("content.url must be a string."))
-    if url and not url.startswith("https://"):
-        raise ContentError(_("content.url must be an https address."))
+    if url and not is_link(url):
+        raise ContentError(_("content.url must be a web address that begins with https://, without spaces."))
     if len(url) > URL_LENGTH:
         raise ContentError(_("The address may have at most %(count)d characters.") % {"count": URL_LENGTH})
     if item_type == ItemType.TEXT and not text.strip():
@@ -43,12 +44,6 @@ def check_content(item_type: str, content: dict[str, Any]) -> None:
 
 
 # --- What stands in a text: mentions, hashtags, links -----------------------------------------------------
-# Scripts that are written without spaces, so that what follows a link, or comes before a mention, may touch it.
-UNSPACED = (
-    "\u1100-\u11ff\u3005-\u3007\u3031-\u3035\u3041-\u3096\u3099-\u309f\u30a1-\u30fa\u30fc-\u30ff\u3105-\u312f"
-    "\u3131-\u318e\u31a0-\u31bf\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\ua960-\ua97c\uac00-\ud7fb\uf900-\ufaff"
-    "\uff66-\uff9f\uffa1-\uffdc\U0001aff0-\U0001b16f\U00020000-\U0003ffff"
-)
 TAGS_AN_ITEM = 30
 # Chinese keyboards give the signs in full width.
 _AT = "@\uff20"
@@ -58,11 +53,6 @@ _START = re.compile(f"https?://|www\\.|[{_AT}](?=[a-z0-9_-])|[{_HASH}](?=[^{_HAS
 _UNSPACED = re.compile(f"[{UNSPACED}]")
 _NAME = re.compile(r"[A-Za-z0-9_-]++")
 _NAME_LENGTH = 30
-# A label of a host: it may begin in an unspaced script (例子.中国), but one that began otherwise ends before it.
-_LETTER = f"(?:(?![{UNSPACED}])\\w)"
-_LABEL = f"(?:[{UNSPACED}][\\w-]{{0,62}}+|{_LETTER}(?:{_LETTER}|-){{0,62}}+)"
-_HOST = re.compile(f"{_LABEL}(?:\\.{_LABEL})*+|\\[[0-9A-Fa-f:.]{{2,45}}\\]")
-_PORT = re.compile(r":[0-9]{1,5}(?![0-9])")
 _IN_PATH = f"(?:[-!$%&'()*+,./0-9:;=?@A-Z_a-z~#\\[\\]]|(?![\x00-\x7f{UNSPACED}])\\w)"
 # Ideographs belong to a path where they begin a part of it (/wiki/微博, ?q=微博); elsewhere they are the text after it.
 _PATH = re.compile(f"(?:/(?![{UNSPACED}])|[?#])(?:{_IN_PATH}|(?<=[/=])[{UNSPACED}]++)*+|/")
@@ -197,7 +187,7 @@ def _link(text: str, begin: int, after: int) -> tuple[Span | None, int]:
     before = text[begin - 1] if begin else ""
     if _in_spaced_word(text, begin - 1) or (bare and before and before in "@./-"):
         return None, after
-    host = _HOST.match(text, begin if bare else after)
+    host = HOST.match(text, begin if bare else after)
     if host is None:
         return None, after
     name, end = host[0], host.end()
@@ -205,14 +195,15 @@ def _link(text: str, begin: int, after: int) -> tuple[Span | None, int]:
     if _UNSPACED.match(last):
         known = _WIDE_DOMAIN.match(last)
         end -= len(last) - known.end() if known else 0
-    if name.count(".") < 1 + bare and name.lower() != "localhost" and name[0] != "[":
+    if not is_host(name) or (bare and name.count(".") < 2):
         return None, after
-    if port := _PORT.match(text, end):
+    if port := PORT.match(text, end):
         end = port.end()
     if path := _PATH.match(text, end):
         end = _without_punctuation(text, begin, end, path.end())
     written = text[begin:end]
-    return Span(Kind.LINK, written, f"https://{written}" if bare else written), end
+    address = f"https://{written}" if bare else written
+    return (Span(Kind.LINK, written, address), end) if is_link(address, is_secure=False) else (None, after)
 
 
 def _without_punctuation(text: str, begin: int, least: int, end: int) -> int:

@@ -15,7 +15,7 @@ import unicodedata
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from items.text import UNSPACED
+from items.links import UNSPACED
 
 WORD_LENGTH = 64
 _ACCENTS = "\u0300-\u036f"

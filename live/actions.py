@@ -11,7 +11,6 @@ the commit, and the sweeper looks for what was lost on the way.
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
-from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.core.exceptions import ValidationError
@@ -25,6 +24,7 @@ from accounts.signals import session_held
 from feedsite import ids
 from feedsite.celery import enqueue
 from feedsite.connections import fetch
+from items.links import is_link
 from live.models import LiveSession, Review, State
 from live.signals import replay_made, session_changed
 
@@ -429,8 +429,8 @@ def _check(session: LiveSession, changed: set[str], now: datetime) -> None:
     if "title" in changed and not session.title.strip():
         errors["title"] = _("Give it a title.")
     for name in ("url", "cover_url"):
-        if name in changed and not _is_https(getattr(session, name)):
-            errors[name] = _("An address that begins with https://.")
+        if name in changed and (address := getattr(session, name)) and not is_link(address):
+            errors[name] = _("A web address that begins with https://, without spaces.")
     if "starts_at" in changed and not now - LATE <= session.starts_at <= now + AHEAD:
         errors["starts_at"] = _("A time from now on, within a year.")
     if "minutes" in changed and not 1 <= session.minutes <= LONGEST_MINUTES:
@@ -438,13 +438,3 @@ def _check(session: LiveSession, changed: set[str], now: datetime) -> None:
     if errors:
         raise ValidationError(errors)
     session.clean_fields(exclude=[field.name for field in LiveSession._meta.fields if field.name not in changed])
-
-
-def _is_https(address: str) -> bool:
-    if not address:
-        return True
-    try:
-        parts = urlsplit(address)
-    except ValueError:
-        return False
-    return parts.scheme == "https" and bool(parts.hostname)

@@ -10,6 +10,7 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from accounts.locale import zone_names
+from items.links import check_link
 from items.templatetags.reading import offset_name
 from live.actions import LONGEST_MINUTES, PLAN
 from live.models import TITLE_LENGTH, LiveSession, State
@@ -18,8 +19,14 @@ FORMAT = "%Y-%m-%dT%H:%M"
 """As `datetime-local` has it."""
 
 
-def _address(label: Any, help_text: Any) -> forms.URLField:
-    return forms.URLField(
+class LinkField(forms.URLField):
+    """An https link; one that is typed without a scheme gets https."""
+
+    default_validators = [check_link]
+
+
+def _address(label: Any, help_text: Any) -> LinkField:
+    return LinkField(
         label=label,
         help_text=help_text,
         required=False,

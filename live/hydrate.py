@@ -13,6 +13,7 @@ from accounts.models import User
 from feedsite.connections import fetch, id_array
 from feedsite.ids import MAX_ID
 from feedsite.rest import Time
+from items.links import is_link
 from live.models import State
 from notifications.sessions import SessionCard
 from relations.rules import READER, unblocked
@@ -100,8 +101,8 @@ def body(row: Sequence[Any], shown_as: str | None = None) -> SessionBody:
         id=str(session_id),
         title=title,
         host=HostCard(str(host_id), username, display_name, is_big_v),
-        url=_https(url),
-        cover_url=_https(cover_url),
+        url=_linked(url),
+        cover_url=_linked(cover_url),
         state=state,
         shown_as=shown_as or state,
         starts_at=starts_at,
@@ -152,9 +153,9 @@ def cards(session_ids: Iterable[int], reader: User) -> dict[int, SessionCard]:
     return {session_id: SessionCard(str(session_id), title, state) for session_id, title, state in rows}
 
 
-def _https(address: str) -> str:
-    """The address, whoever wrote it to the table; nothing else becomes a link or a picture."""
-    return address if address.startswith("https://") else ""
+def _linked(address: str) -> str:
+    """The address if it is an https link, else "": nothing else in the table becomes a link or a picture."""
+    return address if is_link(address) else ""
 
 
 def _seconds(started_at: datetime | None, ended_at: datetime | None) -> int:

@@ -11,6 +11,7 @@ from django.utils.translation import gettext_lazy as _
 
 from feedsite.deliveries import AbstractDelivery
 from feedsite.ids import moment
+from items.links import check_link
 from items.models import ItemId
 
 TITLE_LENGTH = 200
@@ -55,8 +56,12 @@ class LiveSession(models.Model):
         verbose_name=_("host"),
     )
     title = models.CharField(_("title"), max_length=TITLE_LENGTH)
-    url = models.URLField(_("address"), max_length=2000, blank=True, help_text=_("Where it is watched; https."))
-    cover_url = models.URLField(_("cover"), max_length=2000, blank=True, help_text=_("A picture; https."))
+    url = models.CharField(
+        _("address"), max_length=2000, blank=True, validators=[check_link], help_text=_("Where it is watched; https.")
+    )
+    cover_url = models.CharField(
+        _("cover"), max_length=2000, blank=True, validators=[check_link], help_text=_("A picture; https.")
+    )
     state = models.CharField(_("state"), max_length=16, choices=State.choices, default=State.UPCOMING)
     version = models.PositiveIntegerField(default=1)
     starts_at = models.DateTimeField(_("planned for"))

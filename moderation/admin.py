@@ -30,7 +30,7 @@ from accounts import review
 from accounts.big_v_admin import handle_column
 from accounts.models import User
 from accounts.review import Subject
-from accounts.templatetags.people import handle_of
+from accounts.templatetags.people import full_name_of, handle_of
 from feedsite.admin import ActingAdmin, LogAdmin, ask, counted
 from feedsite.paginator import EstimatedPaginator
 from feedsite.rest import parse_id
@@ -276,7 +276,7 @@ class CaseAdmin(LogAdmin):
             title=gettext("Reject and ban"),
             meaning=f"{rejected} {banned}",
             button=gettext("Reject and ban"),
-            lines=[f"{sender.name} (@{sender.username})" for sender in senders.values()],
+            lines=[full_name_of(sender) for sender in senders.values()],
             fields=fields,
         )
 

@@ -32,8 +32,20 @@ class Person(Protocol):
 def name_of(person: Person, address: str = "") -> SafeString:
     """A person's name, a link if there is an address, and the badge of a big-V. Every name is shown by it."""
     if address:
-        return format_html('<a class="name" href="{}">{}</a>{}', address, person.name, badge_of(person))
-    return format_html("{}{}", person.name, badge_of(person))
+        return format_html('<a class="name" href="{}">{}</a>{}', address, isolated(person.name), badge_of(person))
+    return format_html("{}{}", isolated(person.name), badge_of(person))
+
+
+@register.filter
+def isolated(name: str) -> SafeString:
+    """A name in an element of its own writing direction, which reorders nothing of what stands around it."""
+    return format_html("<bdi>{}</bdi>", name)
+
+
+@register.simple_tag
+def full_name_of(person: Person) -> SafeString:
+    """The display name and the username, as the admin names people."""
+    return format_html("{} (@{})", isolated(person.name), person.username)
 
 
 @register.simple_tag

@@ -193,6 +193,39 @@ def test_taking_ones_data_along(visit: Visit, reader: Any, author: Any, tmp_path
     assert "@reader" in rows["README.txt"][0]
 
 
+@pytest.mark.parametrize("width", [390, 1280])
+def test_a_name_that_deceives_is_refused_where_it_is_typed(
+    visit: Visit, reader: Any, tolerated: Any, width: int
+) -> None:
+    tolerated("with a status of 422")
+    visitor = visit(viewport={"width": width, "height": 800})
+    visitor.enter(reader)
+    visitor.goto("/settings")
+    name = visitor.page.get_by_label("Display name")
+    name.fill("Ann\u202enimdA")
+    visitor.page.get_by_role("button", name="Save").click()
+    expect(visitor.page.locator(".errorlist")).to_contain_text("change the writing direction")
+    name.fill("שרה")
+    visitor.page.get_by_role("button", name="Save").click()
+    expect(visitor.page.get_by_role("status").get_by_text("Saved.")).to_be_visible()
+    assert User.objects.get(pk=reader.pk).display_name == "שרה"
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_a_name_reorders_nothing_around_it(visit: Visit, reader: Any, author: Any, width: int) -> None:
+    User.objects.filter(pk=author.pk).update(display_name="\u202eשרה 12")  # as old versions kept it
+    say(author, "words")
+    visitor = visit(viewport={"width": width, "height": 800})
+    visitor.enter(reader)
+    visitor.goto("/")
+    byline = visitor.page.locator(".byline")
+    places = [byline.locator(part).bounding_box() for part in (".name", ".handle", ".time")]
+    assert [place["x"] for place in places if place] == sorted(place["x"] for place in places if place)
+    expect(byline.locator(".name > bdi")).to_have_count(1)
+    visitor.goto(f"/items/{Item.objects.get().pk}/report")
+    expect(visitor.page.locator(".helptext bdi")).to_have_count(1)
+
+
 @pytest.mark.parametrize("locale", ["en-US", "zh-CN"])
 @pytest.mark.parametrize("width", [320, 390, 1280])
 def test_no_page_of_the_settings_is_wider_than_the_screen(visit: Visit, reader: Any, locale: str, width: int) -> None:

@@ -44,13 +44,13 @@ def page(client: Client, address: str) -> str:
 
 def named(shown: str, start: str = '<a class="name" href="/@star">') -> int:
     """How often the star's name stands there, each time with its badge."""
-    name = f"{start}The &lt;Star&gt;{'</a>' if start else ''}"
+    name = f"{start}<bdi>The &lt;Star&gt;</bdi>{'</a>' if start else ''}"
     assert shown.count(name) == shown.count(name + BADGE)
     return shown.count(name)
 
 
 def test_it_has_a_text_in_both_languages(star: User) -> None:
-    assert str(name_of(star)).startswith(f"The &lt;Star&gt;{BADGE}")
+    assert str(name_of(star)).startswith(f"<bdi>The &lt;Star&gt;</bdi>{BADGE}")
     with translation.override("zh-hans"):
         assert 'aria-label="大V"' in name_of(star)
     assert "svg" not in name_of(UserFactory.create())
@@ -84,11 +84,11 @@ def test_it_stands_beside_the_name_on_every_page(client: Client, star: User, rea
     }
     found = {address: named(page(client, address)) for address in pages}
     assert found == pages
-    assert f'<h1 id="who">The &lt;Star&gt;{BADGE}' in page(client, "/@star")
+    assert f'<h1 id="who"><bdi>The &lt;Star&gt;</bdi>{BADGE}' in page(client, "/@star")
     assert f"replying to @star</a>{BADGE}" in page(client, "/@friend/replies")
-    assert f"The &lt;Star&gt;{BADGE}" in page(client, f"/items/{post.pk}/report")
+    assert f"<bdi>The &lt;Star&gt;</bdi>{BADGE}" in page(client, f"/items/{post.pk}/report")
     client.force_login(star)
-    assert f"<b>The &lt;Star&gt;{BADGE}" in page(client, "/settings")
+    assert f"<b><bdi>The &lt;Star&gt;</bdi>{BADGE}" in page(client, "/settings")
 
 
 def test_it_stands_in_the_lists_of_the_admin(admin_client: Client, star: User, reader: User) -> None:

@@ -57,8 +57,8 @@ def test_it_says_what_happened(client: Client, reader: User, other: User) -> Non
     items.like(user=other, item=post)
     say(other, "an answer", reply_to=post)
     shown = page(client)
-    assert '<a class="name" href="/@other">&lt;b&gt;Other&lt;/b&gt;</a> liked your post' in shown
-    assert "&lt;/b&gt;</a> replied" in shown
+    assert '<a class="name" href="/@other"><bdi>&lt;b&gt;Other&lt;/b&gt;</bdi></a> liked your post' in shown
+    assert "&lt;/b&gt;</bdi></a> replied" in shown
     assert f'<a href="/items/{post.pk}">my &lt;i&gt;words&lt;/i&gt;</a>' in shown
     assert "Nothing yet" not in shown
 
@@ -198,7 +198,7 @@ def test_how_many_are_named(reader: User, other: User, count: int, capped: bool,
     entry.count, entry.capped, entry.actors = count, capped, cards[:count]
     said = sentence(entry)
     for name in "ABC":
-        said = said.replace(f'<a class="name" href="/@{name}">{name}</a>', name)
+        said = said.replace(f'<a class="name" href="/@{name}"><bdi>{name}</bdi></a>', name)
     assert said == words
 
 
