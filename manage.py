@@ -140,8 +140,8 @@ def run_command(argv: list[str]) -> None:
     from django.db import InterfaceError, OperationalError, ProgrammingError
     from redis import RedisError
 
-    from feedsite.embedded import ServerError
-    from feedsite.environment import OptionsError
+    from runtime.embedded import ServerError
+    from runtime.environment import OptionsError
 
     needs_servers = bool(argv[1:]) and not {argv[1], *argv[2:]} & {"--help", "-h", "--version"}
     try:
@@ -157,7 +157,7 @@ def run_command(argv: list[str]) -> None:
     except (ServerError, ImproperlyConfigured) as error:
         sys.exit(f"feedsite: {error}")
     except (OperationalError, InterfaceError, ProgrammingError, RedisError) as error:
-        from feedsite.connections import is_of_another_version
+        from storage.connections import is_of_another_version
 
         if "--traceback" in argv or (isinstance(error, ProgrammingError) and not is_of_another_version(error)):
             raise

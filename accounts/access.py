@@ -11,7 +11,7 @@ from django.urls import reverse
 from django_htmx.http import HttpResponseClientRedirect
 
 from accounts.models import User
-from feedsite.pages import PageRequest, View, wants_part
+from web.pages import PageRequest, View, wants_part
 
 P = ParamSpec("P")
 

@@ -19,9 +19,9 @@ from accounts.locale import zone_names
 from accounts.models import Deletion, HeldName, Level, User
 from accounts.review import Submission
 from accounts.signals import account_deleted, levels_lowered
-from feedsite.celery import enqueue
-from feedsite.draws import Draw
-from feedsite.events import Revoked, announce
+from storage.draws import Draw
+from storage.events import Revoked, announce
+from storage.queue import enqueue
 
 PASSWORD_LENGTH = 256
 """Characters; a password is hashed as a whole, so that its length must have an end."""

@@ -25,8 +25,8 @@ from accounts.big_v_admin import BigVAdmin
 from accounts.deactivation import deactivate, reactivate
 from accounts.models import Deletion, Policy, User
 from accounts.templatetags.people import full_name_of, isolated
-from feedsite.admin import QuickListAdmin, ReadOnlyAdmin, counted, is_list
-from feedsite.rest import parse_id
+from web.admin import QuickListAdmin, ReadOnlyAdmin, counted, is_list
+from web.rest import parse_id
 
 POWERS = ("is_staff", "is_superuser", "groups", "user_permissions")
 """What makes somebody one who administrates."""

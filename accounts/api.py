@@ -18,8 +18,8 @@ from accounts import actions, guard
 from accounts.export import ZIP_TYPE, archive_response
 from accounts.models import User
 from accounts.tokens import TokenAuthentication
-from feedsite import rates
-from feedsite.rest import (
+from web import rates
+from web.rest import (
     ApiView,
     ConflictError,
     FeedResponse,

@@ -12,7 +12,7 @@ from django.db import transaction
 
 from accounts.models import BigVChange, User
 from accounts.signals import big_v_demotion_requested, big_v_made
-from feedsite.draws import Draw
+from storage.draws import Draw
 
 
 class NotActiveError(Exception):

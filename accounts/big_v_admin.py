@@ -20,8 +20,8 @@ from accounts import policy
 from accounts.big_v import NotActiveError, allow_tagging, demote, make_big_v
 from accounts.models import BigVChange, Level, User
 from accounts.templatetags.people import badge_of, handle_of
-from feedsite.admin import LogAdmin, ModeratedAdmin, ask, counted
-from feedsite.pages import go_on, next_page
+from web.admin import LogAdmin, ModeratedAdmin, ask, counted
+from web.pages import go_on, next_page
 
 SHOWN = 10
 """Changes on the page of a user; a list has all of them."""

@@ -22,7 +22,7 @@ from django.utils.translation import ngettext
 
 from accounts.models import User
 from accounts.signals import export_requested
-from feedsite.postgresql import long_statements
+from storage.postgresql import long_statements
 
 SPOOLED = 1024 * 1024
 """Bytes of an archive that are kept in memory; a larger one goes to the disk."""

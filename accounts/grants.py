@@ -16,8 +16,8 @@ from rest_framework.exceptions import AuthenticationFailed
 from rest_framework.request import Request
 
 from accounts.models import User
-from feedsite import rates
-from feedsite.connections import fetch
+from storage.connections import fetch
+from web import rates
 
 TICKET_SECONDS = 30
 """How long a ticket opens a connection."""

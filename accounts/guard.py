@@ -18,7 +18,7 @@ from django.http import HttpRequest, HttpResponseBase
 from django.utils.crypto import constant_time_compare
 
 from accounts.models import User
-from feedsite import rates
+from web import rates
 
 COOKIE = "device"
 COOKIE_LIFE = timedelta(days=180)

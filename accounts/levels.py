@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from accounts.models import Level, User
 from accounts.signals import levels_lowered, levels_raised
-from feedsite.connections import fetch
+from storage.connections import fetch
 
 BATCH = 1_000
 """Users that one transaction lowers."""

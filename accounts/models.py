@@ -17,7 +17,7 @@ from django.utils.translation import gettext_lazy as _
 
 from accounts.names import Grams, Name, grams_of, words_of
 from accounts.naming import check_display_name
-from feedsite.draws import Draw
+from storage.draws import Draw
 
 RESERVED_USERNAMES = frozenset(
     {"me", "new", "admin", "api", "static", "login", "logout", "signup", "items", "settings"}
@@ -102,7 +102,7 @@ class UserManager(DjangoUserManager["User"]):
 class User(AbstractBaseUser, PermissionsMixin):
     """A person or program that publishes, follows and reads.
 
-    `window_epoch` is drawn anew (feedsite.draws) by each change after which the user's cached windows may lack
+    `window_epoch` is drawn anew (storage.draws) by each change after which the user's cached windows may lack
     something that they can see (a follow, an unblock, an unmute, a raised level). A window that was built for another
     epoch is not used.
     `follower_count` is exact together with the changes not yet folded into it (relations.FollowerCountChange), so

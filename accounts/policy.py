@@ -23,8 +23,8 @@ from typing import NamedTuple
 
 from django.conf import settings
 
-from feedsite.connections import fetch
-from feedsite.option_kinds import Whole
+from runtime.option_kinds import Whole
+from storage.connections import fetch
 
 LEVELS = Whole(1, 4)
 """Push levels: 1, every follower who has an inbox; 4, none."""

@@ -1,4 +1,4 @@
-"""Every way of being here counts as being seen: any page and any call of the API, and an open stream (timeline.hub)."""
+"""Every way of being here counts as being seen: any page and any call of the API, and an open stream (stream.hub)."""
 
 import logging
 from collections.abc import Callable
@@ -9,8 +9,8 @@ from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 
 from accounts.levels import is_due, touch
-from feedsite.requests import is_user_known
-from feedsite.rest import OUTAGES
+from web.requests import is_user_known
+from web.rest import OUTAGES
 
 logger = logging.getLogger(__name__)
 

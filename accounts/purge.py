@@ -15,7 +15,7 @@ from django.utils import timezone
 
 from accounts.models import Deletion, User
 from accounts.signals import account_purged
-from feedsite.celery import enqueue
+from storage.queue import enqueue
 
 logger = logging.getLogger(__name__)
 

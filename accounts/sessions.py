@@ -25,9 +25,9 @@ from django.utils.crypto import salted_hmac
 from django.utils.functional import SimpleLazyObject
 
 from accounts.models import Session, User
-from feedsite import keys
-from feedsite.connections import fetch
-from feedsite.draws import Draw
+from storage import keys
+from storage.connections import fetch
+from storage.draws import Draw
 
 KEPT = timedelta(hours=1)
 """How long a copy lives: so often a session costs its statement."""

@@ -11,7 +11,7 @@ from django.views.decorators.cache import never_cache
 from accounts import guard
 from accounts.actions import end_streams
 from accounts.models import User
-from feedsite.pages import too_many
+from web.pages import too_many
 
 SAID_BY_DJANGO = (
     gettext_noop("Model name"),

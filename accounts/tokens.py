@@ -9,8 +9,8 @@ from rest_framework.exceptions import AuthenticationFailed
 
 from accounts.models import User
 from accounts.rows import user_columns, user_of
-from feedsite import rates
-from feedsite.connections import fetch
+from storage.connections import fetch
+from web import rates
 
 
 @cache

@@ -23,8 +23,8 @@ from accounts.export import archive_response
 from accounts.forms import DeleteForm, LoginForm, PasswordForm, PreferencesForm, ProfileForm, SignUpForm
 from accounts.locale import set_language_cookie
 from accounts.models import User
-from feedsite import rates
-from feedsite.pages import INVALID, PageRequest, go_on, limited, next_page, show, too_many
+from web import rates
+from web.pages import INVALID, PageRequest, go_on, limited, next_page, show, too_many
 
 FORM_METHODS = ["GET", "HEAD", "POST"]
 GONE = 410

@@ -8,7 +8,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from feedsite.rest import ApiView
+from web.rest import ApiView
 
 
 class ConstantView(APIView):

@@ -12,9 +12,9 @@ django.setup()
 import redis.asyncio  # noqa: E402 (after setup)
 from django.conf import settings  # noqa: E402
 
-from feedsite import keys  # noqa: E402
-from feedsite.events import Position, Published, event_of  # noqa: E402
-from timeline.stream import ItemNews, message, reset  # noqa: E402
+from storage import keys  # noqa: E402
+from storage.events import Position, Published, event_of  # noqa: E402
+from stream.news import ItemNews, message, reset  # noqa: E402
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n"
 

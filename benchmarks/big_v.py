@@ -16,9 +16,9 @@ from benchmarks.fan_out import raw, raw_key
 from benchmarks.fits import Chart
 from benchmarks.followers import Followers, deliver_all, nothing_left
 from benchmarks.measure import Report, interleaved, milliseconds
-from feedsite.connections import feeds_for_tasks, fetch
-from feedsite.window import Entry
 from items.actions import publish
+from storage.connections import feeds_for_tasks, fetch
+from storage.window import Entry
 from timeline import active_fans
 from timeline.inbox import Inbox
 

@@ -24,10 +24,10 @@ from redis.cluster import RedisCluster
 from accounts.models import User
 from benchmarks.community import Community, materialise_inbox, materialise_outbox, users
 from benchmarks.measure import Report, interleaved, milliseconds, over
-from feedsite import connections
-from feedsite.connections import TASK_TIMEOUT, Command, client_of, pipelined
-from feedsite.embedded import Home, Valkey, wait_for
-from feedsite.window import INFINITY, Entry, Window, deliver
+from runtime.embedded import Home, Valkey, wait_for
+from storage import connections
+from storage.connections import TASK_TIMEOUT, Command, client_of, pipelined
+from storage.window import INFINITY, Entry, Window, deliver
 from timeline import home, reading
 from timeline.inbox import Inbox, cap_of
 from timeline.outbox import Outbox

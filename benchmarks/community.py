@@ -14,8 +14,8 @@ from django.db import connection
 from accounts import policy
 from accounts.models import User
 from benchmarks.ground import Size
-from feedsite.connections import feeds_for_tasks, fetch, pipelined
-from feedsite.window import INFINITY, Entry, Window
+from storage.connections import feeds_for_tasks, fetch, pipelined
+from storage.window import INFINITY, Entry, Window
 from timeline import inbox, outbox
 from timeline.inbox import Inbox
 from timeline.outbox import Outbox

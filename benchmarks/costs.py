@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from itertools import cycle
 
 import redis
+from celery import current_app as app
 from django.conf import settings
 from django.db import connection
 
@@ -19,14 +20,14 @@ from accounts.models import User
 from benchmarks.community import Community, materialise_inbox, users
 from benchmarks.measure import Report, servers_time
 from benchmarks.search import Writer, write
-from feedsite import keys
-from feedsite.celery import app, enqueue
-from feedsite.connections import feeds, fetch, pipelined
+from discover.impressions import Impression, record, shard_of
 from items.actions import fold_counts, like, publish
 from items.models import Item
 from items.search import parse, search_items
 from notifications.feed import notifications_page, unread_count
-from seen.impressions import Impression, record, shard_of
+from storage import keys
+from storage.connections import feeds, fetch, pipelined
+from storage.queue import enqueue
 from timeline import fanout
 from timeline.home import home_page
 from timeline.inbox import Inbox, Tail

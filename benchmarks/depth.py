@@ -10,7 +10,7 @@ from collections.abc import Callable
 from accounts.models import User
 from benchmarks.community import Community, users
 from benchmarks.measure import Report, interleaved, milliseconds, over
-from feedsite.connections import feeds, pipelined
+from storage.connections import feeds, pipelined
 from timeline.home import home_page
 from timeline.inbox import Tail
 

@@ -23,8 +23,8 @@ from discover.feed import load_more, refresh
 from discover.models import IssuedPage
 from discover.recall import Candidate
 from discover.refreshing import refresh_popular, refresh_words
-from feedsite.connections import client_of, fetch, id_array
 from items.hydrate import BY_ID, ItemRow, bodies
+from storage.connections import client_of, fetch, id_array
 
 LIMIT = 20
 PAGES = 50

@@ -31,8 +31,8 @@ from discover import decay
 from discover.postgres import PostgresRecall
 from discover.recall import Candidate
 from discover.refreshing import refresh_popular, refresh_words
-from feedsite import ids
-from feedsite.connections import fetch
+from storage import ids
+from storage.connections import fetch
 
 DATES = 12
 FACTORS, ROUNDS, SEED = 64, 15, 7

@@ -36,8 +36,8 @@ from benchmarks.real import RealData
 from discover.postgres import PostgresRecall
 from discover.recall import Candidate
 from discover.refreshing import refresh_popular, refresh_words
-from feedsite import ids
-from feedsite.connections import fetch
+from storage import ids
+from storage.connections import fetch
 from timeline.models import ImportedUser
 
 APART = timedelta(days=730)

@@ -22,11 +22,12 @@ from django.conf import settings
 from accounts.models import User
 from benchmarks.measure import Report
 from benchmarks.real import RealData
-from discover import candidates, feed, impressions, recallers, refreshing
+from discover import candidates, feed, recallers, refreshing
+from discover import impressions as seen
+from discover import issued_pages as impressions
 from discover.candidates import Clean
-from feedsite import ids
-from feedsite.connections import feeds_for_tasks, fetch
-from seen import impressions as seen
+from storage import ids
+from storage.connections import feeds_for_tasks, fetch
 
 DAYS = 8
 PAGES = 50

@@ -1,6 +1,6 @@
 """How many deliveries a second does one process make, against the least that Redis could be asked to do?
 
-Measured: `feedsite.window.deliver` (the windows, with floor and trim), and `fanout.fan_out` as a worker runs it (claim,
+Measured: `storage.window.deliver` (the windows, with floor and trim), and `fanout.fan_out` as a worker runs it (claim,
 followers from PostgreSQL, deliveries, completion). The limit: ZREMRANGEBYRANK and ZADD for the same followers, written
 as RESP bytes with two chunks in flight, and read as `deliver` reads, into keys of the same content, which are trimmed
 at every ZADD; `trimmed rarely` is the same with as few trims as the windows need, one in slack + 1, and is told without
@@ -21,10 +21,10 @@ from django.db import connection
 
 from benchmarks.community import Community, build_window, entries, materialise_inbox
 from benchmarks.measure import Report, interleaved, over
-from feedsite.connections import borrowed, feeds_for_tasks, fetch
-from feedsite.replies import replies
-from feedsite.window import PIPELINE_LENGTH, Entry, deliver
 from items.models import Item
+from storage.connections import borrowed, feeds_for_tasks, fetch
+from storage.replies import replies
+from storage.window import PIPELINE_LENGTH, Entry, deliver
 from timeline import fanout
 from timeline.inbox import Inbox, cap_of
 from timeline.models import Delivery

@@ -7,6 +7,7 @@ full ones of a million would need 80 GB. Every sender has some readers of their 
 import time
 from collections.abc import Iterable, Sequence
 
+from celery import current_app as app
 from django.db import connection
 
 from accounts.models import User
@@ -23,9 +24,8 @@ from benchmarks.community import (
 )
 from benchmarks.fan_out import raw_key
 from benchmarks.ground import Size, emptied
-from feedsite.celery import app
-from feedsite.connections import feeds_for_tasks, fetch, pipelined
-from feedsite.window import Entry
+from storage.connections import feeds_for_tasks, fetch, pipelined
+from storage.window import Entry
 from timeline import active_fans, fanout
 from timeline.inbox import Inbox
 from timeline.models import Delivery, DeliveryRange

@@ -14,10 +14,10 @@ from django.db import connection
 
 from benchmarks.followers import give_windows
 from benchmarks.ground import Size, emptied
-from feedsite.connections import fetch
+from community.dataset import Dataset, FollowRow, PostRow, UserRow
+from community.importing import load
 from operation.graphs import by_chance
-from timeline.dataset import Dataset, FollowRow, PostRow, UserRow
-from timeline.importing import load
+from storage.connections import fetch
 
 SEED = 7
 POSTS = 10

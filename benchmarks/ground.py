@@ -174,7 +174,7 @@ def emptied(*, find_people: bool = True) -> None:
 
     from accounts import policy
     from accounts.models import User
-    from feedsite.connections import feeds_for_tasks
+    from storage.connections import feeds_for_tasks
 
     call_command("flush", interactive=False, verbosity=0)
     policy.follow_timeline()

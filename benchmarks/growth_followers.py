@@ -19,8 +19,8 @@ from benchmarks.fan_out import raw, raw_key
 from benchmarks.fits import Chart
 from benchmarks.followers import Followers, deliver_all, nothing_left
 from benchmarks.measure import Report, interleaved, milliseconds, over, percentile, servers_time
-from feedsite.connections import feeds_for_tasks, fetch
 from items.actions import publish
+from storage.connections import feeds_for_tasks, fetch
 from timeline.home import home_page
 from timeline.inbox import Inbox
 

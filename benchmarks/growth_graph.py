@@ -28,7 +28,7 @@ from benchmarks.fits import Chart
 from benchmarks.followers import deliver_all, nothing_left
 from benchmarks.graphs import Graphs
 from benchmarks.measure import Report, interleaved, milliseconds, percentile
-from feedsite.connections import feeds, feeds_for_tasks, fetch, pipelined
+from storage.connections import feeds, feeds_for_tasks, fetch, pipelined
 from timeline.home import home_page
 from timeline.inbox import Inbox
 

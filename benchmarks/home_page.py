@@ -20,9 +20,9 @@ from accounts import policy
 from accounts.models import User
 from benchmarks.community import FOLLOWEES_OF_HYBRIDS, Community, materialise_inbox, users
 from benchmarks.measure import Report, Times, interleaved, milliseconds, over
-from feedsite.connections import feeds, pipelined
-from feedsite.window import INFINITY, Window
 from items.hydrate import COLUMNS, ITEMS, ORIGINALS
+from storage.connections import feeds, pipelined
+from storage.window import INFINITY, Window
 from timeline.home import SLACK, home_page
 from timeline.inbox import Inbox
 from timeline.outbox import Outbox

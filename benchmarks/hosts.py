@@ -7,9 +7,9 @@ from django.db import connection
 
 from benchmarks.community import USERS
 from benchmarks.ground import Size
-from feedsite.connections import feeds_for_tasks, fetch, pipelined
 from live import lineup
 from live.replays import Replays, materialise
+from storage.connections import feeds_for_tasks, fetch, pipelined
 
 FIRST_HOST = 3_000_001
 FIRST_READER = 3_500_001

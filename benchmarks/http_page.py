@@ -26,7 +26,7 @@ from accounts.models import User
 from benchmarks.community import Community
 from benchmarks.measure import Report, family_time, servers_time
 from benchmarks.publish_to_inbox import workers
-from feedsite.embedded import die_with_parent, wait_for
+from runtime.embedded import die_with_parent, wait_for
 
 TARGET = 2.5
 PAGE = "/api/v1/timeline/home"

@@ -18,10 +18,10 @@ from django.test import override_settings
 from benchmarks import redisbloom
 from benchmarks.community import Community
 from benchmarks.measure import Report, interleaved, milliseconds, over
-from feedsite import keys
-from feedsite.connections import borrowed, feeds, feeds_for_tasks
-from feedsite.embedded import Home, wait_for
-from seen.impressions import DAYS, Impression, record, shown
+from discover.impressions import DAYS, Impression, record, shown
+from runtime.embedded import Home, wait_for
+from storage import keys
+from storage.connections import borrowed, feeds, feeds_for_tasks
 
 CANDIDATES = 500
 READERS = 50

@@ -16,10 +16,10 @@ from django.db import connection, transaction
 from accounts.models import User
 from benchmarks.community import Community
 from benchmarks.measure import Report
-from feedsite.connections import fetch
 from items.actions import fold_counts, like
 from items.hydrate import hydrate
 from items.models import CountChange, Item, ItemCounts, Like
+from storage.connections import fetch
 
 CONNECTIONS = 32
 TARGET = 0.5

@@ -22,10 +22,10 @@ from benchmarks.community import users
 from benchmarks.hosts import Hosts
 from benchmarks.http_page import COUNTED, PLAIN, Client, served
 from benchmarks.measure import Report, interleaved, milliseconds, over, servers_time
-from feedsite import keys
-from feedsite.connections import feeds, fetch, id_array, pipelined
 from live.feed import Page, live_page
 from live.hydrate import COLUMNS, SESSIONS
+from storage import keys
+from storage.connections import feeds, fetch, id_array, pipelined
 
 LIMIT = 20
 LIMITS = ("packed ZREVRANGE", "packed ZREVRANGE and one query")

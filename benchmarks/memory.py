@@ -8,8 +8,8 @@ from django.conf import settings
 
 from benchmarks.community import Community, build_window, entries, materialise_inbox
 from benchmarks.measure import Report
-from feedsite.connections import feeds_for_tasks
-from feedsite.window import Entry
+from storage.connections import feeds_for_tasks
+from storage.window import Entry
 from timeline.inbox import cap_of
 
 

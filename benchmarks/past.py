@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from django.conf import settings
 from django.db import connection
 
-from feedsite import ids
+from storage import ids
 
 WINDOW, AHEAD = timedelta(days=60), timedelta(days=180)
 """Shown are posts of so long before the date; hits are acts of so long after it."""

@@ -28,8 +28,6 @@ from accounts.models import User
 from benchmarks.community import Community
 from benchmarks.http_page import Client, served
 from benchmarks.measure import Report, Times, interleaved, milliseconds, over, servers_time
-from feedsite import keys
-from feedsite.connections import borrowed
 from seen import merging, played, store
 from seen.checker import unseen
 from seen.filters import MonthFilter, id_numbers
@@ -37,6 +35,8 @@ from seen.merging import CHUNK, merge_shards
 from seen.played import Play, record
 from seen.ring import node_of, shard_of
 from seen.store import MONTHS, FilterKey, LmdbStore, month_of
+from storage import keys
+from storage.connections import borrowed
 
 NOW = datetime(2026, 4, 20, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)

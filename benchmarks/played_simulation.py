@@ -33,8 +33,7 @@ from django.test import override_settings
 
 from benchmarks.measure import Report
 from benchmarks.real import Interactions
-from feedsite import keys
-from feedsite.embedded import Home, Valkey, die_with_parent, make_server, wait_for
+from runtime.embedded import Home, Valkey, die_with_parent, make_server, wait_for
 from seen import played, store
 from seen.checker import unseen_ids
 from seen.filters import id_numbers
@@ -42,6 +41,7 @@ from seen.merging import mark_strays, merge_task_shard
 from seen.played import Play, PlayedUnavailableError
 from seen.ring import NODES
 from seen.store import LmdbStore, StoreUnavailableError, month_of
+from storage import keys
 
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 HOUR = timedelta(hours=1)

@@ -16,15 +16,15 @@ from typing import Any
 from unittest.mock import patch
 
 import psycopg
+from celery import current_app as app
 from django.db import connection
 
 from accounts.actions import issue_token
 from benchmarks.community import Community, users
 from benchmarks.http_page import Client, served
 from benchmarks.measure import Report, interleaved, milliseconds, over
-from feedsite import events
-from feedsite.celery import app
 from items.actions import publish
+from storage import events
 from timeline.models import Delivery
 
 TARGET = 2.5

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from statistics import median
 
+from celery import current_app as app
 from django.conf import settings
 from django.db import connection
 
@@ -21,11 +22,10 @@ from accounts.models import User
 from benchmarks.community import Community, materialise_inbox
 from benchmarks.fan_out import fill
 from benchmarks.measure import Report
-from feedsite.celery import app
-from feedsite.connections import feeds_for_tasks, fetch
-from feedsite.embedded import die_with_parent, wait_for
-from feedsite.window import Entry, deliver
 from items.actions import publish
+from runtime.embedded import die_with_parent, wait_for
+from storage.connections import feeds_for_tasks, fetch
+from storage.window import Entry, deliver
 from timeline.inbox import Inbox, cap_of
 from timeline.models import Delivery
 

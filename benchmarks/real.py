@@ -12,9 +12,9 @@ from pathlib import Path
 from django.db import connection
 
 from benchmarks.ground import Size, emptied
-from feedsite.connections import fetch
-from timeline.dataset import Dataset
-from timeline.importing import load
+from community.dataset import Dataset
+from community.importing import load
+from storage.connections import fetch
 from timeline.models import ImportedUser
 
 

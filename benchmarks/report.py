@@ -26,7 +26,7 @@ MET = {True: "met", False: "**missed**", None: ""}
 
 def machine() -> dict[str, Any]:
     """What was measured on what."""
-    from feedsite.connections import feeds_for_tasks, fetch
+    from storage.connections import feeds_for_tasks, fetch
 
     model = re.search(r"model name\s*:\s*(.+)", Path("/proc/cpuinfo").read_text())
     server = feeds_for_tasks().info("server")

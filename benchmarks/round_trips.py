@@ -19,9 +19,9 @@ from accounts.models import User
 from benchmarks.community import Community, materialise_inbox, users
 from benchmarks.depth import FOLLOWEES, first_below, walk
 from benchmarks.measure import Report
-from feedsite.connections import feeds, feeds_for_tasks, pipelined
-from feedsite.window import Entry, deliver
 from items.models import Item, Status
+from storage.connections import feeds, feeds_for_tasks, pipelined
+from storage.window import Entry, deliver
 from timeline.home import home_page
 from timeline.inbox import Inbox, Tail, cap_of
 from timeline.models import Delivery

@@ -24,8 +24,8 @@ from accounts.actions import issue_token
 from accounts.models import User
 from benchmarks.community import Community
 from benchmarks.measure import Report
-from feedsite.embedded import die_with_parent, wait_for
 from items.actions import publish
+from runtime.embedded import die_with_parent, wait_for
 
 KILOBYTES = 40
 """What a stream may take."""

@@ -10,8 +10,8 @@ from rest_framework.request import Request
 
 from accounts.api import signed_in
 from discover import feed
-from feedsite.rest import PAGE, PAGE_LIMIT, ApiView, FeedResponse, StrictSerializer, TextField, body
 from items.hydrate import ItemBody
+from web.rest import PAGE, PAGE_LIMIT, ApiView, FeedResponse, StrictSerializer, TextField, body
 
 REQUEST_ID_LENGTH = 64
 FEED_SOURCE = OpenApiParameter(

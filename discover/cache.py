@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from django.conf import settings
 
-from feedsite import keys
-from feedsite.connections import Command, feeds, pipelined
+from storage import keys
+from storage.connections import Command, feeds, pipelined
 
 
 class Entry(NamedTuple):

@@ -9,16 +9,16 @@ from datetime import datetime
 from django.conf import settings
 
 from accounts.models import User
+from discover import impressions
 from discover.exclusions import exclude
 from discover.recall import Candidate
 from discover.recallers import recall
-from feedsite import metrics
-from feedsite.connections import FeedsUnavailableError
-from seen import impressions
+from runtime import metrics
 from seen.checker import unseen
 from seen.played import PlayedUnavailableError
 from seen.store import StoreUnavailableError
 from seen.usage import usage
+from storage.connections import FeedsUnavailableError
 
 logger = logging.getLogger(__name__)
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from django.conf import settings
 
-from feedsite.ids import SEQUENCE_BITS
+from storage.ids import SEQUENCE_BITS
 
 DAY_MILLISECONDS = 86_400_000
 

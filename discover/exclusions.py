@@ -19,11 +19,11 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from accounts.models import User
+from discover import recent
 from discover.recall import Candidate
-from feedsite.connections import fetch, id_array
+from discover.recent import View, Views
 from relations.rules import READER, blocked_by, blockers_of, muted_by
-from seen import recent
-from seen.recent import View, Views
+from storage.connections import fetch, id_array
 
 SURE = timedelta(days=1)
 """The offset of the bell curve: as long as this a viewed item does not come again, whatever its worth."""

@@ -9,10 +9,10 @@ from django.utils.translation import gettext as _
 
 from accounts.export import ExportFile
 from accounts.models import User
-from feedsite.connections import id_array, stream
+from discover import recent
+from discover.recent import Views
 from items.visibility import VISIBLE
-from seen import recent
-from seen.recent import Views
+from storage.connections import id_array, stream
 
 VIEWED = f"""
     SELECT i.id, s.username FROM items_item i JOIN accounts_user s ON s.id = i.sender_id

@@ -2,7 +2,7 @@
 
 What a reader gets is written down in PostgreSQL with the call itself (IssuedPage), and their calls are served one after
 the other. So whatever Redis forgets, brings back or does not answer, a page holds nothing that a page of the last day
-held; the week before that is known to the Bloom filters (seen.impressions), to which a task adds the pages later.
+held; the week before that is known to the Bloom filters (discover.impressions), to which a task adds the pages later.
 
 Source: the smart feed protocol, section 4.
 """
@@ -22,11 +22,11 @@ from discover import reasons
 from discover.cache import CandidateList, Entry
 from discover.candidates import clean, mixed
 from discover.models import IssuedPage
-from feedsite import metrics
-from feedsite.connections import FeedsUnavailableError, feeds_errors, fetch, id_array
 from items.hydrate import ItemBody, ItemRow, body, columns
 from items.visibility import visible_alone
 from relations.rules import READER, mutes
+from runtime import metrics
+from storage.connections import FeedsUnavailableError, feeds_errors, fetch, id_array
 
 LOCK = 0x64697363
 """The class of the advisory locks, one a reader."""

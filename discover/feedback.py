@@ -5,10 +5,10 @@ from contextlib import suppress
 from django.db import transaction
 
 from accounts.models import User
+from discover import recent
 from discover.models import IssuedPage, NotInterested
-from feedsite.connections import FeedsUnavailableError, fetch
 from items.models import Item
-from seen import recent
+from storage.connections import FeedsUnavailableError, fetch
 
 ADD = """
     INSERT INTO discover_notinterested (user_id, item_id) VALUES (%(user)s, %(item)s)

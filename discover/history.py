@@ -5,14 +5,13 @@ themself.
 from datetime import datetime
 
 from accounts.models import User
-from discover import reasons
-from feedsite.connections import fetch, id_array
-from feedsite.ids import MAX_ID
+from discover import reasons, recent
+from discover.recent import View
 from items.hydrate import COLUMNS, ITEMS, ItemRow, bodies
 from items.listing import ItemPage
 from items.visibility import VISIBLE
-from seen import recent
-from seen.recent import View
+from storage.connections import fetch, id_array
+from storage.ids import MAX_ID
 
 VIEWED = f"""
     SELECT {COLUMNS} FROM unnest(%(ids)s::bigint[]) WITH ORDINALITY AS viewed (id, place)

@@ -6,14 +6,13 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 
 from accounts.api import signed_in
-from discover import feedback
+from discover import feedback, recent
 from discover.history import viewed_page
-from feedsite.connections import FeedsUnavailableError
-from feedsite.openapi import PAGED
-from feedsite.rest import ApiView, FeedResponse, OutageError, limit, position
 from items.api import item_or_404, take_back_or_404
 from items.listing import ItemPage
-from seen import recent
+from storage.connections import FeedsUnavailableError
+from web.openapi import PAGED
+from web.rest import ApiView, FeedResponse, OutageError, limit, position
 
 
 class HistoryView(ApiView):

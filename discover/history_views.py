@@ -15,13 +15,12 @@ from django_htmx.http import trigger_client_event
 from accounts.access import signed_in
 from accounts.actions import edit_preferences
 from accounts.models import User
-from discover import feedback
+from discover import feedback, recent
 from discover.history import unwanted_page, viewed_page, why
-from feedsite.connections import FeedsUnavailableError
-from feedsite.pages import PageRequest, go_on, limited, position, show, wants_part
 from items.profile import visible_item
 from items.views import item_or_404, take_back_or_404
-from seen import recent
+from storage.connections import FeedsUnavailableError
+from web.pages import PageRequest, go_on, limited, position, show, wants_part
 
 
 def _pause(reader: User) -> str:

@@ -1,63 +1,202 @@
-"""From the pages that were issued to the week's impressions: off the path of the answer, and nothing lost."""
+"""The global rolling filter: what every reader was shown within the last seven calendar days (UTC).
 
-from datetime import datetime, timedelta
+One Bloom filter a day and shard of the users; the key of a day expires with the seventh day. Who is not there takes no
+memory. It is a hint: what it forgets (a server that was emptied, a day whose key is of another kind) may be shown
+again, and of what it was never told it claims one in a thousand a day (`FEEDSITE_IMPRESSION_ERROR`).
 
+A day that holds more than its capacity goes on in further filters (seen.bloom), each with that error rate: a full
+filter would hide almost everything that is unseen.
+
+Everything here raises FeedsUnavailableError, and nothing else of Redis; callers need no `feeds_errors()`.
+"""
+
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC, date, datetime, time, timedelta
+from typing import NamedTuple, TypeVar
+
+import redis
 from django.conf import settings
-from django.db import connection, transaction
 
-from discover.models import IssuedPage
-from feedsite.connections import FeedsUnavailableError
-from seen import played
-from seen.impressions import Impression, record
-from seen.played import PlayedUnavailableError
-from seen.usage import RECORDED
+from runtime import metrics
+from seen.bloom import (
+    Addition,
+    Answer,
+    BitmapFilter,
+    Filter,
+    ModuleFilter,
+    has_module,
+    is_module_missing,
+    splitmix64,
+)
+from storage import keys
+from storage.connections import feeds, feeds_errors, feeds_for_tasks, pipelined
 
-BATCH = 500
-KEPT = timedelta(days=1)
-"""How long an issued page is kept: a repeated call gets it again."""
+logger = logging.getLogger(__name__)
+
+DAYS = 7
+ITEMS_AT_ONCE = 100
+"""Items that one command adds: a bitmap takes some 5 microseconds for each, and others wait meanwhile."""
+KINDS: dict[str, type[BitmapFilter | ModuleFilter]] = {"bitmap": BitmapFilter, "module": ModuleFilter}
+
+T = TypeVar("T")
 
 
-def record_issued_pages() -> int:
-    """Add every page that was issued to its day's Bloom filter; how many there were.
+class Impression(NamedTuple):
+    """Items that a user was shown on a day (UTC)."""
 
-    Safe at any point of death and under duplicates: a page is marked after it was added, and adding again changes
-    nothing. Where Redis does not answer, pages wait; until then PostgreSQL knows them.
+    user_id: int
+    day: date
+    item_ids: Sequence[int]
+
+
+class ShardFill(NamedTuple):
+    """About how many impressions a day's shard holds, and for how many it was made."""
+
+    day: date
+    shard: int
+    impressions: int
+    capacity: int
+
+    @property
+    def is_over(self) -> bool:
+        return self.impressions > self.capacity
+
+
+def shown(user_id: int, ids: Sequence[int], *, today: date) -> set[int]:
+    """Which of the items the user was shown within the seven days that end today; one round trip, however many, and
+    one for each further filter that the user's impressions of a day need.
+
+    A few that they were not shown are among them.
     """
-    recorded = 0
-    while True:
-        with transaction.atomic():
-            pages = list(
-                IssuedPage.objects.select_for_update(skip_locked=True)
-                .filter(is_recorded=False)
-                .order_by("pk")
-                .only("user_id", "issued_at", "item_ids")[:BATCH]
-            )
-            if not pages:
-                return recorded
-            try:
-                record(Impression(page.user_id, page.issued_at.date(), page.item_ids) for page in pages)
-                if settings.DISCOVER_SEEN in RECORDED:
-                    issued = ((page.user_id, page.item_ids) for page in pages if page.item_ids)
-                    played.issue(issued, is_request=False)
-            except (FeedsUnavailableError, PlayedUnavailableError):
-                return recorded
-            IssuedPage.objects.filter(pk__in=[page.pk for page in pages]).update(is_recorded=True)
-            recorded += len(pages)
+    if not ids:
+        return set()
+    shard = shard_of(user_id)
+    days = [keys.impressions(today - timedelta(days=ago), shard) for ago in range(DAYS)]
+
+    def ask(chosen: Filter) -> Answer:
+        return chosen.known(feeds(), days, user_id, ids)
+
+    with feeds_errors():
+        answer = _chosen.run(feeds(), ask)
+        if days[0] in answer.foreign_keys and _chosen.look_again(feeds()):
+            answer = _chosen.run(feeds(), ask)
+    return answer.item_ids
 
 
-def forget_issued_pages(*, now: datetime) -> int:
-    """Remove the pages of more than a day ago that Redis knows; how many."""
-    forgotten = 0
-    while True:
-        with connection.cursor() as cursor:
-            cursor.execute(
-                """
-                DELETE FROM discover_issuedpage WHERE id IN (
-                    SELECT id FROM discover_issuedpage WHERE issued_at < %s AND is_recorded LIMIT %s)
-                """,
-                [now - KEPT, BATCH],
+def record(impressions: Iterable[Impression]) -> None:
+    """Remember what was shown, for workers: one round trip for up to 500 users and days of up to 100 items each.
+
+    Doing it again changes nothing, nor does recording a day whose week is over.
+    """
+    shown_to: dict[tuple[int, date], dict[int, None]] = {}
+    for user_id, day, item_ids in impressions:
+        shown_to.setdefault((user_id, day), {}).update(dict.fromkeys(item_ids))
+    additions = [
+        Addition(keys.impressions(day, shard_of(user_id)), user_id, part, _end(day))
+        for (user_id, day), items in shown_to.items()
+        for part in _parts(list(items))
+    ]
+    client = feeds_for_tasks()
+    with feeds_errors():
+        foreign = _chosen.run(client, lambda chosen: chosen.add(client, additions))
+        if foreign:
+            # The server gained or lost BF.*, or the setting was changed: the day begins anew in the kind of now.
+            _chosen.look_again(client)
+            logger.warning("%d impressions met a filter of another kind, which is replaced", len(foreign))
+            _chosen.run(client, lambda chosen: chosen.add(client, foreign, replace=True))
+
+
+def fill(today: date) -> list[ShardFill]:
+    """How full the shards of a day are, for metrics; those that nobody was shown anything in are not there. One round
+    trip.
+    """
+    shards = range(settings.IMPRESSION_SHARDS)
+    with feeds_errors():
+        client = feeds_for_tasks()
+        fills = _chosen.run(
+            client, lambda chosen: chosen.fill(client, [keys.impressions(today, each) for each in shards])
+        )
+    return [ShardFill(today, shard, *found) for shard, found in zip(shards, fills, strict=True) if found is not None]
+
+
+def check(today: date) -> list[ShardFill]:
+    """The shards of a day that hold more than they were made for; each is logged once, whichever process finds it.
+
+    The metric `feedsite_impressions_fill_ratio` is what the fullest of them holds.
+    """
+    found = fill(today)
+    metrics.impressions_fill.set(max((shard.impressions / shard.capacity for shard in found), default=0))
+    over = [shard for shard in found if shard.is_over]
+    with feeds_errors():
+        marks = [("SET", keys.impressions_over(today, each.shard), 1, "NX", "EXAT", _end(today)) for each in over]
+        is_news = pipelined(feeds_for_tasks(), marks)
+    for shard, is_first in zip(over, is_news, strict=True):
+        if is_first:
+            logger.warning(
+                "Shard %d of %s holds about %d impressions and was made for %d: further filters take the rest, each of "
+                "which takes %g of the unseen items for seen. Raise FEEDSITE_IMPRESSION_CAPACITY, which counts from "
+                "the next day on.",
+                shard.shard,
+                today,
+                shard.impressions,
+                shard.capacity,
+                settings.IMPRESSION_ERROR,
             )
-            found: int = cursor.rowcount
-        forgotten += found
-        if found < BATCH:
-            return forgotten
+    return over
+
+
+def shard_of(user_id: int) -> int:
+    return splitmix64(user_id) % int(settings.IMPRESSION_SHARDS)
+
+
+def _end(day: date) -> int:
+    """When the key of a day expires, in Unix time: when it leaves the seven days."""
+    return int(datetime.combine(day + timedelta(days=DAYS), time(), UTC).timestamp())
+
+
+def _parts(item_ids: list[int]) -> Iterable[list[int]]:
+    return (item_ids[first : first + ITEMS_AT_ONCE] for first in range(0, len(item_ids), ITEMS_AT_ONCE))
+
+
+class _Chosen:
+    """The kind of filter that this process uses, found out when it first needs one.
+
+    `FEEDSITE_BLOOM=auto` takes BF.* where the server has them. That is asked once, and again where an answer shows
+    that the server is another one now: it does not know BF.*, or the day's key is of another kind.
+    """
+
+    def __init__(self) -> None:
+        self._found: str | None = None
+
+    def run(self, client: redis.Redis, call: Callable[[Filter], T]) -> T:
+        """Call with the filter; once more with the right one, if the server does not know what it asks for."""
+        kind = self._kind(client)
+        try:
+            return call(self._filter(kind))
+        except redis.ResponseError as error:
+            if not is_module_missing(error):
+                raise
+            self.look_again(client)
+            if self._kind(client) == kind:
+                raise
+            return call(self._filter(self._kind(client)))
+
+    def look_again(self, client: redis.Redis) -> bool:
+        """Whether the server turns out to have another kind than was thought."""
+        before, self._found = self._found, None
+        return settings.BLOOM == "auto" and self._kind(client) != before
+
+    @staticmethod
+    def _filter(kind: str) -> Filter:
+        return KINDS[kind](settings.IMPRESSION_CAPACITY, settings.IMPRESSION_ERROR)
+
+    def _kind(self, client: redis.Redis) -> str:
+        if settings.BLOOM != "auto":
+            return str(settings.BLOOM)
+        if self._found is None:
+            self._found = "module" if has_module(client) else "bitmap"
+        return self._found
+
+
+_chosen = _Chosen()

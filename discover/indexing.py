@@ -23,10 +23,11 @@ from django.db import connection, transaction
 
 from discover.models import SearchIndex
 from discover.opensearch import MAPPINGS, OpenSearchError, server, written
-from feedsite import ids, metrics
-from feedsite.breaker import Breaker
-from feedsite.connections import fetch, id_array
 from items.visibility import public_post
+from runtime import metrics
+from storage import ids
+from storage.breaker import Breaker
+from storage.connections import fetch, id_array
 
 logger = logging.getLogger(__name__)
 

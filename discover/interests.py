@@ -11,11 +11,11 @@ from typing import Any
 from accounts.models import User
 from discover import decay
 from discover.decay import log_decay, recency
-from feedsite import ids
-from feedsite.connections import fetch
-from feedsite.replica import lagging
 from items.visibility import public_post
 from relations.rules import READER, followees, followers, follows
+from storage import ids
+from storage.connections import fetch
+from storage.replica import lagging
 
 FRIEND = 0.05
 """In the graph, a sender whom most of those follow whom the reader follows; the most similar one is 1."""

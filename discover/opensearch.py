@@ -2,8 +2,8 @@
 
 Relevance is the sum of what matches, each interest with its weight (constant_score in a bool query), and of the item's
 popularity (field_value_factor, log1p); it is multiplied by the Gaussian decay of the item's age (gauss). The formats
-are those that OpenSearch publishes (docs.opensearch.org: Query DSL, Search API); tests/opensearch.py checks every
-request against them.
+are those that OpenSearch publishes (docs.opensearch.org: Query DSL, Search API); tests/support/opensearch.py checks
+every request against them.
 
 The server is a hint like Redis: what it does not answer within `OPENSEARCH_TIMEOUT`, PostgreSQL is asked instead
 (discover.recallers), and what it answers is verified before it is shown.
@@ -30,8 +30,9 @@ from discover.interests import Interests, interests_of
 from discover.models import SearchIndex
 from discover.postgres import BASE, CAP_SHARE, LAST, LEAST_CAP, WEIGHTS
 from discover.recall import Candidate, RecallUnavailableError
-from feedsite import ids, metrics
-from feedsite.breaker import Breaker, OpenError
+from runtime import metrics
+from storage import ids
+from storage.breaker import Breaker, OpenError
 
 logger = logging.getLogger(__name__)
 

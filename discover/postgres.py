@@ -27,11 +27,11 @@ from discover import decay
 from discover.decay import log_decay
 from discover.interests import ALSO_LIKED, NEAR, REASON, TAGS, WORDS, params_of, told
 from discover.recall import Candidate
-from feedsite.connections import fetch, id_array
-from feedsite.replica import lagging
 from items.visibility import public_post
 from items.words import phrase, runs
 from relations.rules import READER, followees
+from storage.connections import fetch, id_array
+from storage.replica import lagging
 
 WEIGHTS = {"liked": 1.0, "graph": 1.0, "tags": 0.5, "words": 0.25, "popular": 0.05}
 """What the sources are worth, against each other."""

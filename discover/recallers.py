@@ -9,7 +9,7 @@ from accounts.models import User
 from discover.opensearch import OpenSearchRecall
 from discover.postgres import PostgresRecall
 from discover.recall import Candidate, Recall, RecallUnavailableError
-from feedsite import metrics
+from runtime import metrics
 
 logger = logging.getLogger(__name__)
 

@@ -10,32 +10,21 @@ from django.utils import timezone
 from accounts.export import ExportFile
 from accounts.models import User
 from accounts.signals import account_purged, export_requested
-from discover import export, feedback, indexing, refreshing
+from discover import export, feedback, indexing, recent
 from items.hydrate import ItemBody
 from items.models import Item, Visibility
 from items.signals import (
     counts_folded,
-    data_loaded,
-    demo_made,
     item_edited,
     item_published,
     item_viewed,
     item_withdrawn,
 )
-from seen import played, recent
+from seen import played
 from seen.played import Play, PlayedUnavailableError, PlaysFullError
 from seen.usage import RECORDED
 
 logger = logging.getLogger(__name__)
-
-
-@receiver([demo_made, data_loaded])
-def know_the_new(sender: object, **kwargs: Any) -> None:
-    """A site that was just filled recommends from the first page on, without waiting for the periodic tasks."""
-    now = timezone.now()
-    refreshing.refresh_words(now=now)
-    refreshing.refresh_popular(now=now)
-    indexing.load_again()
 
 
 @receiver(item_viewed)

@@ -7,9 +7,9 @@ from django.db import connection, transaction
 
 from discover import decay
 from discover.decay import log_decay
-from feedsite import ids
 from items.visibility import public_post
 from relations.rules import followers
+from storage import ids
 
 SAMPLE = 100_000
 """The newest documents, from which the rarity of words is taken."""

@@ -2,18 +2,18 @@
 
 from celery import shared_task
 
-from discover import impressions, indexing, refreshing
-from feedsite.connections import database_now
+from discover import impressions, indexing, issued_pages, refreshing
+from storage.connections import database_now
 
 
 @shared_task(name="discover.record_impressions")
 def record_impressions() -> None:
-    impressions.record_issued_pages()
+    issued_pages.record_issued_pages()
 
 
 @shared_task(name="discover.forget_issued_pages")
 def forget_issued_pages() -> None:
-    impressions.forget_issued_pages(now=database_now())
+    issued_pages.forget_issued_pages(now=database_now())
 
 
 @shared_task(name="discover.refresh_words")
@@ -32,3 +32,9 @@ def refresh_popular() -> None:
 def index() -> None:
     """Tell OpenSearch, where there is one, what changed."""
     indexing.work()
+
+
+@shared_task(name="seen.check_impressions")
+def check_impressions() -> None:
+    """Count how full the week's filters are; the name is that of version 0.1.0, when `seen` had the filters."""
+    impressions.check(database_now().date())

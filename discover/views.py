@@ -34,12 +34,12 @@ from accounts.access import signed_in
 from accounts.models import User
 from discover import feed
 from discover.feed import FeedPage
-from discover.impressions import KEPT
-from feedsite import rates
-from feedsite.pages import PageRequest, fetches_ahead, show, too_many, wants_part
-from feedsite.rest import PAGE, parse_id
+from discover.issued_pages import KEPT
 from items.models import Item
 from relations.suggestions import suggestions
+from web import rates
+from web.pages import PageRequest, fetches_ahead, show, too_many, wants_part
+from web.rest import PAGE, parse_id
 
 WALK = re.compile(r"[A-Za-z0-9_-]{22}")
 PAGES = 10_000

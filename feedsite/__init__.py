@@ -1,4 +1,4 @@
-"""The ground of the project: settings, ids, every Redis key, the clients of the servers."""
+"""The roof: settings, addresses, and the WSGI, ASGI and Celery applications. No other package imports it."""
 
 from feedsite.celery import app as celery_app
 

@@ -1,7 +1,7 @@
 """The stream process: `GET /api/v1/stream` and its own `/healthz`, on an event loop.
 
 `granian --interface asgi --workers 1 feedsite.asgi:application`. Who may listen is decided by the site's own view
-(timeline.api.StreamView), with the site's middleware, in a thread; what it refuses is answered as the site does.
+(stream.api.StreamView), with the site's middleware, in a thread; what it refuses is answered as the site does.
 """
 
 import asyncio
@@ -22,13 +22,14 @@ from django.core.handlers.base import BaseHandler  # noqa: E402
 from django.http import HttpResponse, HttpResponseBase  # noqa: E402
 from django.urls import path, re_path  # noqa: E402
 
-from feedsite import health, postgresql  # noqa: E402
-from feedsite.headers import HEADERS, NO_PAGE  # noqa: E402
-from feedsite.logs import HEADER, request_id  # noqa: E402
-from feedsite.outage import server_error, unavailable  # noqa: E402
-from feedsite.rest import OUTAGES, FeedResponse, NotFoundView, Problem  # noqa: E402
-from timeline.api import Admission, StreamView  # noqa: E402
-from timeline.hub import PATIENCE, Connection, Hub, TooManyError  # noqa: E402
+from runtime.logs import HEADER, request_id  # noqa: E402
+from storage import postgresql  # noqa: E402
+from stream.api import Admission, StreamView  # noqa: E402
+from stream.hub import PATIENCE, Connection, Hub, TooManyError  # noqa: E402
+from web import health  # noqa: E402
+from web.headers import HEADERS, NO_PAGE  # noqa: E402
+from web.outage import server_error, unavailable  # noqa: E402
+from web.rest import OUTAGES, FeedResponse, NotFoundView, Problem  # noqa: E402
 
 logger = logging.getLogger(__name__)
 
@@ -44,9 +45,9 @@ urlpatterns = [
     path("api/v1/stream", StreamView.as_view()),
     re_path("", NotFoundView.as_view()),
 ]
-handler400 = "feedsite.outage.bad_request"
-handler404 = "feedsite.outage.not_found"
-handler500 = "feedsite.outage.server_error"
+handler400 = "web.outage.bad_request"
+handler404 = "web.outage.not_found"
+handler500 = "web.outage.server_error"
 
 
 class Application:

@@ -1,4 +1,4 @@
-"""All settings. The variables that they are read from, with defaults, limits and meaning, are in feedsite/options.py.
+"""All settings. The variables that they are read from, with defaults, limits and meaning, are in runtime/options.py.
 
 What is not given points at the embedded servers of the data folder.
 """
@@ -11,9 +11,9 @@ from zoneinfo import ZoneInfo
 
 from celery.schedules import crontab
 
-from feedsite import embedded, environment
-from feedsite.option_kinds import database
-from feedsite.options import RATES as RATE_VARIABLES
+from runtime import embedded, environment
+from runtime.option_kinds import database
+from runtime.options import RATES as RATE_VARIABLES
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 env = environment.read(os.environ, BASE_DIR)
@@ -26,7 +26,7 @@ def replica_database(primary: dict[str, Any], given: dict[str, Any], timeout: fl
     said = f"-c statement_timeout={int(timeout * 1000)} -c default_transaction_read_only=on"
     said = f"{options['options']} {said}" if "options" in options else said
     return given | {
-        "ENGINE": "feedsite.replica",
+        "ENGINE": "storage.replica",
         "CONN_MAX_AGE": primary["CONN_MAX_AGE"],
         "OPTIONS": primary["OPTIONS"] | options | {"connect_timeout": 2, "options": said},
         "TEST": {"MIRROR": "default"},
@@ -43,7 +43,7 @@ ALLOWED_HOSTS = env.words("FEEDSITE_ALLOWED_HOSTS")
 CSRF_TRUSTED_ORIGINS = env.words("FEEDSITE_CSRF_TRUSTED_ORIGINS")
 # Behind a proxy that terminates TLS; the default site speaks plain HTTP on loopback.
 HTTPS = env.switch("FEEDSITE_HTTPS")
-# Behind a proxy that sets `Forwarded` on every request, which is believed then (feedsite.proxy).
+# Behind a proxy that sets `Forwarded` on every request, which is believed then (web.proxy).
 PROXY = env.switch("FEEDSITE_PROXY", HTTPS)
 
 # What `up` starts, and where it listens.
@@ -68,7 +68,9 @@ INSTALLED_APPS = [
     "drf_spectacular",
     "drf_spectacular_sidecar",
     "django_htmx",
-    "feedsite",
+    "runtime",
+    "storage",
+    "web",
     "accounts.apps.AccountsConfig",
     "relations",
     "items",
@@ -78,17 +80,18 @@ INSTALLED_APPS = [
     "seen",
     "discover",
     "live",
+    "community",
     "operation",
 ]
 
 MIDDLEWARE = [
-    "feedsite.requests.RequestMiddleware",
-    "feedsite.proxy.ProxyMiddleware",
-    "feedsite.headers.HeadersMiddleware",
-    "feedsite.health.ProbeMiddleware",
+    "web.requests.RequestMiddleware",
+    "web.proxy.ProxyMiddleware",
+    "web.headers.HeadersMiddleware",
+    "web.health.ProbeMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
-    "feedsite.pages.RateMiddleware",
+    "web.pages.RateMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
@@ -98,7 +101,7 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
-    "feedsite.outage.OutageMiddleware",
+    "web.outage.OutageMiddleware",
 ]
 
 ROOT_URLCONF = "feedsite.urls"
@@ -116,8 +119,8 @@ TEMPLATES = [
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
                 "notifications.context_processors.unread",
-                "feedsite.pages.stream",
-                "feedsite.headers.nonce",
+                "web.pages.stream",
+                "web.headers.nonce",
             ],
         },
     },
@@ -128,16 +131,16 @@ DATABASES = {"default": database(env.text("FEEDSITE_DATABASE_URL", SERVERS.datab
 # Over TCP, a server that is lost on the way is given up after these times, whoever waits, and for whatever.
 LOST_ON_THE_WAY = {"tcp_user_timeout": 10_000, "keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3}
 DATABASES["default"] |= {
-    "ENGINE": "feedsite.postgresql",
+    "ENGINE": "storage.postgresql",
     "CONN_MAX_AGE": env.whole("FEEDSITE_DATABASE_CONN_MAX_AGE"),
     "OPTIONS": LOST_ON_THE_WAY
     | DATABASES["default"].get("OPTIONS", {})
-    # Only statements that ask for it are prepared (feedsite.connections.fetch); psycopg never chooses by itself.
+    # Only statements that ask for it are prepared (storage.connections.fetch); psycopg never chooses by itself.
     | {"connect_timeout": 3, "prepare_threshold": 2**31 - 1},
 }
-# Seconds that a statement of web, stream and gRPC may take (feedsite.postgresql). Workers and commands have no bound.
+# Seconds that a statement of web, stream and gRPC may take (storage.postgresql). Workers and commands have no bound.
 DATABASE_TIMEOUT = env.number("FEEDSITE_DATABASE_TIMEOUT")
-# A streaming replica of it, for the reads that may lag (feedsite.replica).
+# A streaming replica of it, for the reads that may lag (storage.replica).
 REPLICA_URL = env.text("FEEDSITE_REPLICA_URL")
 # Seconds that it may be behind, beyond which nobody reads from it, and that a read waits for it.
 REPLICA_LAG = env.number("FEEDSITE_REPLICA_LAG")
@@ -162,10 +165,10 @@ CACHES = {
     "default": {
         "BACKEND": "django_redis.cache.RedisCache",
         "LOCATION": [CACHE_URL],
-        "KEY_FUNCTION": "feedsite.keys.cached",
+        "KEY_FUNCTION": "storage.keys.cached",
         "OPTIONS": {
-            "CONNECTION_FACTORY": "feedsite.cache.Factory",
-            "SERIALIZER": "feedsite.cache.Serializer",
+            "CONNECTION_FACTORY": "storage.cache.Factory",
+            "SERIALIZER": "storage.cache.Serializer",
             "IGNORE_EXCEPTIONS": True,
         },
     }
@@ -337,7 +340,7 @@ OPENSEARCH_TIMEOUT = env.number("FEEDSITE_OPENSEARCH_TIMEOUT")
 DISCOVER_SEEN = env.text("FEEDSITE_DISCOVER_SEEN")
 # Items of one sender in a page.
 SENDER_CAP = env.whole("FEEDSITE_DISCOVER_SENDER_CAP")
-# The Bloom filters of what readers were shown (seen/impressions.py): BF.* (module), bitmap, or what the server has.
+# The Bloom filters of what readers were shown (discover/impressions.py): BF.* (module), bitmap, or what the server has.
 BLOOM = env.text("FEEDSITE_BLOOM")
 # Keys of a day; another number forgets the week, a larger capacity does not.
 IMPRESSION_SHARDS = env.whole("FEEDSITE_IMPRESSION_SHARDS")
@@ -371,7 +374,7 @@ PLAYED_SHARDS = env.whole("FEEDSITE_PLAYED_SHARDS")
 PLAYED_WAITING = env.whole("FEEDSITE_PLAYED_WAITING")
 PLAYED_TASK_SHARDS = env.whole("FEEDSITE_PLAYED_TASK_SHARDS")
 ISSUED_COUNT = env.whole("FEEDSITE_ISSUED_COUNT")
-# The Redis that had all plays before (seen/old.py): asked and written to until the migration is cut over.
+# The Redis that had all plays before (seen/migration/old.py): asked and written to until the migration is cut over.
 PLAYED_OLD_URL = env.text("FEEDSITE_PLAYED_OLD_URL")
 # Its ZSET of a user: id -> ms since 1970.
 PLAYED_OLD_KEY = env.text("FEEDSITE_PLAYED_OLD_KEY")
@@ -416,13 +419,13 @@ REST_FRAMEWORK = {
     ],
     "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
-    "DEFAULT_SCHEMA_CLASS": "feedsite.openapi.Schema",
-    "EXCEPTION_HANDLER": "feedsite.rest.exception_handler",
+    "DEFAULT_SCHEMA_CLASS": "web.openapi.Schema",
+    "EXCEPTION_HANDLER": "web.rest.exception_handler",
     "URL_FORMAT_OVERRIDE": None,
     "TEST_REQUEST_DEFAULT_FORMAT": "json",
     "TEST_REQUEST_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
 }
-CSRF_FAILURE_VIEW = "feedsite.outage.csrf_failure"
+CSRF_FAILURE_VIEW = "web.outage.csrf_failure"
 TOKEN_DAYS = env.whole("FEEDSITE_TOKEN_DAYS")
 REST_KNOX = {"TOKEN_TTL": timedelta(days=TOKEN_DAYS)}
 # Tokens that a user may hold at once; the oldest gives way.
@@ -431,7 +434,7 @@ TOKEN_CAP = env.whole("FEEDSITE_TOKEN_CAP")
 # Rates: sign-ups an address; logins an address and name, an address, a name, and the known browsers of a name together
 # (accounts/guard.py); everything else a user or, without one, an address.
 # `password` is where a signed-in user is asked for it again. `attempt`: tokens and sessions that are not known to be
-# good, an address (feedsite/rates.py).
+# good, an address (web/rates.py).
 RATES = {scope: env.text(name) for scope, name in RATE_VARIABLES.items()}
 RATE_SCALE = env.number("FEEDSITE_RATE_SCALE")
 
@@ -441,7 +444,7 @@ SPECTACULAR_SETTINGS = {
     "VERSION": "1",
     "OAS_VERSION": "3.1.1",
     "SERVE_INCLUDE_SCHEMA": False,
-    "POSTPROCESSING_HOOKS": ["drf_spectacular.hooks.postprocess_schema_enums", "feedsite.openapi.empty_is_absent"],
+    "POSTPROCESSING_HOOKS": ["drf_spectacular.hooks.postprocess_schema_enums", "web.openapi.empty_is_absent"],
     "SCHEMA_PATH_PREFIX": "/api/v1",
     "COMPONENT_SPLIT_REQUEST": True,
     "SWAGGER_UI_DIST": "SIDECAR",
@@ -456,7 +459,7 @@ SPECTACULAR_SETTINGS = {
 LANGUAGE_CODE = "en"
 LANGUAGES = [("en", "English"), ("zh-hans", "简体中文")]
 LOCALE_PATHS = [BASE_DIR / "locale"]
-FORMAT_MODULE_PATH = "feedsite.formats"
+FORMAT_MODULE_PATH = "web.formats"
 LANGUAGE_COOKIE_NAME = "language"
 LANGUAGE_COOKIE_AGE = 31_536_000
 USE_I18N = True
@@ -472,7 +475,7 @@ STATIC_URL = "/static/"
 STATIC_ROOT = DATA_DIR / "static"
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
-    "staticfiles": {"BACKEND": "feedsite.storage.StaticStorage"},
+    "staticfiles": {"BACKEND": "web.static_files.StaticStorage"},
 }
 
 # --- Security --------------------------------------------------------------------------------------------
@@ -491,7 +494,7 @@ SECURE_REFERRER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
 # Where the admin is; elsewhere, those who try every site's /admin/ find nothing.
 ADMIN_PATH = env.text("FEEDSITE_ADMIN_PATH").strip("/") + "/"
-# Static files are the site's own pages'; feedsite.headers says what else every answer carries.
+# Static files are the site's own pages'; web.headers says what else every answer carries.
 WHITENOISE_ALLOW_ALL_ORIGINS = False
 
 # --- Logging ---------------------------------------------------------------------------------------------
@@ -505,12 +508,12 @@ LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
     "filters": {
-        "about": {"()": "feedsite.logs.AboutFilter"},
-        "refusals": {"()": "feedsite.logs.RefusalFilter"},
+        "about": {"()": "runtime.logs.AboutFilter"},
+        "refusals": {"()": "runtime.logs.RefusalFilter"},
     },
     "formatters": {
         "plain": {"format": "%(asctime)s %(levelname)s %(name)s%(about)s: %(message)s"},
-        "json": {"()": "feedsite.logs.JsonFormatter"},
+        "json": {"()": "runtime.logs.JsonFormatter"},
     },
     "handlers": {
         "console": {"class": "logging.StreamHandler", "formatter": LOG_FORMAT, "filters": ["about", "refusals"]}

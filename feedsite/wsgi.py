@@ -9,7 +9,7 @@ from typing import Any
 from django.conf import settings
 from django.core.wsgi import get_wsgi_application
 
-from feedsite import postgresql
+from storage import postgresql
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "feedsite.settings")
 

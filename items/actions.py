@@ -17,7 +17,6 @@ from django.utils.translation import gettext as _
 
 from accounts import review
 from accounts.models import User
-from feedsite.connections import fetch
 from items.models import CountChange, IdempotencyKey, Item, ItemType, Status, Visibility
 from items.search import index
 from items.signals import (
@@ -32,6 +31,7 @@ from items.signals import (
 )
 from items.text import ContentError, check_content, hashtags
 from items.words import document
+from storage.connections import fetch
 
 ID_ATTEMPTS = 3
 IDEMPOTENCY_LIFE = timedelta(days=1)

@@ -17,12 +17,12 @@ from django.utils.translation import gettext_lazy as _
 
 from accounts.big_v_admin import handle_column
 from accounts.models import User
-from feedsite.admin import ModeratedAdmin, counted, is_list
-from feedsite.rest import parse_id
 from items import actions
 from items.models import Item
 from items.search import matching_items, parse
 from items.templatetags.reading import excerpt
+from web.admin import ModeratedAdmin, counted, is_list
+from web.rest import parse_id
 
 FOUND = 1_000
 """Items that words find, the newest."""

@@ -12,8 +12,19 @@ from rest_framework.request import Request
 
 from accounts.api import UserCard, reader_of, signed_in
 from accounts.models import User
-from feedsite.openapi import PAGED
-from feedsite.rest import (
+from items import actions
+from items.hydrate import ItemBody, hydrate
+from items.listing import ItemPage
+from items.models import AUTHORED, Item, ItemType, Visibility
+from items.profile import item_count, profile_page, replies_page, visible_item
+from items.search import QUERY_LENGTH, parse, search_items, search_users
+from items.tags import tag_page
+from items.text import TITLE_LENGTH, ContentError, canonical_tag
+from items.viewing import tell_viewed
+from relations.api import user_or_404
+from relations.visibility import standing
+from web.openapi import PAGED
+from web.rest import (
     ApiView,
     ConflictError,
     FeedResponse,
@@ -30,17 +41,6 @@ from feedsite.rest import (
     parse_id,
     position,
 )
-from items import actions
-from items.hydrate import ItemBody, hydrate
-from items.listing import ItemPage
-from items.models import AUTHORED, Item, ItemType, Visibility
-from items.profile import item_count, profile_page, replies_page, visible_item
-from items.search import QUERY_LENGTH, parse, search_items, search_users
-from items.tags import tag_page
-from items.text import TITLE_LENGTH, ContentError, canonical_tag
-from items.viewing import tell_viewed
-from relations.api import user_or_404
-from relations.visibility import standing
 
 NOT_YOURS = "That item is not yours."
 KEY = re.compile(r"[\x21-\x7e]{1,255}", re.ASCII)

@@ -9,9 +9,9 @@ from django.utils.translation import gettext as _
 
 from accounts.export import ExportFile
 from accounts.models import User
-from feedsite.connections import stream
 from items.hydrate import Counts, counts
 from items.visibility import VISIBLE
+from storage.connections import stream
 
 OWN = f"""
     SELECT i.id, i.type, i.title, i.content::text, i.extra_info::text, i.visibility, i.status, i.created_at,

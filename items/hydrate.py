@@ -12,9 +12,9 @@ from django.contrib.auth.models import AnonymousUser
 from msgspec import UNSET, UnsetType
 
 from accounts.models import User
-from feedsite.connections import fetch, id_array
 from items.links import is_link
 from items.visibility import VISIBLE
+from storage.connections import fetch, id_array
 
 
 def columns(item: str, sender: str) -> str:

@@ -19,7 +19,7 @@ TAG_LENGTH = 100
 
 
 class ItemId(models.Func):
-    """A new item id, made by PostgreSQL (feedsite.ids)."""
+    """A new item id, made by PostgreSQL (storage.ids)."""
 
     function = "feedsite_next_id"
     arity = 0

@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from django.contrib.auth.models import AnonymousUser
 
 from accounts.models import User
-from feedsite.connections import fetch, id_array
-from feedsite.ids import MAX_ID
 from items.hydrate import COLUMNS, ITEMS, ItemBody, ItemRow, Sender, bodies
 from items.listing import SCAN, ItemPage, ListedRow, listing, page_of
 from items.models import Visibility
 from items.visibility import VISIBLE, original_visible, visible_alone
+from storage.connections import fetch, id_array
+from storage.ids import MAX_ID
 
 ONE = f"SELECT {COLUMNS} FROM {ITEMS} WHERE i.id = %(item)s AND {VISIBLE}"  # noqa: S608 (constants)
 # Which of the owner's visibilities the reader sees, asked once and not of each item.

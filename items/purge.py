@@ -8,10 +8,10 @@ from typing import Any
 
 from django.db import transaction
 
-from feedsite.connections import fetch
 from items.actions import count_changes
 from items.models import CountChange, IdempotencyKey, Item, ItemDocument, ItemTag, Status
 from items.signals import item_withdrawn
+from storage.connections import fetch
 
 BATCHES = 20
 """Transactions of one call. Each call looks again from the first item on, past those that are deleted already."""

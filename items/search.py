@@ -19,9 +19,6 @@ from django.db import connection, connections
 from accounts.models import User
 from accounts.names import grams, grams_of
 from accounts.rows import user_columns, user_of
-from feedsite.connections import fetch, id_array
-from feedsite.ids import MAX_ID
-from feedsite.replica import PRIMARY, lagging
 from items.hydrate import ItemBody, verified
 from items.listing import ItemPage
 from items.models import Item
@@ -30,6 +27,9 @@ from items.visibility import VISIBLE
 from items.words import Run, document, phrase, runs
 from relations.rules import READER, blocks, followees, follows
 from relations.visibility import visible_user
+from storage.connections import fetch, id_array
+from storage.ids import MAX_ID
+from storage.replica import PRIMARY, lagging
 
 QUERY_LENGTH = 200
 WALK = 8_000

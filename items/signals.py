@@ -24,7 +24,3 @@ item_unliked = Signal()
 item_viewed = Signal()
 # Staged likes, replies and reposts were added to the counts. Arguments: item_ids (list[int]).
 counts_folded = Signal()
-# A made-up community was written past the verbs (manage.py demo). Arguments: items, likes, follows (lists).
-demo_made = Signal()
-# A data set was brought in past the verbs (manage.py load), and has been committed. No arguments.
-data_loaded = Signal()

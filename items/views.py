@@ -18,10 +18,6 @@ from django_htmx.http import trigger_client_event
 
 from accounts.access import signed_in
 from accounts.models import User
-from feedsite import rates
-from feedsite.ids import MAX_ID
-from feedsite.pages import INVALID, PageRequest, go_on, limited, next_page, position, show, too_many, wants_part
-from feedsite.rest import check_text
 from items import actions
 from items.actions import BREADTH
 from items.forms import EditForm, ItemForm
@@ -35,6 +31,10 @@ from items.text import ContentError, canonical_tag
 from items.viewing import tell_viewed
 from relations.views import followed_among, user_or_404
 from relations.visibility import standing
+from storage.ids import MAX_ID
+from web import rates
+from web.pages import INVALID, PageRequest, go_on, limited, next_page, position, show, too_many, wants_part
+from web.rest import check_text
 
 FORM_METHODS = ["GET", "HEAD", "POST"]
 

@@ -21,12 +21,12 @@ from accounts import review
 from accounts.models import User
 from accounts.review import Earlier, Submission
 from accounts.signals import session_held
-from feedsite import ids
-from feedsite.celery import enqueue
-from feedsite.connections import fetch
 from items.links import is_link
 from live.models import LiveSession, Review, State
 from live.signals import replay_made, session_changed
+from storage import ids
+from storage.connections import fetch
+from storage.queue import enqueue
 
 LATE = timedelta(minutes=5)
 """How long ago a session that is planned now may begin: forms are filled in slowly."""

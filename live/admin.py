@@ -17,10 +17,10 @@ from django.utils.translation import gettext_lazy as _
 
 from accounts.big_v_admin import handle_column
 from accounts.models import User
-from feedsite.admin import DeliveryAdmin, ModeratedAdmin, counted
-from feedsite.rest import parse_id
 from live import actions
 from live.models import LiveSession, ReplayDelivery
+from web.admin import DeliveryAdmin, ModeratedAdmin, counted
+from web.rest import parse_id
 
 
 class HiddenFilter(admin.SimpleListFilter):

@@ -17,8 +17,13 @@ from rest_framework.request import Request
 
 from accounts.api import reader_of, signed_in
 from accounts.models import User
-from feedsite.openapi import PAGED
-from feedsite.rest import (
+from items.api import EMPTY_BODY, Nothing
+from live import actions
+from live.hydrate import SessionBody, SessionPage, sessions_of, visible_session
+from live.models import TITLE_LENGTH, LiveSession
+from relations.api import user_or_404
+from web.openapi import PAGED
+from web.rest import (
     ApiView,
     ConflictError,
     FeedResponse,
@@ -32,11 +37,6 @@ from feedsite.rest import (
     parse_id,
     position,
 )
-from items.api import EMPTY_BODY, Nothing
-from live import actions
-from live.hydrate import SessionBody, SessionPage, sessions_of, visible_session
-from live.models import TITLE_LENGTH, LiveSession
-from relations.api import user_or_404
 
 URL_LENGTH = 2000
 RATES: Mapping[str, str] = {"POST": "live", "PATCH": "live", "DELETE": "live"}

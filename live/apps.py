@@ -8,11 +8,7 @@ class LiveConfig(AppConfig):
 
     def ready(self) -> None:
         from accounts import review as reviewed
-        from live import (  # noqa: F401 - connects the receivers, and tells the stream process who hears of sessions
-            receivers,
-            review,
-            stream,
-        )
+        from live import receivers, review  # noqa: F401 - connects the receivers
         from live.hydrate import cards, shown
         from notifications.sessions import sessions
 

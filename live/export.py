@@ -8,8 +8,8 @@ from django.utils.translation import gettext as _
 
 from accounts.export import ExportFile
 from accounts.models import User
-from feedsite.connections import stream
 from live.hydrate import SESSIONS, VISIBLE
+from storage.connections import stream
 
 OWN = """
     SELECT id, title, url, cover_url, state, starts_at, started_at, ended_at, automatic, minutes, hidden_at IS NOT NULL

@@ -29,10 +29,6 @@ from django.db import DatabaseError
 
 from accounts import policy
 from accounts.models import User
-from feedsite.celery import enqueue
-from feedsite.connections import Command, FeedsUnavailableError, feeds, feeds_errors, fetch, id_array, pipelined
-from feedsite.window import INFINITY, NO_SLICE, Entry, Window
-from feedsite.window import Slice as WindowSlice
 from live.hydrate import COLUMNS, SessionBody, body
 from live.lineup import SCHEDULED, SCORE, Lineup, Scheduled
 from live.models import State
@@ -41,6 +37,10 @@ from live.replays import Replays
 from live.snapshot import Slice, Snapshot
 from relations import rules
 from relations.rules import follows, is_wanted
+from storage.connections import Command, FeedsUnavailableError, feeds, feeds_errors, fetch, id_array, pipelined
+from storage.queue import enqueue
+from storage.window import INFINITY, NO_SLICE, Entry, Window
+from storage.window import Slice as WindowSlice
 
 logger = logging.getLogger(__name__)
 

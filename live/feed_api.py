@@ -10,10 +10,10 @@ from rest_framework import exceptions, serializers
 from rest_framework.request import Request
 
 from accounts.api import signed_in
-from feedsite.openapi import LAST_ID
-from feedsite.rest import PAGE, PAGE_LIMIT, ApiView, FeedResponse, Problem, limit, position
 from live.feed import Page, SnapshotExpiredError, UnknownSnapshotError, live_page
 from live.hydrate import SessionBody
+from web.openapi import LAST_ID
+from web.rest import PAGE, PAGE_LIMIT, ApiView, FeedResponse, Problem, limit, position
 
 EXPIRED = "snapshot_expired"
 PAGE_SIZE = OpenApiParameter(

@@ -7,13 +7,13 @@ from typing import NamedTuple
 from django.contrib.auth.models import AnonymousUser
 
 from accounts.models import User
-from feedsite.connections import fetch, id_array
-from feedsite.ids import MAX_ID
 from live.hydrate import COLUMNS, SESSIONS, VISIBLE, SessionBody, bodies
 from live.models import Host
 from relations.models import Follow
 from relations.rules import READER, followees, is_wanted
 from relations.visibility import users_visible_to
+from storage.connections import fetch, id_array
+from storage.ids import MAX_ID
 
 STARTED_CAP = 99
 

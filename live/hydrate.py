@@ -10,13 +10,13 @@ from msgspec import UNSET, UnsetType
 
 from accounts.api import UserCard
 from accounts.models import User
-from feedsite.connections import fetch, id_array
-from feedsite.ids import MAX_ID
-from feedsite.rest import Time
 from items.links import is_link
 from live.models import State
 from notifications.sessions import SessionCard
 from relations.rules import READER, unblocked
+from storage.connections import fetch, id_array
+from storage.ids import MAX_ID
+from web.rest import Time
 
 SESSIONS = "live_livesession l JOIN accounts_user h ON h.id = l.host_id"
 """What `VISIBLE` and `COLUMNS` are asked of, with the parameter `reader` (0: nobody who is signed in)."""

@@ -8,7 +8,7 @@ Members of the ZSET:
 | a session's id, upcoming | minus the ms since 1970 of its planned start | an entry |
 | `version:{generation}` | minus the host's version | the state of PostgreSQL that the lineup holds |
 
-A version is an id (feedsite.ids), above 2^50 in magnitude for any time after 2009; a time in ms stays below 2^42 until
+A version is an id (storage.ids), above 2^50 in magnitude for any time after 2009; a time in ms stays below 2^42 until
 2109. So the score of the version is below every entry's, and read from the top a lineup is live newest start first,
 then upcoming soonest first, as the seed has it. (Redis breaks ties by the member's text; readers sort by id.)
 
@@ -26,9 +26,9 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from accounts import policy
-from feedsite import ids, keys
-from feedsite.celery import enqueue
-from feedsite.connections import Command, FeedsUnavailableError, feeds_errors, feeds_for_tasks, fetch, pipelined, script
+from storage import ids, keys
+from storage.connections import Command, FeedsUnavailableError, feeds_errors, feeds_for_tasks, fetch, pipelined, script
+from storage.queue import enqueue
 
 logger = logging.getLogger(__name__)
 

@@ -2,9 +2,10 @@
 
 from datetime import datetime
 
-from feedsite import ids, metrics
-from feedsite.connections import fetch
 from live.models import State
+from runtime import metrics
+from storage import ids
+from storage.connections import fetch
 
 STATES = "SELECT state, count(*) FROM live_livesession GROUP BY state"
 BEHIND = "SELECT count(*), min(version) FROM live_host WHERE applied <> version"

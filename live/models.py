@@ -9,10 +9,10 @@ from django.db.models import Q
 from django.db.models.functions import Now
 from django.utils.translation import gettext_lazy as _
 
-from feedsite.deliveries import AbstractDelivery
-from feedsite.ids import moment
 from items.links import check_link
 from items.models import ItemId
+from storage.deliveries import AbstractDelivery
+from storage.ids import moment
 
 TITLE_LENGTH = 200
 
@@ -37,7 +37,7 @@ class Review(models.TextChoices):
 class LiveSession(models.Model):
     """One session of a host, who alone changes it, through live.actions.
 
-    `version` grows with every change. `position` is given when the session ends: an id of that moment (feedsite.ids),
+    `version` grows with every change. `position` is given when the session ends: an id of that moment (storage.ids),
     by which replays are sorted, scored and paged. A session with `hidden_at` is hidden by an admin, or taken back by
     its host: nobody else sees it; with `review` moderators have hidden it, or not looked at it yet, and may show it.
     `worded_at`: when it was last given its words. An `automatic` one starts at `starts_at` and ends `minutes` later by

@@ -3,7 +3,7 @@
 It shares no text with the queries that serve pages, so that a mistake there is not a mistake here.
 """
 
-from feedsite.connections import fetch
+from storage.connections import fetch
 
 FEED = """
     SELECT s.id, s.state FROM live_livesession s

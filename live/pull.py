@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from accounts.policy import EPOCH
-from feedsite.connections import fetch
-from feedsite.window import INFINITY, Entry
 from live.hydrate import COLUMNS
 from relations.rules import READER, followees, is_wanted
+from storage.connections import fetch
+from storage.window import INFINITY, Entry
 
 # Whose sessions belong into the reader's feed. Who is suspended is left out by the verifying query, so that no window
 # has to hear of it. Blocks and mutes are few. OFFSET 0: an index probe for each whom the reader follows, not a hash of

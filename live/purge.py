@@ -6,8 +6,8 @@ in notifications, points at nothing and is shown to nobody.
 
 from django.db import transaction
 
-from feedsite.connections import fetch
 from live.models import Host, LiveSession
+from storage.connections import fetch
 
 REMINDERS = """
     DELETE FROM live_reminder WHERE id = ANY(ARRAY(

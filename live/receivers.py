@@ -5,17 +5,14 @@ from typing import Any
 
 from django.db import transaction
 from django.dispatch import receiver
-from django.utils import timezone
 
 from accounts.export import ExportFile
 from accounts.models import User
 from accounts.signals import account_purged, export_requested
-from feedsite import events
-from items.signals import demo_made
-from live import demo, export, purge, replays
+from live import export, purge, replays
 from live.models import LiveSession
 from live.signals import replay_made, session_changed
-from relations.models import Follow
+from storage import events
 
 
 @receiver(session_changed)
@@ -38,8 +35,3 @@ def purge_sessions(sender: type[User], user: User, limit: int, **kwargs: Any) ->
 @receiver(export_requested)
 def export_sessions(sender: type[User], reader: User, **kwargs: Any) -> list[ExportFile]:
     return export.files(reader)
-
-
-@receiver(demo_made)
-def plan_demo(sender: object, follows: list[Follow], **kwargs: Any) -> None:
-    demo.plan(follows, now=timezone.now())

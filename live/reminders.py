@@ -7,9 +7,9 @@ session says that some may be left, and the sweeper sends for it again.
 
 from django.db import transaction
 
-from feedsite.celery import enqueue
-from feedsite.connections import fetch
 from notifications import actions as notifications
+from storage.connections import fetch
+from storage.queue import enqueue
 
 BATCH = 1000
 SWEEP_LENGTH = 100

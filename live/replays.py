@@ -1,7 +1,7 @@
 """Replays: what has ended does not change any more, so it is pushed to the followers (the seed's write diffusion).
 
-A reader's inbox of replays is a window (feedsite/window.py) like that of their home: an entry is the replay's position
-(an id made when the session ended) and its host. The delivery table is the queue of record (feedsite.deliveries): a row
+A reader's inbox of replays is a window (storage/window.py) like that of their home: an entry is the replay's position
+(an id made when the session ended) and its host. The delivery table is the queue of record (storage.deliveries): a row
 is written in the transaction of the end (`deliver_anew`) and deleted when every follower's window has the replay.
 
 A replay of a big-V is not pushed. That is decided at the end and written on the session (`pulled`), so whatever the
@@ -16,19 +16,19 @@ from django.conf import settings
 from django.db import transaction
 
 from accounts import policy
-from feedsite import keys
-from feedsite.celery import enqueue
-from feedsite.connections import (
+from live.models import LiveSession, ReplayDelivery
+from live.pull import pull_entries
+from relations.followers import LAST_ID, follower_parts
+from storage import keys
+from storage.connections import (
     LAZILY,
     feeds_for_tasks,
     fetch,
     pipelined,
 )
-from feedsite.deliveries import Attempt
-from feedsite.window import Entry, Window, deliver, is_under_construction
-from live.models import LiveSession, ReplayDelivery
-from live.pull import pull_entries
-from relations.followers import LAST_ID, follower_parts
+from storage.deliveries import Attempt
+from storage.queue import enqueue
+from storage.window import Entry, Window, deliver, is_under_construction
 
 logger = logging.getLogger(__name__)
 

@@ -28,8 +28,8 @@ from typing import Any
 from django.conf import settings
 from django.utils.crypto import salted_hmac
 
-from feedsite import keys
-from feedsite.connections import Command, fetch, id_array, script
+from storage import keys
+from storage.connections import Command, fetch, id_array, script
 
 SALT = "live.snapshot"
 SEAL_BYTES = 16

@@ -2,10 +2,10 @@
 
 from celery import shared_task
 
-from feedsite import deliveries
-from feedsite.connections import database_now
 from live import lineup, measuring, reminders, replays, snapshot, timing
 from live.models import ReplayDelivery
+from storage import deliveries
+from storage.connections import database_now
 
 
 @shared_task(name="live.apply")

@@ -14,9 +14,9 @@ from typing import Any
 from django.conf import settings
 from django.db import DatabaseError
 
-from feedsite.connections import fetch
 from live import actions
 from live.models import LiveSession
+from storage.connections import fetch
 
 logger = logging.getLogger(__name__)
 

@@ -24,9 +24,6 @@ from django_htmx.http import retarget, trigger_client_event
 
 from accounts.access import signed_in
 from accounts.models import User
-from feedsite import ids
-from feedsite.pages import INVALID, PageRequest, go_on, limited, next_page, position, show, wants_part
-from feedsite.rest import PAGE, PAGE_LIMIT, parse_id
 from live import actions, hosting
 from live.actions import WrongStateError
 from live.feed import Page, SnapshotExpiredError, UnknownSnapshotError, live_page
@@ -36,6 +33,9 @@ from live.hydrate import SessionBody, visible_session
 from live.models import LiveSession, Review, State
 from relations.suggestions import suggestions
 from relations.visibility import standing
+from storage import ids
+from web.pages import INVALID, PageRequest, go_on, limited, next_page, position, show, wants_part
+from web.rest import PAGE, PAGE_LIMIT, parse_id
 
 FORM_METHODS = ["GET", "HEAD", "POST"]
 LOOKS = ("card", "whole", "own", "strip")

@@ -20,7 +20,6 @@ from accounts import review
 from accounts.actions import log_out_everywhere
 from accounts.deactivation import deactivate, reactivate
 from accounts.models import User
-from feedsite.connections import fetch, id_array
 from items import actions as items
 from items.models import Item, Status
 from items.templatetags.reading import excerpt
@@ -38,6 +37,7 @@ from moderation.models import (
 )
 from moderation.words import fold
 from notifications import actions as notifications
+from storage.connections import fetch, id_array
 
 logger = logging.getLogger(__name__)
 

@@ -31,9 +31,6 @@ from accounts.big_v_admin import handle_column
 from accounts.models import User
 from accounts.review import Subject
 from accounts.templatetags.people import full_name_of, handle_of
-from feedsite.admin import ActingAdmin, LogAdmin, ask, counted
-from feedsite.paginator import EstimatedPaginator
-from feedsite.rest import parse_id
 from items.models import Status
 from items.templatetags.reading import excerpt
 from moderation import actions, by_hand, rules, sentences, subjects
@@ -48,6 +45,9 @@ from moderation.models import (
 )
 from relations.admin import CountedUserAdmin
 from relations.visibility import standing
+from web.admin import ActingAdmin, LogAdmin, ask, counted
+from web.paginator import EstimatedPaginator
+from web.rest import parse_id
 
 AT_ONCE = 100
 """Cases that one action decides, one by one."""

@@ -9,10 +9,10 @@ from rest_framework.request import Request
 
 from accounts import review
 from accounts.api import signed_in
-from feedsite.rest import ApiView, StrictSerializer, TextField, body, parse_id
 from items.models import Item
 from moderation import actions
 from moderation.models import REPORT_LENGTH, ReportReason
+from web.rest import ApiView, StrictSerializer, TextField, body, parse_id
 
 
 class NewReport(StrictSerializer):

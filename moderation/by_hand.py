@@ -1,6 +1,6 @@
 """The page on which moderators act without a report: on items, live sessions or users of a list, or on one of them.
 
-The lists lead here with the ids of what was chosen (feedsite.admin.Moderated). The page says what it is about and what
+The lists lead here with the ids of what was chosen (web.admin.Moderated). The page says what it is about and what
 each verb does to how many; what is posted to it is done one by one, and told in words.
 """
 
@@ -23,11 +23,11 @@ from django.utils.translation import gettext_lazy, ngettext
 from accounts import review
 from accounts.models import User
 from accounts.review import Subject
-from feedsite.rest import parse_id
 from items.models import Item
 from items.templatetags.reading import excerpt
 from moderation import actions, rules, subjects
 from moderation.models import Case, SenderKind, SenderRule
+from web.rest import parse_id
 
 AT_ONCE = 100
 """Rows of one request; each is a transaction or two."""

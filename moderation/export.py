@@ -7,7 +7,7 @@ from django.utils.translation import gettext as _
 
 from accounts.export import ExportFile
 from accounts.models import User
-from feedsite.connections import stream
+from storage.connections import stream
 
 REPORTS = """
     SELECT item_id::text, session_id::text, reason, text, created_at FROM moderation_report

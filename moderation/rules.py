@@ -15,12 +15,12 @@ from django.conf import settings
 from django.utils import timezone
 
 from accounts.review import Submission
-from feedsite.connections import fetch
-from feedsite.ids import compose
 from items.models import Item, Visibility
 from items.text import links
 from moderation.models import SenderKind
 from moderation.words import Matcher, Word, fold, marked
+from storage.connections import fetch
+from storage.ids import compose
 
 logger = logging.getLogger(__name__)
 

@@ -7,11 +7,11 @@ from django.views.decorators.http import require_http_methods
 from accounts import review
 from accounts.access import signed_in
 from accounts.models import User
-from feedsite.pages import INVALID, PageRequest, limited, next_page, show
 from items.hydrate import hydrate
 from items.views import FORM_METHODS, item_or_404
 from moderation import actions
 from moderation.forms import ReportForm
+from web.pages import INVALID, PageRequest, limited, next_page, show
 
 
 @signed_in

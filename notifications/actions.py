@@ -15,9 +15,6 @@ from django.conf import settings
 from django.db import transaction
 
 from accounts.models import User
-from feedsite import ids
-from feedsite.connections import fetch, id_array
-from feedsite.events import ManyNotified, Notified, announce
 from items.hydrate import ITEMS
 from items.models import Item, Status
 from items.text import mentions
@@ -25,6 +22,9 @@ from items.visibility import VISIBLE
 from notifications import feed
 from notifications.models import Kind
 from relations.rules import is_wanted
+from storage import ids
+from storage.connections import fetch, id_array
+from storage.events import ManyNotified, Notified, announce
 
 MENTIONS = 20
 """So many of those whom an item mentions are told."""

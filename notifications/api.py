@@ -5,10 +5,10 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 
 from accounts.api import signed_in
-from feedsite.openapi import PAGED
-from feedsite.rest import ApiView, FeedResponse, IdField, StrictSerializer, body, limit, position
 from notifications import actions
 from notifications.feed import NotificationPage, Unread, notifications_page, unread_count
+from web.openapi import PAGED
+from web.rest import ApiView, FeedResponse, IdField, StrictSerializer, body, limit, position
 
 
 class Seen(StrictSerializer):

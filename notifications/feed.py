@@ -29,14 +29,14 @@ import msgspec
 
 from accounts.api import UserCard
 from accounts.models import User
-from feedsite.connections import fetch, id_array
-from feedsite.ids import MAX_ID, SEQUENCE_BITS, moment
-from feedsite.rest import Time
 from items.hydrate import ITEMS, ItemBody, hydrate
 from items.visibility import VISIBLE
 from notifications.models import Kind
 from notifications.sessions import SessionCard, sessions
 from relations.rules import READER, follows, is_wanted
+from storage.connections import fetch, id_array
+from storage.ids import MAX_ID, SEQUENCE_BITS, moment
+from web.rest import Time
 
 ACTORS_SHOWN = 3
 ACTORS_CAP = 100

@@ -9,9 +9,9 @@ from django.dispatch import receiver
 
 from accounts.models import User
 from accounts.signals import account_purged
-from items.models import Item, Like
-from items.signals import demo_made, item_edited, item_liked, item_published
-from notifications import actions, demo
+from items.models import Item
+from items.signals import item_edited, item_liked, item_published
+from notifications import actions
 from relations.models import Follow
 from relations.signals import followed
 
@@ -30,11 +30,6 @@ def tell_of_like(sender: type[Item], item: Item, user: User, **kwargs: Any) -> N
 @receiver(followed)
 def tell_of_follow(sender: type[Follow], follower: User, followee: User, **kwargs: Any) -> None:
     actions.tell_of_follow(follower=follower, followee=followee)
-
-
-@receiver(demo_made)
-def tell_of_demo(sender: object, items: list[Item], likes: list[Like], follows: list[Follow], **kwargs: Any) -> None:
-    demo.tell(items, likes, follows)
 
 
 @receiver(account_purged)

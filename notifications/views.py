@@ -5,9 +5,9 @@ from django.views.decorators.http import require_safe
 
 from accounts.access import signed_in
 from accounts.models import User
-from feedsite.pages import PageRequest, fetches_ahead, position, show
 from notifications import actions
 from notifications.feed import notifications_page, unread_count
+from web.pages import PageRequest, fetches_ahead, position, show
 
 
 @require_safe

@@ -20,14 +20,14 @@ from django.utils.translation import ngettext
 
 from accounts.big_v_admin import Progress
 from accounts.models import Level, User
-from feedsite.admin import ReadOnlyAdmin
-from feedsite.rest import parse_id
 from items.models import Status, Visibility
 from moderation.admin import ModeratedUserAdmin
 from operation.models import Sample
 from operation.plots import NOTHING, Plot, Step, Text, plot, quantile, stack, steps
 from timeline.explain import explain_home
 from timeline.models import Backfill, Delivery
+from web.admin import ReadOnlyAdmin
+from web.rest import parse_id
 
 HOURS = (1, 6, 24, 48)
 STALE = timedelta(minutes=3)

@@ -29,11 +29,11 @@ from django.db import connection, transaction
 from django.db.migrations.loader import MigrationLoader
 
 from accounts.models import User
-from feedsite import keys
-from feedsite.connections import database_now, feeds_for_tasks, fetch, pipelined
-from feedsite.embedded import ServerError, postgres_binaries
+from runtime.embedded import ServerError, postgres_binaries
 from seen import forgetting, played
 from seen.store import LmdbStore, store
+from storage import keys
+from storage.connections import database_now, feeds_for_tasks, fetch, pipelined
 
 FORMAT = 1
 CHUNK = 1 << 20

@@ -27,16 +27,17 @@ from grpc_health.v1.health_pb2_grpc import HealthStub
 from redis.crc import REDIS_CLUSTER_HASH_SLOTS
 
 from accounts import policy
-from feedsite import environment, replica
-from feedsite.cluster import Cluster
-from feedsite.cluster_address import names_cluster
-from feedsite.connections import client_of, database_now, fetch, is_of_another_version
+from discover import impressions
 from operation import inboxes
 from operation.graphs import GraphError
 from operation.models import Sample
 from operation.sampling import BACKLOG, queue_lengths
-from seen import impressions
+from runtime import environment
+from runtime.cluster_address import names_cluster
 from seen.store import LmdbStore, store
+from storage import replica
+from storage.cluster import Cluster
+from storage.connections import client_of, database_now, fetch, is_of_another_version
 
 OK, WARNING, ERROR = "ok", "warning", "error"
 PATIENCE = 2.0

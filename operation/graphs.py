@@ -15,11 +15,11 @@ import numpy as np
 from django.conf import settings
 
 from accounts.models import User
-from feedsite.replica import lagging
+from community.dataset import Dataset, DatasetError
 from items.models import Item, Status, Visibility
 from operation.simulation import Floats, Graph, Integers, levels_of
 from relations.models import Follow
-from timeline.dataset import Dataset, DatasetError
+from storage.replica import lagging
 
 CHUNK = 50_000
 READING_SECONDS = 600.0

@@ -16,11 +16,11 @@ import numpy as np
 from django.conf import settings
 
 from accounts import policy
-from feedsite.connections import fetch
-from feedsite.ids import compose
 from operation.graphs import SHARES, GraphError
 from operation.simulation import KEPT_DAYS, Costs, Floats, Graph, Integers, Mask, window_bytes
 from relations.rules import followees
+from storage.connections import fetch
+from storage.ids import compose
 
 CANDIDATES = (0, 10, 20, 50, 100, 200)
 SAMPLED = 300

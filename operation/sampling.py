@@ -10,9 +10,10 @@ from typing import Any
 from celery import current_app
 
 from accounts.models import Level
-from feedsite import metrics, replica
-from feedsite.connections import fetch
 from operation.models import Sample
+from runtime import metrics
+from storage import replica
+from storage.connections import fetch
 
 KEPT = timedelta(days=2)
 PATIENCE = 1.0

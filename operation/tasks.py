@@ -2,8 +2,8 @@
 
 from celery import shared_task
 
-from feedsite.connections import database_now
 from operation import sampling
+from storage.connections import database_now
 
 
 @shared_task(name="operation.observe")

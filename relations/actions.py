@@ -12,10 +12,10 @@ from django.db import connection, transaction
 from django.db.models import Exists, F, OuterRef
 
 from accounts.models import User
-from feedsite.connections import fetch
-from feedsite.draws import Draw
 from relations import signals
 from relations.models import Block, Follow, FollowerCountChange, Mute
+from storage.connections import fetch
+from storage.draws import Draw
 
 # One statement: between a look and an insertion the pair may come and go.
 BLOCK = "INSERT INTO relations_block (blocker_id, blocked_id) VALUES (%s, %s) ON CONFLICT DO NOTHING RETURNING id"

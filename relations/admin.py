@@ -14,9 +14,9 @@ from django.utils.translation import gettext_lazy as _
 from accounts.admin import UserAdmin
 from accounts.models import User
 from accounts.templatetags.people import badge_of
-from feedsite.admin import LogAdmin
-from feedsite.rest import parse_id
 from relations.models import Block, Follow, FollowerCountChange, Mute
+from web.admin import LogAdmin
+from web.rest import parse_id
 
 
 class CountedUserAdmin(UserAdmin):

@@ -11,8 +11,11 @@ from rest_framework.request import Request
 
 from accounts.api import UserCard, reader_of, signed_in
 from accounts.models import User
-from feedsite.openapi import PAGED
-from feedsite.rest import (
+from relations import actions
+from relations.people import Side, people_page
+from relations.visibility import is_username, users_visible_to, visible_user
+from web.openapi import PAGED
+from web.rest import (
     ApiView,
     ConflictError,
     FeedResponse,
@@ -21,9 +24,6 @@ from feedsite.rest import (
     limit,
     position,
 )
-from relations import actions
-from relations.people import Side, people_page
-from relations.visibility import is_username, users_visible_to, visible_user
 
 
 class UserPage(msgspec.Struct):

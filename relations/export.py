@@ -8,7 +8,7 @@ from django.utils.translation import gettext as _
 
 from accounts.export import ExportFile
 from accounts.models import User
-from feedsite.connections import stream
+from storage.connections import stream
 
 # Who is not to be seen is not named, but for those whom the user themself turned away.
 OF_USER = """

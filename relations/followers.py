@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from accounts import policy
-from feedsite.connections import fetch, fetching
+from storage.connections import fetch, fetching
 
 PART = 5_000
 """Followers that one query reads and one pipeline serves."""

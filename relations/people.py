@@ -9,8 +9,8 @@ from django.contrib.auth.models import AnonymousUser
 
 from accounts.models import User
 from accounts.rows import user_columns, user_of
-from feedsite.connections import fetch
 from relations.followers import LAST_ID
+from storage.connections import fetch
 
 SCAN = 500
 """Relations that one page looks through, should most of them lead to people whom the reader may not know of."""

@@ -9,9 +9,9 @@ from django.core.cache import cache
 
 from accounts.models import User
 from accounts.rows import user_columns, user_of
-from feedsite import keys
-from feedsite.connections import fetch, id_array
-from feedsite.replica import PRIMARY, lagging
+from storage import keys
+from storage.connections import fetch, id_array
+from storage.replica import PRIMARY, lagging
 
 KEPT = timedelta(minutes=10)
 """How long the same ones are proposed, while all of them may be: as late is a user whom many have begun to follow."""

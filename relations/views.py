@@ -11,12 +11,12 @@ from django.views.decorators.http import require_POST, require_safe
 
 from accounts.access import signed_in
 from accounts.models import User
-from feedsite.pages import INVALID, PageRequest, go_on, limited, position, show, wants_part
-from feedsite.rest import PAGE
 from relations import actions
 from relations.models import Follow
 from relations.people import Side, people_page
 from relations.visibility import is_username, standing, visible_user
+from web.pages import INVALID, PageRequest, go_on, limited, position, show, wants_part
+from web.rest import PAGE
 
 VERBS: dict[str, Callable[[User, User], bool]] = {
     "follow": lambda reader, other: actions.follow(follower=reader, followee=other),

@@ -9,8 +9,8 @@ from django.db.models import Exists, OuterRef
 
 from accounts.models import User, UserQuerySet, username_pattern
 from accounts.rows import user_columns, user_of
-from feedsite.connections import fetch
 from relations.models import Block
+from storage.connections import fetch
 
 STANDING = """
     SELECT u.follower_count + coalesce(

@@ -1,1 +1,1 @@
-"""What readers have seen: impressions of a week and the last views. Ids only; what these stand for others know."""
+"""What readers have seen: plays, by id only: filters, ring and store."""

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from accounts.models import User
-from feedsite.connections import fetch, id_array
+from storage.connections import fetch, id_array
 
 ACT_FOR_OTHERS = "seen.act_for_others"
 

@@ -14,11 +14,11 @@ from django.utils.text import capfirst
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_safe
 
-from feedsite.admin import LogAdmin
 from seen import status
 from seen.models import MergeRun, PlayedHistory, Probe
 from seen.ring import NODES
 from seen.status import Hour, Node, Status, TaskShard
+from web.admin import LogAdmin
 
 
 class FailedFilter(admin.SimpleListFilter):

@@ -11,7 +11,13 @@ from rest_framework import exceptions, serializers
 from rest_framework.request import Request
 
 from accounts.api import signed_in
-from feedsite.rest import (
+from seen import played
+from seen.access import is_there, may_act_for, those_there
+from seen.checker import unseen
+from seen.played import PlayedUnavailableError
+from seen.reporting import report
+from seen.store import StoreUnavailableError
+from web.rest import (
     MAX_POSITION,
     NUMBER,
     ApiView,
@@ -22,12 +28,6 @@ from feedsite.rest import (
     StrictSerializer,
     body,
 )
-from seen import played
-from seen.access import is_there, may_act_for, those_there
-from seen.checker import unseen
-from seen.played import PlayedUnavailableError
-from seen.reporting import report
-from seen.store import StoreUnavailableError
 
 NO_USER = OpenApiResponse(Problem, "No such user.")
 REPORTED = 500

@@ -1,7 +1,7 @@
 """Bloom filters on the feeds server that know which user was shown which item, many users to a key.
 
 Two kinds of one interface (`Filter`): `ModuleFilter` where the server has the commands BF.* (RedisBloom, valkey-bloom),
-`BitmapFilter` where it has not. Which keys there are, and for which days, is the business of seen.impressions.
+`BitmapFilter` where it has not. Which keys there are, and for which days, is the business of discover.impressions.
 
 The hashing is a format of its own, for other filters too. The 32-bit hashes of an id, under a seed of 64 bits, are the
 halves, the lower first, of the words w(0), w(1), ... with
@@ -23,9 +23,9 @@ import numpy as np
 import redis
 from numpy.typing import NDArray
 
-from feedsite import metrics
-from feedsite.connections import Command, script, tried
-from feedsite.keys import further_impressions
+from runtime import metrics
+from storage.connections import Command, script, tried
+from storage.keys import further_impressions
 
 logger = logging.getLogger(__name__)
 

@@ -5,8 +5,9 @@ from datetime import datetime
 
 import numpy as np
 
-from seen import old, played
+from seen import played
 from seen.filters import Ids, id_numbers, known, readable
+from seen.migration import old
 from seen.store import MONTHS, FilterKey, month_of, store
 
 
@@ -20,8 +21,8 @@ def unseen(user_id: int, item_ids: Sequence[int], *, now: datetime) -> list[int]
     Of what waits in Redis at most `PLAYED_WAITING` plays are read; where more wait, each id is asked for instead.
 
     Redis comes first: a merge writes the filter before it takes plays out of Redis, so that they are found in one of
-    the two by whoever looks in this order. It is likewise with what was played before there were filters (seen.old),
-    which costs a round trip more for those who are not migrated yet.
+    the two by a reader in this order. It is likewise with what was played before there were filters
+    (seen.migration.old), which costs a round trip more for those who are not migrated yet.
     """
     if not item_ids:
         return []

@@ -8,14 +8,15 @@ from django.utils.translation import gettext as _
 
 from accounts.export import ExportFile
 from accounts.models import User
-from seen import old, played
+from seen import played
 from seen.filters import MonthFilter, readable
+from seen.migration import old
 from seen.played import PlayedUnavailableError
 from seen.store import KEPT_MONTHS, FilterKey, StoreUnavailableError, expires_at, month_of, store
 
 
 class PlayRow(msgspec.Struct):
-    """An item that the user played; from before there were filters (seen.old) it has no time."""
+    """An item that the user played; from before there were filters (seen.migration.old) it has no time."""
 
     item_id: str
     played_at: datetime | None

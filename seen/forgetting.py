@@ -8,10 +8,11 @@ what the other left.
 from collections.abc import Sequence
 from datetime import datetime
 
-from feedsite.connections import fetch, id_array
-from seen import old, played, sample
-from seen.old import HISTORY
+from seen import played, sample
+from seen.migration import old
+from seen.migration.old import HISTORY
 from seen.store import KEPT_MONTHS, FilterKey, month_of, store
+from storage.connections import fetch, id_array
 
 DELETED = "SELECT id FROM accounts_user WHERE id = ANY(%(ids)s::bigint[]) AND deleted_at IS NOT NULL"
 
@@ -25,7 +26,7 @@ def forget(user_ids: Sequence[int], *, now: datetime) -> int:
     """Remove everything that is kept of these users; how much it was, 0 when nothing is left.
 
     Raises PlayedUnavailableError and StoreUnavailableError. Impressions cannot be taken out of the filters
-    that users share (seen.impressions), and are gone within a week.
+    that users share (discover.impressions), and are gone within a week.
     """
     with played.errors():
         taken = played.forget(user_ids) + sample.forget(user_ids, now=now) + old.forget(user_ids)

@@ -10,8 +10,8 @@ on waiting plays has, so that no command holds the server up. The rest of a crow
 (`merge_early`), as are the plays of users who fill half of their room within an hour. A user whose plays or filters
 cannot be understood holds up nobody else.
 
-While a migration goes on, what somebody played before there were filters (seen.old) is added by the same write, and
-they are marked as migrated after it.
+While a migration goes on, what somebody played before there were filters (seen.migration.old) is added by the same
+write, and they are marked as migrated after it.
 
 Source: the deduplication article, 3.2.2.
 """
@@ -26,10 +26,10 @@ from typing import Any
 import numpy as np
 from django.conf import settings
 
-from feedsite import keys, metrics
-from feedsite.connections import pipelined, script
-from seen import forgetting, old, played, sample
+from runtime import metrics
+from seen import forgetting, played, sample
 from seen.filters import Ids, MonthFilter, id_numbers, readable
+from seen.migration import old
 from seen.models import MergeRun
 from seen.played import PlayedRefusedError, PlayedUnavailableError, client, errors, marks
 from seen.ring import node_before, shards_of_task
@@ -42,6 +42,8 @@ from seen.store import (
     month_of,
     store,
 )
+from storage import keys
+from storage.connections import pipelined, script
 
 logger = logging.getLogger(__name__)
 

@@ -18,12 +18,13 @@ from typing import Any, NamedTuple
 import redis
 from django.conf import settings
 
-from feedsite import keys, metrics
-from feedsite.breaker import Breaker
-from feedsite.celery import enqueue
-from feedsite.connections import Command, client_of, pipelined, script
-from seen import old
+from runtime import metrics
+from seen.migration import old
 from seen.ring import NODES, node_of, shard_of
+from storage import keys
+from storage.breaker import Breaker
+from storage.connections import Command, client_of, pipelined, script
+from storage.queue import enqueue
 
 TIMEOUT = 2.0
 """Seconds that workers and commands wait for the server."""
@@ -134,8 +135,9 @@ def take(plays: Iterable[Play], *, now: datetime) -> list[int]:
 
     Raises PlayedUnavailableError. A second round trip asks for the early merge of users who fill half of their room.
 
-    While a migration may be rolled back they are written to the old server too (seen.old), in another round trip.
-    Whoever is not told whether it worked may do it again: a play is there once, however often it is recorded.
+    While a migration may be rolled back they are written to the old server too (seen.migration.old), in another round
+    trip. A caller that is not told whether it worked may do it again: a play is there once, however often it is
+    recorded.
     """
     by_user: dict[int, list[int]] = {}
     for play in plays:

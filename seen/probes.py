@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 import numpy as np
 from django.conf import settings
 
-from feedsite import metrics
+from runtime import metrics
 from seen import sample
 from seen.filters import MonthFilter, id_numbers, readable
 from seen.forgetting import deleted

@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
-from feedsite import rates
 from seen import played
 from seen.played import EARLY_SECONDS, Play, PlayedUnavailableError
+from web import rates
 
 SCOPE = "played_ids"
 

@@ -29,9 +29,7 @@ from rest_framework.exceptions import AuthenticationFailed
 
 from accounts.models import User
 from accounts.tokens import TokenAuthentication
-from feedsite import health, metrics, rates
-from feedsite.connections import drop_ended_sessions
-from feedsite.rest import MAX_POSITION, OUTAGES, RETRY_AFTER
+from runtime import metrics
 from seen import played
 from seen.access import is_there, may_act_for, those_there
 from seen.api import ASKED, BATCH, REPORTED, USERS
@@ -52,6 +50,9 @@ from seen.generated.seen_pb2 import (
 from seen.played import PlayedUnavailableError
 from seen.reporting import report
 from seen.store import FilterKey, StoreUnavailableError, store
+from storage.connections import drop_ended_sessions
+from web import health, rates
+from web.rest import MAX_POSITION, OUTAGES, RETRY_AFTER
 
 logger = logging.getLogger(__name__)
 

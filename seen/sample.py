@@ -10,11 +10,11 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from feedsite import keys
-from feedsite.connections import pipelined
 from seen.filters import Ids
 from seen.played import client, errors
 from seen.store import MONTHS, FilterKey, month_of
+from storage import keys
+from storage.connections import pipelined
 
 PLACES = 2_500
 """Plays that are kept of a month: 60 bytes each."""

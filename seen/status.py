@@ -20,14 +20,15 @@ from django.db.models import Sum
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from feedsite import keys, metrics
-from feedsite.connections import fetch, pipelined
-from seen import migrate
+from runtime import metrics
+from seen.migration import migrate
+from seen.migration.old import Phase
 from seen.models import MergeRun, Probe
-from seen.old import Phase
 from seen.played import PlayedUnavailableError, client, errors
 from seen.ring import NODES, node_of, shards_of_task
 from seen.store import KEPT_MONTHS, LmdbStore, StoreUnavailableError, month_of, store
+from storage import keys
+from storage.connections import fetch, pipelined
 
 T = TypeVar("T")
 
@@ -158,7 +159,7 @@ class Measured(msgspec.Struct):
 
 
 class Moving(msgspec.Struct):
-    """How far the migration of old histories is (seen.migrate)."""
+    """How far the migration of old histories is (seen.migration.migrate)."""
 
     phase: Phase
     users: int

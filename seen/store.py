@@ -21,10 +21,10 @@ import lmdb
 import redis
 from django.conf import settings
 
-from feedsite import keys
-from feedsite.breaker import Breaker
-from feedsite.connections import client_of, pipelined, script
 from seen.bloom import splitmix64
+from storage import keys
+from storage.breaker import Breaker
+from storage.connections import client_of, pipelined, script
 
 MONTHS = 4
 """That are asked what a user played: the running month is not whole, so three whole months need four."""
@@ -36,7 +36,7 @@ ATTEMPTS = 20
 TIMEOUT = 5.0
 """Seconds that workers and commands wait for a server."""
 FIRST_MONTH = 12
-"""Months of the year 0 hold no filters: they are the shelves of a migration (seen.old), and do not expire."""
+"""Months of the year 0 hold no filters: they are the shelves of a migration (seen.migration.old), and do not expire."""
 NEVER = 2**32 - 1
 BATCH = 10_000
 """Keys that are removed at once."""

@@ -3,13 +3,8 @@
 from celery import shared_task
 from django.conf import settings
 
-from feedsite.connections import database_now
-from seen import impressions, merging, probes, status
-
-
-@shared_task(name="seen.check_impressions")
-def check_impressions() -> None:
-    impressions.check(database_now().date())
+from seen import merging, probes, status
+from storage.connections import database_now
 
 
 @shared_task(name="seen.merge_plays")

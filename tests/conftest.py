@@ -1,4 +1,4 @@
-"""Fixtures that every test may use; the servers behind them come from tests/servers.py."""
+"""Fixtures that every test may use; the servers behind them come from tests/support/servers.py."""
 
 import functools
 import math
@@ -17,12 +17,14 @@ from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
 
 from accounts import policy
-from feedsite import connections, events, postgresql, rates
-from seen import old, played, store
+from seen import played, store
+from seen.migration import old
 from seen.usage import usage
-from tests import servers
-from tests.clusters import ValkeyCluster, feeds_on
+from storage import connections, events, postgresql
+from tests.support import servers
+from tests.support.clusters import ValkeyCluster, feeds_on
 from timeline import truth
+from web import rates
 
 # How long an example takes, and how long it takes to make, is the machine's business.
 hypothesis_settings.register_profile("feedsite", deadline=None, suppress_health_check=[HealthCheck.too_slow])

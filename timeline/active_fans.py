@@ -15,10 +15,10 @@ from collections import defaultdict
 from django.conf import settings
 
 from accounts import policy
-from feedsite import keys
-from feedsite.connections import Command, feeds_for_tasks, fetch, pipelined, script
-from feedsite.window import RUN
 from relations import rules
+from storage import keys
+from storage.connections import Command, feeds_for_tasks, fetch, pipelined, script
+from storage.window import RUN
 
 OWN_MEMBERS = 2
 """Members of a complete shard that are no fans: `complete:{generation}` and the run."""

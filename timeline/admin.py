@@ -7,8 +7,8 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from accounts.big_v_admin import handle_column
-from feedsite.admin import DeliveryAdmin, ReadOnlyAdmin
 from timeline.models import Backfill, Delivery
+from web.admin import DeliveryAdmin, ReadOnlyAdmin
 
 
 @admin.register(Delivery)

@@ -1,31 +1,15 @@
 """The home timeline over HTTP."""
 
-from urllib.parse import urlencode, urlsplit
-
 import msgspec
-from django.conf import settings
 from django.http import HttpResponse
-from django.http.request import split_domain_port, validate_host
-from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
-from rest_framework import serializers
+from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.request import Request
 
 from accounts.api import signed_in
-from accounts.grants import (
-    Grant,
-    Ticket,
-    TicketAuthentication,
-    digest_of,
-    grant_of,
-    issue_ticket,
-    read_ticket,
-)
-from accounts.models import User
-from feedsite.events import Listener, Position
-from feedsite.openapi import PAGED
-from feedsite.rest import MAX_POSITION, ApiView, FeedResponse, OutageError, limit, position
 from items.listing import ItemPage
 from timeline import home
+from web.openapi import PAGED
+from web.rest import MAX_POSITION, ApiView, FeedResponse, limit, position
 
 FEED_SOURCE = OpenApiParameter(
     "X-Feed-Source",
@@ -66,106 +50,3 @@ class HomeNewView(ApiView):
         """How many items the caller's home has got since."""
         count, capped = home.new_count(signed_in(request), since_id=position(request, "since_id") or 0)
         return FeedResponse(NewCount(count, capped))
-
-
-# --- Live updates ----------------------------------------------------------------------------------------
-ITEM = OpenApiParameter(
-    "item",
-    {"type": "integer", "minimum": 1, "maximum": MAX_POSITION},
-    description="Also tell of this item and of the replies to it.",
-)
-SESSION = OpenApiParameter(
-    "session",
-    {"type": "integer", "minimum": 1, "maximum": MAX_POSITION},
-    description="Also tell of this live session.",
-)
-LAST_EVENT_ID = OpenApiParameter(
-    "last_event_id", str, description="Go on after this event; the header is meant for browsers, and wins."
-)
-LAST_EVENT_ID_HEADER = OpenApiParameter("Last-Event-ID", str, OpenApiParameter.HEADER)
-WATCHED = ("item", "session")
-"""The parameters that name a page which is looked at, in the order of `Listener`."""
-TICKET = OpenApiParameter("ticket", str, description="As a redirect gave it.")
-
-
-class Admission(HttpResponse):
-    """The stream process may open a connection. No other process sends it."""
-
-    def __init__(self, grant: Grant, listener: Listener, since: Position | None, origin: str) -> None:
-        super().__init__()
-        self.grant = grant
-        self.listener = listener
-        self.since = since
-        self.origin = origin
-
-
-class StreamView(ApiView):
-    """Decides who may listen, in every process; only the stream process (feedsite.asgi) then keeps the line open."""
-
-    authentication_classes = [*ApiView.authentication_classes, TicketAuthentication]
-
-    @extend_schema(
-        operation_id="stream",
-        parameters=[ITEM, SESSION, LAST_EVENT_ID, LAST_EVENT_ID_HEADER, TICKET],
-        responses={
-            (200, "text/event-stream"): OpenApiResponse(
-                {"type": "string"},
-                "Events `item`, `edit`, `delete` (data: the item's id), `live` (data: id, state and version of a "
-                "followed host's session), `notification`; `reset`: what happened up to here has to be asked for. "
-                "A comment line every 15 seconds.",
-            ),
-            307: OpenApiResponse(None, "Where the stream is, with a ticket for it."),
-        },
-    )
-    def get(self, request: Request) -> HttpResponse:
-        """What happens in the caller's home timeline, as it happens."""
-        reader, since = signed_in(request), last_event_id(request)
-        listener = Listener(reader.pk, position(request, "item") or 0, position(request, "session") or 0)
-        ticket = once(request, "ticket")
-        if getattr(request._request, "keeps_lines_open", False):
-            return Admission(grant_of(request, reader), listener, since, origin_of(read_ticket(ticket), reader))
-        if not settings.STREAM_PORT or isinstance(request.auth, Ticket):
-            raise OutageError
-        host, _ = split_domain_port(request.get_host())
-        query = {"ticket": issue_ticket(user=reader, origin=origin(request), digest=digest_of(request))}
-        query |= {name: str(place) for name, place in zip(WATCHED, listener[1:], strict=True) if place}
-        if since:
-            query["last_event_id"] = str(since)
-        place = f"{request.scheme}://{host}:{settings.STREAM_PORT}{request.path}?{urlencode(query)}"
-        return HttpResponse(status=307, headers={"Location": place})
-
-
-def origin(request: Request) -> str:
-    return f"{request.scheme}://{request.get_host()}"
-
-
-def origin_of(ticket: Ticket | None, reader: User) -> str:
-    """The origin whose pages may read the reader's stream, as a ticket says; none, if the ticket is another user's, or
-    names an origin that is not this site's (FEEDSITE_STREAM_ORIGINS, else any host of FEEDSITE_ALLOWED_HOSTS).
-    """
-    if ticket is None or ticket.user_id != reader.pk:
-        return ""
-    place = urlsplit(ticket.origin)
-    if settings.STREAM_ORIGINS:
-        is_ours = ticket.origin in settings.STREAM_ORIGINS
-    else:
-        is_ours = validate_host(place.hostname or "", settings.ALLOWED_HOSTS)
-    return ticket.origin if is_ours else ""
-
-
-def once(request: Request, name: str) -> str:
-    """A parameter of the query, or nothing. Raises ValidationError if it is repeated."""
-    values = request.query_params.getlist(name)
-    if len(values) > 1:
-        raise serializers.ValidationError({name: ["Give it once."]})
-    return values[0] if values else ""
-
-
-def last_event_id(request: Request) -> Position | None:
-    """The event after which to go on, or None. Raises ValidationError."""
-    text = once(request, "last_event_id")
-    text = request.headers.get("Last-Event-ID") or text
-    try:
-        return Position.parse(text) if text else None
-    except ValueError:
-        raise serializers.ValidationError({"last_event_id": ["The id of an event, as the stream sent it."]}) from None

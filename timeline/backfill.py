@@ -15,11 +15,11 @@ from django.db.models.functions import Now
 
 from accounts.big_v import complete_demotion
 from accounts.models import User
-from feedsite.celery import enqueue
-from feedsite.connections import FeedsUnavailableError, feeds_errors, feeds_for_tasks, fetch, pipelined
-from feedsite.deliveries import OUTAGE_PAUSE
 from relations.actions import follower_count
 from relations.followers import LAST_ID, follower_parts
+from storage.connections import FeedsUnavailableError, feeds_errors, feeds_for_tasks, fetch, pipelined
+from storage.deliveries import OUTAGE_PAUSE
+from storage.queue import enqueue
 from timeline import active_fans
 from timeline.inbox import Inbox, Tail, cap_of
 from timeline.models import Backfill

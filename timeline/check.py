@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from accounts import policy
-from feedsite import metrics
-from feedsite.connections import Command, feeds_errors, feeds_for_tasks, fetch, pipelined, script
-from feedsite.window import INFINITY, RUN, Window, to_score
 from relations.rules import followed_big_vs
+from runtime import metrics
+from storage.connections import Command, feeds_errors, feeds_for_tasks, fetch, pipelined, script
+from storage.window import INFINITY, RUN, Window, to_score
 from timeline.inbox import Inbox
 from timeline.oracle import entry_ids
 from timeline.outbox import Outbox

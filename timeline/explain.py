@@ -20,11 +20,11 @@ from django.utils.translation import gettext_lazy as _
 
 from accounts import policy
 from accounts.models import Level, User
-from feedsite import keys
-from feedsite.connections import FeedsUnavailableError, count_asked, feeds, feeds_errors, fetch, pipelined, script
-from feedsite.window import INFINITY, RUN, Entry, only_looking, to_number, to_score
 from items.visibility import original_visible
 from relations import rules
+from storage import keys
+from storage.connections import FeedsUnavailableError, count_asked, feeds, feeds_errors, fetch, pipelined, script
+from storage.window import INFINITY, RUN, Entry, only_looking, to_number, to_score
 from timeline.fold import FOLDED, REACH, folds
 from timeline.home import walked
 from timeline.hydrate import BELONGS, FOLLOWED

@@ -1,6 +1,6 @@
 """Fan-out: from a published item to the windows of everyone who follows its sender.
 
-The delivery table is the queue of record (feedsite.deliveries). A row is inserted in the transaction that publishes
+The delivery table is the queue of record (storage.deliveries). A row is inserted in the transaction that publishes
 (`deliver_anew`), and deleted when every window that should hold the item does.
 """
 
@@ -17,19 +17,20 @@ from django.db.models.functions import Now
 
 from accounts import policy
 from accounts.models import Level
-from feedsite import keys, metrics
-from feedsite.celery import enqueue
-from feedsite.connections import (
+from items.models import Item, Status, Visibility
+from relations import rules
+from relations.followers import FIRST_PART, LAST_ID, PART, Part, follower_parts, part_of
+from runtime import metrics
+from storage import keys
+from storage.connections import (
     LAZILY,
     feeds_for_tasks,
     fetch,
     pipelined,
 )
-from feedsite.deliveries import Attempt
-from feedsite.window import PIPELINE_LENGTH, Entry, deliver
-from items.models import Item, Status, Visibility
-from relations import rules
-from relations.followers import FIRST_PART, LAST_ID, PART, Part, follower_parts, part_of
+from storage.deliveries import Attempt
+from storage.queue import enqueue
+from storage.window import PIPELINE_LENGTH, Entry, deliver
 from timeline import active_fans, outbox
 from timeline.inbox import Tail, cap_of
 from timeline.models import Delivery, DeliveryRange

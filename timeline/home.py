@@ -15,11 +15,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from accounts.models import User
-from feedsite import metrics
-from feedsite.celery import enqueue
-from feedsite.connections import Command, FeedsUnavailableError, feeds, feeds_errors, pipelined
-from feedsite.window import INFINITY, Entry, Slice, Window
 from items.hydrate import ItemBody, ItemRow, body
+from runtime import metrics
+from storage.connections import Command, FeedsUnavailableError, feeds, feeds_errors, pipelined
+from storage.queue import enqueue
+from storage.window import INFINITY, Entry, Slice, Window
 from timeline.fold import FOLDED, count_shown, folds
 from timeline.hydrate import POSTS, REPOSTS, Verified, verify_bodies, verify_ids
 from timeline.inbox import Inbox, Tail

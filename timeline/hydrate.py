@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from feedsite.connections import fetch, id_array
 from items.hydrate import COLUMNS, ORIGINALS, WIDTH, ItemRow
 from relations.rules import READER, follows, is_wanted
+from storage.connections import fetch, id_array
 from timeline.pull import ANY_BELOW, HELD, IN_TIMELINE, POST_BELOW, Candidate, original_shown
 
 FOLLOWED = follows(READER, "i.sender_id")

@@ -23,9 +23,8 @@ from typing import Any, ClassVar, NamedTuple
 from django.conf import settings
 
 from accounts import policy
-from feedsite import keys
-from feedsite.celery import enqueue
-from feedsite.connections import (
+from storage import keys
+from storage.connections import (
     Command,
     FeedsUnavailableError,
     feeds,
@@ -35,7 +34,8 @@ from feedsite.connections import (
     pipelined,
     script,
 )
-from feedsite.window import (
+from storage.queue import enqueue
+from storage.window import (
     BUILD_SECONDS,
     RUN,
     Entry,

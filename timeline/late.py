@@ -4,7 +4,7 @@ A post that was approved, restored or shown to more stands in the home where its
 before has passed that place, so it counts as new for them. Reposts do not: they say nothing of their own.
 """
 
-from feedsite.connections import fetch
+from storage.connections import fetch
 from timeline.home import NEW_CAP
 from timeline.hydrate import BELONGS
 from timeline.pull import SHOWN

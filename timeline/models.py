@@ -6,8 +6,8 @@ from django.db.models import Q
 from django.db.models.functions import Now
 from django.utils.translation import gettext_lazy as _
 
-from feedsite.deliveries import AbstractDelivery
 from items.models import Item
+from storage.deliveries import AbstractDelivery
 
 
 class Delivery(AbstractDelivery):

@@ -9,11 +9,11 @@ import secrets
 from typing import ClassVar
 
 from accounts import policy
-from feedsite import keys
-from feedsite.celery import enqueue
-from feedsite.connections import FeedsUnavailableError, feeds, feeds_errors, feeds_for_tasks, fetch, pipelined
-from feedsite.window import Entry, Window, is_under_construction
 from items.models import Visibility
+from storage import keys
+from storage.connections import FeedsUnavailableError, feeds, feeds_errors, feeds_for_tasks, fetch, pipelined
+from storage.queue import enqueue
+from storage.window import Entry, Window, is_under_construction
 
 EPOCH = f"SELECT {policy.OUTBOX_EPOCH} FROM accounts_user u WHERE u.id = %s AND u.is_big_v"  # noqa: S608
 # The newest of each visibility, and of those the newest.

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 from django.conf import settings
 
 from accounts.models import User
-from feedsite.connections import LAZILY, fetch
-from feedsite.rest import PAGE
+from storage.connections import LAZILY, fetch
 from timeline.home import new_count
+from web.rest import PAGE
 
 # Where the visit before this one ended, if the reader has not come down to it since.
 LEFT = "CASE WHEN p.updated_at <= now() - %(gap)s THEN p.item_id ELSE p.left_id END"

@@ -14,11 +14,11 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from accounts.policy import EPOCH, INBOX_FROM, PUSH_GENERATION
-from feedsite.connections import fetch
-from feedsite.window import INFINITY, Entry
 from items.hydrate import COLUMNS, ORIGINALS, ItemRow
 from items.visibility import original_visible
 from relations.rules import READER, followees, follows, is_wanted, mutes
+from storage.connections import fetch
+from storage.window import INFINITY, Entry
 
 # The senders whom the reader follows, and the reader. Blocks and mutes are asked of the few whose items can be on a
 # page.

@@ -9,9 +9,9 @@ import secrets
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from feedsite import keys
-from feedsite.connections import Command, FeedsRefusedError, feeds, feeds_errors, pipelined
-from feedsite.window import INFINITY, NO_SLICE, Slice, Window
+from storage import keys
+from storage.connections import Command, FeedsRefusedError, feeds, feeds_errors, pipelined
+from storage.window import INFINITY, NO_SLICE, Slice, Window
 from timeline.inbox import Inbox, Tail
 from timeline.outbox import Outbox
 from timeline.truth import Truth

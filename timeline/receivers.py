@@ -8,12 +8,12 @@ from django.dispatch import receiver
 
 from accounts.models import User
 from accounts.signals import big_v_demotion_requested, big_v_made, levels_lowered, levels_raised
-from feedsite import events
-from feedsite.celery import enqueue
-from feedsite.connections import Command, FeedsUnavailableError, feeds_errors, feeds_for_tasks, pipelined
-from feedsite.window import PIPELINE_LENGTH
 from items.models import Item
 from items.signals import item_edited, item_published, item_withdrawn
+from storage import events
+from storage.connections import Command, FeedsUnavailableError, feeds_errors, feeds_for_tasks, pipelined
+from storage.queue import enqueue
+from storage.window import PIPELINE_LENGTH
 from timeline import backfill, fanout, outbox
 from timeline.inbox import Inbox, cap_of
 from timeline.reading import hinting

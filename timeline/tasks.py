@@ -6,8 +6,8 @@ import redis
 from celery import shared_task
 from django.conf import settings
 
-from feedsite import deliveries
-from feedsite.connections import FeedsUnavailableError, feeds_for_tasks, pipelined
+from storage import deliveries
+from storage.connections import FeedsUnavailableError, feeds_for_tasks, pipelined
 from timeline import active_fans, backfill, check, fanout, inbox, outbox
 from timeline.models import Delivery
 

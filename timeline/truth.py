@@ -13,9 +13,9 @@ from django.conf import settings
 
 from accounts import policy
 from accounts.models import User
-from feedsite.connections import fetch, id_array
 from items.hydrate import ORIGINALS
 from relations import rules
+from storage.connections import fetch, id_array
 from timeline import completions
 from timeline.hydrate import VERIFIED, VERIFIED_WIDTH, Verified
 from timeline.inbox import cap_of

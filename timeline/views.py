@@ -8,13 +8,13 @@ from django.views.decorators.http import require_POST, require_safe
 
 from accounts.access import signed_in
 from accounts.models import User
-from feedsite.pages import PageRequest, limited, position, show, wants_part
-from feedsite.rest import PAGE, parse_id
 from items.forms import ItemForm
 from relations.suggestions import suggestions
 from timeline.home import NEW_CAP, home_page, new_count
 from timeline.late import late_ids
 from timeline.position import forget_place, note_position, offer_of, place_of
+from web.pages import PageRequest, limited, position, show, wants_part
+from web.rest import PAGE, parse_id
 
 
 @require_safe

@@ -1,4 +1,4 @@
-"""Whether what a user opens is remembered (seen.recent): a setting that outlives any loss of Redis."""
+"""Whether what a user opens is remembered (discover.recent): a setting that outlives any loss of Redis."""
 
 from django.db import migrations, models
 

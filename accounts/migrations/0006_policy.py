@@ -3,7 +3,7 @@ from typing import Any
 from django.db import migrations, models
 
 import accounts.models
-import feedsite.draws
+import storage.draws
 from accounts import policy
 
 
@@ -15,12 +15,12 @@ class Migration(migrations.Migration):
     dependencies = [("accounts", "0005_keeps_history")]
 
     operations = [
-        migrations.RunSQL(feedsite.draws.DRAW_SQL, feedsite.draws.DROP_DRAW_SQL),
+        migrations.RunSQL(storage.draws.DRAW_SQL, storage.draws.DROP_DRAW_SQL),
         migrations.RunSQL(policy.TIMELINE_SQL, policy.DROP_TIMELINE_SQL),
         migrations.AlterField(
             model_name="user",
             name="window_epoch",
-            field=models.BigIntegerField(db_default=feedsite.draws.Draw(), editable=False),
+            field=models.BigIntegerField(db_default=storage.draws.Draw(), editable=False),
         ),
         migrations.CreateModel(
             name="Policy",
@@ -30,7 +30,7 @@ class Migration(migrations.Migration):
                     "push_level",
                     models.SmallIntegerField(help_text="Followers of at least this level are pushed a big-V's items."),
                 ),
-                ("generation", models.BigIntegerField(db_default=feedsite.draws.Draw(), editable=False)),
+                ("generation", models.BigIntegerField(db_default=storage.draws.Draw(), editable=False)),
                 ("timeline", models.BigIntegerField(db_default=accounts.models.Timeline(), editable=False)),
             ],
             options={

@@ -1,6 +1,6 @@
 from django.db import migrations, models
 
-from feedsite.indexes import AddIndexConcurrently
+from storage.indexes import AddIndexConcurrently
 
 
 class Migration(migrations.Migration):

@@ -4,7 +4,7 @@ beside writers.
 
 from django.db import migrations, models
 
-from feedsite.indexes import AddIndexConcurrently
+from storage.indexes import AddIndexConcurrently
 
 
 class Migration(migrations.Migration):

@@ -3,7 +3,7 @@
 from django.db import migrations, models
 from django.db.models.functions import Lower
 
-from feedsite.indexes import AddIndexConcurrently
+from storage.indexes import AddIndexConcurrently
 
 
 class Migration(migrations.Migration):

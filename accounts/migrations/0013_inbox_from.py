@@ -5,7 +5,7 @@ from django.db import migrations, models
 
 import accounts.models
 from accounts import policy
-from feedsite.draws import Draw
+from storage.draws import Draw
 
 
 def seed(apps: Any, schema_editor: Any) -> None:

@@ -6,7 +6,7 @@ from django.conf import settings
 from django.db import migrations, models
 
 import items.models
-from feedsite import ids
+from storage import ids
 
 
 class Migration(migrations.Migration):

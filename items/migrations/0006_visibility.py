@@ -3,7 +3,7 @@
 from django.contrib.postgres.operations import RemoveIndexConcurrently
 from django.db import migrations, models
 
-from feedsite.indexes import AddIndexConcurrently
+from storage.indexes import AddIndexConcurrently
 
 
 class Migration(migrations.Migration):

@@ -2,7 +2,7 @@
 
 from django.db import migrations, models
 
-import feedsite.draws
+import storage.draws
 
 
 class Migration(migrations.Migration):
@@ -12,6 +12,6 @@ class Migration(migrations.Migration):
         # A constant first: a default that is drawn for each row would rewrite the table.
         migrations.AddField("replaydelivery", "revision", models.IntegerField(db_default=0)),
         migrations.AlterField(
-            "replaydelivery", "revision", models.IntegerField(db_default=feedsite.draws.DrawRevision())
+            "replaydelivery", "revision", models.IntegerField(db_default=storage.draws.DrawRevision())
         ),
     ]

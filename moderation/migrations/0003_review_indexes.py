@@ -1,7 +1,7 @@
 from django.contrib.postgres.operations import ValidateConstraint
 from django.db import migrations, models
 
-from feedsite.indexes import AddIndexConcurrently
+from storage.indexes import AddIndexConcurrently
 
 
 def unique(model, name, columns, fields, condition, where):

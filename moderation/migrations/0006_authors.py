@@ -2,7 +2,7 @@
 
 from django.db import migrations, models
 
-from feedsite.indexes import AddIndexConcurrently
+from storage.indexes import AddIndexConcurrently
 
 AUTHORS = """
     UPDATE moderation_case c SET host_id = i.sender_id FROM items_item i WHERE i.id = c.item_id AND c.host_id IS NULL

@@ -19,8 +19,8 @@ from accounts.actions import issue_token
 from accounts.big_v import demote
 from accounts.models import BigVChange, Level, User
 from relations import actions
-from tests.admin import act, text
-from tests.factories import UserFactory
+from tests.support.admin import act, text
+from tests.support.factories import UserFactory
 from timeline.models import Backfill
 
 pytestmark = pytest.mark.django_db

@@ -11,7 +11,7 @@ from rest_framework.test import APIClient
 
 from accounts import actions
 from accounts.models import Level, User
-from tests.factories import PASSWORD, UserFactory
+from tests.support.factories import PASSWORD, UserFactory
 
 pytestmark = pytest.mark.django_db
 

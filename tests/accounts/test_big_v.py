@@ -12,7 +12,7 @@ from accounts.models import BigVChange, User
 from accounts.signals import big_v_demotion_requested, big_v_made
 from relations import actions
 from relations.tasks import fold_follower_counts
-from tests.factories import UserFactory
+from tests.support.factories import UserFactory
 
 pytestmark = pytest.mark.django_db
 

@@ -6,7 +6,7 @@ from django.test import Client
 from accounts.actions import issue_token
 from accounts.deactivation import deactivate, reactivate
 from accounts.models import User
-from tests.factories import UserFactory
+from tests.support.factories import UserFactory
 
 pytestmark = pytest.mark.django_db
 

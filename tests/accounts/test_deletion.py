@@ -19,8 +19,8 @@ from accounts.signals import account_deleted, account_purged
 from feedsite import celery
 from relations import actions as relations
 from relations.models import Block, Follow, FollowerCountChange, Mute
-from tests.at_once import at_once
-from tests.factories import PASSWORD, UserFactory
+from tests.support.at_once import at_once
+from tests.support.factories import PASSWORD, UserFactory
 
 pytestmark = pytest.mark.django_db
 

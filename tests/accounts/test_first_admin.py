@@ -13,8 +13,8 @@ from django.utils import timezone
 
 from accounts import actions, first_admin
 from accounts.models import User
-from tests.at_once import at_once
-from tests.factories import UserFactory
+from tests.support.at_once import at_once
+from tests.support.factories import UserFactory
 
 pytestmark = pytest.mark.django_db
 

@@ -13,7 +13,7 @@ from rest_framework.test import APIClient
 from accounts.deactivation import deactivate
 from accounts.guard import COOKIE
 from accounts.models import User
-from tests.factories import PASSWORD, UserFactory
+from tests.support.factories import PASSWORD, UserFactory
 
 pytestmark = pytest.mark.django_db
 

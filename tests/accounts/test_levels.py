@@ -13,8 +13,8 @@ from accounts import tasks
 from accounts.levels import lower_levels, touch
 from accounts.models import Level, User
 from accounts.signals import levels_lowered, levels_raised
-from tests.at_once import at_once
-from tests.factories import UserFactory
+from tests.support.at_once import at_once
+from tests.support.factories import UserFactory
 
 pytestmark = pytest.mark.django_db
 committed = pytest.mark.django_db(transaction=True)

@@ -14,8 +14,8 @@ from accounts.actions import issue_token
 from accounts.models import User
 from items.models import Item
 from items.templatetags.reading import ago, full_time
-from tests.factories import ItemFactory, UserFactory
-from tests.statements import statements
+from tests.support.factories import ItemFactory, UserFactory
+from tests.support.statements import statements
 
 pytestmark = pytest.mark.django_db
 

@@ -11,7 +11,7 @@ from accounts.actions import edit_profile
 from accounts.models import User
 from accounts.naming import check_display_name
 from accounts.templatetags.people import full_name_of, name_of
-from tests.factories import UserFactory
+from tests.support.factories import UserFactory
 
 pytestmark = pytest.mark.django_db
 

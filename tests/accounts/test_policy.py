@@ -19,7 +19,7 @@ from django.urls import reverse
 from accounts import policy, tasks
 from accounts.models import Policy, User
 from operation import doctor
-from tests.factories import UserFactory
+from tests.support.factories import UserFactory
 
 pytestmark = pytest.mark.django_db
 

@@ -15,9 +15,9 @@ from rest_framework.test import APIClient
 from accounts.actions import issue_token
 from accounts.models import Level, User
 from accounts.presence import PresenceMiddleware
-from tests.factories import ItemFactory, UserFactory
-from tests.statements import statements
-from timeline.hub import Hub
+from stream.hub import Hub
+from tests.support.factories import ItemFactory, UserFactory
+from tests.support.statements import statements
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

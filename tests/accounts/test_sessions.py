@@ -20,11 +20,11 @@ from accounts.actions import log_out_everywhere
 from accounts.deactivation import deactivate
 from accounts.models import Session, User
 from accounts.sessions import SessionStore, user_of
-from feedsite import connections
-from tests.factories import PASSWORD, UserFactory
-from tests.patience import SHORT, waits_once_a_second
-from tests.servers import Valkey, dead, frozen, full
-from tests.statements import statements
+from storage import connections
+from tests.support.factories import PASSWORD, UserFactory
+from tests.support.patience import SHORT, waits_once_a_second
+from tests.support.servers import Valkey, dead, frozen, full
+from tests.support.statements import statements
 
 pytestmark = pytest.mark.django_db
 

@@ -13,12 +13,12 @@ from rest_framework.test import APIClient
 
 from accounts import actions, export
 from accounts.models import User
-from feedsite.rest import BODY_BYTES
 from items import actions as items
 from items.models import Item
 from relations import actions as relations
-from tests.at_once import at_once
-from tests.factories import PASSWORD, UserFactory
+from tests.support.at_once import at_once
+from tests.support.factories import PASSWORD, UserFactory
+from web.rest import BODY_BYTES
 
 pytestmark = pytest.mark.django_db
 

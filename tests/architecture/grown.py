@@ -15,7 +15,6 @@ from knox.models import AuthToken
 
 from accounts.models import Deletion, HeldName, User
 from discover.models import IssuedPage, ItemChange, PopularItem, WordRarity
-from feedsite.ids import SEQUENCE_BITS, compose
 from items.models import CountChange, IdempotencyKey, Item, ItemCounts, Like, Visibility
 from live.models import Host, KeptSnapshot, LiveSession, Reminder, ReplayDelivery, State
 from moderation.models import Case, Decision, Report, SenderRule, WordRule
@@ -23,7 +22,8 @@ from notifications.models import Act, Kind, Notification, ReadMark
 from operation.models import Sample
 from relations.models import Block, Follow, FollowerCountChange, Mute
 from seen.models import MergeRun, Probe
-from tests.factories import ItemFactory, UserFactory
+from storage.ids import SEQUENCE_BITS, compose
+from tests.support.factories import ItemFactory, UserFactory
 from timeline.models import Backfill, Delivery, DeliveryRange, Import, ImportedUser, ReadingPosition
 
 MANY = 10_000

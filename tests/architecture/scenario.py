@@ -18,15 +18,16 @@ from accounts import big_v
 from accounts.models import User
 from discover import history, indexing
 from feedsite import celery
-from feedsite.events import Edited, Listener, Position, Published, SessionChanged, Withdrawn
 from items.models import Item
 from live.models import LiveSession
 from moderation.models import Case
 from relations.actions import follower_count
+from storage.events import Edited, Listener, Position, Published, SessionChanged, Withdrawn
+from stream import news as stream
 from tests.architecture.grown import Grown
 from tests.architecture.plans import Recorder
-from tests.factories import PASSWORD
-from timeline import active_fans, outbox, stream
+from tests.support.factories import PASSWORD
+from timeline import active_fans, outbox
 
 READERS, EVENTS = 400, 100
 """Who is connected to the stream, and what it tells in one question."""

@@ -3,25 +3,23 @@
 Every route of the site is named here. A new one fails the first test until somebody has said what it shows.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 from django.test import Client
-from django.urls import URLPattern
 from django.utils import timezone
 from rest_framework.test import APIClient
 
 from accounts.actions import issue_token
 from accounts.models import User
-from discover import feedback
-from feedsite import urls
+from discover import feedback, recent
 from items import actions as items
 from items.models import Item, Status, Visibility
 from relations import actions as relations
-from seen import recent
-from tests.factories import ItemFactory, UserFactory
+from tests.support.addresses import api_routes, page_names
+from tests.support.factories import ItemFactory, UserFactory
 
 pytestmark = pytest.mark.django_db
 
@@ -343,15 +341,9 @@ PAGES_WITHOUT = {
 }
 
 
-def names(patterns: list[Any], *, by_name: bool) -> Iterator[str]:
-    for pattern in patterns:
-        assert isinstance(pattern, URLPattern)
-        yield str(pattern.name) if by_name else str(pattern.pattern)
-
-
 def test_every_route_is_in_the_table() -> None:
-    assert set(names(urls.api, by_name=False)) == API_ROUTES.keys() | API_WITHOUT.keys()
-    assert set(names(urls.pages, by_name=True)) == PAGES.keys() | PAGES_WITHOUT.keys()
+    assert set(api_routes) == API_ROUTES.keys() | API_WITHOUT.keys()
+    assert set(page_names) == PAGES.keys() | PAGES_WITHOUT.keys()
 
 
 # --- The matrix ------------------------------------------------------------------------------------------

@@ -10,10 +10,10 @@ from rest_framework.test import APIClient
 
 from accounts.actions import issue_token
 from accounts.models import User
-from feedsite.openapi import document
-from feedsite.urls import api as routes
 from items.models import Item
-from tests.factories import ItemFactory, UserFactory
+from tests.support.addresses import api_patterns
+from tests.support.factories import ItemFactory, UserFactory
+from web.openapi import document
 
 pytestmark = pytest.mark.django_db
 
@@ -32,7 +32,7 @@ NAMED = 10
 """Unknown fields that a refusal names."""
 WRITES = [
     (f"/api/v1/{route.pattern}", method)
-    for route in routes
+    for route in api_patterns
     for method in ("post", "patch")
     if hasattr(route.callback.cls, method)
 ]

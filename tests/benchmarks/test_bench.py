@@ -11,8 +11,8 @@ import pytest
 from django.conf import settings
 
 from benchmarks.__main__ import KNOWN, REAL
-from feedsite.management.commands.check_all import clean_environ
-from tests.timeline.test_load import as_json, packed
+from runtime.management.commands.check_all import clean_environ
+from tests.community.test_load import as_json, packed
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("embedded"), pytest.mark.timeout(600)]
 

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from benchmarks.streams import BARE, Listeners, served
-from feedsite import events
+from storage import events
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(120)]
 

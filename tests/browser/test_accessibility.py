@@ -16,7 +16,7 @@ from playwright.sync_api import Page
 
 from accounts.models import User
 from discover.feedback import not_interested
-from feedsite import urls
+from discover.recent import record as record_views
 from items.actions import hold, like, publish, reject, repost
 from items.models import Item
 from live import actions as live
@@ -25,9 +25,9 @@ from relations.actions import block, follow, mute
 from seen.models import MergeRun, Probe
 from seen.played import Play
 from seen.played import record as record_plays
-from seen.recent import record as record_views
-from tests.browser.conftest import Visit, Visitor
-from tests.factories import UserFactory
+from tests.support.addresses import page_names
+from tests.support.browsers import Visit, Visitor
+from tests.support.factories import UserFactory
 
 pytestmark = pytest.mark.slow
 
@@ -292,7 +292,7 @@ WITHOUT = {
 
 
 def test_every_page_is_looked_at() -> None:
-    assert {str(pattern.name) for pattern in urls.pages} == (PAGES.keys() - {"errors", "admin"}) | WITHOUT.keys()
+    assert set(page_names) == (PAGES.keys() - {"errors", "admin"}) | WITHOUT.keys()
 
 
 def violations(page: Page, rules: list[str] | None = None) -> Iterator[str]:

@@ -16,8 +16,8 @@ from accounts.models import Deletion, User
 from items.actions import like, publish
 from items.models import Item, Status
 from relations.actions import follow
-from tests.browser.conftest import Visit, Visitor
-from tests.factories import PASSWORD, UserFactory
+from tests.support.browsers import Visit, Visitor
+from tests.support.factories import PASSWORD, UserFactory
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 

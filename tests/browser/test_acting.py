@@ -9,8 +9,8 @@ from playwright.sync_api import Locator, expect
 from items.actions import like, publish, repost
 from items.models import Item, Like
 from relations.actions import follow
-from tests.browser.conftest import Visit, Visitor
-from tests.factories import UserFactory
+from tests.support.browsers import Visit, Visitor
+from tests.support.factories import UserFactory
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 

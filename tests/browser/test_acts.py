@@ -10,8 +10,8 @@ from items.actions import publish
 from items.models import Item, Like, Status
 from relations.actions import follow
 from relations.models import Follow
-from tests.browser.conftest import Held, Visit, Visitor
-from tests.factories import UserFactory
+from tests.support.browsers import Held, Visit, Visitor
+from tests.support.factories import UserFactory
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 

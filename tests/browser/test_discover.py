@@ -11,8 +11,8 @@ from discover.models import IssuedPage, NotInterested
 from items.actions import publish
 from items.models import Item
 from relations.actions import follow
-from tests.browser.conftest import Visit, Visitor
-from tests.factories import UserFactory
+from tests.support.browsers import Visit, Visitor
+from tests.support.factories import UserFactory
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 

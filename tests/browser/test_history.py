@@ -5,12 +5,12 @@ from playwright.sync_api import expect
 
 from accounts.models import User
 from discover.models import NotInterested
-from feedsite.connections import feeds_breaker
 from items.actions import publish
 from items.models import Item
-from tests.browser.conftest import Visit, Visitor
-from tests.factories import UserFactory
-from tests.servers import Valkey, frozen
+from storage.connections import feeds_breaker
+from tests.support.browsers import Visit, Visitor
+from tests.support.factories import UserFactory
+from tests.support.servers import Valkey, frozen
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 

@@ -6,14 +6,14 @@ from typing import Any
 import pytest
 from playwright.sync_api import Response, expect
 
-from feedsite import events
-from feedsite.embedded import wait_for
 from items.actions import delete, edit, publish
 from items.models import Item
 from relations.actions import follow
-from tests.browser.conftest import Visit, Visitor, is_live
-from tests.factories import UserFactory
-from tests.streams import StreamServer
+from runtime.embedded import wait_for
+from storage import events
+from tests.support.browsers import Visit, Visitor, is_live
+from tests.support.factories import UserFactory
+from tests.support.streams import StreamServer
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 

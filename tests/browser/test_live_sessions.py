@@ -8,13 +8,13 @@ import pytest
 from django.utils import timezone
 from playwright.sync_api import Locator, Page, expect
 
-from feedsite import connections
 from live import actions, tasks
 from live.models import KeptSnapshot, LiveSession, State
 from relations.actions import follow, unfollow
-from tests.browser.conftest import Visit, Visitor, is_live
-from tests.factories import UserFactory
-from tests.streams import StreamServer
+from storage import connections
+from tests.support.browsers import Visit, Visitor, is_live
+from tests.support.factories import UserFactory
+from tests.support.streams import StreamServer
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 

@@ -12,8 +12,8 @@ from items.actions import publish
 from items.models import Item, Status
 from moderation.models import Case, Report, WordRule
 from relations.actions import follow
-from tests.browser.conftest import Visit, Visitor
-from tests.factories import UserFactory
+from tests.support.browsers import Visit, Visitor
+from tests.support.factories import UserFactory
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 

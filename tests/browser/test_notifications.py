@@ -7,8 +7,8 @@ from playwright.sync_api import expect
 
 from items import actions as items
 from notifications.feed import unread_count
-from tests.browser.conftest import Visit
-from tests.factories import UserFactory
+from tests.support.browsers import Visit
+from tests.support.factories import UserFactory
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

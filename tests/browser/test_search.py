@@ -7,8 +7,8 @@ import pytest
 from playwright.sync_api import expect
 
 from items import actions
-from tests.browser.conftest import Visit
-from tests.factories import UserFactory
+from tests.support.browsers import Visit
+from tests.support.factories import UserFactory
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 

@@ -18,8 +18,8 @@ from accounts.models import User
 from items.models import Item
 from moderation import actions as moderation
 from moderation.models import Case
-from tests.browser.conftest import Visit
-from tests.factories import PASSWORD, UserFactory
+from tests.support.browsers import Visit
+from tests.support.factories import PASSWORD, UserFactory
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 

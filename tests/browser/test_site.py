@@ -10,8 +10,8 @@ from items.actions import publish
 from items.models import Item, Status
 from relations.actions import follow
 from relations.models import Block, Follow, Mute
-from tests.browser.conftest import Visit, Visitor
-from tests.factories import UserFactory
+from tests.support.browsers import Visit, Visitor
+from tests.support.factories import UserFactory
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 

@@ -9,9 +9,9 @@ from rest_framework.test import APIClient
 from accounts.actions import issue_token
 from accounts.models import User
 from discover.models import IssuedPage
-from tests import servers
-from tests.discover.conftest import Publish
-from tests.factories import UserFactory
+from tests.support import servers
+from tests.support.factories import UserFactory
+from tests.support.recommending import Publish
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("newest_first")]
 

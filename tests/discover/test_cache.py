@@ -7,8 +7,8 @@ import redis
 from django.conf import settings
 
 from discover.cache import CandidateList, Entry
-from feedsite import connections, keys
-from tests.patience import SHORT
+from storage import connections, keys
+from tests.support.patience import SHORT
 
 ENTRIES = [Entry(number, f"tag:{number}|x") for number in range(1, 8)]
 

@@ -12,16 +12,16 @@ from hypothesis import given
 
 from accounts.models import User
 from discover.candidates import clean, mixed
+from discover.impressions import Impression, record
 from discover.recall import Candidate
-from feedsite import metrics
+from runtime import metrics
 from seen import played, store
 from seen.filters import MonthFilter, id_numbers
-from seen.impressions import Impression, record
 from seen.played import Play
 from seen.store import FilterKey, LmdbStore, RedisStore, month_of
 from seen.usage import usage
-from tests import servers
-from tests.discover.conftest import NewestFirst, Publish
+from tests.support import servers
+from tests.support.recommending import NewestFirst, Publish
 
 pytestmark = pytest.mark.django_db
 

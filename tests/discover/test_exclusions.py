@@ -10,16 +10,16 @@ import redis
 from django.utils import timezone
 
 from accounts.models import User
+from discover import recent
 from discover.exclusions import FLOOR, REASONS, REMEMBERED, Kept, exclude, view_weight
 from discover.models import IssuedPage, NotInterested
 from discover.recall import Candidate
 from items import actions as items
 from items.models import Item
 from relations import actions as relations
-from seen import recent
-from tests.factories import ItemFactory, UserFactory
-from tests.servers import Valkey, dead, frozen
-from tests.statements import statements
+from tests.support.factories import ItemFactory, UserFactory
+from tests.support.servers import Valkey, dead, frozen
+from tests.support.statements import statements
 
 pytestmark = pytest.mark.django_db
 

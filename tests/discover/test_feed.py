@@ -14,18 +14,18 @@ from django.utils import timezone
 from accounts.models import User
 from discover import feed, feedback
 from discover.feed import FeedPage, load_more, refresh
-from discover.impressions import forget_issued_pages, record_issued_pages
+from discover.issued_pages import forget_issued_pages, record_issued_pages
 from discover.models import IssuedPage
-from feedsite import connections, keys
 from items import actions as items
 from items.models import Item
 from relations import actions as relations
 from seen import played
-from tests import servers
-from tests.at_once import at_once
-from tests.discover.conftest import NewestFirst, Publish, ids
-from tests.patience import SHORT
-from tests.statements import statements
+from storage import connections, keys
+from tests.support import servers
+from tests.support.at_once import at_once
+from tests.support.patience import SHORT
+from tests.support.recommending import NewestFirst, Publish, ids
+from tests.support.statements import statements
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("newest_first")]
 

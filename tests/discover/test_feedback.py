@@ -9,17 +9,16 @@ from rest_framework.test import APIClient
 
 from accounts.actions import delete_account
 from accounts.models import User
-from discover import feedback
+from discover import feedback, recent
 from discover.models import IssuedPage, NotInterested
 from items import actions as items
 from items.models import Item
 from relations import actions as relations
-from seen import recent
 from tests.accounts.test_deletion import settle
-from tests.at_once import at_once
 from tests.discover.test_exclusions import NOW
-from tests.factories import ItemFactory, UserFactory
-from tests.statements import statements
+from tests.support.at_once import at_once
+from tests.support.factories import ItemFactory, UserFactory
+from tests.support.statements import statements
 
 pytestmark = pytest.mark.django_db
 

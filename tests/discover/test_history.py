@@ -18,18 +18,18 @@ from rest_framework.test import APIClient
 from accounts import actions
 from accounts.export import write_archive
 from accounts.models import User
-from discover import feedback
+from discover import feedback, recent
 from discover.exclusions import exclude
 from discover.recall import Candidate
-from feedsite import connections
 from items import actions as items
 from items.models import Item
 from items.signals import item_viewed
-from seen import played, recent
-from tests.factories import ItemFactory, UserFactory
-from tests.patience import SHORT
-from tests.servers import Valkey, dead, frozen
-from tests.statements import statements
+from seen import played
+from storage import connections
+from tests.support.factories import ItemFactory, UserFactory
+from tests.support.patience import SHORT
+from tests.support.servers import Valkey, dead, frozen
+from tests.support.statements import statements
 
 pytestmark = pytest.mark.django_db
 

@@ -9,20 +9,20 @@ import time_machine
 from django.core.management import CommandError, call_command
 from django.db import transaction
 
-from discover import indexing
+from discover import filling, indexing
 from discover.indexing import PART, create, load_part, work, write_changes
 from discover.models import ItemChange, SearchIndex
 from discover.opensearch import OpenSearchError
-from feedsite import ids, metrics
-from feedsite.breaker import Breaker
 from items import actions
 from items.models import Item, ItemCounts, Status, Visibility
-from items.signals import data_loaded
 from items.words import document
-from tests.at_once import at_once
-from tests.factories import UserFactory
-from tests.opensearch import OpenSearch, Trouble, late, obeys_and_cuts, says, status
-from tests.statements import statements
+from runtime import metrics
+from storage import ids
+from storage.breaker import Breaker
+from tests.support.at_once import at_once
+from tests.support.factories import UserFactory
+from tests.support.opensearch import OpenSearch, Trouble, late, obeys_and_cuts, says, status
+from tests.support.statements import statements
 
 pytestmark = pytest.mark.django_db
 
@@ -275,7 +275,7 @@ def test_whatever_happens_in_between(opensearch: OpenSearch, seed: int) -> None:
             with opensearch.in_trouble(chance.choice([*TROUBLES.values(), lambda handler: False])):
                 work()
         if chance.random() < 0.1:
-            data_loaded.send(sender=Item)
+            filling.recommend()
         if chance.random() < 0.05:
             opensearch.indexes.clear()
     actions.publish(sender=senders[0], content={"text": "so that we notice where the index was lost"})
@@ -373,7 +373,7 @@ def test_what_was_loaded_past_the_verbs_is_loaded_too(opensearch: OpenSearch) ->
     many(5)
     work()
     assert opensearch.documents == {}
-    data_loaded.send(sender=Item)
+    filling.recommend()
     work()
     assert set(opensearch.documents) == public()
 

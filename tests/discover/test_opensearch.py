@@ -1,5 +1,5 @@
-"""Recall from OpenSearch: what is asked (tests.opensearch checks every request against the published formats), how the
-answer is read, and what becomes of a server in trouble. The real OpenSearch has no part in this.
+"""Recall from OpenSearch: what is asked (tests.support.opensearch checks every request against the published formats),
+how the answer is read, and what becomes of a server in trouble. The real OpenSearch has no part in this.
 """
 
 import logging
@@ -23,14 +23,14 @@ from discover.postgres import BASE, LAST, PostgresRecall
 from discover.recall import Candidate, RecallUnavailableError
 from discover.recallers import recall
 from discover.refreshing import refresh_words
-from feedsite import metrics
 from items import actions
 from items.models import ItemCounts, Visibility
+from runtime import metrics
 from tests.discover.test_postgres import NOW, follow, like, post
-from tests.factories import UserFactory
-from tests.opensearch import OpenSearch, Query, RefusedError, Trouble, drips, late, says, status
-from tests.patience import SHORT
-from tests.statements import statements
+from tests.support.factories import UserFactory
+from tests.support.opensearch import OpenSearch, Query, RefusedError, Trouble, drips, late, says, status
+from tests.support.patience import SHORT
+from tests.support.statements import statements
 
 pytestmark = pytest.mark.django_db
 

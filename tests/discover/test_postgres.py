@@ -14,12 +14,12 @@ from discover.decay import log_decay
 from discover.postgres import PostgresRecall
 from discover.recall import Candidate
 from discover.refreshing import refresh_popular, refresh_words
-from feedsite import ids
 from items.models import Item, Like, Status, Visibility
 from items.search import index
 from relations.models import Follow
-from tests.factories import ItemFactory, UserFactory
-from tests.statements import statements
+from storage import ids
+from tests.support.factories import ItemFactory, UserFactory
+from tests.support.statements import statements
 
 pytestmark = pytest.mark.django_db
 

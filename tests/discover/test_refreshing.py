@@ -13,7 +13,7 @@ from discover import tasks
 from discover.models import PopularItem, WordRarity
 from discover.refreshing import refresh_words
 from items import actions
-from tests.factories import UserFactory
+from tests.support.factories import UserFactory
 
 pytestmark = pytest.mark.django_db
 

@@ -9,12 +9,12 @@ from django.test import Client
 
 from discover.models import IssuedPage
 from discover.views import COMING, CURRENT, WALK
-from feedsite.connections import feeds_breaker
 from items.actions import delete, publish
 from items.models import Item
-from tests import servers
-from tests.factories import UserFactory
-from tests.statements import statements
+from storage.connections import feeds_breaker
+from tests.support import servers
+from tests.support.factories import UserFactory
+from tests.support.statements import statements
 
 pytestmark = pytest.mark.django_db
 

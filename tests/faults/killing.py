@@ -24,7 +24,7 @@ from typing import Any
 
 import django
 
-from tests.windows import epoch_of
+from tests.support.windows import epoch_of
 
 django.setup()
 
@@ -34,12 +34,12 @@ from redis.connection import AbstractConnection  # noqa: E402
 
 from accounts import big_v, levels  # noqa: E402
 from accounts.models import User  # noqa: E402
-from feedsite import deliveries  # noqa: E402
-from feedsite.connections import feeds, feeds_for_tasks, pipelined  # noqa: E402
-from feedsite.embedded import die_with_parent  # noqa: E402
 from items import actions as items  # noqa: E402
 from items.models import Item, Status, Visibility  # noqa: E402
 from relations import actions as relations  # noqa: E402
+from runtime.embedded import die_with_parent  # noqa: E402
+from storage import deliveries  # noqa: E402
+from storage.connections import feeds, feeds_for_tasks, pipelined  # noqa: E402
 from timeline import backfill, fanout  # noqa: E402
 from timeline.home import home_page  # noqa: E402
 from timeline.inbox import Inbox, materialise, rise  # noqa: E402

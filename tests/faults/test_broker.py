@@ -9,10 +9,10 @@ from django.utils import timezone
 
 from accounts.models import User
 from relations.models import Follow
-from tests.factories import UserFactory
-from tests.faults.conftest import Worker, until
-from tests.servers import Valkey
-from tests.web import WebServer, tokens_of
+from tests.support.factories import UserFactory
+from tests.support.servers import Valkey
+from tests.support.sites import Worker, until
+from tests.support.web import WebServer, tokens_of
 from timeline.check import differences
 from timeline.models import Delivery
 from timeline.oracle import home_ids

@@ -11,15 +11,16 @@ import pytest
 from django.utils import timezone
 
 from accounts.models import User
-from feedsite.celery import app, enqueue
-from feedsite.embedded import die_with_parent
+from feedsite.celery import app
 from items import actions as items
 from live import actions as live
 from live.models import LiveSession, State
 from relations import actions as relations
-from tests.factories import UserFactory
-from tests.faults.conftest import ROOT, Worker, signal, until
-from tests.streams import database_url
+from runtime.embedded import die_with_parent
+from storage.queue import enqueue
+from tests.support.factories import UserFactory
+from tests.support.sites import ROOT, Worker, signal, until
+from tests.support.streams import database_url
 from timeline.check import differences
 from timeline.home import home_page
 from timeline.models import Delivery

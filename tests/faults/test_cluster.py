@@ -13,15 +13,15 @@ from rest_framework.test import APIClient
 
 from accounts.actions import issue_token
 from accounts.models import User
-from feedsite import keys
-from feedsite.connections import feeds_for_tasks
 from items import actions as items
 from relations import actions as relations
-from tests.clusters import ValkeyCluster
-from tests.factories import UserFactory
-from tests.faults.conftest import Worker, until
+from storage import keys
+from storage.connections import feeds_for_tasks
 from tests.faults.test_races import Crowd
-from tests.streams import StreamServer
+from tests.support.clusters import ValkeyCluster
+from tests.support.factories import UserFactory
+from tests.support.sites import Worker, until
+from tests.support.streams import StreamServer
 from timeline.check import differences
 from timeline.home import home_page
 from timeline.models import Delivery

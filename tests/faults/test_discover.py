@@ -11,14 +11,14 @@ import pytest
 from django.utils import timezone
 
 from accounts.models import User
+from discover import impressions
 from discover.feed import load_more, refresh
 from discover.models import IssuedPage
-from feedsite.connections import feeds_for_tasks
-from seen import impressions
-from tests.factories import ItemFactory, UserFactory
-from tests.faults.conftest import Worker, until
+from storage.connections import feeds_for_tasks
 from tests.faults.test_races import Crowd
-from tests.servers import Valkey, restart
+from tests.support.factories import ItemFactory, UserFactory
+from tests.support.servers import Valkey, restart
+from tests.support.sites import Worker, until
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(400)]
 

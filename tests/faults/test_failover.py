@@ -11,8 +11,7 @@ from django.utils import timezone
 
 from accounts import policy
 from accounts.models import User
-from feedsite import celery, keys
-from feedsite.embedded import wait_for
+from feedsite import celery
 from items import actions as items
 from items.models import Item
 from live import actions as sessions
@@ -21,10 +20,12 @@ from live import tasks as live_tasks
 from live.feed import live_page
 from live.models import Host, LiveSession
 from relations import actions as relations
-from tests.faults.conftest import walked
-from tests.replica import Replica, failed_over
-from tests.timeline.conftest import TASKS as TIMELINE
-from tests.timeline.conftest import Workers, read, seen, sources
+from runtime.embedded import wait_for
+from storage import keys
+from tests.support.replica import Replica, failed_over
+from tests.support.sites import walked
+from tests.support.timelines import TASKS as TIMELINE
+from tests.support.timelines import Workers, read, seen, sources
 from timeline.oracle import home_ids
 
 pytestmark = [
@@ -43,7 +44,7 @@ TASKS = TIMELINE | {
 def workers(monkeypatch: pytest.MonkeyPatch) -> Workers:
     """Of both feeds."""
     workers = Workers()
-    monkeypatch.setattr("tests.timeline.conftest.TASKS", TASKS)
+    monkeypatch.setattr("tests.support.timelines.TASKS", TASKS)
     monkeypatch.setattr(celery.app, "send_task", workers.send_task)
     return workers
 

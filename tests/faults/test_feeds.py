@@ -13,13 +13,13 @@ import redis
 from django.utils import timezone
 
 from accounts.models import User
-from feedsite.connections import feeds_for_tasks, pipelined
-from feedsite.window import BEGIN, COMPLETE, Entry
 from items.models import Item
 from relations.models import Follow
-from tests.faults.conftest import Worker, until
-from tests.web import WebServer, tokens_of
-from tests.windows import epochs
+from storage.connections import feeds_for_tasks, pipelined
+from storage.window import BEGIN, COMPLETE, Entry
+from tests.support.sites import Worker, until
+from tests.support.web import WebServer, tokens_of
+from tests.support.windows import epochs
 from timeline.check import differences
 from timeline.inbox import Inbox
 from timeline.models import Delivery

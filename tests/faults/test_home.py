@@ -5,13 +5,13 @@ import time
 import pytest
 
 from accounts.models import User
-from feedsite import keys
-from feedsite.connections import feeds_breaker, feeds_for_tasks, pipelined
 from items import actions as items
 from items.models import Item
-from tests.faults.conftest import FOLLOWERS, Worker, until
-from tests.patience import SHORT, waits_once_a_second
-from tests.servers import Valkey, dead, frozen, restart
+from storage import keys
+from storage.connections import feeds_breaker, feeds_for_tasks, pipelined
+from tests.support.patience import SHORT, waits_once_a_second
+from tests.support.servers import Valkey, dead, frozen, restart
+from tests.support.sites import FOLLOWERS, Worker, until
 from timeline.check import differences
 from timeline.home import home_page
 from timeline.models import Delivery

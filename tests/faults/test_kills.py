@@ -20,18 +20,18 @@ from django.utils import timezone
 
 from accounts import big_v, levels
 from accounts.models import User
-from feedsite import keys
-from feedsite.connections import feeds_for_tasks, fetch, pipelined
-from feedsite.embedded import die_with_parent
-from feedsite.window import Window
 from items import actions as items
 from items.models import Item
 from relations import actions as relations
 from relations.models import Follow
-from tests.factories import UserFactory
-from tests.faults.conftest import Worker, until, walked
-from tests.streams import database_url
-from tests.windows import epochs
+from runtime.embedded import die_with_parent
+from storage import keys
+from storage.connections import feeds_for_tasks, fetch, pipelined
+from storage.window import Window
+from tests.support.factories import UserFactory
+from tests.support.sites import Worker, until, walked
+from tests.support.streams import database_url
+from tests.support.windows import epochs
 from timeline import fanout, inbox, outbox
 from timeline.check import differences
 from timeline.home import home_page

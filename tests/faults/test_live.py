@@ -16,16 +16,16 @@ from rest_framework.test import APIClient
 
 from accounts.actions import issue_token
 from accounts.models import User
-from feedsite import connections
 from live import actions
 from live.feed import SnapshotExpiredError, live_page
 from live.models import LiveSession, ReplayDelivery, State
 from live.oracle import feed
 from relations import actions as relations
-from tests.faults.conftest import Worker, until
+from storage import connections
 from tests.faults.test_races import Crowd
-from tests.live.conftest import seen, session
-from tests.servers import Valkey, restart
+from tests.support.servers import Valkey, restart
+from tests.support.sessions import seen, session
+from tests.support.sites import Worker, until
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(400)]
 

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from accounts.models import User
-from feedsite.embedded import Valkey
-from tests.factories import UserFactory
-from tests.servers import frozen
-from tests.web import API, WebServer, tokens_of
+from runtime.embedded import Valkey
+from tests.support.factories import UserFactory
+from tests.support.servers import frozen
+from tests.support.web import API, WebServer, tokens_of
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow, pytest.mark.timeout(300)]
 

@@ -11,15 +11,16 @@ from django.test import Client
 from django.utils import timezone
 
 from accounts.models import User
-from feedsite import deliveries, keys, metrics
-from feedsite.connections import feeds_for_tasks, pipelined
 from items import actions as items
 from operation import sampling
 from relations import actions as relations
-from tests.admin import act, text
-from tests.factories import UserFactory
-from tests.faults.conftest import Worker, until
-from tests.windows import epoch_of
+from runtime import metrics
+from storage import deliveries, keys
+from storage.connections import feeds_for_tasks, pipelined
+from tests.support.admin import act, text
+from tests.support.factories import UserFactory
+from tests.support.sites import Worker, until
+from tests.support.windows import epoch_of
 from timeline.home import home_page
 from timeline.inbox import Inbox
 from timeline.models import Delivery

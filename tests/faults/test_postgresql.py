@@ -19,11 +19,11 @@ import psycopg
 import pytest
 from django.conf import settings
 
-from feedsite.embedded import Home, Postgres, Servers, postgres_binaries, wait_for
-from tests.faults.conftest import Worker, until
-from tests.servers import frozen_postgres
-from tests.streams import PATH, Client, StreamServer, database_url
-from tests.web import API, Answer, WebServer
+from runtime.embedded import Home, Postgres, Servers, postgres_binaries, wait_for
+from tests.support.servers import frozen_postgres
+from tests.support.sites import Worker, until
+from tests.support.streams import PATH, Client, StreamServer, database_url
+from tests.support.web import API, Answer, WebServer
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow, pytest.mark.timeout(600)]
 

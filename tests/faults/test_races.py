@@ -13,11 +13,11 @@ from django.utils import timezone
 
 from accounts import big_v
 from accounts.models import User
-from feedsite.connections import feeds_for_tasks
 from items import actions as items
 from relations import actions as relations
-from tests.factories import UserFactory
-from tests.faults.conftest import Worker, until, walked
+from storage.connections import feeds_for_tasks
+from tests.support.factories import UserFactory
+from tests.support.sites import Worker, until, walked
 from timeline.check import differences
 from timeline.home import home_page
 from timeline.models import Backfill, Delivery

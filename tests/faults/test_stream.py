@@ -11,16 +11,16 @@ from django.db import connection
 
 from accounts.actions import issue_token
 from accounts.models import User
-from feedsite import events
-from feedsite.connections import feeds_breaker
 from items import actions as items
 from items.models import Item
 from relations import actions as relations
-from tests.factories import UserFactory
-from tests.faults.conftest import until
-from tests.patience import SHORT
-from tests.servers import Valkey, frozen, restart
-from tests.streams import PATH, StreamServer, database_url
+from storage import events
+from storage.connections import feeds_breaker
+from tests.support.factories import UserFactory
+from tests.support.patience import SHORT
+from tests.support.servers import Valkey, frozen, restart
+from tests.support.sites import until
+from tests.support.streams import PATH, StreamServer, database_url
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow, pytest.mark.timeout(180)]
 

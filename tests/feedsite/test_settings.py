@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from django.conf import settings
 
-from feedsite.management.commands.check_all import clean_environ
+from runtime.management.commands.check_all import clean_environ
 
 FEEDS, BROKER = "redis://feeds/0", "redis://broker/1"
 

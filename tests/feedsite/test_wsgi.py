@@ -10,8 +10,8 @@ import pytest
 from django.conf import settings
 from django.test import RequestFactory
 
-from feedsite.rest import BODY_BYTES
 from feedsite.wsgi import application, measured
+from web.rest import BODY_BYTES
 
 pytestmark = pytest.mark.django_db(transaction=True)  # a real request closes connections that are in a transaction
 

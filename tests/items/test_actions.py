@@ -8,7 +8,6 @@ import pytest
 from django.db import connection, transaction
 
 from accounts.models import User
-from feedsite import ids
 from items.actions import (
     IdempotencyConflictError,
     IdempotencyGoneError,
@@ -21,8 +20,9 @@ from items.actions import (
 from items.models import IdempotencyKey, Item, ItemType, Status, Visibility
 from items.signals import item_published
 from items.text import TEXT_LENGTH, URL_LENGTH, ContentError
-from tests.at_once import at_once
-from tests.factories import ItemFactory, UserFactory
+from storage import ids
+from tests.support.at_once import at_once
+from tests.support.factories import ItemFactory, UserFactory
 from timeline.models import Delivery
 
 pytestmark = pytest.mark.django_db

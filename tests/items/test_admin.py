@@ -8,8 +8,8 @@ from django.test import Client
 from items import actions
 from items.admin import ItemAdmin
 from items.models import Item, Status
-from tests.admin import act, text
-from tests.factories import ItemFactory, UserFactory
+from tests.support.admin import act, text
+from tests.support.factories import ItemFactory, UserFactory
 
 pytestmark = pytest.mark.django_db
 

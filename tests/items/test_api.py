@@ -9,14 +9,14 @@ from rest_framework.test import APIClient
 
 from accounts.actions import issue_token
 from accounts.models import User
-from feedsite import connections
 from items import actions as items
 from items.hydrate import hydrate
 from items.models import Item, Like, Status, Visibility
 from items.profile import item_count, profile_page, replies_page, visible_item
 from relations import actions as relations
-from tests.answers import whole
-from tests.factories import ItemFactory, UserFactory
+from storage import connections
+from tests.support.answers import whole
+from tests.support.factories import ItemFactory, UserFactory
 
 pytestmark = pytest.mark.django_db
 

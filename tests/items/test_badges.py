@@ -10,14 +10,14 @@ from django.utils import timezone, translation
 
 from accounts.models import User
 from accounts.templatetags.people import name_of
-from feedsite.openapi import document
 from items import actions as items
 from live import actions as live
 from moderation import actions as moderation
 from moderation.models import Case
 from relations.actions import follow
-from tests.factories import UserFactory
-from tests.statements import statements
+from tests.support.factories import UserFactory
+from tests.support.statements import statements
+from web.openapi import document
 
 pytestmark = pytest.mark.django_db
 

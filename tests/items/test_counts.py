@@ -26,9 +26,9 @@ from items.actions import (
 from items.hydrate import Counts, ItemBody, hydrate
 from items.models import CountChange, Item, ItemCounts, Like, Status, Visibility
 from items.signals import item_liked, item_unliked
-from tests.at_once import at_once
-from tests.factories import ItemFactory, UserFactory
-from tests.statements import statements
+from tests.support.at_once import at_once
+from tests.support.factories import ItemFactory, UserFactory
+from tests.support.statements import statements
 
 pytestmark = pytest.mark.django_db
 committed = pytest.mark.django_db(transaction=True)

@@ -14,10 +14,10 @@ from accounts.models import User
 from items import actions
 from items.models import Item, Visibility
 from relations import actions as relations
-from tests.factories import UserFactory
 from tests.items.test_api import API, client_of
 from tests.items.test_views import PART, PAYLOADS
-from tests.statements import statements
+from tests.support.factories import UserFactory
+from tests.support.statements import statements
 
 pytestmark = pytest.mark.django_db
 

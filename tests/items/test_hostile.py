@@ -22,7 +22,6 @@ from django.template import Context
 from django.test import Client
 
 from accounts.templatetags import people
-from feedsite.rest import check_text, parse_json
 from items import actions, text, words
 from items.hits import hits
 from items.search import QUERY_LENGTH, parse
@@ -30,7 +29,8 @@ from items.templatetags import reading
 from items.text import TEXT_LENGTH
 from moderation import rules
 from moderation.words import Matcher, Word, fold, marked
-from tests.factories import UserFactory
+from tests.support.factories import UserFactory
+from web.rest import check_text, parse_json
 
 PIECES = [
     "@", "@a", "的@a", "@a ", "#", "#a", "#a ", "#1", "#的", "#的#", "https://", "https://a.b ", "https://a.b/(",
@@ -80,14 +80,14 @@ COSTS: dict[str, list[Callable[[str], object]]] = {
     "moderation.words.fold": [fold],
     "moderation.words.marked": [lambda written: marked(written, MATCHER)],
     "moderation.rules.with_hits": [lambda written: rules.with_hits(written, [("a", False), ("的", True)])],
-    "feedsite.rest.check_text": [lambda written: check_text([written])],
-    "feedsite.rest.parse_json": [lambda written: parse_json(json.dumps({"content": {"text": written}}).encode())],
+    "web.rest.check_text": [lambda written: check_text([written])],
+    "web.rest.parse_json": [lambda written: parse_json(json.dumps({"content": {"text": written}}).encode())],
 }
 """What is measured, by its name."""
 OTHERS = {
     "moderation.rules.hit_rules": "folds, and asks the matcher: both are measured",
-    "feedsite.templatetags.icons.icon": "the names of our icons",
-    "feedsite.templatetags.languages.tag_of": "the codes of our languages",
+    "web.templatetags.icons.icon": "the names of our icons",
+    "web.templatetags.languages.tag_of": "the codes of our languages",
     "accounts.templatetags.people.name_of": "an address of ours; the name is escaped, once",
 }
 """Functions that take a string which no member writes, or a bounded one."""

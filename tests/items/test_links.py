@@ -14,7 +14,7 @@ from items.text import ContentError, check_content, links
 from live import actions as live
 from live.forms import SessionForm
 from live.models import LiveSession
-from tests.factories import UserFactory
+from tests.support.factories import UserFactory
 
 GOOD = [
     "https://example.org",

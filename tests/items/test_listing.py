@@ -13,7 +13,7 @@ from items.hydrate import hydrate
 from items.listing import ItemPage
 from items.models import Item
 from items.profile import answers_page, profile_page, replies_page
-from tests.factories import ItemFactory, UserFactory
+from tests.support.factories import ItemFactory, UserFactory
 
 pytestmark = pytest.mark.django_db
 

@@ -9,7 +9,7 @@ from django.db import IntegrityError, transaction
 from accounts.models import User
 from items.models import Item, Status, Visibility
 from relations import actions
-from tests.factories import ItemFactory, UserFactory
+from tests.support.factories import ItemFactory, UserFactory
 
 pytestmark = pytest.mark.django_db
 

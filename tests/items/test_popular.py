@@ -14,9 +14,9 @@ from items.actions import delete, publish
 from items.models import Item, Visibility
 from items.popular import popular_tags
 from relations.actions import block
-from tests.factories import UserFactory
-from tests.servers import Valkey, dead, frozen, full
-from tests.statements import statements
+from tests.support.factories import UserFactory
+from tests.support.servers import Valkey, dead, frozen, full
+from tests.support.statements import statements
 
 pytestmark = pytest.mark.django_db
 

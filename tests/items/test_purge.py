@@ -10,8 +10,8 @@ from items import actions, purge
 from items.hydrate import hydrate
 from items.models import CountChange, Item, ItemDocument, ItemTag, Like, Status
 from items.signals import item_withdrawn
-from tests.at_once import at_once
-from tests.factories import UserFactory
+from tests.support.at_once import at_once
+from tests.support.factories import UserFactory
 
 pytestmark = pytest.mark.django_db
 

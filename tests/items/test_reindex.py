@@ -6,7 +6,7 @@ import pytest
 from django.core.management import call_command
 
 from items.models import ItemDocument, ItemTag
-from tests.factories import ItemFactory
+from tests.support.factories import ItemFactory
 
 
 @pytest.mark.django_db

@@ -17,8 +17,8 @@ from items.models import Item, ItemDocument, ItemTag, Visibility
 from items.search import parse, reindex, search_items, search_users
 from items.words import runs
 from relations import actions as relations
-from tests.factories import UserFactory
-from tests.statements import statements
+from tests.support.factories import UserFactory
+from tests.support.statements import statements
 
 pytestmark = pytest.mark.django_db
 

@@ -17,10 +17,10 @@ from live import actions as live
 from live.models import LiveSession, Reminder, State
 from relations import actions as relations
 from relations.models import Block, Follow, Mute
-from tests.factories import UserFactory
 from tests.items.test_api import API, client_of
 from tests.items.test_views import PART, composed
-from tests.live.conftest import session as plan
+from tests.support.factories import UserFactory
+from tests.support.sessions import session as plan
 
 pytestmark = pytest.mark.django_db
 

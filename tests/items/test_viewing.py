@@ -12,7 +12,7 @@ from items.hydrate import hydrate
 from items.models import Item
 from items.signals import item_viewed
 from items.viewing import tell_viewed
-from tests.factories import ItemFactory, UserFactory
+from tests.support.factories import ItemFactory, UserFactory
 
 pytestmark = pytest.mark.django_db
 

@@ -15,8 +15,8 @@ from items.models import Item, Status
 from items.templatetags.reading import ago
 from items.text import TEXT_LENGTH
 from relations.actions import block, follow
-from tests.factories import UserFactory
-from tests.statements import statements
+from tests.support.factories import UserFactory
+from tests.support.statements import statements
 
 pytestmark = pytest.mark.django_db
 

@@ -14,8 +14,8 @@ from accounts.models import User
 from live import actions, purge
 from live.models import Host, LiveSession, Reminder, ReplayDelivery, State
 from relations import actions as relations
-from tests.factories import UserFactory
-from tests.live.conftest import session as made
+from tests.support.factories import UserFactory
+from tests.support.sessions import session as made
 
 pytestmark = pytest.mark.django_db
 

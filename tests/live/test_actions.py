@@ -15,18 +15,18 @@ from django.db import connection, transaction
 
 from accounts.models import User
 from feedsite import celery
-from feedsite.connections import pipelined
-from feedsite.embedded import wait_for
 from live import actions, lineup
 from live.actions import WrongStateError
 from live.lineup import Lineup
 from live.models import Host, LiveSession, Reminder, State
 from live.signals import replay_made
-from tests import servers
-from tests.at_once import at_once
-from tests.factories import UserFactory
-from tests.live.conftest import TASKS, Workers
-from tests.patience import SHORT
+from runtime.embedded import wait_for
+from storage.connections import pipelined
+from tests.support import servers
+from tests.support.at_once import at_once
+from tests.support.factories import UserFactory
+from tests.support.patience import SHORT
+from tests.support.sessions import TASKS, Workers
 
 pytestmark = pytest.mark.django_db
 
@@ -221,7 +221,7 @@ def test_the_broker_is_gone_and_the_sweeper_brings_it(
 
 
 def celery_breaker_reset() -> None:
-    from feedsite.connections import broker_breaker
+    from storage.connections import broker_breaker
 
     broker_breaker.reset()
 

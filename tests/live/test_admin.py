@@ -9,10 +9,10 @@ from django.test import Client
 from django.utils import timezone
 
 from live.models import LiveSession, ReplayDelivery, State
-from tests.admin import act, text
-from tests.factories import UserFactory
-from tests.live.conftest import Workers
-from tests.live.conftest import session as made
+from tests.support.admin import act, text
+from tests.support.factories import UserFactory
+from tests.support.sessions import Workers
+from tests.support.sessions import session as made
 
 pytestmark = pytest.mark.django_db
 

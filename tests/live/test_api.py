@@ -13,9 +13,9 @@ from accounts.models import User
 from live import actions
 from live.models import LiveSession, Reminder
 from relations import actions as relations
-from tests.at_once import at_once
-from tests.factories import UserFactory
-from tests.live.conftest import Workers
+from tests.support.at_once import at_once
+from tests.support.factories import UserFactory
+from tests.support.sessions import Workers
 
 pytestmark = pytest.mark.django_db
 

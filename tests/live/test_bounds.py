@@ -12,12 +12,12 @@ from django.utils import timezone
 
 from accounts.levels import lower_levels
 from accounts.models import User
-from feedsite import connections
 from live import feed, pull, replays
 from live.feed import Page, live_page
 from live.models import Host, LiveSession, State
 from relations import actions as relations
-from tests.live.conftest import Workers, seen, session
+from storage import connections
+from tests.support.sessions import Workers, seen, session
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

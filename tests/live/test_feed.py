@@ -18,16 +18,16 @@ from django.db import connection, transaction
 from django.utils import timezone
 
 from accounts.models import User
-from feedsite import connections, keys
 from live import actions, feed, lineup, snapshot
 from live.feed import Page, SnapshotExpiredError, UnknownSnapshotError, live_page
 from live.models import KeptSnapshot, LiveSession, ReplayDelivery, State
 from live.snapshot import Snapshot, forget_kept
 from relations import actions as relations
-from tests.live.conftest import Workers, seen, session
-from tests.patience import SHORT
-from tests.servers import Valkey, dead
-from tests.statements import statements
+from storage import connections, keys
+from tests.support.patience import SHORT
+from tests.support.servers import Valkey, dead
+from tests.support.sessions import Workers, seen, session
+from tests.support.statements import statements
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -5,13 +5,14 @@ from datetime import UTC, datetime, timedelta
 import pytest
 import redis
 
-from feedsite import ids, keys, metrics
-from feedsite.connections import pipelined
 from live import actions, lineup, measuring
 from live.lineup import Lineup, Scheduled
 from live.models import Host, LiveSession, State
-from tests.factories import UserFactory
-from tests.windows import generation
+from runtime import metrics
+from storage import ids, keys
+from storage.connections import pipelined
+from tests.support.factories import UserFactory
+from tests.support.windows import generation
 
 pytestmark = pytest.mark.django_db
 

@@ -12,19 +12,19 @@ from rest_framework.test import APIClient
 from accounts import deactivation
 from accounts.actions import issue_token
 from accounts.models import User
-from feedsite import events
-from feedsite.events import ManyNotified
 from live import actions, reminders
 from live.models import LiveSession, Reminder
 from notifications import actions as notifications
 from notifications.feed import notifications_page, unread_count, unread_counts
 from notifications.models import Act, Notification
 from relations import actions as relations
-from tests.at_once import at_once
-from tests.factories import UserFactory
-from tests.live.conftest import Workers
-from tests.statements import statements
-from timeline.stream import news_for
+from storage import events
+from storage.events import ManyNotified
+from stream.news import news_for
+from tests.support.at_once import at_once
+from tests.support.factories import UserFactory
+from tests.support.sessions import Workers
+from tests.support.statements import statements
 
 pytestmark = pytest.mark.django_db
 

@@ -10,15 +10,15 @@ from django.utils import timezone
 
 from accounts import big_v
 from accounts.models import User
-from feedsite import connections, deliveries, keys
-from feedsite.window import deliver
 from live import actions, replays
 from live.models import Host, LiveSession, ReplayDelivery, State
 from live.pull import pull_entries
 from relations import actions as relations
-from tests.live.conftest import Workers, seen, session
-from tests.servers import Valkey, dead
-from tests.windows import epoch_of
+from storage import connections, deliveries, keys
+from storage.window import deliver
+from tests.support.servers import Valkey, dead
+from tests.support.sessions import Workers, seen, session
+from tests.support.windows import epoch_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -8,9 +8,9 @@ import pytest
 from accounts import deactivation
 from live import actions, timing
 from live.models import Host, LiveSession, State
-from tests.at_once import at_once
-from tests.factories import UserFactory
-from tests.live.conftest import Workers
+from tests.support.at_once import at_once
+from tests.support.factories import UserFactory
+from tests.support.sessions import Workers
 
 pytestmark = pytest.mark.django_db
 

@@ -12,9 +12,9 @@ from django.utils import timezone
 from live import actions
 from live.models import LiveSession, Reminder, State
 from relations.actions import block, follow, mute
-from tests.factories import UserFactory
-from tests.live.conftest import session
-from tests.statements import statements
+from tests.support.factories import UserFactory
+from tests.support.sessions import session
+from tests.support.statements import statements
 
 pytestmark = pytest.mark.django_db
 

@@ -29,9 +29,9 @@ from moderation.models import (
     Verb,
     WordRule,
 )
-from tests.at_once import at_once, until_one_waits
-from tests.factories import UserFactory
-from tests.moderation.conftest import Say
+from tests.support.at_once import at_once, until_one_waits
+from tests.support.cases import Say
+from tests.support.factories import UserFactory
 
 pytestmark = pytest.mark.django_db
 

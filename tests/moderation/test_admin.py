@@ -12,10 +12,10 @@ from items import actions as items
 from items.models import Item, Status
 from moderation import actions
 from moderation.models import Case, Decision, SenderKind, SenderRule, State, WordRule
-from tests.admin import act, text
-from tests.factories import UserFactory
-from tests.moderation.conftest import Say
-from tests.statements import statements
+from tests.support.admin import act, text
+from tests.support.cases import Say
+from tests.support.factories import UserFactory
+from tests.support.statements import statements
 
 pytestmark = pytest.mark.django_db
 

@@ -11,7 +11,7 @@ from items import actions as items
 from items.models import Item, Visibility
 from moderation.models import Report
 from relations.actions import block
-from tests.moderation.conftest import Say
+from tests.support.cases import Say
 
 pytestmark = pytest.mark.django_db
 

@@ -19,10 +19,10 @@ from live.models import State as LiveState
 from moderation import actions
 from moderation.models import Case, Decision, SenderKind, SenderRule, Source, State, Verb, WordRule
 from notifications.feed import notifications_page, unread_count
-from tests.admin import act, text
-from tests.factories import UserFactory
-from tests.moderation.conftest import Say
-from tests.statements import statements
+from tests.support.admin import act, text
+from tests.support.cases import Say
+from tests.support.factories import UserFactory
+from tests.support.statements import statements
 
 pytestmark = pytest.mark.django_db
 
@@ -90,7 +90,7 @@ def test_it_asks_the_same_however_much_was_chosen(desk: Client, say: Say) -> Non
 
 
 def test_too_many_are_refused_in_words(desk: Client, say: Say, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("feedsite.admin.ModeratedAdmin.moderated_at_once", 1)
+    monkeypatch.setattr("web.admin.ModeratedAdmin.moderated_at_once", 1)
     page = text(act(desk, ITEMS, "moderate", say("one"), say("two")))
     assert "Nothing was done: these are more than 1" in page
 

@@ -13,11 +13,11 @@ from items import actions as items
 from items.models import Item, Status
 from moderation import actions
 from moderation.models import Case, WordRule
-from tests.admin import act
-from tests.factories import PASSWORD, UserFactory
 from tests.items.test_views import PART
-from tests.moderation.conftest import Say, Workers
-from tests.timeline.conftest import read
+from tests.support.admin import act
+from tests.support.cases import Say, Workers
+from tests.support.factories import PASSWORD, UserFactory
+from tests.support.timelines import read
 
 pytestmark = pytest.mark.django_db
 

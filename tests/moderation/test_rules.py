@@ -13,9 +13,9 @@ from items import actions as items
 from items.models import Item, ItemType, Status, Visibility
 from moderation import rules
 from moderation.models import Case, SenderKind, SenderRule, WordListVersion, WordRule
-from tests.factories import ItemFactory, UserFactory
-from tests.moderation.conftest import Say
-from tests.statements import statements
+from tests.support.cases import Say
+from tests.support.factories import ItemFactory, UserFactory
+from tests.support.statements import statements
 
 pytestmark = pytest.mark.django_db
 

@@ -13,7 +13,6 @@ from django.utils import timezone
 from accounts import actions as accounts
 from accounts import deactivation
 from accounts.models import User
-from feedsite import events
 from live import actions as live
 from live.feed import live_page
 from live.hydrate import sessions_of, visible_session
@@ -22,8 +21,9 @@ from moderation import actions, export
 from moderation.models import Case, Decision, Report, SenderKind, SenderRule, Source, WordRule
 from moderation.models import State as CaseState
 from relations.actions import block
-from tests.factories import UserFactory
+from storage import events
 from tests.items.test_api import API, client_of
+from tests.support.factories import UserFactory
 
 pytestmark = pytest.mark.django_db
 

@@ -11,17 +11,17 @@ from django.utils import timezone
 
 from accounts.models import User
 from accounts.signals import account_purged
-from feedsite import events, ids
-from feedsite.events import Notified
 from items import actions as items
 from items.models import Item, Status
 from notifications import actions, feed
 from notifications.feed import notifications_page, unread_count
 from notifications.models import Act, Notification, ReadMark
 from relations import actions as relations
-from tests.at_once import at_once
-from tests.factories import UserFactory
-from tests.statements import statements
+from storage import events, ids
+from storage.events import Notified
+from tests.support.at_once import at_once
+from tests.support.factories import UserFactory
+from tests.support.statements import statements
 
 pytestmark = pytest.mark.django_db
 

@@ -8,14 +8,14 @@ from rest_framework.test import APIClient
 
 from accounts.actions import issue_token
 from accounts.models import User
-from feedsite import ids
 from items import actions as items
 from items.models import Item
 from notifications import actions, feed
 from notifications.models import ReadMark
 from relations import actions as relations
-from tests.factories import UserFactory
-from tests.statements import statements
+from storage import ids
+from tests.support.factories import UserFactory
+from tests.support.statements import statements
 
 pytestmark = pytest.mark.django_db
 

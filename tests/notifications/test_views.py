@@ -15,8 +15,8 @@ from notifications.feed import Entry, notifications_page, unread_count
 from notifications.models import ReadMark
 from notifications.templatetags.notices import sentence
 from relations import actions as relations
-from tests.factories import UserFactory
-from tests.statements import statements
+from tests.support.factories import UserFactory
+from tests.support.statements import statements
 
 pytestmark = pytest.mark.django_db
 

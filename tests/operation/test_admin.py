@@ -11,8 +11,8 @@ from django.utils import timezone
 from items import actions as items
 from operation.models import Sample
 from relations import actions as relations
-from tests.admin import text
-from tests.factories import ItemFactory, UserFactory
+from tests.support.admin import text
+from tests.support.factories import ItemFactory, UserFactory
 from timeline.models import Delivery
 
 pytestmark = pytest.mark.django_db

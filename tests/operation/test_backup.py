@@ -17,15 +17,15 @@ from django.utils import timezone
 
 from accounts import actions as accounts
 from accounts.models import User
-from feedsite.connections import client_of
-from feedsite.embedded import NAMESPACE, die_with_parent, wait_for
-from feedsite.management.commands.check_all import clean_environ
 from items import actions as items
 from operation import backup
 from relations import actions as relations
+from runtime.embedded import NAMESPACE, die_with_parent, wait_for
+from runtime.management.commands.check_all import clean_environ
 from seen import played
 from seen.store import FilterKey, RedisStore, month_of, store
-from tests.factories import UserFactory
+from storage.connections import client_of
+from tests.support.factories import UserFactory
 from timeline.home import home_page
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -40,7 +40,7 @@ from django.db import connection
 from django.utils import timezone
 from accounts.models import User
 from feedsite import celery
-from feedsite.connections import feeds_for_tasks
+from storage.connections import feeds_for_tasks
 from seen import played
 from seen.store import FilterKey, month_of, store
 from timeline import tasks
@@ -175,7 +175,7 @@ def test_a_restored_site_answers_as_before(tmp_path: Path) -> None:
 def test_a_site_on_the_oldest_postgresql_is_backed_up_and_restored(tmp_path: Path) -> None:
     data, sockets = tmp_path / "postgres", tmp_path / "sockets"
     sockets.mkdir()
-    # As in feedsite/embedded.py: PostgreSQL does not run as root.
+    # As in runtime/embedded.py: PostgreSQL does not run as root.
     user = NAMESPACE if os.geteuid() == 0 else ()
     initdb = [*user, str(OLDER / "initdb"), "-D", str(data), "--username=feedsite", "--encoding=UTF8", "--no-locale"]
     subprocess.run([*initdb, "--no-sync", "--auth=trust"], check=True, stdout=subprocess.DEVNULL)

@@ -19,11 +19,11 @@ from django.conf import settings
 from django.core.management import get_commands
 from django.utils.module_loading import import_string
 
-from feedsite import embedded
-from feedsite.management.commands.check_all import clean_environ
-from feedsite.options import OPTIONS
-from feedsite.programs import NAMES, Place, place, programs
-from tests.clusters import free_ports
+from runtime import embedded
+from runtime.management.commands.check_all import clean_environ
+from runtime.options import OPTIONS
+from runtime.programs import NAMES, Place, place, programs
+from tests.support.clusters import free_ports
 
 ROOT = Path(settings.BASE_DIR)
 SCRIPTS = Path(sys.executable).parent
@@ -230,7 +230,7 @@ import collections, http.client, json, subprocess, sys, threading, time
 import django
 django.setup()
 from django.conf import settings
-from feedsite.embedded import wait_for
+from runtime.embedded import wait_for
 prepare, running = json.loads(sys.argv[1])
 
 def ask(path, port):

@@ -17,15 +17,15 @@ from django.core.management import call_command
 from django.db import connection, transaction
 from django.utils import timezone
 
-from feedsite.embedded import wait_for
+from discover import impressions
+from discover.impressions import Impression
 from operation import doctor
 from operation.doctor import ERROR, OK, WARNING, Finding
 from operation.models import Sample
-from seen import impressions
-from seen.impressions import Impression
-from tests.clusters import ValkeyCluster
-from tests.factories import ItemFactory
-from tests.servers import Valkey, frozen
+from runtime.embedded import wait_for
+from tests.support.clusters import ValkeyCluster
+from tests.support.factories import ItemFactory
+from tests.support.servers import Valkey, frozen
 from timeline.models import Delivery
 
 pytestmark = pytest.mark.django_db

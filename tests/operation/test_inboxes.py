@@ -13,14 +13,14 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from accounts.models import User
-from feedsite.ids import compose
 from items.models import Item
 from operation import doctor, inboxes
 from operation.graphs import GraphError, by_chance, of_site
 from operation.inboxes import Readers, of_graph, recommended, sample, savings
 from operation.simulation import Costs, Graph, hybrid, outcome, push_all
 from relations import actions as relations
-from tests.factories import ItemFactory, UserFactory
+from storage.ids import compose
+from tests.support.factories import ItemFactory, UserFactory
 
 COSTS = Costs(push=0.5, page=2.0, pull=0.25, inbox=1.5, sql=1.0, followee=0.125, packed_entry=10, entry=100)
 

@@ -13,7 +13,7 @@ import yaml
 from django.conf import settings
 from django.core.management import get_commands
 
-from feedsite import metrics
+from runtime import metrics
 
 DOCS = Path(settings.BASE_DIR) / "docs"
 NAME = re.compile(r"\bfeedsite_[a-z0-9_]+")
@@ -195,7 +195,7 @@ def test_every_alert_fires_at_its_fault_and_at_nothing_else(tmp_path: Path) -> N
 
 def test_what_alerts_count_is_there_from_the_start() -> None:
     """`increase` of a series that appears at 20 is 0: a process that has just started shows its counters."""
-    code = "import django; django.setup(); from feedsite import metrics; print(metrics.exposition().decode())"
+    code = "import django; django.setup(); from runtime import metrics; print(metrics.exposition().decode())"
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=settings.BASE_DIR, capture_output=True, text=True, check=True
     )

@@ -22,10 +22,10 @@ import pytest
 import redis
 from django.conf import settings
 
-from feedsite.embedded import die_with_parent, wait_for
-from tests.clusters import free_ports
-from tests.streams import StreamServer
-from tests.web import WebServer
+from runtime.embedded import die_with_parent, wait_for
+from tests.support.clusters import free_ports
+from tests.support.streams import StreamServer
+from tests.support.web import WebServer
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 

@@ -9,15 +9,17 @@ from django.conf import settings
 from django.utils import timezone
 
 from accounts.models import Level, User
-from feedsite import connections, metrics
-from feedsite.celery import app, enqueue
-from feedsite.connections import feeds_for_tasks, pipelined
+from feedsite.celery import app
 from items import actions as items
 from operation import sampling
 from operation.models import Sample
 from relations import actions as relations
-from tests.factories import UserFactory
-from tests.windows import epoch_of
+from runtime import metrics
+from storage import connections
+from storage.connections import feeds_for_tasks, pipelined
+from storage.queue import enqueue
+from tests.support.factories import UserFactory
+from tests.support.windows import epoch_of
 from timeline import fanout, inbox, tasks
 from timeline.home import home_page
 from timeline.inbox import Inbox

@@ -13,6 +13,7 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.utils import timezone
 
+from community.dataset import DatasetError
 from operation.graphs import by_chance, of_dataset, of_site
 from operation.simulation import (
     NEVER,
@@ -30,8 +31,7 @@ from operation.simulation import (
     thresholds,
 )
 from relations import actions as relations
-from tests.factories import ItemFactory, UserFactory
-from timeline.dataset import DatasetError
+from tests.support.factories import ItemFactory, UserFactory
 
 COSTS = Costs(item=1.0, push=0.5, page=2.0, pull=0.25, packed_entry=10, entry=100)
 

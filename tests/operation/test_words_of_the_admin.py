@@ -23,7 +23,7 @@ from moderation.models import Case, SenderKind, WordRule
 from operation.models import Sample
 from relations import actions as relations
 from seen.models import MergeRun, Probe
-from tests.factories import UserFactory
+from tests.support.factories import UserFactory
 from timeline.models import Backfill, Delivery
 
 pytestmark = pytest.mark.django_db

@@ -10,15 +10,15 @@ import pytest
 from hypothesis.stateful import precondition, rule
 from redis.crc import key_slot
 
-from feedsite import keys
-from feedsite.embedded import Valkey
-from tests import servers
-from tests.clusters import ValkeyCluster
+from runtime.embedded import Valkey
+from storage import keys
 from tests.properties import test_discover, test_live
 from tests.properties.test_home import Home, people
 from tests.properties.test_home import tiny as tiny_homes
 from tests.properties.test_home import walk_all as walk_all_homes
 from tests.properties.test_live import tiny as tiny_live
+from tests.support import servers
+from tests.support.clusters import ValkeyCluster
 
 __all__ = ["tiny_homes", "tiny_live"]
 

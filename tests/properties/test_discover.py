@@ -21,14 +21,14 @@ from hypothesis.stateful import (
 
 from accounts.models import User
 from discover.feed import FeedPage, load_more, refresh
-from discover.impressions import record_issued_pages
-from feedsite import connections, keys
+from discover.issued_pages import record_issued_pages
 from items import actions as items
 from items.models import Item
 from relations import actions as relations
 from relations.models import Block, Mute
-from tests import servers
+from storage import connections, keys
 from tests.properties.test_home import TABLES
+from tests.support import servers
 
 READERS = 2
 SENDERS = 4

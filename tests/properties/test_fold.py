@@ -8,8 +8,8 @@ from hypothesis import HealthCheck, given, settings
 from accounts.models import User
 from items.models import Item, Status
 from relations import actions as relations
-from tests.factories import ItemFactory
-from tests.timeline.conftest import seen
+from tests.support.factories import ItemFactory
+from tests.support.timelines import seen
 from timeline import fold, oracle
 from timeline.home import home_page, new_count
 from timeline.oracle import entry_ids, home_ids

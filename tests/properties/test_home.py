@@ -27,14 +27,15 @@ from accounts import actions as accounts
 from accounts import big_v, levels, policy
 from accounts.models import Deletion, Policy, User
 from accounts.signals import account_purged
-from feedsite import celery, connections, deliveries, keys
-from feedsite.draws import Draw
+from feedsite import celery
 from items import actions as items
 from items.hydrate import Counts, hydrate
 from items.models import Item, Like, Status, Visibility
 from items.signals import item_submitted
 from relations import actions as relations
-from tests.timeline.conftest import TASKS
+from storage import connections, deliveries, keys
+from storage.draws import Draw
+from tests.support.timelines import TASKS
 from timeline import active_fans, backfill, fold, home, inbox, oracle, pull, truth
 from timeline.check import differences
 from timeline.home import home_page, new_count

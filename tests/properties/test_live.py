@@ -25,7 +25,7 @@ from hypothesis.stateful import (
 
 from accounts import big_v, levels
 from accounts.models import User
-from feedsite import celery, connections, deliveries, keys
+from feedsite import celery
 from live import actions, lineup
 from live import feed as live_feed
 from live.feed import Page, SnapshotExpiredError, UnknownSnapshotError, live_page
@@ -33,8 +33,9 @@ from live.models import Host, LiveSession, ReplayDelivery, State
 from live.oracle import feed
 from live.snapshot import Snapshot
 from relations import actions as relations
-from tests import servers
-from tests.live.conftest import TASKS
+from storage import connections, deliveries, keys
+from tests.support import servers
+from tests.support.sessions import TASKS
 
 HOSTS = 4
 READERS = 2

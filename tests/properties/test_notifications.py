@@ -21,7 +21,6 @@ from hypothesis.stateful import (
 
 from accounts import deactivation
 from accounts.models import User
-from feedsite.ids import SEQUENCE_BITS
 from items import actions as items
 from items.models import Item, Like, Visibility
 from notifications import actions, feed
@@ -29,6 +28,7 @@ from notifications.feed import Entry, notifications_page, unread_count
 from notifications.models import Act, Kind, Notification, ReadMark
 from relations import actions as relations
 from relations.models import Block, Follow, Mute
+from storage.ids import SEQUENCE_BITS
 from tests.properties.test_home import TABLES
 
 USERS = 4

@@ -12,7 +12,7 @@ from items.models import Item, ItemDocument, ItemTag, Status, Visibility
 from items.search import index, parse, search_items
 from items.text import hashtags
 from relations import actions as relations
-from tests.factories import ItemFactory, UserFactory
+from tests.support.factories import ItemFactory, UserFactory
 
 pytestmark = [pytest.mark.django_db, pytest.mark.timeout(900)]
 

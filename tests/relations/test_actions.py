@@ -22,8 +22,8 @@ from relations.actions import (
     unmute,
 )
 from relations.models import Block, Follow, FollowerCountChange, Mute
-from tests.at_once import at_once, until_one_waits
-from tests.factories import UserFactory
+from tests.support.at_once import at_once, until_one_waits
+from tests.support.factories import UserFactory
 
 pytestmark = pytest.mark.django_db
 committed = pytest.mark.django_db(transaction=True)

@@ -8,7 +8,7 @@ from django.test import Client
 
 from relations import actions
 from relations.models import Follow
-from tests.factories import UserFactory
+from tests.support.factories import UserFactory
 
 pytestmark = pytest.mark.django_db
 
@@ -40,7 +40,7 @@ def test_relations_are_to_look_at(admin_client: Client, name: str, django_assert
 
 def test_no_page_steps_over_more_rows_than_are_listed(admin_client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     """PostgreSQL reads all the rows before a page."""
-    monkeypatch.setattr("feedsite.paginator.EXACT_UP_TO", 3)
+    monkeypatch.setattr("web.paginator.EXACT_UP_TO", 3)
     monkeypatch.setattr("relations.admin.FollowAdmin.list_per_page", 2)
     one, *others = UserFactory.create_batch(7)
     for other in others:
@@ -55,7 +55,7 @@ def test_no_page_steps_over_more_rows_than_are_listed(admin_client: Client, monk
 
 def test_long_tables_are_estimated(admin_client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     """Beyond the exact length a whole table's is PostgreSQL's estimate, and a filtered list ends."""
-    monkeypatch.setattr("feedsite.paginator.EXACT_UP_TO", 3)
+    monkeypatch.setattr("web.paginator.EXACT_UP_TO", 3)
     one, *others = UserFactory.create_batch(6)
     for other in others:
         actions.follow(follower=one, followee=other)

@@ -12,8 +12,8 @@ from accounts.actions import issue_token
 from accounts.models import User
 from relations import actions, people
 from relations.models import Block, Follow, Mute
-from tests.answers import whole
-from tests.factories import UserFactory
+from tests.support.answers import whole
+from tests.support.factories import UserFactory
 
 pytestmark = pytest.mark.django_db
 

@@ -7,7 +7,7 @@ import pytest
 from accounts.models import Level, User
 from relations.followers import LAST_ID, follower_parts
 from relations.models import Follow
-from tests.factories import UserFactory
+from tests.support.factories import UserFactory
 
 pytestmark = pytest.mark.django_db
 

@@ -11,9 +11,9 @@ from accounts.models import User
 from relations.actions import block, follow, mute
 from relations.models import Block, Follow, Mute
 from relations.suggestions import suggestions
-from tests import servers
-from tests.factories import UserFactory
-from tests.statements import statements
+from tests.support import servers
+from tests.support.factories import UserFactory
+from tests.support.statements import statements
 
 pytestmark = pytest.mark.django_db
 

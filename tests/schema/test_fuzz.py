@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from rest_framework.test import APIClient
 
 from accounts.models import User
-from feedsite.openapi import document
 from items.models import Item
 from relations import actions as relations
-from tests.factories import ItemFactory, UserFactory
+from tests.support.factories import ItemFactory, UserFactory
+from web.openapi import document
 
 pytestmark = pytest.mark.django_db
 

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from rest_framework.exceptions import ParseError
 
 from accounts import grants, guard
-from feedsite import proxy, rates
-from feedsite.events import Position, event_of
-from feedsite.rest import DEPTH, MAX_POSITION, parse_id, parse_json
 from items.text import canonical_tag, spans
+from storage.events import Position, event_of
+from web import proxy, rates
+from web.rest import DEPTH, MAX_POSITION, parse_id, parse_json
 
 often = hypothesis_settings(max_examples=100, deadline=None, database=None)
 digits = st.text("0123456789-_+. \u0663\uff11e\x00", max_size=25)

@@ -13,10 +13,10 @@ from rest_framework.test import APIClient
 
 from accounts.actions import issue_token
 from accounts.models import User
-from feedsite.urls import api as routes
 from items import actions as items
 from items.models import Item
-from tests.factories import PASSWORD, ItemFactory, UserFactory
+from tests.support.addresses import api_patterns as routes
+from tests.support.factories import PASSWORD, ItemFactory, UserFactory
 
 pytestmark = pytest.mark.django_db
 

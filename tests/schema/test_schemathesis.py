@@ -10,7 +10,7 @@ import pytest
 from accounts.actions import issue_token
 from items import actions as items
 from relations import actions as relations
-from tests.factories import UserFactory
+from tests.support.factories import UserFactory
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 

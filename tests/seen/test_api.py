@@ -15,14 +15,15 @@ from rest_framework.test import APIClient
 from accounts.actions import delete_account, issue_token
 from accounts.deactivation import deactivate
 from accounts.models import User
-from feedsite import keys, rates
-from feedsite.openapi import document
 from seen import played, store, tasks
 from seen.store import LmdbStore
-from tests import servers
-from tests.at_once import at_once
-from tests.factories import UserFactory
+from storage import keys
 from tests.schema.test_schema import allowed
+from tests.support import servers
+from tests.support.at_once import at_once
+from tests.support.factories import UserFactory
+from web import rates
+from web.openapi import document
 
 pytestmark = pytest.mark.django_db
 

@@ -7,8 +7,8 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from feedsite.connections import client_of, feeds_for_tasks
-from feedsite.embedded import Valkey
+from discover.impressions import KINDS
+from runtime.embedded import Valkey
 from seen.bloom import (
     BLOCK_BYTES,
     CHOICES,
@@ -26,7 +26,7 @@ from seen.bloom import (
     positions,
     splitmix64,
 )
-from seen.impressions import KINDS
+from storage.connections import client_of, feeds_for_tasks
 
 END = 4_102_444_800  # 2100
 ITEMS = st.integers(1, 2**53 - 1)

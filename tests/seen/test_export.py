@@ -12,14 +12,15 @@ from django.utils import timezone
 
 from accounts.export import write_archive
 from accounts.models import User
-from seen import old, played, store
+from seen import played, store
 from seen.filters import id_numbers
 from seen.merging import merge_users
-from seen.old import HISTORY
+from seen.migration import old
+from seen.migration.old import HISTORY
 from seen.played import Play
 from seen.store import FilterKey, LmdbStore, expiry, month_of
-from tests.factories import UserFactory
-from tests.servers import Valkey, dead
+from tests.support.factories import UserFactory
+from tests.support.servers import Valkey, dead
 
 pytestmark = pytest.mark.django_db
 

@@ -9,18 +9,19 @@ from django.utils import timezone
 
 from accounts import actions
 from accounts.models import User
-from feedsite import keys
-from seen import forgetting, migrate, old, played, ring, sample, store
+from seen import forgetting, played, ring, sample, store
 from seen.checker import unseen
 from seen.filters import id_numbers
 from seen.merging import merge_users
-from seen.old import HISTORY, MIGRATED, Phase
+from seen.migration import migrate, old
+from seen.migration.old import HISTORY, MIGRATED, Phase
 from seen.played import Play, PlayedUnavailableError
 from seen.store import KEPT_MONTHS, FilterKey, FilterStore, month_of
-from tests import servers
+from storage import keys
 from tests.accounts.test_deletion import settle
-from tests.factories import UserFactory
-from tests.seen.test_migrate import STORES, made_store
+from tests.seen.migration.test_migrate import STORES, made_store
+from tests.support import servers
+from tests.support.factories import UserFactory
 
 pytestmark = pytest.mark.django_db
 

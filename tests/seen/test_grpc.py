@@ -27,8 +27,8 @@ from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 from accounts.actions import delete_account, issue_token
 from accounts.models import User
 from accounts.tokens import TokenAuthentication
-from feedsite import metrics
-from feedsite.embedded import Valkey, die_with_parent, wait_for
+from runtime import metrics
+from runtime.embedded import Valkey, die_with_parent, wait_for
 from seen import played, rpc, store
 from seen.checker import unseen
 from seen.generated.seen_pb2 import (
@@ -41,9 +41,9 @@ from seen.generated.seen_pb2 import (
 from seen.generated.seen_pb2_grpc import SeenStub
 from seen.rpc import SERVICE, Server
 from seen.store import LmdbStore, RedisStore
-from tests.factories import UserFactory
-from tests.servers import dead, frozen
-from tests.streams import database_url
+from tests.support.factories import UserFactory
+from tests.support.servers import dead, frozen
+from tests.support.streams import database_url
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

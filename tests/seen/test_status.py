@@ -17,20 +17,21 @@ from django.utils import timezone
 from prometheus_client.parser import text_string_to_metric_families
 
 from accounts.models import User
-from feedsite import metrics
-from feedsite.embedded import wait_for
-from seen import migrate, played, probes, sample, status, store, tasks
+from runtime import metrics
+from runtime.embedded import wait_for
+from seen import played, probes, sample, status, store, tasks
 from seen.filters import MonthFilter, id_numbers
 from seen.merging import merge_task_shard
+from seen.migration import migrate
 from seen.models import MergeRun, Probe
 from seen.played import Play
 from seen.ring import NODES, node_of, shard_of
 from seen.store import FilterKey, LmdbStore, StoreUnavailableError, month_of
-from tests import servers
-from tests.admin import text
-from tests.factories import UserFactory
-from tests.seen.conftest import LATELY
-from tests.statements import statements
+from tests.support import servers
+from tests.support.admin import text
+from tests.support.factories import UserFactory
+from tests.support.impression_servers import LATELY
+from tests.support.statements import statements
 
 pytestmark = pytest.mark.django_db
 

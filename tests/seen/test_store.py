@@ -15,7 +15,7 @@ import pytest
 from django.conf import settings
 from django.test import override_settings
 
-from feedsite.embedded import wait_for
+from runtime.embedded import wait_for
 from seen.store import (
     READERS,
     FilterKey,
@@ -28,7 +28,7 @@ from seen.store import (
     expiry,
     month_of,
 )
-from tests.disks import on_small_disk
+from tests.support.disks import on_small_disk
 
 MONTH = month_of(datetime.now(UTC))
 """A server forgets by itself what is of long ago."""

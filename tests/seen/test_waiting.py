@@ -11,12 +11,12 @@ import pytest
 import redis
 from django.conf import settings
 
-from feedsite import keys
 from seen import merging, played, ring, store, tasks
 from seen.checker import unseen
 from seen.merging import mark_strays, merge_shards
 from seen.played import Play, PlaysFullError
 from seen.store import FilterKey, LmdbStore, month_of
+from storage import keys
 from tests.conftest import queue_server
 
 pytestmark = pytest.mark.django_db

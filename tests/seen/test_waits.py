@@ -9,16 +9,17 @@ import pytest
 import redis
 from django.conf import settings
 
-from feedsite import metrics
-from feedsite.breaker import BREAKER_SECONDS, Breaker
-from feedsite.connections import client_of, pipelined
-from feedsite.embedded import Home, Valkey, plays, wait_for
-from seen import old, played, store
-from seen.old import known
+from runtime import metrics
+from runtime.embedded import Home, Valkey, plays, wait_for
+from seen import played, store
+from seen.migration import old
+from seen.migration.old import known
 from seen.played import PlayedUnavailableError
 from seen.store import FilterKey, RedisStore, StoreUnavailableError
-from tests.servers import HASTE, frozen, restart
-from tests.servers import servers as site
+from storage.breaker import BREAKER_SECONDS, Breaker
+from storage.connections import client_of, pipelined
+from tests.support.servers import HASTE, frozen, restart
+from tests.support.servers import servers as site
 
 THREADS = 8
 UNANSWERED = (PlayedUnavailableError, StoreUnavailableError, redis.RedisError, OSError)

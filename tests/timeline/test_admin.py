@@ -7,8 +7,8 @@ from django.test import Client
 from django.utils import timezone
 
 from items.models import Item
-from tests.admin import act, text
-from tests.timeline.conftest import Workers
+from tests.support.admin import act, text
+from tests.support.timelines import Workers
 from timeline.models import Backfill, Delivery
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -9,8 +9,8 @@ from accounts.actions import issue_token
 from accounts.models import User
 from items import actions as items
 from relations import actions as relations
-from tests import servers
-from tests.factories import UserFactory
+from tests.support import servers
+from tests.support.factories import UserFactory
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

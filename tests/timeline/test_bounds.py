@@ -6,12 +6,12 @@ import pytest
 from django.db import connection
 
 from accounts.models import User
-from feedsite import connections
 from items import actions as items
 from items.models import Item
 from relations import actions as relations
-from tests.factories import ItemFactory
-from tests.timeline.conftest import Workers, seen
+from storage import connections
+from tests.support.factories import ItemFactory
+from tests.support.timelines import Workers, seen
 from timeline import home
 from timeline.home import home_page, new_count
 from timeline.oracle import home_ids

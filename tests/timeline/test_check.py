@@ -9,11 +9,11 @@ import redis
 from django.core.management import CommandError, call_command
 
 from accounts.models import User
-from feedsite import keys
 from items import actions as items
 from items.models import Item
-from tests.servers import Valkey, dead
-from tests.timeline.conftest import Workers, read, seen
+from storage import keys
+from tests.support.servers import Valkey, dead
+from tests.support.timelines import Workers, read, seen
 from timeline.check import differences
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -14,12 +14,12 @@ from psycopg import sql
 
 from accounts import big_v, levels
 from accounts.models import User
-from feedsite import keys, window
-from feedsite.connections import fetch
 from items import actions as items
 from items.models import Item
 from relations import actions as relations
-from tests.timeline.conftest import Workers, read, seen
+from storage import keys, window
+from storage.connections import fetch
+from tests.support.timelines import Workers, read, seen
 from timeline import backfill, completions, fanout, home, truth
 from timeline.check import differences
 from timeline.models import Backfill, Delivery

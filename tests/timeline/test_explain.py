@@ -14,12 +14,12 @@ from django.utils import timezone
 
 from accounts import big_v, policy
 from accounts.models import Level, User
-from feedsite import keys
-from feedsite.connections import feeds, fetch
 from items import actions as items
 from items.models import Item, Status, Visibility
 from relations import actions as relations
-from tests.timeline.conftest import Workers, read, seen, sources
+from storage import keys
+from storage.connections import feeds, fetch
+from tests.support.timelines import Workers, read, seen, sources
 from timeline.explain import CONDITIONS, REASONS, STATES, WHYS, Explanation, _reading_only, explain_home
 from timeline.fold import REACH
 from timeline.models import Delivery

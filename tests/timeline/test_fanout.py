@@ -12,18 +12,18 @@ from django.utils import timezone
 
 from accounts import big_v, levels
 from accounts.models import User
-from feedsite import connections, deliveries, keys
-from feedsite.connections import FeedsUnavailableError
 from items import actions as items
 from items.models import Item
 from relations import actions as relations
 from relations import followers as followers_of
 from relations.followers import FIRST_PART
-from tests.at_once import at_once, until_one_waits
-from tests.servers import Valkey, dead
-from tests.statements import statements
-from tests.timeline.conftest import Workers, read, seen, sources
-from tests.windows import generation
+from storage import connections, deliveries, keys
+from storage.connections import FeedsUnavailableError
+from tests.support.at_once import at_once, until_one_waits
+from tests.support.servers import Valkey, dead
+from tests.support.statements import statements
+from tests.support.timelines import Workers, read, seen, sources
+from tests.support.windows import generation
 from timeline import active_fans, backfill, fanout
 from timeline.check import differences
 from timeline.models import Backfill, Delivery, DeliveryRange

@@ -12,15 +12,15 @@ from django.utils import timezone
 from accounts import big_v, levels
 from accounts.levels import touch
 from accounts.models import User
-from feedsite import connections, deliveries, keys
-from feedsite.connections import feeds_for_tasks, pipelined
-from feedsite.window import OWN_MEMBERS, Entry, Window
 from items import actions as items
 from items.models import Item
 from relations import actions as relations
-from tests.factories import ItemFactory
-from tests.servers import Valkey, restart
-from tests.timeline.conftest import Workers, read, seen, sources
+from storage import connections, deliveries, keys
+from storage.connections import feeds_for_tasks, pipelined
+from storage.window import OWN_MEMBERS, Entry, Window
+from tests.support.factories import ItemFactory
+from tests.support.servers import Valkey, restart
+from tests.support.timelines import Workers, read, seen, sources
 from timeline import fanout, home, reading
 from timeline.home import home_page, new_count
 from timeline.inbox import Inbox, Tail

@@ -11,7 +11,7 @@ from items import actions as items
 from items.models import Item, Status
 from relations import actions as relations
 from relations.models import Mute
-from tests.factories import ItemFactory, UserFactory
+from tests.support.factories import ItemFactory, UserFactory
 from timeline.late import late_ids
 from timeline.position import place_of
 

@@ -9,12 +9,13 @@ from django.db import IntegrityError
 
 from accounts import big_v, policy
 from accounts.models import Policy, User
-from feedsite import keys, metrics
-from feedsite.connections import fetch
-from feedsite.window import BUILD_SECONDS
 from items.models import Item
 from relations import actions as relations
-from tests.timeline.conftest import Workers, read, seen, sources
+from runtime import metrics
+from storage import keys
+from storage.connections import fetch
+from storage.window import BUILD_SECONDS
+from tests.support.timelines import Workers, read, seen, sources
 from timeline import active_fans, fanout, inbox
 from timeline.check import differences
 from timeline.models import Delivery, DeliveryRange

@@ -12,9 +12,9 @@ from accounts.models import User
 from items import actions as items
 from items.models import Item
 from relations import actions as relations
-from tests.at_once import at_once
-from tests.factories import ItemFactory, UserFactory
-from tests.statements import statements
+from tests.support.at_once import at_once
+from tests.support.factories import ItemFactory, UserFactory
+from tests.support.statements import statements
 from timeline.models import ReadingPosition
 from timeline.oracle import home_ids
 from timeline.position import Offer, forget_place, note_position, offer_of, place_of

@@ -11,16 +11,17 @@ from django.utils import timezone
 from accounts import big_v, levels
 from accounts.levels import touch
 from accounts.models import User
-from feedsite import keys
-from feedsite.connections import pipelined
-from feedsite.window import BUILD_SECONDS, Window
+from community import demo
 from items import actions as items
 from items.models import Item
 from relations import actions as relations
-from tests.statements import statements
-from tests.timeline.conftest import TASKS, Workers, read, seen, sources
-from tests.windows import epoch_of
-from timeline import active_fans, demo, inbox, pull
+from storage import keys
+from storage.connections import pipelined
+from storage.window import BUILD_SECONDS, Window
+from tests.support.statements import statements
+from tests.support.timelines import TASKS, Workers, read, seen, sources
+from tests.support.windows import epoch_of
+from timeline import active_fans, inbox, pull
 from timeline.check import differences
 from timeline.inbox import Inbox
 from timeline.models import Delivery

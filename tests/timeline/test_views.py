@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from feedsite.connections import broker_breaker, feeds_breaker
 from items.actions import delete, publish
 from relations.actions import follow
-from tests import servers
-from tests.factories import UserFactory
-from tests.statements import statements
+from storage.connections import broker_breaker, feeds_breaker
+from tests.support import servers
+from tests.support.factories import UserFactory
+from tests.support.statements import statements
 
 pytestmark = pytest.mark.django_db
 

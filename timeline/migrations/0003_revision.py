@@ -2,7 +2,7 @@
 
 from django.db import migrations, models
 
-import feedsite.draws
+import storage.draws
 
 
 class Migration(migrations.Migration):
@@ -12,6 +12,6 @@ class Migration(migrations.Migration):
         migrations.AlterField(
             model_name="delivery",
             name="revision",
-            field=models.IntegerField(db_default=feedsite.draws.DrawRevision()),
+            field=models.IntegerField(db_default=storage.draws.DrawRevision()),
         ),
     ]

@@ -5,7 +5,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from accounts import policy
-from feedsite.option_kinds import Whole
+from runtime.option_kinds import Whole
 
 
 class Command(BaseCommand):

@@ -10,8 +10,8 @@ from django.core.management.base import BaseCommand, CommandError
 from tqdm import tqdm
 
 from accounts import policy
-from feedsite.management.commands.up import only_one_site
 from operation.backup import BackupError, restore
+from runtime.management.commands.up import only_one_site
 
 
 class Command(BaseCommand):

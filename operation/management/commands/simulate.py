@@ -16,6 +16,8 @@ from django.utils import timezone
 
 from accounts import policy
 from accounts.models import User
+from community.dataset import DatasetError
+from community.importing import one_line
 from operation.curves import picture
 from operation.graphs import GraphError, by_chance, of_dataset, of_site
 from operation.inboxes import Saving, of_graph, recommended, savings
@@ -35,8 +37,6 @@ from operation.simulation import (
     push_all,
     recommend,
 )
-from timeline.dataset import DatasetError
-from timeline.importing import one_line
 
 MOST_USERS = 5_000_000
 """As many as fit into the memory of a small machine, with their follows."""

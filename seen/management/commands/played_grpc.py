@@ -6,8 +6,8 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
-from feedsite import postgresql
 from seen.rpc import Server
+from storage import postgresql
 
 GRACE = 3.0
 """Seconds that calls get to end; less than the supervisor's."""

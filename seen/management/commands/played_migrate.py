@@ -10,8 +10,8 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import DatabaseError
 from django.utils import timezone
 
-from seen import migrate
-from seen.old import Phase
+from seen.migration import migrate
+from seen.migration.old import Phase
 from seen.played import PlayedUnavailableError
 from seen.store import StoreUnavailableError
 

@@ -8,8 +8,8 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.utils.translation import override
 
 from accounts.models import User
-from feedsite.rest import parse_id
 from timeline.explain import PAGE, Explanation, ItemVerdict, Window, explain_home
+from web.rest import parse_id
 
 
 class Command(BaseCommand):

@@ -6,7 +6,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from tqdm import tqdm
 
 from accounts.models import User
-from feedsite.connections import FeedsUnavailableError, feeds_errors
+from storage.connections import FeedsUnavailableError, feeds_errors
 from timeline.check import PART, differences
 from timeline.check import repair as drop
 

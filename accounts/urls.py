@@ -1,0 +1,30 @@
+"""The addresses of accounts."""
+
+from django.urls import include, path
+
+from accounts import api, views
+
+api_patterns = [
+    path("users", api.UsersView.as_view()),
+    path("users/me", api.MeView.as_view()),
+    path("users/me/password", api.PasswordView.as_view()),
+    path("users/me/sessions", api.SessionsView.as_view()),
+    path("users/me/delete", api.DeleteMeView.as_view()),
+    path("users/me/export", api.ExportView.as_view()),
+    path("auth/token", api.TokenView.as_view()),
+]
+
+urlpatterns = [
+    path("api/v1/", include(api_patterns)),
+    path("signup", views.sign_up, name="signup"),
+    path("first-admin/<str:token>", views.make_first_admin, name="first-admin"),
+    path("login", views.LoginView.as_view(), name="login"),
+    path("logout", views.LogoutView.as_view(), name="logout"),
+    path("settings", views.settings, name="settings"),
+    path("settings/preferences", views.preferences, name="settings-preferences"),
+    path("settings/password", views.password, name="settings-password"),
+    path("settings/log-out-everywhere", views.log_out_everywhere, name="log-out-everywhere"),
+    path("settings/data", views.data, name="settings-data"),
+    path("settings/delete", views.delete, name="settings-delete"),
+    path("language", views.language, name="language"),
+]

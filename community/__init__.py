@@ -1,0 +1,1 @@
+"""Made-up and imported communities: the commands `demo` and `load`."""

@@ -1,0 +1,247 @@
+"""Bring a data set into the site by COPY: all of it in one transaction, or nothing.
+
+Nothing is fanned out. The users are new, so no window of anybody who was here before can lack what the data
+set brings; what Redis may still hold under the new users' ids (from a database that is gone) is dropped after
+the commit.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import islice
+from typing import Any
+
+import msgspec
+import redis
+from django.contrib.auth.hashers import make_password
+from django.db import DatabaseError, connection, transaction
+
+from accounts.big_v import upgrade_big_vs
+from accounts.models import Level, User
+from community.dataset import Dataset, FollowRow, PostRow, UserRow
+from discover import filling
+from items.models import Item, ItemDocument, ItemTag, ItemType, Status, Visibility
+from items.search import copy_index
+from relations.models import Follow
+from storage import ids, keys
+from storage.connections import feeds_for_tasks, pipelined
+from storage.window import Window
+from timeline import outbox
+from timeline.models import Import, ImportedUser
+
+CHUNK = 20_000
+"""Posts whose ids are chosen together; so many texts are in memory at once."""
+LOCK = "feedsite.load"
+
+Row = tuple[Any, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """What is in the database of a data set now. `is_new`: it was loaded by this call."""
+
+    record: Import
+    is_new: bool
+
+
+def load(dataset: Dataset, *, password: str | None = None, say: Callable[[str], None] = print) -> Loaded:
+    """Load a data set, or find that it was loaded before. A DatasetError leaves everything as it was.
+
+    `password` is set for all its users; without one nobody can sign in as them. `say` is told of waits.
+    """
+    loaded = _load(dataset, password, say)
+    users = list(ImportedUser.objects.filter(source=loaded.record).values_list("user_id", flat=True))
+    if loaded.is_new:
+        say("sorting out the tables ...")
+        vacuum(say)
+        filling.recommend()
+    drop_windows(users, say)
+    for big_v in User.objects.filter(is_big_v=True, pk__in=users).values_list("pk", flat=True):
+        outbox.begin(big_v)
+    return loaded
+
+
+@transaction.atomic
+def _load(dataset: Dataset, password: str | None, say: Callable[[str], None]) -> Loaded:
+    _lock(say)
+    done = Import.objects.filter(fingerprint=dataset.fingerprint).first()
+    if done:
+        if password is not None:
+            User.objects.filter(pk__in=ImportedUser.objects.filter(source=done).values("user")).update(
+                password=make_password(password)
+            )
+        return Loaded(done, is_new=False)
+
+    users = list(dataset.users())
+    user_ids = _new_users(dataset, users)
+    follows = list(dataset.follows())
+    say("copying users and follows ...")
+    _copy_users(users, follows, user_ids, password)
+    _copy_follows(follows, user_ids)
+    posts = _copy_posts(dataset, user_ids)
+    record = Import.objects.create(fingerprint=dataset.fingerprint, users=len(users), follows=len(follows), posts=posts)
+    imported = ((user_ids[user.id], record.pk, user.id) for user in users)
+    _copy(ImportedUser, ("user_id", "source_id", "original_id"), imported)
+    upgrade_big_vs(list(user_ids.values()))
+    say("checking the references ...")
+    with connection.cursor() as cursor:
+        cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
+    return Loaded(record, is_new=True)
+
+
+def _lock(say: Callable[[str], None]) -> None:
+    """One load at a time; a second waits, also for PostgreSQL to undo one that was killed."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_try_advisory_xact_lock(hashtext(%s))", [LOCK])
+        if cursor.fetchone() == (False,):
+            say("waiting for another load to end ...")
+            cursor.execute("SELECT pg_advisory_xact_lock(hashtext(%s))", [LOCK])
+
+
+def _new_users(dataset: Dataset, users: list[UserRow]) -> dict[int, int]:
+    """From ids of the data set to new ids of the database; raises DatasetError if a name is taken."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT lower(username) FROM accounts_user WHERE lower(username) = ANY(%s)",
+            [[user.name.lower() for user in users]],
+        )
+        taken = {row[0] for row in cursor.fetchall()}
+        for user in users:
+            if user.name.lower() in taken:
+                raise dataset.wrong_user(user.line, f"another user has the name {user.name}")
+        cursor.execute(
+            "SELECT nextval(pg_get_serial_sequence('accounts_user', 'id')) FROM generate_series(1, %s)",
+            [len(users)],
+        )
+        return {user.id: row[0] for user, row in zip(users, cursor.fetchall(), strict=True)}
+
+
+def _copy_users(users: list[UserRow], follows: list[FollowRow], user_ids: dict[int, int], password: str | None) -> None:
+    following = Counter(follow.follower_id for follow in follows)
+    followers = Counter(follow.followee_id for follow in follows)
+    hashed = make_password(password)
+    now = datetime.now(UTC)
+    fields: dict[str, Any] = {
+        "password": hashed,
+        "is_superuser": False,
+        "display_name": "",
+        "bio": "",
+        "email": "",
+        "is_big_v": False,
+        "level": Level.DORMANT.value,
+        "is_staff": False,
+        "is_active": True,
+        "date_joined": now,
+    }
+    constants = tuple(fields.values())
+    rows = ((user_ids[user.id], user.name, following[user.id], followers[user.id], *constants) for user in users)
+    _copy(User, ("id", "username", "following_count", "follower_count", *fields), rows)
+
+
+def _copy_follows(follows: list[FollowRow], user_ids: dict[int, int]) -> None:
+    now = datetime.now(UTC)
+    # Lists of followers and followees are read newest first by id.
+    follows.sort(key=lambda follow: follow.created_at or now)
+    rows = (
+        (user_ids[follow.follower_id], user_ids[follow.followee_id], follow.created_at or now) for follow in follows
+    )
+    _copy(Follow, ("follower_id", "followee_id", "created_at"), rows)
+
+
+def _copy_posts(dataset: Dataset, user_ids: dict[int, int]) -> int:
+    constants = (
+        ItemType.TEXT.value,
+        "",
+        "{}",
+        Status.PUBLISHED.value,
+        Visibility.PUBLIC.value,
+    )
+    named = ("id", "sender_id", "content", "modified_at")
+    columns = (*named, "type", "title", "extra_info", "status", "visibility")
+    encode = msgspec.json.Encoder().encode
+    count = 0
+    for item_ids, posts in _with_ids(dataset):
+        rows = (
+            (
+                item_id,
+                user_ids[post.author_id],
+                encode({"text": post.text}).decode(),
+                post.created_at,
+                *constants,
+            )
+            for item_id, post in zip(item_ids, posts, strict=True)
+        )
+        _copy(Item, columns, rows)
+        copy_index((item_id, "", post.text) for item_id, post in zip(item_ids, posts, strict=True))
+        count += len(posts)
+    return count
+
+
+def _with_ids(dataset: Dataset) -> Iterator[tuple[list[int], list[PostRow]]]:
+    """The posts in chunks with their item ids, which ascend in the file's order within a millisecond."""
+    following: dict[int, int] = {}  # a millisecond's first id → the id after the file's last in it
+    posts = dataset.posts()
+    while chunk := list(islice(posts, CHUNK)):
+        firsts = [ids.compose(post.created_at, 0) for post in chunk]
+        taken = _taken(set(firsts))
+        item_ids = []
+        for post, first in zip(chunk, firsts, strict=True):
+            item_id = following.get(first, first)
+            while item_id in taken:
+                item_id += 1
+            if item_id >= first + 2**ids.SEQUENCE_BITS:
+                raise dataset.wrong_post(post.line, f"too many items at {post.created_at}")
+            following[first] = item_id + 1
+            item_ids.append(item_id)
+        yield item_ids, chunk
+
+
+def _taken(firsts: Iterable[int]) -> set[int]:
+    """The ids that items of these milliseconds have."""
+    # OFFSET 0 keeps it a look into the index for each. Statistics that autovacuum takes during a load call the table
+    # empty, and the planner would then compare every item with every id.
+    with connection.cursor() as cursor:
+        cursor.execute(
+            """
+            SELECT i.id FROM unnest(%s::bigint[]) AS m (first)
+            CROSS JOIN LATERAL (SELECT id FROM items_item WHERE id >= m.first AND id < m.first + %s OFFSET 0) i
+            """,
+            [list(firsts), 2**ids.SEQUENCE_BITS],
+        )
+        return {row[0] for row in cursor.fetchall()}
+
+
+def _copy(model: type[Any], columns: tuple[str, ...], rows: Iterable[Row]) -> None:
+    quote = connection.ops.quote_name
+    target = f"{quote(model._meta.db_table)} ({', '.join(map(quote, columns))})"
+    with connection.cursor() as cursor, cursor.copy(f"COPY {target} FROM STDIN") as copy:
+        for row in rows:
+            copy.write_row(row)
+
+
+def vacuum(say: Callable[[str], None]) -> None:
+    """Else the planner takes the tables for as small as they were, and index-only scans read the heap."""
+    models = (User, Follow, Item, ItemDocument, ItemTag, ImportedUser)
+    tables = ", ".join(connection.ops.quote_name(model._meta.db_table) for model in models)
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute(f"VACUUM (ANALYZE) {tables}")
+    except DatabaseError as error:
+        say(f"VACUUM ANALYZE failed, PostgreSQL will do it by itself: {one_line(error)}")
+
+
+def one_line(error: Exception) -> str:
+    """The first line of what a server says; the rest is detail."""
+    return str(error).strip().partition("\n")[0]
+
+
+def drop_windows(user_ids: list[int], say: Callable[[str], None]) -> None:
+    """Lose whatever Redis holds under these ids: they are new to this database, but Redis may be older."""
+    kinds = (keys.inbox, keys.outbox, keys.tail)
+    windows = (Window(key(user_id)) for user_id in user_ids for key in kinds)
+    try:
+        while commands := [window.drop() for window in islice(windows, CHUNK)]:
+            pipelined(feeds_for_tasks(), commands)
+    except redis.RedisError as error:
+        say(f"The feeds server did not answer, so no old windows were dropped: {one_line(error)}")

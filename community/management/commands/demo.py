@@ -1,0 +1,54 @@
+"""`manage.py demo`: a small made-up community, and logins to look at it."""
+
+import os
+from argparse import ArgumentParser
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError
+from django.db import transaction
+
+from community import demo
+
+FILE = "demo.txt"
+
+
+class Command(BaseCommand):
+    help = "Make a small made-up community, with logins that are printed and kept in the data folder."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--users", type=int, default=60, help="How many users (default 60).")
+        parser.add_argument("--if-empty", action="store_true", help="Do nothing, in silence, where there are users.")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        if not demo.SMALLEST <= options["users"] <= demo.LARGEST:
+            raise CommandError(f"--users takes {demo.SMALLEST} to {demo.LARGEST}.")
+        path = Path(settings.DATA_DIR) / FILE
+        try:
+            with transaction.atomic():
+                made = demo.make(size=options["users"])
+                # Before the commit: there are never users whose passwords nobody knows.
+                keep(path, made.logins)
+        except demo.NotEmptyError:
+            if options["if_empty"]:
+                return
+            raise CommandError("There are users already; the demo community needs an empty site.") from None
+        except OSError as error:
+            raise CommandError(f"The logins cannot be kept in {path}: {error.strerror}") from None
+        self.stdout.write(
+            f"Made a demo community: {made.users} users, {made.follows} follows, "
+            f"{made.items} posts, replies and reposts, {made.likes} likes."
+        )
+        self.stdout.write(path.read_text(), ending="")
+        self.stdout.write(f"These logins are kept in {path}")
+
+
+def keep(path: Path, logins: tuple[demo.Login, ...]) -> None:
+    """Write the logins into a file that only its owner can read."""
+    draft = path.with_name(f"{path.name}.new")
+    draft.unlink(missing_ok=True)
+    with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+        for login in logins:
+            file.write(f"demo login: {login.username}  password: {login.password}  ({login.role})\n")
+    draft.replace(path)

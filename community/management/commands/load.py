@@ -1,0 +1,61 @@
+"""`manage.py load DIR`: import a data set of users, follows and posts."""
+
+import time
+from argparse import ArgumentParser
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+from django.db import DatabaseError
+
+from community.dataset import FILES, Dataset, DatasetError
+from community.importing import load, one_line
+from timeline.models import ImportedUser
+
+
+class Command(BaseCommand):
+    help = f"Import {', '.join(FILES)} of a folder: everything, or nothing where a line is wrong."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("dir", type=Path, help="The folder that holds the files.")
+        parser.add_argument(
+            "--password", help="Set this password for every imported user; without it none can sign in."
+        )
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        begin = time.monotonic()
+        if options["password"] == "":
+            raise CommandError("The password is empty.")
+        try:
+            dataset = Dataset(options["dir"], quiet=options["verbosity"] == 0)
+            loaded = load(dataset, password=options["password"], say=self.say)
+        except DatasetError as error:
+            raise CommandError(f"{error}; nothing was loaded.") from None
+        except DatabaseError as error:
+            raise CommandError(f"The database refused: {one_line(error)}; nothing was loaded.") from error
+        except KeyboardInterrupt:
+            raise CommandError("Stopped; nothing is half-loaded. Run it again.", returncode=130) from None
+        record = loaded.record
+        counts = f"{record.users:,} users, {record.follows:,} follows, {record.posts:,} posts"
+        if loaded.is_new:
+            self.stdout.write(f"Loaded {counts} in {time.monotonic() - begin:.1f} s.")
+        else:
+            self.stdout.write(f"All of it was loaded on {record.created_at:%Y-%m-%d %H:%M} UTC: {counts}.")
+        self.suggest(record.pk, options["password"])
+
+    def say(self, message: str) -> None:
+        self.stdout.write(message)
+        self.stdout.flush()
+
+    def suggest(self, record_id: int, password: str | None) -> None:
+        """Name the user whose home holds most."""
+        busiest = (
+            ImportedUser.objects.filter(source=record_id)
+            .select_related("user")
+            .order_by("-user__following_count", "user_id")
+            .first()
+        )
+        if busiest:
+            user = busiest.user
+            how = "log in as" if user.has_usable_password() else "set a password (--password) and log in as"
+            self.stdout.write(f"Most followees: {how} {user.username} ({user.following_count:,}).")

@@ -1,0 +1,63 @@
+"""From the pages that were issued to the week's impressions: off the path of the answer, and nothing lost."""
+
+from datetime import datetime, timedelta
+
+from django.conf import settings
+from django.db import connection, transaction
+
+from discover.impressions import Impression, record
+from discover.models import IssuedPage
+from seen import played
+from seen.played import PlayedUnavailableError
+from seen.usage import RECORDED
+from storage.connections import FeedsUnavailableError
+
+BATCH = 500
+KEPT = timedelta(days=1)
+"""How long an issued page is kept: a repeated call gets it again."""
+
+
+def record_issued_pages() -> int:
+    """Add every page that was issued to its day's Bloom filter; how many there were.
+
+    Safe at any point of death and under duplicates: a page is marked after it was added, and adding again changes
+    nothing. Where Redis does not answer, pages wait; until then PostgreSQL knows them.
+    """
+    recorded = 0
+    while True:
+        with transaction.atomic():
+            pages = list(
+                IssuedPage.objects.select_for_update(skip_locked=True)
+                .filter(is_recorded=False)
+                .order_by("pk")
+                .only("user_id", "issued_at", "item_ids")[:BATCH]
+            )
+            if not pages:
+                return recorded
+            try:
+                record(Impression(page.user_id, page.issued_at.date(), page.item_ids) for page in pages)
+                if settings.DISCOVER_SEEN in RECORDED:
+                    issued = ((page.user_id, page.item_ids) for page in pages if page.item_ids)
+                    played.issue(issued, is_request=False)
+            except (FeedsUnavailableError, PlayedUnavailableError):
+                return recorded
+            IssuedPage.objects.filter(pk__in=[page.pk for page in pages]).update(is_recorded=True)
+            recorded += len(pages)
+
+
+def forget_issued_pages(*, now: datetime) -> int:
+    """Remove the pages of more than a day ago that Redis knows; how many."""
+    forgotten = 0
+    while True:
+        with connection.cursor() as cursor:
+            cursor.execute(
+                """
+                DELETE FROM discover_issuedpage WHERE id IN (
+                    SELECT id FROM discover_issuedpage WHERE issued_at < %s AND is_recorded LIMIT %s)
+                """,
+                [now - KEPT, BATCH],
+            )
+            found: int = cursor.rowcount
+        forgotten += found
+        if found < BATCH:
+            return forgotten

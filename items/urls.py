@@ -1,0 +1,33 @@
+"""The addresses of items, profiles and search."""
+
+from django.urls import include, path
+
+from items import api, views
+
+api_patterns = [
+    path("users/<str:username>", api.ProfileView.as_view()),
+    path("users/<str:username>/items", api.ProfileItemsView.as_view()),
+    path("search", api.SearchView.as_view()),
+    path("tags/<str:tag>/items", api.TagItemsView.as_view()),
+    path("items", api.ItemsView.as_view()),
+    path("items/<str:item_id>", api.ItemView.as_view()),
+    path("items/<str:item_id>/like", api.LikeView.as_view()),
+    path("items/<str:item_id>/repost", api.RepostView.as_view()),
+    path("items/<str:item_id>/replies", api.RepliesView.as_view()),
+]
+
+urlpatterns = [
+    path("api/v1/", include(api_patterns)),
+    path("search", views.search, name="search"),
+    path("tags/<str:name>", views.tag, name="tag"),
+    path("items/new", views.publish, name="publish"),
+    path("items/<int:item_id>", views.show_item, name="item"),
+    path("items/<int:item_id>/edit", views.edit, name="edit"),
+    path("items/<int:item_id>/delete", views.delete, name="delete"),
+    path("items/<int:item_id>/like", views.like, name="like"),
+    path("items/<int:item_id>/unlike", views.unlike, name="unlike"),
+    path("items/<int:item_id>/repost", views.repost, name="repost"),
+    path("items/<int:item_id>/undo-repost", views.undo_repost, name="undo_repost"),
+    path("@<str:username>", views.profile, name="profile"),
+    path("@<str:username>/replies", views.profile_replies, name="profile_replies"),
+]

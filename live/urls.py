@@ -1,0 +1,28 @@
+"""The addresses of live sessions."""
+
+from django.urls import include, path
+
+from live import api, feed_api, views
+
+api_patterns = [
+    path("live/feed", feed_api.LiveFeedView.as_view()),
+    path("live/sessions", api.LiveSessionsView.as_view()),
+    path("live/sessions/<str:session_id>", api.LiveSessionView.as_view()),
+    path("live/sessions/<str:session_id>/start", api.StartView.as_view()),
+    path("live/sessions/<str:session_id>/end", api.EndView.as_view()),
+    path("live/sessions/<str:session_id>/reminder", api.ReminderView.as_view()),
+    path("users/<str:username>/live", api.UserSessionsView.as_view()),
+]
+
+urlpatterns = [
+    path("api/v1/", include(api_patterns)),
+    path("live", views.live, name="live"),
+    path("live/news", views.news, name="live-news"),
+    path("live/own", views.own, name="live-own"),
+    path("live/new", views.plan, name="live-plan"),
+    path("live/<int:session_id>", views.show_session, name="live-session"),
+    path("live/<int:session_id>/edit", views.edit, name="live-edit"),
+    path("live/<int:session_id>/remind", views.remind, name="live-remind"),
+    path("live/<int:session_id>/forget", views.forget_reminder, name="live-forget"),
+    path("live/<int:session_id>/<slug:verb>", views.change, name="live-change"),
+]

@@ -1,0 +1,16 @@
+"""The addresses of reports."""
+
+from django.urls import include, path
+
+from moderation import api, views
+
+api_patterns = [
+    path("items/<str:item_id>/report", api.ReportView.as_view()),
+    path("live/sessions/<str:session_id>/report", api.SessionReportView.as_view()),
+]
+
+urlpatterns = [
+    path("api/v1/", include(api_patterns)),
+    path("items/<int:item_id>/report", views.report, name="report"),
+    path("live/<int:session_id>/report", views.report_session, name="report-session"),
+]

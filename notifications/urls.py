@@ -1,0 +1,18 @@
+"""The addresses of notifications."""
+
+from django.urls import include, path
+
+from notifications import api, views
+
+api_patterns = [
+    path("notifications", api.NotificationsView.as_view()),
+    path("notifications/unread", api.UnreadView.as_view()),
+    path("notifications/read", api.ReadView.as_view()),
+]
+
+urlpatterns = [
+    path("api/v1/", include(api_patterns)),
+    path("notifications", views.everything, name="notifications"),
+    path("notifications/mentions", views.conversations, name="mentions"),
+    path("notifications/unread", views.badge, name="unread"),
+]

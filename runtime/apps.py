@@ -1,0 +1,22 @@
+from collections.abc import Sequence
+from typing import Any
+
+from django.apps import AppConfig
+from django.core import checks
+
+
+class RuntimeConfig(AppConfig):
+    name = "runtime"
+
+    def ready(self) -> None:
+        checks.register(check_names)
+
+
+def check_names(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[checks.CheckMessage]:
+    """Warn of variables that look like the site's and are none, as `up`, `check` and `migrate` begin."""
+    from runtime import environment
+
+    return [
+        checks.Warning(f"{each}.", hint="docs/settings.md lists all of them.", id="feedsite.W001")
+        for each in environment.unknown()
+    ]

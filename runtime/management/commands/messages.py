@@ -1,0 +1,43 @@
+"""`messages`: bring the catalogues in locale/ up to the code, and compile them."""
+
+from argparse import ArgumentParser
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.core.management import call_command
+from django.core.management.base import BaseCommand
+from django.utils.translation import to_locale
+
+NOT_OURS = [".venv", "var", "tests", "docs", "benchmarks", "locale", "web/static", "static"]
+
+
+class Command(BaseCommand):
+    """Needs GNU gettext; the site itself does not, for the compiled catalogues are kept beside the sources.
+
+    It writes into the folder that it is called in. What it finds new has an empty translation, and what only
+    resembles something known is marked fuzzy: both are for people to finish, and tests/runtime/test_messages.py says
+    so until they have.
+    """
+
+    help = "Extract the texts of the code into locale/ (needs GNU gettext), and compile the catalogues."
+    requires_system_checks: list[str] = []
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--compile", action="store_true", help="Only compile.")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        locales = [to_locale(code) for code, _ in settings.LANGUAGES if code != settings.LANGUAGE_CODE]
+        if not options["compile"]:
+            call_command(
+                "makemessages",
+                locale=locales,
+                ignore_patterns=NOT_OURS,
+                no_location=True,
+                no_wrap=True,
+                no_obsolete=True,
+                verbosity=0,
+            )
+        call_command("compilemessages", locale=locales, ignore_patterns=NOT_OURS, verbosity=options["verbosity"])
+        for locale in locales:
+            self.stdout.write(f"{Path('locale', locale, 'LC_MESSAGES', 'django.po')} is extracted and compiled.")

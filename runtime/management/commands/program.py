@@ -1,0 +1,30 @@
+"""`program NAME`: one program of the site, for a supervisor that is not `up`."""
+
+import os
+import sys
+from argparse import ArgumentParser
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import BaseCommand
+
+from runtime.programs import NAMES, place, programs
+
+
+class Command(BaseCommand):
+    """The program takes this process's place, so that signals and the exit code are its own."""
+
+    help = "Run one program of the site (web, stream, grpc, beat or worker) as this environment has it."
+    requires_system_checks: list[str] = []  # the program has its own
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("name", choices=NAMES)
+
+    def handle(self, *args: Any, name: str, **options: Any) -> None:
+        found = {each.name: each for each in programs(place())}
+        if name not in found:
+            self.stdout.write("There is no gRPC to run: FEEDSITE_GRPC_PORT is 0.")
+            return
+        settings.SERVERS.home.make()
+        os.chdir(settings.BASE_DIR)
+        os.execve(sys.executable, [sys.executable, "-m", *found[name].command], found[name].environ)  # noqa: S606 (ours)

@@ -1,0 +1,274 @@
+"""What the site counts and times, and `/metrics`, where Prometheus reads it.
+
+A metric is one line below; whoever counts calls it: `discover_excluded.labels("seen").inc()`. Names end in their unit.
+A label has few values: every one of them is kept for good.
+
+The site is several processes. Where PROMETHEUS_MULTIPROC_DIR names a folder (`up` does, and empties it first) every
+process counts in files of its own there, and `/metrics` adds them up, whoever answers. Without it a process counts for
+itself, in memory.
+"""
+
+import ipaddress
+import logging
+import os
+import shutil
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+from django.http.request import split_domain_port, validate_host
+from django.utils.crypto import constant_time_compare
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_safe
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    Metric,
+    disable_created_metrics,
+    multiprocess,
+    values,
+)
+from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
+
+from runtime.counting import FOLDER, CountFile, Slots
+
+logger = logging.getLogger(__name__)
+
+
+# --- Processes -------------------------------------------------------------------------------------------
+def _share() -> None:
+    """Count in files, if there is to be a folder; before the first metric is made."""
+    try:
+        Path(os.environ[FOLDER]).mkdir(mode=0o700, parents=True, exist_ok=True)
+        slots.mine()
+    except OSError as error:
+        logger.warning("metrics are not shared between processes: %s", error)
+        del os.environ[FOLDER]
+        values.ValueClass = values.MutexValue
+    else:
+        values.MmapedDict = CountFile  # type: ignore[assignment,attr-defined]
+        values.ValueClass = values.MultiProcessValue(slots.mine_or_none)  # type: ignore[no-untyped-call]
+
+
+slots = Slots()
+if FOLDER in os.environ:
+    _share()
+
+# --- The metrics -----------------------------------------------------------------------------------------
+registry = CollectorRegistry(auto_describe=True)
+disable_created_metrics()  # type: ignore[no-untyped-call]
+
+
+def _counter(name: str, text: str, *labels: str, at_start: Sequence[str] = ()) -> Counter:
+    """`at_start` are the values of its one label that are there from the start: what Prometheus meets at 20 for the
+    first time has not increased for it.
+    """
+    counter = Counter(name, text, labels, registry=registry)
+    for value in at_start:
+        counter.labels(value)
+    return counter
+
+
+def _seconds(name: str, text: str, *labels: str) -> Histogram:
+    buckets = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
+    return Histogram(name, text, labels, registry=registry, buckets=buckets)
+
+
+def _latest(name: str, text: str, *labels: str) -> Gauge:
+    """What whoever looked last found."""
+    return Gauge(name, text, labels, registry=registry, multiprocess_mode="mostrecent")
+
+
+def _living(name: str, text: str, *labels: str) -> Gauge:
+    """The sum over the processes that live."""
+    return Gauge(name, text, labels, registry=registry, multiprocess_mode="livesum")
+
+
+discover_recalled = _counter("feedsite_discover_recalled_total", "Candidates that recall answered.", "source")
+discover_excluded = _counter("feedsite_discover_excluded_total", "Candidates that were left out, and why.", "reason")
+discover_recall_seconds = _seconds("feedsite_discover_recall_seconds", "What one recall took.", "source")
+discover_pages = _counter("feedsite_discover_pages_total", "Pages that were issued.", "action", "source")
+impressions_dropped = _counter(
+    "feedsite_impressions_dropped_total", "Impressions that no filter of their day had room for."
+)
+impressions_fill = _latest(
+    "feedsite_impressions_fill_ratio", "Impressions of today's fullest shard, over its capacity."
+)
+played_merges = _counter(
+    "feedsite_played_merges_total", "Tasks that merged plays, by how they ended.", "result", at_start=("done", "failed")
+)
+played_merged_users = _counter("feedsite_played_merged_users_total", "Users whose plays were merged, once a merge.")
+played_merged_plays = _counter("feedsite_played_merged_plays_total", "Plays that were merged.")
+played_failed_users = _counter("feedsite_played_failed_users_total", "Users whose plays a merge could not merge.")
+played_refused = _counter("feedsite_played_refused_total", "Batches of plays that found no room.")
+played_merge_seconds = _counter("feedsite_played_merge_seconds_total", "What merging took.")
+played_node = _latest("feedsite_played_node_users", "Users who wait on a node of the time ring.", "node")
+played_backlog = _latest("feedsite_played_backlog_users", "Users who wait, by what their node is at.", "state")
+played_task_shard = _latest("feedsite_played_task_shard_users", "Users who wait for a task shard.", "task_shard")
+played_filters = _latest("feedsite_played_filters", "Filters of a month, by how many months ago it was.", "age")
+played_filter_bytes = _latest("feedsite_played_filter_bytes", "Their bytes.", "age")
+played_migration = _latest("feedsite_played_migration_users", "Users of a migration: merged, and left.", "state")
+played_up = _latest("feedsite_played_up", "Whether a server of the played history answers.", "server")
+played_probed = _latest("feedsite_played_probed_ids", "Unplayed ids that the last probe asked about.")
+played_false_positives = _latest("feedsite_played_false_positive_ratio", "Of those, taken for played.")
+played_error = _latest("feedsite_played_error_ratio", "What is configured for it.")
+played_missed = _counter("feedsite_played_missed_plays_total", "Merged plays that probes did not find: an alarm.")
+opensearch_failures = _counter(
+    "feedsite_opensearch_failures_total", "Calls that OpenSearch failed.", "operation", at_start=("search", "index")
+)
+grpc_seconds = _seconds("feedsite_grpc_seconds", "What one call over gRPC took.", "method")
+grpc_refused = _counter("feedsite_grpc_refused_total", "Calls over gRPC that were not served.", "method", "code")
+
+SERVERS = (
+    "postgresql",
+    "replica",
+    "feeds",
+    "feeds node",
+    "cache",
+    "broker",
+    "plays",
+    "old plays",
+    "filters",
+    "the stream of events",
+    "opensearch",
+)
+"""The names of breakers (storage.breaker)."""
+
+# Requests (web.requests), and the servers behind them.
+http_seconds = _seconds("feedsite_http_seconds", "What one request took.", "route", "method", "status")
+http_failures = _counter(
+    "feedsite_http_failures_total", "Requests that were answered 500 and above, not counting /readyz."
+)
+replica_reads = _counter(
+    "feedsite_replica_reads_total",
+    "Reads that may lag: by the replica, or why by the primary.",
+    "outcome",
+    at_start=("replica", "own", "behind", "failed", "away", "conflict", "foreign"),
+)
+stream_connections = _living("feedsite_stream_connections", "Open streams.")
+stream_failures = _counter(
+    "feedsite_stream_failures_total",
+    "Turns of the stream's tasks that failed, not counting outages.",
+    "task",
+    at_start=("listener", "heartbeat", "recheck", "replay"),
+)
+cache_refused = _counter(
+    "feedsite_cache_refused_total", "Commands that the cache server answered with an error: it is full, for example."
+)
+breaker_trips = _counter(
+    "feedsite_breaker_trips_total", "Servers that did not answer, once a second.", "server", at_start=SERVERS
+)
+breaker_open_until = _latest(
+    "feedsite_breaker_open_until_seconds", "Unix time until which a process leaves the server alone.", "server"
+)
+
+# Timelines: counted where it happens.
+LAG = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 3600.0)
+delivery_seconds = Histogram(
+    "feedsite_delivery_seconds",
+    "From publishing an item until all windows have it.",
+    registry=registry,
+    buckets=LAG,
+)
+fanout_entries = _counter("feedsite_fanout_entries_total", "Windows of followers that were told of an item.")
+deliveries_failed = _counter("feedsite_delivery_failures_total", "Attempts at a delivery that failed.")
+deliveries_given_up = _counter("feedsite_delivery_parked_total", "Deliveries that were parked.")
+home_pages = _counter("feedsite_home_pages_total", "Pages of the home timeline, by all that served them.", "sources")
+home_misses = _counter(
+    "feedsite_home_misses_total",
+    "Home pages for which the windows did not suffice, and why.",
+    "reason",
+    at_start=("floor", "missing", "hidden", "dormant", "few", "outboxes", "redis"),
+)
+oracle_readers = _counter("feedsite_oracle_readers_total", "Readers whose windows were compared with PostgreSQL.")
+oracle_differences = _counter(
+    "feedsite_oracle_differences_total",
+    "Windows that differed.",
+    "kind",
+    at_start=("floor", "order", "missing", "extra"),
+)
+
+# What a task asks for (operation.sampling); /metrics asks no server.
+deliveries_pending = _latest("feedsite_deliveries_pending", "Deliveries that are not complete.")
+deliveries_parked = _latest("feedsite_deliveries_parked", "Deliveries that were given up.")
+delivery_oldest = _latest("feedsite_delivery_oldest_seconds", "Age of the oldest delivery that is not complete.")
+queue_length = _latest("feedsite_queue_length", "Messages that wait for a worker.", "queue")
+users = _latest("feedsite_users", "Users by level.", "level")
+big_vs = _latest("feedsite_big_vs", "Users whose items are pulled by most followers.")
+sampled_at = _latest("feedsite_sampled_seconds", "Unix time of the last look at the gauges.")
+replica_up = _latest("feedsite_replica_up", "Whether a replica answers and is one of the primary.", "server")
+replica_lag_seconds = _latest("feedsite_replica_lag_seconds", "How far it is behind, where it answers.")
+live_sessions = _latest("feedsite_live_sessions", "Live sessions.", "state")
+live_lineups_behind = _latest("feedsite_live_lineups_behind", "Hosts whose change the queue has not brought to Redis.")
+live_lineup_lag_seconds = _latest("feedsite_live_lineup_lag_seconds", "Age of the oldest of these changes.")
+
+# Looked at when /metrics is asked: each machine has its own.
+disk_free = _latest("feedsite_disk_free_ratio", "What is free of the disk that has the data folder.")
+
+
+# --- /metrics --------------------------------------------------------------------------------------------
+@never_cache
+@require_safe
+def show(request: HttpRequest) -> HttpResponse:
+    """Everything counted, as Prometheus reads it; `may_read` says for whom."""
+    return HttpResponse(exposition(), content_type=CONTENT_TYPE_PLAIN_0_0_4)
+
+
+def may_read(request: HttpRequest) -> bool:
+    """Whoever has the token (FEEDSITE_METRICS_TOKEN), and whoever asks on this very machine, past every proxy.
+
+    What a proxy passes on comes from the machine's own address too, if it runs there; that it was passed on is seen by
+    the headers that proxies set, whatever they say. A page of another site, open in a browser on this machine, may lead
+    its own name here: without the token the Host must be an address of this machine, or a name of the site.
+    """
+    scheme, _, token = request.headers.get("Authorization", "").partition(" ")
+    if settings.METRICS_TOKEN and scheme.lower() == "bearer":
+        return constant_time_compare(token.strip(), settings.METRICS_TOKEN)
+    if any(name in request.headers for name in ("X-Forwarded-For", "Forwarded", "X-Real-IP", "Via")):
+        return False
+    host = split_domain_port(request.META.get("HTTP_HOST", "localhost"))[0]
+    return _is_loopback(request.META.get("REMOTE_ADDR", "")) and (
+        host == "localhost" or _is_loopback(host.strip("[]")) or validate_host(host, settings.ALLOWED_HOSTS)
+    )
+
+
+def _is_loopback(address: str) -> bool:
+    try:
+        parsed = ipaddress.ip_address(address)
+    except ValueError:
+        return False
+    return (getattr(parsed, "ipv4_mapped", None) or parsed).is_loopback
+
+
+def exposition() -> bytes:
+    """The sum over all processes in Prometheus' text format; without a folder this process's counts."""
+    return generate_latest(_everybody())
+
+
+def samples() -> Iterator[tuple[str, dict[str, str], float]]:
+    """The same as names, labels and values."""
+    for family in _everybody().collect():
+        for sample in family.samples:
+            yield sample.name, dict(sample.labels), sample.value
+
+
+def _everybody() -> CollectorRegistry:
+    usage = shutil.disk_usage(settings.DATA_DIR)
+    disk_free.set(usage.free / usage.total)
+    if FOLDER not in os.environ:
+        return registry
+    slots.clear()
+    everybody = CollectorRegistry()
+    everybody.register(_Files(None))  # type: ignore[no-untyped-call]
+    return everybody
+
+
+class _Files(multiprocess.MultiProcessCollector):
+    """The files of the folder that have something in them: one that the disk had no room for is empty."""
+
+    def collect(self) -> Iterable[Metric]:
+        files = [str(path) for path in Path(self._path).glob("*.db") if path.stat().st_size]
+        return self.merge(files)  # type: ignore[no-any-return,no-untyped-call]

@@ -1,0 +1,206 @@
+"""The site's programs as one family: restarted when they die, stopped in order, none left behind."""
+
+import contextlib
+import os
+import selectors
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from django.conf import settings
+
+from runtime.embedded import die_with_parent, wait_for
+from runtime.logs import relayed
+
+TAG = "FEEDSITE_SUPERVISED"  # in the environment of every program, so that a later supervisor finds leftovers
+BACK_OFF = (0.2, 10.0)  # seconds before the first and before the late restarts of a program that keeps dying
+STEADY = 30.0  # seconds after which a program counts as sound again
+GRACE = 4.0  # seconds a program gets to stop by itself
+
+
+class ProgramError(RuntimeError):
+    """A program does not start at all. The message is one line for the person at the terminal."""
+
+
+class Program:
+    """One program of the family: the leader of a process group that lives and dies with it."""
+
+    def __init__(self, name: str, command: Sequence[str], *, folder: Path, environ: Mapping[str, str]) -> None:
+        self.name = name
+        self.command = command
+        self.folder = folder
+        self.environ = environ
+        self.process: subprocess.Popen[bytes] | None = None
+        self.started_at = 0.0
+        self.retry_at = 0.0
+        self.failures = 0
+        self.unfinished_line = b""
+
+    def start(self) -> None:
+        self.process = subprocess.Popen(
+            self.command,
+            cwd=self.folder,
+            env=self.environ,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,  # a Ctrl-C in the terminal reaches the supervisor only
+            preexec_fn=die_with_parent(signal.SIGTERM),
+        )
+        if self.process.stdout is not None:
+            os.set_blocking(self.process.stdout.fileno(), False)
+        self.started_at = time.monotonic()
+
+    def has_ended(self) -> bool:
+        """Whether the leader is gone. It stays a zombie, so that its number goes on to mean this group."""
+        if self.process is None:
+            return True
+        return os.waitid(os.P_PID, self.process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+
+    def ask_to_stop(self) -> None:
+        if self.process is not None and not self.has_ended():
+            self.process.terminate()
+
+    def clear(self) -> int:
+        """Kill what is left of the group; the leader's exit code."""
+        if self.process is None:
+            return 0
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        code = self.process.wait()
+        if self.process.stdout is not None:
+            self.process.stdout.close()
+        self.process = None
+        return code
+
+
+class Supervisor:
+    """Runs programs until SIGTERM, SIGINT or SIGHUP. `tend` is called about once a second meanwhile.
+
+    Without threads: a child dies with the thread that started it, and forking with threads about is unsafe.
+    """
+
+    def __init__(self, programs: Sequence[Program], *, tend: Callable[[], None]) -> None:
+        self.programs = programs
+        self.tend = tend
+        self.selector = selectors.DefaultSelector()
+        self.signals = 0
+
+    def run(self, *, is_up: Callable[[], bool], announce: Callable[[], None]) -> None:
+        """Run to the end. `announce` is called once, when `is_up`.
+
+        Raises ProgramError, after everything is stopped, when a program dies again and again before that.
+        """
+        up = False
+        tended_at = time.monotonic()
+        before = {each: signal.signal(each, self._on_signal) for each in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)}
+        try:
+            while not self.signals:
+                self._restart_the_dead(give_up=not up)
+                self._relay(0.2)
+                if not up and is_up():
+                    up = True
+                    announce()
+                if time.monotonic() > tended_at + 1:
+                    self.tend()
+                    tended_at = time.monotonic()
+            say("stopping ...")
+        finally:
+            self._stop_all()
+            for each, handler in before.items():
+                signal.signal(each, handler)
+
+    def _on_signal(self, number: int, frame: object) -> None:
+        self.signals += 1
+
+    def _restart_the_dead(self, *, give_up: bool) -> None:
+        now = time.monotonic()
+        for program in self.programs:
+            if not program.has_ended():
+                if program.failures and now > program.started_at + STEADY:
+                    program.failures = 0
+                continue
+            if program.process is not None:
+                code = self._clear(program)
+                if give_up and program.failures >= 4:
+                    raise ProgramError(f"{program.name} does not start (exit code {code}); its last words stand above.")
+                first, late = BACK_OFF
+                pause = min(first * 2**program.failures, late)
+                program.failures += 1
+                program.retry_at = now + pause
+                say(f"{program.name} ended with {code}; starting it again in {pause:.1f} s")
+            if now >= program.retry_at:
+                try:
+                    program.start()
+                except OSError as error:  # no memory, no processes left
+                    if give_up:
+                        raise ProgramError(f"{program.name} cannot be started: {error}") from error
+                    say(f"{program.name} cannot be started: {error}")
+                    program.retry_at = now + BACK_OFF[1]
+                    continue
+                if program.process is not None and program.process.stdout is not None:
+                    self.selector.register(program.process.stdout, selectors.EVENT_READ, program)
+
+    def _relay(self, seconds: float) -> None:
+        """Print what the programs wrote, each line under its program's name."""
+        for key, _ in self.selector.select(seconds):
+            program: Program = key.data
+            chunk = os.read(key.fd, 65536)
+            if not chunk:
+                self.selector.unregister(key.fileobj)
+                time.sleep(0.01)  # it has closed its output and is about to end
+                continue
+            *lines, program.unfinished_line = (program.unfinished_line + chunk).split(b"\n")
+            for line in lines:
+                say(line.decode(errors="replace"), program.name)
+
+    def _clear(self, program: Program) -> int:
+        self._relay(0)
+        if program.process is not None and program.process.stdout is not None:
+            with contextlib.suppress(KeyError):
+                self.selector.unregister(program.process.stdout)
+        return program.clear()
+
+    def _stop_all(self) -> None:
+        """Stop one program after the other, in their order; a second signal stops them all by force."""
+        signals = self.signals
+        for program in self.programs:
+            program.ask_to_stop()
+            deadline = time.monotonic() + GRACE
+            while not program.has_ended() and time.monotonic() < deadline and self.signals <= max(signals, 1):
+                self._relay(0.05)
+            self._clear(program)
+        self.selector.close()
+
+
+def say(line: str, name: str = "up") -> None:
+    """One line on the terminal, in the format of the site's log; a terminal that is gone is no reason to stop."""
+    text = relayed(line, name) if settings.LOG_FORMAT == "json" else f"{name:>6} | {line}"
+    with contextlib.suppress(OSError, ValueError):
+        print(text, file=sys.stdout, flush=True)
+
+
+def end_leftovers(tag: str) -> None:
+    """Stop the programs that a killed supervisor left. The caller holds the lock that says there is none."""
+    leftovers = tagged(tag)
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        for pid in leftovers:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, number)
+        if wait_for(lambda: not tagged(tag), GRACE):
+            return
+        leftovers = tagged(tag)
+
+
+def tagged(tag: str) -> list[int]:
+    """The living processes that have the tag in their environment."""
+    wanted = f"{TAG}={tag}".encode()
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):  # gone meanwhile, or another user's
+            if wanted in (folder / "environ").read_bytes().split(b"\0"):
+                found.append(int(folder.name))
+    return found

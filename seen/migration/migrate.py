@@ -1,0 +1,411 @@
+"""From the old histories of plays to the month filters, along the time ring: each user merges once, nobody waits.
+
+A file names the users, and where there is no old Redis it has their plays. It is streamed: what it says that a user
+played is put where reads find it (seen.migration.old), and the user is marked on the node of the ring of that hour. The
+hourly merge does the rest. How far the file is read is written down after every chunk, behind everything that the chunk
+did; a command that was killed goes on there, and what it does twice changes nothing.
+
+A line is a user's id, then the ids of what they played, each with the time of the play (Unix, in seconds) behind a
+colon where it is known; one space before each, a newline behind them. Ids are decimals from 1 to 2**53 - 1. The file
+may be packed by gzip. A user may have several lines. Without ids the history is in the old Redis.
+
+    7 1001 1002 1003:1795252000
+    8
+    9 1001:1795252000 1005:1795252060
+
+Source: the deduplication article, 4, its figure 11.
+"""
+
+import gzip
+import hashlib
+import re
+import time
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import IO, NamedTuple
+
+import numpy as np
+from django.conf import settings
+from django.db import connection
+from tqdm import tqdm
+
+from seen.filters import Ids
+from seen.migration import old
+from seen.migration.old import CLOCK_SKEW, EARLIEST, HISTORY, LARGEST_ID, MARK, MIGRATED, File, Migration, Months, Phase
+from seen.played import client, errors, marks
+from seen.store import FilterKey, store
+from storage.connections import pipelined
+
+LINE_LENGTH = 8_000_000
+"""Bytes. What is longer is no line of a history."""
+CHUNK = 2_000
+"""Users that are put on the shelf and marked together,"""
+CHUNK_BYTES = 8_000_000
+"""or fewer, when their lines are as long as this together."""
+HEAD_BYTES = 65_536
+LOCK = "feedsite.played_migrate"
+
+_LINE = re.compile(rb"[1-9][0-9]{0,15}+(?: [1-9][0-9]{0,15}+(?::[0-9]{1,10}+)?+)*+\n")
+_USER = re.compile(rb"[1-9][0-9]{0,15}+(?=[ \n])")
+_PLAY = re.compile(rb"[1-9][0-9]{0,15}(:[0-9]{1,10})?")
+Clock = Callable[[], datetime]
+Say = Callable[[str], None]
+
+
+class MigrationError(Exception):
+    """It cannot be done; the message says why, and names the line where one is wrong."""
+
+
+class Status(NamedTuple):
+    """How far the migration is."""
+
+    migration: Migration
+    users: int
+    """Lines that were read: their users are marked on the ring, or merged."""
+    merged: int
+    """Users who are marked as migrated."""
+    left: int
+    """Users who are not."""
+
+
+# --- The file ----------------------------------------------------------------------------------------------
+class Line(NamedTuple):
+    user_id: int
+    months: Months
+
+
+class HistoryFile:
+    """A file of histories, opened where reading stopped. Iterating gives its lines; `at` is behind the last of them."""
+
+    def __init__(self, at: File, *, quiet: bool) -> None:
+        self.at = at
+        self.name = Path(at.path).name
+        self._resources = ExitStack()
+        try:
+            self._raw = self._resources.enter_context(Path(at.path).open("rb"))  # noqa: SIM115 (closed on exit)
+        except OSError as error:
+            raise MigrationError(f"{at.path}: {error.strerror}") from None
+        self._bar = self._resources.enter_context(
+            tqdm(
+                total=Path(at.path).stat().st_size,
+                desc=self.name,
+                unit="B",
+                unit_scale=True,
+                mininterval=0.5,
+                disable=quiet,
+            )
+        )
+        self._head = b""
+        self._stream: IO[bytes] | gzip.GzipFile = self._raw
+        if self._raw.read(2) == b"\x1f\x8b":
+            self._stream = self._resources.enter_context(gzip.GzipFile(fileobj=self._raw))
+        self._seek()
+
+    def __enter__(self) -> "HistoryFile":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._resources.close()
+
+    def wrong(self, what: object) -> MigrationError:
+        return MigrationError(f"{self.name} line {self.at.lines + 1}: {what}")
+
+    def __iter__(self) -> Iterator[bytes]:
+        while line := self._read(lambda: self._stream.readline(LINE_LENGTH)):
+            if len(line) == LINE_LENGTH:
+                raise self.wrong(f"longer than {LINE_LENGTH} bytes")
+            if not line.endswith(b"\n"):
+                raise self.wrong("the file ends in the middle; it is not whole")
+            yield line
+            if len(self._head) < HEAD_BYTES:
+                self._head += line[: HEAD_BYTES - len(self._head)]
+            self.at.lines += 1
+            self.at.offset += len(line)
+            if self.at.lines % 100 == 0:
+                self._show()
+        self._show()
+
+    def checkpoint(self, *, is_whole: bool) -> File:
+        return File(self.at.path, self.at.lines, self.at.offset, _digest(self._head), is_whole)
+
+    def user_of(self, line: bytes) -> int:
+        """The user of a line, whatever else is in it."""
+        found = _USER.match(line)
+        user_id = int(found.group()) if found else 0
+        if not 0 < user_id <= LARGEST_ID:
+            raise self.wrong(f"{_shown(line.split()[0] if line.split() else b'')} is no id (1 to 2**53 - 1)")
+        return user_id
+
+    def parsed(self, line: bytes, *, now: datetime) -> Line:
+        if not _LINE.fullmatch(line):
+            raise self.wrong(_fault(line))
+        user, *plays = line.split()
+        if not plays and not settings.PLAYED_OLD_URL:
+            raise self.wrong("no ids, and FEEDSITE_PLAYED_OLD_URL names no Redis that has them")
+        if b":" not in line:
+            ids, seconds = list(map(int, plays)), [0] * len(plays)
+        else:
+            pairs = [play.partition(b":") for play in plays]
+            ids, seconds = [int(pair[0]) for pair in pairs], [int(pair[2] or b"0") for pair in pairs]
+        largest = max([int(user), *ids])
+        if largest > LARGEST_ID:
+            raise self.wrong(f"{largest} is no id (1 to 2**53 - 1)")
+        if not ids:
+            return Line(int(user), {})
+        return Line(int(user), self._by_month(np.array(ids, dtype=np.uint64), seconds, b":" in line, now))
+
+    def _by_month(self, ids: Ids, seconds: list[int], is_dated: bool, now: datetime) -> Months:
+        if is_dated:
+            dated = [second for second in seconds if second]
+            if dated and max(dated) > (now + CLOCK_SKEW).timestamp():
+                raise self.wrong(f"{max(dated)} lies in the future")
+            if dated and min(dated) < EARLIEST.timestamp():
+                raise self.wrong(f"{min(dated)} lies before 2000")
+        return old.by_month(ids, np.array(seconds, dtype=np.float64) * 1000, now=now)
+
+    def _seek(self) -> None:
+        """Go on where reading stopped, or from the first line where the file is another than it was."""
+        self._raw.seek(0)
+        head = self._read(lambda: self._stream.read(min(HEAD_BYTES, self.at.offset)))
+        if self.at.offset and _digest(head) != self.at.head:
+            self.at = File(self.at.path)
+            head = b""
+        self._head = head
+        self._read(lambda: b"%d" % self._stream.seek(self.at.offset))
+
+    def _read(self, read: Callable[[], bytes]) -> bytes:
+        try:
+            return read()
+        except EOFError:
+            raise self.wrong("the file ends in the middle; it is not whole") from None
+        except (OSError, zlib.error) as error:
+            raise self.wrong(f"not readable ({error})") from None
+
+    def _show(self) -> None:
+        self._bar.update(self._raw.tell() - self._bar.n)
+        self._bar.set_postfix_str(f"{self.at.lines:,} lines", refresh=False)
+
+
+def _digest(head: bytes) -> str:
+    return hashlib.sha256(head).hexdigest()
+
+
+def _fault(line: bytes) -> str:
+    """What is wrong with a line that is not one."""
+    user, *plays = line.removesuffix(b"\n").split(b" ")
+    if not re.fullmatch(rb"[1-9][0-9]{0,15}", user):
+        return f"{_shown(user)} is no id (1 to 2**53 - 1)"
+    wrong = next((play for play in plays if not _PLAY.fullmatch(play)), b"")
+    return f"{_shown(wrong)} is neither an id nor id:seconds"
+
+
+def _shown(token: bytes) -> str:
+    return repr(token[:40].decode("utf-8", "backslashreplace"))
+
+
+# --- Running -----------------------------------------------------------------------------------------------
+def run(path: Path, *, clock: Clock, say: Say = print, quiet: bool = False) -> File:
+    """Bring the histories of a file on their way, from where an earlier run stopped.
+
+    A file that was read to its end is looked through again: whoever is not merged is marked again. Raises
+    MigrationError, PlayedUnavailableError, StoreUnavailableError; run it again then.
+    """
+    with _alone():
+        begun = _begin(str(path.resolve()), clock())
+        again = begun.is_whole
+        with HistoryFile(File(begun.path) if again else begun, quiet=quiet) as file:
+            if again:
+                say("It was read to its end before: who is not merged yet is marked again.")
+            elif begun.lines and file.at.lines:
+                say(f"It goes on behind line {file.at.lines:,}.")
+            elif begun.lines:
+                say("It is another file than it was: it is read from its first line.")
+            _read(file, clock, again)
+            return file.checkpoint(is_whole=True)
+
+
+def _begin(path: str, now: datetime) -> File:
+    if old.state().phase in (Phase.NONE, Phase.ROLLED_BACK):
+        for _ in store().clear(MIGRATED):  # of a merge that was under way when it was rolled back
+            pass
+
+    def begin(migration: Migration) -> Migration:
+        if migration.phase == Phase.CUT_OVER:
+            raise MigrationError("The migration was cut over: the old data is not asked any more.")
+        if migration.phase != Phase.RUNNING:
+            migration = Migration(Phase.RUNNING, began_at=now.timestamp())
+        if not any(file.path == path for file in migration.files):
+            migration.files.append(File(path))
+        return migration
+
+    old.change_state(begin)
+    return next(file for file in old.state().files if file.path == path)
+
+
+def _read(file: HistoryFile, clock: Clock, again: bool) -> None:
+    chunk: list[Line] = []
+    size = 0
+    now = clock()
+
+    def flush(*, is_whole: bool) -> None:
+        _stage(chunk, again=again, now=clock())
+        chunk.clear()
+        if not again:
+            _write_down(file.checkpoint(is_whole=is_whole))
+
+    try:
+        for line in file:
+            if len(chunk) >= CHUNK or size >= CHUNK_BYTES:
+                # The line just read is not counted yet: the checkpoint is before it.
+                flush(is_whole=False)
+                size, now = 0, clock()
+            chunk.append(file.parsed(line, now=now))
+            size += len(line)
+    except MigrationError:
+        flush(is_whole=False)
+        raise
+    flush(is_whole=True)
+
+
+def _stage(lines: list[Line], *, again: bool, now: datetime) -> None:
+    """Put histories where reads find them, then mark their users on the ring. Doing it twice changes nothing."""
+    histories: dict[int, Months] = {}
+    for line in lines:
+        before = histories.get(line.user_id)
+        histories[line.user_id] = old.joined(before, line.months) if before else line.months
+    user_ids = list(histories)
+    found = store().read(old.shelved(user_ids))
+    is_migrated = {
+        user_id: bool(mark) and not history
+        for user_id, mark, history in zip(user_ids, found[: len(user_ids)], found[len(user_ids) :], strict=True)
+    }
+    # A line of somebody who is migrated is a second one of theirs, unless the file is looked through once more.
+    staged = [one for one in user_ids if histories[one] and not (again and is_migrated[one])]
+    over = [one for one in user_ids if not histories[one] and not settings.PLAYED_OLD_URL]
+
+    def change(key: FilterKey, data: bytes | None) -> bytes:
+        if key.month == MIGRATED:
+            return MARK  # all that they played is forgotten already
+        return old.packed(old.joined(old.unpacked(data), histories[key.user_id]) if data else histories[key.user_id])
+
+    keys = [*(FilterKey(one, HISTORY) for one in staged), *(FilterKey(one, MIGRATED) for one in over)]
+    if keys:
+        store().update(keys, change)
+    left = {*staged, *(one for one in user_ids if not is_migrated[one])}.difference(over)
+    with errors():
+        pipelined(client(), marks(left, now=now))
+
+
+def _write_down(file: File) -> None:
+    def change(migration: Migration) -> Migration:
+        if migration.phase != Phase.RUNNING:
+            raise MigrationError(f"The migration was {migration.phase} meanwhile.")
+        migration.files = [file if each.path == file.path else each for each in migration.files]
+        return migration
+
+    old.change_state(change)
+
+
+# --- Ending ------------------------------------------------------------------------------------------------
+def cut_over(*, clock: Clock, say: Say = print, quiet: bool = False) -> int:
+    """Ask and write the old data no more, for good, if everybody in the files is migrated; how many users."""
+    with _alone():
+        migration = old.state()
+        users = 0
+        if migration.phase != Phase.CUT_OVER:
+            if migration.phase != Phase.RUNNING:
+                raise MigrationError("No migration is going on.")
+            if unread := [file.path for file in migration.files if not file.is_whole]:
+                raise MigrationError(f"{unread[0]} is not read to its end: run played_migrate on it again.")
+            for file in migration.files:
+                users += _verified(File(file.path), quiet)
+            if (lines := sum(file.lines for file in migration.files)) != users:
+                raise MigrationError(f"The files have {users:,} lines now, and had {lines:,} when they were read.")
+            _end(Phase.CUT_OVER, clock())
+        _clear_marks(say)
+    return users
+
+
+def _verified(at: File, quiet: bool) -> int:
+    """Look every user of a file up; how many lines. Raises MigrationError if somebody is not migrated."""
+    left = 0
+    user_ids: list[int] = []
+    with HistoryFile(at, quiet=quiet) as file:
+        for line in file:
+            user_ids.append(file.user_of(line))
+            if len(user_ids) == CHUNK:
+                left += _unmigrated(user_ids)
+                user_ids.clear()
+        left += _unmigrated(user_ids)
+        if left:
+            raise MigrationError(
+                f"{left:,} of {file.at.lines:,} users of {file.name} are not merged yet; wait for the merges "
+                "(--status), or run played_migrate on the file again if nothing moves."
+            )
+        return file.at.lines
+
+
+def _unmigrated(user_ids: list[int]) -> int:
+    found = store().read(old.shelved(user_ids))
+    pairs = zip(found[: len(user_ids)], found[len(user_ids) :], strict=True)
+    return sum(not mark or bool(history) for mark, history in pairs)
+
+
+def rollback(*, clock: Clock, say: Say = print) -> None:
+    """Return to the old data: it is asked for everybody, and nobody is migrated any more.
+
+    What was merged stays in the filters too, where it harms nobody.
+    """
+    phase = old.state().phase
+    if phase == Phase.CUT_OVER:
+        raise MigrationError("The migration was cut over: since then plays are not in the old data.")
+    if phase == Phase.NONE:
+        raise MigrationError("No migration is going on.")
+    _end(Phase.ROLLED_BACK, clock())
+    _clear_marks(say)
+
+
+def _end(phase: Phase, now: datetime) -> None:
+    def change(migration: Migration) -> Migration:
+        if migration.phase == Phase.CUT_OVER:
+            raise MigrationError("The migration was cut over meanwhile.")
+        migration.phase = phase
+        migration.ended_at = now.timestamp()
+        return migration
+
+    old.change_state(change)
+
+
+def _clear_marks(say: Say) -> None:
+    cleared = sum(store().clear(MIGRATED))
+    if cleared:
+        say(f"{cleared:,} marks were removed.")
+
+
+def status() -> Status:
+    """Two reads of the store. Where a server is the store, its counts are about right after it failed."""
+    migration = old.state()
+    users = sum(file.lines for file in migration.files)
+    merged, histories = store().count(MIGRATED), store().count(HISTORY)
+    left = max(users - merged, histories) if settings.PLAYED_OLD_URL else histories
+    return Status(migration, users, merged, left if migration.phase == Phase.RUNNING else histories)
+
+
+@contextmanager
+def _alone() -> Iterator[None]:
+    """One run at a time. PostgreSQL forgets the lock with the connection of a command that was killed."""
+    with connection.cursor() as cursor:
+        for _ in range(50):
+            cursor.execute("SELECT pg_try_advisory_lock(hashtext(%s))", [LOCK])
+            if cursor.fetchone() == (True,):
+                break
+            time.sleep(0.1)
+        else:
+            raise MigrationError("Another played_migrate is running.")
+        try:
+            yield
+        finally:
+            cursor.execute("SELECT pg_advisory_unlock(hashtext(%s))", [LOCK])

@@ -1,0 +1,296 @@
+"""What users played before there were filters, until it is in them (seen.migration.migrate brings it there).
+
+Old histories are in the Redis that had them all, `PLAYED_OLD_URL`, which holds a ZSET a user (id -> ms of the play),
+or, where a file is all there is, in the filter store on a shelf of their own. Whoever is on no shelf `MIGRATED` has
+not been migrated. Three shelves of the store, in one read with the filters:
+
+| shelf | key | value |
+|---|---|---|
+| `HISTORY` | user | what a file said that they played; removed when the filters have it |
+| `MIGRATED` | user | 1: their filters have what the old Redis had |
+| `STATE` | 0 | `Migration`, as JSON |
+
+They are in the store, because what they say of the filters must be as durable as the filters, and because nobody can
+read 50 million rows of a table for every page. A merge writes the filters, then the mark, then removes the history:
+if it dies in between it is done again, which changes nothing. Who reads sees the mark and the history before the
+filters.
+
+Until `--cut-over` nothing is removed from the old Redis, except of deleted accounts, and every play is written to it
+too: so going back loses nothing.
+
+A history is a head (`FSPH`, version 1 in a byte, months n in a byte, 2 bytes 0), n times a month (4 bytes, counted as
+in seen.store) and its count (4 bytes), and all ids (8 bytes each) by month; little-endian.
+
+Source: the deduplication article, 4, its figure 11.
+"""
+
+import struct
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from functools import cache
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+import redis
+from django.conf import settings
+from numpy.typing import NDArray
+
+from seen.filters import BadFilterError, Ids
+from seen.store import MONTHS, FilterKey, StoreUnavailableError, month_of, store
+from storage.breaker import Breaker
+from storage.connections import Command, client_of, pipelined
+
+HISTORY, MIGRATED, STATE = 0, 1, 2
+STATE_KEY = FilterKey(0, STATE)
+MARK = b"1"
+LARGEST_ID = 2**53 - 1
+EARLIEST = datetime(2000, 1, 1, tzinfo=UTC)
+"""Times before it are none: a score of 0, or one in seconds."""
+CLOCK_SKEW = timedelta(days=1)
+TIMEOUT = 5.0
+"""Seconds that workers and commands wait for the old server."""
+AT_ONCE = 20
+"""Users whose old histories are in memory as Redis sends them, ten times as large as as numbers."""
+_HEAD = struct.Struct("<4sBB2x")
+_MONTH = struct.Struct("<II")
+_MAGIC, _VERSION = b"FSPH", 1
+_FIRST_MONTH = 1970 * 12
+_NOTHING: Ids = np.zeros(0, dtype=np.uint64)
+
+
+# --- How far the migration is ------------------------------------------------------------------------------
+class Phase(StrEnum):
+    NONE = "none"
+    RUNNING = "running"
+    CUT_OVER = "cut over"
+    ROLLED_BACK = "rolled back"
+
+
+class File(msgspec.Struct):
+    """How far a file is read: `offset` in bytes, when unpacked, after `lines` lines."""
+
+    path: str
+    lines: int = 0
+    offset: int = 0
+    head: str = ""
+    """Digest of its beginning, by which it is known again."""
+    is_whole: bool = False
+
+
+class Migration(msgspec.Struct):
+    phase: Phase = Phase.NONE
+    began_at: float = 0.0
+    ended_at: float = 0.0
+    files: list[File] = []
+
+
+def state() -> Migration:
+    """Raises StoreUnavailableError."""
+    return _decoded(store().read([STATE_KEY])[0])
+
+
+def change_state(change: Callable[[Migration], Migration]) -> None:
+    """Write what `change` makes of the state; nobody else changes it meanwhile. Raises StoreUnavailableError."""
+    store().update([STATE_KEY], lambda _, data: msgspec.json.encode(change(_decoded(data))))
+
+
+def _decoded(data: bytes | None) -> Migration:
+    return msgspec.json.decode(data, type=Migration) if data else Migration()
+
+
+# --- Histories as bytes ------------------------------------------------------------------------------------
+Months = dict[int, Ids]
+
+
+def packed(months: Months) -> bytes:
+    heads = b"".join(_MONTH.pack(month, len(ids)) for month, ids in months.items())
+    return b"".join([_HEAD.pack(_MAGIC, _VERSION, len(months)), heads, *(ids.tobytes() for ids in months.values())])
+
+
+def unpacked(data: bytes) -> Months:
+    """Raises BadFilterError."""
+    try:
+        magic, version, count = _HEAD.unpack_from(data)
+        heads = [_MONTH.unpack_from(data, _HEAD.size + place * _MONTH.size) for place in range(count)]
+    except struct.error:
+        raise BadFilterError("too short") from None
+    at = _HEAD.size + count * _MONTH.size
+    if magic != _MAGIC or version != _VERSION or len(data) != at + 8 * sum(length for _, length in heads):
+        raise BadFilterError("no history")
+    months = {}
+    for month, length in heads:
+        months[month] = np.frombuffer(data, dtype="<u8", count=length, offset=at).astype(np.uint64)
+        at += 8 * length
+    return months
+
+
+def joined(one: Months, other: Months) -> Months:
+    """Both, without doubles."""
+    return {month: np.union1d(one.get(month, _NOTHING), other.get(month, _NOTHING)) for month in sorted({*one, *other})}
+
+
+def by_month(ids: Ids, moments: NDArray[np.float64], *, now: datetime) -> Months:
+    """Ids by the month in which they were played, of which `moments` has the milliseconds since 1970.
+
+    What has no time belongs to the running month: whenever it was played, it is known for three whole months from now
+    on, as long as if it had been played just now. What was played so long ago that no read asks is left out.
+    """
+    this_month = month_of(now)
+    latest = (now + CLOCK_SKEW).timestamp() * 1000
+    is_dated = (moments >= EARLIEST.timestamp() * 1000) & (moments <= latest)
+    dated = np.where(is_dated, moments, latest).astype(np.int64).astype("datetime64[ms]")
+    months = np.minimum(dated.astype("datetime64[M]").astype(np.int64) + _FIRST_MONTH, this_month)
+    months[~is_dated] = this_month
+    return {month: ids[months == month] for month in np.unique(months).tolist() if month > this_month - MONTHS}
+
+
+# --- Reading, until it is in the filters -------------------------------------------------------------------
+def keys_of(user_id: int) -> list[FilterKey]:
+    """What to read of the store before a user's filters."""
+    keys = [FilterKey(user_id, HISTORY)]
+    if settings.PLAYED_OLD_URL:
+        keys += [FilterKey(user_id, MIGRATED), STATE_KEY]
+    return keys
+
+
+def known(user_id: int, found: Sequence[bytes | None]) -> Ids:
+    """What the user played that may not be in the filters, from what the store has for `keys_of`.
+
+    One round trip to the old Redis while that may know more. Raises redis.RedisError and OSError.
+    """
+    history, *rest = found
+    ids = [_NOTHING] if history is None else list(unpacked(history).values())
+    if rest:
+        mark, data = rest
+        phase = _decoded(data).phase
+        if phase != Phase.CUT_OVER and not (mark and phase == Phase.RUNNING):
+            (reply,) = _ask([("ZRANGE", _key(user_id), 0, -1)])
+            ids.append(_numbers(reply)[0])
+    return np.concatenate(ids)
+
+
+# --- Double writing ----------------------------------------------------------------------------------------
+def write(scores: Mapping[int, Sequence[int]]) -> None:
+    """Write plays (user -> ms, id, ms, id ...) to the old Redis too, until the cut-over. Raises redis.RedisError
+    and OSError.
+    """
+    if not settings.PLAYED_OLD_URL or not scores:
+        return
+    try:
+        if _decoded(store().read_briefly([STATE_KEY])[0]).phase == Phase.CUT_OVER:
+            return
+    except StoreUnavailableError:
+        pass  # what is written once too often harms nobody
+    _ask([("ZADD", _key(user_id), *pairs) for user_id, pairs in scores.items()])
+
+
+# --- Merging -----------------------------------------------------------------------------------------------
+class Before(NamedTuple):
+    """What some users played before there were filters, and their filters lack."""
+
+    months: dict[FilterKey, Ids]
+    user_ids: list[int]
+    """Who is migrated with it."""
+    histories: dict[int, bytes]
+    """As they were read."""
+
+
+def unmigrated(user_ids: Sequence[int], *, now: datetime) -> Before:
+    """What a merge of these users has to add. Raises StoreUnavailableError and redis.RedisError."""
+    if state().phase != Phase.RUNNING:
+        return Before({}, [], {})
+    found = store().read(shelved(user_ids))
+    marks, histories = found[: len(user_ids)], found[len(user_ids) :]
+    staged = {user_id: data for user_id, data in zip(user_ids, histories, strict=True) if data}
+    unmarked = [user_id for user_id, mark in zip(user_ids, marks, strict=True) if not mark]
+    months = {user_id: unpacked(data) for user_id, data in staged.items()}
+    if settings.PLAYED_OLD_URL:
+        for first in range(0, len(unmarked), AT_ONCE):
+            some = unmarked[first : first + AT_ONCE]
+            for user_id, reply in zip(some, pipelined(client(), map(_dated_range, some)), strict=True):
+                ids, scores = _numbers(reply[::2], reply[1::2])
+                months[user_id] = joined(months.get(user_id, {}), by_month(ids, scores, now=now))
+    return Before(
+        {FilterKey(user_id, month): ids for user_id, one in months.items() for month, ids in one.items() if len(ids)},
+        list(months),
+        staged,
+    )
+
+
+def migrated(before: Before) -> None:
+    """Mark those whose filters have it all now, and take their histories off the shelf. Raises StoreUnavailableError.
+
+    A history that became longer meanwhile stays, for the next merge.
+    """
+
+    def change(key: FilterKey, data: bytes | None) -> bytes | None:
+        if key.month == MIGRATED:
+            return MARK
+        return None if data == before.histories[key.user_id] else data
+
+    if before.user_ids:
+        marks = (FilterKey(user_id, MIGRATED) for user_id in before.user_ids)
+        store().update([*marks, *(FilterKey(user_id, HISTORY) for user_id in before.histories)], change)
+
+
+def waiting(user_ids: Sequence[int]) -> set[int]:
+    """Who of them has a history that is to be merged. Raises StoreUnavailableError."""
+    if state().phase != Phase.RUNNING:
+        return set()
+    found = store().read([FilterKey(user_id, HISTORY) for user_id in user_ids])
+    return {user_id for user_id, data in zip(user_ids, found, strict=True) if data}
+
+
+def forget(user_ids: Sequence[int]) -> int:
+    """Remove what the old Redis has of users whose accounts are deleted; how many had something.
+
+    While a migration goes on they count as migrated. Raises StoreUnavailableError and redis.RedisError.
+    """
+    phase = state().phase
+    if phase == Phase.RUNNING:
+        store().update([FilterKey(user_id, MIGRATED) for user_id in user_ids], lambda key, data: MARK)
+    if not settings.PLAYED_OLD_URL or phase == Phase.CUT_OVER:
+        return 0
+    return sum(pipelined(client(), [("DEL", _key(user_id)) for user_id in user_ids]))
+
+
+def shelved(user_ids: Sequence[int]) -> list[FilterKey]:
+    """The keys of their marks, then of their histories."""
+    return [FilterKey(user_id, shelf) for shelf in (MIGRATED, HISTORY) for user_id in user_ids]
+
+
+# --- The old Redis -----------------------------------------------------------------------------------------
+breaker = Breaker(name="old plays")
+
+_client = cache(client_of)
+
+
+def client() -> redis.Redis:
+    """The old server for workers and commands."""
+    return _client(settings.PLAYED_OLD_URL, TIMEOUT)
+
+
+def _ask(commands: Sequence[Command]) -> list[Any]:
+    """Replies to a request, within `PLAYED_TIMEOUT` and behind the breaker. Raises redis.RedisError and OSError."""
+    patience = settings.PLAYED_TIMEOUT
+    with breaker.asking(patience):
+        return pipelined(_client(settings.PLAYED_OLD_URL, patience), commands, patience_seconds=patience)
+
+
+def _key(user_id: int) -> str:
+    pattern: str = settings.PLAYED_OLD_KEY
+    return pattern.replace("{uid}", str(user_id))
+
+
+def _dated_range(user_id: int) -> tuple[str, str, int, int, str]:
+    return "ZRANGE", _key(user_id), 0, -1, "WITHSCORES"
+
+
+def _numbers(members: Sequence[bytes], scores: Iterable[bytes] = ()) -> tuple[Ids, NDArray[np.float64]]:
+    """Members and scores as numbers. What is no id cannot be asked for, and is left out."""
+    numbers = np.array([int(each) if each.isdigit() and len(each) <= 16 else 0 for each in members], dtype=np.uint64)
+    is_id = (numbers > 0) & (numbers <= LARGEST_ID)
+    moments = np.array(list(map(float, scores)) or [0.0] * len(members))
+    return numbers[is_id], moments[is_id]

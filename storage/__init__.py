@@ -1,0 +1,1 @@
+"""The data ground: connections to PostgreSQL and Redis, keys, windows, deliveries, events, ids, and the queue."""

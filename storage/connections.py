@@ -1,0 +1,372 @@
+"""The clients of the servers: Redis for the feeds (with a short patience) and prepared SQL for the hot paths."""
+
+import hashlib
+import itertools
+import math
+import re
+import select
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cache, lru_cache
+from typing import Any, TypeVar, overload
+
+import psycopg
+import redis
+from django.conf import settings
+from django.db import DEFAULT_DB_ALIAS, connections
+from kombu.exceptions import KombuError
+from psycopg.errors import DeadlockDetected, UndefinedColumn, UndefinedFunction, UndefinedTable
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+
+from runtime.cluster_address import names_cluster, parse
+from storage.breaker import FAILURES, Breaker
+from storage.cluster import Cluster, NodeDownError
+
+TASK_TIMEOUT = 5.0
+"""Seconds that workers and commands wait for the feeds server."""
+LEAST_PATIENCE = 0.001
+"""Seconds for a reply that may be there already."""
+LAZILY = "set_config('synchronous_commit', 'off', true) = 'off'"
+"""A condition of a statement whose commit need not wait for the disk: what a crash undoes is done again."""
+
+
+class FeedsUnavailableError(Exception):
+    """The feeds server did not answer in time; whatever was asked for must come from PostgreSQL."""
+
+
+class FeedsRefusedError(FeedsUnavailableError):
+    """The feeds server answered, but would not do this: something is wrong with a key or a command, not with it."""
+
+
+feeds_breaker = Breaker(name="feeds", slow_share=math.inf)
+cache_breaker = Breaker(name="cache")
+broker_breaker = Breaker(name="broker", failures=(KombuError, redis.RedisError, OSError))
+
+
+def client_of(url: str, timeout: float) -> redis.Redis:
+    """A client whose every call answers within `timeout` seconds or raises; it has a pool of its own."""
+    if names_cluster(url):
+        return Cluster(parse(url), timeout, _scripts)
+    # RESP2 keeps scores as bytes, which the windows compare without parsing a double a delivery. A connection that
+    # the server closed (a restart) is replaced once; a time-out is never tried again.
+    return redis.Redis.from_url(
+        url,
+        protocol=2,
+        socket_timeout=timeout,
+        socket_connect_timeout=timeout,
+        retry=Retry(NoBackoff(), 1, supported_errors=(redis.ConnectionError,)),
+        health_check_interval=0,
+    )
+
+
+@cache
+def feeds() -> redis.Redis:
+    """The feeds server for pages: every call answers within `REDIS_TIMEOUT` seconds or raises."""
+    return client_of(settings.REDIS_URL, settings.REDIS_TIMEOUT)
+
+
+@cache
+def feeds_for_tasks() -> redis.Redis:
+    """The feeds server for workers and commands, which may wait longer than a page."""
+    return client_of(settings.REDIS_URL, TASK_TIMEOUT)
+
+
+@contextmanager
+def feeds_errors() -> Iterator[None]:
+    """Turn every way in which the feeds server can fail a page into `FeedsUnavailableError`.
+
+    While the breaker is open the body is not run at all. A node of a cluster that fails has a breaker of its own.
+    """
+    try:
+        with feeds_breaker.asking(settings.REDIS_TIMEOUT):
+            try:
+                yield
+            except NodeDownError as error:
+                raise FeedsUnavailableError(str(error)) from error
+    except FAILURES as error:
+        raise FeedsUnavailableError(str(error)) from error
+    except (redis.OutOfMemoryError, redis.ReadOnlyError) as error:  # it will do it again when it can
+        raise FeedsUnavailableError(str(error)) from error
+    except redis.RedisError as error:
+        raise FeedsRefusedError(str(error)) from error
+
+
+def drop_ended_sessions(**_: Any) -> None:
+    """Close the sessions of this thread that PostgreSQL has ended (it was restarted), so that the request that begins
+    gets a new one instead of the error.
+
+    A session that is idle has nothing to read, unless the server said goodbye. Looking costs 3 µs; asking, as Django's
+    health checks do, a round trip.
+    """
+    for wrapper in connections.all(initialized_only=True):
+        session = wrapper.connection
+        if session is None or wrapper.in_atomic_block:
+            continue
+        poll = select.poll()
+        if not session.closed:
+            poll.register(session.fileno(), select.POLLIN)
+        if session.closed or poll.poll(0):
+            wrapper.close()
+
+
+Row = TypeVar("Row")
+
+
+@overload
+def fetch(
+    query: str, params: Sequence[Any] | Mapping[str, Any] = (), *, on: str = DEFAULT_DB_ALIAS
+) -> list[tuple[Any, ...]]: ...
+
+
+@overload
+def fetch(
+    query: str,
+    params: Sequence[Any] | Mapping[str, Any] = (),
+    *,
+    into: Callable[[tuple[Any, ...]], Row],
+    on: str = DEFAULT_DB_ALIAS,
+) -> list[Row]: ...
+
+
+def fetch(
+    query: str,
+    params: Sequence[Any] | Mapping[str, Any] = (),
+    *,
+    into: Callable[[tuple[Any, ...]], Any] | None = None,
+    on: str = DEFAULT_DB_ALIAS,
+) -> list[Any]:
+    """Rows of one prepared statement, inside Django's connection and transaction: what `into` makes of the tuple of
+    each, else the tuples. `on` is the alias of the database: another than the primary only where storage.replica names
+    it, for reads that may lag.
+
+    The hot paths use it instead of the ORM: planning the verifying query costs more than running it, and a page
+    needs no model instances. Errors are Django's (`django.db.OperationalError`, ...). A statement that a deadlock ended
+    is asked once more, unless it stands in a transaction, which is its caller's to repeat.
+    """
+    wrapper = connections[on]
+    wrapper.ensure_connection()
+    rows = _rows(wrapper, query, params)
+    return rows if into is None else [*map(into, rows)]
+
+
+@dataclass(slots=True)
+class Asked:
+    """Counts of requests to the servers: statements by `fetch`, round trips by `pipelined`."""
+
+    statements: int = 0
+    round_trips: int = 0
+
+
+_asked: ContextVar[Asked | None] = ContextVar("asked", default=None)
+
+
+@contextmanager
+def count_asked() -> Iterator[Asked]:
+    """Count what the block asks in its own thread."""
+    asked = Asked()
+    token = _asked.set(asked)
+    try:
+        yield asked
+    finally:
+        _asked.reset(token)
+
+
+def is_of_another_version(error: Exception) -> bool:
+    """Whether a statement met a database that lacks what this version's migrations make."""
+    return isinstance(error.__cause__, (UndefinedTable, UndefinedColumn, UndefinedFunction))
+
+
+@contextmanager
+def fetching() -> Iterator[Callable[[str, Sequence[Any] | Mapping[str, Any]], Callable[[], list[tuple[Any, ...]]]]]:
+    """`fetch` for those who have something else to do while PostgreSQL works: asks, and gives a function that waits for
+    the rows.
+
+    A thread reads them in the caller's session, which serves one statement at a time: another of the caller's waits.
+    """
+    wrapper = connections[DEFAULT_DB_ALIAS]
+    wrapper.ensure_connection()
+    with ThreadPoolExecutor(1, "fetching") as thread:
+        yield lambda query, params: thread.submit(_rows, wrapper, query, params).result
+
+
+def _rows(wrapper: Any, query: str, params: Sequence[Any] | Mapping[str, Any]) -> list[tuple[Any, ...]]:
+    if asked := _asked.get():
+        asked.statements += 1
+    statement, names = numbered(query)
+    values = [params[name] for name in names] if isinstance(params, Mapping) else params
+    with wrapper.wrap_database_errors, psycopg.RawCursor(wrapper.connection) as cursor:
+        try:
+            cursor.execute(statement, values, prepare=True, binary=True)
+        except DeadlockDetected:  # a migration that locks two tables ends a page so; by itself it did nothing yet
+            if wrapper.in_atomic_block or not wrapper.get_autocommit():
+                raise
+            cursor.execute(statement, values, prepare=True, binary=True)
+        return cursor.fetchall()
+
+
+PLACEHOLDER = re.compile(r"%(?:s|%|\((\w+)\)s)")
+
+
+@lru_cache(512)
+def numbered(query: str) -> tuple[bytes, list[str]]:
+    """A statement with PostgreSQL's own placeholders ($1, ...), and the names that they stand for, if they have any.
+
+    psycopg converts what is longer than 4,096 characters anew at every call: a seventh of what a page cost its process.
+    """
+    names: dict[str, int] = {}
+    count = itertools.count(1)
+
+    def number(match: re.Match[str]) -> str:
+        if match[0] == "%%":
+            return "%"
+        return f"${next(count) if match[0] == '%s' else names.setdefault(match[1], len(names) + 1)}"
+
+    return PLACEHOLDER.sub(number, query).encode(), list(names)
+
+
+def database_now() -> datetime:
+    """The time by PostgreSQL's clock. Workers decide by it, so a machine whose clock is wrong changes nothing."""
+    now: datetime = fetch("SELECT clock_timestamp()")[0][0]
+    return now
+
+
+def stream(
+    query: str, params: Sequence[Any] | Mapping[str, Any] = (), *, size: int = 2000
+) -> Iterator[tuple[Any, ...]]:
+    """Rows of one statement through a server-side cursor, `size` at a time: memory does not grow with their number.
+
+    Only within a transaction, and read to the end before it ends.
+    """
+    with connections[DEFAULT_DB_ALIAS].chunked_cursor() as cursor:
+        cursor.execute(query, params)
+        while rows := cursor.fetchmany(size):
+            yield from rows
+
+
+def id_array(ids: Iterable[int]) -> str:
+    """Ids as PostgreSQL writes an array, for a parameter that is cast to bigint[].
+
+    psycopg dumps a list element by element, in Python.
+    """
+    return f"{{{','.join(map(str, ids))}}}"
+
+
+Command = tuple[Any, ...]
+_scripts: dict[str, str] = {}
+
+
+def script(source: str) -> str:
+    """Register a Lua script of one slot; its digest, for EVALSHA in `pipelined`."""
+    digest = hashlib.sha1(source.encode(), usedforsecurity=False).hexdigest()
+    _scripts[digest] = source
+    return digest
+
+
+def pipelined(
+    client: redis.Redis, commands: Iterable[Command | bytes], *, patience_seconds: float | None = None
+) -> list[Any]:
+    """The replies to commands of one key each, in one round trip; raises the first error among them. A command may be
+    RESP already.
+
+    Of one server all replies are there within `patience_seconds`, or TimeoutError is raised; without it each reply has
+    the client's time-out.
+
+    Scripts that a server does not know (it was restarted) are loaded and everything is sent to it again, so the
+    commands must be idempotent; what an error came after is not known to be done.
+    """
+    commands = list(commands)
+    if not commands:
+        return []
+    if asked := _asked.get():
+        asked.round_trips += 1
+    if isinstance(client, Cluster):
+        replies = client.ask(commands)
+        for reply in replies:
+            if isinstance(reply, redis.RedisError):
+                raise reply
+        return replies
+    try:
+        return _send(client, commands, patience_seconds)
+    except redis.exceptions.NoScriptError:
+        for source in _scripts.values():
+            client.script_load(source)
+        return _send(client, commands, patience_seconds)
+
+
+def _send(client: redis.Redis, commands: Sequence[Command | bytes], patience_seconds: float | None) -> list[Any]:
+    with borrowed(client) as connection:
+        connection.send_packed_command(_packed(connection, commands))
+        if patience_seconds is None:
+            return [connection.read_response() for _ in commands]
+        until = time.monotonic() + patience_seconds
+        return [connection.read_response(timeout=max(until - time.monotonic(), LEAST_PATIENCE)) for _ in commands]
+
+
+def _packed(connection: Any, commands: Sequence[Command | bytes]) -> list[bytes]:
+    packed = [[each] if isinstance(each, bytes) else connection.pack_command(*each) for each in commands]
+    return [b"".join(part for parts in packed for part in parts)]
+
+
+def tried(client: redis.Redis, commands: Iterable[Command | bytes]) -> list[Any]:
+    """As `pipelined`, but the server's error to one command stands in its place; a command may be RESP already."""
+    commands = list(commands)
+    if not commands:
+        return []
+    if isinstance(client, Cluster):
+        return client.ask(commands)
+    replies = _try(client, commands)
+    if any(isinstance(reply, redis.exceptions.NoScriptError) for reply in replies):
+        for source in _scripts.values():
+            client.script_load(source)
+        replies = _try(client, commands)
+    return replies
+
+
+def _try(client: redis.Redis, commands: Sequence[Command | bytes]) -> list[Any]:
+    replies: list[Any] = []
+    with borrowed(client) as connection:
+        connection.send_packed_command(_packed(connection, commands))
+        for _ in commands:
+            try:
+                replies.append(connection.read_response())
+            except redis.ResponseError as error:
+                replies.append(error)
+    return replies
+
+
+@contextmanager
+def borrowed(client: redis.Redis) -> Iterator[Any]:
+    """A connection of the pool of one server's client, for RESP by hand: a pipeline object costs more CPU a page.
+
+    One that the server has closed meanwhile is connected anew by the pool. After an error replies may still be under
+    way, so the connection is closed.
+    """
+    pool = client.connection_pool
+    connection = pool.get_connection()
+    try:
+        yield connection
+    except BaseException:
+        connection.disconnect()  # type: ignore[no-untyped-call]
+        raise
+    finally:
+        pool.release(connection)
+
+
+@contextmanager
+def lanes(client: redis.Redis, names: Sequence[bytes]) -> Iterator[list[Any]]:
+    """For each of the keys a connection to the server that has it, for RESP by hand, as `borrowed`.
+
+    What a node of a cluster answers with MOVED or ASK was not run; `pipelined` finds the right one.
+    """
+    if isinstance(client, Cluster):
+        with client.lanes(names) as connections:
+            yield connections
+    else:
+        with borrowed(client) as connection:
+            yield [connection] * len(names)

@@ -1,0 +1,160 @@
+"""What happened, for those who are looking: one capped stream on the feeds server, whatever the number of followers.
+
+Every piece of news is one XADD. Who may hear of it is decided by whoever holds the open connections
+(stream.hub), not here. The stream is a hint: what it loses, an open page finds out when it asks.
+"""
+
+import logging
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+import msgspec
+
+from storage import keys
+from storage.connections import (
+    Command,
+    FeedsRefusedError,
+    FeedsUnavailableError,
+    feeds,
+    feeds_errors,
+    feeds_for_tasks,
+    pipelined,
+)
+from storage.scout import Scout
+
+logger = logging.getLogger(__name__)
+
+LENGTH = 10_000
+"""Entries that the stream keeps, about: how far back a connection can resume."""
+FIELD = b"event"
+
+
+class Published(msgspec.Struct, tag="published", frozen=True):
+    """An item became visible, for the first time or again."""
+
+    item: int
+
+
+class Edited(msgspec.Struct, tag="edited", frozen=True):
+    """An item says something else, or is shown to others than before."""
+
+    item: int
+    visibility_before: str
+
+
+class Withdrawn(msgspec.Struct, tag="withdrawn", frozen=True):
+    """An item that was published is not any more."""
+
+    item: int
+    visibility_before: str
+
+
+class SessionChanged(msgspec.Struct, tag="session", frozen=True):
+    """A live session was made, or is not what it was; `was_hidden`: until now only its host saw it."""
+
+    session: int
+    was_hidden: bool = False
+
+
+class Notified(msgspec.Struct, tag="notified", frozen=True):
+    """A user has a notification; `payload` is what their pages are told."""
+
+    user: int
+    payload: dict[str, Any]
+
+
+class ManyNotified(msgspec.Struct, tag="notified-many", frozen=True):
+    """Many users have a notification at once; `payloads` by user."""
+
+    payloads: dict[int, dict[str, Any]]
+
+
+class Revoked(msgspec.Struct, tag="revoked", frozen=True):
+    """Something that a user's connections may rest on is gone: a session, a token, the password, the account."""
+
+    user: int
+
+
+class Gap(msgspec.Struct, tag="gap", frozen=True):
+    """News may have been lost just before this: the feeds server did not answer, or came back empty."""
+
+
+Event = Published | Edited | Withdrawn | SessionChanged | Notified | ManyNotified | Revoked | Gap
+ItemEvent = Published | Edited | Withdrawn
+
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(Event).decode
+
+
+class Position(NamedTuple):
+    """The id of an entry of the stream: Redis' clock in milliseconds, and a number within it."""
+
+    milliseconds: int
+    number: int
+
+    def __str__(self) -> str:
+        return f"{self.milliseconds}-{self.number}"
+
+    @classmethod
+    def parse(cls, text: str | bytes) -> "Position":
+        """Raises ValueError for what is not one."""
+        text = text.decode("ascii", "replace") if isinstance(text, bytes) else text
+        parts = text.split("-")
+        if len(parts) != 2 or not all(part.isascii() and part.isdigit() and len(part) <= 20 for part in parts):
+            raise ValueError(f"{text!r} is not the id of an event")
+        return cls(int(parts[0]), int(parts[1]))
+
+
+Entry = tuple[Position, Event | None]
+"""What the stream holds at a place; None for what another version of the program wrote."""
+
+
+class Listener(NamedTuple):
+    """Who is connected: a reader, and the item or the live session whose page they look at, or 0."""
+
+    reader: int
+    item: int = 0
+    session: int = 0
+
+
+def entry(event: Event) -> Command:
+    """The command that appends the event."""
+    return ("XADD", keys.events(), "MAXLEN", "~", LENGTH, "*", FIELD, _encode(event))
+
+
+def event_of(fields: Mapping[bytes, bytes] | list[bytes]) -> Event | None:
+    """The event of an entry's fields; None if another version of the program wrote it."""
+    pairs = fields if isinstance(fields, Mapping) else dict(zip(fields[::2], fields[1::2], strict=False))
+    with suppress(msgspec.DecodeError, KeyError):
+        event: Event = _decode(pairs[FIELD])
+        return event
+    return None
+
+
+def announce(*events: Event) -> None:
+    """Append the events, in one round trip. Call it when what they tell of is committed.
+
+    It waits for Redis as briefly as a page does, and never fails. For what is lost a `Gap` follows, as soon as the
+    server takes one.
+    """
+    try:
+        with feeds_errors():
+            pipelined(feeds(), [entry(event) for event in events])
+    except FeedsRefusedError:
+        logger.exception("The feeds server refused an event")
+    except FeedsUnavailableError:
+        gaps.send()
+
+
+def _tell_gap() -> None:
+    pipelined(feeds_for_tasks(), [entry(Gap())])
+
+
+gaps = Scout("the stream of events", _tell_gap)
+"""Tells of what this process could not append; no other knows, where the server was slow or one connection gone."""
+
+
+def announce_notification(*, user_id: int, payload: dict[str, Any]) -> None:
+    """Tell the open pages of a user about a notification, by a `notification` event with this payload."""
+    announce(Notified(user_id, payload))

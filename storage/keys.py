@@ -1,0 +1,205 @@
+"""Every Redis key of the project: builder, type, member, score, life. Nothing else spells a key.
+
+| key | type | member -> score | bound | lost: |
+|---|---|---|---|---|
+| `inbox:{uid}` | ZSET | `sender:item` -> item id, and a window's own members | level cap; 30 days | rebuilt from SQL |
+| `outbox:{uid}` | ZSET | `sender:item` -> item id, and a window's own members | 1000; 30 days | rebuilt from SQL |
+| `tail:{uid}` | ZSET | `sender:item` -> item id, and a window's own members | 100; 5 minutes | pulled from SQL again |
+| `big_vs:{uid}` | STRING | ids of followed big-Vs, by commas | readers who merge outboxes; 30 days | asked of SQL |
+| `fans:active:{uid}:{shard}` | SET | follower id, and `complete:{generation}` | big-V only; a day | rebuilt from SQL |
+| `bf:global:{YYYYMMDD}:{shard}` | Bloom filter | `{uid}:{item}` | 7 days | items of the week may come again |
+| `bf:global:{YYYYMMDD}:{shard}:{nth}` | bitmap | what had no room there | 3 a day and shard; 7 days | likewise |
+| `bf:over:{YYYYMMDD}:{shard}` | STRING | that it was reported to be over its capacity | 7 days | reported again |
+| `feed:cache:{uid}` | LIST | item ids | 30 minutes | recalled again |
+| `feed:reasons:{the list's key}` | LIST | `item:reason`, beside each of them | 30 minutes | shown without a reason |
+| `user:views:topic:{uid}` | LIST | item ids, newest first, unique | 10; 7 days | viewed items may come again |
+| `user:views:reply:{uid}` | LIST | reply ids, newest first, unique | 100; 7 days | likewise, with their threads |
+| `user:views:times:{the list's key}` | HASH | item id -> when, in ms since 1970 | as its list | as its list |
+| `played:recent:{uid}` | ZSET | item id -> ms since 1970 of the play | 10,000; until merged | **plays are lost** |
+| `played:kept` | STRING | that anybody played something | 7 months from the last play | written by the next play |
+| `played:early:{uid}` | STRING | that an early merge of the user was asked for | 5 seconds | asked for again |
+| `played:user:{node}:{shard}` | SET | user ids | until merged | marked again by the daily look |
+| `played:sample:{month}` | HASH | place -> `{uid}:{item}`, `n` -> draws | 2,500; 4 months | drawn anew |
+| `issued:{uid}` | LIST | item ids, newest first | 100; 30 days | issued items may come again |
+| `played:filter:{month}:{uid}` | STRING | seen/filters.py | the sixth month after | **plays are lost** |
+| `played:filter:{shelf}:{uid}` | STRING | 0 to 2: seen/migration | during a migration | **old plays are lost** |
+| `played:months` | HASH | `{month}:filters`, `{month}:size` -> number | | counted anew from then on |
+| `live:lineup:{uid}` | ZSET | session -> ± start in ms; `version:{generation}` | 100; 30 days | rebuilt from SQL |
+| `live:replays:{uid}` | ZSET | `host:position` -> position, a window's own members | 300; 30 days | rebuilt from SQL |
+| `live:snapshot:{uid}:{digest}` | LIST | live/snapshot.py | 10 a reader; 30 minutes | readers are told to begin anew |
+| `live:snapshots:{uid}` | ZSET | digest -> last use, µs since 1970 | 10; 30 minutes | snapshots expire by themselves |
+| `events` | STREAM | `event` -> JSON (storage/events.py) | about 10,000 entries | open pages are told to ask |
+| `rate:{scope}:{who}` | STRING | calls in the slot that the first of them began | one slot | the slot starts anew |
+| `credential:{digest}` | STRING | id of its user (a token or session) | 7 days from its last call | it is an attempt |
+| `cache:1:session:{digest}` | STRING | copy of a session's row (accounts/sessions.py) | an hour | read from its row |
+| `cache:1:tags:popular` | STRING | hashtags, each with items (items/popular.py) | 5 minutes | counted anew |
+| `cache:1:suggestions:{uid}:{count}` | STRING | user ids (relations/suggestions.py) | 10 minutes | looked for anew |
+
+A window's own members (`floor`, `epoch`, `run:{id}`, `build:{token}`) are described in storage/window.py.
+"""
+
+from datetime import date
+
+
+def inbox(user_id: int) -> str:
+    """Window of the items that a reader follows."""
+    return f"inbox:{user_id}"
+
+
+def outbox(user_id: int) -> str:
+    """Window of the items that a sender published."""
+    return f"outbox:{user_id}"
+
+
+def tail(user_id: int) -> str:
+    """Window of what a reader pulled last from below the inbox's floor."""
+    return f"tail:{user_id}"
+
+
+def followed_big_vs(user_id: int) -> str:
+    """A hint of which outboxes a reader's pages merge."""
+    return f"big_vs:{user_id}"
+
+
+def active_fans(user_id: int, shard: int) -> str:
+    """One shard of a big-V's followers whose level takes pushes."""
+    return f"fans:active:{user_id}:{shard}"
+
+
+def impressions(day: date, shard: int) -> str:
+    """Bloom filter of what one shard of the users was shown on a day (UTC)."""
+    return f"bf:global:{day:%Y%m%d}:{shard}"
+
+
+def further_impressions(key: str, nth: int) -> str:
+    """The nth filter after the first one of a day and shard, for what that has no room for; 0: the first itself."""
+    return f"{key}:{nth}" if nth else key
+
+
+def impressions_over(day: date, shard: int) -> str:
+    """Mark that such a filter was reported to hold more than it was made for."""
+    return f"bf:over:{day:%Y%m%d}:{shard}"
+
+
+def candidates(user_id: int) -> str:
+    """What was recalled for a reader and is not shown yet."""
+    return f"feed:cache:{user_id}"
+
+
+def reasons(user_id: int) -> str:
+    """Why each of a reader's candidates was recalled; in their slot, or one may be written without the other."""
+    return f"feed:reasons:{{{candidates(user_id)}}}"
+
+
+def views(user_id: int) -> str:
+    """What a reader opened last."""
+    return f"user:views:topic:{user_id}"
+
+
+def reply_views(user_id: int) -> str:
+    """The replies that a reader saw last."""
+    return f"user:views:reply:{user_id}"
+
+
+def view_times(views_key: str) -> str:
+    """When each entry of a list of views was viewed. The hash tag is the list's whole key: one slot has both."""
+    return f"user:views:times:{{{views_key}}}"
+
+
+PLAYS = ("played:recent:*", "played:user:*", "issued:*", "played:kept")
+"""Patterns of what a backup takes along: plays that no filter has, what was issued, and that there are plays."""
+
+
+def played_recent(user_id: int) -> str:
+    """What a user played and no filter knows yet."""
+    return f"played:recent:{user_id}"
+
+
+def played_kept() -> str:
+    """Mark that anybody played something within the life of a filter (seen.usage)."""
+    return "played:kept"
+
+
+def played_early(user_id: int) -> str:
+    """Mark that an early merge of a user's plays was asked for."""
+    return f"played:early:{user_id}"
+
+
+def played_users(node: int, shard: int) -> str:
+    """Who of a shard of the users played something in the hour of a node of the time ring."""
+    return f"played:user:{node}:{shard}"
+
+
+def played_sample(month: int) -> str:
+    """Some of the plays that were merged into the filters of a month (seen.sample)."""
+    return f"played:sample:{month}"
+
+
+def issued(user_id: int) -> str:
+    """What a user was issued last."""
+    return f"issued:{user_id}"
+
+
+def played_filter(user_id: int, month: int) -> str:
+    """A user's filter of a month, where a server keeps them."""
+    return f"played:filter:{month}:{user_id}"
+
+
+def played_months() -> str:
+    """How many filters and bytes such a server keeps of each month."""
+    return "played:months"
+
+
+def lineup(user_id: int) -> str:
+    """What a host has live or upcoming (live/lineup.py)."""
+    return f"live:lineup:{user_id}"
+
+
+def replays(user_id: int) -> str:
+    """Window of the replays of whom a reader follows."""
+    return f"live:replays:{user_id}"
+
+
+def snapshot(user_id: int, digest: str) -> str:
+    """What a reader's walks through live sessions go by that began in the same order."""
+    return f"live:snapshot:{{{user_id}}}:{digest}"
+
+
+def snapshots(user_id: int) -> str:
+    """Which of them a reader has; in their slot, for one script writes both."""
+    return f"live:snapshots:{{{user_id}}}"
+
+
+def events() -> str:
+    """Stream of what happened, for open connections."""
+    return "events"
+
+
+def rate(scope: str, who: str) -> str:
+    """Counter of one caller's calls within the running slot of a rate limit."""
+    return f"rate:{scope}:{who}"
+
+
+def credential(digest: str) -> str:
+    """Mark of a token or session that was good (web/rates.py)."""
+    return f"credential:{digest}"
+
+
+def cached(name: str, prefix: str, version: int) -> str:
+    """An entry of Django's cache. Another version of its values is another key."""
+    return f"cache:{version}:{name}"
+
+
+def session(digest: str) -> str:
+    """The copy of a session's row, in Django's cache."""
+    return f"session:{digest}"
+
+
+def suggestions(user_id: int, count: int) -> str:
+    """Whom a reader is proposed to follow, in Django's cache."""
+    return f"suggestions:{user_id}:{count}"
+
+
+def popular_tags() -> str:
+    """The hashtags that several people use of late, in Django's cache."""
+    return "tags:popular"

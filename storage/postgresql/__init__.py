@@ -1,0 +1,63 @@
+"""The primary, for programs that may wait for it briefly: web, stream and gRPC.
+
+`bound` is called as such a program starts; management commands and workers, which migrate and fill windows, wait for as
+long as it takes. A bounded statement is ended by PostgreSQL after `FEEDSITE_DATABASE_TIMEOUT` seconds. A server that is
+frozen, or lost on the way, ends none: the client gives up `GRACE` seconds later, closes the connection, and makes no
+new one until the scout has had an answer. Whatever the reason, the error is django.db.OperationalError or
+InterfaceError (web.rest.OUTAGES).
+"""
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, cast
+
+from django.db import DEFAULT_DB_ALIAS, Error, connections
+
+from storage.postgresql.base import GRACE, DatabaseWrapper, milliseconds
+
+LONG_SECONDS = 60.0
+"""What an export, a page of the admin, or the question of who hears of a batch may take for one statement."""
+
+
+def bound(seconds: float) -> None:
+    """Bound each statement of this process, on the connections that it makes from now on."""
+    DatabaseWrapper.seconds = seconds
+
+
+def bound_thread_long() -> None:
+    """Bound the statements of this thread by `LONG_SECONDS`, where the process has a bound; before it connects."""
+    wrapper = _wrapper()
+    if wrapper.seconds < math.inf:
+        wrapper.seconds = LONG_SECONDS
+
+
+@contextmanager
+def long_statements() -> Iterator[None]:
+    """Statements of this thread may take `LONG_SECONDS` each, where the process has a bound. Not inside a transaction.
+
+    The bound is changed under the ordinary bound, so a server that does not answer is met before the long wait.
+    """
+    wrapper = _wrapper()
+    if math.isinf(wrapper.seconds):
+        yield
+        return
+    wrapper.ensure_connection()
+    session: Any = wrapper.connection
+    with wrapper.cursor() as cursor:
+        cursor.execute("SELECT set_config('statement_timeout', %s, false)", [milliseconds(LONG_SECONDS)])
+    session.seconds = LONG_SECONDS + GRACE
+    try:
+        yield
+    finally:
+        session.seconds = wrapper.seconds + GRACE
+        if wrapper.connection is session:
+            try:
+                with wrapper.cursor() as cursor:
+                    cursor.execute("RESET statement_timeout")
+            except Error:
+                wrapper.close()
+
+
+def _wrapper() -> DatabaseWrapper:
+    return cast("DatabaseWrapper", connections[DEFAULT_DB_ALIAS])

@@ -1,0 +1,110 @@
+"""Django's backend of PostgreSQL, whose connections do not wait for ever.
+
+A statement timeout is kept by the server, and a server that is frozen keeps none; TCP's own timers know neither that
+nor unix sockets. So the client keeps a deadline too.
+"""
+
+import math
+import time
+from collections.abc import Generator, Mapping
+from typing import Any, cast
+
+import psycopg
+from django.db import DEFAULT_DB_ALIAS, connections
+from django.db.backends.postgresql import base
+
+from storage.scout import Scout
+
+Waiting = Generator[Any, Any, Any]
+"""What psycopg does on a connection: it yields what it waits for and is sent what came, which may be nothing yet."""
+
+GRACE = 0.5
+"""Seconds that the client waits beyond the server's own timeout."""
+PROBE_SECONDS = 2.0
+"""Seconds that a question whether the server is there waits for a connection, and again for the answer."""
+OUTAGES = frozenset({"25006", "25P03", "25P04"})
+"""Errors that psycopg takes for mistakes of the program, and that say what the server is at: it takes no writes
+(standby, switchover), or has ended the session.
+"""
+
+
+class Connection(psycopg.Connection[Any]):
+    """Each wait ends after `seconds`, and at `deadline` (of time.monotonic()): the connection is closed then, and
+    psycopg.OperationalError raised, after the `scout` was sent. So is what a server answers that takes no writes, where
+    it should (`takes_writes`). `standing` is what was last heard of a replica.
+    """
+
+    seconds: float = math.inf
+    deadline: float = math.inf
+    takes_writes = True
+    scout: Scout | None = None
+    standing: Any = None
+
+    def wait(self, gen: Waiting, *args: Any, **kwargs: Any) -> Any:
+        return super().wait(self._until(min(self.deadline, time.monotonic() + self.seconds), gen), *args, **kwargs)
+
+    def _until(self, deadline: float, gen: Waiting) -> Waiting:
+        try:
+            awaited = next(gen)
+            while True:
+                came = yield awaited
+                if not came and time.monotonic() > deadline:
+                    self.close()
+                    if self.scout:
+                        self.scout.send()
+                    raise psycopg.OperationalError("the server did not answer in time")
+                awaited = gen.send(came)
+        except StopIteration as ended:
+            return ended.value
+        except psycopg.Error as error:
+            if error.sqlstate in OUTAGES and self.takes_writes:
+                self.close()
+                raise psycopg.OperationalError(str(error)) from error
+            raise
+
+
+def milliseconds(seconds: float) -> str:
+    return str(int(seconds * 1000))
+
+
+def probe(parameters: Mapping[str, Any], question: str = "SELECT 1") -> Any:
+    """The first row of the answer on a connection of its own, by the parameters of Django's. Raises psycopg.Error."""
+    impatient = {"connect_timeout": int(PROBE_SECONDS), "tcp_user_timeout": milliseconds(PROBE_SECONDS)}
+    with Connection.connect(**{**parameters, **impatient}) as session:
+        session.seconds = PROBE_SECONDS
+        return session.execute(question).fetchone()
+
+
+class DatabaseWrapper(base.DatabaseWrapper):
+    """`seconds` bounds a statement (storage.postgresql.bound); a thread's own value wins over the process'."""
+
+    seconds: float = math.inf
+
+    def get_connection_params(self) -> dict[str, Any]:
+        parameters: dict[str, Any] = super().get_connection_params()
+        if self.seconds < math.inf:
+            said = f"{parameters.get('options', '')} -c statement_timeout={milliseconds(self.seconds)}"
+            parameters["options"] = said.strip()
+        return parameters
+
+    def get_new_connection(self, conn_params: dict[str, Any]) -> Connection:
+        if math.isinf(self.seconds):
+            return as_ours(super().get_new_connection(conn_params))
+        if scout.is_out:
+            raise psycopg.OperationalError("PostgreSQL did not answer a moment ago")
+        try:
+            connection = as_ours(super().get_new_connection(conn_params))
+        except psycopg.errors.ConnectionTimeout:
+            scout.send()
+            raise
+        connection.seconds, connection.scout = self.seconds + GRACE, scout
+        return connection
+
+
+def as_ours(connection: Any) -> Connection:
+    """A connection that Django made. It offers no place to name the class, and how it sets one up is its business."""
+    connection.__class__ = Connection
+    return cast("Connection", connection)
+
+
+scout = Scout("postgresql", lambda: probe(connections[DEFAULT_DB_ALIAS].get_connection_params()))

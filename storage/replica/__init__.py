@@ -1,0 +1,268 @@
+"""Reads that may lag, from a replica of PostgreSQL if there is one (FEEDSITE_REPLICA_URL).
+
+The primary is the truth. A replica *proposes*: which items fit a query, whom to follow, what to recommend. What it
+proposes is shown after the primary has verified and hydrated it, so what was hidden or deleted is gone at once. No
+router moves a read here: whoever may lag says so, by `lagging`.
+
+Whoever has written finds what they wrote. After a request of theirs that may have written, the position of the
+primary's log is noted (`note_write`), and a replica reads for them when it has replayed the log up to there. The note
+is a row of an unlogged table: PostgreSQL empties it when it crashes, and then the row of user 0 is missing too. Whoever
+finds none writes one, and no replica that is behind that position reads for anybody who is signed in: what was
+forgotten was before it.
+
+Nobody reads from a replica that is more than `REPLICA_LAG` behind. Where it is, or fails, or cancels a read that its
+replay conflicts with, the same read runs on the primary.
+"""
+
+import logging
+import math
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, TypeVar, cast
+
+from django.conf import settings
+from django.db import DEFAULT_DB_ALIAS, Error, InterfaceError, OperationalError, connections
+
+from runtime import metrics
+from storage.connections import fetch
+from storage.postgresql.base import Connection
+from storage.scout import Scout
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+PRIMARY = DEFAULT_DB_ALIAS
+REPLICA = "replica"
+
+SERVED = "replica"
+AWAY, FAILED, CONFLICT, FOREIGN, BEHIND, OWN = "away", "failed", "conflict", "foreign", "behind", "own"
+"""Why the primary reads: the replica failed a moment ago; just now; cancelled the read; is not a replica of this
+primary; is too far behind; has not what the reader wrote.
+"""
+TRAVEL_SECONDS = 0.5
+"""So long `condition` waits for a replica to have what the primary had when it began to look."""
+CONFLICTS = frozenset({"40001", "40P01"})
+
+NOTE = """
+    INSERT INTO feedsite_written AS noted (user_id, lsn) VALUES (%s, pg_current_wal_insert_lsn())
+    ON CONFLICT (user_id) DO UPDATE SET lsn = greatest(noted.lsn, excluded.lsn) RETURNING (lsn - '0/0')::bigint
+"""
+NEEDED = """
+    SELECT (pg_current_wal_flush_lsn() - '0/0')::bigint, extract(epoch FROM clock_timestamp())::float8,
+        (SELECT (lsn - '0/0')::bigint FROM feedsite_written WHERE user_id = 0),
+        (SELECT (lsn - '0/0')::bigint FROM feedsite_written WHERE user_id = %(reader)s)
+"""
+STANDING = """
+    SELECT pg_is_in_recovery(), (coalesce(pg_last_wal_replay_lsn(), '0/0') - '0/0')::bigint,
+        coalesce(extract(epoch FROM pg_last_xact_replay_timestamp()), 0)::float8
+"""
+
+
+class ReplicaFailedError(Exception):
+    """The replica did not do what it was asked for; `outcome` is how."""
+
+    def __init__(self, outcome: str, error: Exception) -> None:
+        super().__init__(str(error).strip())
+        self.outcome = outcome
+
+
+# --- How far it is ---------------------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How far a replica had replayed the log: up to `position` in bytes, and to a commit of the time `committed` (Unix,
+    by the primary's clock). What it had it has: replay does not go back.
+    """
+
+    is_replica: bool
+    position: int
+    committed: float
+
+
+@dataclass(frozen=True, slots=True)
+class Needed:
+    """How far a replica should be: the primary's log was at `position` at the time `now`, of which it may miss
+    `REPLICA_LAG`, but nothing up to `own`.
+    """
+
+    position: int
+    now: float
+    own: int
+
+    def hindrance(self, standing: Standing) -> str:
+        if not standing.is_replica:
+            return FOREIGN
+        if standing.position < self.own:
+            return OWN
+        return BEHIND if self.lag(standing) > settings.REPLICA_LAG else ""
+
+    def lag(self, standing: Standing) -> float:
+        """Seconds, not fewer than it is behind. After a pause in which nobody wrote, a replica that misses the first
+        write is as far behind as that pause was long; for as long as that write travels. Infinite where it has replayed
+        no commit since it started.
+        """
+        if standing.position >= self.position:
+            return 0.0
+        return max(self.now - standing.committed, 0.0) if standing.committed else math.inf
+
+
+def _needed(reader_id: int) -> Needed:
+    position, now, everybody, own = fetch(NEEDED, {"reader": reader_id})[0]
+    if not reader_id:
+        return Needed(position, now, 0)
+    if everybody is None:  # nothing is known of what was written; it is from now on
+        ((everybody,),) = fetch(NOTE, [0])
+    return Needed(position, now, max(everybody, own or 0))
+
+
+def _ask(connection: Connection) -> Standing:
+    is_replica, position, committed = fetch(STANDING, on=REPLICA)[0]
+    standing = Standing(is_replica, position, committed)
+    connection.standing = standing
+    return standing
+
+
+# --- Reading ---------------------------------------------------------------------------------------------
+def is_configured() -> bool:
+    return REPLICA in connections
+
+
+def lagging(reader_id: int | None, read: Callable[[str], T], *, seconds: float = 0) -> T:
+    """What `read` finds in the database that it is told, by its alias: the replica's, or the primary's.
+
+    `reader_id` is whose writes it must find; none, if nobody's. `read` only reads, and may be called twice: what the
+    replica has not answered within `seconds` (`REPLICA_TIMEOUT`) the primary is asked. It finds nothing that its own
+    request has written before.
+    """
+    if not is_configured():
+        return read(PRIMARY)
+    try:
+        outcome = _hindrance(reader_id or 0)
+        if not outcome:
+            with _replica(seconds):
+                found = read(REPLICA)
+            metrics.replica_reads.labels(SERVED).inc()
+            return found
+    except ReplicaFailedError as error:
+        outcome = error.outcome
+    metrics.replica_reads.labels(outcome).inc()
+    return read(PRIMARY)
+
+
+def _hindrance(reader_id: int) -> str:
+    """Why the replica cannot read for them, if it cannot: one question to the primary, and one to the replica where it
+    does not suffice what was last heard on this connection.
+    """
+    if scout.is_out:
+        return AWAY
+    with _replica() as connection:
+        heard = connection.standing
+        standing: Standing = heard or _ask(connection)
+    needed = _needed(reader_id)
+    if standing.position > needed.position:
+        return FOREIGN
+    hindrance = needed.hindrance(standing)
+    if hindrance and heard:
+        with _replica() as connection:
+            hindrance = needed.hindrance(_ask(connection))
+    return hindrance
+
+
+@contextmanager
+def _replica(seconds: float = 0) -> Iterator[Connection]:
+    """This thread's connection, for `seconds` (`REPLICA_TIMEOUT`). Raises ReplicaFailedError for what it fails."""
+    wrapper = connections[REPLICA]
+    try:
+        wrapper.ensure_connection()
+        connection: Connection = cast("Any", wrapper.connection)
+        connection.deadline = time.monotonic() + (seconds or settings.REPLICA_TIMEOUT)
+        if seconds:
+            fetch("SELECT set_config('statement_timeout', %s, false)", [str(int(seconds * 1000))], on=REPLICA)
+        yield connection
+    except Error as error:
+        wrapper.close()
+        raise _failure(error) from error
+    if seconds:
+        wrapper.close()  # and its timeout with it: such reads are few
+
+
+def _failure(error: Error) -> ReplicaFailedError:
+    """What it means: an outage keeps everybody away until the replica answers, a read that is cancelled nobody."""
+    state = getattr(error.__cause__, "sqlstate", None)
+    if state in CONFLICTS:
+        logger.info("The replica cancelled a read: %s", error)
+        return ReplicaFailedError(CONFLICT, error)
+    logger.warning("The replica failed a read: %s", error)
+    if isinstance(error, OperationalError | InterfaceError):
+        scout.send()
+    return ReplicaFailedError(FAILED, error)
+
+
+def _look() -> None:
+    """Ask the replica once, on a connection that ends with the answer."""
+    try:
+        with _replica() as connection:
+            _ask(connection)
+    finally:
+        connections.close_all()
+
+
+scout = Scout(REPLICA, _look)
+
+
+# --- Writing ---------------------------------------------------------------------------------------------
+def note_write(user_id: int | None) -> None:
+    """After the last commit of a request that may have written: `user_id` finds it from now on."""
+    if not user_id or not is_configured():
+        return
+    try:
+        try:
+            fetch(NOTE, [user_id])
+        except OperationalError:  # the connection may be all that was lost
+            connections[PRIMARY].close()
+            fetch(NOTE, [user_id])
+    except Error as error:
+        # A primary that crashed has an empty table, which says so. Otherwise they may miss it for `REPLICA_LAG`.
+        logger.warning("It is not noted that user %s has written: %s", user_id, error)
+
+
+# --- Looking after it ------------------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """`lag` in seconds, infinite where it is unknown.
+
+    `system` names the cluster of which it is a replica; that of the primary is the same."""
+
+    is_replica: bool
+    lag: float
+    is_of_primary: bool
+
+
+def condition() -> Condition:
+    """Asked now. Raises ReplicaFailedError, and what the primary fails."""
+    system = "SELECT system_identifier FROM pg_control_system()"
+    needed = _needed(0)
+    with _replica() as connection:
+        theirs = fetch(system, on=REPLICA)
+        standing = _ask(connection)
+        until = time.monotonic() + TRAVEL_SECONDS
+        # The first write after a pause is no lag while it travels.
+        while needed.lag(standing) and time.monotonic() < until:
+            time.sleep(TRAVEL_SECONDS / 10)
+            standing = _ask(connection)
+    return Condition(standing.is_replica, needed.lag(standing), theirs == fetch(system))
+
+
+def observe() -> None:
+    """Set the gauges."""
+    if not is_configured():
+        return
+    try:
+        found: Any = condition()
+    except ReplicaFailedError:
+        found = None
+    metrics.replica_up.labels(REPLICA).set(bool(found and found.is_replica and found.is_of_primary))
+    if found:
+        metrics.replica_lag_seconds.set(found.lag)

@@ -1,0 +1,14 @@
+"""Django's backend of the replica: connections as to the primary, which only read and whose reads have a deadline."""
+
+from typing import Any
+
+from django.db.backends.postgresql import base
+
+from storage.postgresql.base import Connection, as_ours
+
+
+class DatabaseWrapper(base.DatabaseWrapper):
+    def get_new_connection(self, conn_params: dict[str, Any]) -> Connection:
+        connection = as_ours(super().get_new_connection(conn_params))
+        connection.takes_writes = False
+        return connection

@@ -1,0 +1,494 @@
+"""The open connections of one process: hears of what happened, asks who may know, and writes it to them.
+
+One task reads the stream of events; what comes within `GATHER` seconds of a query is one batch and the next query,
+however many are connected. A connection that is opened while a batch is under way finds the batch in its replay. Redis
+or PostgreSQL may be gone for any time: connections stay open, and nothing is lost that the stream still holds; where it
+may have lost something, everybody is told to ask (`reset`). A task that fails by any other error is supervised: the
+error is logged and counted, and the task goes on.
+"""
+
+import asyncio
+import logging
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from functools import partial
+from typing import Any, TypeVar
+
+import redis
+import redis.asyncio
+from django.conf import settings
+from django.db import close_old_connections
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
+
+from accounts.grants import BORROWED_SECONDS, Grant, standing
+from accounts.levels import touch
+from runtime import metrics
+from runtime.cluster_address import names_cluster, parse
+from storage import keys
+from storage.cluster import Cluster
+from storage.connections import drop_ended_sessions, feeds_for_tasks
+from storage.events import Entry, Gap, Listener, Position, Revoked, entry, event_of
+from storage.postgresql import bound_thread_long
+from stream.news import Message, news_for, reset
+from web import rates
+from web.rest import OUTAGES
+
+logger = logging.getLogger(__name__)
+T = TypeVar("T")
+
+GATHER = 0.05
+"""Seconds between one query and the next: what comes meanwhile is one batch; what comes after a quiet time does not
+wait."""
+BATCH = 500
+BLOCK = 2.0
+"""Seconds that a read waits for events; the server has as many again to answer at all."""
+REPLAY = 500
+"""Events that a connection may have missed and still resume. They are read and decoded on the loop that serves all."""
+PRESENT = 1_000
+"""Users of open streams who are noted as seen in one statement."""
+PATIENCE = 4.5
+"""Seconds that opening a connection may wait for threads and for PostgreSQL."""
+HEARTBEAT = 15.0
+BACKLOG = 256
+"""Messages that wait for a slow client before it is dropped; it comes back and resumes."""
+PAUSES = (0.1, 5.0)
+"""Seconds before the first and before the late attempts to reach a server that is gone."""
+OLDEST = Position(0, 0)
+OUTAGES_OF_REDIS = (redis.RedisError, OSError)
+
+Send = Callable[[bytes], Awaitable[None]]
+
+
+class TooManyError(Exception):
+    """No more connections: of this user, or at all."""
+
+    def __init__(self, *, of_user: bool) -> None:
+        self.of_user = of_user
+
+
+class Connection:
+    """One open connection. `put` never waits; `serve` writes what was put until either side has enough."""
+
+    __slots__ = ("_is_closed", "_pending", "_task", "_waiter", "after", "grant", "listener", "opened_at", "written_at")
+
+    def __init__(self, grant: Grant, listener: Listener) -> None:
+        self.grant = grant
+        self.listener = listener
+        self.after = OLDEST
+        self.opened_at = self.written_at = time.monotonic()
+        self._is_closed = False
+        self._pending: deque[bytes] = deque()
+        self._waiter: asyncio.Future[None] | None = None
+        self._task: asyncio.Task[Any] | None = None
+
+    def put(self, message: bytes) -> None:
+        if len(self._pending) >= BACKLOG:
+            self.close()
+            return
+        self._pending.append(message)
+        self.written_at = time.monotonic()
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    def put_first(self, messages: list[bytes]) -> None:
+        """Before all that was put since it was opened."""
+        self._pending.extendleft(reversed(messages))
+
+    def close(self) -> None:
+        """End it, even amid a write that the client does not take."""
+        self._is_closed = True
+        if self._task is not None:
+            self._task.cancel()
+
+    async def serve(self, send: Send) -> None:
+        """Write until `close`."""
+        self._task = asyncio.current_task()
+        loop = asyncio.get_running_loop()
+        with suppress(asyncio.CancelledError):
+            while not self._is_closed:
+                if not self._pending:
+                    self._waiter = loop.create_future()
+                    await self._waiter
+                waiting = b"".join(self._pending)
+                self._pending.clear()
+                await send(waiting)
+        self._task = None
+
+
+class Hub:
+    """See the module. Everything but the queries runs on the loop that `start` was called on."""
+
+    def __init__(self) -> None:
+        self.connections: set[Connection] = set()
+        self.position: Position | None = None
+        """Down to here everything was written or is about to be; None until Redis has answered once."""
+        self.written: Position | None = None
+        self._of_user: dict[int, int] = {}
+        self._has_tried = asyncio.Event()
+        self._is_joined = self._may_have_lost = False
+        self._redis = _Attempts("The feeds server")
+        self._failing: set[str] = set()
+        self._asked_at = 0.0
+        self._tasks: list[asyncio.Task[None]] = []
+        # One thread asks who hears of a batch, so that batches keep their order; the others open connections.
+        self._asking = ThreadPoolExecutor(1, "audience", initializer=bound_thread_long)
+        self._opening = ThreadPoolExecutor(settings.STREAM_THREADS, "opening")
+        self._connect(_some_node(settings.REDIS_URL))
+
+    def start(self) -> None:
+        turns = {
+            "listener": self._listen,
+            "heartbeat": self._beat,
+            "recheck": self._recheck,
+            "presence": self._note_presence,
+        }
+        self._tasks = [asyncio.create_task(self._supervise(name, turn)) for name, turn in turns.items()]
+
+    @property
+    def is_well(self) -> bool:
+        """Whether every task runs, and the last turn of each was whole. Servers that are gone do not count."""
+        return bool(self._tasks) and not self._failing and not any(task.done() for task in self._tasks)
+
+    async def _supervise(self, name: str, turn: Callable[[], Awaitable[None]]) -> None:
+        """Take turn after turn, whatever a turn raises. After an error the next turn waits for `PAUSES`."""
+        failures = 0
+        while True:
+            try:
+                await turn()
+            except Exception:
+                logger.exception("The %s of the stream failed; it goes on", name)
+                metrics.stream_failures.labels(name).inc()
+                self._failing.add(name)
+                await asyncio.sleep(_pause(failures))
+                failures += 1
+            else:
+                self._failing.discard(name)
+                failures = 0
+
+    async def has_begun(self) -> None:
+        """Wait until the place in the stream is known, or Redis has failed to say it. Who connected before that would
+        miss what happens until then, and not be told so: a reset follows where Redis failed only.
+        """
+        await self._has_tried.wait()
+
+    def _connect(self, url: str) -> None:
+        self._url = url
+        self._reader = _client(url, 2 * BLOCK)
+        self._commands = _client(url, settings.REDIS_TIMEOUT)
+
+    async def _find(self) -> None:
+        """Connect to the node of a cluster that has the stream now."""
+        feeds = feeds_for_tasks()
+        if not isinstance(feeds, Cluster):
+            return
+        url = await asyncio.to_thread(feeds.owner_url, keys.events())
+        if url != self._url:
+            former = self._reader, self._commands
+            self._connect(url)
+            for client in former:
+                await client.aclose()
+
+    async def stop(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        for connection in list(self.connections):
+            connection.close()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._asking.shutdown(wait=False, cancel_futures=True)
+        self._opening.shutdown(wait=False, cancel_futures=True)
+
+    async def in_thread(self, call: Callable[[], T]) -> T:
+        """Run what opens a connection beside the loop."""
+        return await _in_thread(self._opening, call)
+
+    # --- Connections ---------------------------------------------------------------------------------------
+    def check_room(self, user_id: int = 0) -> None:
+        """Raises TooManyError."""
+        if len(self.connections) >= settings.STREAM_LIMIT:
+            raise TooManyError(of_user=False)
+        if self._of_user.get(user_id, 0) >= settings.STREAM_USER_LIMIT:
+            raise TooManyError(of_user=True)
+
+    async def open(self, grant: Grant, listener: Listener, since: Position | None) -> Connection:
+        """A connection that has what happened after `since`, or `reset`, to write first.
+
+        Raises TooManyError, and Django's outages.
+        """
+        self.check_room(grant.user_id)
+        connection = Connection(grant, listener)
+        self._of_user[grant.user_id] = self._of_user.get(grant.user_id, 0) + 1
+        # From here on batches are written to it too; they wait behind the replay.
+        self.connections.add(connection)
+        metrics.stream_connections.set(len(self.connections))
+        upto = self.position
+        if upto is not None:
+            connection.after = max(upto, since or OLDEST)
+        try:
+            missed = await self._replay(connection.listener, since, upto)
+        except BaseException:
+            self.leave(connection)
+            raise
+        if missed is None:
+            # It asks for everything; a place ahead of the stream (another server's clock) must not keep it waiting.
+            missed, connection.after = [reset(upto)], upto or OLDEST
+        connection.put_first(missed)
+        return connection
+
+    def leave(self, connection: Connection) -> None:
+        if connection not in self.connections:
+            return
+        self.connections.discard(connection)
+        metrics.stream_connections.set(len(self.connections))
+        user_id = connection.grant.user_id
+        self._of_user[user_id] -= 1
+        if not self._of_user[user_id]:
+            del self._of_user[user_id]
+
+    async def _replay(self, listener: Listener, since: Position | None, upto: Position | None) -> list[bytes] | None:
+        """What the listener missed; None where that is not known. Raises Django's outages."""
+        if not since or not upto:
+            return None
+        if await self.in_thread(partial(rates.hit, "resume", str(listener.reader))) is not None:
+            return None
+        entries = await self._missed(since, upto)
+        if entries is None:
+            return None
+        try:
+            messages = await self.in_thread(partial(news_for, [listener], entries)) if entries else []
+        except OUTAGES:
+            raise
+        except Exception:
+            logger.exception("The replay of a connection failed")
+            metrics.stream_failures.labels("replay").inc()
+            return None
+        return [data for _, _, data in messages]
+
+    async def _missed(self, since: Position, upto: Position) -> list[Entry] | None:
+        """The events after `since`, up to `upto`; None if the stream does not hold them all, or too many."""
+        try:
+            async with self._commands.pipeline(transaction=False) as pipeline:
+                pipeline.xrange(keys.events(), count=1)
+                pipeline.xrevrange(keys.events(), count=1)
+                pipeline.xrange(keys.events(), min=f"({since}", max=str(upto), count=REPLAY + 1)
+                first, last, found = await pipeline.execute()
+        except OUTAGES_OF_REDIS:
+            return None
+        # It is all there if something older is, too. What is younger than the youngest was lost with another stream.
+        if not first or not Position.parse(first[0][0]) <= since <= Position.parse(last[0][0]) or len(found) > REPLAY:
+            return None
+        return _parsed(found)
+
+    # --- Events --------------------------------------------------------------------------------------------
+    async def _listen(self) -> None:
+        """Read one batch, and write it."""
+        try:
+            if not self._is_joined:
+                try:
+                    await self._join()
+                finally:
+                    self._has_tried.set()
+                self._is_joined = True
+            entries = await self._read()
+        except OUTAGES_OF_REDIS as error:
+            self._is_joined, self._may_have_lost = False, True
+            await self._redis.failed(error)
+            return
+        self._redis.succeeded()
+        if entries:
+            began = time.monotonic()
+            self._is_joined = False  # it may be trimmed meanwhile
+            try:
+                await self._write(entries)
+            except Exception:
+                self._tell_loss(entries[-1][0])
+                raise
+            self._is_joined = time.monotonic() < began + BLOCK
+
+    async def _join(self) -> None:
+        """Find the place to read on from. Who cannot know that nothing was lost says so in the stream, for everybody
+        who resumes.
+        """
+        await self._find()
+        first: Any = await self._reader.xrange(keys.events(), count=1)
+        last: Any = await self._reader.xrevrange(keys.events(), count=1)
+        if first and last and not self._may_have_lost:
+            if self.position is None:
+                self.position = self.written = Position.parse(last[0][0])
+            if Position.parse(first[0][0]) <= self.position:
+                return
+        gap = Position.parse(await self._reader.execute_command(*entry(Gap())))  # type: ignore[no-untyped-call]
+        if self.position is None or gap <= self.position:
+            # Nothing was read before, or the clock of the server that came back is behind: nobody reads the gap.
+            self.position = self.written = gap
+            _deliver(self.connections, [(None, gap, reset(gap))])
+            for connection in self.connections:
+                connection.after = gap
+        self._may_have_lost = False
+
+    async def _read(self) -> list[Entry]:
+        """The next batch; empty if nothing happened for a while."""
+        found = await self._reader.xread({keys.events(): str(self.position)}, block=int(BLOCK * 1000), count=BATCH)
+        entries = _parsed(found)
+        if entries and len(entries) < BATCH and time.monotonic() < self._asked_at + GATHER:
+            await asyncio.sleep(self._asked_at + GATHER - time.monotonic())
+            more = await self._reader.xread({keys.events(): str(entries[-1][0])}, count=BATCH - len(entries))
+            entries += _parsed(more)
+        return entries
+
+    async def _write(self, entries: list[Entry]) -> None:
+        """Write a batch to whom it concerns; waits for PostgreSQL as long as it takes."""
+        await self._revoke({event.user for _, event in entries if isinstance(event, Revoked)})
+        connections = list(self.connections)
+        self.position = entries[-1][0]
+        self._asked_at = time.monotonic()
+        attempts = _Attempts("PostgreSQL")
+        while connections:
+            listeners = {connection.listener for connection in connections}
+            try:
+                messages = await _in_thread(self._asking, partial(news_for, listeners, entries))
+            except OUTAGES as error:
+                await attempts.failed(error)
+                connections = [connection for connection in connections if connection in self.connections]
+                continue
+            attempts.succeeded()
+            _deliver(connections, messages)
+            break
+        self.written = self.position
+
+    def _tell_loss(self, upto: Position) -> None:
+        """Skip the events up to this position, which could not be written: every connection has to ask."""
+        self.position = self.written = upto
+        _deliver(self.connections, [(None, upto, reset(upto))])
+
+    async def _revoke(self, users: set[int]) -> None:
+        """End what rests on nothing any more, before anything else is written to it. What only a ticket vouches for
+        ends too: nobody can tell whether its session was the one. A reader who may listen comes back at once. All end
+        where the question fails, by whatever error: the stream tells of a revocation once.
+        """
+        connections = [each for each in self.connections if each.grant.user_id in users]
+        if not connections:
+            return
+        try:
+            held = await _in_thread(self._opening, partial(standing, [each.grant for each in connections]))
+        except Exception as error:
+            if not isinstance(error, OUTAGES):
+                logger.exception("It cannot be asked which connections still stand")
+            held = [False] * len(connections)
+        for connection, stands in zip(connections, held, strict=True):
+            if not stands or connection.grant.is_borrowed:
+                connection.close()
+
+    # --- Time ----------------------------------------------------------------------------------------------
+    async def _beat(self) -> None:
+        """Write to those who heard nothing for long."""
+        await asyncio.sleep(1)
+        now = time.monotonic()
+        for connection in self.connections:
+            if now >= connection.written_at + HEARTBEAT:
+                connection.put(self._heartbeat(connection))
+
+    def _heartbeat(self, connection: Connection) -> bytes:
+        # The id moves a browser's place in the stream on, and is no event by itself.
+        if self.written is None or self.written < connection.after:
+            return b":\n\n"
+        return b":\nid: %s\n\n" % str(self.written).encode()
+
+    async def _recheck(self) -> None:
+        """End the connections that rest on nothing any more."""
+        await asyncio.sleep(settings.STREAM_RECHECK_SECONDS)
+        connections = list(self.connections)
+        try:
+            held = await _in_thread(self._opening, partial(standing, [each.grant for each in connections]))
+        except OUTAGES:
+            return  # nobody can sign out meanwhile
+        now = time.monotonic()
+        for connection, stands in zip(connections, held, strict=True):
+            until = connection.opened_at + BORROWED_SECONDS - settings.STREAM_RECHECK_SECONDS
+            if not stands or (connection.grant.is_borrowed and now > until):
+                connection.close()
+
+    async def _note_presence(self) -> None:
+        """Count everybody whose stream is open as seen, `PRESENT` users a statement."""
+        await asyncio.sleep(settings.LAST_SEEN_INTERVAL.total_seconds())
+        users = sorted(self._of_user)
+        for first in range(0, len(users), PRESENT):
+            try:
+                await _in_thread(self._opening, partial(touch, users[first : first + PRESENT]))
+            except OUTAGES:
+                return  # the levels of those who are here fall after a day at the earliest
+
+
+def _some_node(url: str) -> str:
+    """The address itself, or of a node of the cluster that it names."""
+    if not names_cluster(url):
+        return url
+    address = parse(url)
+    return address.url_of(*address.nodes[0])
+
+
+def _client(url: str, timeout: float) -> redis.asyncio.Redis:
+    return redis.asyncio.Redis.from_url(
+        url,
+        protocol=2,
+        socket_timeout=timeout,
+        socket_connect_timeout=timeout,
+        retry=Retry(NoBackoff(), 0),
+    )
+
+
+def _parsed(found: Any) -> list[Entry]:
+    """The entries of a reply, of XRANGE or of XREAD of the one stream."""
+    if found and isinstance(found[0][0], bytes) and found[0][0] == keys.events().encode():
+        found = found[0][1]
+    return [(Position.parse(position), event_of(fields)) for position, fields in found or []]
+
+
+def _deliver(connections: Iterable[Connection], messages: Iterable[Message]) -> None:
+    by_listener: dict[Listener, list[Connection]] = {}
+    for connection in connections:
+        by_listener.setdefault(connection.listener, []).append(connection)
+    for listener, position, data in messages:
+        for connection in connections if listener is None else by_listener.get(listener, ()):
+            if position > connection.after or listener is None:
+                connection.put(data)
+
+
+async def _in_thread(executor: ThreadPoolExecutor, call: Callable[[], T]) -> T:
+    def run() -> T:
+        close_old_connections()
+        drop_ended_sessions()
+        try:
+            return call()
+        finally:
+            close_old_connections()
+
+    return await asyncio.get_running_loop().run_in_executor(executor, run)
+
+
+def _pause(failures: int) -> float:
+    """Seconds before the next attempt, after so many failures before the last."""
+    first, late = PAUSES
+    return min(first * (1 << min(failures, 10)), late)
+
+
+class _Attempts:
+    """Waits longer from attempt to attempt, and says once what is the matter, and once that it is over."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._failures = 0
+
+    async def failed(self, error: Exception) -> None:
+        if not self._failures:
+            logger.warning("%s does not answer: %s", self._name, error)
+        await asyncio.sleep(_pause(self._failures))
+        self._failures += 1
+
+    def succeeded(self) -> None:
+        if self._failures:
+            logger.warning("%s answers again", self._name)
+        self._failures = 0

@@ -1,0 +1,191 @@
+"""Who may hear of what happened, and as what: one query for a batch of events and all who are connected.
+
+Events come past every window, so what they say of is asked of PostgreSQL as it is now, by the rules that serve pages.
+Whoever could see an item before, and does not any more, is told to take it away; nobody is told of an item that was
+never theirs to see.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import msgspec
+
+from items.visibility import VISIBLE
+from relations.rules import followees
+from storage.connections import fetch, id_array
+from storage.events import (
+    Edited,
+    Entry,
+    Gap,
+    ItemEvent,
+    Listener,
+    ManyNotified,
+    Notified,
+    Position,
+    Published,
+    SessionChanged,
+    Withdrawn,
+)
+from stream import sessions
+from timeline.hydrate import BELONGS
+from timeline.pull import SHOWN
+
+
+def _asked_for(rule: str, reader: str) -> str:
+    """A rule that is written for one reader, for the column `reader` of many."""
+    return rule.replace("%(reader)s", reader)
+
+
+# `i` holds every item of the batch as it is now, and once more as it was before it was changed or withdrawn, so that
+# the same rules say who sees it and who saw it. The rules are asked only of `connected`, the readers
+# with the senders of the batch whom they follow: each reader's follows, at most FOLLOW_CAP, are read once a batch,
+# however many items it has and whoever is followed. `IS TRUE` has ids looked up in a hash, not compared one by one.
+AUDIENCE = f"""
+    WITH i AS MATERIALIZED (
+        SELECT event.place, event.before IS NOT NULL AS before, stated.*
+        FROM unnest(%(places)s::int[], %(items)s::bigint[], %(before)s::text[]) AS event (place, item, before)
+        JOIN items_item stored ON stored.id = event.item
+        CROSS JOIN LATERAL jsonb_populate_record(stored, CASE WHEN event.before IS NULL THEN '{{}}'
+            ELSE jsonb_build_object('status', 'published', 'visibility', event.before) END) AS stated
+    ), connected AS MATERIALIZED (
+        SELECT reader, reader AS sender_id FROM unnest(%(readers)s::bigint[]) AS one (reader)
+        UNION ALL SELECT one.reader, followed.sender_id FROM unnest(%(readers)s::bigint[]) AS one (reader)
+        CROSS JOIN LATERAL (
+            {followees("one.reader", "followee_id AS sender_id")}
+            AND (followee_id IN (SELECT sender_id FROM i)) IS TRUE OFFSET 0
+        ) followed
+    ), about AS MATERIALIZED (
+        SELECT id AS item FROM i UNION SELECT reply_to_id FROM i UNION SELECT root_id FROM i
+    )
+    SELECT i.place, i.before, connected.reader, 0::bigint, i.reply_to_id
+    FROM i JOIN accounts_user s ON s.id = i.sender_id JOIN connected ON connected.sender_id = i.sender_id
+    WHERE {_asked_for(f"{BELONGS} AND {SHOWN}", "connected.reader")}
+    UNION ALL
+    SELECT i.place, i.before, watch.reader, watch.item, i.reply_to_id
+    FROM (
+        SELECT * FROM unnest(%(watchers)s::bigint[], %(watched)s::bigint[]) AS one (reader, item)
+        WHERE (one.item IN (SELECT item FROM about)) IS TRUE
+    ) watch
+    JOIN i ON watch.item IN (i.id, i.reply_to_id, i.root_id) JOIN accounts_user s ON s.id = i.sender_id
+    WHERE {_asked_for(VISIBLE, "watch.reader")}
+"""  # noqa: S608 (constants)
+
+
+class ItemNews(msgspec.Struct, omit_defaults=True):
+    """What `item`, `edit` and `delete` tell; `reply_to` of a new reply only."""
+
+    id: str
+    reply_to: str | None = None
+
+
+RESET = "reset"
+Message = tuple[Listener | None, Position, bytes]
+"""What to write to the connections of one listener, or of everybody, for the event at a place."""
+
+_encode = msgspec.json.Encoder().encode
+
+
+def message(name: str, position: Position | None, data: Any) -> bytes:
+    """One event as server-sent events spell it."""
+    place = b"" if position is None else b"id: %s\n" % str(position).encode()
+    return b"event: %s\n%sdata: %s\n\n" % (name.encode(), place, _encode(data))
+
+
+def reset(position: Position | None) -> bytes:
+    """The event that says: what happened up to here you have to find out by yourself."""
+    return message(RESET, position, {})
+
+
+def news_for(listeners: Iterable[Listener], entries: Sequence[Entry]) -> list[Message]:
+    """What to write to whom, in the order of the entries; one query for items and one for live sessions at most. Raises
+    Django's database errors.
+    """
+    everyone = set(listeners)
+    items = [
+        (place, event) for place, (_, event) in enumerate(entries) if isinstance(event, (Published, Edited, Withdrawn))
+    ]
+    hits, replies = _audience(everyone, items) if items and everyone else ({}, {})
+    session_news = _sessions(everyone, entries) if everyone else {}
+    by_reader: dict[int, list[Listener]] = {}
+    for listener in everyone:
+        by_reader.setdefault(listener.reader, []).append(listener)
+    messages: list[Message] = []
+    for place, (position, event) in enumerate(entries):
+        match event:
+            case Published() | Edited() | Withdrawn():
+                now, before = hits.get((place, False), set()), hits.get((place, True), set())
+                messages += _item_news(event, position, now, before, replies.get(place))
+            case SessionChanged():
+                told_of = session_news.get(place, [])
+                messages += [(listener, position, message("live", position, news)) for listener, news in told_of]
+            case Notified(user, payload):
+                told = message("notification", position, payload)
+                messages += [(listener, position, told) for listener in by_reader.get(user, [])]
+            case ManyNotified(payloads):
+                for user in payloads.keys() & by_reader.keys():
+                    told = message("notification", position, payloads[user])
+                    messages += [(listener, position, told) for listener in by_reader[user]]
+            case Gap():
+                messages.append((None, position, reset(position)))
+    return messages
+
+
+def _item_news(
+    event: ItemEvent, position: Position, now: set[Listener], before: set[Listener], reply_to: int | None
+) -> list[Message]:
+    news = ItemNews(str(event.item))
+    if isinstance(event, Published):
+        seen = message("item", position, ItemNews(news.id, str(reply_to)) if reply_to else news)
+    else:
+        seen = message("edit", position, news)
+    gone = message("delete", position, news)
+    messages: list[Message] = [(listener, position, seen) for listener in now]
+    messages += [(listener, position, gone) for listener in before - now]
+    return messages
+
+
+def _sessions(everyone: set[Listener], entries: Sequence[Entry]) -> dict[int, list[tuple[Listener, Any]]]:
+    """By place of the event, who hears of a live session, and what."""
+    changes = [(place, event) for place, (_, event) in enumerate(entries) if isinstance(event, SessionChanged)]
+    told: dict[int, list[tuple[Listener, Any]]] = {}
+    for place, listener, news in sessions.audience(everyone, changes) if changes else ():
+        told.setdefault(place, []).append((listener, news))
+    return told
+
+
+def _audience(
+    listeners: set[Listener], items: Sequence[tuple[int, ItemEvent]]
+) -> tuple[dict[tuple[int, bool], set[Listener]], dict[int, int]]:
+    """By (place of the event, whether before it), the listeners who see the item; and by place, what replies reply
+    to.
+    """
+    asked: list[tuple[int, int, str | None]] = [(place, event.item, None) for place, event in items]
+    asked += [
+        (place, event.item, event.visibility_before) for place, event in items if not isinstance(event, Published)
+    ]
+    watching = [listener for listener in listeners if listener.item]
+    rows = fetch(
+        AUDIENCE,
+        {
+            "places": id_array(place for place, _, _ in asked),
+            "items": id_array(item for _, item, _ in asked),
+            "before": [before for _, _, before in asked],
+            "readers": id_array({listener.reader for listener in listeners}),
+            "watchers": id_array(listener.reader for listener in watching),
+            "watched": id_array(listener.item for listener in watching),
+        },
+    )
+    by_reader: dict[int, list[Listener]] = {}
+    for listener in listeners:
+        by_reader.setdefault(listener.reader, []).append(listener)
+    hits: dict[tuple[int, bool], set[Listener]] = {}
+    replies = {}
+    for place, before, reader, watched, reply_to in rows:
+        if reply_to:
+            replies[place] = reply_to
+        heard = hits.setdefault((place, before), set())
+        if watched:
+            heard.update(one for one in by_reader[reader] if one.item == watched)
+        else:
+            heard.update(by_reader[reader])  # an item of the home is news on every page
+    return hits, replies

@@ -1,0 +1,81 @@
+"""Who hears that a live session changed: one query for a batch of changes and all who are connected.
+
+Followers hear of it on every page, by the rules of the feed; whoever has the session's page open, by those of the
+page. What it tells is the state as it is now: who comes late hears the newest several times.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import msgspec
+
+from relations.rules import followees, is_wanted, unblocked
+from storage.connections import fetch, id_array
+from storage.events import Listener, SessionChanged
+
+GONE = "gone"
+"""The state that is told of a session which was hidden, to those who saw it before."""
+
+
+# The rules are asked only of the readers with the hosts of the batch whom they follow, as in stream.news.
+AUDIENCE = f"""
+    WITH e AS MATERIALIZED (
+        SELECT event.place, l.id, l.host_id, l.state, l.version, l.hidden_at IS NOT NULL AS is_hidden,
+            h.is_active AND NOT (l.hidden_at IS NOT NULL AND event.was_hidden) AS is_told
+        FROM unnest(%(places)s::int[], %(sessions)s::bigint[], %(hidden)s::bool[]) AS event (place, session, was_hidden)
+        JOIN live_livesession l ON l.id = event.session JOIN accounts_user h ON h.id = l.host_id
+    )
+    SELECT e.place, e.host_id, 0::bigint, e.id, e.host_id, e.state, e.version, e.is_hidden
+    FROM e WHERE e.host_id = ANY(%(readers)s::bigint[])
+    UNION ALL
+    SELECT e.place, connected.reader, 0::bigint, e.id, e.host_id, e.state, e.version, e.is_hidden
+    FROM e JOIN (
+        SELECT one.reader, followed.host_id FROM unnest(%(readers)s::bigint[]) AS one (reader)
+        CROSS JOIN LATERAL (
+            {followees("one.reader", "followee_id AS host_id")}
+            AND (followee_id IN (SELECT host_id FROM e)) IS TRUE OFFSET 0
+        ) followed
+    ) connected USING (host_id)
+    WHERE e.is_told AND {is_wanted("connected.reader", "e.host_id")}
+    UNION ALL
+    SELECT e.place, watch.reader, e.id, e.id, e.host_id, e.state, e.version, e.is_hidden
+    FROM unnest(%(watchers)s::bigint[], %(watched)s::bigint[]) AS watch (reader, session)
+    JOIN e ON e.id = watch.session
+    WHERE e.is_told AND {unblocked("watch.reader", "e.host_id")}
+"""  # noqa: S608 (constants)
+
+
+class SessionNews(msgspec.Struct):
+    """What `live` tells. A page that shows an older version asks for the session."""
+
+    id: str
+    state: str
+    version: int
+
+
+def audience(
+    listeners: Iterable[Listener], changes: Sequence[tuple[int, SessionChanged]]
+) -> list[tuple[int, Listener, Any]]:
+    """The place of each change, who hears of it, and what they are told. Raises Django's database errors."""
+    by_reader: dict[int, list[Listener]] = {}
+    for listener in listeners:
+        by_reader.setdefault(listener.reader, []).append(listener)
+    watching = [one for several in by_reader.values() for one in several if one.session]
+    rows = fetch(
+        AUDIENCE,
+        {
+            "places": id_array(place for place, _ in changes),
+            "sessions": id_array(change.session for _, change in changes),
+            "hidden": [change.was_hidden for _, change in changes],
+            "readers": id_array(by_reader),
+            "watchers": id_array(one.reader for one in watching),
+            "watched": id_array(one.session for one in watching),
+        },
+    )
+    told: dict[tuple[int, Listener], SessionNews] = {}
+    for place, reader, watched, session, host, state, version, is_hidden in rows:
+        news = SessionNews(str(session), GONE if is_hidden and reader != host else state, version)
+        for listener in by_reader[reader]:
+            if not watched or listener.session == watched:
+                told[place, listener] = news
+    return [(place, listener, news) for (place, listener), news in told.items()]

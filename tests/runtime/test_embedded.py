@@ -1,0 +1,326 @@
+"""The embedded servers, as real processes in folders of their own."""
+
+import os
+import pwd
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+
+import psycopg
+import pytest
+import redis
+
+from runtime import embedded
+from runtime.embedded import Home, Postgres, ServerError, Servers, mentions, wait_for
+
+pytestmark = pytest.mark.xdist_group("embedded")  # several PostgreSQLs at once are no kindness to a small machine
+
+
+@pytest.fixture
+def servers(tmp_path: Path) -> Iterator[Servers]:
+    servers = Servers(tmp_path / "var", {})
+    yield servers
+    servers.stop()
+    assert wait_for(lambda: not processes_of(servers), 60), processes_of(servers)
+
+
+def processes_of(servers: Servers) -> list[int]:
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        pid = int(folder.name)
+        if pid != os.getpid() and embedded.mentions(pid, str(servers.home.data_dir)):
+            found.append(pid)
+    return found
+
+
+def pid_of(servers: Servers, name: str) -> int:
+    return int((servers.home.run / f"{name}.pid").read_text())
+
+
+def count_users(servers: Servers) -> int:
+    with psycopg.connect(servers.database_url) as session:
+        row = session.execute("SELECT count(*) FROM pg_user").fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+def queue_url(servers: Servers) -> str:
+    return servers.broker_url.replace("redis+socket", "unix").replace("virtual_host", "db")
+
+
+HOLDER = """
+import sys, time
+from pathlib import Path
+from runtime.embedded import Servers
+with Servers(Path(sys.argv[1]), {}).ensure():
+    print("held", flush=True)
+    time.sleep(600)
+"""
+
+
+def hold_elsewhere(servers: Servers) -> subprocess.Popen[str]:
+    """Another process that holds a lease."""
+    folder = str(servers.home.data_dir)
+    process = subprocess.Popen([sys.executable, "-c", HOLDER, folder], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "held\n"
+    return process
+
+
+def end(process: subprocess.Popen[str]) -> None:
+    process.kill()
+    process.communicate()
+
+
+def test_servers_start_answer_and_stop(servers: Servers) -> None:
+    with servers.ensure():
+        assert wait_for(servers.running, 60)
+        assert count_users(servers) == 1
+        with psycopg.connect(servers.database_url) as session:
+            row = session.execute("SELECT lower('ÄÖ'), 'Z' < 'a', current_setting('server_encoding')").fetchone()
+        assert row == ("äö", True, "UTF8")
+        with redis.Redis.from_url(servers.redis_url) as feeds:
+            assert feeds.config_get("maxmemory-policy")["maxmemory-policy"] == "allkeys-lru"
+            assert feeds.config_get("zset-max-listpack-entries")["zset-max-listpack-entries"] == "512"
+            assert feeds.config_get("save")["save"] == ""
+    assert not servers.running()
+
+
+def test_database_and_queue_last_and_feeds_do_not(servers: Servers) -> None:
+    queue = queue_url(servers)
+    with servers.ensure():
+        with psycopg.connect(servers.database_url) as session:
+            session.execute("CREATE TABLE kept AS SELECT 7 AS seven")
+        with redis.Redis.from_url(servers.redis_url) as feeds, redis.Redis.from_url(queue) as broker:
+            feeds.set("hint", 1)
+            broker.lpush("celery", "task")
+    with servers.ensure():
+        with psycopg.connect(servers.database_url) as session:
+            assert session.execute("SELECT seven FROM kept").fetchone() == (7,)
+        with redis.Redis.from_url(servers.redis_url) as feeds, redis.Redis.from_url(queue) as broker:
+            assert feeds.get("hint") is None
+            assert broker.lrange("celery", 0, -1) == [b"task"]
+
+
+def test_plays_are_synced_before_they_are_acknowledged_and_tasks_are_not(servers: Servers) -> None:
+    with servers.ensure():
+        for url, fsync in ((servers.played_url, "always"), (queue_url(servers), "everysec")):
+            with redis.Redis.from_url(url) as client:
+                assert client.config_get("appendfsync")["appendfsync"] == fsync
+                assert client.config_get("appendonly")["appendonly"] == "yes"
+                assert client.config_get("maxmemory-policy")["maxmemory-policy"] == "noeviction"
+
+
+@pytest.mark.parametrize("is_running", [False, True], ids=["stopped", "left behind by a killed keeper"])
+def test_plays_of_a_folder_whose_broker_had_them_are_there(servers: Servers, is_running: bool) -> None:
+    """As older versions left it: the queue in database 0 and the plays in database 1 of one server."""
+    home = servers.home
+    home.make()
+    options = {"save": "", "appendonly": "yes", "appendfsync": "always", "maxmemory-policy": "noeviction"}
+    former = embedded.Valkey(home, "broker", options)
+    former.start()
+    assert wait_for(former.answers, 60)
+    with redis.Redis(unix_socket_path=str(former.socket), db=0) as queue:
+        queue.lpush("celery", "task")
+    with redis.Redis(unix_socket_path=str(former.socket), db=1) as plays:
+        plays.zadd("played:recent:7", {"1001": 1795252000000.0})
+        plays.sadd("played:user:3:1", 7)
+        plays.set("issued:7", 1, ex=1000)
+    if not is_running:
+        former.stop()
+    for _ in "upgraded", "started again":
+        with servers.ensure():
+            with redis.Redis.from_url(servers.played_url) as plays:
+                assert plays.zrange("played:recent:7", 0, -1, withscores=True) == [(b"1001", 1795252000000.0)]
+                assert plays.smembers("played:user:3:1") == {b"7"}
+                assert 0 < plays.ttl("issued:7") <= 1000
+            with redis.Redis.from_url(queue_url(servers)) as queue:
+                assert not queue.exists("celery"), "a sweeper sends again for what was queued"
+                assert list(queue.info("keyspace")) == []
+            with redis.Redis.from_url(servers.played_url, db=0) as plays:
+                assert list(plays.info("keyspace")) == ["db1"]
+    if former.process is not None:
+        former.process.wait(60)
+
+
+def test_commands_share_the_servers_and_the_last_one_stops_them(servers: Servers) -> None:
+    other = hold_elsewhere(servers)
+    with servers.ensure():
+        keeper = servers.keeper()
+    assert wait_for(servers.running, 60), "the other still needs them"
+    with servers.ensure():
+        assert servers.keeper() == keeper
+        end(other)
+        assert wait_for(servers.running, 60)
+    assert servers.keeper() is None
+
+
+def test_many_at_the_same_moment_start_one_keeper(servers: Servers) -> None:
+    others = [Servers(servers.home.data_dir, {}) for _ in range(4)]
+    with ThreadPoolExecutor(len(others)) as pool:
+        list(pool.map(Servers.start, others))
+    assert len({str(other.keeper()) for other in others}) == 1
+    for other in others:
+        other.stop()
+    assert servers.keeper() is None
+
+
+def test_servers_go_when_their_only_user_is_killed(servers: Servers) -> None:
+    end(hold_elsewhere(servers))
+    assert wait_for(lambda: servers.keeper() is None, 60)
+    assert wait_for(lambda: not processes_of(servers), 60)
+
+
+def test_killed_server_is_restarted(servers: Servers) -> None:
+    with servers.ensure():
+        for name in servers.names:
+            before = pid_of(servers, name)
+            os.kill(before, signal.SIGKILL)
+            assert wait_for(lambda name=name, before=before: pid_of(servers, name) != before, 60)
+        assert wait_for(servers.running, 60)
+        assert count_users(servers) == 1
+
+
+def test_killed_keeper_takes_its_servers_along_and_is_replaced(servers: Servers) -> None:
+    with servers.ensure():
+        keeper = servers.keeper()
+        assert keeper is not None
+        os.kill(keeper["pid"], signal.SIGKILL)
+        assert wait_for(lambda: not servers.running(), 60)
+        servers.tend()
+        assert wait_for(servers.running, 60)
+        assert servers.keeper() != keeper
+
+
+def test_leftovers_of_a_crash_are_replaced(servers: Servers) -> None:
+    """A reboot: lock files that name a pid which now is another program, this one."""
+    with servers.ensure():
+        pass
+    (servers.home.data_dir / "postgres" / "postmaster.pid").write_text(f"{os.getpid()}\n/nowhere\n")
+    (servers.home.sockets).mkdir(exist_ok=True)
+    (servers.home.sockets / ".s.PGSQL.5432.lock").write_text(f"{os.getpid()}\n")
+    (servers.home.run / "feeds.pid").write_text(str(os.getpid()))
+    with servers.ensure():
+        assert count_users(servers) == 1
+
+
+def test_long_folder_names_have_their_sockets_elsewhere(tmp_path: Path) -> None:
+    servers = Servers(tmp_path / ("long name, " * 10) / "ünter", {})
+    with servers.ensure():
+        assert not servers.home.sockets.is_relative_to(tmp_path)
+        assert servers.home.sockets.stat().st_mode & 0o777 == 0o700
+        assert count_users(servers) == 1
+    assert not servers.home.sockets.exists()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root has a user to give up for another")
+def test_root_without_namespaces_runs_postgres_as_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    reachable = Path(tempfile.mkdtemp(prefix="feedsite-nobody-"))
+    reachable.chmod(0o755)
+    monkeypatch.setattr(embedded, "NOBODY_HOME", reachable / "lib")
+    monkeypatch.setattr(embedded, "can_make_namespace", lambda: False)
+    servers = Servers(tmp_path / "var", {"FEEDSITE_REDIS_URL": "x"})
+    servers.home.make()
+    try:
+        for _ in "once", "again":
+            postgres = embedded.Postgres(servers.home, durable=False)
+            postgres.start()
+            assert postgres.process is not None
+            assert Path(f"/proc/{postgres.process.pid}").stat().st_uid == pwd.getpwnam("nobody").pw_uid
+            assert wait_for(postgres.answers, 60), postgres.last_words()
+            assert count_users(servers) == 1
+            postgres.stop()
+        shutil.rmtree(reachable / "lib" / servers.home.mark)
+        with pytest.raises(ServerError, match="which is gone"):
+            embedded.Postgres(servers.home).prepare()
+    finally:
+        shutil.rmtree(reachable)
+
+
+def test_given_servers_are_not_embedded(tmp_path: Path) -> None:
+    names = lambda environ: Servers(tmp_path, environ).names  # noqa: E731
+    assert names({}) == ("postgres", "feeds", "plays", "broker")
+    assert names({"FEEDSITE_DATABASE_URL": "postgresql://db/x"}) == ("feeds", "plays", "broker")
+    assert names({"FEEDSITE_REDIS_URL": "redis://r"}) == ("postgres",)
+    assert names({"FEEDSITE_PLAYED_URL": "redis://p"}) == ("postgres", "feeds", "broker")
+    assert names({"FEEDSITE_BROKER_URL": "redis://q"}) == ("postgres", "feeds"), "its plays stay where they were"
+    assert names({"FEEDSITE_BROKER_URL": "amqp://q"}) == ("postgres", "feeds", "plays")
+    with Servers(tmp_path / "var", dict.fromkeys(("FEEDSITE_DATABASE_URL", "FEEDSITE_REDIS_URL"), "x")).ensure():
+        assert not (tmp_path / "var").exists()
+
+
+@pytest.mark.parametrize(
+    ("breakage", "message"),
+    [
+        (lambda data: data.write_text("a file"), "cannot be used: File exists"),
+        (lambda data: (data / "postgres").mkdir(parents=True), "not a PostgreSQL data folder"),
+        (lambda data: old_cluster(data), "was made by PostgreSQL 12"),
+        (lambda data: foreign_run_folder(data), "belongs to another user"),
+    ],
+)
+def test_broken_data_folder_is_one_line(tmp_path: Path, breakage, message: str) -> None:
+    breakage(tmp_path / "var")
+    with pytest.raises(ServerError, match=message) as caught, Servers(tmp_path / "var", {}).ensure():
+        pass
+    assert "\n" not in str(caught.value)
+    assert Servers(tmp_path / "var", {}).home.data_dir.is_file() or Servers(tmp_path / "var", {}).keeper() is None
+
+
+def old_cluster(data: Path) -> None:
+    (data / "postgres").mkdir(parents=True)
+    (data / "postgres" / "PG_VERSION").write_text("12\n")
+
+
+def foreign_run_folder(data: Path) -> None:
+    (data / "run").mkdir(parents=True)
+    (data / "run").chmod(0o777)
+
+
+def test_secret_key_is_made_once_and_private(tmp_path: Path) -> None:
+    folder = tmp_path / "var"
+    with ThreadPoolExecutor(8) as pool:
+        keys = set(pool.map(lambda _: embedded.secret_key(folder), range(16)))
+    assert len(keys) == 1
+    assert len(keys.pop()) > 50
+    assert [path.name for path in folder.iterdir()] == ["secret_key"]
+    assert (folder / "secret_key").stat().st_mode & 0o777 == 0o600
+
+
+def test_secret_key_of_a_broken_folder(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ServerError, match="cannot be used"):
+        embedded.secret_key(tmp_path / "file")
+    (tmp_path / "secret_key").write_text("")
+    with pytest.raises(ServerError, match="is empty"):
+        embedded.secret_key(tmp_path)
+
+
+def test_a_postgresql_that_is_killed_leaves_no_session(tmp_path: Path) -> None:
+    """Not even a frozen one, which does not notice that its postmaster is gone."""
+    server = Postgres(Home(tmp_path / "data"), durable=False)
+    server.home.make()
+    server.start()
+    assert wait_for(server.answers, 60), server.last_words()
+    assert server.process is not None
+    own = server.process.pid
+    with psycopg.connect(Servers(tmp_path / "data", {}).database_url) as session:
+        pid = session.info.backend_pid
+        children = [int(child) for child in Path(f"/proc/{own}/task/{own}/children").read_text().split()]
+        assert pid in children
+        os.kill(own, signal.SIGSTOP)
+        for child in children:
+            os.kill(child, signal.SIGSTOP)
+        server.kill()
+        try:
+            assert wait_for(lambda: not any(mentions(child, "postgres") for child in children), 60)
+        finally:
+            for child in children:
+                with suppress(ProcessLookupError):
+                    os.kill(child, signal.SIGKILL)
+    server.stop()

@@ -1,0 +1,171 @@
+"""Lines of the log: whose they are, and that they are one JSON object each."""
+
+import json
+import logging
+import os
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+from django.conf import settings
+from django.core.signals import request_finished
+from django.test import Client
+
+from feedsite.celery import app
+from runtime import logs
+from storage.queue import enqueue
+from tests.support.factories import UserFactory
+
+pytestmark = pytest.mark.django_db
+
+
+def written(record: logging.LogRecord) -> dict[str, Any]:
+    line = logs.JsonFormatter().format(record)
+    assert "\n" not in line
+    fields: dict[str, Any] = json.loads(line)
+    return fields
+
+
+@pytest.fixture
+def lines(caplog: pytest.LogCaptureFixture) -> Any:
+    """The access log as JSON."""
+    caplog.set_level(logging.INFO, "feedsite.access")
+    return lambda: [written(record) for record in caplog.records if record.name == "feedsite.access"]
+
+
+def test_a_request_is_one_line_without_its_secrets(client: Client, settings: Any, lines: Any) -> None:
+    settings.ACCESS_LOG = True
+    user = UserFactory()
+    client.force_login(user)
+    client.get("/?token=hunter2", HTTP_AUTHORIZATION="Token hunter2")
+    client.get(f"/@{user.username}")
+    client.get("/search?q=hunter2")
+    client.get("/no-such-hunter2")
+    home, profile, search, nothing = lines()
+    assert home.pop("ms") > 0
+    assert home.items() >= {"route": "/", "method": "GET", "status": 200, "user": user.pk, "source": "sql"}.items()
+    assert profile["route"] == "@<str:username>"
+    assert search["route"] == "search"
+    assert (nothing["route"], nothing["status"]) == ("(none)", 404)
+    assert "hunter2" not in json.dumps([home, profile, search, nothing])
+
+
+def test_by_default_people_read_no_line_a_request(client: Client, lines: Any) -> None:
+    client.get("/healthz")
+    assert lines() == []
+
+
+@pytest.mark.parametrize(
+    ("given", "taken"), [("abc-DEF_1.2", True), ("a" * 64, True), ("a" * 65, False), ("a b", False), ("ä", False)]
+)
+def test_a_sane_id_is_taken_and_another_made(client: Client, given: str, taken: bool) -> None:
+    response = client.get("/healthz", HTTP_X_REQUEST_ID=given)
+    answered = response["X-Request-ID"]
+    assert (answered == given) is taken
+    assert logs.SANE.fullmatch(answered)
+    request_finished.send(Client)
+    assert logs.request_id.get() == ""
+    assert client.get("/healthz")["X-Request-ID"] != client.get("/healthz")["X-Request-ID"]
+
+
+def test_what_fails_names_its_request(client: Client, caplog: pytest.LogCaptureFixture) -> None:
+    """Django logs it when the middleware has returned."""
+    client.get("/nowhere", HTTP_X_REQUEST_ID="r404")
+    (record,) = (record for record in caplog.records if record.name == "django.request")
+    assert vars(record)["about"] == " [r404]"
+
+
+def test_a_refusal_is_one_line_without_a_traceback(caplog: pytest.LogCaptureFixture, db: None) -> None:
+    client = Client()
+    client.force_login(UserFactory.create(is_staff=True))
+    assert client.get("/admin/accounts/user/").status_code == 403
+    (record,) = [record for record in caplog.records if record.name == "django.request"]
+    assert "Forbidden (Permission denied): /admin/accounts/user/" in record.getMessage()
+    assert (record.exc_info, record.exc_text) == (None, None)
+
+
+def test_an_id_cannot_be_made_up_as_a_second_line(client: Client) -> None:
+    assert "\n" not in client.get("/healthz", HTTP_X_REQUEST_ID="a\nb")["X-Request-ID"]
+
+
+def test_a_task_belongs_to_the_request_that_sent_it() -> None:
+    seen: list[tuple[str, str]] = []
+
+    @app.task(name="tests.look", bind=True)
+    def look(self: Any) -> None:
+        seen.append((logs.request_id.get(), logs.task_name.get()))
+
+    headers: dict[str, Any] = {}
+    token = logs.request_id.set("from-the-page")
+    logs.hand_on(headers=headers)
+    logs.request_id.reset(token)
+    look.apply(headers=headers)
+    look.apply()
+    del app.tasks["tests.look"]
+    assert seen == [("from-the-page", "tests.look"), ("", "tests.look")]
+    assert logs.request_id.get() == logs.task_name.get() == ""
+
+
+def test_a_traceback_is_one_field_and_what_is_no_word_is_left_out() -> None:
+    try:
+        raise ValueError("a\nb")
+    except ValueError:
+        record = logging.getLogger("x").makeRecord(
+            "x", logging.ERROR, "", 0, "it %s", ("failed",), sys.exc_info(), extra={"request": object(), "item": 7}
+        )
+    fields = written(record)
+    assert fields["message"] == "it failed"
+    assert "ValueError: a\nb" in fields["error"]
+    assert fields["item"] == 7
+    assert "request" not in fields
+
+
+def test_json_is_what_the_environment_says() -> None:
+    """In a program of its own, as Django sets logging up."""
+    code = (
+        "import logging.config; from django.conf import settings; logging.config.dictConfig(settings.LOGGING); "
+        "logging.getLogger('x').warning('grüße %s', 1)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=settings.BASE_DIR,
+        env=os.environ | {"FEEDSITE_LOG_FORMAT": "json"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    (line,) = done.stderr.splitlines()
+    assert json.loads(line).items() >= {"level": "WARNING", "logger": "x", "message": "grüße 1"}.items()
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        (
+            '{"at": "t", "level": "ERROR", "logger": "x", "message": "m"}',
+            {"level": "ERROR", "logger": "x", "message": "m"},
+        ),
+        ("[INFO] Starting granian", {"level": "INFO", "logger": "web", "message": "[INFO] Starting granian"}),
+        ('{"half', {"message": '{"half'}),
+        ("[1]", {"message": "[1]"}),
+        ("", {"message": ""}),
+    ],
+)
+def test_what_a_program_of_the_site_wrote_becomes_one_object(line: str, expected: dict[str, str]) -> None:
+    fields = json.loads(logs.relayed(line, "web"))
+    assert fields.items() >= (expected | {"program": "web"}).items()
+    assert fields["at"]
+
+
+def test_enqueueing_carries_the_id_through_a_real_broker() -> None:
+    """What lies in the queue names the request."""
+    with app.connection_for_write() as connection:
+        queue = connection.SimpleQueue("celery", no_ack=True)
+        queue.clear()
+        token = logs.request_id.set("r1")
+        assert enqueue("timeline.sweep")
+        logs.request_id.reset(token)
+        message = queue.get(timeout=60)
+        queue.close()
+        assert message.headers["request_id"] == "r1"

@@ -1,0 +1,276 @@
+"""Metrics: counted in several processes, added up, and shown to few."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from django.conf import settings
+from django.test import Client
+from prometheus_client.parser import text_string_to_metric_families
+
+from runtime import metrics
+from tests.support.disks import on_small_disk
+
+pytestmark = pytest.mark.django_db
+
+PREPARE = """
+import sys
+from runtime import metrics
+def tell():
+    print("done", flush=True)
+    sys.stdin.readline()
+"""
+COUNT = "metrics.discover_excluded.labels('seen').inc(); metrics.discover_recall_seconds.labels('sql').observe(0.02)\n"
+
+
+def environ(folder: Path) -> dict[str, str]:
+    return os.environ | {metrics.FOLDER: str(folder)}
+
+
+@contextmanager
+def process(folder: Path, code: str) -> Iterator[subprocess.Popen[str]]:
+    """A process that has done it, and waits to be told to end."""
+    command = [sys.executable, "-c", f"{PREPARE}{code}tell()\n"]
+    with subprocess.Popen(
+        command, cwd=settings.BASE_DIR, env=environ(folder), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as started:
+        assert started.stdout is not None
+        assert started.stdout.readline() == "done\n"
+        yield started
+        if started.poll() is None:
+            started.communicate("\n", timeout=60)
+
+
+def counted(folder: Path) -> dict[str, float]:
+    """Samples by name and labels, as a process shows them that has counted nothing itself."""
+    command = [sys.executable, "-c", f"{PREPARE}sys.stdout.buffer.write(metrics.exposition())"]
+    shown = subprocess.run(
+        command, cwd=settings.BASE_DIR, env=environ(folder), check=True, capture_output=True, text=True
+    ).stdout
+    return {
+        f"{sample.name}{''.join(f' {value}' for _, value in sorted(sample.labels.items()))}": sample.value
+        for family in text_string_to_metric_families(shown)
+        for sample in family.samples
+    }
+
+
+def slots(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.glob("*.lock"))
+
+
+def test_processes_are_added_up(tmp_path: Path) -> None:
+    with process(tmp_path, COUNT * 3), process(tmp_path, COUNT * 2):
+        shown = counted(tmp_path)
+    assert shown["feedsite_discover_excluded_total seen"] == 5
+    assert shown["feedsite_discover_recall_seconds_count sql"] == 5
+    assert shown["feedsite_discover_recall_seconds_sum sql"] == pytest.approx(0.1)
+    assert shown["feedsite_discover_recall_seconds_bucket 0.025 sql"] == 5
+    assert shown["feedsite_discover_recall_seconds_bucket 0.01 sql"] == 0
+
+
+def test_children_count_for_themselves(tmp_path: Path) -> None:
+    """As the processes of a Celery worker do, which are forked from one that has counted."""
+    fork = f"import os\nif not os.fork():\n    {COUNT}    os._exit(0)\nos.wait()\n"
+    with process(tmp_path, COUNT + fork + COUNT):
+        assert counted(tmp_path)["feedsite_discover_excluded_total seen"] == 3
+
+
+def test_a_child_does_not_keep_the_slot_of_its_parent(tmp_path: Path) -> None:
+    fork = "import os\nif not os.fork():\n    sys.stdin.readline()\n    os._exit(0)\n"
+    with process(tmp_path, fork) as parent:
+        os.kill(parent.pid, signal.SIGKILL)
+        parent.wait()
+        with process(tmp_path, COUNT):
+            assert slots(tmp_path) == ["0.lock"]
+
+
+def test_a_killed_process_leaves_its_counts_and_its_slot(tmp_path: Path) -> None:
+    for _ in range(4):
+        with process(tmp_path, COUNT) as started:
+            os.kill(started.pid, signal.SIGKILL)
+            started.wait()
+    assert counted(tmp_path)["feedsite_discover_excluded_total seen"] == 4
+    assert slots(tmp_path) == ["0.lock"]
+    assert sorted(path.name for path in tmp_path.glob("*.db")) == [
+        "counter_0.db",
+        "gauge_livesum_0.db",
+        "gauge_mostrecent_0.db",
+        "histogram_0.db",
+    ]
+
+
+def test_gauges_of_the_dead_are_forgotten(tmp_path: Path) -> None:
+    gauge = (
+        "from prometheus_client import Gauge\n"
+        "Gauge('open', 'Open.', registry=metrics.registry, multiprocess_mode='livesum').set(7)\n"
+    )
+    with process(tmp_path, ""):
+        with process(tmp_path, gauge):
+            assert counted(tmp_path)["open"] == 7
+        assert "open" not in counted(tmp_path)
+        with process(tmp_path, gauge) as killed:
+            os.kill(killed.pid, signal.SIGKILL)
+            killed.wait()
+        with process(tmp_path, ""):  # takes over the slot
+            assert "open" not in counted(tmp_path)
+
+
+def test_without_a_folder_a_process_counts_for_itself() -> None:
+    before = metrics.discover_excluded.labels("seen")._value.get()
+    metrics.discover_excluded.labels("seen").inc()
+    shown = metrics.exposition().decode()
+    assert f'feedsite_discover_excluded_total{{reason="seen"}} {before + 1}' in shown
+
+
+def test_a_folder_that_cannot_be_is_no_reason_to_be_down(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    code = f"{PREPARE}{COUNT}sys.stdout.buffer.write(metrics.exposition())"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=settings.BASE_DIR,
+        env=environ(tmp_path / "file" / "metrics"),
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    assert 'feedsite_discover_excluded_total{reason="seen"} 1.0' in done.stdout
+    assert "metrics are not shared" in done.stderr
+
+
+# --- Who reads them --------------------------------------------------------------------------------------
+def nothing_here(client: Client, **extra: str) -> tuple[int, bytes]:
+    response = client.get("/nothing-here", **extra)
+    return response.status_code, response.content
+
+
+@pytest.mark.parametrize("peer", ["127.0.0.1", "127.8.8.8", "::1", "::ffff:127.0.0.1"])
+def test_this_machine_reads_them(client: Client, peer: str) -> None:
+    response = client.get("/metrics", REMOTE_ADDR=peer)
+    assert response.status_code == 200
+    assert response["Content-Type"].startswith("text/plain; version=0.0.4")
+    assert "no-store" in response["Cache-Control"]
+    assert b"# TYPE feedsite_discover_pages_total counter" in response.content
+    assert client.head("/metrics", REMOTE_ADDR=peer).status_code == 200
+    assert client.post("/metrics", REMOTE_ADDR=peer).status_code == 405
+
+
+@pytest.mark.parametrize("proxy", [False, True])
+@pytest.mark.parametrize(
+    "extra",
+    [
+        {"REMOTE_ADDR": "192.0.2.1"},
+        {"REMOTE_ADDR": "2001:db8::1"},
+        {"REMOTE_ADDR": ""},
+        {"REMOTE_ADDR": "unix:"},
+        {"REMOTE_ADDR": "192.0.2.1", "HTTP_X_FORWARDED_FOR": "127.0.0.1"},
+        {"REMOTE_ADDR": "192.0.2.1", "HTTP_FORWARDED": "for=127.0.0.1"},
+        # What a proxy on this machine passes on, whatever the client wrote before.
+        {"REMOTE_ADDR": "127.0.0.1", "HTTP_X_FORWARDED_FOR": "192.0.2.1"},
+        {"REMOTE_ADDR": "127.0.0.1", "HTTP_X_FORWARDED_FOR": "127.0.0.1"},
+        {"REMOTE_ADDR": "127.0.0.1", "HTTP_X_FORWARDED_FOR": "127.0.0.1, 127.0.0.1"},
+        {"REMOTE_ADDR": "127.0.0.1", "HTTP_X_FORWARDED_FOR": ""},
+        {"REMOTE_ADDR": "127.0.0.1", "HTTP_FORWARDED": "for=127.0.0.1"},
+        {"REMOTE_ADDR": "127.0.0.1", "HTTP_X_REAL_IP": "127.0.0.1"},
+        {"REMOTE_ADDR": "127.0.0.1", "HTTP_VIA": "1.1 proxy"},
+        {"REMOTE_ADDR": "192.0.2.1", "HTTP_AUTHORIZATION": "Bearer "},
+        {"REMOTE_ADDR": "192.0.2.1", "HTTP_AUTHORIZATION": "Bearer wrong"},
+        {"REMOTE_ADDR": "192.0.2.1", "HTTP_AUTHORIZATION": "Bearer secr\xe9t"},
+        {"REMOTE_ADDR": "192.0.2.1", "HTTP_AUTHORIZATION": "Token secret"},
+        {"REMOTE_ADDR": "192.0.2.1", "HTTP_AUTHORIZATION": "secret"},
+    ],
+)
+@pytest.mark.parametrize("token", ["", "secret"])
+def test_for_others_there_is_nothing_here(
+    client: Client, settings, extra: dict[str, str], proxy: bool, token: str
+) -> None:
+    settings.PROXY, settings.METRICS_TOKEN = proxy, token
+    response = client.get("/metrics", **extra)
+    assert (response.status_code, response.content) == nothing_here(client, **extra)
+    assert response.status_code == 404
+    assert client.post("/metrics", **extra).status_code == 404
+
+
+@pytest.mark.parametrize("scheme", ["Bearer", "bearer"])
+def test_who_has_the_token_reads_them_from_anywhere(client: Client, settings, scheme: str) -> None:
+    settings.METRICS_TOKEN = "secret"
+    extra = {"REMOTE_ADDR": "192.0.2.1", "HTTP_X_FORWARDED_FOR": "198.51.100.7"}
+    assert client.get("/metrics", HTTP_AUTHORIZATION=f"{scheme} secret", **extra).status_code == 200
+
+
+def test_scrapers_come_past_the_proxy(client: Client, settings) -> None:
+    settings.SECURE_SSL_REDIRECT = True
+    assert client.get("/metrics", REMOTE_ADDR="127.0.0.1").status_code == 200
+
+
+@pytest.mark.parametrize("host", ["localhost:8000", "127.0.0.1:8000", "[::1]:8000", "feeds.example.org"])
+def test_this_machine_reads_them_by_its_address(client: Client, settings, host: str) -> None:
+    settings.ALLOWED_HOSTS = ["feeds.example.org"]
+    assert client.get("/metrics", REMOTE_ADDR="127.0.0.1", HTTP_HOST=host).status_code == 200
+
+
+@pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example", "192.0.2.1"])
+def test_another_host_is_refused(client: Client, settings, host: str) -> None:
+    """A page of another site, open in a browser on this machine, may lead its own name here."""
+    settings.ALLOWED_HOSTS, settings.METRICS_TOKEN = ["feeds.example.org"], "secret"
+    assert client.get("/metrics", REMOTE_ADDR="127.0.0.1", HTTP_HOST=host).status_code == 400
+    told = {"HTTP_AUTHORIZATION": "Bearer secret"}
+    assert client.get("/metrics", REMOTE_ADDR="127.0.0.1", HTTP_HOST=host, **told).status_code == 200
+
+
+# --- A full disk -----------------------------------------------------------------------------------------
+COUNT_MANY = """
+def count(name):
+    for number in range(500):
+        metrics.home_pages.labels(f"{name}{number}").inc()
+def shown():
+    return metrics.exposition().decode()
+"""
+
+
+def test_a_disk_that_fills_up_kills_no_process(tmp_path: Path) -> None:
+    code = (
+        f"{PREPARE}{COUNT_MANY}count('early'); fill(FOLDER); count('late'); count('early')\n"
+        "full = shown()\nmake_room(FOLDER); count('late')\nprint(full, 'then', shown())\n"
+    )
+    done = on_small_disk(tmp_path, code, environ(tmp_path))
+    assert done.returncode == 0, done
+    full, _, then = done.stdout.partition("then")
+    assert 'feedsite_home_pages_total{sources="early7"} 2.0' in full
+    assert 'feedsite_home_pages_total{sources="late499"}' not in full
+    assert 'feedsite_home_pages_total{sources="late499"} 2.0' in then, "what was counted meanwhile is not lost"
+    assert done.stderr.count("counts are kept in memory") == 1
+
+
+def test_a_process_starts_in_a_full_folder(tmp_path: Path) -> None:
+    code = (
+        f"fill(FOLDER)\n{PREPARE}{COUNT_MANY}count('full')\nshown()\nmake_room(FOLDER); count('full')\nprint(shown())"
+    )
+    done = on_small_disk(tmp_path, code, environ(tmp_path))
+    assert done.returncode == 0, done
+    assert 'feedsite_home_pages_total{sources="full499"} 2.0' in done.stdout
+
+
+def test_a_child_of_a_process_counts_though_it_gets_no_slot(tmp_path: Path) -> None:
+    """As where no file can be opened any more; its parent's slot stays its parent's."""
+    code = (
+        f"{PREPARE}import resource\nif not os.fork():\n"
+        "    resource.setrlimit(resource.RLIMIT_NOFILE, (3, 3))\n    metrics.home_pages.labels('child').inc()\n"
+        "    os._exit(7)\n"
+        "print(os.waitstatus_to_exitcode(os.wait()[1]))\nmetrics.home_pages.labels('child').inc()\n"
+        "print(metrics.exposition().decode())"
+    ).replace("import resource", "import os, resource")
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=settings.BASE_DIR,
+        env=environ(tmp_path),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout.startswith("7\n"), done
+    assert 'feedsite_home_pages_total{sources="child"} 1.0' in done.stdout

@@ -1,0 +1,385 @@
+"""`up`, started as people start it, in a data folder of its own."""
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.conf import settings
+from django.core.management import call_command
+from django.core.management.base import CommandError
+
+from runtime.embedded import Servers, wait_for
+from runtime.management.commands.check_all import clean_environ
+from runtime.management.commands.up import own_name, reserved_port
+from runtime.programs import Place, programs
+from runtime.supervisor import Program, ProgramError, Supervisor, tagged
+from tests.support.clusters import free_ports
+from tests.support.servers import Valkey, frozen
+
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("embedded"), pytest.mark.timeout(900)]
+
+
+PROGRAMS = ("asgi", "wsgi", "played_grpc", "worker", "beat")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _environment() -> None:
+    """Where no command of this checkout was run before, the first one makes its environment, and tells so."""
+    subprocess.run([sys.executable, "manage.py", "version"], cwd=settings.BASE_DIR, check=True, capture_output=True)
+
+
+class Site:
+    """An `up` process and what it prints."""
+
+    def __init__(self, folder: Path, port: int, more: Mapping[str, str] | None = None, *arguments: str) -> None:
+        self.folder = folder
+        self.url = f"http://127.0.0.1:{port}"
+        self.output: list[str] = []
+        single = {"FEEDSITE_WEB_PROCESSES": "1", "FEEDSITE_WORKER_PROCESSES": "1"}
+        self.process = subprocess.Popen(
+            [sys.executable, "manage.py", "up", *arguments],
+            cwd=settings.BASE_DIR,
+            env=clean_environ(folder) | single | {"PORT": str(port)} | (more or {}),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        self.reader = threading.Thread(target=self._read)
+        self.reader.start()
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        self.output.extend(self.process.stdout)
+
+    @property
+    def printed(self) -> str:
+        return "".join(self.output)
+
+    def wait_until_up(self) -> None:
+        assert wait_for(lambda: "the site is at" in self.printed or self.process.poll() is not None, 400), self.printed
+        assert self.process.poll() is None, self.printed
+
+    def get(self, path: str) -> tuple[int, bytes]:
+        try:
+            with urllib.request.urlopen(self.url + path, timeout=60) as response:  # noqa: S310 (our own)
+                return response.status, response.read()
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code, error.read()
+        except OSError:
+            return 0, b""
+
+    def is_ready(self) -> bool:
+        return self.get("/readyz")[0] == 200
+
+    def children(self) -> dict[str, int]:
+        """Name → process of what the supervisor started."""
+        found = {}
+        for pid in Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split():
+            try:
+                command = Path(f"/proc/{pid}/cmdline").read_bytes().decode().split("\0")
+            except OSError:  # the supervisor has just buried it
+                continue
+            found[next(word for word in (*PROGRAMS, "?") if word in [*command, "?"])] = int(pid)
+        return found
+
+    def end(self, number: signal.Signals) -> int:
+        self.process.send_signal(number)
+        code = self.process.wait(150)
+        self.reader.join()
+        assert self.process.stdout is not None
+        self.process.stdout.close()
+        return code
+
+    def leftovers(self) -> list[str]:
+        """What still runs of the site: programs by their tag, servers by their folder."""
+        found = [f"tagged {pid}" for pid in tagged(str(self.folder))]
+        for command in Path("/proc").glob("[0-9]*/cmdline"):
+            try:
+                words = command.read_bytes().decode(errors="replace")
+            except OSError:
+                continue
+            if str(self.folder) in words and int(command.parent.name) != os.getpid():
+                found.append(words.replace("\0", " "))
+        return found
+
+
+@pytest.fixture
+def port() -> int:
+    return free_ports()[0]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "var"
+
+
+@pytest.fixture
+def site(folder: Path, port: int) -> Iterator[Site]:
+    site = Site(folder, port)
+    site.wait_until_up()
+    yield site
+    if site.process.poll() is None:
+        site.end(signal.SIGTERM)
+    assert wait_for(lambda: not site.leftovers(), 60), site.leftovers()
+
+
+def test_a_site_lives_survives_and_goes(site: Site, folder: Path, port: int) -> None:
+    assert site.get("/healthz") == (200, b"ok\n")
+    assert wait_for(site.is_ready, 60), site.get("/readyz")
+
+    rpc_port = int(re.search(r"gRPC for services that rank: 127.0.0.1, port (\d+)", site.printed)[1])  # type: ignore[index]
+    assert wait_for(lambda: takes_calls(rpc_port), 60)
+
+    assert site.get("/metrics")[0] == 200
+    assert (folder / "run" / "metrics" / "0.lock").exists()
+
+    # What dies is started again: the programs, the keeper of the servers, a server.
+    before = site.children()
+    assert sorted(before) == sorted(PROGRAMS)
+    keeper = json.loads((folder / "run" / "keeper.lock").read_text())["pid"]
+    for pid in [*before.values(), keeper]:
+        os.kill(pid, signal.SIGKILL)
+    assert wait_for(
+        lambda: before.items().isdisjoint(site.children().items()) and len(site.children()) == len(before), 60
+    )
+    assert wait_for(site.is_ready, 60), site.get("/readyz")
+    assert wait_for(lambda: takes_calls(rpc_port), 60)
+    assert site.get("/metrics")[0] == 200
+    os.kill(int((folder / "run" / "postgres.pid").read_text()), signal.SIGKILL)
+    assert wait_for(lambda: not site.is_ready(), 5) or site.is_ready()
+    assert wait_for(site.is_ready, 60), site.get("/readyz")
+
+    # Another `up` on the same folder is refused; any other command shares the servers.
+    line = refused(folder, port, {})
+    assert re.fullmatch(r"CommandError: The site of .* is running already \(process \d+\)\.\n", line)
+    count = "from accounts.models import User; print(User.objects.count(), 'users')"
+    users = manage(folder, "shell", "-v", "0", "-c", count)
+    assert re.search(r"\d+ users", users)
+
+    # The supervisor killed: nothing stays, and the next one finds the same community.
+    site.end(signal.SIGKILL)
+    again = Site(folder, port)
+    again.wait_until_up()
+    assert wait_for(again.is_ready, 60)
+    assert manage(folder, "shell", "-v", "0", "-c", count) == users
+    assert again.end(signal.SIGINT) == 0
+    assert not again.leftovers()
+    assert manage(folder, "shell", "-v", "0", "-c", count) == users, "also without the site"
+
+
+def test_every_line_is_json_where_json_is_asked_for(folder: Path, port: int) -> None:
+    site = Site(folder, port, {"FEEDSITE_LOG_FORMAT": "json"})
+    try:
+        site.wait_until_up()
+        assert site.get("/login")[0] == 200
+        assert wait_for(lambda: '"feedsite.access"' in site.printed, 60), site.printed
+    finally:
+        site.end(signal.SIGTERM)
+    lines = [json.loads(line) for line in site.output]
+    assert {"up", "web"} <= {line["program"] for line in lines}
+    for line in lines:
+        assert line.keys() >= {"at", "level", "logger", "message", "program"}
+    (visit,) = (line for line in lines if line["logger"] == "feedsite.access" and line["route"] == "login")
+    assert (visit["program"], visit["status"]) == ("web", 200)
+
+
+def test_sigterm_stops_everything_in_time(site: Site) -> None:
+    os.kill(site.children()["worker"], signal.SIGSTOP)  # the worst case: one that does not listen
+    site.process.send_signal(signal.SIGTERM)
+    assert site.process.wait(150) == 0
+    assert not site.leftovers()
+    site.reader.join()
+    assert site.process.stdout is not None
+    site.process.stdout.close()
+
+
+def test_a_first_start_can_be_stopped(folder: Path, port: int) -> None:
+    site = Site(folder, port)
+    try:
+        assert wait_for(lambda: "migrating the database" in site.printed or site.process.poll() is not None, 180)
+    finally:
+        code = site.end(signal.SIGTERM)
+    assert code == 0, site.printed
+    assert "the site is at" not in site.printed
+    assert not site.leftovers()
+
+
+def takes_calls(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def manage(folder: Path, *arguments: str) -> str:
+    command = [sys.executable, "manage.py", *arguments]
+    environ = clean_environ(folder)
+    return subprocess.run(
+        command, cwd=settings.BASE_DIR, env=environ, check=True, capture_output=True, text=True
+    ).stdout
+
+
+def refused(folder: Path, port: int | str, more: Mapping[str, str], code: int = 1) -> str:
+    """What `up` prints when it refuses to start: one line."""
+    command = [sys.executable, "manage.py", "up"]
+    environ = clean_environ(folder) | {"PORT": str(port)} | more
+    result = subprocess.run(command, cwd=settings.BASE_DIR, env=environ, check=False, capture_output=True, text=True)
+    assert result.returncode == code
+    assert result.stdout == ""
+    assert result.stderr.count("\n") == 1, result.stderr
+    return result.stderr
+
+
+def test_a_program_that_cannot_be_started_is_tried_again(tmp_path: Path) -> None:
+    """While the site starts it is an error; later the others go on."""
+    program = Program("odd", ["sleep", "60"], folder=tmp_path / "missing", environ={})
+    supervisor = Supervisor([program], tend=lambda: None)
+    supervisor._restart_the_dead(give_up=False)
+    assert program.retry_at > time.monotonic()
+    program.retry_at = 0
+    with pytest.raises(ProgramError):
+        supervisor._restart_the_dead(give_up=True)
+    program.folder.mkdir()
+    supervisor._restart_the_dead(give_up=False)
+    assert not program.has_ended()
+    supervisor._stop_all()
+
+
+def test_taken_port(folder: Path) -> None:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = other.getsockname()[1]
+        assert f"Port {port} of 127.0.0.1 is taken" in refused(folder, port, {})
+
+
+def test_taken_grpc_port(folder: Path, port: int) -> None:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        taken = other.getsockname()[1]
+        assert f"Port {taken} of 127.0.0.1 is taken; set FEEDSITE_GRPC_PORT" in refused(
+            folder, port, {"FEEDSITE_GRPC_PORT": str(taken)}
+        )
+
+
+def test_no_grpc_where_its_port_is_0() -> None:
+    def names(grpc: int) -> list[str]:
+        return [program.name for program in programs(Place("127.0.0.1", 8000, 8001, grpc))]
+
+    assert names(8002) == ["web", "stream", "grpc", "beat", "worker"]
+    assert names(0) == ["web", "stream", "beat", "worker"]
+
+
+@pytest.mark.parametrize(
+    ("hosts", "name"),
+    [(["a.example", "b.example"], "a.example"), ([".example"], "example"), (["*"], "localhost"), ([], "localhost")],
+)
+def test_it_asks_the_site_by_a_name_that_the_site_answers_to(hosts: list[str], name: str, settings: Any) -> None:
+    settings.ALLOWED_HOSTS = hosts
+    assert own_name() == name
+
+
+def test_reserved_port_is_for_this_sites_web_server_only(port: int) -> None:
+    with reserved_port("127.0.0.1", port):
+        with pytest.raises(CommandError, match="is taken"), reserved_port("127.0.0.1", port):
+            pass
+        with socket.socket() as web:  # as granian binds
+            web.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+            web.bind(("127.0.0.1", port))
+            web.listen()
+            with pytest.raises(CommandError, match="is taken"), reserved_port("127.0.0.1", port):
+                pass
+    with reserved_port("127.0.0.1", port):
+        pass
+
+
+@pytest.mark.parametrize("port", ["http", "0", "65536", "-1"])
+def test_impossible_port(folder: Path, port: str) -> None:
+    assert "PORT is" in refused(folder, port, {}, code=2)
+
+
+def test_broken_data_folder(folder: Path, port: int) -> None:
+    folder.write_text("a file in its place")
+    assert f"The data folder {folder} cannot be used" in refused(folder, port, {})
+
+
+@pytest.mark.django_db
+def test_a_server_that_is_late_is_asked_again(feeds_server: Valkey) -> None:
+    """`up` does not give up because another program keeps the machine busy."""
+    with frozen(feeds_server):
+        assert feeds_server.process is not None
+        later = threading.Timer(1, feeds_server.process.send_signal, [signal.SIGCONT])
+        later.start()
+        call_command("await_servers")
+        later.join()
+
+
+@pytest.mark.parametrize(
+    ("variable", "url", "name"),
+    [
+        ("FEEDSITE_DATABASE_URL", "postgresql://nobody@127.0.0.1:1/none", "postgresql"),
+        ("FEEDSITE_REDIS_URL", "redis://127.0.0.1:1/0", "feeds"),
+        ("FEEDSITE_BROKER_URL", "redis://127.0.0.1:1/0", "broker"),
+        ("FEEDSITE_PLAYED_URL", "redis://127.0.0.1:1/0", "plays"),
+        ("FEEDSITE_BROKER_URL", "amqp://127.0.0.1:1//", "broker"),
+    ],
+)
+def test_missing_server(folder: Path, port: int, variable: str, url: str, name: str) -> None:
+    line = refused(folder, port, {variable: url})
+    assert f"The server {name} does not answer" in line
+    assert variable in line
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Iterator[dict[str, str]]:
+    """A PostgreSQL that is not the site's own, and empty."""
+    given = dict.fromkeys(("FEEDSITE_REDIS_URL", "FEEDSITE_BROKER_URL", "FEEDSITE_PLAYED_URL"), "redis://elsewhere")
+    other = Servers(tmp_path / "other", given)
+    with other.ensure():
+        yield {"FEEDSITE_DATABASE_URL": other.database_url}
+
+
+def test_a_database_of_others_gets_no_users_but_a_link(folder: Path, port: int, database: dict[str, str]) -> None:
+    site = Site(folder, port, database)
+    try:
+        site.wait_until_up()
+        assert wait_for(lambda: "/first-admin/" in site.printed, 60), site.printed
+        found = re.search(r"this page makes the first one: http://localhost:(\d+)(/first-admin/\S+)\n", site.printed)
+        assert found, site.printed
+        assert int(found[1]) == port
+        status, page = site.get(found[2])
+        assert status == 200
+        assert b'name="password"' in page
+    finally:
+        site.end(signal.SIGTERM)
+    assert "password:" not in site.printed
+    assert not (folder / "demo.txt").exists()
+
+    again = Site(folder, port, database, "--demo")
+    try:
+        again.wait_until_up()
+        assert wait_for(lambda: "These logins are kept in" in again.printed, 60), again.printed
+    finally:
+        again.end(signal.SIGTERM)
+    assert "demo login: site-admin" in again.printed, "where it is asked for"
+    assert "/first-admin/" not in again.printed
+
+    later = Site(folder, port, database, "--demo")
+    try:
+        later.wait_until_up()
+        assert wait_for(lambda: "The demo logins are in" in later.printed, 60), later.printed
+    finally:
+        later.end(signal.SIGTERM)
+    assert "site-admin" not in later.printed, "passwords are printed when they are made"

@@ -1,0 +1,77 @@
+"""Prepared statements: their parameters, whatever they are called and however long the statement is."""
+
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
+
+import psycopg
+import pytest
+from django.db import DataError, OperationalError, connection, transaction
+
+from runtime.embedded import wait_for
+from storage.connections import fetch, fetching, numbered
+
+pytestmark = pytest.mark.django_db
+
+
+def test_parameters_are_found_by_name_and_by_place() -> None:
+    assert fetch("SELECT %(b)s::int, %(a)s::int, %(b)s::int + 7 %% 4", {"a": 1, "b": 2, "more": 3}) == [(2, 1, 5)]
+    assert fetch("SELECT %s::int, %s::text, 'a' LIKE '%%'", [1, "%s"]) == [(1, "%s", True)]
+    assert fetch("SELECT 1") == [(1,)]
+
+
+def test_a_long_statement_is_converted_once() -> None:
+    long = f"SELECT %(a)s::int /* {'x' * 10_000} */"
+    assert fetch(long, {"a": 1}) == [(1,)]
+    before = numbered.cache_info()
+    assert fetch(long, {"a": 2}) == [(2,)]
+    after = numbered.cache_info()
+    assert (after.hits, after.misses) == (before.hits + 1, before.misses)
+
+
+def test_rows_that_are_fetched_later_are_of_the_callers_transaction() -> None:
+    query = "SELECT pg_backend_pid(), pg_current_xact_id()::text, %s::int"
+    with fetching() as ask:
+        one, two = ask(query, [1]), ask(query, [2])
+        assert [fetch(query, [0]), one(), two()] == [fetch(query, [number]) for number in range(3)]
+
+
+def test_what_fails_later_is_an_error_of_django() -> None:
+    with fetching() as ask, transaction.atomic():
+        rows = ask("SELECT 1 / %s::int", [0])
+        with pytest.raises(DataError):
+            rows()
+        transaction.set_rollback(True)
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("is_in_transaction", [False, True])
+def test_a_statement_that_a_deadlock_ended_is_asked_once_more(is_in_transaction: bool) -> None:
+    """A migration that has locked one table and waits for another, which the statement has locked already. PostgreSQL
+    ends the statement; one that stands in a transaction has lost it, and is its caller's to repeat."""
+    with session() as migration, session() as observer, ThreadPoolExecutor(1) as thread:
+        migration.execute("SET deadlock_timeout = '60s'")
+        migration.execute("BEGIN; LOCK TABLE auth_group")
+        rows = thread.submit(read_both, is_in_transaction)
+        assert wait_for(lambda: observer.execute(WAITS).fetchone() == (1,), 30)
+        migration.execute("LOCK TABLE accounts_user; COMMIT")
+        if is_in_transaction:
+            with pytest.raises(OperationalError, match="deadlock"):
+                rows.result(60)
+        else:
+            assert rows.result(60) == [(0,)]
+
+
+def read_both(is_in_transaction: bool) -> list[tuple[object, ...]]:
+    try:
+        with transaction.atomic() if is_in_transaction else nullcontext():
+            return fetch("SELECT count(*) FROM accounts_user, auth_group")
+    finally:
+        connection.close()
+
+
+WAITS = "SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 'auth_group'::regclass"
+
+
+def session() -> "psycopg.Connection[tuple[object, ...]]":
+    parameters = connection.get_connection_params() | {"cursor_factory": psycopg.Cursor}
+    return psycopg.connect(**parameters, autocommit=True)

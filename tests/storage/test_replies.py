@@ -1,0 +1,51 @@
+"""Replies read in bulk, on a real server: each in its place, errors among them, and no wait without an end."""
+
+from itertools import islice
+
+import pytest
+import redis
+from django.conf import settings
+
+from storage.connections import borrowed, client_of, feeds_for_tasks
+from storage.replies import RECEIVED, replies
+from tests.support.servers import Valkey, frozen
+
+
+def test_each_reply_stands_in_its_place(feeds: redis.Redis) -> None:
+    """Also one that is longer than what is received at once, and an error, which is not raised."""
+    long = b"x" * (3 * RECEIVED)
+    feeds.set("text", long)
+    commands = [("GET", "text"), ("ZSCORE", "none", "floor"), ("ZADD", "text", 1, "member"), ("ZADD", "set", 1, "one")]
+    client = feeds_for_tasks()
+    with borrowed(client) as connection:
+        for _ in range(2):
+            connection.send_packed_command([part for one in commands for part in connection.pack_command(*one)])
+        text, nothing, error, added, *second = islice(replies(connection), 8)
+    assert (text, nothing, added) == (long, None, 1)
+    assert isinstance(error, redis.ResponseError)
+    assert "WRONGTYPE" in str(error)
+    assert second[0] == long
+    assert second[3] == 0
+    assert feeds.get("text") == long, "the connection is of use to the next"
+
+
+def test_a_server_that_says_nothing_is_waited_for_as_long_as_the_client_waits(feeds_server: Valkey) -> None:
+    client = client_of(settings.REDIS_URL, 1)
+    with borrowed(client) as connection:
+        connection.send_packed_command(connection.pack_command("PING"))
+        waiting = replies(connection)
+        assert next(waiting) == b"PONG"
+        with frozen(feeds_server):
+            connection.send_packed_command(connection.pack_command("PING"))
+            with pytest.raises(redis.TimeoutError):
+                next(waiting)
+        assert not connection.is_connected
+
+
+def test_a_connection_that_ends_is_an_outage(feeds: redis.Redis) -> None:
+    client = feeds_for_tasks()
+    with borrowed(client) as connection:
+        feeds.client_kill_filter(_type="normal", skipme=True)
+        with pytest.raises(redis.ConnectionError):
+            next(replies(connection))
+        assert not connection.is_connected

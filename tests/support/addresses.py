@@ -1,0 +1,26 @@
+"""The addresses of the rooms, as their `urls.py` have them."""
+
+from django.urls import URLPattern, URLResolver
+
+from feedsite import urls
+
+API = "api/v1/"
+
+
+def _patterns(resolver: URLResolver, prefix: str = "") -> list[tuple[str, URLPattern]]:
+    found = []
+    for each in resolver.url_patterns:
+        if isinstance(each, URLResolver):
+            found += _patterns(each, prefix + str(each.pattern))
+        else:
+            found.append((prefix, each))
+    return found
+
+
+ROOMS = [each for each in urls.urlpatterns if isinstance(each, URLResolver) and not str(each.pattern)]
+ALL = [pattern for room in ROOMS for pattern in _patterns(room)]
+api_patterns: list[URLPattern] = [each for prefix, each in ALL if prefix == API]
+api_routes: list[str] = [str(each.pattern) for each in api_patterns]
+"""The routes of the API, without their prefix."""
+page_names: list[str] = [str(each.name) for prefix, each in ALL if prefix != API]
+"""The names of the pages' addresses."""

@@ -1,0 +1,40 @@
+"""Run calls at the same time, each in a thread with a database connection of its own."""
+
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from django.db import connection
+
+from storage.connections import fetch
+
+
+def at_once(*calls: Callable[[], Any]) -> list[Any]:
+    """What each call returned, or the exception that it raised, in their order. Needs `transaction=True`."""
+    barrier = threading.Barrier(len(calls))
+
+    def run(call: Callable[[], Any]) -> Any:
+        try:
+            connection.ensure_connection()
+            barrier.wait(30)
+            return call()
+        except Exception as error:  # noqa: BLE001 (the test looks at it)
+            return error
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(len(calls)) as pool:
+        return list(pool.map(run, calls))
+
+
+def until_one_waits() -> None:
+    """Return when a session of this database waits for a lock; fails after half a minute."""
+    deadline = time.monotonic() + 30
+    waits = (
+        "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database())"
+    )
+    while not fetch(waits)[0][0]:
+        assert time.monotonic() < deadline, "nothing waits for a lock"
+        time.sleep(0.01)

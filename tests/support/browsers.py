@@ -1,0 +1,278 @@
+"""Chromium and a site for the browser tests. Pages are exact without workers, so there are none."""
+
+import os
+import re
+import shutil
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.conf import settings
+from django.core.signals import request_finished, request_started
+from django.test import Client
+from playwright.sync_api import Browser, BrowserContext, Locator, Page, Route, expect, sync_playwright
+
+from tests.support.factories import PASSWORD
+from tests.support.streams import StreamServer
+
+ARGUMENTS = [
+    "--headless",
+    "--no-sandbox",  # containers and root have none
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--host-resolver-rules=MAP *.example ~NOTFOUND",  # at once and always, whatever the machine's resolver says
+]
+# Milliseconds. What passes waits for no longer than it takes; the machine may be doing much else.
+ACTION = 30_000
+EXPECTATION = 20_000
+# The first has no windows of its own to draw, and takes a third less time.
+NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
+CHROMIUM = next(filter(None, map(shutil.which, NAMES)), None)
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    if not CHROMIUM:
+        pytest.skip("no Chromium: install Debian's package chromium to run the browser tests")
+    # Playwright's loop runs in this thread, where the tests use the ORM.
+    os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "1"
+    expect.set_options(timeout=EXPECTATION)
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
+        yield browser
+        browser.close()
+    del os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"]
+
+
+class Visitor:
+    """Somebody with a browser of their own.
+
+    A click is over when it was made: whoever reads the page after it waits for what it does, by `go`, `shows` or
+    `expect`. Playwright's own reads (`shown`, `evaluate`, `count`, `url`...) are of this very moment.
+    """
+
+    def __init__(self, page: Page, site: str) -> None:
+        self.page = page
+        self.site = site
+
+    def sign_up(self, username: str) -> None:
+        self.page.goto(f"{self.site}/signup")
+        self.page.get_by_label("Username").fill(username)
+        self.page.get_by_label("Password").fill(PASSWORD)
+        self.go(self.page.get_by_role("button", name="Create account"))
+        self._is_home()
+
+    def log_in(self, user: Any) -> None:
+        self.page.goto(f"{self.site}/login")
+        self.page.get_by_label("Username").fill(user.username)
+        self.page.get_by_label("Password").fill(PASSWORD)
+        self.go(self.page.get_by_role("main").get_by_role("button", name="Log in"))
+        self._is_home()
+
+    def enter(self, user: Any) -> None:
+        """Be signed in, in whatever language."""
+        client = Client()
+        client.force_login(user)
+        name = settings.SESSION_COOKIE_NAME
+        self.page.context.add_cookies([{"name": name, "value": client.cookies[name].value, "url": self.site}])
+
+    def _is_home(self) -> None:
+        expect(self.page.get_by_role("heading", name="Home")).to_be_visible()
+
+    def goto(self, path: str) -> None:
+        self.page.goto(self.site + path)
+
+    def go(self, way: Locator) -> None:
+        """Click what leads to another page, and wait until that is loaded, scripts and all."""
+        with self.page.expect_navigation():
+            way.click()
+
+    def settle(self) -> None:
+        """Wait until htmx has swapped in what it fetches: before that, new buttons do what they do without scripts."""
+        underway = ".htmx-request, .htmx-swapping, .htmx-settling, .htmx-added, .underway"
+        expect(self.page.locator(underway)).to_have_count(0)
+
+    def publish(self, text: str) -> None:
+        self.settle()
+        self.page.get_by_label("What is new?").fill(text)
+        self.page.get_by_role("button", name="Publish").click()
+
+    def choose(self, name: str, text: str = "") -> None:
+        """Choose from the menu of the first card that holds `text`."""
+        self.settle()
+        card = self.page.locator("article").filter(has_text=text).first
+        card.locator("summary").click()
+        card.locator(".menu-items").get_by_text(name).click()
+        self.settle()
+
+    def shows(self, texts: list[str]) -> None:
+        """Wait until these are the texts of the page's feed, from its top; white space is not told apart."""
+        expect(self._texts()).to_have_text(texts, use_inner_text=True)
+
+    def shown(self) -> list[str]:
+        """The texts of the page's feed at this moment, from its top: for pages that are known to be as they stay."""
+        return [str(text) for text in self._texts().all_inner_texts()]
+
+    def _texts(self) -> Locator:
+        return self.page.locator("[role=feed] article .text")
+
+    def is_at_top(self) -> None:
+        """Wait until the page is scrolled to its top."""
+        self.holds("scrollY === 0")
+
+    def holds(self, expression: str) -> None:
+        """Wait until a JavaScript expression is true. Playwright's own way calls eval, which the pages' policy forbids
+        but at once.
+        """
+        until = time.monotonic() + EXPECTATION / 1000
+        while not self.page.evaluate(expression):
+            assert time.monotonic() < until, f"{expression} does not come true"
+            self.page.wait_for_timeout(20)
+
+
+Visit = Callable[..., Visitor]
+
+
+class Held:
+    """Requests to an address that wait until the test lets them go, so that it sees what a page shows meanwhile."""
+
+    def __init__(self, page: Page, pattern: str) -> None:
+        self.asked: list[str] = []
+        self._waiting: list[Route] = []
+        self._holds = True
+        page.route(re.compile(pattern), self._hold)
+
+    def _hold(self, route: Route) -> None:
+        self.asked.append(route.request.url)
+        if self._holds:
+            self._waiting.append(route)
+        else:
+            route.continue_()
+
+    def let_go(self) -> None:
+        """Answer what waits, and from now on everything at once."""
+        self._holds = False
+        while self._waiting:
+            self._waiting.pop(0).continue_()
+
+    def answer(self, status: int = 500) -> None:
+        """Answer what waits with a failure, and from now on nothing is held."""
+        self._holds = False
+        while self._waiting:
+            self._waiting.pop(0).fulfill(status=status, body="")
+
+
+class Underway:
+    """How many requests the site is answering: one that outlives its test deadlocks with the flush of the tables."""
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._changed = threading.Condition()
+        request_started.connect(self._start)
+        request_finished.connect(self._finish)
+
+    def _start(self, **kwargs: Any) -> None:
+        with self._changed:
+            self._count += 1
+
+    def _finish(self, **kwargs: Any) -> None:
+        with self._changed:
+            self._count -= 1
+            self._changed.notify_all()
+
+    def end(self) -> None:
+        """Wait until all are answered."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._count <= 0, timeout=60)
+        request_started.disconnect(self._start)
+        request_finished.disconnect(self._finish)
+
+
+@pytest.fixture
+def tolerated() -> Callable[[str], None]:
+    """Names what a page may log as an error: a server that the test takes away."""
+    words: list[str] = []
+
+    def tolerate(word: str) -> None:
+        words.append(word)
+
+    tolerate.words = words  # type: ignore[attr-defined]
+    return tolerate
+
+
+@pytest.fixture
+def visit(browser: Browser, live_server: Any, settings: Any, tolerated: Any) -> Iterator[Visit]:
+    """Opens browsers; what a page logs as an error fails the test."""
+    settings.HOME_POLL_SECONDS = 0.3
+    settings.STREAM = False  # those who want one start one (test_live.py)
+    settings.RATE_SCALE = 1000.0
+    contexts: list[BrowserContext] = []
+    errors: list[str] = []
+    underway = Underway()
+
+    def new(**options: Any) -> Visitor:
+        context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}} | options)
+        context.set_default_timeout(ACTION)
+        contexts.append(context)
+        page = context.new_page()
+        page.on("pageerror", lambda error: errors.append(str(error)))
+        page.on("console", lambda said: errors.append(said.text) if said.type == "error" else None)
+        return Visitor(page, live_server.url)
+
+    def close() -> None:
+        while contexts:
+            contexts.pop().close()
+
+    new.close = close  # type: ignore[attr-defined]
+    yield new
+    close()
+    underway.end()
+    assert [error for error in errors if not any(word in error for word in tolerated.words)] == []
+
+
+@pytest.fixture(params=[True, False], ids=["javascript", "no javascript"])
+def javascript(request: pytest.FixtureRequest) -> bool:
+    return bool(request.param)
+
+
+SCREENS: dict[str, dict[str, Any]] = {
+    "phone": {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True},
+    "desktop": {"viewport": {"width": 1280, "height": 900}},
+}
+
+
+@pytest.fixture(params=SCREENS)
+def screen(request: pytest.FixtureRequest) -> dict[str, Any]:
+    """What a browser of this kind is opened with."""
+    return SCREENS[request.param]
+
+
+@pytest.fixture
+def streams(tmp_path: Path, visit: Visit, settings: Any) -> Iterator[StreamServer]:
+    """The site redirects to it; polling is so slow that it cannot be what brings the news."""
+    server = StreamServer(tmp_path)
+    server.start()
+    settings.STREAM = True
+    settings.STREAM_PORT = server.port
+    settings.HOME_POLL_SECONDS = 1000
+    yield server
+    visit.close()  # type: ignore[attr-defined]  # before pages can complain that it is gone
+    server.kill()
+
+
+def is_live(page: Page) -> None:
+    """Wait until the page listens: each asks once for what came before.
+
+    The page is left before it is loaded again, so that it is not the answer to the old one that is waited for.
+    """
+    address = page.url
+    page.goto("about:blank")
+    with page.expect_response(re.compile("/new")):
+        page.goto(address)

@@ -1,0 +1,70 @@
+"""Senders and readers, and the rules as a site has them."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Group
+from django.utils import timezone
+from pytest_django import Settings
+
+from accounts.models import User
+from items import actions as items
+from items.models import Item
+from moderation.models import Case, WordRule
+from relations.actions import follow
+from tests.support.factories import UserFactory
+from tests.support.timelines import Workers, workers
+
+__all__ = ["Workers", "workers"]
+
+Say = Callable[..., Item]
+
+
+@pytest.fixture(autouse=True)
+def rules(settings: Settings) -> None:
+    settings.MODERATION_LINK_AGE = timedelta(days=3)
+    settings.MODERATION_BURST, settings.MODERATION_BURST_SPAN = 5, timedelta(minutes=10)
+    settings.MODERATION_SAME_TEXT = 3
+    settings.MODERATION_REPORTS = 3
+
+
+@pytest.fixture
+def sender(db: None) -> User:
+    return UserFactory.create(username="sender", date_joined=timezone.now() - timedelta(days=30))
+
+
+@pytest.fixture
+def reader(sender: User) -> User:
+    """A follower of the sender."""
+    reader = UserFactory.create(username="reader", last_seen_at=timezone.now())
+    follow(follower=reader, followee=sender)
+    return reader
+
+
+@pytest.fixture
+def moderator(db: None) -> User:
+    """In the group of the migration; on the staff, which only lets into the admin."""
+    moderator = UserFactory.create(username="moderator", is_staff=True)
+    moderator.groups.add(Group.objects.get(name="Moderators"))
+    return moderator
+
+
+@pytest.fixture
+def spam(db: None) -> WordRule:
+    return WordRule.objects.create(text="spam")
+
+
+@pytest.fixture
+def say(sender: User) -> Say:
+    def say(text: str = "words", by: User | None = None, **fields: Any) -> Item:
+        return items.publish(sender=by or sender, content={"text": text}, **fields)
+
+    return say
+
+
+@pytest.fixture
+def held(spam: WordRule, say: Say) -> Case:
+    """A case of an item that a rule held."""
+    return Case.objects.select_related("item").get(item=say("buy spam now"))

@@ -1,0 +1,95 @@
+"""A reader of the recommended feed, and what there is to recommend."""
+
+from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime
+from typing import Any
+
+import pytest
+from django.test import Client
+from rest_framework.test import APIClient
+
+from accounts.actions import issue_token
+from accounts.models import User
+from discover import indexing, recallers
+from discover import opensearch as recall_from_opensearch
+from discover.recall import Candidate
+from items.models import Item
+from storage.breaker import Breaker
+from tests.support.factories import ItemFactory, UserFactory
+from tests.support.opensearch import OpenSearch
+
+Publish = Callable[..., list[int]]
+
+
+@pytest.fixture
+def reader() -> User:
+    return UserFactory.create(username="reader")
+
+
+@pytest.fixture
+def ann() -> User:
+    return UserFactory.create(username="ann")
+
+
+@pytest.fixture
+def api(ann: User) -> APIClient:
+    client = APIClient()
+    client.credentials(HTTP_AUTHORIZATION=f"Token {issue_token(user=ann)}")
+    return client
+
+
+@pytest.fixture
+def page(client: Client, ann: User) -> Client:
+    client.force_login(ann)
+    return client
+
+
+@pytest.fixture
+def publish() -> Publish:
+    """So many posts by so many senders in turn; their ids, newest first."""
+
+    def publish(count: int, *, senders: int = 0) -> list[int]:
+        people = [UserFactory.create() for _ in range(senders or count)]
+        made = [ItemFactory.create(sender=people[number % len(people)]) for number in range(count)]
+        return [item.pk for item in reversed(made)]
+
+    return publish
+
+
+class NewestFirst:
+    """A recall whose order tests can foretell: public posts, newest first."""
+
+    def __init__(self) -> None:
+        self.asked: list[int] = []
+
+    def candidates(self, reader: User, *, count: int, now: datetime) -> list[Candidate]:
+        self.asked.append(count)
+        posts = Item.objects.published().filter(reply_to=None, repost_of=None, visibility="public")
+        return [Candidate(item.pk, item.sender_id, item.pk, "fresh") for item in posts.order_by("-pk")[:count]]
+
+
+@pytest.fixture
+def newest_first(monkeypatch: pytest.MonkeyPatch) -> NewestFirst:
+    recall = NewestFirst()
+    monkeypatch.setattr(recallers, "postgres", recall)
+    return recall
+
+
+def ids(items: Sequence[object]) -> list[int]:
+    return [int(item.id) for item in items]  # type: ignore[attr-defined]
+
+
+@pytest.fixture
+def opensearch(settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[OpenSearch]:
+    """The site has an OpenSearch, which must not have refused anything when the test ends."""
+    monkeypatch.setattr(indexing, "pause", Breaker(0))
+    engine = OpenSearch()
+    settings.OPENSEARCH_URL = engine.url
+    settings.OPENSEARCH_TIMEOUT = 10  # the stand-in computes in Python
+    recall_from_opensearch.server.cache_clear()
+    recall_from_opensearch.breaker.reset()
+    yield engine
+    recall_from_opensearch.server.cache_clear()
+    recall_from_opensearch.breaker.reset()
+    engine.close()
+    assert [(error.kind, error.why) for error in engine.refused] == []

@@ -1,0 +1,111 @@
+"""A streaming replica of the PostgreSQL that all tests share, and how this process comes to read from it."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, ClassVar
+from urllib.parse import unquote
+
+import psycopg
+from django.db import connections
+
+from feedsite.settings import replica_database
+from runtime.embedded import Home, Postgres, wait_for
+from storage import replica
+from storage.connections import fetch
+
+
+def sockets_of_primary() -> str:
+    """Where the first process of the tests has it listen."""
+    return unquote(os.environ["FEEDSITE_DATABASE_URL"].partition("host=")[2])
+
+
+def flushed() -> str:
+    """Have the primary send everything that was committed: the tests' does not flush at a commit. Its position then."""
+    ((position,),) = fetch("SELECT pg_logical_emit_message(false, 'test', '', true)::text")
+    return str(position)
+
+
+class Replica(Postgres):
+    """A copy of the primary of which it streams what comes, whoever's database that is in."""
+
+    settings: ClassVar[dict[str, str]] = Postgres.settings | {"shared_buffers": "64MB"}
+
+    def __init__(self, folder: Path) -> None:
+        home = Home(folder)
+        home.make()
+        super().__init__(home, durable=False)
+
+    def initialise(self) -> None:
+        draft = self.data.with_name("postgres.new")
+        copy = ["--host", sockets_of_primary(), "--username", "feedsite", "--pgdata", str(draft)]
+        self.run("pg_basebackup", *copy, "--write-recovery-conf", "--checkpoint", "fast", "--no-sync")
+        draft.rename(self.data)
+
+    def run_sql(self, statement: str) -> Any:
+        """The first column of the first row, asked past Django."""
+        with psycopg.connect(host=str(self.home.sockets), user="feedsite", dbname="feedsite", autocommit=True) as own:
+            cursor = own.execute(statement.encode())
+            row = cursor.fetchone() if cursor.description else None
+            return row and row[0]
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """It goes on receiving the log, and stays as it is."""
+        self.pause()
+        try:
+            yield
+        finally:
+            self.resume()
+
+    def pause(self) -> None:
+        self.run_sql("SELECT pg_wal_replay_pause()")
+        assert wait_for(lambda: self.run_sql("SELECT pg_get_wal_replay_pause_state()") == "paused", 60)
+
+    def resume(self) -> None:
+        self.run_sql("SELECT pg_wal_replay_resume()")
+
+    def catch_up(self) -> None:
+        """Wait until it has everything that was committed before."""
+        behind = f"SELECT pg_last_wal_replay_lsn() < '{flushed()}'"
+        assert wait_for(lambda: not self.run_sql(behind), 60)
+
+    def cut_off(self) -> None:
+        """It receives nothing more: what is committed from now on is lost if it is promoted."""
+        self.run_sql("ALTER SYSTEM SET primary_conninfo = ''")
+        self.run_sql("SELECT pg_reload_conf()")
+        assert wait_for(lambda: self.run_sql("SELECT count(*) FROM pg_stat_wal_receiver") == 0, 60)
+
+    def promote(self) -> None:
+        """It becomes a primary, of another timeline."""
+        assert self.run_sql("SELECT pg_promote(true, 60)")
+
+
+@contextmanager
+def failed_over(server: Replica) -> Iterator[None]:
+    """This process takes the server, which was promoted, for the primary."""
+    primary = connections["default"]
+    before = primary.settings_dict["HOST"]
+    try:
+        primary.close()
+        primary.settings_dict["HOST"] = str(server.home.sockets)
+        yield
+    finally:
+        primary.close()
+        primary.settings_dict["HOST"] = before
+
+
+@contextmanager
+def in_use(host: str) -> Iterator[None]:
+    """This process takes what listens there for a replica. It is given all the time that a busy machine takes."""
+    primary: dict[str, Any] = dict(connections["default"].settings_dict)
+    given = primary | {"HOST": host, "OPTIONS": {}}
+    connections.settings[replica.REPLICA] = replica_database(primary, given, 60)
+    try:
+        yield
+    finally:
+        replica.scout.call_back()
+        connections[replica.REPLICA].close()
+        del connections[replica.REPLICA]
+        del connections.settings[replica.REPLICA]

@@ -1,0 +1,165 @@
+"""The tests' own servers: real PostgreSQL and Valkey in a temporary folder, gone with the process.
+
+Loaded by `-p tests.support.servers`, because Django's settings, which pytest-django reads very early, need their
+addresses. The first process starts PostgreSQL for all (each pytest-xdist worker has a database of its own in
+it); every process has a feeds server, a broker and a server of plays of its own, because tests flush, freeze and kill
+them.
+"""
+
+import os
+import shutil
+import signal
+import tempfile
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+import redis
+from django.test.utils import override_settings
+from redis.connection import AbstractConnection
+
+from runtime.embedded import Home, Postgres, Server, Servers, Valkey, broker, feeds, plays, wait_for
+
+PATIENCE, HASTE = 4.0, 0.4
+"""Seconds that pages wait for Redis: longer than a machine stands still that does much else, for it is no dead server;
+and of tests that freeze one, whose pages shall not wait in vain for long.
+"""
+
+
+class TestServers:
+    """What this process started. The kernel stops them too, should the process be killed."""
+
+    __test__ = False  # a name that pytest would take for tests
+
+    def __init__(self, folder: Path) -> None:
+        home = Home(folder)
+        home.make()
+        (folder / "static").mkdir()  # where `up` collects; WhiteNoise warns when it is missing
+        self.folder = folder
+        self.feeds: Valkey = feeds(home)
+        self.plays: Valkey = plays(home, durable=False)
+        self.broker: Valkey = broker(home, durable=False)
+        self.postgres: Postgres | None = None
+        environ = dict.fromkeys(("FEEDSITE_CACHE_URL", "FEEDSITE_BROKER_URL"), "")
+        addresses = Servers(folder, environ)
+        if "PYTEST_XDIST_WORKER" not in os.environ:
+            self.postgres = Postgres(home, durable=False)
+            os.environ["FEEDSITE_DATABASE_URL"] = addresses.database_url
+        os.environ["FEEDSITE_REDIS_URL"] = os.environ["FEEDSITE_CACHE_URL"] = addresses.redis_url
+        os.environ["FEEDSITE_BROKER_URL"] = addresses.broker_url
+        os.environ["FEEDSITE_PLAYED_URL"] = addresses.played_url
+        os.environ["FEEDSITE_REDIS_TIMEOUT"] = os.environ["FEEDSITE_PLAYED_TIMEOUT"] = str(PATIENCE)
+        os.environ["FEEDSITE_DATA_DIR"] = str(folder)
+        os.environ["FEEDSITE_ENV_FILE"] = os.devnull
+
+    def all(self) -> list[Server]:
+        return [each for each in (self.postgres, self.feeds, self.plays, self.broker) if each is not None]
+
+    def start(self) -> None:
+        for server in self.all():
+            server.start()
+        for server in self.all():
+            assert wait_for(server.answers, 30), f"{server.name}: {server.last_words()}"
+
+    def stop(self) -> None:
+        for server in reversed(self.all()):
+            server.stop()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+servers: TestServers
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_load_initial_conftests() -> Generator[None, None, None]:
+    global servers
+    servers = TestServers(Path(tempfile.mkdtemp(prefix="feedsite-test-")))
+    servers.start()
+    try:
+        return (yield)
+    except BaseException:
+        servers.stop()
+        raise
+
+
+def pytest_unconfigure() -> None:
+    servers.stop()
+
+
+@contextmanager
+def frozen(*some: Server) -> Iterator[None]:
+    """The servers take connections and answer nothing, like those on a machine that swaps."""
+    processes = [server.process for server in some if server.process is not None]
+    assert len(processes) == len(some)
+    for process in processes:
+        process.send_signal(signal.SIGSTOP)
+    try:
+        with hasty():
+            yield
+    finally:
+        for process in processes:
+            process.send_signal(signal.SIGCONT)
+
+
+@contextmanager
+def frozen_postgres(server: Postgres) -> Iterator[None]:
+    """It takes connections and answers nobody, those who are connected neither."""
+    assert server.process is not None
+    own = server.process.pid
+    # First, for it buries those that have just ended.
+    os.kill(own, signal.SIGSTOP)
+    processes = [own, *map(int, Path(f"/proc/{own}/task/{own}/children").read_text().split())]
+    try:
+        for process in processes:
+            os.kill(process, signal.SIGSTOP)
+        yield
+    finally:
+        for process in processes:
+            os.kill(process, signal.SIGCONT)
+
+
+@contextmanager
+def hasty() -> Iterator[None]:
+    """Pages of this process wait `HASTE` seconds instead of `PATIENCE`, on the connections that they have."""
+    read = AbstractConnection.read_response
+
+    def hastily(connection: AbstractConnection, *args: Any, **kwargs: Any) -> Any:
+        haste = {"timeout": HASTE} if connection.socket_timeout == PATIENCE else {}
+        return read(connection, *args, **haste | kwargs)
+
+    with patch.object(AbstractConnection, "read_response", hastily), override_settings(PLAYED_TIMEOUT=HASTE):
+        yield
+
+
+@contextmanager
+def dead(server: Server) -> Iterator[None]:
+    """The server is killed, and comes back afterwards: feeds empty, the others with what they had."""
+    server.kill()
+    try:
+        yield
+    finally:
+        restart(server)
+
+
+@contextmanager
+def full(server: Valkey) -> Iterator[None]:
+    """The server refuses to write, as one without eviction that has no memory left; it reads and deletes."""
+    client = redis.Redis(unix_socket_path=str(server.socket))
+    before = client.config_get("maxmemory*")
+    client.config_set("maxmemory-policy", "noeviction")
+    client.config_set("maxmemory", 1)
+    try:
+        yield
+    finally:
+        client.config_set("maxmemory", before["maxmemory"])
+        client.config_set("maxmemory-policy", before["maxmemory-policy"])
+
+
+def restart(server: Server) -> None:
+    """Kill -9 and start: the feeds server comes back empty."""
+    server.kill()
+    server.start()
+    assert wait_for(server.answers, 30), server.last_words()

@@ -1,0 +1,129 @@
+"""A community of thousands whose inboxes are in use, and real workers that can be killed."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from django.utils import timezone
+
+from accounts.models import User
+from relations.models import Follow
+from storage.connections import feeds_for_tasks, pipelined
+from tests.support.factories import UserFactory
+from tests.support.streams import StreamServer, database_url
+from tests.support.web import WebServer
+from tests.support.windows import epoch_of, epochs
+from timeline.home import home_page
+from timeline.inbox import Inbox, materialise
+
+FOLLOWERS = 5_000
+ROOT = Path(__file__).resolve().parent.parent.parent
+
+
+class Worker:
+    """A Celery worker with beat, in a process group of its own."""
+
+    def __init__(self, folder: Path, **environ: str) -> None:
+        self.folder = folder
+        self.environ = environ
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def command(self) -> list[str]:
+        command = [sys.executable, "-m", "celery", "-A", "feedsite", "worker", "--beat", "--concurrency", "2"]
+        return [*command, "--schedule", str(self.folder / f"beat-{time.monotonic_ns()}"), "--loglevel", "WARNING"]
+
+    def start(self) -> None:
+        environ = os.environ | {
+            "FEEDSITE_DATABASE_URL": database_url(),
+            "FEEDSITE_FAN_OUT_RETRY_AFTER": "1",
+            **self.environ,
+        }
+        with (self.folder / "worker.log").open("ab") as log:
+            self.process = subprocess.Popen(
+                self.command(), cwd=ROOT, env=environ, stdout=log, stderr=log, start_new_session=True
+            )
+
+    def keep(self) -> bool:
+        """Start it again if it has ended, as the supervisor does: Celery's consumer may die of an error of its own when
+        its broker goes. Always true, to stand in the condition of `until`.
+        """
+        if self.process is not None and self.process.poll() is not None:
+            self.start()
+        return True
+
+    def kill(self) -> None:
+        """Kill -9, children and all."""
+        if self.process is not None:
+            os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.wait()
+            self.process = None
+
+
+@pytest.fixture
+def worker(tmp_path: Path) -> Iterator[Worker]:
+    worker = Worker(tmp_path)
+    yield worker
+    worker.kill()
+    if (log := tmp_path / "worker.log").exists():
+        print(log.read_text()[-10_000:])  # shown where the test failed
+
+
+@pytest.fixture
+def streams(tmp_path: Path, transactional_db: None) -> Iterator[StreamServer]:
+    server = StreamServer(tmp_path)
+    server.start()
+    yield server
+    server.kill()
+
+
+@pytest.fixture
+def web(tmp_path: Path, transactional_db: None) -> Iterator[WebServer]:
+    server = WebServer(tmp_path)
+    server.start()
+    yield server
+    server.kill()
+    print(server.said()[-10_000:])
+
+
+@pytest.fixture
+def star(transactional_db: None) -> User:
+    """Somebody with `FOLLOWERS` followers, all of whom have an inbox."""
+    star = UserFactory(last_seen_at=timezone.now())
+    fans = User.objects.bulk_create(
+        User(username=f"fan{number}", level=3, last_seen_at=timezone.now(), following_count=1)
+        for number in range(FOLLOWERS)
+    )
+    Follow.objects.bulk_create(Follow(follower=fan, followee=star) for fan in fans)
+    built_for = epochs(fan.pk for fan in fans)
+    for first in range(0, FOLLOWERS, 500):
+        part = fans[first : first + 500]
+        pipelined(feeds_for_tasks(), [Inbox(fan.pk).begin("t", built_for[fan.pk]) for fan in part])
+        pipelined(feeds_for_tasks(), [Inbox(fan.pk).complete("t", built_for[fan.pk], 0, []) for fan in part])
+    pipelined(feeds_for_tasks(), [Inbox(star.pk).begin("t", epoch_of(star.pk))])
+    materialise(star.pk, "t")
+    return star
+
+
+def until(done: Callable[[], bool], seconds: float) -> float:
+    """Wait for something; how long it took."""
+    start = time.monotonic()
+    while not done():
+        assert time.monotonic() - start < seconds, "it did not happen in time"
+        time.sleep(0.02)
+    return time.monotonic() - start
+
+
+def walked(reader: User) -> list[int]:
+    """The whole home, page by page."""
+    ids: list[int] = []
+    last_id, more = None, True
+    while more:
+        page = home_page(User.objects.get(pk=reader.pk), last_id=last_id, limit=100)
+        ids += [int(item.id) for item in page.items]
+        last_id, more = page.last_id, page.has_more
+    return ids

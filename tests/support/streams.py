@@ -1,0 +1,163 @@
+"""The stream process as it runs on the site, on the test's own servers, and clients that listen to it."""
+
+import http.client
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import quote
+
+from django.conf import settings
+from django.db import connection
+
+from accounts.actions import issue_token
+from accounts.models import User
+from runtime.embedded import die_with_parent, wait_for
+from tests.support.clusters import free_ports
+
+PATH = "/api/v1/stream"
+
+
+def database_url() -> str:
+    """The address of the database of this test process."""
+    url, _, options = os.environ["FEEDSITE_DATABASE_URL"].partition("?")
+    return f"{url.rpartition('/')[0]}/{quote(str(connection.settings_dict['NAME']))}?{options}"
+
+
+class StreamServer:
+    """granian, as `up` starts it, in a process group of its own."""
+
+    def __init__(self, folder: Path, **environ: str) -> None:
+        self.folder = folder
+        self.environ = environ
+        self.process: subprocess.Popen[bytes] | None = None
+        self.port, _ = free_ports()
+
+    def command(self) -> list[str]:
+        command = [sys.executable, "-m", "granian", "--interface", "asgi", "--no-ws", "--host", "127.0.0.1"]
+        command += ["--port", str(self.port), "--workers", "1", "--log-level", "warning", "--backpressure", "2000"]
+        return [*command, "--workers-kill-timeout", "1", "feedsite.asgi:application"]
+
+    def start(self) -> None:
+        environ = os.environ | {"FEEDSITE_DATABASE_URL": database_url(), "FEEDSITE_SECRET_KEY": settings.SECRET_KEY}
+        with (self.folder / "stream.log").open("ab") as log:
+            self.process = subprocess.Popen(
+                self.command(),
+                cwd=settings.BASE_DIR,
+                env=environ | self.environ,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+                preexec_fn=die_with_parent(signal.SIGTERM),  # also where the tests are killed
+            )
+        assert wait_for(self.answers, 120), self.said()
+
+    def answers(self) -> bool:
+        with suppress(OSError, http.client.HTTPException):
+            return self.get("/healthz").status == 200
+        return False
+
+    def said(self) -> str:
+        return (self.folder / "stream.log").read_text()
+
+    def kill(self) -> None:
+        """Kill -9, children and all."""
+        if self.process is not None:
+            os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.wait()
+            self.process = None
+
+    def get(self, path: str, method: str = "GET", **headers: str) -> http.client.HTTPResponse:
+        """The answer to a request that opens no stream; its body has been read into `body`."""
+        client = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        try:
+            client.request(method, path, headers={name.replace("_", "-"): value for name, value in headers.items()})
+            response = client.getresponse()
+            response.body = response.read()  # type: ignore[attr-defined]
+        finally:
+            client.close()
+        return response
+
+    def listen(self, user: User, query: str = "", **headers: str) -> "Client":
+        """Somebody who listens with a token."""
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        return Client(self.port, query, {"Authorization": f"Token {issue_token(user=user)}"} | named)
+
+
+class RefusedError(Exception):
+    """The stream was not opened: (status, body)."""
+
+
+class Heard(NamedTuple):
+    """An event as a client got it."""
+
+    name: str
+    id: str
+    data: Any
+
+
+class Client:
+    """An open stream, read by a thread."""
+
+    def __init__(self, port: int, query: str, headers: dict[str, str]) -> None:
+        self.connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+        self.connection.request("GET", f"{PATH}{query}", headers=headers)
+        self.response = self.connection.getresponse()
+        if self.response.status != 200:
+            refusal = RefusedError(self.response.status, self.response.read())
+            self.connection.close()
+            raise refusal
+        self.socket = self.connection.sock
+        self.heard: list[Heard] = []
+        self.comments = 0
+        self.last_id = ""
+        self.has_ended = False
+        self.thread = threading.Thread(target=self._read, daemon=True)
+        self.thread.start()
+
+    def _read(self) -> None:
+        name, data = "", ""
+        with suppress(OSError, ValueError, AttributeError, http.client.HTTPException):
+            while line := self.response.readline():
+                field, _, value = line.decode().rstrip("\n").partition(":")
+                value = value.removeprefix(" ")
+                if not line.strip():
+                    if data:
+                        self.heard.append(Heard(name, self.last_id, json.loads(data)))
+                    name, data = "", ""
+                elif field == "":
+                    self.comments += 1
+                elif field == "event":
+                    name = value
+                elif field == "id":
+                    self.last_id = value
+                elif field == "data":
+                    data += value
+        self.has_ended = True
+
+    @property
+    def news(self) -> list[tuple[str, Any]]:
+        """What was told, without the resets: (name, item id or payload)."""
+        told = [each for each in self.heard if each.name != "reset"]
+        return [(each.name, int(each.data["id"]) if "id" in each.data else each.data) for each in told]
+
+    @property
+    def resets(self) -> int:
+        return sum(each.name == "reset" for each in self.heard)
+
+    def waits_for(self, done: Callable[["Client"], bool], seconds: float = 60) -> None:
+        assert wait_for(lambda: done(self), seconds), self.heard
+
+    def close(self) -> None:
+        with suppress(OSError):
+            self.socket.shutdown(socket.SHUT_RDWR)
+        self.thread.join(5)
+        self.response.close()
+        self.connection.close()

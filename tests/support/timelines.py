@@ -1,0 +1,94 @@
+"""Timelines with workers that the test runs by hand."""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from accounts import tasks as accounts_tasks
+from accounts.models import User
+from feedsite import celery
+from items import actions as items
+from items.models import Item
+from relations import actions as relations
+from tests.support.factories import UserFactory
+from timeline import tasks
+from timeline.home import home_page
+
+TASKS = {
+    task.name: task.run
+    for task in (
+        tasks.fan_out,
+        tasks.fan_out_range,
+        tasks.run_backfill,
+        tasks.materialise_inbox,
+        tasks.materialise_outbox,
+        tasks.rise,
+        tasks.deepen_inbox,
+        tasks.build_active_fans,
+        accounts_tasks.run_purge,
+    )
+}
+
+
+class Workers:
+    """The messages that would be on their way to the workers."""
+
+    def __init__(self) -> None:
+        self.queue: list[tuple[str, tuple[Any, ...]]] = []
+
+    def send_task(self, name: str, args: Iterable[Any], **options: Any) -> None:
+        self.queue.append((name, tuple(args)))
+
+    def work(self) -> None:
+        """Run everything that is enqueued, and what that enqueues."""
+        for _ in range(1_000):
+            if not self.queue:
+                return
+            name, args = self.queue.pop(0)
+            TASKS[name](*args)
+        raise AssertionError("the queue does not empty")
+
+
+@pytest.fixture
+def workers(monkeypatch: pytest.MonkeyPatch) -> Workers:
+    workers = Workers()
+    monkeypatch.setattr(celery.app, "send_task", workers.send_task)
+    return workers
+
+
+@pytest.fixture
+def say() -> Callable[..., Item]:
+    """Publish something as a user."""
+
+    def say(sender: User, text: str = "words", **fields: Any) -> Item:
+        return items.publish(sender=User.objects.get(pk=sender.pk), content={"text": text}, **fields)
+
+    return say
+
+
+@pytest.fixture
+def follow() -> Callable[[User, User], None]:
+    def follow(follower: User, followee: User) -> None:
+        relations.follow(follower=follower, followee=followee)
+
+    return follow
+
+
+@pytest.fixture
+def reader(db: None) -> User:
+    return seen()
+
+
+def seen(**fields: Any) -> User:
+    """Somebody whom reading does not raise."""
+    return UserFactory(last_seen_at=timezone.now(), **fields)
+
+
+def read(user: User, **page: Any) -> list[int]:
+    return [int(item.id) for item in home_page(User.objects.get(pk=user.pk), **page).items]
+
+
+def sources(user: User, **page: Any) -> list[str]:
+    return home_page(User.objects.get(pk=user.pk), **page).sources

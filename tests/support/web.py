@@ -1,0 +1,78 @@
+"""The web process as it runs on the site, on the test's own servers, and many clients at the same time."""
+
+import hashlib
+import http.client
+import json
+import sys
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from knox.models import AuthToken
+
+from accounts.models import User
+from tests.support.streams import StreamServer
+
+API = "/api/v1"
+PATIENCE = 150
+"""Seconds that a client waits for an answer before the test fails."""
+
+
+class Answer(NamedTuple):
+    status: int
+    headers: http.client.HTTPMessage
+    body: bytes
+
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+    @property
+    def ids(self) -> list[int]:
+        """The items of a page of a feed."""
+        return [int(item["id"]) for item in self.json()["items"]]
+
+
+class WebServer(StreamServer):
+    """granian with one process of four threads; nobody is refused for calling often."""
+
+    def __init__(self, folder: Path, **environ: str) -> None:
+        super().__init__(folder, **{"FEEDSITE_RATE_SCALE": "100000"} | environ)
+
+    def command(self) -> list[str]:
+        command = [sys.executable, "-m", "granian", "--interface", "wsgi", "--no-ws", "--host", "127.0.0.1"]
+        command += ["--port", str(self.port), "--workers", "1", "--blocking-threads", "4", "--log-level", "warning"]
+        return [*command, "--workers-kill-timeout", "1", "feedsite.wsgi:application"]
+
+    def ask(self, path: str, token: str = "", *, method: str = "GET", body: Any = None, cookie: str = "") -> Answer:
+        """One request on a connection of its own."""
+        client = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
+        headers = {"Authorization": f"Token {token}"} if token else {}
+        if cookie:
+            headers["Cookie"] = cookie
+        if body is not None:
+            headers["Content-Type"] = "application/json"
+        try:
+            client.request(method, path, None if body is None else json.dumps(body), headers)
+            response = client.getresponse()
+            return Answer(response.status, response.headers, response.read())
+        finally:
+            client.close()
+
+    def publish(self, token: str, text: str = "words") -> Answer:
+        return self.ask(f"{API}/items", token, method="POST", body={"content": {"text": text}})
+
+    def homes(self, tokens: Iterable[str], *, at_once: int) -> list[Answer]:
+        """The first page of each, asked for by so many clients at the same time."""
+        with ThreadPoolExecutor(at_once) as pool:
+            return list(pool.map(lambda token: self.ask(f"{API}/timeline/home", token), tokens))
+
+
+def tokens_of(users: Iterable[User]) -> list[str]:
+    """A token for each, in their order."""
+    tokens = [f"{user.pk:064x}" for user in users]
+    AuthToken.objects.bulk_create(
+        AuthToken(digest=hashlib.sha512(token.encode()).hexdigest(), token_key=token[:8], user=user)
+        for user, token in zip(users, tokens, strict=True)
+    )
+    return tokens

@@ -1,0 +1,23 @@
+"""What windows must have been built for, so that tests can build some by hand."""
+
+from collections.abc import Iterable
+
+from accounts import policy
+from storage.connections import fetch
+
+
+def epochs(user_ids: Iterable[int]) -> dict[int, int]:
+    """Of these users' windows, just now."""
+    query = f"SELECT u.id, {policy.EPOCH} FROM accounts_user u WHERE u.id = ANY(%s)"  # noqa: S608 (constants)
+    return dict(fetch(query, [list(user_ids)]))
+
+
+def epoch_of(user_id: int) -> int:
+    return epochs([user_id])[user_id]
+
+
+def generation() -> int:
+    """Of outboxes and lineups."""
+    found = policy.current().generation
+    assert found is not None
+    return found

@@ -1,0 +1,182 @@
+"""What every page has in common: error pages, positions, going on safely, parts for htmx."""
+
+import re
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.conf import settings
+from django.db import OperationalError
+from django.template import loader
+from django.test import Client
+from django.utils import timezone
+from django.utils.encoding import iri_to_uri
+
+from items import views
+from items.actions import publish
+from live import actions as live
+from tests.support.factories import PASSWORD, UserFactory
+
+pytestmark = pytest.mark.django_db
+
+NOWHERE = [
+    "https://evil.example/",
+    "//evil.example",
+    "/\\evil.example",
+    "/\t/evil.example",
+    "\n/settings",
+    "/settings\n",
+    "javascript:alert(1)",
+    "foo",
+    "home",
+    "items.views.search",
+    "settings",
+    "?q=x",
+    "#item-7",
+    "http://testserver/settings",
+    "/" + "x" * 2_000,
+    "",
+]
+"""What `next` may say without being an address of this site."""
+HOUR = timedelta(hours=1)
+PART: Any = {"HTTP_HX_REQUEST": "true"}
+BAD_POSITIONS = ["abc", "1.5", "NaN", "\x00", "-1", "0", str(2**53 + 1), "1" * 5000, "1_0", "\uff11\uff12"]
+
+
+@pytest.fixture
+def reader(client: Client) -> Any:
+    reader = UserFactory.create(username="reader")
+    client.force_login(reader)
+    return reader
+
+
+@pytest.mark.parametrize("position", BAD_POSITIONS)
+@pytest.mark.parametrize("page", ["/", "/@reader", "/@reader/followers", "/@reader/following"])
+def test_a_bad_position_is_a_bad_request(client: Client, reader: Any, page: str, position: str) -> None:
+    response = client.get(page, {"last_id": position})
+    assert response.status_code == 400
+    assert "cannot be read" in response.content.decode()
+
+
+def test_a_position_is_given_once_and_may_be_empty(client: Client, reader: Any) -> None:
+    assert client.get("/?last_id=1&last_id=2").status_code == 400
+    assert client.get("/?last_id=").status_code == 200
+    assert client.get(f"/?last_id={2**53}").status_code == 200
+    assert client.get("/new?since_id=x").status_code == 400
+
+
+@pytest.mark.parametrize(
+    "address", ["/nothing", "/@nobody", "/@no..body", "/@nobody/followers", "/items/7", f"/items/{10**30}"]
+)
+def test_what_is_not_there_is_the_same_page(client: Client, address: str) -> None:
+    response = client.get(address)
+    assert response.status_code == 404
+    assert response.content == client.get("/items/1").content
+
+
+def test_a_post_without_csrf_token_is_refused_with_a_page(reader: Any) -> None:
+    strict = Client(enforce_csrf_checks=True)
+    strict.force_login(reader)
+    response = strict.post("/items/new", {"text": "words", "visibility": "public"})
+    assert response.status_code == 403
+    assert "was refused" in response.content.decode()
+    assert not reader.items.exists()
+
+
+def test_an_outage_is_a_page_that_says_when_to_come_back(
+    client: Client, reader: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*args: Any) -> None:
+        raise OperationalError("connection refused")
+
+    monkeypatch.setattr(views, "user_or_404", fail)
+    response = client.get("/@reader")
+    assert response.status_code == 503
+    assert int(response["Retry-After"]) > 0
+    assert "Back in a moment" in response.content.decode()
+
+
+@pytest.mark.parametrize("name", ["500.html", "503.html"])
+def test_pages_for_broken_times_need_nothing(name: str) -> None:
+    page = loader.get_template(name).render()
+    assert settings.STATIC_URL not in page
+    assert "{%" not in (settings.BASE_DIR / "templates" / name).read_text()
+
+
+def test_who_is_not_signed_in_is_asked_to_and_comes_back(client: Client) -> None:
+    assert client.get("/")["Location"] == "/login"
+    assert client.get("/settings")["Location"] == "/login?next=%2Fsettings"
+    assert client.post("/items/new", {"text": "words"})["Location"] == "/login"
+    UserFactory.create(username="reader")
+    response = client.post("/login", {"username": "READER", "password": PASSWORD, "next": "/settings"})
+    assert response["Location"] == "/settings"
+
+
+def test_a_session_that_ended_sends_the_whole_page_to_the_login(client: Client) -> None:
+    response = client.get("/new", **PART, HTTP_HX_CURRENT_URL="http://testserver/settings")
+    assert response["HX-Redirect"] == "/login?next=%2Fsettings"
+
+
+@pytest.mark.parametrize("target", NOWHERE)
+def test_only_an_address_of_this_site_is_gone_on_to(client: Client, target: str) -> None:
+    account = {"username": "newcomer", "password": PASSWORD, "next": target}
+    assert client.post("/signup", account)["Location"] == "/"
+    assert client.get("/signup", {"next": target})["Location"] == "/"
+    assert client.post("/logout", {"next": target})["Location"] == "/login"
+    assert client.post("/login", account)["Location"] == "/"
+    assert client.get("/login", {"next": target})["Location"] == "/"
+    assert client.post("/language", {"language": "en", "next": target})["Location"] == "/"
+    item = publish(sender=UserFactory.create(username="writer"), content={"text": "words"})
+    for verb in ("like", "unlike", "repost", "undo-repost"):
+        assert client.post(f"/items/{item.pk}/{verb}", {"next": target})["Location"] == f"/items/{item.pk}"
+    for verb in ("not-interested", "interested"):
+        there = client.post(f"/items/{item.pk}/{verb}", {"next": target})
+        assert there["Location"] == "/history/not-interested"
+    session = live.create(host=item.sender, title="words", starts_at=timezone.now() + HOUR, now=timezone.now())
+    for verb in ("remind", "forget"):
+        assert client.post(f"/live/{session.pk}/{verb}", {"next": target})["Location"] == f"/live/{session.pk}"
+    fields = {"text": "words", "visibility": "public", "next": target}
+    assert client.post("/items/new", fields)["Location"].startswith("/items/")
+    UserFactory.create(username="other")
+    assert client.post("/@other/follow", {"next": target})["Location"] == "/@other"
+
+
+@pytest.mark.parametrize("target", ["/@writer", "/?last_id=7#item-7", "/tags/%E5%B0%8F%E4%BA%8B", "/tags/小事"])
+def test_an_address_of_this_site_is_gone_on_to(client: Client, reader: Any, target: str) -> None:
+    UserFactory.create(username="other")
+    assert client.post("/@other/follow", {"next": target})["Location"] == iri_to_uri(target)
+    assert client.get("/login", {"next": target})["Location"] == iri_to_uri(target)
+
+
+@pytest.mark.parametrize("page", ["/login", "/signup"])
+def test_a_page_does_not_lead_to_itself(client: Client, reader: Any, page: str) -> None:
+    assert client.get(page, {"next": page})["Location"] == "/"
+
+
+def test_one_function_follows_next() -> None:
+    """A `next` that is given to Django's `redirect` may be the name of no view, which fails after the act is done."""
+    for source in Path(settings.BASE_DIR).glob("*/*.py"):
+        assert not re.search(r"redirect\((next_page|target)", source.read_text()), source
+
+
+def test_a_part_is_not_kept_as_the_page(client: Client, reader: Any) -> None:
+    page, part = client.get("/"), client.get("/", **PART)
+    assert "<html" in page.content.decode()
+    assert "<html" not in part.content.decode()
+    for response in (page, part):
+        assert "HX-Request" in response["Vary"]
+        assert "private" in response["Cache-Control"]
+    restored = client.get("/", **PART, HTTP_HX_HISTORY_RESTORE_REQUEST="true")
+    assert "<html" in restored.content.decode()
+
+
+def test_pages_hold_no_inline_scripts_or_styles() -> None:
+    """The Content-Security-Policy would not let them be, and lets only those scripts be that carry its nonce."""
+    templates = Path(settings.BASE_DIR) / "templates"
+    for template in templates.rglob("*.html"):
+        text = template.read_text()
+        assert " style=" not in text, template
+        assert not re.search(r"\son[a-z]+=", text), template
+        if "admin" not in template.parts:
+            assert not re.search(r"<(script|style)(?![^>]*nonce)", text), template

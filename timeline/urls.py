@@ -1,0 +1,17 @@
+"""The addresses of home."""
+
+from django.urls import include, path
+
+from timeline import api, views
+
+api_patterns = [
+    path("timeline/home", api.HomeView.as_view()),
+    path("timeline/home/new", api.HomeNewView.as_view()),
+]
+
+urlpatterns = [
+    path("api/v1/", include(api_patterns)),
+    path("", views.home, name="home"),
+    path("new", views.news, name="news"),
+    path("position", views.keep_position, name="position"),
+]

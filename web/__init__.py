@@ -1,0 +1,1 @@
+"""The HTTP ground: requests, rates, headers, pages, errors, the API description, and static files."""

@@ -1,0 +1,167 @@
+"""Is the process alive (`/healthz`), do its servers answer (`/readyz`), and what was counted (`/metrics`)?
+
+Probes ask by the machine's address, so they are answered whatever Host they name.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from typing import Any
+
+from celery import current_app
+from django.conf import settings
+from django.db import connection
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.http.response import HttpResponseBase
+from django.urls import ResolverMatch
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_safe
+
+from runtime import metrics
+from storage.cluster import Cluster
+from storage.connections import client_of
+from storage.postgresql.base import probe
+
+PATIENCE = 0.5  # seconds for one server to take a connection, and again to answer
+DEADLINE = 0.9  # seconds for the whole page
+SHARED_SECONDS = 1.0
+"""For so long everybody who asks `/readyz` gets the same answer of a process."""
+
+
+class ProbeMiddleware:
+    """Answers probes before anything looks at the Host. A stranger's `/metrics` goes on, and is not found."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        match = PROBES.get(request.path_info)
+        if match is None or (match.func is metrics.show and not metrics.may_read(request)):
+            return self.get_response(request)
+        request.resolver_match = match  # its route names the request in what is counted and logged
+        response: HttpResponseBase = match.func(request)
+        return response
+
+
+@never_cache
+@require_safe
+def healthz(request: HttpRequest) -> HttpResponse:
+    return HttpResponse("ok\n", content_type="text/plain")
+
+
+@never_cache
+@require_safe
+def readyz(request: HttpRequest) -> JsonResponse:
+    servers = latest.states()
+    ready = all(state == "ok" for state in servers.values())
+    return JsonResponse({"ready": ready, "servers": servers}, status=200 if ready else 503)
+
+
+PROBES = {
+    f"/{route}": ResolverMatch(view, (), {}, route=route)
+    for route, view in (("healthz", healthz), ("readyz", readyz), ("metrics", metrics.show))
+}
+
+
+class Latest:
+    """The states of the servers as of `SHARED_SECONDS` ago at most, and the time that a look takes.
+
+    However many ask, a process looks once at a time: so nobody can make it open connections and threads without end,
+    and a frozen server holds one of its threads.
+    """
+
+    def __init__(self) -> None:
+        self._looking = threading.Lock()
+        self._states: dict[str, str] = {}
+        self._fresh_until = 0.0
+
+    def states(self) -> dict[str, str]:
+        # While another thread looks, its last answer is good enough; there is none at the first look only.
+        if time.monotonic() >= self._fresh_until and self._looking.acquire(blocking=not self._states):
+            try:
+                if time.monotonic() >= self._fresh_until:
+                    self._states = server_states()
+                    self._fresh_until = time.monotonic() + SHARED_SECONDS
+            finally:
+                self._looking.release()
+        return self._states
+
+
+latest = Latest()
+
+
+def server_states() -> dict[str, str]:
+    """`ok`, or what is wrong with it, for each server; takes `DEADLINE` at most.
+
+    Only the kind of an error is told: this page is public, and messages name hosts and users.
+    """
+    return probed(
+        {
+            "postgresql": postgresql_check(),
+            "feeds": lambda: ping(settings.REDIS_URL),
+            "broker": _broker_check,
+            "plays": lambda: ping(settings.PLAYED_URL),
+        }
+    )
+
+
+def probed(checks: Mapping[str, Callable[[], object]]) -> dict[str, str]:
+    """What came of the checks, which run at once; whatever they raise is wrong."""
+    states: dict[str, str] = {}
+
+    def probe(name: str, check: Callable[[], object]) -> None:
+        try:
+            check()
+        except Exception as error:  # noqa: BLE001 (whatever a client library raises is the answer)
+            states[name] = f"does not answer ({type(error).__name__})"
+        else:
+            states[name] = "ok"
+
+    # Threads that nobody waits for to the end: a frozen server may hold its own for some seconds.
+    probes = [threading.Thread(target=probe, args=item, daemon=True) for item in checks.items()]
+    until = time.monotonic() + DEADLINE
+    for thread in probes:
+        thread.start()
+    for thread in probes:
+        thread.join(max(0.0, until - time.monotonic()))
+    return {name: states.get(name, "does not answer (in time)") for name in checks}
+
+
+class ReadOnlyError(Exception):
+    """PostgreSQL answers, and takes no writes: a standby, or a switchover."""
+
+
+def postgresql_check() -> Callable[[], object]:
+    # A connection of its own, made by its parameters: this thread's may be in use, or broken by a restart.
+    parameters: dict[str, Any] = connection.get_connection_params()
+
+    def check() -> None:
+        (read_only,) = probe(parameters, "SELECT current_setting('transaction_read_only')")
+        if read_only == "on":
+            raise ReadOnlyError
+
+    return check
+
+
+def ping(url: str) -> None:
+    """Raises what redis-py raises. A cluster is well while any of its nodes says who has what: what pages lack of
+    others they take from PostgreSQL, and to be sent no visitors while a replica takes over would be no help.
+    """
+    client = client_of(url, PATIENCE)
+    with closing(client):
+        if isinstance(client, Cluster):
+            client.primaries()
+        else:
+            client.ping()
+
+
+def _broker_check() -> None:
+    url: str = settings.BROKER_URL
+    if url.startswith("redis+socket://"):
+        ping(url.replace("redis+socket://", "unix://", 1).replace("virtual_host=", "db="))
+    elif url.startswith(("redis://", "rediss://")):
+        ping(url)
+    else:
+        with current_app.connection_for_write(connect_timeout=PATIENCE) as broker:
+            broker.connect()

@@ -1,0 +1,34 @@
+"""`await_servers`: whether all servers of the site answer."""
+
+import time
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from web.health import server_states
+
+LATE = ("(in time)", "(TimeoutError)", "(ConnectionTimeout)")
+"""How the states of servers end that may answer yet."""
+LATE_SECONDS = 10
+VARIABLES = {
+    "postgresql": "FEEDSITE_DATABASE_URL",
+    "feeds": "FEEDSITE_REDIS_URL",
+    "broker": "FEEDSITE_BROKER_URL or FEEDSITE_REDIS_URL",
+    "plays": "FEEDSITE_PLAYED_URL",
+}
+
+
+class Command(BaseCommand):
+    """Servers that are late, on a machine that starts much else, are asked again for `LATE_SECONDS`."""
+
+    help = "Wait until PostgreSQL and the Redis servers answer; fail with the variable of the first that does not."
+    requires_system_checks: list[str] = []  # `up` asks before anything else
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        deadline = time.monotonic() + LATE_SECONDS
+        states = server_states()
+        while any(state.endswith(LATE) for state in states.values()) and time.monotonic() < deadline:
+            states = server_states()
+        for name, state in states.items():
+            if state != "ok":
+                raise CommandError(f"The server {name} {state}; is {VARIABLES[name]} right, and does the server run?")

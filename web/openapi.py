@@ -1,0 +1,163 @@
+"""The OpenAPI schema and its page: what the API says of itself.
+
+Bodies that go out are msgspec structs and describe themselves; bodies that come in are DRF serializers.
+"""
+
+from functools import cache
+from typing import Any, Literal
+
+import msgspec
+from django.http import HttpRequest, HttpResponse
+from django.views.decorators.http import require_safe
+from drf_spectacular.extensions import (
+    OpenApiAuthenticationExtension,
+    OpenApiSerializerExtension,
+    OpenApiSerializerFieldExtension,
+)
+from drf_spectacular.generators import SchemaGenerator
+from drf_spectacular.openapi import AutoSchema
+from drf_spectacular.plumbing import ResolvedComponent
+from drf_spectacular.renderers import OpenApiJsonRenderer
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse
+
+from web.rest import BODY_BYTES, BODY_METHODS, MAX_POSITION, NUMBER, PAGE, PAGE_LIMIT, Problem
+
+REFERENCE = "#/components/schemas/{name}"
+FIELD_PROBLEMS = {
+    "anyOf": [
+        {"$ref": REFERENCE.format(name="Problem")},
+        {
+            "type": "object",
+            "description": "What is wrong with each field.",
+            "additionalProperties": {"type": "array", "items": {"type": "string"}},
+        },
+    ]
+}
+
+LAST_ID = OpenApiParameter(
+    "last_id",
+    {"type": "integer", "minimum": 1, "maximum": MAX_POSITION},
+    description="Go on after this id (exclusive). It is a position: nothing need be there any more.",
+)
+LIMIT = OpenApiParameter(
+    "limit",
+    {"type": "integer", "minimum": 1, "maximum": MAX_POSITION, "default": PAGE},
+    description=f"How many to list; more than {PAGE_LIMIT} count as {PAGE_LIMIT}.",
+)
+PAGED = [LAST_ID, LIMIT]
+
+
+class TokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
+    target_class = "accounts.tokens.TokenAuthentication"
+    name = "token"
+
+    def get_security_definition(self, auto_schema: AutoSchema) -> dict[str, Any]:
+        return {
+            "type": "apiKey",
+            "in": "header",
+            "name": "Authorization",
+            "description": "`Token …`, as POST /auth/token gives it.",
+        }
+
+
+class StructSchema(OpenApiSerializerExtension):  # type: ignore[no-untyped-call]
+    """Structs describe themselves, so that the schema says what is sent."""
+
+    target_class = "msgspec.Struct"
+    match_subclasses = True
+
+    def get_name(self, auto_schema: AutoSchema, direction: Any) -> str:
+        return str(self.target.__name__)
+
+    def get_identity(self, auto_schema: AutoSchema, direction: Any) -> str:
+        return str(self.target.__name__)
+
+    def map_serializer(self, auto_schema: AutoSchema, direction: Any) -> dict[str, Any]:
+        _, components = msgspec.json.schema_components([self.target], ref_template=REFERENCE)
+        own: dict[str, Any] = components.pop(self.target.__name__)
+        for name, schema in components.items():
+            component = ResolvedComponent(  # type: ignore[no-untyped-call]
+                name, ResolvedComponent.SCHEMA, schema=schema, object=name
+            )
+            auto_schema.registry.register_on_missing(component)
+        return own
+
+
+class StrictShape(OpenApiSerializerExtension):  # type: ignore[no-untyped-call]
+    """Bodies take no field that they do not know."""
+
+    target_class = "web.rest.StrictSerializer"
+    match_subclasses = True
+
+    def map_serializer(self, auto_schema: AutoSchema, direction: Any) -> dict[str, Any]:
+        shape: dict[str, Any] = auto_schema._map_serializer(  # type: ignore[no-untyped-call]
+            self.target, direction, bypass_extensions=True
+        )
+        return {**shape, "additionalProperties": False}
+
+
+class IdShape(OpenApiSerializerFieldExtension):  # type: ignore[no-untyped-call]
+    target_class = "web.rest.IdField"
+
+    def map_serializer_field(self, auto_schema: AutoSchema, direction: Any) -> dict[str, Any]:
+        return {"type": "string", "pattern": f"^{NUMBER.pattern}$"}
+
+
+def empty_is_absent(result: Any, **options: Any) -> Any:
+    """Say of every number of a query that it may be empty, which is as if it were absent."""
+    for methods in result["paths"].values():
+        for operation in methods.values():
+            for parameter in operation.get("parameters", ()):
+                if parameter["in"] == "query" and parameter["schema"].get("type") == "integer":
+                    parameter["allowEmptyValue"] = True
+    return result
+
+
+class Schema(AutoSchema):
+    """Adds to every operation the errors that it may answer with, by what it does."""
+
+    def get_tags(self) -> list[str]:
+        return [self.path.removeprefix("/api/v1/").partition("/")[0]]
+
+    def _get_response_bodies(self, direction: Literal["request", "response"] = "response") -> dict[str, Any]:
+        bodies: dict[str, Any] = super()._get_response_bodies(direction)
+        for status, (shape, description) in self._errors().items():
+            if str(status) not in bodies:
+                response = OpenApiResponse(shape, description)
+                bodies[str(status)] = self._get_response_for_code(  # type: ignore[no-untyped-call]
+                    response, str(status)
+                )
+        return bodies
+
+    def _errors(self) -> dict[int, tuple[Any, str]]:
+        errors: dict[int, tuple[Any, str]] = {
+            400: (FIELD_PROBLEMS, "Something in the request is wrong."),
+            405: (Problem, "Wrong method."),
+        }
+        writes = self.method not in ("GET", "HEAD")
+        if self.view.get_authenticators():
+            errors[401] = (Problem, "No token or session, or a bad one.")
+            if writes:
+                errors[403] = (Problem, "Not yours to change, or a session without its CSRF token.")
+        if "{" in self.path:
+            errors[404] = (Problem, "Not there, or not for you to see.")
+        if self.method in BODY_METHODS:
+            errors[415] = (Problem, "Not JSON.")
+        errors[413] = (Problem, f"More than {getattr(self.view, 'body_bytes', BODY_BYTES) // 1024} KiB.")
+        errors[429] = (Problem, "Too many calls; Retry-After says how many seconds to wait.")
+        errors[503] = (Problem, "An outage; Retry-After says how many seconds to wait.")
+        return errors
+
+
+@cache
+def document() -> bytes:
+    """The schema as JSON, made once a process: it is the same for everybody."""
+    schema = SchemaGenerator().get_schema(request=None, public=True)  # type: ignore[no-untyped-call]
+    rendered: bytes = OpenApiJsonRenderer().render(schema, renderer_context={})
+    return rendered
+
+
+@require_safe
+def schema(request: HttpRequest) -> HttpResponse:
+    """What the API says of itself."""
+    return HttpResponse(document(), content_type="application/vnd.oai.openapi+json")

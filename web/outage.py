@@ -1,0 +1,93 @@
+"""Errors that no view answers: JSON under /api/, a page elsewhere; an outage of PostgreSQL is a 503, never a 500."""
+
+import logging
+import sys
+from collections.abc import Callable
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseForbidden
+from django.template import TemplateDoesNotExist, loader
+from django.views import csrf, defaults
+
+from storage.postgresql import long_statements
+from web.headers import nonce
+from web.rest import OUTAGES, RETRY_AFTER, FeedResponse, OutageError, Problem
+
+logger = logging.getLogger(__name__)
+
+
+class OutageMiddleware:
+    """Answers 503 where a view fails because PostgreSQL does not answer. Pages of the admin may ask it for longer."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        if request.path_info.startswith(f"/{settings.ADMIN_PATH}/"):
+            with long_statements():
+                return self.get_response(request)
+        return self.get_response(request)
+
+    def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponseBase | None:
+        if not isinstance(exception, OUTAGES):
+            return None
+        logger.error("PostgreSQL failed a request: %s", exception)
+        return unavailable(request)
+
+
+def _is_api(request: HttpRequest) -> bool:
+    return request.path_info.startswith("/api/")
+
+
+def _problem(status: int, detail: str) -> HttpResponse:
+    return FeedResponse(Problem(detail), status=status)
+
+
+def unavailable(request: HttpRequest) -> HttpResponse:
+    """A moment's outage: when to come back, and nothing that needs a server of ours."""
+    if _is_api(request):
+        response = _problem(503, OutageError.default_detail)
+    else:
+        try:  # without context processors: they would ask for the session
+            page = loader.get_template("503.html").render(nonce(request))
+        except TemplateDoesNotExist:
+            page = f"<!doctype html><title>Unavailable</title><h1>{OutageError.default_detail}</h1>"
+        response = HttpResponse(page, status=503)
+    response["Retry-After"] = str(RETRY_AFTER)
+    return response
+
+
+def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
+    if _is_api(request):
+        return _problem(400, "The request cannot be read.")
+    return defaults.bad_request(request, exception)
+
+
+def permission_denied(request: HttpRequest, exception: Exception) -> HttpResponse:
+    if _is_api(request):
+        return _problem(403, "You do not have permission to perform this action.")
+    return defaults.permission_denied(request, exception)
+
+
+def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
+    if _is_api(request):
+        return _problem(404, "Not found.")
+    return defaults.page_not_found(request, exception)
+
+
+def server_error(request: HttpRequest) -> HttpResponse:
+    """Django calls it while it handles the error, so an outage that no view met (in a middleware) is known by it."""
+    if isinstance(sys.exc_info()[1], OUTAGES):
+        return unavailable(request)
+    if _is_api(request):
+        return _problem(500, "The server failed.")
+    try:  # without context processors, as above
+        return HttpResponse(loader.get_template("500.html").render(nonce(request)), status=500)
+    except TemplateDoesNotExist:
+        return defaults.server_error(request)
+
+
+def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponseForbidden | HttpResponse:
+    if _is_api(request):
+        return _problem(403, f"CSRF Failed: {reason}")
+    return csrf.csrf_failure(request, reason)

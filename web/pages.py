@@ -1,0 +1,191 @@
+"""The ground of the pages: what their requests may ask for, and whole pages or parts as answers.
+
+Everything works without JavaScript. Where htmx asks, the same address answers with the part of the page that changes.
+"""
+
+import contextlib
+import math
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, Concatenate, ParamSpec
+
+from django.conf import settings
+from django.core.exceptions import BadRequest
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
+from django.shortcuts import render
+from django.template import loader
+from django.urls import Resolver404, resolve, reverse
+from django.utils import translation
+from django.utils.cache import patch_cache_control, patch_vary_headers
+from django.utils.http import url_has_allowed_host_and_scheme
+from django_htmx.middleware import HtmxDetails
+
+from web import rates
+from web.headers import nonce
+from web.requests import is_user_known, known_user
+from web.rest import ApiView, parse_id, scope_of
+
+P = ParamSpec("P")
+
+API = "/api/v1/"
+ENTRANCES = frozenset({"login", "signup"})
+"""Names of the pages that begin a session."""
+LOCAL_ADDRESS = re.compile(r"/(?![/\\])[^\x00-\x1f\x7f]*\Z")
+NEXT_LENGTH = 2_000
+INVALID = 422
+"""The status of a form that is shown again; htmx swaps it in, as base.html tells it to."""
+
+
+class PageRequest(HttpRequest):
+    """A request as the middleware leaves it."""
+
+    htmx: HtmxDetails
+
+
+def wants_part(request: PageRequest) -> bool:
+    """Whether htmx asks for a part, and not a browser for a page."""
+    return bool(request.htmx) and not request.htmx.boosted and not request.htmx.history_restore_request
+
+
+def fetches_ahead(request: HttpRequest) -> bool:
+    """Whether a browser asks for a page before anybody wants to see it."""
+    return request.headers.get("Sec-Purpose", "").startswith("prefetch")
+
+
+def position(request: HttpRequest, name: str = "last_id") -> int | None:
+    """The position in a list that the query names, or None; no item need be there. Raises BadRequest."""
+    values = request.GET.getlist(name)
+    if len(values) > 1:
+        raise BadRequest(f"{name} is given twice")
+    if not values or not values[0]:
+        return None
+    number = parse_id(values[0])
+    if number is None:
+        raise BadRequest(f"{name} is not an id")
+    return number
+
+
+def next_page(request: HttpRequest) -> str:
+    """The address on this site that the request names as `next`; "" if it names none, itself, or anything else.
+
+    An address begins with exactly one slash and is at most `NEXT_LENGTH` characters long.
+    """
+    target = request.POST.get("next") or request.GET.get("next") or ""
+    if not LOCAL_ADDRESS.match(target) or len(target) > NEXT_LENGTH or target == request.path:
+        return ""
+    return target if url_has_allowed_host_and_scheme(target, allowed_hosts=None) else ""
+
+
+def go_on(request: HttpRequest, otherwise: str, *args: Any) -> HttpResponseRedirect:
+    """The redirect after an act: to `next`, else to the page called `otherwise`. Every `next` is followed here."""
+    return HttpResponseRedirect(next_page(request) or reverse(otherwise, args=args))
+
+
+def show(
+    request: PageRequest,
+    template: str,
+    context: dict[str, Any] | None = None,
+    *,
+    part: str = "",
+    status: int = 200,
+) -> HttpResponse:
+    """The page, or where htmx asks for it, its `part`. Templates find in `address` the page that the reader is on, also
+    while a part of it is answered from somewhere else: that is where forms lead back to.
+
+    Only the reader's own browser keeps it, and asks before it shows it again; going back in the history stays instant.
+    """
+    page = request.htmx.current_url_abs_path if wants_part(request) else None
+    context = {"address": page or request.get_full_path()} | (context or {})
+    response = render(request, part if part and wants_part(request) else template, context, status=status)
+    patch_vary_headers(response, ["HX-Request"])
+    patch_cache_control(response, private=True, no_cache=True)
+    return response
+
+
+def too_many(request: HttpRequest, seconds: float) -> HttpResponse:
+    """The page that asks for patience. It needs no query: no context processors."""
+    page = loader.get_template("429.html").render(nonce(request) | {"seconds": math.ceil(seconds)})
+    return HttpResponse(page, status=429, headers={"Retry-After": str(math.ceil(seconds))})
+
+
+def stream(request: HttpRequest) -> dict[str, Any]:
+    """For every template: where pages of signed-in readers hear what happens, or nothing."""
+    return {"stream": "/api/v1/stream" if settings.STREAM else ""}
+
+
+class RateMiddleware:
+    """Counts every request for a page before anything else is done for it, as the API counts its own: in the rate that
+    the page names by `limited`, else in `read` or `write`; by reader, strangers by address. Paths that lead nowhere
+    count too.
+
+    Not counted are probes, and the API here, which counts for itself. A session that an answer begins is marked. Where
+    guesses have used up the attempts of an address, the pages that sign in and sign up (`ENTRANCES`) answer without the
+    session that the browser names, so that one that has ended keeps nobody out.
+    """
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        scope = self._scope(request)
+        if scope:
+            call = rates.Call(scope, rates.address(request), credential=rates.session_credential(request.COOKIES))
+            if call.wait is not None and self._name(request) in ENTRANCES:
+                # A session that has ended, in a browser whose address is used up by others' guesses.
+                request.COOKIES.pop(settings.SESSION_COOKIE_NAME, None)
+                call = rates.Call(scope, rates.address(request))
+            if call.wait is not None:
+                with translation.override(translation.get_language_from_request(request)):
+                    return too_many(request, call.wait)
+            request.unproven = call  # type: ignore[attr-defined]
+        response = self.get_response(request)
+        if is_user_known(request):
+            user = known_user(request)
+            self._prove(request, user)  # no view was called
+            given = {name: morsel.value for name, morsel in response.cookies.items()}
+            credential = rates.session_credential(given)
+            if user is not None and credential and credential != rates.session_credential(request.COOKIES):
+                rates.mark(credential, user)
+        return response
+
+    def process_view(self, request: HttpRequest, view: Any, args: Any, options: Any) -> HttpResponse | None:
+        wait = self._prove(request, request.user.pk) if hasattr(request, "unproven") else None
+        return too_many(request, wait) if wait is not None else None
+
+    @staticmethod
+    def _prove(request: HttpRequest, user: int | None) -> float | None:
+        """Tell the request's call, once, whose session it was when the request came."""
+        call: rates.Call | None = request.__dict__.pop("unproven", None)
+        return call.prove(user) if call is not None else None
+
+    @staticmethod
+    def _name(request: HttpRequest) -> str | None:
+        """What the address of a page is called, None of one that leads nowhere."""
+        with contextlib.suppress(Resolver404):
+            return resolve(request.path_info, getattr(request, "urlconf", None)).url_name
+        return None
+
+    @staticmethod
+    def _scope(request: HttpRequest) -> str:
+        if request.path_info.startswith(API):
+            return ""
+        named: Mapping[str, str] = {}
+        with contextlib.suppress(Resolver404):
+            view = resolve(request.path_info, getattr(request, "urlconf", None)).func
+            if issubclass(getattr(view, "cls", object), ApiView):
+                return ""
+            named = getattr(view, "rates", {})
+        return scope_of(named, request.method or "")
+
+
+View = Callable[Concatenate[PageRequest, P], HttpResponseBase]
+
+
+def limited(scope: str) -> Callable[[View[P]], View[P]]:
+    """Let RateMiddleware count the posts to a page in the rate `scope`, together with those of the API."""
+
+    def decorate(view: View[P]) -> View[P]:
+        view.rates = {"POST": scope}  # type: ignore[attr-defined]
+        return view
+
+    return decorate

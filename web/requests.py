@@ -1,0 +1,106 @@
+"""What is noted of every request, whoever answers it: its id, what it took, and a line of the access log."""
+
+import logging
+import time
+from collections.abc import Callable
+from typing import Any
+
+from django.conf import settings
+from django.core.signals import request_finished
+from django.dispatch import receiver
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
+from django.utils.functional import SimpleLazyObject, empty
+
+from runtime import logs, metrics
+from storage import replica
+
+logger = logging.getLogger("feedsite.access")
+
+READING = frozenset({"GET", "HEAD", "OPTIONS"})
+METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+OUTAGE = 503
+READINESS = "readyz"
+"""Its 503 tells of a server, and is no request that failed."""
+NOWHERE = "(none)"
+"""The route of what no address of the site answers to: the addresses themselves are without end."""
+
+_children: dict[tuple[str, str, int], Any] = {}
+
+
+class RequestMiddleware:
+    """The outermost middleware: what the others answer by themselves is noted too."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        began = time.perf_counter()
+        about = logs.chosen_id(request.META.get("HTTP_X_REQUEST_ID", ""))
+        logs.request_id.set(about)
+        response = self.get_response(request)
+        response.headers[logs.HEADER] = about
+        if may_have_written(request, response):
+            replica.note_write(known_user(request))
+        note(request, response, time.perf_counter() - began)
+        return response
+
+
+@receiver(request_finished)
+def let_go(**kwargs: Any) -> None:
+    """The request ends here and not in the middleware: Django logs what failed after it."""
+    logs.request_id.set("")
+
+
+def note(request: HttpRequest, response: HttpResponseBase, seconds: float) -> None:
+    """Count an answered request, and log it where the site logs requests."""
+    route, method, status = route_of(request), request.method or "", response.status_code
+    if method not in METHODS:
+        method = "other"
+    child = _children.get((route, method, status))
+    if child is None:  # looking labels up takes longer than counting
+        child = _children[route, method, status] = metrics.http_seconds.labels(route, method, str(status))
+    child.observe(seconds)
+    if status >= 500 and route != READINESS:
+        metrics.http_failures.inc()
+    if settings.ACCESS_LOG:
+        fields: dict[str, Any] = {
+            "route": route,
+            "method": method,
+            "status": status,
+            "ms": round(seconds * 1000, 1),
+            "user": known_user(request),
+            "source": response.headers.get("X-Feed-Source"),
+        }
+        fields = {name: value for name, value in fields.items() if value is not None}
+        logger.info(" ".join(f"{name}={value}" for name, value in fields.items()), extra=fields)
+
+
+def may_have_written(request: HttpRequest, response: HttpResponseBase) -> bool:
+    """Whether there may be something new in PostgreSQL that the user would look for."""
+    if request.method in READING or response.status_code == OUTAGE:
+        return False
+    view = getattr(getattr(request.resolver_match, "func", None), "cls", None)
+    return not getattr(view, "only_reads", False)
+
+
+def route_of(request: HttpRequest) -> str:
+    """The pattern that the address matched; names, ids and what was searched for are not in it."""
+    match = getattr(request, "resolver_match", None)
+    if match is None:
+        return settings.STATIC_URL if request.path_info.startswith(settings.STATIC_URL) else NOWHERE
+    route: str = match.route
+    if route.startswith(settings.ADMIN_PATH):
+        return "admin/"  # hundreds, and few who ask
+    return NOWHERE if route == "^api/" else route or "/"
+
+
+def known_user(request: HttpRequest) -> int | None:
+    """Whose request it was, if anybody asked on the way; it is not worth a query."""
+    return request.user.pk if is_user_known(request) else None
+
+
+def is_user_known(request: HttpRequest) -> bool:
+    """Whether anybody asked on the way whose request it is."""
+    user: Any = getattr(request, "user", None)
+    return user is not None and not (isinstance(user, SimpleLazyObject) and user.__dict__.get("_wrapped") is empty)

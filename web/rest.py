@@ -1,0 +1,396 @@
+"""The REST ground: strict input, one shape of errors, rates, and feed pages rendered by msgspec.
+
+Whatever comes in, the answer is JSON and the caller's fault is a 4xx; a server of ours that does not answer is a 503.
+"""
+
+import json
+import logging
+import math
+import re
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from http import HTTPStatus
+from typing import IO, Annotated, Any, NoReturn
+
+import msgspec
+from django.core.exceptions import (
+    RequestDataTooBig,
+    SuspiciousOperation,
+)
+from django.core.exceptions import (
+    ValidationError as DjangoValidationError,
+)
+from django.db import InterfaceError, OperationalError
+from django.http import HttpResponse, UnreadablePostError
+from django.http.multipartparser import MultiPartParserError
+from rest_framework import exceptions, serializers
+from rest_framework.authentication import SessionAuthentication
+from rest_framework.negotiation import DefaultContentNegotiation
+from rest_framework.parsers import BaseParser
+from rest_framework.permissions import IsAuthenticatedOrReadOnly
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+from rest_framework.views import exception_handler as default_exception_handler
+
+from web import rates
+from web.rates import Call
+
+logger = logging.getLogger(__name__)
+
+BODY_BYTES = 64 * 1024
+DEPTH = 32
+PAGE = 20
+PAGE_LIMIT = 100
+MAX_POSITION = 2**53
+RETRY_AFTER = 2
+"""Seconds that a client is asked to wait after an outage."""
+
+OUTAGES = (OperationalError, InterfaceError)
+SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
+BODY_METHODS = frozenset({"POST", "PATCH"})
+JSON_TYPE = "application/json"
+NUMBER = re.compile(r"[1-9][0-9]{0,15}", re.ASCII)
+UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
+
+
+class PayloadTooLargeError(exceptions.APIException):
+    status_code = HTTPStatus.REQUEST_ENTITY_TOO_LARGE
+    default_code = "too_large"
+
+    def __init__(self, allowed: int = BODY_BYTES) -> None:
+        super().__init__(f"The body may have at most {allowed} bytes.")
+
+
+class ConflictError(exceptions.APIException):
+    """The request is sound, and what it meets does not allow it."""
+
+    status_code = HTTPStatus.CONFLICT
+    default_detail = "Conflict."
+    default_code = "conflict"
+
+
+class OutageError(exceptions.APIException):
+    """A server of ours does not answer."""
+
+    status_code = HTTPStatus.SERVICE_UNAVAILABLE
+    default_detail = "The service is unavailable for a moment."
+    default_code = "unavailable"
+    wait = RETRY_AFTER
+
+
+# --- Bodies ----------------------------------------------------------------------------------------------
+def _fields(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
+        raise ValueError("a key is repeated")
+    return fields
+
+
+def _constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")
+
+
+class _Numbers:
+    """Reads numbers, and adds up what they take when they are written out: PostgreSQL keeps 1e308 as 309 digits."""
+
+    def __init__(self) -> None:
+        self.digits = 0
+
+    def whole(self, text: str) -> int:
+        if len(text) > 20 or not -(2**63) <= int(text) < 2**64:
+            raise ValueError("a whole number does not fit in 64 bits")
+        return int(text)
+
+    def real(self, text: str) -> float:
+        number = float(text)
+        if not math.isfinite(number):
+            raise ValueError("a number is too large")
+        if number:
+            self.digits += abs(int(math.log10(abs(number))))
+        if self.digits > BODY_BYTES:
+            raise ValueError("the numbers are too large")
+        return number
+
+
+def check_text(value: Any) -> None:
+    """Raise ValueError if a string or key anywhere in `value` cannot be stored, or if it is nested too deep.
+
+    PostgreSQL stores no NUL; a lone surrogate is no text at all.
+    """
+    level: list[Any] = [value]
+    for _ in range(DEPTH + 1):
+        strings = [one for one in level if isinstance(one, str)]
+        nested = [one for one in level if isinstance(one, dict | list)]
+        for one in nested:
+            if isinstance(one, dict):
+                strings.extend(one)
+        if any(UNSTORABLE.search(string) for string in strings):
+            raise ValueError("a string holds a NUL or a lone surrogate")
+        if not nested:
+            return
+        level = [part for one in nested for part in (one.values() if isinstance(one, dict) else one)]
+    raise ValueError(f"it is nested deeper than {DEPTH}")
+
+
+def parse_json(data: bytes) -> dict[str, Any]:
+    """The object that a body holds. Raises ParseError for whatever RFC 8259 leaves open or PostgreSQL cannot keep."""
+    numbers = _Numbers()
+    try:
+        value = json.loads(
+            data.decode(),
+            object_pairs_hook=_fields,
+            parse_constant=_constant,
+            parse_float=numbers.real,
+            parse_int=numbers.whole,
+        )
+        check_text(value)
+    except RecursionError:
+        raise exceptions.ParseError(f"Malformed JSON: it is nested deeper than {DEPTH}.") from None
+    except UnicodeDecodeError:
+        raise exceptions.ParseError("Malformed JSON: the body is not UTF-8.") from None
+    except ValueError as error:
+        raise exceptions.ParseError(f"Malformed JSON: {error}.") from None
+    if not isinstance(value, dict):
+        raise exceptions.ParseError("The body must be a JSON object.")
+    return value
+
+
+class StrictJSONParser(BaseParser):
+    """The only parser: a JSON object of at most 64 KiB, or what the view takes, whatever Content-Length says."""
+
+    media_type = JSON_TYPE
+
+    def parse(
+        self,
+        stream: IO[Any],
+        media_type: str | None = None,
+        parser_context: Mapping[str, Any] | None = None,
+    ) -> dict[str, Any]:
+        allowed = getattr((parser_context or {}).get("view"), "body_bytes", BODY_BYTES)
+        data = stream.read(allowed + 1)
+        if len(data) > allowed:
+            raise PayloadTooLargeError(allowed)
+        return parse_json(data)
+
+
+class OnlyJSON(DefaultContentNegotiation):
+    """Every answer is what the view renders first, whatever the Accept header asks for."""
+
+    def select_renderer(self, request: Request, renderers: Any, format_suffix: str | None = None) -> tuple[Any, str]:
+        return renderers[0], renderers[0].media_type
+
+
+class TextField(serializers.CharField):
+    """Text that was sent as text: DRF's field takes numbers too."""
+
+    def to_internal_value(self, data: Any) -> str:
+        if not isinstance(data, str):
+            self.fail("invalid")
+        return super().to_internal_value(data)
+
+
+class ObjectField(serializers.DictField):
+    """A JSON object of any shape; StrictJSONParser has bounded its depth, size and strings."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(child=serializers.JSONField(), **kwargs)
+
+    def to_internal_value(self, data: Any) -> Any:
+        if not isinstance(data, dict):
+            self.fail("not_a_dict", input_type=type(data).__name__)
+        return data
+
+
+class IdField(serializers.CharField):
+    """An id as the API shows it: a decimal string."""
+
+    def to_internal_value(self, data: Any) -> int:  # type: ignore[override]
+        number = parse_id(data) if isinstance(data, str) else None
+        if number is None:
+            raise serializers.ValidationError("An id is a decimal string.")
+        return number
+
+
+class StrictSerializer(serializers.Serializer[Any]):
+    """Reads a body, and refuses what it does not know: a field that would be ignored is a mistake of the caller."""
+
+    def to_internal_value(self, data: Any) -> Any:
+        unknown = [name for name in data if name not in self.fields or self.fields[name].read_only]
+        if unknown:
+            raise serializers.ValidationError({name[:64]: ["This field cannot be set."] for name in unknown[:10]})
+        return super().to_internal_value(data)
+
+
+def body(request: Request, serializer: type[StrictSerializer], **options: Any) -> dict[str, Any]:
+    """What `serializer` reads of the body; it raises ValidationError."""
+    reader = serializer(data=request.data, **options)
+    reader.is_valid(raise_exception=True)
+    fields: dict[str, Any] = reader.validated_data
+    return fields
+
+
+def invalid(error: DjangoValidationError) -> serializers.ValidationError:
+    """The 400 for what a verb refused."""
+    return serializers.ValidationError(serializers.as_serializer_error(error))
+
+
+# --- Addresses -------------------------------------------------------------------------------------------
+def parse_id(text: str) -> int | None:
+    """The id that `text` spells in decimal as the API does, or None."""
+    if not NUMBER.fullmatch(text) or int(text) > MAX_POSITION:
+        return None
+    return int(text)
+
+
+def _number(request: Request, name: str, rule: str) -> int | None:
+    values = request.query_params.getlist(name)
+    if len(values) > 1:
+        raise serializers.ValidationError({name: ["Give it once."]})
+    if not values or not values[0]:
+        return None
+    number = parse_id(values[0])
+    if number is None:
+        raise serializers.ValidationError({name: [rule]})
+    return number
+
+
+def position(request: Request, name: str = "last_id") -> int | None:
+    """The position in a list that the query names, or None; no item need be there. Raises ValidationError."""
+    return _number(request, name, "An id is a decimal number from 1 to 2^53.")
+
+
+def limit(request: Request, name: str = "limit") -> int:
+    """How many to list: 20, or what the query asks for, at most 100. Raises ValidationError."""
+    asked = _number(request, name, "A whole number from 1; more than 100 count as 100.")
+    return PAGE if asked is None else min(asked, PAGE_LIMIT)
+
+
+# --- Answers ---------------------------------------------------------------------------------------------
+Time = Annotated[datetime, msgspec.Meta(tz=True)]
+encode = msgspec.json.Encoder().encode
+
+
+class FeedResponse(HttpResponse):
+    """A body of msgspec structs as JSON, without serializers and renderers: a twentieth of their time."""
+
+    def __init__(self, content: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> None:
+        super().__init__(encode(content), content_type=JSON_TYPE, status=status, headers=headers)
+
+
+class Problem(msgspec.Struct):
+    """What is wrong, for people. Wrong fields are listed by name instead: {"title": ["..."]}."""
+
+    detail: str
+
+
+def exception_handler(exc: Exception, context: dict[str, Any]) -> Response | None:
+    """DRF's, and what Django raises: outages, bodies that cannot be read, requests that cannot be meant well."""
+    if isinstance(exc, OUTAGES):
+        logger.error("PostgreSQL failed a request: %s", exc)
+        exc = OutageError()
+    elif isinstance(exc, RequestDataTooBig):
+        exc = PayloadTooLargeError()
+    elif isinstance(exc, SuspiciousOperation | MultiPartParserError | UnreadablePostError):
+        exc = exceptions.ParseError("The request cannot be read.")
+    return default_exception_handler(exc, context)
+
+
+def spend(scope: str, who: str, cost: int = 1) -> None:
+    """Count a call that is known only when its body has been read. Raises Throttled."""
+    wait = rates.hit(scope, who, cost)
+    if wait is not None:
+        raise exceptions.Throttled(wait)
+
+
+def scope_of(view_rates: Mapping[str, str], method: str) -> str:
+    """The rate that a request falls under: what the view names for its method, else read or write. HEAD is GET."""
+    named = view_rates.get("GET" if method == "HEAD" else method)
+    return named or ("read" if method in SAFE_METHODS else "write")
+
+
+class ApiView(APIView):
+    """A view of the API: every request is counted before anything else, refused ones too (web.rates.Call), and
+    what is wrong with the envelope is said before anybody is asked who they are.
+
+    `rates` names the scopes of methods that are counted apart. Every POST and PATCH takes a JSON body of at most
+    `body_bytes`. `only_reads`: no POST writes what its caller may look for where reads lag (storage.replica).
+    """
+
+    rates: Mapping[str, str] = {}
+    only_reads = False
+    body_bytes = BODY_BYTES
+    parser_classes = [StrictJSONParser]
+    content_negotiation_class = OnlyJSON
+    throttle_classes: Sequence[Any] = []
+
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        method = request.method or ""
+        self._call = self._counted(request, method)
+        if self._call.wait is not None:
+            raise exceptions.Throttled(self._call.wait)
+        if method.lower() not in self.http_method_names or not hasattr(self, method.lower()):
+            self.http_method_not_allowed(request, *args, **kwargs)
+        try:
+            length = int(request.META.get("CONTENT_LENGTH") or 0)
+        except ValueError:
+            raise exceptions.ParseError("Content-Length is not a number.") from None
+        if length > self.body_bytes:
+            raise PayloadTooLargeError(self.body_bytes)
+        if method in BODY_METHODS and length:
+            media_type = (request.content_type or "").partition(";")[0].strip().lower()
+            if media_type != JSON_TYPE:
+                raise exceptions.UnsupportedMediaType(media_type or "(none)")
+        super().initial(request, *args, **kwargs)
+
+    def _counted(self, request: Request, method: str) -> Call:
+        """The call, by what the first of the view's authenticators finds that finds anything."""
+        scope, address = scope_of(self.rates, method), rates.address(request._request)
+        for authenticator in request.authenticators or ():
+            credential, user = "", None
+            if isinstance(authenticator, SessionAuthentication):
+                credential = rates.session_credential(request._request.COOKIES)
+            elif isinstance(authenticator, rates.Claimed):
+                credential, user = authenticator.claim(request._request)
+            if credential or user is not None:
+                return Call(scope, address, credential=credential, user=user)
+        return Call(scope, address)
+
+    def perform_authentication(self, request: Request) -> None:
+        try:
+            super().perform_authentication(request)
+        except exceptions.AuthenticationFailed:
+            self._call.prove(None)
+            raise
+        wait = self._call.prove(request.user.pk if request.user else None)
+        if wait is not None:
+            raise exceptions.Throttled(wait)
+
+    def finalize_response(self, request: Request, response: Any, *args: Any, **kwargs: Any) -> Any:
+        response = super().finalize_response(request, response, *args, **kwargs)
+        # What one caller sees is nobody else's, and tomorrow not theirs either.
+        response.headers.setdefault("Cache-Control", "no-store")
+        return response
+
+
+class PublicApiView(ApiView):
+    """Everybody may read; who writes signs in."""
+
+    permission_classes = [IsAuthenticatedOrReadOnly]
+
+    def perform_authentication(self, request: Request) -> None:
+        super().perform_authentication(request)
+        wait = None if request.user.is_authenticated else self._call.as_stranger()
+        if wait is not None:
+            raise exceptions.Throttled(wait)
+
+
+class NotFoundView(ApiView):
+    """What no other address answers to, in the words of every other 404."""
+
+    authentication_classes: Sequence[Any] = []
+    permission_classes: Sequence[Any] = []
+
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        wait = self._counted(request, request.method or "").wait
+        raise exceptions.NotFound if wait is None else exceptions.Throttled(wait)

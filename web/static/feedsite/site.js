@@ -1,0 +1,184 @@
+// What the pages add to htmx: said outcomes, counted characters, keys in feeds. Everything works without it.
+"use strict";
+
+const toast = document.getElementById("toast");
+let toastTimer;
+
+function say(text) {
+  if (!text) return;
+  toast.textContent = text;
+  toast.classList.add("shown");
+  clearTimeout(toastTimer);
+  toastTimer = setTimeout(() => toast.classList.remove("shown"), 5000);
+}
+
+// --- Outcomes
+document.body.addEventListener("published", () => say(toast.dataset.published));
+document.body.addEventListener("held", () => say(toast.dataset.held));
+document.body.addEventListener("replied", () => say(toast.dataset.published));
+// The focus was on what is about to go: it moves on to a neighbour, not to the top of the page.
+function leave(item) {
+  const neighbour = item && (item.nextElementSibling || item.previousElementSibling);
+  if (neighbour) neighbour.focus({ preventScroll: true });
+}
+document.body.addEventListener("deleted", (event) => {
+  say(toast.dataset.deleted);
+  leave(event.target.closest("article"));
+});
+// What somebody had no interest in is back: the card in its place in a feed, or off the list of those.
+document.body.addEventListener("restored", (event) => {
+  const item = event.target.closest("article");
+  if (event.target.matches('[hx-swap="delete"]')) {
+    say(toast.dataset.restored);
+    leave(item);
+  } else if (item) {
+    const focus = () => document.getElementById(`item-${item.dataset.id}`).focus({ preventScroll: true });
+    document.body.addEventListener("htmx:afterSettle", focus, { once: true });
+  }
+});
+document.body.addEventListener("htmx:sendError", (event) => {
+  if (!isPoll(event.detail.elt)) say(toast.dataset.offline);
+});
+document.body.addEventListener("htmx:responseError", (event) => {
+  if (isPoll(event.detail.elt)) return;
+  tellStatus(event.detail.xhr.status);
+});
+
+// --- Cards: a reply that was begun stays
+document.body.addEventListener("htmx:beforeRequest", (event) => {
+  const link = event.detail.elt.closest('[data-act="reply"]');
+  const area = link?.closest("article").querySelector(".slot textarea");
+  if (!area) return;
+  event.preventDefault();
+  area.focus();
+});
+
+function closeComposer(form) {
+  const link = form.closest("article").querySelector('[data-act="reply"]');
+  form.remove();
+  if (link) link.focus();
+}
+document.addEventListener("click", (event) => {
+  const close = event.target.closest("[data-close]");
+  if (close) {
+    event.preventDefault();
+    closeComposer(close.form);
+  }
+  document.querySelectorAll("details.menu[open]").forEach((menu) => {
+    if (!menu.contains(event.target) || event.target.closest(".menu-items a, .menu-items button")) menu.open = false;
+  });
+});
+document.addEventListener("keydown", (event) => {
+  if (event.key !== "Escape") return;
+  const menu = document.querySelector("details.menu[open]");
+  if (menu) {
+    menu.open = false;
+    menu.querySelector("summary").focus();
+    return;
+  }
+  const form = event.target.closest(".slot form");
+  if (form && !form.querySelector("textarea").value.trim()) closeComposer(form);
+});
+
+// --- Tabs that do not fit are scrolled to where one is
+document.querySelectorAll(".tabs [aria-current]").forEach((tab) => {
+  tab.parentElement.scrollLeft = tab.offsetLeft - (tab.parentElement.clientWidth - tab.offsetWidth) / 2;
+});
+
+// --- The browser's time zone, for the times that the server writes (accounts/locale.py)
+const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
+if (zone && !document.cookie.split("; ").includes(`time_zone=${zone}`)) {
+  const secure = location.protocol === "https:" ? "; secure" : "";
+  document.cookie = `time_zone=${zone}; path=/; max-age=31536000; samesite=lax${secure}`;
+}
+
+// --- Feeds: a page that nobody looks at asks nothing
+function isPoll(element) {
+  return element.hasAttribute("data-poll");
+}
+
+document.body.addEventListener("htmx:beforeRequest", (event) => {
+  const element = event.detail.elt;
+  if (isPoll(element) && document.hidden) event.preventDefault();
+  else if (element.hasAttribute("data-more")) setBusy(true);
+});
+document.body.addEventListener("htmx:afterRequest", (event) => {
+  if (event.detail.elt.hasAttribute("data-more")) setBusy(false);
+});
+
+function setBusy(busy) {
+  const feed = document.getElementById("feed");
+  if (feed) feed.setAttribute("aria-busy", String(busy));
+}
+
+function number() {
+  document.querySelectorAll('[role="feed"] > article').forEach((item, place) => {
+    item.setAttribute("aria-posinset", place + 1);
+    item.setAttribute("aria-setsize", -1);
+  });
+}
+number();
+document.body.addEventListener("htmx:afterSettle", number);
+
+// The keys of the WAI-ARIA feed pattern.
+document.addEventListener("keydown", (event) => {
+  const item = event.target.closest('[role="feed"] > article');
+  if (item && !event.target.matches("textarea, input, select") && (event.key === "PageDown" || event.key === "PageUp")) {
+    const neighbour = event.key === "PageDown" ? item.nextElementSibling : item.previousElementSibling;
+    if (neighbour) {
+      event.preventDefault();
+      neighbour.focus();
+    }
+  }
+  if (event.key === "Enter" && (event.ctrlKey || event.metaKey) && event.target.matches("textarea")) {
+    event.preventDefault();
+    event.target.form.requestSubmit();
+  }
+});
+
+// --- Characters: counted as the server counts them, by code point, shown when the end is near
+function count(area) {
+  const output = area.form && area.form.querySelector(".count");
+  if (!output) return;
+  const left = Number(area.dataset.limit) - Array.from(area.value).length;
+  output.textContent = left < 500 ? String(left) : "";
+  output.classList.toggle("over", left < 0);
+}
+document.addEventListener("input", (event) => {
+  if (event.target.matches("textarea[data-limit]")) count(event.target);
+});
+document.querySelectorAll("textarea[data-limit]").forEach(count);
+document.body.addEventListener("htmx:afterSettle", (event) => {
+  event.target.querySelectorAll("textarea[data-limit]").forEach(count);
+});
+
+// --- Where the reader is in their home: kept every now and then, for the next visit
+(() => {
+  const timeline = document.querySelector("[data-position]");
+  if (!timeline) return;
+  const EVERY = 10_500;
+  const HEAD = 80; // what the head of the page covers
+  let told = null;
+  let timer = null;
+
+  function atTop() {
+    const items = document.querySelectorAll("#feed > article");
+    const item = Array.from(items).find((one) => one.getBoundingClientRect().bottom > HEAD);
+    return item ? item.dataset.id : null;
+  }
+  told = atTop(); // the page was opened here, which its answer has noted
+
+  function tell() {
+    timer = null;
+    const id = atTop();
+    if (!id || id === told) return;
+    told = id;
+    const headers = JSON.parse(document.body.getAttribute("hx-headers"));
+    const body = new URLSearchParams({ item_id: id });
+    fetch(community.dataset.position, { method: "POST", headers, body, keepalive: true }).catch(() => {});
+  }
+
+  document.addEventListener("scroll", () => (timer ??= setTimeout(tell, EVERY)), { passive: true });
+  window.addEventListener("pagehide", tell);
+  document.addEventListener("visibilitychange", () => document.hidden && tell());
+})();
