@@ -1,1 +1,1 @@
-"""Who exists, who is big-V, who is active."""
+"""Users: accounts, big-V flags, levels, sessions and tokens."""

@@ -18,7 +18,7 @@ from accounts import first_admin, review
 from accounts.locale import zone_names
 from accounts.models import Deletion, HeldName, Level, User
 from accounts.review import Submission
-from accounts.signals import account_deleted, levels_lowered
+from accounts.signals import levels_lowered
 from storage.draws import Draw
 from storage.events import Revoked, announce
 from storage.queue import enqueue
@@ -239,7 +239,6 @@ def delete_account(*, user: User) -> bool:
     AuthToken.objects.filter(user=user).delete()
     Deletion.objects.create(user=user)
     end_streams(user_id=user.pk)
-    account_deleted.send(sender=User, user=user)
     transaction.on_commit(partial(_after_deletion, user.pk))
     return True
 

@@ -1,1 +1,1 @@
-"""What was said: the soft-deletable message table."""
+"""Posts, replies and reposts: the soft-deletable message table, its visibility, profiles and search."""

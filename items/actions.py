@@ -26,7 +26,6 @@ from items.signals import (
     item_liked,
     item_published,
     item_submitted,
-    item_unliked,
     item_withdrawn,
 )
 from items.text import ContentError, check_content, hashtags
@@ -408,10 +407,7 @@ def like(*, user: User, item: Item) -> bool:
 def unlike(*, user: User, item: Item) -> bool:
     """Take a like back; True if there was one."""
     item = item.repost_of or item
-    gone = bool(fetch(UNLIKE, {"user": user.pk, "item": item.pk}))
-    if gone:
-        item_unliked.send(sender=Item, item=item, user=user)
-    return gone
+    return bool(fetch(UNLIKE, {"user": user.pk, "item": item.pk}))
 
 
 def _stage(item: Item, sign: int) -> None:

@@ -4,23 +4,31 @@ from django.dispatch import Signal
 
 # Before an item is published, or a published one changed. Arguments: item (Item, as it is to be; not saved). Receivers
 # return the reasons, a list of str, why a moderator has to look at it first; or nothing.
+# Receivers: moderation.receivers.look.
 item_submitted = Signal()
 # The item is not published but waits for a moderator, for these reasons. Arguments: item (Item, status in review),
 # reasons (list[str]).
+# Receivers: moderation.receivers.write_case.
 item_held = Signal()
 # The item became visible, for the first time or again: the delivery row commits with it. Arguments: item, again (bool).
+# Receivers: discover.receivers.note_change, notifications.receivers.tell_of_item,
+# timeline.receivers.announce_publication, timeline.receivers.write_delivery.
 item_published = Signal()
 # A published item says something else, or is shown to others than before. Arguments: item, visibility_before (str).
+# Receivers: discover.receivers.note_change, notifications.receivers.tell_of_item, timeline.receivers.announce_edit.
 item_edited = Signal()
 # Only its sender sees the item from now on: it was deleted, rejected or held back after it had been published.
 # Arguments: item.
+# Receivers: discover.receivers.note_change, timeline.receivers.announce_withdrawal.
 item_withdrawn = Signal()
-# Arguments: item (Item), user (User: who likes it, or does not any more).
+# A user liked the item. Arguments: item (Item), user (User).
+# Receivers: notifications.receivers.tell_of_like.
 item_liked = Signal()
-item_unliked = Signal()
-# Somebody opened an item: its page, or by its id over the API. Sent by items.viewing when the answer has been sent,
-# and what a receiver fails at is logged and not the reader's trouble. Arguments: reader (User), item (ItemBody, by
-# somebody else), replies (list[ItemBody]: those that the page shows below it, in their order).
+# Somebody opened an item: its page, or by its id over the API. Sent by items.viewing when the answer has been sent, and
+# what a receiver fails at is logged and not the reader's trouble. Arguments: reader (User), item (ItemBody, by somebody
+# else), replies (list[ItemBody]: those that the page shows below it, in their order).
+# Receivers: discover.receivers.remember_view.
 item_viewed = Signal()
 # Staged likes, replies and reposts were added to the counts. Arguments: item_ids (list[int]).
+# Receivers: discover.receivers.note_popularity.
 counts_folded = Signal()

@@ -1,1 +1,1 @@
-"""What is looked at before it is published, what is reported, and what moderators decided."""
+"""Review before publication, reports, cases and bans."""

@@ -1,1 +1,1 @@
-"""What others did that concerns a user: likes, replies, reposts, mentions, follows."""
+"""Notices of likes, replies, reposts, mentions, follows and live sessions."""

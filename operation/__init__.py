@@ -1,0 +1,1 @@
+"""Tools that look at the whole site: doctor, backup and restore, samples, plots, the model of growth."""

@@ -1,1 +1,1 @@
-"""Who follows, blocks and mutes whom."""
+"""Follows, blocks and mutes, and the one rule of which user sees which."""

@@ -65,7 +65,6 @@ def unfollow(*, follower: User, followee: User) -> bool:
     if gone:
         User.objects.filter(pk=follower.pk).update(following_count=F("following_count") - 1)
         FollowerCountChange.objects.create(user=followee, change=-1)
-        signals.unfollowed.send(sender=Follow, follower=follower, followee=followee)
     return bool(gone)
 
 
@@ -73,10 +72,7 @@ def unfollow(*, follower: User, followee: User) -> bool:
 def block(*, blocker: User, blocked: User) -> bool:
     """Hide two users from each other; True if it is new. Follows stay, so that unblocking brings all back."""
     _pair(blocker, blocked)
-    new = bool(fetch(BLOCK, [blocker.pk, blocked.pk]))
-    if new:
-        signals.blocked.send(sender=Block, blocker=blocker, blocked=blocked)
-    return new
+    return bool(fetch(BLOCK, [blocker.pk, blocked.pk]))
 
 
 @transaction.atomic

@@ -1,9 +1,7 @@
-"""News of relations, for the rooms above. All are sent inside the transaction of the change."""
+"""News of relations, sent inside the transaction of the change."""
 
 from django.dispatch import Signal
 
-# Arguments: follower, followee (User).
+# A user follows another from now on. Arguments: follower, followee (User).
+# Receivers: notifications.receivers.tell_of_follow.
 followed = Signal()
-unfollowed = Signal()
-# Arguments: blocker, blocked (User).
-blocked = Signal()

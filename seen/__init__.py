@@ -1,1 +1,1 @@
-"""What readers have seen: plays, by id only: filters, ring and store."""
+"""Played history, by item id: the filters of months, the ring of merges and the store."""
