@@ -78,17 +78,18 @@ def _refused(author: User, text: str) -> ValidationError | None:
     return None
 
 
-def sign_up(*, username: str, password: str) -> User:
+def sign_up(*, username: str, password: str, display_name: str = "") -> User:
     """Create an account that reads and is pushed to at once. Raises ValidationError, a dict by field.
 
     Names are unique without regard to case; of two who take one at the same time, the database refuses the second.
     """
-    user = User(username=username, level=Level.DAILY, last_seen_at=timezone.now())
+    user = User(username=username, display_name=display_name, level=Level.DAILY, last_seen_at=timezone.now())
     user.clean_fields(exclude=["password"])
     if User.objects.named(username).exists() or _is_held(username):
         raise _name_taken()
-    if error := _refused(user, username):
-        raise ValidationError({"username": error})
+    said = {"username": username, "display_name": display_name}
+    if errors := {field: error for field, text in said.items() if (error := _refused(user, text))}:
+        raise ValidationError(errors)
     try:
         check_password_shape(password, user)
     except ValidationError as error:
@@ -105,13 +106,13 @@ def sign_up(*, username: str, password: str) -> User:
 
 
 @transaction.atomic
-def make_first_admin(*, username: str, password: str) -> User:
+def make_first_admin(*, username: str, password: str, display_name: str = "") -> User:
     """Create the site's first superuser. Raises ValidationError as `sign_up`, and AdminExistsError."""
     with connection.cursor() as cursor:  # of two at once, the second finds the superuser of the first
         cursor.execute("SELECT pg_advisory_xact_lock(hashtext('accounts.first_admin'))")
     if not first_admin.is_wanted():
         raise AdminExistsError
-    user = sign_up(username=username, password=password)
+    user = sign_up(username=username, password=password, display_name=display_name)
     user.is_staff = user.is_superuser = True
     user.save(update_fields=["is_staff", "is_superuser"])
     return user

@@ -38,23 +38,38 @@ def password_field(label: Any, autocomplete: str, help_text: Any = "") -> forms.
     )
 
 
+PASSWORD_RULES = _("At least 8 characters. Digits alone are not enough, nor is a password that many people use.")
+
+
 class SignUpForm(forms.Form):
     username = forms.CharField(
         label=_("Username"),
         max_length=30,
         strip=False,
-        help_text=_("Letters, digits, hyphens and underscores."),
+        help_text=_("1 to 30 letters (a to z), digits, hyphens or underscores. It cannot be changed later."),
         widget=forms.TextInput(
             attrs={"autocomplete": "username", "autocapitalize": "none", "spellcheck": "false", "autofocus": True}
         ),
     )
-    password = password_field(
-        _("Password"), "new-password", _("At least 8 characters, not all digits, not a common one.")
+    display_name = forms.CharField(
+        label=_("Display name"),
+        max_length=50,
+        required=False,
+        help_text=_("Optional: the name that people read, in any language. You can change it at any time."),
+        widget=forms.TextInput(attrs={"autocomplete": "nickname", "dir": "auto"}),
     )
+    password = password_field(_("Password"), "new-password", PASSWORD_RULES)
 
 
 class LoginForm(AuthenticationForm):
     """Django's, which answers the same whatever is wrong, with an end to the length of passwords."""
+
+    error_messages = {
+        **AuthenticationForm.error_messages,
+        "invalid_login": _(
+            "Username or password is wrong. Capital letters make a difference in passwords, not in usernames."
+        ),
+    }
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -65,9 +80,7 @@ class LoginForm(AuthenticationForm):
 
 class PasswordForm(forms.Form):
     current = password_field(_("Current password"), "current-password")
-    new = password_field(
-        _("New password"), "new-password", _("At least 8 characters, not all digits, not a common one.")
-    )
+    new = password_field(_("New password"), "new-password", PASSWORD_RULES)
 
 
 class DeleteForm(forms.Form):
@@ -132,7 +145,7 @@ class ProfileForm(forms.Form):
         max_length=50,
         required=False,
         help_text=_("Shown in place of your username; up to 50 characters."),
-        widget=forms.TextInput(attrs={"autocomplete": "nickname"}),
+        widget=forms.TextInput(attrs={"autocomplete": "nickname", "dir": "auto"}),
     )
     bio = forms.CharField(
         label=_("About you"),

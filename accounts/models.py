@@ -24,7 +24,7 @@ RESERVED_USERNAMES = frozenset(
 )
 
 username_pattern = RegexValidator(
-    r"^[A-Za-z0-9_-]{1,30}\Z", _("1 to 30 letters, digits, hyphens or underscores (ASCII)."), code="invalid"
+    r"^[A-Za-z0-9_-]{1,30}\Z", _("1 to 30 letters (a to z), digits, hyphens or underscores."), code="invalid"
 )
 
 

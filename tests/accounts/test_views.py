@@ -55,6 +55,45 @@ def test_login_is_without_regard_to_case_and_says_nothing_about_names(client: Cl
     assert client.get("/login")["Location"] == "/"
 
 
+def test_sign_up_asks_for_a_display_name_that_may_be_left_out(client: Client) -> None:
+    assert 'name="display_name"' in client.get("/signup").content.decode()
+    assert client.post("/signup", NEW | {"display_name": "a\u202eb"}).status_code == 422
+    assert not User.objects.exists()
+    client.post("/signup", NEW | {"display_name": "林美"})
+    assert User.objects.get().display_name == "林美"
+
+
+@pytest.mark.parametrize(
+    ("language", "words"),
+    [
+        ("en", "Username or password is wrong. Capital letters make a difference in passwords, not in usernames."),
+        ("zh-CN", "用户名或密码不正确。"),
+    ],
+)
+def test_a_login_that_fails_says_what_capital_letters_mean(client: Client, language: str, words: str) -> None:
+    UserFactory.create(username="Reader")
+    wrong = client.post("/login", {"username": "reader", "password": "x"}, HTTP_ACCEPT_LANGUAGE=language)
+    assert words in wrong.content.decode()
+
+
+@pytest.mark.parametrize(
+    ("page", "target"),
+    [
+        ("/@writer?last_id=7", "?next=%2F%40writer%3Flast_id%3D7"),
+        ("/search?q=a%20b", "?next=%2Fsearch%3Fq%3Da%2520b"),
+        ("/login?next=/settings", "?next=%2Fsettings"),
+        ("/signup?next=/settings", "?next=%2Fsettings"),
+        ("/login?next=foo", ""),
+        ("/login", ""),
+    ],
+)
+def test_the_links_of_the_header_lead_back_to_the_page(client: Client, page: str, target: str) -> None:
+    UserFactory.create(username="writer")
+    header = client.get(page).content.decode().split("</header>")[0]
+    for entrance in ("login", "signup"):
+        assert f'href="/{entrance}{target}"' in header
+
+
 def test_logout_is_a_post(client: Client) -> None:
     client.force_login(UserFactory.create())
     assert client.get("/logout").status_code == 405

@@ -49,7 +49,7 @@ def log_in(visitor: Visitor, username: str, password: str = PASSWORD) -> None:
     visitor.goto("/login")
     visitor.page.locator("#id_username").fill(username)
     visitor.page.locator("#id_password").fill(password)
-    visitor.go(visitor.page.locator("main form button"))
+    visitor.go(visitor.page.locator("main form button:not([type=button])"))
     expect(visitor.page.locator("#timeline")).to_be_visible()
 
 
@@ -191,6 +191,49 @@ def test_taking_ones_data_along(visit: Visit, reader: Any, author: Any, tmp_path
     assert [json.loads(row)["item_id"] for row in rows["likes.jsonl"]] == [str(liked.pk)]
     assert [json.loads(row)["username"] for row in rows["follows.jsonl"]] == ["author"]
     assert "@reader" in rows["README.txt"][0]
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize("locale", ["en-US", "zh-CN"])
+def test_signing_up_from_a_page_leads_back_to_it(
+    visit: Visit, author: Any, javascript: bool, width: int, locale: str
+) -> None:
+    visitor = visit(java_script_enabled=javascript, viewport={"width": width, "height": 800}, locale=locale)
+    visitor.goto("/@author")
+    visitor.go(visitor.page.locator(".strangers a[href^='/signup']"))
+    visitor.page.locator("#id_username").fill("newcomer")
+    visitor.page.locator("#id_display_name").fill("林美")
+    visitor.page.locator("#id_password").fill(PASSWORD)
+    if javascript:
+        reveal = visitor.page.locator("[data-reveal]")
+        reveal.click()
+        expect(visitor.page.locator("#id_password")).to_have_attribute("type", "text")
+        expect(visitor.page.locator("#id_password")).to_have_value(PASSWORD)
+        expect(reveal).to_have_attribute("aria-pressed", "true")
+        reveal.click()
+        expect(visitor.page.locator("#id_password")).to_have_attribute("type", "password")
+        reveal.click()
+    visitor.go(visitor.page.locator("main form button:not([type=button])"))
+    expect(visitor.page).to_have_url(f"{visitor.site}/@author")
+    assert User.objects.get(username="newcomer").display_name == "林美"
+
+
+@pytest.mark.parametrize(
+    ("locale", "words"), [("en-US", "Username or password is wrong."), ("zh-CN", "用户名或密码不正确。")]
+)
+def test_a_login_that_fails_says_so_and_keeps_the_way(
+    visit: Visit, reader: Any, tolerated: Any, locale: str, words: str, javascript: bool
+) -> None:
+    tolerated("with a status of 422")
+    visitor = visit(java_script_enabled=javascript, locale=locale, viewport={"width": 390, "height": 800})
+    visitor.goto("/login?next=%2Fsettings")
+    for password in ("wrong", PASSWORD):
+        visitor.page.locator("#id_username").fill("READER")
+        visitor.page.locator("#id_password").fill(password)
+        visitor.go(visitor.page.locator("main form button:not([type=button])"))
+        if password == "wrong":
+            expect(visitor.page.locator(".errorlist")).to_contain_text(words)
+    expect(visitor.page).to_have_url(f"{visitor.site}/settings")
 
 
 @pytest.mark.parametrize("width", [390, 1280])
