@@ -215,6 +215,8 @@ def delete_account(*, user: User) -> bool:
     From the commit on nobody sees the user or anything they published, and they cannot sign in. What is personal is
     gone with it; items, follows, likes and the like are taken away afterwards, by accounts.purge. The name is held
     for `HELD_NAME_LIFE`, so that nobody is taken for the one who left.
+
+    See docs/decisions.md: A deleted account is renamed, and its name held for 30 days.
     """
     if user.is_superuser:  # locked in the order of ids: of the last two, one stays
         superusers = User.objects.active().filter(is_superuser=True).order_by("pk").select_for_update()

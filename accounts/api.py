@@ -202,6 +202,7 @@ class SessionsView(ApiView):
         return _stayed(request, user)
 
 
+# See docs/decisions.md: Deleting an account is a POST with the password.
 class DeleteMeView(ApiView):
     rates = {"POST": "password"}
 

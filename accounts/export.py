@@ -73,7 +73,10 @@ def write_archive(user: User, target: IO[bytes]) -> None:
 
 
 def archive_response(user: User) -> FileResponse:
-    """The archive as a download. Its reader's browser keeps no copy of it but the one that they save."""
+    """The archive as a download. Its reader's browser keeps no copy of it but the one that they save.
+
+    See docs/decisions.md: An export is written to a temporary file and then sent.
+    """
     archive = tempfile.SpooledTemporaryFile(max_size=SPOOLED)  # noqa: SIM115 (the response closes it)
     try:
         with long_statements():

@@ -340,6 +340,8 @@ class Policy(models.Model):
     `generation` is drawn anew by each change. It counts only on the timeline of PostgreSQL on which it was drawn,
     `drawn_on`. Versions that know of no `inbox_from` read `timeline` instead, which is NULL where fan-out passes
     readers: they use no window then.
+
+    See docs/decisions.md: The previous version uses no window while `inbox_from` is set.
     """
 
     id = models.SmallIntegerField(primary_key=True, default=1, editable=False)

@@ -1,4 +1,7 @@
-"""How users are found by a part of their names: the letters that the index `user_names` knows (migration 0003)."""
+"""How users are found by a part of their names: the letters that the index `user_names` knows (migration 0003).
+
+See docs/decisions.md: Names are searched by grams of our own.
+"""
 
 import unicodedata
 

@@ -17,6 +17,9 @@ The generation stands for the history of PostgreSQL too. A standby that is promo
 knows nothing of a deletion, block or unfollow that was lost, while windows have forgotten the items already. A
 promotion gives PostgreSQL another timeline; a generation of another timeline counts no more, so no window does until
 `follow_timeline` has drawn a new one, and pages come from PostgreSQL until then. A restore draws one as well.
+
+See docs/decisions.md: The policy is a row with a generation.
+See docs/decisions.md: The previous version uses no window while `inbox_from` is set.
 """
 
 from typing import NamedTuple
@@ -64,7 +67,10 @@ than this names, never fewer: a window that names a push generation would lack w
 
 
 def has_inbox(user: str = "u") -> str:
-    """Whether a user has an inbox, as SQL: the one expression that fan-out, pages and builders ask."""
+    """Whether a user has an inbox, as SQL: the one expression that fan-out, pages and builders ask.
+
+    See docs/decisions.md: Readers with few followees need no inbox.
+    """
     return f"({user}.level > 0 AND {user}.following_count >= {INBOX_FROM})"
 
 
@@ -136,6 +142,8 @@ def follow_timeline() -> bool:
     """Draw a new generation if PostgreSQL has another timeline than the one of the last; True if it has.
 
     A row that is gone (`flush` empties every table) is made anew, as for a new site.
+
+    See docs/decisions.md: A generation counts on one timeline of PostgreSQL.
     """
     return bool(fetch(FOLLOW_TIMELINE, configured()._asdict()))
 

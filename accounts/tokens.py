@@ -1,4 +1,7 @@
-"""Who sends a request: `Authorization: Token …`, one prepared query and no write a request."""
+"""Who sends a request: `Authorization: Token …`, one prepared query and no write a request.
+
+See docs/decisions.md: Tokens are knox's.
+"""
 
 import hashlib
 from functools import cache

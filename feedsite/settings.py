@@ -202,6 +202,7 @@ CELERY_TIMEZONE = "UTC"
 CLOCKS_APART = 3900.0
 
 
+# See docs/decisions.md: Workers ask PostgreSQL for the time.
 def _every(seconds: float, task: str) -> dict[str, Any]:
     return {"task": task, "schedule": seconds, "options": {"expires": seconds + CLOCKS_APART}}
 

@@ -174,6 +174,8 @@ def search_items(
 
     Where `ITEM_CANDIDATES` of a stretch were looked at, the page ends short, with the id that it came to and `has_more`
     true.
+
+    See docs/decisions.md: Muted senders are found by a search.
     """
     below = MAX_ID + 1 if last_id is None else last_id
     names = {name.lower() for name in query.senders}

@@ -1,4 +1,7 @@
-"""What an item may hold, limits and the shape of `content`; and what stands in its text: mentions, hashtags, links."""
+"""What an item may hold, limits and the shape of `content`; and what stands in its text: mentions, hashtags, links.
+
+See docs/decisions.md: Code written by hand, and why it stays.
+"""
 
 import re
 import unicodedata

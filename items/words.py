@@ -8,6 +8,8 @@
   neighbours, at the place of its first: 小红书 is 小 小红 红 红书 书. So a run of any length is found wherever it
   stands, as a phrase of pairs, and a single character is found too. There is no dictionary that could be wrong.
 - Words have places, counted through the text, so that phrases can be told from words that only occur.
+
+See docs/decisions.md: Code written by hand, and why it stays.
 """
 
 import re

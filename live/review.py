@@ -1,4 +1,7 @@
-"""What moderators are told of sessions, and what they decide of them (accounts.review)."""
+"""What moderators are told of sessions, and what they decide of them (accounts.review).
+
+See docs/decisions.md: Live and moderation meet in `accounts/review.py`.
+"""
 
 from collections.abc import Iterable
 

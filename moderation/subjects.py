@@ -1,4 +1,7 @@
-"""What a case is about, item or live session, in one shape (accounts.review.Subject)."""
+"""What a case is about, item or live session, in one shape (accounts.review.Subject).
+
+See docs/decisions.md: Live and moderation meet in `accounts/review.py`.
+"""
 
 from django.urls import reverse
 

@@ -7,6 +7,8 @@ is not merged yet), `played.mdb` (the filters of what was played, where they are
 The site may run while it is backed up. PostgreSQL is of one moment, the plays and their filters of a moment before:
 plays are read first, then the filters that they are merged into, so each is in one of the two. Of accounts that were
 deleted in between, the file has plays that PostgreSQL has taken back: a restore removes them again.
+
+See docs/decisions.md: Code written by hand, and why it stays.
 """
 
 import json

@@ -115,6 +115,8 @@ def _advance_followers(users: Sequence[User], *, of: Sequence[User]) -> None:
 
     The rows of `users` are locked before: a follow takes the same lock, so it is either seen here, or begins after this
     transaction and advances the epoch by itself.
+
+    See docs/decisions.md: A window epoch in PostgreSQL.
     """
     follows = Follow.objects.filter(follower=OuterRef("pk"), followee__in=[user.pk for user in of])
     User.objects.get_queryset().filter(Exists(follows), pk__in=[user.pk for user in users]).advance_epoch()

@@ -1,4 +1,7 @@
-"""Whom to follow, for those who follow nobody yet."""
+"""Whom to follow, for those who follow nobody yet.
+
+See docs/decisions.md: Suggestions have an index.
+"""
 
 from collections.abc import Sequence
 from datetime import timedelta

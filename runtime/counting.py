@@ -2,6 +2,9 @@
 
 The client library reads them; its own way to write them, a sparse file mapped into memory, kills the process by SIGBUS
 once the disk is full. Here a count is written by a call that fails, and a count that fails is kept in memory.
+
+See docs/decisions.md: Metrics are counted in files of slots.
+See docs/decisions.md: Code written by hand, and why it stays.
 """
 
 import fcntl

@@ -12,6 +12,8 @@ replaced by the next keeper. So the locks, which the kernel gives back, are the 
 wrong.
 
 settings.py imports this module, and the keeper runs it as a plain file: standard library only.
+
+See docs/decisions.md: Code written by hand, and why it stays.
 """
 
 import contextlib

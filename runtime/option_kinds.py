@@ -1,4 +1,7 @@
-"""The types of values that the options of the site have (runtime/options.py)."""
+"""The types of values that the options of the site have (runtime/options.py).
+
+See docs/decisions.md: Code written by hand, and why it stays.
+"""
 
 import math
 import re

@@ -2,6 +2,8 @@
 
 runtime/environment.py checks the environment by it and reads the values; feedsite/settings.py names them.
 `manage.py document_settings` writes `.env.example` and docs/settings.md from it.
+
+See docs/decisions.md: Code written by hand, and why it stays.
 """
 
 from collections.abc import Callable

@@ -1,4 +1,7 @@
-"""The site's programs as one family: restarted when they die, stopped in order, none left behind."""
+"""The site's programs as one family: restarted when they die, stopped in order, none left behind.
+
+See docs/decisions.md: Code written by hand, and why it stays.
+"""
 
 import contextlib
 import os

@@ -1,4 +1,7 @@
-"""The breaker: keeps a process from asking a server that has just failed."""
+"""The breaker: keeps a process from asking a server that has just failed.
+
+See docs/decisions.md: Code written by hand, and why it stays.
+"""
 
 import threading
 import time

@@ -8,6 +8,9 @@ Who has which slot is asked once (CLUSTER SLOTS), and again beside the callers w
 a slot is elsewhere. What a node refuses with MOVED or ASK was not run, and goes to the node that it names, in the order
 in which it was given. A node that fails to answer is left alone for a second (Breaker): what needs it fails at once
 with `NodeDownError`, what needs others does not.
+
+See docs/decisions.md: Code written by hand, and why it stays.
+See docs/decisions.md: A cluster client of our own.
 """
 
 import os

@@ -1,4 +1,7 @@
-"""The clients of the servers: Redis for the feeds (with a short patience) and prepared SQL for the hot paths."""
+"""The clients of the servers: Redis for the feeds (with a short patience) and prepared SQL for the hot paths.
+
+See docs/decisions.md: Code written by hand, and why it stays.
+"""
 
 import hashlib
 import itertools
@@ -103,6 +106,8 @@ def drop_ended_sessions(**_: Any) -> None:
 
     A session that is idle has nothing to read, unless the server said goodbye. Looking costs 3 µs; asking, as Django's
     health checks do, a round trip.
+
+    See docs/decisions.md: Idle connections are looked at instead of asked.
     """
     for wrapper in connections.all(initialized_only=True):
         session = wrapper.connection
@@ -231,7 +236,10 @@ def numbered(query: str) -> tuple[bytes, list[str]]:
 
 
 def database_now() -> datetime:
-    """The time by PostgreSQL's clock. Workers decide by it, so a machine whose clock is wrong changes nothing."""
+    """The time by PostgreSQL's clock. Workers decide by it, so a machine whose clock is wrong changes nothing.
+
+    See docs/decisions.md: Workers ask PostgreSQL for the time.
+    """
     now: datetime = fetch("SELECT clock_timestamp()")[0][0]
     return now
 

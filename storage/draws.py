@@ -3,6 +3,8 @@
 Epochs of windows, generations of the policy and revisions of deliveries are drawn. A counter or a sequence would repeat
 after a failover to a standby that lacks the newest transactions, and after a restore. A drawn number is exact as a
 double (a ZSET score), and so is the XOR of two.
+
+See docs/decisions.md: Epochs, generations and revisions are drawn numbers.
 """
 
 from django.db import models

@@ -1,4 +1,9 @@
-"""A thread that asks a server that failed whether it answers again."""
+"""A thread that asks a server that failed whether it answers again.
+
+See docs/decisions.md: Code written by hand, and why it stays.
+See docs/decisions.md: The connection to the replica has a deadline in the client.
+See docs/decisions.md: A program that waits for PostgreSQL keeps a deadline of its own.
+"""
 
 import logging
 import threading

@@ -39,6 +39,10 @@ A new kind of window (timeline.inbox, timeline.outbox and live.replays are those
 - a statement that verifies each entry before it is shown.
 
 A change of what the members above mean raises policy.FORMAT.
+
+See docs/decisions.md: A window epoch in PostgreSQL.
+See docs/decisions.md: A window under construction takes deliveries.
+See docs/decisions.md: A window remembers the run of its server.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -3,6 +3,9 @@
 Our own instead of django-csp, because the policy follows the answer and not the view: pages get one with a nonce of
 their own, whatever is no page (JSON, files, archives) may do nothing at all, and where the stream process has a port of
 its own (`up`) pages may listen to that port of the host that they came from.
+
+See docs/decisions.md: Code written by hand, and why it stays.
+See docs/decisions.md: The Content-Security-Policy is a middleware of our own.
 """
 
 import secrets

@@ -1,6 +1,8 @@
 """The OpenAPI schema and its page: what the API says of itself.
 
 Bodies that go out are msgspec structs and describe themselves; bodies that come in are DRF serializers.
+
+See docs/decisions.md: Code written by hand, and why it stays.
 """
 
 from functools import cache

@@ -4,6 +4,8 @@ One header is believed, `Forwarded` (RFC 7239), where `settings.PROXY` says that
 name has no hyphen. Names with hyphens (X-Forwarded-For, X-Forwarded-Proto, X-Real-IP) cannot be believed: a WSGI
 environment has one key for `X-Forwarded-For` and `X_Forwarded_For`, granian keeps the last of them, and Caddy passes
 both on.
+
+See docs/decisions.md: Code written by hand, and why it stays.
 """
 
 import ipaddress

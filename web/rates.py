@@ -9,6 +9,9 @@ it carries. A credential that was good leaves a mark, which names its user: by i
 credential without a mark counts as an attempt of its address (scope `attempt`), which is taken back when it proves to
 be good. So an address that tries bad tokens is refused at its limit without a query, and the users behind the same
 address, whose credentials are marked, go on. A mark proves nothing: PostgreSQL is asked whether the credential is good.
+
+See docs/decisions.md: Code written by hand, and why it stays.
+See docs/decisions.md: Rates count in fixed slots that begin with the first call.
 """
 
 import hashlib

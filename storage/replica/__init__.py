@@ -12,6 +12,8 @@ forgotten was before it.
 
 Nobody reads from a replica that is more than `REPLICA_LAG` behind. Where it is, or fails, or cancels a read that its
 replay conflicts with, the same read runs on the primary.
+
+See docs/decisions.md: Replica lag is measured by the primary's clock and positions.
 """
 
 import logging
@@ -135,6 +137,8 @@ def lagging(reader_id: int | None, read: Callable[[str], T], *, seconds: float =
     `reader_id` is whose writes it must find; none, if nobody's. `read` only reads, and may be called twice: what the
     replica has not answered within `seconds` (`REPLICA_TIMEOUT`) the primary is asked. It finds nothing that its own
     request has written before.
+
+    See docs/decisions.md: Reads go to a replica by name and not by a router.
     """
     if not is_configured():
         return read(PRIMARY)
@@ -214,7 +218,10 @@ scout = Scout(REPLICA, _look)
 
 # --- Writing ---------------------------------------------------------------------------------------------
 def note_write(user_id: int | None) -> None:
-    """After the last commit of a request that may have written: `user_id` finds it from now on."""
+    """After the last commit of a request that may have written: `user_id` finds it from now on.
+
+    See docs/decisions.md: The position of a user's last write is a row of an unlogged table.
+    """
     if not user_id or not is_configured():
         return
     try:

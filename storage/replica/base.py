@@ -1,4 +1,7 @@
-"""Django's backend of the replica: connections as to the primary, which only read and whose reads have a deadline."""
+"""Django's backend of the replica: connections as to the primary, which only read and whose reads have a deadline.
+
+See docs/decisions.md: The connection to the replica has a deadline in the client.
+"""
 
 from typing import Any
 

@@ -1,4 +1,8 @@
-"""`migrate`, which never stands in the way of readers for long."""
+"""`migrate`, which never stands in the way of readers for long.
+
+See docs/decisions.md: A migration tries for its lock often and briefly.
+See docs/decisions.md: Code written by hand, and why it stays.
+"""
 
 import time
 from contextlib import suppress
