@@ -1,3 +1,5 @@
+"""The process ground as a Django app: its checks and commands."""
+
 from collections.abc import Sequence
 from typing import Any
 
@@ -6,9 +8,12 @@ from django.core import checks
 
 
 class RuntimeConfig(AppConfig):
+    """The app of embedded servers, supervisor, logs, metrics and commands."""
+
     name = "runtime"
 
     def ready(self) -> None:
+        """Register the check of the environment's variable names."""
         checks.register(check_names)
 
 

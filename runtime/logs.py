@@ -1,4 +1,4 @@
-"""What a line of the log holds: for people, or as JSON for machines; and which request it belongs to.
+"""Lines of the log: for people, or as JSON for machines, each with the id of its request.
 
 A request has an id: the one that came with it, if it looks like one, else a new one. It is in the answer's header, in
 every line that is logged on the way, and in those of the tasks that the request sent. Queries, headers and bodies are
@@ -35,6 +35,7 @@ class AboutFilter(logging.Filter):
     """Gives every record `about`: the request and the task that it belongs to, for the plain format."""
 
     def filter(self, record: logging.LogRecord) -> bool:
+        """Give the record `about`: the ids of its request and task. Every record passes."""
         about = " ".join(filter(None, (request_id.get(), task_name.get())))
         record.about = f" [{about}]" if about else ""
         return True
@@ -46,6 +47,7 @@ class RefusalFilter(logging.Filter):
     """
 
     def filter(self, record: logging.LogRecord) -> bool:
+        """Take the traceback from records of a refused permission. Every record passes."""
         if record.name == "django.request" and record.exc_info and isinstance(record.exc_info[1], PermissionDenied):
             record.exc_info = record.exc_text = None
         return True
@@ -57,6 +59,7 @@ class JsonFormatter(logging.Formatter):
     """
 
     def format(self, record: logging.LogRecord) -> str:
+        """The record as one line of JSON."""
         fields: dict[str, Any] = {
             "at": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname,
@@ -98,6 +101,7 @@ def hand_on(headers: dict[str, Any], **kwargs: Any) -> None:
 
 @task_prerun.connect
 def take_over(task: Any, **kwargs: Any) -> None:
+    """Take the request's id from the task that begins, so that its lines name both."""
     given = task.request.get("request_id") or (task.request.headers or {}).get("request_id")
     request_id.set(given if isinstance(given, str) and SANE.fullmatch(given) else "")
     task_name.set(task.name)
@@ -105,5 +109,6 @@ def take_over(task: Any, **kwargs: Any) -> None:
 
 @task_postrun.connect
 def let_go(**kwargs: Any) -> None:
+    """Forget the request's id and the task, which has ended."""
     request_id.set("")
     task_name.set("")

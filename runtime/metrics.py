@@ -1,7 +1,7 @@
-"""What the site counts and times, and `/metrics`, where Prometheus reads it.
+"""The site's counters and timers, and `/metrics`, where Prometheus reads them.
 
-A metric is one line below; whoever counts calls it: `discover_excluded.labels("seen").inc()`. Names end in their unit.
-A label has few values: every one of them is kept for good.
+A metric is one line below; the counting code calls it: `discover_excluded.labels("seen").inc()`. Names end in their
+unit. A label has few values: every one of them is kept for good.
 
 The site is several processes. Where PROMETHEUS_MULTIPROC_DIR names a folder (`up` does, and empties it first) every
 process counts in files of its own there, and `/metrics` adds them up, whoever answers. Without it a process counts for
@@ -80,7 +80,7 @@ def _seconds(name: str, text: str, *labels: str) -> Histogram:
 
 
 def _latest(name: str, text: str, *labels: str) -> Gauge:
-    """What whoever looked last found."""
+    """A gauge of the newest observation of all processes."""
     return Gauge(name, text, labels, registry=registry, multiprocess_mode="mostrecent")
 
 
@@ -116,12 +116,12 @@ played_migration = _latest("feedsite_played_migration_users", "Users of a migrat
 played_up = _latest("feedsite_played_up", "Whether a server of the played history answers.", "server")
 played_probed = _latest("feedsite_played_probed_ids", "Unplayed ids that the last probe asked about.")
 played_false_positives = _latest("feedsite_played_false_positive_ratio", "Of those, taken for played.")
-played_error = _latest("feedsite_played_error_ratio", "What is configured for it.")
+played_error = _latest("feedsite_played_error_ratio", "The configured ratio.")
 played_missed = _counter("feedsite_played_missed_plays_total", "Merged plays that probes did not find: an alarm.")
 opensearch_failures = _counter(
     "feedsite_opensearch_failures_total", "Calls that OpenSearch failed.", "operation", at_start=("search", "index")
 )
-grpc_seconds = _seconds("feedsite_grpc_seconds", "What one call over gRPC took.", "method")
+grpc_seconds = _seconds("feedsite_grpc_seconds", "Time of one call over gRPC.", "method")
 grpc_refused = _counter("feedsite_grpc_refused_total", "Calls over gRPC that were not served.", "method", "code")
 
 SERVERS = (
@@ -208,7 +208,7 @@ live_lineups_behind = _latest("feedsite_live_lineups_behind", "Hosts whose chang
 live_lineup_lag_seconds = _latest("feedsite_live_lineup_lag_seconds", "Age of the oldest of these changes.")
 
 # Looked at when /metrics is asked: each machine has its own.
-disk_free = _latest("feedsite_disk_free_ratio", "What is free of the disk that has the data folder.")
+disk_free = _latest("feedsite_disk_free_ratio", "Free share of the disk that has the data folder.")
 
 
 # --- /metrics --------------------------------------------------------------------------------------------
@@ -220,7 +220,7 @@ def show(request: HttpRequest) -> HttpResponse:
 
 
 def may_read(request: HttpRequest) -> bool:
-    """Whoever has the token (FEEDSITE_METRICS_TOKEN), and whoever asks on this very machine, past every proxy.
+    """Whether the request has the token (FEEDSITE_METRICS_TOKEN), or comes from this very machine, past every proxy.
 
     What a proxy passes on comes from the machine's own address too, if it runs there; that it was passed on is seen by
     the headers that proxies set, whatever they say. A page of another site, open in a browser on this machine, may lead

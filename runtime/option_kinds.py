@@ -23,7 +23,12 @@ class Kind(Protocol):
     def allowed(self) -> str:
         """Completes the sentence "It must be …"."""
 
-    def parse(self, text: str) -> Any: ...
+    def parse(self, text: str) -> Any:
+        """The value that a text stands for.
+
+        Raises ValueError if the text is not allowed.
+        """
+        ...
 
 
 class Whole(NamedTuple):
@@ -35,10 +40,12 @@ class Whole(NamedTuple):
 
     @property
     def allowed(self) -> str:
+        """The allowed values, for an error's sentence."""
         of = f" of {self.unit}" if self.unit else ""
         return f"a whole number{of} from {self.low} to {self.high}"
 
     def parse(self, text: str) -> int:
+        """The whole number. Raises ValueError if it is no number or out of range."""
         if not re.fullmatch(r"[+-]?[0-9]{1,18}", text) or not self.low <= int(text) <= self.high:
             raise ValueError
         return int(text)
@@ -54,12 +61,14 @@ class Number(NamedTuple):
 
     @property
     def allowed(self) -> str:
+        """The allowed values, for an error's sentence."""
         of = f" of {self.unit}" if self.unit else ""
         if self.inside:
             return f"a number{of} above {self.low:.12g} and below {self.high:.12g}"
         return f"a number{of} from {self.low:.12g} to {self.high:.12g}"
 
     def parse(self, text: str) -> float:
+        """The number. Raises ValueError if it is no finite number or out of range."""
         if not re.fullmatch(r"[+-]?[0-9.]+(e[+-]?[0-9]+)?", text, re.IGNORECASE):
             raise ValueError
         number = float(text)
@@ -75,6 +84,7 @@ class Switch(NamedTuple):
     allowed: str = "1 or 0 (also true, on, yes, y; false, off, no, n)"
 
     def parse(self, text: str) -> bool:
+        """The truth value. Raises ValueError for other words."""
         if text.lower() in ("1", "true", "on", "yes", "y"):
             return True
         if text.lower() in ("0", "false", "off", "no", "n"):
@@ -89,9 +99,11 @@ class Choice(NamedTuple):
 
     @property
     def allowed(self) -> str:
+        """The allowed words, for an error's sentence."""
         return f"{', '.join(self.words[:-1])} or {self.words[-1]}"
 
     def parse(self, text: str) -> str:
+        """The word as the table spells it. Raises ValueError for another."""
         for word in self.words:
             if word.lower() == text.lower():
                 return word
@@ -105,6 +117,7 @@ class Text(NamedTuple):
     allowed: str = "one line of text"
 
     def parse(self, text: str) -> str:
+        """The text itself. Raises ValueError if it does not match the pattern."""
         if not re.fullmatch(self.pattern, text):
             raise ValueError
         return text
@@ -116,6 +129,7 @@ class Zone(NamedTuple):
     allowed: str = "a time zone such as Asia/Shanghai or UTC (the IANA's names)"
 
     def parse(self, text: str) -> str:
+        """The time zone's name. Raises ValueError if the machine knows no such zone."""
         try:
             ZoneInfo(text)
         except (KeyError, OSError) as error:  # no file of this name, or a folder
@@ -130,9 +144,11 @@ class Listing(NamedTuple):
 
     @property
     def allowed(self) -> str:
+        """The allowed values, for an error's sentence."""
         return f"a list with commas, each {self.kind.allowed}"
 
     def parse(self, text: str) -> list[Any]:
+        """The values of the parts between commas. Raises ValueError if one is not allowed."""
         return [self.kind.parse(part.strip()) for part in text.split(",") if part.strip()]
 
 
@@ -145,10 +161,12 @@ class Address(NamedTuple):
 
     @property
     def allowed(self) -> str:
+        """The allowed schemes and an example, for an error's sentence."""
         schemes = f"{', '.join(self.schemes[:-1])} or {self.schemes[-1]}" if self.schemes[1:] else self.schemes[0]
         return f"an address such as {self.example} ({schemes})"
 
     def parse(self, text: str) -> str:
+        """The address itself. Raises ValueError with the reason if it is not one."""
         found = re.match(r"([a-z][a-z0-9+]{0,20})://", text)
         if not found:
             raise ValueError("it has no scheme")
@@ -166,6 +184,7 @@ class Rate(NamedTuple):
     allowed: str = "a number of calls, 1 or more, and a period, such as 20/hour (second, minute, hour or day)"
 
     def parse(self, text: str) -> str:
+        """The rate as text, such as `10/minute`. Raises ValueError if it is not one."""
         parse_rate(text)
         return text
 
@@ -183,7 +202,7 @@ def parse_rate(text: str) -> tuple[int, int]:
 
 
 def database(url: str) -> dict[str, Any]:
-    """What Django connects with to the PostgreSQL at `url`, without its engine. Raises ValueError."""
+    """Django's settings of a connection to the PostgreSQL at `url`, without the engine. Raises ValueError."""
     try:
         found: dict[str, Any] = environ.Env.db_url_config(url)
     except (ValueError, TypeError):  # its messages repeat parts of the address

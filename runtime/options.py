@@ -307,7 +307,7 @@ GROUPS = (
         Option("FEEDSITE_TOKEN_CAP", Whole(1, 10000), "50",
             "Tokens a user may hold; the oldest gives way."),
     )),
-    Group("Moderation", "What is held for review before it is published; 0 turns a rule off.", (
+    Group("Moderation", "Items held for review before they are published; 0 turns a rule off.", (
         Option("FEEDSITE_MODERATION_LINK_DAYS", Whole(0, 36500, "days"), "3",
             "Items with links, of accounts younger than this."),
         Option("FEEDSITE_MODERATION_BURST", Whole(0, 1000000), "30",
@@ -432,7 +432,7 @@ RETIRED = {
 
 # --- What contradicts another ----------------------------------------------------------------------------
 class Rule(NamedTuple):
-    """What must hold between options; `broken` gets their values and answers whether it does not."""
+    """A rule between options; `broken` gets their values and answers whether the rule is broken."""
 
     names: tuple[str, ...]
     broken: Callable[..., bool]

@@ -43,6 +43,7 @@ class Program:
         self.unfinished_line = b""
 
     def start(self) -> None:
+        """Start the program in a process group of its own; its output comes through a pipe."""
         self.process = subprocess.Popen(
             self.command,
             cwd=self.folder,
@@ -64,6 +65,7 @@ class Program:
         return os.waitid(os.P_PID, self.process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
     def ask_to_stop(self) -> None:
+        """Send SIGTERM if the program runs."""
         if self.process is not None and not self.has_ended():
             self.process.terminate()
 

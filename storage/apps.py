@@ -1,3 +1,5 @@
+"""The data ground as a Django app."""
+
 from django.apps import AppConfig
 from django.core.signals import request_started
 
@@ -9,6 +11,7 @@ class StorageConfig(AppConfig):
     label = "feedsite"
 
     def ready(self) -> None:
+        """Connect the clean-up of ended database sessions to the beginning of each request."""
         from storage.connections import drop_ended_sessions
 
         request_started.connect(drop_ended_sessions)

@@ -26,6 +26,7 @@ class Factory(ConnectionFactory):  # type: ignore[misc]
     """Makes the clients of django-redis."""
 
     def connect(self, url: str) -> "Guarded":
+        """The guarded client of the server at `url`."""
         return _client(url, settings.REDIS_TIMEOUT)
 
 
@@ -35,6 +36,7 @@ class Guarded(redis.Redis):
     """
 
     def execute_command(self, *args: Any, **options: Any) -> Any:
+        """Send a command, within the breaker. Raises redis.ConnectionError while the server is left alone."""
         try:
             with cache_breaker.asking(settings.REDIS_TIMEOUT):
                 return super().execute_command(*args, **options)  # type: ignore[no-untyped-call]
@@ -54,9 +56,11 @@ class Serializer(BaseSerializer):  # type: ignore[misc]
     """JSON. Bytes that are none, such as the value of another program, read as None: as an entry that is not there."""
 
     def dumps(self, value: Any) -> bytes:
+        """The value as JSON. Raises TypeError for what JSON cannot hold."""
         return msgspec.json.encode(value)
 
     def loads(self, value: bytes) -> Any:
+        """The value of the JSON; None if it is none."""
         try:
             return msgspec.json.decode(value)
         except (ValueError, RecursionError):

@@ -4,10 +4,10 @@ Every command has one key (DESIGN: every script and command touches one slot). `
 and reads then, so that a page waits for the slowest node and not for their sum, and puts the replies back in the order
 of the commands. Only primaries are asked: a replica may lack what was acknowledged.
 
-Who has which slot is asked once (CLUSTER SLOTS), and again beside the callers when a node does not answer or says that
-a slot is elsewhere. What a node refuses with MOVED or ASK was not run, and goes to the node that it names, in the order
-in which it was given. A node that fails to answer is left alone for a second (Breaker): what needs it fails at once
-with `NodeDownError`, what needs others does not.
+The map of slots is asked for once (CLUSTER SLOTS), and again beside the callers when a node does not answer or says
+that a slot is elsewhere. A command that a node refuses with MOVED or ASK was not run. It goes to the node that the
+refusal names, in the given order. A node that fails to answer is left alone for a second (Breaker): its commands fail
+at once with `NodeDownError`, those of other nodes do not.
 
 See docs/decisions.md: Code written by hand, and why it stays.
 See docs/decisions.md: A cluster client of our own.
@@ -42,7 +42,7 @@ LEAST_SHARE = 0.25
 LOOK_AGAIN = 0.25
 """Seconds from one look at the cluster to the next, while a node that has slots does not answer; and ..."""
 LOOKS = 240
-"""... how often, until somebody asks that node again."""
+"""... how often, until that node is asked again."""
 KEPT_CONNECTIONS = 32
 """Of a node, that wait for the next caller."""
 WITHOUT_KEY = frozenset({"CLUSTER", "COMMAND", "CONFIG", "INFO", "TIME"})
@@ -81,7 +81,7 @@ class Node:
             except IndexError:  # another thread was faster
                 break
             try:
-                # Bytes that nobody asked for, or the end: the server was restarted, or has dropped it.
+                # Unexpected bytes, or the end: the server was restarted, or has dropped the connection.
                 if not connection.can_read():
                     connection._get_socket().settimeout(timeout)
                     return connection
@@ -102,7 +102,9 @@ class Node:
 
 
 class Call(NamedTuple):
-    """A command on its way: its place among the replies, packed, its slot (none: any node), and who is to answer it."""
+    """A command on its way: its place among the replies, packed, its slot (none: any node), and the node that is to
+    answer it.
+    """
 
     position: int
     packed: bytes
@@ -307,7 +309,7 @@ class Cluster(redis.Redis):
             self._look(until)
 
     def _look_soon(self) -> None:
-        """Find out anew, beside the callers, and go on until whoever has slots answers."""
+        """Ask for the map of slots again, beside the callers, until the nodes that have slots answer."""
         if self._looker is None or not self._looker.is_alive():
             self._looker = threading.Thread(target=self._look_on, name="cluster", daemon=True)
             with suppress(RuntimeError):  # the interpreter is about to end
@@ -354,7 +356,7 @@ class Cluster(redis.Redis):
             self._looking.release()
 
     def _read(self, slots: Sequence[Any], said_by: Node) -> list[Node | None]:
-        """What CLUSTER SLOTS replied: ranges of slots, with their primary first."""
+        """The reply of CLUSTER SLOTS: ranges of slots, with their primary first."""
         owners: list[Node | None] = [None] * REDIS_CLUSTER_HASH_SLOTS
         for first, last, primary, *_ in slots:
             host = primary[0].decode() if primary[0] else said_by.place[0]
@@ -364,6 +366,7 @@ class Cluster(redis.Redis):
 
     # --- As redis-py's client ------------------------------------------------------------------------------
     def execute_command(self, *args: Any, **options: Any) -> Any:
+        """Send one command to the node of its key, or to all nodes (`TO_ALL`). Raises the error that was replied."""
         name = str(args[0]).upper()
         if name in TO_ALL:
             reply = self._tell_all(args)

@@ -40,7 +40,7 @@ LAZILY = "set_config('synchronous_commit', 'off', true) = 'off'"
 
 
 class FeedsUnavailableError(Exception):
-    """The feeds server did not answer in time; whatever was asked for must come from PostgreSQL."""
+    """The feeds server did not answer in time; the answer must come from PostgreSQL."""
 
 
 class FeedsRefusedError(FeedsUnavailableError):

@@ -2,8 +2,8 @@
 
 A row is inserted in the transaction that makes something to deliver, and deleted when every window that should hold it
 does. Celery only says when: a lost, doubled, late or reordered message changes nothing, and `sweep` repeats what was
-lost. Whoever claims a row counts the attempt before the work, so that a worker that is killed by it counts too; after
-FAN_OUT_ATTEMPTS the row is parked, until an admin has it tried again.
+lost. A worker that claims a row counts the attempt before the work, so that an attempt that kills the worker counts
+too. After FAN_OUT_ATTEMPTS the row is parked, until an admin has it tried again.
 """
 
 import logging
@@ -37,16 +37,19 @@ SWEEP = """
 
 
 class DeliveryQuerySet(models.QuerySet[Any]):
+    """Verbs for reading a table of deliveries."""
+
     def parked(self) -> Self:
         """Given up after too many attempts; read all the same, until an admin retries."""
         return self.filter(parked_at__isnull=False)
 
     def pending(self) -> Self:
+        """Deliveries that the sweeper still tries."""
         return self.filter(parked_at=None)
 
 
 class AbstractDelivery(models.Model):
-    """Something whose fan-out is not complete. Readers add it to their pages, so nobody waits for a worker.
+    """Something whose fan-out is not complete. Readers add it to their pages, so no page waits for a worker.
 
     `revision` is drawn by every INSERT and every ON CONFLICT: a fan-out deletes only the revision that it worked for,
     never what a later one has to do.
@@ -75,7 +78,7 @@ class AbstractDelivery(models.Model):
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One attempt at a delivery, counted by whoever claimed its row."""
+    """One attempt at a delivery; the claim of the row has counted it."""
 
     name: str
     """Of what is delivered, for logs."""
@@ -86,8 +89,8 @@ class Attempt:
     """Whether this attempt was counted on the row; the parts of a split one were not."""
 
     def run(self, work: Callable[[], bool]) -> bool:
-        """What the work returns; False where it fails, which is noted on the row: whatever is wrong with one must not
-        stop the others.
+        """The work's result; False where it fails, which is noted on the row: the fault of one delivery must not stop
+        the others.
 
         An outage of the feeds server is no failure of the delivery: the count of the attempt is taken back.
         """
@@ -119,7 +122,7 @@ class Attempt:
 
 
 def sweep(model: type[AbstractDelivery]) -> int:
-    """Enqueue again what is due: lost by the broker, a dead worker or an outage. How many."""
+    """Enqueue due deliveries again (lost by the broker, a dead worker or an outage); returns their number."""
     meta = model._meta
     query = SWEEP.format(table=meta.db_table, key=meta.pk.column)
     due = fetch(query, {"retry": settings.FAN_OUT_RETRY_AFTER, "count": SWEEP_LENGTH})

@@ -1,7 +1,7 @@
-"""What happened, for those who are looking: one capped stream on the feeds server, whatever the number of followers.
+"""Events for open pages: one capped stream on the feeds server, for any number of followers.
 
-Every piece of news is one XADD. Who may hear of it is decided by whoever holds the open connections
-(stream.hub), not here. The stream is a hint: what it loses, an open page finds out when it asks.
+Every piece of news is one XADD. The hub, which holds the open connections (stream.hub), decides which readers may hear
+of it. The stream is a hint: an open page finds out lost events when it asks.
 """
 
 import logging
@@ -111,7 +111,7 @@ Entry = tuple[Position, Event | None]
 
 
 class Listener(NamedTuple):
-    """Who is connected: a reader, and the item or the live session whose page they look at, or 0."""
+    """An open connection: its reader, and the item or the live session whose page it shows, or 0."""
 
     reader: int
     item: int = 0

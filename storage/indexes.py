@@ -13,6 +13,7 @@ class AddIndexConcurrently(operations.AddIndexConcurrently):
     """
 
     def database_forwards(self, app_label: str, schema_editor: Any, from_state: Any, to_state: Any) -> None:
+        """Build the index, unless a valid one of its name stands; an invalid one is dropped first."""
         self._ensure_not_in_transaction(schema_editor)
         name = schema_editor.quote_name(self.index.name)
         with schema_editor.connection.cursor() as cursor:

@@ -82,7 +82,7 @@ def impressions_over(day: date, shard: int) -> str:
 
 
 def candidates(user_id: int) -> str:
-    """What was recalled for a reader and is not shown yet."""
+    """Recalled candidates that the reader was not shown yet."""
     return f"feed:cache:{user_id}"
 
 
@@ -92,7 +92,7 @@ def reasons(user_id: int) -> str:
 
 
 def views(user_id: int) -> str:
-    """What a reader opened last."""
+    """The items that a reader opened last."""
     return f"user:views:topic:{user_id}"
 
 
@@ -111,12 +111,12 @@ PLAYS = ("played:recent:*", "played:user:*", "issued:*", "played:kept")
 
 
 def played_recent(user_id: int) -> str:
-    """What a user played and no filter knows yet."""
+    """Plays of a user that no filter holds yet."""
     return f"played:recent:{user_id}"
 
 
 def played_kept() -> str:
-    """Mark that anybody played something within the life of a filter (seen.usage)."""
+    """Mark of a site with plays: set by any play, for the life of a filter (seen.usage)."""
     return "played:kept"
 
 
@@ -126,7 +126,7 @@ def played_early(user_id: int) -> str:
 
 
 def played_users(node: int, shard: int) -> str:
-    """Who of a shard of the users played something in the hour of a node of the time ring."""
+    """The users of a shard with plays in the hour of a node of the time ring."""
     return f"played:user:{node}:{shard}"
 
 
@@ -136,7 +136,7 @@ def played_sample(month: int) -> str:
 
 
 def issued(user_id: int) -> str:
-    """What a user was issued last."""
+    """The items that a user was issued last."""
     return f"issued:{user_id}"
 
 
@@ -151,7 +151,7 @@ def played_months() -> str:
 
 
 def lineup(user_id: int) -> str:
-    """What a host has live or upcoming (live/lineup.py)."""
+    """The sessions that a host has live or upcoming (live/lineup.py)."""
     return f"live:lineup:{user_id}"
 
 
@@ -196,7 +196,7 @@ def session(digest: str) -> str:
 
 
 def suggestions(user_id: int, count: int) -> str:
-    """Whom a reader is proposed to follow, in Django's cache."""
+    """The users that a reader is proposed to follow, in Django's cache."""
     return f"suggestions:{user_id}:{count}"
 
 

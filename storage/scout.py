@@ -15,8 +15,8 @@ logger = logging.getLogger(__name__)
 
 
 class Scout:
-    """Asks a server that failed whether it is back, so that an outage costs those who wait for it one wait each, and
-    nobody a second one. A thread, while there is an outage; one a process.
+    """Asks a server that failed whether it is back, so that an outage costs each waiting request one wait, and later
+    requests none. A thread, while there is an outage; one a process.
     """
 
     def __init__(self, name: str, ask: Callable[[], object]) -> None:
@@ -25,16 +25,18 @@ class Scout:
         self._ask = ask
         self._lock = threading.Lock()
         self._sent = False
-        """Whether the server failed somebody since it was asked last."""
+        """Whether the server failed a request since it was asked last."""
         self._thread: threading.Thread | None = None
         self._home = threading.Event()
         self._breaker = Breaker(name=name)  # for its metrics
 
     @property
     def is_out(self) -> bool:
+        """Whether the server failed and has not answered since."""
         return self._thread is not None and self._thread.is_alive()
 
     def send(self) -> None:
+        """Begin to ask the server until it answers; does nothing if a thread is asking already."""
         with self._lock:
             self._sent = True
             if not self.is_out:
@@ -45,7 +47,7 @@ class Scout:
                 self._thread.start()
 
     def call_back(self) -> None:
-        """End it, whatever it found."""
+        """End the thread."""
         self._home.set()
         thread = self._thread
         if thread is not None:

@@ -71,10 +71,10 @@ PIPELINE_LENGTH = 500
 OWN_MEMBERS = 3
 """Members of every complete window that are no entries; an inbox may have two more."""
 
-# What a script calls to know in which run of the server it is: the time in which nobody else was the primary of what it
-# holds. The replication id is another one after each restart and each time that a replica takes over, also where it was
-# the primary before and got back, as a replica, what others lacked. A node of a cluster has the same one all along, but
-# takes a higher epoch with a slot that comes to it: what was elsewhere in between is of another run.
+# What a script calls to know in which run of the server it is: the time in which no other server was the primary of
+# what it holds. The replication id is another one after each restart and each time that a replica takes over, also
+# where it was the primary before and got back, as a replica, what others lacked. A node of a cluster has the same one
+# all along, but takes a higher epoch with a slot that comes to it: what was elsewhere in between is of another run.
 RUN = """
     local function run()
         local info = redis.call('INFO', 'replication', 'cluster')
@@ -193,6 +193,7 @@ class Entry:
 
     @property
     def member(self) -> str:
+        """The entry's member in the ZSET: `sender:item`."""
         return f"{self.sender_id}:{self.item_id}"
 
 
@@ -215,10 +216,12 @@ class Slice:
 
     @property
     def is_usable(self) -> bool:
+        """Whether there was a window that is built."""
         return self.floor < INFINITY
 
     @property
     def is_truncated(self) -> bool:
+        """Whether the slice ends above the window's floor, because it was full."""
         return self.bound > self.floor
 
 

@@ -72,7 +72,7 @@ class StreamView(ApiView):
         },
     )
     def get(self, request: Request) -> HttpResponse:
-        """What happens in the caller's home timeline, as it happens."""
+        """The events of the caller's home timeline, as they happen."""
         reader, since = signed_in(request), last_event_id(request)
         listener = Listener(reader.pk, position(request, "item") or 0, position(request, "session") or 0)
         ticket = once(request, "ticket")
@@ -90,6 +90,7 @@ class StreamView(ApiView):
 
 
 def origin(request: Request) -> str:
+    """Scheme and host of the request, as browsers spell an origin."""
     return f"{request.scheme}://{request.get_host()}"
 
 

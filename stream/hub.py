@@ -86,6 +86,7 @@ class Connection:
         self._task: asyncio.Task[Any] | None = None
 
     def put(self, message: bytes) -> None:
+        """Queue a message for writing. A connection with `BACKLOG` unwritten messages is closed instead."""
         if len(self._pending) >= BACKLOG:
             self.close()
             return
@@ -134,12 +135,13 @@ class Hub:
         self._failing: set[str] = set()
         self._asked_at = 0.0
         self._tasks: list[asyncio.Task[None]] = []
-        # One thread asks who hears of a batch, so that batches keep their order; the others open connections.
+        # One thread asks for the readers of a batch, so that batches keep their order; the others open connections.
         self._asking = ThreadPoolExecutor(1, "audience", initializer=bound_thread_long)
         self._opening = ThreadPoolExecutor(settings.STREAM_THREADS, "opening")
         self._connect(_some_node(settings.REDIS_URL))
 
     def start(self) -> None:
+        """Begin the hub's four tasks on the running loop."""
         turns = {
             "listener": self._listen,
             "heartbeat": self._beat,
@@ -170,8 +172,10 @@ class Hub:
                 failures = 0
 
     async def has_begun(self) -> None:
-        """Wait until the place in the stream is known, or Redis has failed to say it. Who connected before that would
-        miss what happens until then, and not be told so: a reset follows where Redis failed only.
+        """Wait until the place in the stream is known, or Redis has failed to say it.
+
+        A connection that is opened before that would miss events without being told: a reset follows where Redis failed
+        only.
         """
         await self._has_tried.wait()
 
@@ -193,6 +197,7 @@ class Hub:
                 await client.aclose()
 
     async def stop(self) -> None:
+        """End the tasks and close every connection."""
         for task in self._tasks:
             task.cancel()
         for connection in list(self.connections):
@@ -239,6 +244,7 @@ class Hub:
         return connection
 
     def leave(self, connection: Connection) -> None:
+        """Forget a connection; a second call does nothing."""
         if connection not in self.connections:
             return
         self.connections.discard(connection)
@@ -249,7 +255,7 @@ class Hub:
             del self._of_user[user_id]
 
     async def _replay(self, listener: Listener, since: Position | None, upto: Position | None) -> list[bytes] | None:
-        """What the listener missed; None where that is not known. Raises Django's outages."""
+        """The events that the listener missed; None where that is not known. Raises Django's outages."""
         if not since or not upto:
             return None
         if await self.in_thread(partial(rates.hit, "resume", str(listener.reader))) is not None:
@@ -277,7 +283,8 @@ class Hub:
                 first, last, found = await pipeline.execute()
         except OUTAGES_OF_REDIS:
             return None
-        # It is all there if something older is, too. What is younger than the youngest was lost with another stream.
+        # It is all there if something older is, too. A place younger than the youngest is of another stream, which was
+        # lost.
         if not first or not Position.parse(first[0][0]) <= since <= Position.parse(last[0][0]) or len(found) > REPLAY:
             return None
         return _parsed(found)
@@ -309,8 +316,9 @@ class Hub:
             self._is_joined = time.monotonic() < began + BLOCK
 
     async def _join(self) -> None:
-        """Find the place to read on from. Who cannot know that nothing was lost says so in the stream, for everybody
-        who resumes.
+        """Find the place to read on from.
+
+        A hub that cannot rule out a loss says so in the stream, for all connections that resume.
         """
         await self._find()
         first: Any = await self._reader.xrange(keys.events(), count=1)
@@ -322,7 +330,7 @@ class Hub:
                 return
         gap = Position.parse(await self._reader.execute_command(*entry(Gap())))  # type: ignore[no-untyped-call]
         if self.position is None or gap <= self.position:
-            # Nothing was read before, or the clock of the server that came back is behind: nobody reads the gap.
+            # Nothing was read before, or the clock of the server that came back is behind: no connection reads the gap.
             self.position = self.written = gap
             _deliver(self.connections, [(None, gap, reset(gap))])
             for connection in self.connections:
@@ -365,9 +373,9 @@ class Hub:
         _deliver(self.connections, [(None, upto, reset(upto))])
 
     async def _revoke(self, users: set[int]) -> None:
-        """End what rests on nothing any more, before anything else is written to it. What only a ticket vouches for
-        ends too: nobody can tell whether its session was the one. A reader who may listen comes back at once. All end
-        where the question fails, by whatever error: the stream tells of a revocation once.
+        """End what rests on nothing any more, before anything else is written to it. A connection that only a ticket
+        vouches for ends too: its session is unknown, and may be the revoked one. A reader who may listen comes back at
+        once. All end where the question fails, by whatever error: the stream tells of a revocation once.
         """
         connections = [each for each in self.connections if each.grant.user_id in users]
         if not connections:
@@ -404,7 +412,7 @@ class Hub:
         try:
             held = await _in_thread(self._opening, partial(standing, [each.grant for each in connections]))
         except OUTAGES:
-            return  # nobody can sign out meanwhile
+            return  # without PostgreSQL no session can end
         now = time.monotonic()
         for connection, stands in zip(connections, held, strict=True):
             until = connection.opened_at + BORROWED_SECONDS - settings.STREAM_RECHECK_SECONDS
@@ -412,7 +420,7 @@ class Hub:
                 connection.close()
 
     async def _note_presence(self) -> None:
-        """Count everybody whose stream is open as seen, `PRESENT` users a statement."""
+        """Count all users with an open stream as seen, `PRESENT` users a statement."""
         await asyncio.sleep(settings.LAST_SEEN_INTERVAL.total_seconds())
         users = sorted(self._of_user)
         for first in range(0, len(users), PRESENT):

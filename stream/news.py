@@ -1,8 +1,8 @@
-"""Who may hear of what happened, and as what: one query for a batch of events and all who are connected.
+"""The messages that a batch of events becomes for each connected reader: one query for the batch and all readers.
 
-Events come past every window, so what they say of is asked of PostgreSQL as it is now, by the rules that serve pages.
-Whoever could see an item before, and does not any more, is told to take it away; nobody is told of an item that was
-never theirs to see.
+Events come past every window, so their items are asked of PostgreSQL as they are now, by the rules that serve pages. A
+reader who could see an item before, and no longer may, is told to take it away. No reader is told of an item that they
+never could see.
 """
 
 from collections.abc import Iterable, Sequence
@@ -72,7 +72,7 @@ AUDIENCE = f"""
 
 
 class ItemNews(msgspec.Struct, omit_defaults=True):
-    """What `item`, `edit` and `delete` tell; `reply_to` of a new reply only."""
+    """The data of `item`, `edit` and `delete`; `reply_to` of a new reply only."""
 
     id: str
     reply_to: str | None = None
@@ -92,13 +92,13 @@ def message(name: str, position: Position | None, data: Any) -> bytes:
 
 
 def reset(position: Position | None) -> bytes:
-    """The event that says: what happened up to here you have to find out by yourself."""
+    """The event that tells a page to find out by itself what happened up to here."""
     return message(RESET, position, {})
 
 
 def news_for(listeners: Iterable[Listener], entries: Sequence[Entry]) -> list[Message]:
-    """What to write to whom, in the order of the entries; one query for items and one for live sessions at most. Raises
-    Django's database errors.
+    """The messages to write and their readers, in the order of the entries; one query for items and one for live
+    sessions at most. Raises Django's database errors.
     """
     everyone = set(listeners)
     items = [

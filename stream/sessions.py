@@ -1,7 +1,7 @@
-"""Who hears that a live session changed: one query for a batch of changes and all who are connected.
+"""The readers who hear that a live session changed: one query for a batch of changes and all connections.
 
-Followers hear of it on every page, by the rules of the feed; whoever has the session's page open, by those of the
-page. What it tells is the state as it is now: who comes late hears the newest several times.
+Followers hear of it on every page, by the rules of the feed; readers on the session's page, by those of the page. A
+message tells the state as it is now: a batch that comes late tells the newest several times.
 """
 
 from collections.abc import Iterable, Sequence
@@ -46,7 +46,7 @@ AUDIENCE = f"""
 
 
 class SessionNews(msgspec.Struct):
-    """What `live` tells. A page that shows an older version asks for the session."""
+    """The data of `live`. A page that shows an older version asks for the session."""
 
     id: str
     state: str

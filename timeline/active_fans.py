@@ -65,6 +65,7 @@ MEMBERS = script(RUN + COUNTS + "return counts() and redis.call('SMEMBERS', KEYS
 
 
 def shard_of(follower_id: int) -> int:
+    """The number of the shard that holds this follower, from 0."""
     return follower_id % int(settings.ACTIVE_FANS_SHARDS)
 
 

@@ -33,6 +33,7 @@ class ItemDeliveryAdmin(DeliveryAdmin):
 
     @admin.display(description=_("item"), ordering="item_id")
     def of_item(self, delivery: Delivery) -> int:
+        """The id of the delivered item."""
         return delivery.item_id
 
 
@@ -57,6 +58,7 @@ class BackfillAdmin(ReadOnlyAdmin):
 
     @admin.display(description=_("followers filled"))
     def progress(self, backfill: Backfill) -> SafeString:
+        """A bar of the followers whose inboxes are filled."""
         return format_html(
             '<progress value="{}" max="{}" aria-label="{}"></progress> {}',
             backfill.done,

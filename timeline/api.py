@@ -33,9 +33,11 @@ class NewCount(msgspec.Struct):
 
 
 class HomeView(ApiView):
+    """The caller's home timeline, a page at a time."""
+
     @extend_schema(operation_id="read_home", parameters=[*PAGED, FEED_SOURCE], responses={200: ItemPage})
     def get(self, request: Request) -> HttpResponse:
-        """What the caller and whom they follow published, newest first."""
+        """Items of the caller and of followed users, newest first."""
         reader, last_id, count = signed_in(request), position(request), limit(request)
         page = home.home_page(reader, last_id=last_id, limit=count)
         scanned = None if page.last_id is None else str(page.last_id)
@@ -45,6 +47,8 @@ class HomeView(ApiView):
 
 
 class HomeNewView(ApiView):
+    """How many items a home has got since an id."""
+
     @extend_schema(operation_id="count_new", parameters=[SINCE_ID], responses={200: NewCount})
     def get(self, request: Request) -> HttpResponse:
         """How many items the caller's home has got since."""

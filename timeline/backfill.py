@@ -2,7 +2,7 @@
 
 While a `Backfill` is unfinished the sender's new items go to all followers (fanout.CLAIM), and readers still pull
 the outbox. So an item that was committed before a part of the followers is filled is in what is filled, and one
-committed after is pushed to them; when all are filled, nobody needs the outbox any more, and the flag falls in the
+committed after is pushed to them; when all are filled, no reader needs the outbox any more, and the flag falls in the
 same transaction that finishes the backfill.
 """
 

@@ -83,8 +83,9 @@ class Content:
 
 
 def differences(user_ids: Iterable[int]) -> Iterator[Difference]:
-    """What is wrong with the windows of these users. On a site at work a difference counts only if it is there
-    twice.
+    """The differences between these users' windows and PostgreSQL.
+
+    On a site at work a difference counts only if it is there twice.
     """
     ids = list(user_ids)
     for first in range(0, len(ids), PART):
@@ -95,14 +96,14 @@ def differences(user_ids: Iterable[int]) -> Iterator[Difference]:
 
 
 def sampled(*, count: int, seconds: float) -> list[Difference]:
-    """What is wrong with the windows of `count` random readers who have an inbox, as far as `seconds` reach.
+    """The differences in the windows of `count` random readers with an inbox, as far as `seconds` reach.
 
-    Counted, and logged: each is a promise broken, whatever the reader saw of it.
+    Each is counted and logged: it is a broken promise, even if the reader saw nothing of it.
     """
     until = time.monotonic() + seconds
     found: list[Difference] = []
     ((first, last),) = fetch("SELECT min(id), max(id) FROM accounts_user")
-    # Whoever comes after a gap is met more often, which does not matter here.
+    # Readers whose id follows a gap in the ids are sampled more often; the bias is harmless here.
     points = [random.randint(first, last) for _ in range(count)] if last else []  # noqa: S311 (a sample)
     readers = [row[0] for row in fetch(READERS_AT, [points])]
     for place in range(0, len(readers), SAMPLE_PART):

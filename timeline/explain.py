@@ -164,6 +164,7 @@ class Window(msgspec.Struct):
 
     @property
     def about(self) -> Any:
+        """The window's state as a sentence, in the reader's language."""
         return STATES[self.state]
 
 
@@ -176,6 +177,8 @@ class Box(msgspec.Struct):
 
 
 class Reader(msgspec.Struct):
+    """The reader whose home is explained. `following` counts followees."""
+
     id: str
     username: str
     is_active: bool
@@ -187,10 +190,13 @@ class Reader(msgspec.Struct):
 
     @property
     def level_name(self) -> Any:
+        """The level's name, in the reader's language."""
         return Level(self.level).label
 
 
 class Policy(msgspec.Struct):
+    """The rules of pushing: the levels that take pushes, and the number of followees from which there is an inbox."""
+
     push_level: int
     inbox_from: int
     generation: int | None
@@ -211,6 +217,7 @@ class NextPage(msgspec.Struct):
 
     @property
     def about(self) -> Any:
+        """The reason why the windows cannot serve the page, as a sentence."""
         return WHYS[self.missed]
 
 
@@ -240,14 +247,18 @@ class ItemVerdict(msgspec.Struct):
 
     @property
     def about(self) -> list[Any]:
+        """The reasons of the verdict, as sentences."""
         return [REASONS[reason] for reason in self.reasons]
 
     @property
     def about_place(self) -> Any:
+        """Where the item stands in the reader's windows, as a sentence; empty if nowhere."""
         return PLACES[self.place] if self.place else ""
 
 
 class Explanation(msgspec.Struct):
+    """An explained home: the reader, the policy, the windows, and the next page's source."""
+
     reader: Reader
     policy: Policy
     inbox: Window
@@ -267,6 +278,7 @@ class Explanation(msgspec.Struct):
 
     @property
     def about_merging(self) -> Any:
+        """Whether pages merge outboxes, and why, as a sentence."""
         return MERGING[self.merging]
 
 

@@ -1,4 +1,4 @@
-"""Fan-out: from a published item to the windows of everyone who follows its sender.
+"""Fan-out: from a published item to the windows of its sender's followers.
 
 The delivery table is the queue of record (storage.deliveries). A row is inserted in the transaction that publishes
 (`deliver_anew`), and deleted when every window that should hold the item does.
@@ -49,9 +49,9 @@ INSERT = """
     RETURNING item_id
 """
 # The sender's row and the policy say to whom: a big-V to those whose level takes pushes, unless a demotion is filling
-# everybody's inbox. Of a sender whom few follow, the first followers come with the claim, and the sender among them.
-# The claim may wait for one who publishes the item again: of what it reads nothing is as new as the row then, so it
-# takes only the row that its snapshot sees.
+# all inboxes. Of a sender whom few follow, the first followers come with the claim, and the sender among them. The
+# claim may wait for a transaction that publishes the item again. Everything that it reads is older than the row then,
+# so it takes only the row that its snapshot sees.
 FEW = """(NOT s.is_big_v AND s.follower_count <= %(few)s AND i.status = 'published' AND i.visibility <> 'self')"""
 FIRST = part_of(
     "s.id",
@@ -78,7 +78,7 @@ CLAIM = f"""
         ARRAY(SELECT r.id FROM timeline_deliveryrange r WHERE r.delivery_id = d.item_id AND r.revision = d.revision),
         {FEW}, first.seen, first.last, first.ids, first.levels
 """  # noqa: S608 (constants)
-# What is left of an older revision goes too.
+# The ranges of an older revision go too.
 FINISH = f"""
     WITH done AS (
         DELETE FROM timeline_delivery WHERE item_id = %(item)s AND revision = %(revision)s AND (SELECT {LAZILY})
@@ -127,6 +127,7 @@ class Claim:
 
     @property
     def to_followers(self) -> bool:
+        """Whether followers receive the item: it is published, and not for its sender only."""
         return self.status == Status.PUBLISHED and self.visibility != Visibility.SELF
 
     @property
@@ -139,7 +140,7 @@ class Claim:
 def deliver_anew(*, item: Item, again: bool) -> None:
     """Write the delivery row, in the transaction of the publishing, and tell the workers when that commits.
 
-    What is published again waits `AGAIN_AFTER` in the table, where readers find it.
+    An item that is published again waits `AGAIN_AFTER` in the table, where readers find it.
     """
     wait = AGAIN_AFTER if again else timedelta(0)
     retry = timedelta(0) if again else settings.FAN_OUT_RETRY_AFTER  # no worker is told: the sweeper's is the first try

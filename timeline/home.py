@@ -101,6 +101,7 @@ class Walk:
 
     @property
     def is_done(self) -> bool:
+        """Whether the walk ended, knows what follows, or has more items than the page shows."""
         return self.ended or self.more is not None or len(self.shown) > self.limit
 
     @property
@@ -110,6 +111,7 @@ class Walk:
 
     @property
     def reader_id(self) -> int:
+        """The reader's id."""
         return self.reader.pk
 
     def look_at(self, entries: int, *, has_reposts: bool) -> None:

@@ -1,4 +1,4 @@
-"""The verifying columns: what Redis says becomes a page only through them."""
+"""The verifying columns: candidates from Redis become a page only through them."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -65,6 +65,7 @@ class Verified(NamedTuple):
 
     @property
     def is_shown(self) -> bool:
+        """Whether the entry belongs to the home, and it and its original may be shown."""
         return self.belongs and self.is_held and self.has_shown_original
 
     @property

@@ -189,11 +189,12 @@ class Tail:
         return Slice(ids, senders, bound, floor, epoch=to_number(reply[2]), read_at=0, pushes=0)
 
     def complete(self, token: str, epoch: int, floor: int, top: int, entries: Iterable[Entry]) -> Command:
-        """Write what was pulled below `top`, if nothing was delivered there since `reading` marked it."""
+        """Write the entries pulled below `top`, if nothing was delivered there since `reading` marked it."""
         below = (entry for entry in entries if entry.item_id < top)
         return ("EVALSHA", COMPLETE_TAIL, 1, self.key, token, epoch, floor, top, self.TTL, *scored(below))
 
     def drop(self) -> Command:
+        """The command that deletes the tail."""
         return ("UNLINK", self.key)
 
 

@@ -1,6 +1,6 @@
 """The outbox: the items that a big-V published, for readers who pull. Other senders have none.
 
-It begins with the promotion, and lives as long as its big-V publishes or somebody reads it. Its epoch is that of the
+It begins with the promotion, and lives as long as its big-V publishes or a reader reads it. Its epoch is that of the
 promotion (policy.OUTBOX_EPOCH): nothing is added while the sender is no big-V, so what may be left of an earlier time
 as big-V is not used again.
 """
@@ -27,7 +27,7 @@ PULL = f"""
 
 
 class Outbox(Window):
-    """Every published post and repost of a big-V, whoever may see it: the reader's query decides that."""
+    """Every published post and repost of a big-V, of every visibility: the reader's query decides about that."""
 
     builder: ClassVar[str] = "timeline.materialise_outbox"
     __slots__ = ("user_id",)

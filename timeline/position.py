@@ -38,7 +38,7 @@ FORGET = """
 
 
 class Place(NamedTuple):
-    """What is known before a page is read."""
+    """The facts known before a page is read."""
 
     now: int
     """The database's clock, in milliseconds: what became visible after this is news to the page."""
@@ -60,6 +60,7 @@ class Offer(NamedTuple):
 
 
 def place_of(reader: User) -> Place:
+    """The reader's stored place in the home."""
     return Place(*fetch(READ, _params(reader))[0])
 
 

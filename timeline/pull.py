@@ -1,4 +1,4 @@
-"""The pull: a reader's home timeline straight from PostgreSQL, for what no window holds.
+"""The pull: a reader's home timeline straight from PostgreSQL, for entries that no window holds.
 
 Bounded work: one index probe a followee finds the newest entry of each; only followees whose newest can be among the
 wanted are read further (at most as many as items are wanted). At 1000 followees over a million posts the plain join
@@ -226,6 +226,7 @@ class Pulled(NamedTuple):
 
     @classmethod
     def of(cls, row: Sequence[Any]) -> "Pulled":
+        """The entry of a row of the pull's columns."""
         item_id, sender_id, is_held, has_shown_original, *columns, inbox_from = row
         item = None if columns[0] is None else ItemRow.of(columns)
         return cls(item_id, sender_id, is_held, has_shown_original, item, inbox_from)

@@ -1,4 +1,4 @@
-"""What the timelines do at the news from below."""
+"""The timelines' receivers of the signals from below."""
 
 from functools import partial
 from typing import Any
@@ -73,8 +73,9 @@ def deepen_inboxes(sender: type[User], user_ids: list[int], **kwargs: Any) -> No
 
 @receiver(levels_lowered)
 def shorten_inboxes(sender: type[User], user_ids_by_level: dict[int, list[int]], **kwargs: Any) -> None:
-    """Give back the memory, and note whose outboxes the next page will merge. What is not trimmed now, for want of
-    Redis, is trimmed by the next delivery or expires.
+    """Give back the memory, and note whose outboxes the next page will merge.
+
+    An inbox that cannot be trimmed now, for want of Redis, is trimmed by the next delivery or expires.
     """
     commands: list[Command] = []
     for level, user_ids in user_ids_by_level.items():

@@ -1,4 +1,4 @@
-"""What the workers do for the timelines: each task takes ids and calls one function."""
+"""The workers' tasks for the timelines: each takes ids and calls one function."""
 
 from contextlib import suppress
 
@@ -14,27 +14,32 @@ from timeline.models import Delivery
 
 @shared_task(name="timeline.fan_out")
 def fan_out(item_id: int) -> None:
+    """Deliver an item to the windows of its followers."""
     fanout.fan_out(item_id)
 
 
 @shared_task(name="timeline.fan_out_range")
 def fan_out_range(range_id: int) -> None:
+    """Deliver an item to one range of its followers."""
     fanout.fan_out_range(range_id)
 
 
 @shared_task(name="timeline.sweep")
 def sweep() -> None:
+    """Enqueue deliveries and backfills again that were lost."""
     deliveries.sweep(Delivery)
     backfill.sweep()
 
 
 @shared_task(name="timeline.backfill")
 def run_backfill(backfill_id: int) -> None:
+    """Fill inboxes for a demotion, and finish it."""
     backfill.run(backfill_id)
 
 
 @shared_task(name="timeline.materialise_inbox")
 def materialise_inbox(user_id: int, token: str) -> None:
+    """Build an inbox, for the construction that `token` names. An error of Redis drops the inbox and is raised."""
     try:
         inbox.materialise(user_id, token)
     except redis.RedisError:
@@ -46,25 +51,30 @@ def materialise_inbox(user_id: int, token: str) -> None:
 
 @shared_task(name="timeline.rise")
 def rise(user_id: int) -> None:
+    """Deepen the inbox of a reader whose level has risen."""
     inbox.rise(user_id)
 
 
 @shared_task(name="timeline.deepen_inbox")
 def deepen_inbox(user_id: int, token: str) -> None:
+    """Deepen an inbox, for the depth that `token` names."""
     inbox.deepen(user_id, int(token))
 
 
 @shared_task(name="timeline.materialise_outbox")
 def materialise_outbox(user_id: int, token: str) -> None:
+    """Build an outbox, for the construction that `token` names."""
     outbox.materialise(user_id, token, settings.OUTBOX_CAP)
 
 
 @shared_task(name="timeline.build_active_fans")
 def build_active_fans(user_id: int) -> None:
+    """Build the sets of a big-V's active followers."""
     active_fans.build(user_id)
 
 
 @shared_task(name="timeline.check_sample")
 def check_sample() -> None:
+    """Compare the windows of a few random readers with PostgreSQL; without Redis nothing is checked."""
     with suppress(FeedsUnavailableError):  # windows that do not answer are not used
         check.sampled(count=settings.CHECK_READERS, seconds=settings.CHECK_SECONDS)

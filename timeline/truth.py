@@ -69,7 +69,7 @@ ASK, ASK_LAST = (
 
 
 class _About(NamedTuple):
-    """What every row of `ASK` says at its end, of the reader and of PostgreSQL."""
+    """The columns at the end of every row of `ASK`: about the reader and PostgreSQL."""
 
     level: int
     has_inbox: bool

@@ -20,7 +20,7 @@ from web.rest import PAGE, parse_id
 @require_safe
 @signed_in
 def home(request: PageRequest, reader: User) -> HttpResponse:
-    """What the reader and whom they follow published, newest first.
+    """Items of the reader and of followed users, newest first.
 
     htmx asks for a following page by its `last_id`, and without one for the beginning again. Where the page is opened
     is where the reader is, until site.js knows better. `late` is the time since which arrivals are marked.

@@ -17,7 +17,7 @@ from django.db import DEFAULT_DB_ALIAS, Error, connections
 from storage.postgresql.base import GRACE, DatabaseWrapper, milliseconds
 
 LONG_SECONDS = 60.0
-"""What an export, a page of the admin, or the question of who hears of a batch may take for one statement."""
+"""Seconds that one statement of an export, of a page of the admin, or of the hub's question about a batch may take."""
 
 
 def bound(seconds: float) -> None:

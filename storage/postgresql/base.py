@@ -43,6 +43,7 @@ class Connection(psycopg.Connection[Any]):
     standing: Any = None
 
     def wait(self, gen: Waiting, *args: Any, **kwargs: Any) -> Any:
+        """Wait for PostgreSQL, at most `seconds` and until `deadline`. Raises psycopg.OperationalError after that."""
         return super().wait(self._until(min(self.deadline, time.monotonic() + self.seconds), gen), *args, **kwargs)
 
     def _until(self, deadline: float, gen: Waiting) -> Waiting:
@@ -66,6 +67,7 @@ class Connection(psycopg.Connection[Any]):
 
 
 def milliseconds(seconds: float) -> str:
+    """Seconds as PostgreSQL's settings take them: whole milliseconds, as text."""
     return str(int(seconds * 1000))
 
 
@@ -83,6 +85,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
     seconds: float = math.inf
 
     def get_connection_params(self) -> dict[str, Any]:
+        """Django's parameters, with the bound of a statement in seconds as `statement_timeout`."""
         parameters: dict[str, Any] = super().get_connection_params()
         if self.seconds < math.inf:
             said = f"{parameters.get('options', '')} -c statement_timeout={milliseconds(self.seconds)}"
@@ -90,6 +93,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
         return parameters
 
     def get_new_connection(self, conn_params: dict[str, Any]) -> Connection:
+        """A new connection. Raises psycopg.OperationalError at once while the server is known to be out."""
         if math.isinf(self.seconds):
             return as_ours(super().get_new_connection(conn_params))
         if scout.is_out:

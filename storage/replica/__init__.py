@@ -1,17 +1,17 @@
 """Reads that may lag, from a replica of PostgreSQL if there is one (FEEDSITE_REPLICA_URL).
 
 The primary is the truth. A replica *proposes*: which items fit a query, whom to follow, what to recommend. What it
-proposes is shown after the primary has verified and hydrated it, so what was hidden or deleted is gone at once. No
-router moves a read here: whoever may lag says so, by `lagging`.
+proposes is shown after the primary has verified and hydrated it, so hidden or deleted items are gone at once. No router
+moves a read here: a caller whose read may lag says so, by `lagging`.
 
-Whoever has written finds what they wrote. After a request of theirs that may have written, the position of the
-primary's log is noted (`note_write`), and a replica reads for them when it has replayed the log up to there. The note
-is a row of an unlogged table: PostgreSQL empties it when it crashes, and then the row of user 0 is missing too. Whoever
-finds none writes one, and no replica that is behind that position reads for anybody who is signed in: what was
-forgotten was before it.
+Readers find their own writes. After a request of theirs that may have written, the position of the primary's log is
+noted (`note_write`), and a replica reads for them when it has replayed the log up to there. The note is a row of an
+unlogged table: PostgreSQL empties it when it crashes, and then the row of user 0 is missing too. The request that finds
+no row writes one, and no replica that is behind that position reads for signed-in readers: what was forgotten was
+before it.
 
-Nobody reads from a replica that is more than `REPLICA_LAG` behind. Where it is, or fails, or cancels a read that its
-replay conflicts with, the same read runs on the primary.
+No request reads from a replica that is more than `REPLICA_LAG` behind. Where it is, or fails, or cancels a read that
+its replay conflicts with, the same read runs on the primary.
 
 See docs/decisions.md: Replica lag is measured by the primary's clock and positions.
 """
@@ -94,6 +94,7 @@ class Needed:
     own: int
 
     def hindrance(self, standing: Standing) -> str:
+        """The reason why a replica of that standing cannot serve the read; empty if it can."""
         if not standing.is_replica:
             return FOREIGN
         if standing.position < self.own:
@@ -101,9 +102,9 @@ class Needed:
         return BEHIND if self.lag(standing) > settings.REPLICA_LAG else ""
 
     def lag(self, standing: Standing) -> float:
-        """Seconds, not fewer than it is behind. After a pause in which nobody wrote, a replica that misses the first
-        write is as far behind as that pause was long; for as long as that write travels. Infinite where it has replayed
-        no commit since it started.
+        """Seconds, not fewer than it is behind. After a pause without writes, a replica that misses the first write is
+        as far behind as that pause was long; for as long as that write travels. Infinite where it has replayed no
+        commit since it started.
         """
         if standing.position >= self.position:
             return 0.0
@@ -128,15 +129,16 @@ def _ask(connection: Connection) -> Standing:
 
 # --- Reading ---------------------------------------------------------------------------------------------
 def is_configured() -> bool:
+    """Whether the site has a replica."""
     return REPLICA in connections
 
 
 def lagging(reader_id: int | None, read: Callable[[str], T], *, seconds: float = 0) -> T:
     """What `read` finds in the database that it is told, by its alias: the replica's, or the primary's.
 
-    `reader_id` is whose writes it must find; none, if nobody's. `read` only reads, and may be called twice: what the
-    replica has not answered within `seconds` (`REPLICA_TIMEOUT`) the primary is asked. It finds nothing that its own
-    request has written before.
+    `reader_id` is the reader whose writes it must find; None without such a reader. `read` only reads, and may be
+    called twice: what the replica has not answered within `seconds` (`REPLICA_TIMEOUT`) the primary is asked. It finds
+    nothing that its own request has written before.
 
     See docs/decisions.md: Reads go to a replica by name and not by a router.
     """

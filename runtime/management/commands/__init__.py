@@ -1,0 +1,1 @@
+"""Commands of the process ground, one a module."""

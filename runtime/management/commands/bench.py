@@ -17,6 +17,7 @@ class Command(BaseCommand):
     requires_system_checks: list[str] = []  # nothing of this process is measured
 
     def add_arguments(self, parser: ArgumentParser) -> None:
+        """The benchmarks' names and options."""
         parser.add_argument(
             "name",
             nargs="*",
@@ -31,6 +32,7 @@ class Command(BaseCommand):
         parser.add_argument("--from", metavar="FILE", help=earlier)
 
     def handle(self, *args: Any, **options: Any) -> None:
+        """Run `python -m benchmarks` with the same options, and exit with its code."""
         command = [sys.executable, "-m", "benchmarks", *options["name"]]
         command += ["--quick"] if options["quick"] else []
         for name in ("data", "json", "page", "from"):

@@ -24,10 +24,12 @@ class Command(BaseCommand):
     requires_system_checks: list[str] = []  # one of the checks below
 
     def add_arguments(self, parser: ArgumentParser) -> None:
+        """The option of a short run, and arguments for pytest."""
         parser.add_argument("--fast", action="store_true", help="Leave out the tests marked slow.")
         parser.add_argument("pytest_arguments", nargs="*", metavar="-- PYTEST ARGUMENTS")
 
     def handle(self, *args: Any, **options: Any) -> None:
+        """Run every check, print a table of results, and exit with 1 if one failed."""
         results: list[tuple[str, bool, float]] = []
         with tempfile.TemporaryDirectory(prefix="feedsite-check-") as folder:
             environ = clean_environ(Path(folder))

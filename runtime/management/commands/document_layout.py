@@ -16,10 +16,13 @@ BEGIN, END = "<!-- layout: written by `manage.py document_layout` -->", "<!-- en
 
 
 class Command(BaseCommand):
+    """`document_layout`: draws the packages and their imports."""
+
     help = "Draw the packages and their imports into docs/design.md."
     requires_system_checks: list[str] = []
 
     def handle(self, *args: Any, **options: Any) -> None:
+        """Replace the drawing in docs/design.md."""
         path = settings.BASE_DIR / PAGE
         path.write_text(drawn_into(path.read_text()))
 

@@ -38,10 +38,13 @@ repeated. A name that begins with `FEEDSITE_` and is not in this list is a warni
 
 
 class Command(BaseCommand):
+    """`document_settings`: writes the documents of the settings."""
+
     help = "Write .env.example and docs/settings.md from the table of variables."
     requires_system_checks: list[str] = []
 
     def handle(self, *args: Any, **options: Any) -> None:
+        """Write .env.example and docs/settings.md."""
         for path, text in documents().items():
             (settings.BASE_DIR / path).write_text(text)
 

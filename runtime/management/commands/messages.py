@@ -24,9 +24,11 @@ class Command(BaseCommand):
     requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: ArgumentParser) -> None:
+        """The option to compile only."""
         parser.add_argument("--compile", action="store_true", help="Only compile.")
 
     def handle(self, *args: Any, **options: Any) -> None:
+        """Collect the texts of all languages but English, and compile the catalogues."""
         locales = [to_locale(code) for code, _ in settings.LANGUAGES if code != settings.LANGUAGE_CODE]
         if not options["compile"]:
             call_command(

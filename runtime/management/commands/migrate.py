@@ -19,13 +19,15 @@ PAUSE = 2.0
 
 
 class Command(MigrateCommand):
-    """DDL that waits behind a long query makes every reader behind it wait too: give up soon, and try again.
+    """`migrate` that gives up a lock soon and tries again.
 
-    What is applied stays; a migration that did not get its lock is rolled back, and begun anew. One that is not atomic
-    (an index built concurrently) must be written so that it can be begun anew.
+    DDL that waits behind a long query makes every reader behind it wait too. Applied migrations stay; a migration that
+    did not get its lock is rolled back, and begun anew. A migration that is not atomic (an index built concurrently)
+    must be written so that it can be begun anew.
     """
 
     def add_arguments(self, parser: CommandParser) -> None:
+        """Django's own options, and those of the waits, in seconds."""
         super().add_arguments(parser)
         parser.add_argument("--lock-timeout", type=float, default=1, help="Seconds to wait for a lock (default 1).")
         parser.add_argument("--patience", type=float, default=120, help="Seconds to go on trying (default 120).")

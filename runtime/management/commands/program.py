@@ -18,9 +18,11 @@ class Command(BaseCommand):
     requires_system_checks: list[str] = []  # the program has its own
 
     def add_arguments(self, parser: ArgumentParser) -> None:
+        """The program's name."""
         parser.add_argument("name", choices=NAMES)
 
     def handle(self, *args: Any, name: str, **options: Any) -> None:
+        """Become the program: its command replaces this process."""
         found = {each.name: each for each in programs(place())}
         if name not in found:
             self.stdout.write("There is no gRPC to run: FEEDSITE_GRPC_PORT is 0.")

@@ -37,18 +37,20 @@ class Command(BaseCommand):
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
+        """The option to fill an empty database."""
         parser.add_argument(
             "--demo", action="store_true", help="Fill an empty database with demo users, wherever it is."
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
+        """Start servers and programs, and keep them until SIGTERM or Ctrl-C."""
         host, port = settings.HOST, settings.PORT
         # Until the supervisor takes over, SIGTERM ends what runs the way Ctrl-C does.
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self.on_signal)
         with contextlib.suppress(KeyboardInterrupt), only_one_site():
             end_leftovers(str(settings.DATA_DIR))
-            shutil.rmtree(metrics_folder(), ignore_errors=True)  # what was counted is of the last run
+            shutil.rmtree(metrics_folder(), ignore_errors=True)  # the counts are of the last run
             with (
                 reserved_port(host, port),
                 further_port(host, port, settings.STREAM_PORT, "FEEDSITE_STREAM_PORT") as stream,
@@ -66,6 +68,7 @@ class Command(BaseCommand):
         raise KeyboardInterrupt
 
     def supervise(self, host: str, port: int, stream: int, grpc: int, words: list[str]) -> None:
+        """Run the programs until they are to end. Raises CommandError if one does not start."""
         supervisor = Supervisor(supervised(Place(host, port, stream, grpc)), tend=tend_servers)
         try:
             supervisor.run(is_up=lambda: answers(host, port), announce=lambda: announce(host, port, grpc, words))
@@ -172,6 +175,7 @@ def supervised(at: Place) -> list[Program]:
 
 
 def tend_servers() -> None:
+    """Have the embedded servers looked after; an error is shown on the terminal, and the next call tries again."""
     try:
         settings.SERVERS.tend()
     except (ServerError, OSError) as error:
@@ -179,6 +183,7 @@ def tend_servers() -> None:
 
 
 def answers(host: str, port: int) -> bool:
+    """Whether the site answers `/healthz` within half a second, with any status."""
     connection = http.client.HTTPConnection(reachable(host), port, timeout=0.5)
     try:
         connection.request("GET", "/healthz", headers={"Host": own_name()})
@@ -197,10 +202,12 @@ def own_name() -> str:
 
 
 def reachable(host: str) -> str:
+    """The address at which this machine reaches a server that listens on `host`."""
     return {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 (read, not bound)
 
 
 def announce(host: str, port: int, grpc: int, words: list[str]) -> None:
+    """Tell on the terminal where the site and its gRPC are, then the other lines."""
     shown = reachable(host)
     say(f"the site is at http://{f'[{shown}]' if ':' in shown else shown}:{port}/  (Ctrl-C stops it)")
     if grpc:

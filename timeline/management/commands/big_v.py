@@ -17,16 +17,20 @@ WORKER_SECONDS = 3.0
 
 
 class Command(BaseCommand):
+    """`big_v USER STATE`: promotes or demotes a sender."""
+
     help = (
         "Make a user big-V (on), or demote them (off): fills the inboxes of all followers, then flips the flag. "
         "Automatic tagging is off for a demoted user until somebody turns it on: by `on`, or in the admin."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
+        """The user and the wanted state."""
         parser.add_argument("username")
         parser.add_argument("state", choices=["on", "off"])
 
     def handle(self, *args: Any, username: str, state: str, **options: Any) -> None:
+        """Promote or demote the user. Raises CommandError if there is no such user or the user is deactivated."""
         user = User.objects.named(username.removeprefix("@")).first()
         if user is None:
             raise CommandError(f"There is no user {username}.")
