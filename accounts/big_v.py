@@ -2,6 +2,8 @@
 
 Each change is a row of `BigVChange`, written in the same transaction. A demotion that somebody asks for turns automatic
 tagging off for the user (`User.is_auto_big_v`); making them big-V by hand, or `allow_tagging`, turns it on again.
+
+See docs/decisions.md: Push or pull is decided by sender and not by follow.
 """
 
 from collections.abc import Sequence

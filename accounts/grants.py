@@ -2,6 +2,8 @@
 
 A ticket goes where neither cookie nor token does, in an address, and so it is short-lived and holds neither: signed
 are the user, for which of the site's own origins it was made, and the hash by which a token is found.
+
+See docs/decisions.md: A ticket holds neither session nor token.
 """
 
 import hashlib

@@ -9,6 +9,8 @@ a target. A peer does the first by redis-py's pipeline.
 All windows are full to their level's cap. Those that are measured stand anywhere between the cap and the cap plus its
 slack, as they do in the long run, and so do the keys of `trimmed rarely`: so trimming is part of what is measured, as
 often as it comes; that is why the figures are means.
+
+See docs/decisions.md: A whole fan-out is held to raw writes of full windows.
 """
 
 from collections.abc import Sequence

@@ -6,6 +6,8 @@ durable, on a connection of its own. All run in turn.
 
 The split is of publishing in the process, in rounds of its own: each part is timed where it waits, and what is left is
 Python. The commit contains the flush to the disk, which the limit waits for too.
+
+See docs/decisions.md: Publishing is held to 2.5 times its row.
 """
 
 import time

@@ -1,4 +1,8 @@
-"""What a reader may be shown next: recalled, cleaned of what they have seen or do not want, and mixed."""
+"""What a reader may be shown next: recalled, cleaned of what they have seen or do not want, and mixed.
+
+See docs/decisions.md: A recall goes deeper for readers of many items.
+See docs/decisions.md: Discover takes plays in where there are any.
+"""
 
 import logging
 from collections import Counter, defaultdict

@@ -5,6 +5,9 @@ the other. So whatever Redis forgets, brings back or does not answer, a page hol
 held; the week before that is known to the Bloom filters (discover.impressions), to which a task adds the pages later.
 
 Source: the smart feed protocol, section 4.
+
+See docs/decisions.md: Issued pages stand in PostgreSQL.
+See docs/decisions.md: Two of a sender in a page, by two steps.
 """
 
 from collections import Counter

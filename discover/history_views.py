@@ -1,4 +1,7 @@
-"""The pages of what readers opened last and of what they do not want, and the buttons for both."""
+"""The pages of what readers opened last and of what they do not want, and the buttons for both.
+
+See docs/decisions.md: Pausing the history is a column, clearing it is not.
+"""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,7 @@
-"""From the pages that were issued to the week's impressions: off the path of the answer, and nothing lost."""
+"""From the pages that were issued to the week's impressions: off the path of the answer, and nothing lost.
+
+See docs/decisions.md: Issued pages stand in PostgreSQL.
+"""
 
 from datetime import datetime, timedelta
 

@@ -7,6 +7,9 @@ every request against them.
 
 The server is a hint like Redis: what it does not answer within `OPENSEARCH_TIMEOUT`, PostgreSQL is asked instead
 (discover.recallers), and what it answers is verified before it is shown.
+
+See docs/decisions.md: OpenSearch is asked by urllib3.
+See docs/decisions.md: Words of OpenSearch are keywords.
 """
 
 import json

@@ -31,6 +31,8 @@ logger = logging.getLogger(__name__)
 def remember_view(sender: type[Item], reader: User, item: ItemBody, replies: list[ItemBody], **kwargs: Any) -> None:
     """One round trip to Redis when the answer has been sent (two where plays are kept), and none where the reader
     wants no history.
+
+    See docs/decisions.md: Reading an item over the API is opening it.
     """
     if not reader.keeps_history:
         return

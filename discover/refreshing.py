@@ -1,4 +1,7 @@
-"""What recall keeps ready, made anew by periodic tasks: how rare words are, and which items are popular."""
+"""What recall keeps ready, made anew by periodic tasks: how rare words are, and which items are popular.
+
+See docs/decisions.md: Rare words are looked up by the index or by a walk.
+"""
 
 from datetime import datetime
 from typing import Any

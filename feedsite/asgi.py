@@ -2,6 +2,8 @@
 
 `granian --interface asgi --workers 1 feedsite.asgi:application`. Who may listen is decided by the site's own view
 (stream.api.StreamView), with the site's middleware, in a thread; what it refuses is answered as the site does.
+
+See docs/decisions.md: The site's own view decides in a thread who may listen.
 """
 
 import asyncio

@@ -119,6 +119,8 @@ def publish(
     Where a receiver of `item_submitted` has a reason, the item is held for review instead. With an `idempotency_key`
     that the sender used before for the same item, that item is returned and nothing is published. A reply to a
     repost is one to its original.
+
+    See docs/decisions.md: Publishing is held to 2.5 times its row.
     """
     check_content(type, content)
     if reply_to and reply_to.repost_of:
@@ -420,7 +422,10 @@ def _stage(item: Item, sign: int) -> None:
 
 
 def count_changes(item: Item, sign: int) -> list[CountChange]:
-    """The changes that `_stage` stages, unsaved."""
+    """The changes that `_stage` stages, unsaved.
+
+    See docs/decisions.md: The number of replies tells strangers nothing.
+    """
     changes = []
     if item.repost_of_id:
         changes.append(CountChange(item_id=item.repost_of_id, reposts=sign))
@@ -433,7 +438,10 @@ def count_changes(item: Item, sign: int) -> list[CountChange]:
 
 @transaction.atomic
 def fold_counts() -> int:
-    """Add the staged changes to the counts of their items; how many items."""
+    """Add the staged changes to the counts of their items; how many items.
+
+    See docs/decisions.md: Counts of items are staged in PostgreSQL and not in Redis.
+    """
     item_ids = [row[0] for row in fetch(FOLD)]
     if item_ids:
         counts_folded.send(sender=Item, item_ids=item_ids)

@@ -1,6 +1,8 @@
 """From item ids to what readers get: the item as the API shows it, for every feed and page.
 
 Plain rows and msgspec structs: a page of 20 costs a twentieth of model serializers.
+
+See docs/decisions.md: Counts of items are staged in PostgreSQL and not in Redis.
 """
 
 from collections.abc import Iterable, Sequence

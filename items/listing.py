@@ -2,6 +2,8 @@
 
 What a reader may not see is passed one by one, but never more than `SCAN` of it: there a list answers short, with the
 `last_id` that it came to and `has_more`, though nothing may follow.
+
+See docs/decisions.md: A page has a bound of work, and answers short at it.
 """
 
 from collections.abc import Sequence

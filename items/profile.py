@@ -145,5 +145,7 @@ def replies_page(
 def item_count(owner: User, reader: User | AnonymousUser) -> int:
     """How many published items the whole profile shows `reader`: exact up to `COUNTED` items with `REPOSTS_COUNTED`
     reposts among them; what is more is not counted.
+
+    See docs/decisions.md: A profile's count ends at 10,000 items.
     """
     return int(fetch(COUNT, {"owner": owner.pk, "reader": reader.pk or 0})[0][0])

@@ -176,6 +176,7 @@ def search_items(
     true.
 
     See docs/decisions.md: Muted senders are found by a search.
+    See docs/decisions.md: A search looks at a thousand candidates.
     """
     below = MAX_ID + 1 if last_id is None else last_id
     names = {name.lower() for name in query.senders}
@@ -200,6 +201,8 @@ def search_items(
 def matching_items(query: Query, *, count: int) -> list[int]:
     """The ids of the newest `count` items that hold every word and tag of a query, whatever their status and whoever
     may see them; for moderators. Senders are not looked at.
+
+    See docs/decisions.md: Search walks before it asks the index.
     """
     if not (query.phrases or query.tags) or len(query.tags) > TAGS_AN_ITEM:
         return []

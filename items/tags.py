@@ -1,4 +1,7 @@
-"""Hashtag pages: what carries a tag, newest first."""
+"""Hashtag pages: what carries a tag, newest first.
+
+See docs/decisions.md: A search looks at a thousand candidates.
+"""
 
 from django.contrib.auth.models import AnonymousUser
 

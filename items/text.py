@@ -92,6 +92,8 @@ def spans(text: str) -> Iterator[Span]:
     - A link begins with http://, https:// or www. and ends before punctuation that belongs to the sentence.
 
     Takes time in proportion to the text, whatever it holds.
+
+    See docs/decisions.md: A link ends where Chinese begins.
     """
     done = at = 0
     while start := _START.search(text, at):

@@ -1,4 +1,7 @@
-"""That somebody opens an item: told to the rooms above once the answer has been sent."""
+"""That somebody opens an item: told to the rooms above once the answer has been sent.
+
+See docs/decisions.md: Reading an item over the API is opening it.
+"""
 
 from collections.abc import Sequence
 

@@ -1,6 +1,8 @@
 """Who may see an item: the one rule, as SQL text for every query that shows items.
 
 `%(reader)s` is the reader's id; for readers who are not signed in it is 0, whom nobody follows or blocks.
+
+See docs/decisions.md: The rule of who may see an item is SQL text in one place.
 """
 
 from relations.rules import READER, follows, unblocked
@@ -36,6 +38,8 @@ def said_visible(item: str, sender: str) -> str:
 def original_visible(item: str, also: str = "") -> str:
     """Whether `item` is no repost, or the reader may see what it reposts, by the rule of what it reposts. `also`: more
     that must hold of the original (aliases `o`, and its sender `os`).
+
+    See docs/decisions.md: A repost needs its original to be visible, a reply its thread.
     """
     return f"""
     ({item}.repost_of_id IS NULL OR EXISTS (

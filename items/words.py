@@ -10,6 +10,7 @@
 - Words have places, counted through the text, so that phrases can be told from words that only occur.
 
 See docs/decisions.md: Code written by hand, and why it stays.
+See docs/decisions.md: Search cuts texts itself, and PostgreSQL compares.
 """
 
 import re
@@ -69,6 +70,8 @@ def stream_safe(text: str) -> str:
 
     Normalisation sorts the marks of a letter in a time that grows with the square of their number, so it is given none
     but such a text (Unicode Standard Annex #15, Stream-Safe Text Format).
+
+    See docs/decisions.md: Letters keep thirty combining marks.
     """
     if len(text) <= MARKS:
         return text

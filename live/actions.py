@@ -6,6 +6,8 @@ that holds; nothing is changed then. Times are kept to the millisecond, as lineu
 
 Every change of what a lineup holds gives the host a new version (models.Host); `live.apply` brings it to Redis after
 the commit, and the sweeper looks for what was lost on the way.
+
+See docs/decisions.md: The verbs of a session take one lock on the host.
 """
 
 from datetime import datetime, timedelta
@@ -176,7 +178,10 @@ def end(*, session: LiveSession, now: datetime) -> LiveSession:
 
 @transaction.atomic
 def cancel(*, session: LiveSession, now: datetime) -> LiveSession:
-    """Upcoming becomes cancelled, for good. Raises WrongStateError."""
+    """Upcoming becomes cancelled, for good. Raises WrongStateError.
+
+    See docs/decisions.md: Taking back, hiding and cancelling are three things.
+    """
     session = _held(session)
     _needs(session, State.UPCOMING)
     session = _transition(session, State.CANCELLED, now)
@@ -398,7 +403,10 @@ def _tell(session: LiveSession, *, before: str | None, was_hidden: bool, moves: 
 
 
 def _plan_next(session: LiveSession, now: datetime) -> None:
-    """Where it repeats, plan the one that follows, however long ago this one's time was."""
+    """Where it repeats, plan the one that follows, however long ago this one's time was.
+
+    See docs/decisions.md: A series is a column.
+    """
     if session.repeat_minutes is None or session.review:  # what was not approved is not said again
         return
     period = timedelta(minutes=session.repeat_minutes)

@@ -13,6 +13,8 @@ that was committed is either still pending then, or in the windows by the time t
 Exact at the seam: a session that ended before the freeze was committed has a position below `frozen`, and one whose
 end began after it a higher one. Where an end was under way, the session was live in the snapshot; so replays which the
 snapshot holds as live are left out of the walk, and nothing comes twice or not at all.
+
+See docs/decisions.md: Readers mend lineups.
 """
 
 import logging

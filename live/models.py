@@ -194,7 +194,10 @@ class ReplayDelivery(AbstractDelivery):
 
 
 class KeptSnapshot(models.Model):
-    """A snapshot of the feed (live/snapshot.py) that Redis did not take."""
+    """A snapshot of the feed (live/snapshot.py) that Redis did not take.
+
+    See docs/decisions.md: Without Redis a walk is a row.
+    """
 
     reader = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+", db_index=False)
     digest = models.CharField(max_length=24, help_text="Of what was frozen.")

@@ -3,6 +3,8 @@
 The rows of `Reminder` are the queue of record. A batch of them is deleted in the transaction that writes their
 notifications, so everybody is told once, whenever a worker dies and however many are at it; `reminders_due` on the
 session says that some may be left, and the sweeper sends for it again.
+
+See docs/decisions.md: Reminders are rows that are taken away.
 """
 
 from django.db import transaction

@@ -3,6 +3,8 @@ and those that nobody ends end after a day.
 
 One periodic task looks for what is due and calls the same verbs as hosts do. They look again under the host's lock: two
 tasks at once, or a task and a host, change a session once, and one that was put off or cancelled meanwhile stays so.
+
+See docs/decisions.md: A session without an end stays live for a day.
 """
 
 import logging

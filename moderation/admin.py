@@ -64,7 +64,10 @@ def _count(rows: QuerySet[Any], field: str) -> Coalesce:
 
 
 def in_queue(cases: QuerySet[Case]) -> QuerySet[Case]:
-    """The open cases of what would be seen if it were approved."""
+    """The open cases of what would be seen if it were approved.
+
+    See docs/decisions.md: An open case is a state, and the queue is a query.
+    """
     of_items = Q(item__sender__is_active=True) & ~Q(item__status=Status.DELETED)
     return cases.filter(of_items | Q(item=None, host__is_active=True), state=State.OPEN)
 

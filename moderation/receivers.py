@@ -15,7 +15,10 @@ from moderation import actions, export, rules
 
 @receiver(item_submitted)
 def look(sender: type[Item], item: Item, **kwargs: Any) -> list[str]:
-    """Inside the transaction that would publish."""
+    """Inside the transaction that would publish.
+
+    See docs/decisions.md: Items for their sender alone, and reposts, are not looked at.
+    """
     return [str(reason) for reason in rules.reasons(item)]
 
 

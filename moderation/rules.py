@@ -3,6 +3,8 @@
 One prepared query an item answers everything that is not in the item itself, whatever the number of rules. The words
 are compiled once a process and list version; the version is read in the publishing transaction, so an admin's change
 is in force for whatever is published after its commit, in every process.
+
+See docs/decisions.md: A trigger renews the random version of the word list.
 """
 
 import logging

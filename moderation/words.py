@@ -1,6 +1,8 @@
 """Words in texts: found without regard to case, width and invisible characters, however many words there are.
 
 The search is that of Aho and Corasick (1975): one step a character, whatever the number of words.
+
+See docs/decisions.md: Words are searched by Aho and Corasick, by pyahocorasick.
 """
 
 import re

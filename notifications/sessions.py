@@ -1,4 +1,7 @@
-"""What notifications have to know of live sessions. These are of a room above, which says it when it is made ready."""
+"""What notifications have to know of live sessions. These are of a room above, which says it when it is made ready.
+
+See docs/decisions.md: Notifications learn of sessions at start-up.
+"""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass

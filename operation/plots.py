@@ -2,6 +2,8 @@
 
 A rate or a share between two samples is the growth of counters, which begin at zero again when the processes are
 started anew: what is less than before has grown from zero.
+
+See docs/decisions.md: Counters are kept as they are, and subtracted when they are drawn.
 """
 
 import math

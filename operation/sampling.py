@@ -1,6 +1,8 @@
 """What nobody counts in passing, asked for by a task: backlog, queues, users; and the history of all that was counted.
 
 So /metrics and the dashboard cost no query of a large table, however often they are asked for.
+
+See docs/decisions.md: Counters are kept as they are, and subtracted when they are drawn.
 """
 
 from collections import defaultdict

@@ -14,6 +14,8 @@ Pulled: each page of the reader costs reading the followee's outbox. A policy sa
 
 It is a model of averages: rates are constant, a reader keeps the level that the mean rate gives, blocks, mutes and
 what visibility hides are left out, and building inboxes anew costs nothing.
+
+See docs/decisions.md: Push or pull is decided by sender and not by follow.
 """
 
 from collections.abc import Iterator, Sequence

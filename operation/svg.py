@@ -1,5 +1,7 @@
 """Drawings as SVG files: text stays text, the same input gives the same bytes, and both light and dark pages can show
 them. Colours are told apart by the colour-blind (Okabe and Ito); nothing is said by colour alone.
+
+See docs/decisions.md: Charts are drawn by 300 lines of our own.
 """
 
 import math

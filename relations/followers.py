@@ -1,4 +1,7 @@
-"""Who follows a user, for fan-outs: part by part, however many there are."""
+"""Who follows a user, for fan-outs: part by part, however many there are.
+
+See docs/decisions.md: Levels have no index.
+"""
 
 from collections.abc import Iterator
 from typing import NamedTuple

@@ -10,6 +10,8 @@ halves, the lower first, of the words w(0), w(1), ... with
 
 which are the outputs of the generator splitmix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators,
 2014; `mix` is its finaliser). A hash h stands for the bit `h * m >> 32` of m.
+
+See docs/decisions.md: A filter keeps the size it was made with.
 """
 
 import logging
@@ -380,6 +382,9 @@ class BitmapFilter:
 
     The length of the string says all that must be known of it: readers and writers divide the string that they find,
     whatever the settings are now.
+
+    See docs/decisions.md: A reader has three blocks in the bitmap, and an id goes into the emptiest.
+    See docs/decisions.md: Bits are set by a script that looks first.
     """
 
     capacity: int
@@ -482,7 +487,10 @@ def _user(user_id: int) -> tuple[int, int, int]:
 
 # --- Which of them ---------------------------------------------------------------------------------------
 def has_module(client: redis.Redis) -> bool:
-    """Whether the server knows BF.*, whoever provides them; one that may not be asked counts as one without."""
+    """Whether the server knows BF.*, whoever provides them; one that may not be asked counts as one without.
+
+    See docs/decisions.md: The kind of filter that a server has is asked once a process.
+    """
     (reply,) = tried(client, [("COMMAND", "INFO", "BF.RESERVE", "BF.MADD", "BF.MEXISTS", "BF.INFO")])
     return not isinstance(reply, redis.ResponseError) and all(reply)
 

@@ -123,7 +123,10 @@ class Part:
 
 
 class MonthFilter:
-    """What one user played in one month. `known` never misses what was added, and claims more with the error rate."""
+    """What one user played in one month. `known` never misses what was added, and claims more with the error rate.
+
+    See docs/decisions.md: Filters of months grow by parts.
+    """
 
     def __init__(self, seed: int, parts: list[Part]) -> None:
         self.seed = seed

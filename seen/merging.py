@@ -14,6 +14,9 @@ While a migration goes on, what somebody played before there were filters (seen.
 write, and they are marked as migrated after it.
 
 Source: the deduplication article, 3.2.2.
+
+See docs/decisions.md: Plays leave Redis as they were read, after they are on disk.
+See docs/decisions.md: A merge asks for deleted accounts after it has written.
 """
 
 import logging

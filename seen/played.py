@@ -7,6 +7,8 @@ mark finds the plays.
 At most `PLAYED_WAITING` plays of a user wait (the deduplication article, 3.3, allows 10,000 within an hour). From half
 of it on an early merge is asked for; a batch for which there is no room is refused whole. One script counts and adds,
 so no number of concurrent calls passes the bound.
+
+See docs/decisions.md: Requests ask for plays behind a breaker, workers without one.
 """
 
 from collections.abc import Iterable, Iterator, Sequence

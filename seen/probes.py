@@ -2,6 +2,8 @@
 
 - about plays that were merged (seen.sample), which they all must know: one that they miss is lost, and an alarm;
 - about random ids of 53 bits, which nobody played: the share that they claim is the measured error.
+
+See docs/decisions.md: A sample of what was merged is kept exactly.
 """
 
 import logging

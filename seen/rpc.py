@@ -4,6 +4,8 @@ The same functions as behind `POST /api/v1/seen/*`, with the same tokens, rates 
 its own (`manage.py played_grpc`): a pool of threads, each with a connection to PostgreSQL that goes on from call to
 call, as a web server's do. Health and reflection are the standard services; health is what a look every two seconds
 found, for all of the server ("") and for the service.
+
+See docs/decisions.md: gRPC has threads, and ids are fixed64.
 """
 
 import logging

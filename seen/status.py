@@ -6,6 +6,8 @@ times, whatever they hold. Who does not answer is a problem that is told, and th
 
 A user is marked on the node of every hour in which they played, and waits there: whoever played in two hours that are
 not merged is counted twice.
+
+See docs/decisions.md: The state of the played history is counted when its page is opened.
 """
 
 import shutil

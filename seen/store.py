@@ -4,6 +4,9 @@ keeps its data on disk (Apache Kvrocks), by URL. One interface, whoever answers.
 A filter is read, changed and written back; that nobody else changes it meanwhile is the store's promise. LMDB has one
 writer at a time, over all processes of the machine; a server compares what it has with what was read, and the change is
 made again where it differs. What was written is there for good when `update` returns.
+
+See docs/decisions.md: LMDB has one writer, servers compare and set.
+See docs/decisions.md: Filters expire by the clock on the site's wall.
 """
 
 import hashlib

@@ -331,7 +331,10 @@ class Window:
 
 
 def is_under_construction(window: Window, token: str) -> bool:
-    """Whether the construction that `token` began is still to be completed."""
+    """Whether the construction that `token` began is still to be completed.
+
+    See docs/decisions.md: A construction that is over is not pulled for.
+    """
     return pipelined(feeds_for_tasks(), [("ZSCORE", window.key, f"build:{token}")])[0] is not None
 
 

@@ -1,4 +1,7 @@
-"""Live updates over HTTP: decides who may listen; the stream process keeps the line open."""
+"""Live updates over HTTP: decides who may listen; the stream process keeps the line open.
+
+See docs/decisions.md: The site's own view decides in a thread who may listen.
+"""
 
 from urllib.parse import urlencode, urlsplit
 

@@ -5,6 +5,9 @@ however many are connected. A connection that is opened while a batch is under w
 or PostgreSQL may be gone for any time: connections stay open, and nothing is lost that the stream still holds; where it
 may have lost something, everybody is told to ask (`reset`). A task that fails by any other error is supervised: the
 error is logged and counted, and the task goes on.
+
+See docs/decisions.md: A gap ends in a reset instead of a promise.
+See docs/decisions.md: Listeners of a session are found in the room of the stream.
 """
 
 import asyncio

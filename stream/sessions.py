@@ -2,6 +2,9 @@
 
 Followers hear of it on every page, by the rules of the feed; readers on the session's page, by those of the page. A
 message tells the state as it is now: a batch that comes late tells the newest several times.
+
+See docs/decisions.md: The page of a session that went away says no more than that.
+See docs/decisions.md: Listeners of a session are found in the room of the stream.
 """
 
 from collections.abc import Iterable, Sequence

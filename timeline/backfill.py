@@ -4,6 +4,8 @@ While a `Backfill` is unfinished the sender's new items go to all followers (fan
 the outbox. So an item that was committed before a part of the followers is filled is in what is filled, and one
 committed after is pushed to them; when all are filled, no reader needs the outbox any more, and the flag falls in the
 same transaction that finishes the backfill.
+
+See docs/decisions.md: A backfill has a lease.
 """
 
 import logging

@@ -13,6 +13,8 @@ The end of a demotion draws too: the inboxes that it filled stand for an outbox 
 The memory belongs to one session of PostgreSQL. After a crash, a restore or a failover the sequence may be behind what
 was seen, but no session lives on. A pooler that gives a session to several clients lets the connection outlive it;
 there the process that serves the statement is not the one that the connection began with, and nothing is remembered.
+
+See docs/decisions.md: Windows are read first, then one statement judges them.
 """
 
 from typing import Any

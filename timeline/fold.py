@@ -6,6 +6,8 @@ below it. So a page depends on nothing but its own entries and `REACH` more on e
 whose original is hidden count as places like any other entry: how far the rule looks does not depend on what it finds.
 
 Originals are never folded, and nothing is folded into them: they are older than their reposts.
+
+See docs/decisions.md: Folding looks forty entries up and down, and no further.
 """
 
 from collections import defaultdict

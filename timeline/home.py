@@ -6,6 +6,10 @@ all that may be shown (timeline.truth): one statement and one round trip to Redi
 more where outboxes are merged. Where a delivery was completed in between, which a busy site sees often, the windows are
 read once more, and only ids that are new are verified. Pages with reposts ask a second statement (which of them are
 folded). At the end the page tells Redis its findings, in one round trip.
+
+See docs/decisions.md: A page has a bound of work, and answers short at it.
+See docs/decisions.md: Windows are read first, then one statement judges them.
+See docs/decisions.md: Experiments for speed are kept by their processor time.
 """
 
 import secrets

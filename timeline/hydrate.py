@@ -1,4 +1,8 @@
-"""The verifying columns: candidates from Redis become a page only through them."""
+"""The verifying columns: candidates from Redis become a page only through them.
+
+See docs/decisions.md: Windows keep what a suspension or a missing follow-back hides.
+See docs/decisions.md: Experiments for speed are kept by their processor time.
+"""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple

@@ -1,6 +1,8 @@
 """Late arrivals below the top of an open page: posts that became visible later than they were made. A post that was
 approved, restored or shown to more stands in the home where its id puts it. A reader who loaded the page before has
 passed that place, so the post counts as new for them. Reposts do not: they say nothing of their own.
+
+See docs/decisions.md: A post that is shown to more counts as new, also to earlier readers of it.
 """
 
 from storage.connections import fetch

@@ -8,6 +8,8 @@ An **entry** of a reader's home is a published post or repost of a sender whom t
 followee with no block or mute between them, as far as the item's own visibility lets the reader see it. An index keeps
 each visibility apart, so entries that the reader may not see are never passed one by one. An entry is **shown** unless
 it is a repost whose original the reader may not see: that is asked of each, of a bounded number of entries.
+
+See docs/decisions.md: Windows keep what a suspension or a missing follow-back hides.
 """
 
 from collections.abc import Sequence

@@ -88,6 +88,8 @@ def policy(request: HttpRequest, nonce: Nonce) -> str:
     """What a page may do: load from the site itself, and run what carries its nonce.
 
     Django's admin knows no nonces: there, scripts are files of the site.
+
+    See docs/decisions.md: Covers come from where the host keeps them.
     """
     own = f"'nonce-{nonce}'" if nonce else ""
     match = request.resolver_match

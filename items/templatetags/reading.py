@@ -70,6 +70,8 @@ def excerpt(text: str, letters: int) -> str:
 
     Django's `truncatechars` normalises all of the text first, which takes time in proportion to the square of a run of
     combining marks.
+
+    See docs/decisions.md: Letters keep thirty combining marks.
     """
     return text if len(text) <= letters else f"{text[: letters - 1]}…"
 

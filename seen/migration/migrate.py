@@ -14,6 +14,8 @@ may be packed by gzip. A user may have several lines. Without ids the history is
     9 1001:1795252000 1005:1795252060
 
 Source: the deduplication article, 4, its figure 11.
+
+See docs/decisions.md: Histories of a file wait on disk and not in Redis.
 """
 
 import gzip
@@ -311,7 +313,10 @@ def _write_down(file: File) -> None:
 
 # --- Ending ------------------------------------------------------------------------------------------------
 def cut_over(*, clock: Clock, say: Say = print, quiet: bool = False) -> int:
-    """Ask and write the old data no more, for good, if everybody in the files is migrated; how many users."""
+    """Ask and write the old data no more, for good, if everybody in the files is migrated; how many users.
+
+    See docs/decisions.md: A cut-over looks up every user.
+    """
     with _alone():
         migration = old.state()
         users = 0

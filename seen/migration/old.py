@@ -22,6 +22,8 @@ A history is a head (`FSPH`, version 1 in a byte, months n in a byte, 2 bytes 0)
 in seen.store) and its count (4 bytes), and all ids (8 bytes each) by month; little-endian.
 
 Source: the deduplication article, 4, its figure 11.
+
+See docs/decisions.md: The mark of a migrated user stands in the filter store.
 """
 
 import struct
@@ -136,6 +138,8 @@ def by_month(ids: Ids, moments: NDArray[np.float64], *, now: datetime) -> Months
 
     What has no time belongs to the running month: whenever it was played, it is known for three whole months from now
     on, as long as if it had been played just now. What was played so long ago that no read asks is left out.
+
+    See docs/decisions.md: An unknown time of a play is now.
     """
     this_month = month_of(now)
     latest = (now + CLOCK_SKEW).timestamp() * 1000
@@ -175,6 +179,8 @@ def known(user_id: int, found: Sequence[bytes | None]) -> Ids:
 def write(scores: Mapping[int, Sequence[int]]) -> None:
     """Write plays (user -> ms, id, ms, id ...) to the old Redis too, until the cut-over. Raises redis.RedisError
     and OSError.
+
+    See docs/decisions.md: Double writing is waited for.
     """
     if not settings.PLAYED_OLD_URL or not scores:
         return

@@ -2,6 +2,8 @@
 
 tests/architecture/scenario.py asks for every address and runs every task and command as the users who have most of
 everything; each statement that it executes is explained there and then. docs/plans.md says how to add one.
+
+See docs/decisions.md: Plans are held by rows touched.
 """
 
 from collections import defaultdict

@@ -1,4 +1,5 @@
 // The Discover page beside htmx: pulling it down, and asking by itself whether there is something new.
+// See docs/decisions.md: The background asks for one page at most.
 "use strict";
 
 (() => {

@@ -1,4 +1,5 @@
 // What happens elsewhere, as it happens: one stream a browser, which its tabs share. Without it pages poll as before.
+// See docs/decisions.md: Pages reconnect by themselves.
 "use strict";
 
 (() => {
