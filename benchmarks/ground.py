@@ -147,7 +147,7 @@ def own_site() -> Iterator[Path]:
             "FEEDSITE_FEEDS_MEMORY": FEEDS_MEMORY,
             "FEEDSITE_LOG_LEVEL": "WARNING",
             "FEEDSITE_RATE_SCALE": "1e6",  # every call is counted, none is refused
-            "FEEDSITE_REDIS_TIMEOUT": "1",  # a busy machine is no outage, which would be measured instead
+            "FEEDSITE_REDIS_TIMEOUT_SECONDS": "1",  # a busy machine is no outage, which would be measured instead
         }
         import django
         from django.conf import settings

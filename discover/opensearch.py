@@ -5,7 +5,7 @@ popularity (field_value_factor, log1p); it is multiplied by the Gaussian decay o
 are those that OpenSearch publishes (docs.opensearch.org: Query DSL, Search API); tests/support/opensearch.py checks
 every request against them.
 
-The server is a hint like Redis: what it does not answer within `OPENSEARCH_TIMEOUT`, PostgreSQL is asked instead
+The server is a hint like Redis: what it does not answer within `OPENSEARCH_TIMEOUT_SECONDS`, PostgreSQL is asked instead
 (discover.recallers), and what it answers is verified before it is shown.
 
 See docs/decisions.md: OpenSearch is asked by urllib3.
@@ -302,7 +302,7 @@ class OpenSearchRecall:
         interests = interests_of(reader, now=now)
         body, reasons = search(interests, reader_id=reader.pk, count=count, now=now)
         try:
-            with breaker.asking(settings.OPENSEARCH_TIMEOUT):
+            with breaker.asking(settings.OPENSEARCH_TIMEOUT_SECONDS):
                 found = _candidates(_search(body), reasons, interests)
         except OpenError as error:
             raise RecallUnavailableError(str(error)) from error
@@ -327,7 +327,7 @@ def _capped(candidates: Sequence[Candidate], count: int) -> list[Candidate]:
 
 
 def _search(body: Mapping[str, Any]) -> Sequence[_Hit]:
-    patience = settings.OPENSEARCH_TIMEOUT
+    patience = settings.OPENSEARCH_TIMEOUT_SECONDS
     # What we do not wait for any more, the server need not finish; and a part of the answer is none.
     query = f"allow_partial_search_results=false&cancel_after_time_interval={math.ceil(patience * 1000)}ms"
     path = f"/{server().name}/_search?{query}"

@@ -180,4 +180,4 @@ async def _send(send: Send, response: HttpResponseBase) -> None:
 
 
 application = Application()
-postgresql.bound(settings.DATABASE_TIMEOUT)
+postgresql.bound(settings.DATABASE_TIMEOUT_SECONDS)

@@ -132,21 +132,21 @@ DATABASES = {"default": database(env.text("FEEDSITE_DATABASE_URL", SERVERS.datab
 LOST_ON_THE_WAY = {"tcp_user_timeout": 10_000, "keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3}
 DATABASES["default"] |= {
     "ENGINE": "storage.postgresql",
-    "CONN_MAX_AGE": env.whole("FEEDSITE_DATABASE_CONN_MAX_AGE"),
+    "CONN_MAX_AGE": env.whole("FEEDSITE_DATABASE_CONN_MAX_AGE_SECONDS"),
     "OPTIONS": LOST_ON_THE_WAY
     | DATABASES["default"].get("OPTIONS", {})
     # Only statements that ask for it are prepared (storage.connections.fetch); psycopg never chooses by itself.
     | {"connect_timeout": 3, "prepare_threshold": 2**31 - 1},
 }
 # Seconds that a statement of web, stream and gRPC may take (storage.postgresql). Workers and commands have no bound.
-DATABASE_TIMEOUT = env.number("FEEDSITE_DATABASE_TIMEOUT")
+DATABASE_TIMEOUT_SECONDS = env.number("FEEDSITE_DATABASE_TIMEOUT_SECONDS")
 # A streaming replica of it, for the reads that may lag (storage.replica).
 REPLICA_URL = env.text("FEEDSITE_REPLICA_URL")
 # Seconds that it may be behind, beyond which nobody reads from it, and that a read waits for it.
-REPLICA_LAG = env.number("FEEDSITE_REPLICA_LAG")
-REPLICA_TIMEOUT = env.number("FEEDSITE_REPLICA_TIMEOUT")
+REPLICA_LAG_SECONDS = env.number("FEEDSITE_REPLICA_LAG_SECONDS")
+REPLICA_TIMEOUT_SECONDS = env.number("FEEDSITE_REPLICA_TIMEOUT_SECONDS")
 if REPLICA_URL:
-    DATABASES["replica"] = replica_database(DATABASES["default"], database(REPLICA_URL), REPLICA_TIMEOUT)
+    DATABASES["replica"] = replica_database(DATABASES["default"], database(REPLICA_URL), REPLICA_TIMEOUT_SECONDS)
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 # --- Redis: a hint. Feeds may be evicted, rate counters and the broker should not be -----------------------
@@ -159,7 +159,7 @@ CACHE_URL = env.text(
     SERVERS.cache_url if "broker" in SERVERS.names else BROKER_URL if embedded.is_redis(BROKER_URL) else REDIS_URL,
 )
 # How long a page waits for the feeds server before PostgreSQL serves it, in seconds.
-REDIS_TIMEOUT = env.number("FEEDSITE_REDIS_TIMEOUT")
+REDIS_TIMEOUT_SECONDS = env.number("FEEDSITE_REDIS_TIMEOUT_SECONDS")
 
 CACHES = {
     "default": {
@@ -289,7 +289,7 @@ LAST_SEEN_INTERVAL = timedelta(minutes=10)
 PENDING_CAP = env.whole("FEEDSITE_PENDING_CAP")
 FAN_OUT_RANGE = env.whole("FEEDSITE_FAN_OUT_RANGE")
 FAN_OUT_ATTEMPTS = env.whole("FEEDSITE_FAN_OUT_ATTEMPTS")
-FAN_OUT_RETRY_AFTER = timedelta(seconds=env.number("FEEDSITE_FAN_OUT_RETRY_AFTER"))
+FAN_OUT_RETRY_AFTER = timedelta(seconds=env.number("FEEDSITE_FAN_OUT_RETRY_SECONDS"))
 
 # --- Live updates ----------------------------------------------------------------------------------------
 # Whether pages open a stream; without one they poll.
@@ -336,7 +336,7 @@ OPENSEARCH_URL = env.text("FEEDSITE_OPENSEARCH_URL")
 if OPENSEARCH_URL:
     CELERY_BEAT_SCHEDULE["tell OpenSearch"] = _every(2.0, "discover.index")
 # How long a refresh waits for it, in seconds.
-OPENSEARCH_TIMEOUT = env.number("FEEDSITE_OPENSEARCH_TIMEOUT")
+OPENSEARCH_TIMEOUT_SECONDS = env.number("FEEDSITE_OPENSEARCH_TIMEOUT_SECONDS")
 # What counts as seen: the impressions of a week, the plays of three months (and the last issued), or both.
 DISCOVER_SEEN = env.text("FEEDSITE_DISCOVER_SEEN")
 # Items of one sender in a page.
@@ -363,7 +363,7 @@ PLAYED_URL = env.text(
     SERVERS.played_url if "plays" in SERVERS.names else BROKER_URL if embedded.is_redis(BROKER_URL) else REDIS_URL,
 )
 # How long a request waits for it, for the store of the filters where that is a server, and for the old Redis.
-PLAYED_TIMEOUT = env.number("FEEDSITE_PLAYED_TIMEOUT")
+PLAYED_TIMEOUT_SECONDS = env.number("FEEDSITE_PLAYED_TIMEOUT_SECONDS")
 # The disk store of the month filters: a server that speaks the Redis protocol (Kvrocks); without one, LMDB.
 PLAYED_STORE_URL = env.text("FEEDSITE_PLAYED_STORE_URL")
 # How large the LMDB file may become. It takes address space at once, and the disk as it grows.
@@ -372,7 +372,7 @@ PLAYED_STORE_BYTES = env.whole("FEEDSITE_PLAYED_STORE_GB") * 2**30
 PLAYED_ERROR = env.number("FEEDSITE_PLAYED_ERROR")
 PLAYED_SHARDS = env.whole("FEEDSITE_PLAYED_SHARDS")
 # Plays of one user that may wait to be merged; half of it is merged early.
-PLAYED_WAITING = env.whole("FEEDSITE_PLAYED_WAITING")
+PLAYED_WAITING_CAP = env.whole("FEEDSITE_PLAYED_WAITING_CAP")
 PLAYED_TASK_SHARDS = env.whole("FEEDSITE_PLAYED_TASK_SHARDS")
 ISSUED_COUNT = env.whole("FEEDSITE_ISSUED_COUNT")
 # The Redis that had all plays before (seen/migration/old.py): asked and written to until the migration is cut over.
@@ -391,13 +391,13 @@ LIVE_GRACE = timedelta(minutes=env.number("FEEDSITE_LIVE_GRACE_MINUTES"))
 # A live session that nobody ends becomes a replay after so long.
 LIVE_LONGEST = timedelta(hours=env.number("FEEDSITE_LIVE_LONGEST_HOURS"))
 # Sessions that one host may have live or upcoming.
-LIVE_SCHEDULED = env.whole("FEEDSITE_LIVE_SCHEDULED")
+LIVE_SCHEDULED_CAP = env.whole("FEEDSITE_LIVE_SCHEDULED_CAP")
 # Replays that a reader's inbox of them holds; with the slack it must stay under zset-max-listpack-entries (512).
 LIVE_REPLAYS_CAP = env.whole("FEEDSITE_LIVE_REPLAYS_CAP")
 # How long a walk through the live feed may pause before it must begin anew.
 LIVE_SNAPSHOT_TTL = timedelta(minutes=env.number("FEEDSITE_LIVE_SNAPSHOT_MINUTES"))
 # Different orders of that feed that one reader's walks may go by; the one that was used longest ago gives way.
-LIVE_SNAPSHOTS = env.whole("FEEDSITE_LIVE_SNAPSHOTS")
+LIVE_SNAPSHOTS_CAP = env.whole("FEEDSITE_LIVE_SNAPSHOTS_CAP")
 
 # --- Where the reader was --------------------------------------------------------------------------------
 # How long a reader is away before the home offers to go on where they left off.

@@ -63,4 +63,4 @@ def refuse(start_response: Callable[..., Any], status: str, *headers: tuple[str,
 
 
 application = measured(get_wsgi_application())
-postgresql.bound(settings.DATABASE_TIMEOUT)
+postgresql.bound(settings.DATABASE_TIMEOUT_SECONDS)

@@ -68,7 +68,7 @@ class RejectedError(WrongStateError):
 
 
 class TooManyError(Exception):
-    """The host has as many sessions planned as one may (settings.LIVE_SCHEDULED)."""
+    """The host has as many sessions planned as one may (settings.LIVE_SCHEDULED_CAP)."""
 
 
 # --- Planning --------------------------------------------------------------------------------------------
@@ -100,7 +100,7 @@ def create(
     )
     _check(session, {*WORDING, *PLAN}, now)
     _lock(host.pk, is_new=True)
-    if LiveSession.objects.filter(host=host, state__in=SCHEDULED).count() >= settings.LIVE_SCHEDULED:
+    if LiveSession.objects.filter(host=host, state__in=SCHEDULED).count() >= settings.LIVE_SCHEDULED_CAP:
         raise TooManyError
     if reasons := _reasons(session, now):
         session.hidden_at, session.review = now, Review.IN_REVIEW

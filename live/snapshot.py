@@ -8,7 +8,7 @@ an HMAC over these and the reader. So a foreign or malformed one is seen to be n
 gone is known to have expired.
 
 A reader's snapshots are named by their digests: walks that begin in the same order share one. A reader has at most
-`LIVE_SNAPSHOTS` of them; a further one takes the place of the one whose pages were asked for longest ago, whose walks
+`LIVE_SNAPSHOTS_CAP` of them; a further one takes the place of the one whose pages were asked for longest ago, whose walks
 expire early. So the memory that an account can take does not grow with its requests.
 
 In Redis a snapshot is a LIST: `h` and the number of live entries, then the sessions' ids in the frozen order, minus the
@@ -188,13 +188,13 @@ class Snapshot:
 
     def writing(self, entries: Sequence[int], lives: int) -> Command:
         """Write all of it, if it is not there: signed ids in the frozen order, of which the first `lives` were live."""
-        seconds, most = int(settings.LIVE_SNAPSHOT_TTL.total_seconds()), settings.LIVE_SNAPSHOTS
+        seconds, most = int(settings.LIVE_SNAPSHOT_TTL.total_seconds()), settings.LIVE_SNAPSHOTS_CAP
         return ("EVALSHA", WRITE, 2, self.key, self.index, self.digest, seconds, most, lives, *entries)
 
     # --- Where Redis does not take it --------------------------------------------------------------------
     def keep(self, entries: Sequence[int], lives: int, now: datetime) -> None:
         """Write it to PostgreSQL."""
-        params = {"lives": lives, "entries": id_array(entries), "others": settings.LIVE_SNAPSHOTS - 1}
+        params = {"lives": lives, "entries": id_array(entries), "others": settings.LIVE_SNAPSHOTS_CAP - 1}
         fetch(KEEP, self._params(now) | params)
 
     def kept(self, last_id: int | None, now: datetime) -> Slice | None:

@@ -320,7 +320,7 @@ def own(request: PageRequest, reader: User) -> HttpResponse:
     page = hosting.past_of(reader, reader, last_id=last_id, limit=PAGE)
     context: dict[str, Any] = {"page": page, "is_first": last_id is None, "look": "own"}
     if last_id is None:
-        context["scheduled"] = hosting.scheduled_of(reader, reader, limit=settings.LIVE_SCHEDULED)
+        context["scheduled"] = hosting.scheduled_of(reader, reader, limit=settings.LIVE_SCHEDULED_CAP)
     return show(request, "live/own.html", context | _poll(), part="live/_more.html")
 
 

@@ -121,7 +121,7 @@ def _safely(name: str, check: Callable[[], Findings]) -> list[Finding]:
 # --- Configuration ---------------------------------------------------------------------------------------
 def configuration() -> Findings:
     """Names of variables, secrets, hosts, HTTPS, proxies. Wrong values end the command before it looks."""
-    strange = [str(each) for each in environment.unknown()]
+    strange = [*(str(each) for each in environment.unknown()), *environment.renamed()]
     yield judge(
         "settings",
         "; ".join(strange) if strange else "are all known",
@@ -267,7 +267,7 @@ def replicas() -> Findings:
     yield judge(
         "replica lag",
         "is unknown: it has replayed no commit since it started" if math.isinf(found.lag) else f"{found.lag:.1f} s",
-        warning=found.lag > settings.REPLICA_LAG,
+        warning=found.lag > settings.REPLICA_LAG_SECONDS,
         todo="See pg_stat_replication on the primary, and what runs on the replica: until then the primary reads all.",
     )
 
@@ -350,7 +350,7 @@ def redis_server(role: str, url: str) -> Findings:
         yield judge(
             f"{role} latency",
             f"{1000 * took:.1f} ms",
-            error=took > settings.REDIS_TIMEOUT,
+            error=took > settings.REDIS_TIMEOUT_SECONDS,
             warning=took > 0.005,
             todo="Bring the server nearer, or find what keeps it busy (SLOWLOG GET).",
         )

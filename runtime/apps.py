@@ -21,7 +21,8 @@ def check_names(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[
     """Warn of variables that look like the site's and are none, as `up`, `check` and `migrate` begin."""
     from runtime import environment
 
+    hint = "docs/settings.md lists all of them."
     return [
-        checks.Warning(f"{each}.", hint="docs/settings.md lists all of them.", id="feedsite.W001")
-        for each in environment.unknown()
+        *(checks.Warning(f"{each}.", hint=hint, id="feedsite.W001") for each in environment.unknown()),
+        *(checks.Warning(f"{each}.", hint=hint, id="feedsite.W002") for each in environment.renamed()),
     ]

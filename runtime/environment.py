@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from django.core.exceptions import ImproperlyConfigured
 
-from runtime.options import INTERNAL, OPTIONS, PREFIX, RETIRED, RULES
+from runtime.options import INTERNAL, OPTIONS, PREFIX, RENAMED, RETIRED, RULES
 
 T = TypeVar("T")
 
@@ -34,6 +34,7 @@ class Given:
     """
 
     def __init__(self, environ: Mapping[str, str]) -> None:
+        environ = with_new_names(environ)
         self.texts = {name: environ[name] for name in OPTIONS if environ.get(name, "").strip()}
         self._values: dict[str, Any] = {}
         lines = [
@@ -88,6 +89,22 @@ class Given:
     def words(self, name: str) -> list[str]:
         """The value of a variable as a list; empty if it is not set."""
         return self._get(name, list, [])
+
+
+def with_new_names(environ: Mapping[str, str]) -> dict[str, str]:
+    """The variables, with the values of old names under the new ones where those are not set."""
+    values = dict(environ)
+    for old, new in RENAMED.items():
+        if environ.get(old, "").strip() and not environ.get(new, "").strip():
+            values[new] = environ[old]
+    return values
+
+
+def renamed(environ: Mapping[str, str] = os.environ) -> Iterator[str]:
+    """A sentence for each variable that is set by its old name."""
+    for old, new in RENAMED.items():
+        if environ.get(old, "").strip():
+            yield f"{old} is called {new} now; the old name is read until version 0.3.0"
 
 
 def read(environ: MutableMapping[str, str], beside: Path) -> Given:
@@ -146,7 +163,7 @@ class Unknown(NamedTuple):
 def unknown(environ: Mapping[str, str] = os.environ) -> Iterator[Unknown]:
     """The variables that begin as the site's do and that it does not read, by name."""
     known = {name.removeprefix(PREFIX): name for name in OPTIONS}
-    for name in sorted(environ.keys() - OPTIONS.keys() - INTERNAL - RETIRED.keys()):
+    for name in sorted(environ.keys() - OPTIONS.keys() - INTERNAL - RETIRED.keys() - RENAMED.keys()):
         if name.startswith(PREFIX):
             near = difflib.get_close_matches(name.removeprefix(PREFIX), known, 1)
             yield Unknown(name, known[near[0]] if near else "")

@@ -112,19 +112,19 @@ GROUPS = (
         Option("FEEDSITE_REPLICA_URL", POSTGRESQL, "",
             "A streaming replica of it, for reads that may lag.",
             otherwise="the primary serves all reads", example="postgresql://feedsite:secret@standby.internal/feedsite"),
-        Option("FEEDSITE_REPLICA_LAG", Number(0, 86400, "seconds"), "10",
+        Option("FEEDSITE_REPLICA_LAG_SECONDS", Number(0, 86400, "seconds"), "10",
             "How far the replica may be behind; beyond it the primary serves its reads."),
-        Option("FEEDSITE_REPLICA_TIMEOUT", SECONDS, "2",
+        Option("FEEDSITE_REPLICA_TIMEOUT_SECONDS", SECONDS, "2",
             "How long a read waits for the replica before the primary."),
-        Option("FEEDSITE_DATABASE_CONN_MAX_AGE", Whole(0, 86400, "seconds"), "600",
+        Option("FEEDSITE_DATABASE_CONN_MAX_AGE_SECONDS", Whole(0, 86400, "seconds"), "600",
             "How long a connection to PostgreSQL is kept; 0: for one request."),
-        Option("FEEDSITE_DATABASE_TIMEOUT", SECONDS, "3.5",
+        Option("FEEDSITE_DATABASE_TIMEOUT_SECONDS", SECONDS, "3.5",
             "How long a statement of web, stream and gRPC may take."),
         Option("FEEDSITE_REDIS_URL", FEEDS, "",
             "The feeds server, a Redis or a Redis Cluster (redis+cluster://user:password@node1:6379,node2:6379; "
             "rediss+cluster: TLS).",
             otherwise="the embedded server", example="redis://feeds.internal/0"),
-        Option("FEEDSITE_REDIS_TIMEOUT", SECONDS, "0.2",
+        Option("FEEDSITE_REDIS_TIMEOUT_SECONDS", SECONDS, "0.2",
             "How long a page waits for the feeds server before PostgreSQL serves it."),
         Option("FEEDSITE_CACHE_URL", REDIS, "",
             "Rate counters, copies of sessions, suggestions and popular hashtags; on a server that does not evict.",
@@ -232,7 +232,7 @@ GROUPS = (
             "Followers that one task delivers to."),
         Option("FEEDSITE_FAN_OUT_ATTEMPTS", Whole(1, 100), "5",
             "Attempts before a delivery is parked."),
-        Option("FEEDSITE_FAN_OUT_RETRY_AFTER", Number(0, 86400, "seconds"), "10",
+        Option("FEEDSITE_FAN_OUT_RETRY_SECONDS", Number(0, 86400, "seconds"), "10",
             "How old a delivery is before the sweeper's first try; the pause doubles with each."),
     )),
     Group("Pages", "", (
@@ -347,7 +347,7 @@ GROUPS = (
         Option("FEEDSITE_OPENSEARCH_URL", OPENSEARCH, "",
             "OpenSearch, which recalls; PostgreSQL does whenever it fails.",
             otherwise="PostgreSQL recalls", example="https://user:password@search.internal:9200/feedsite"),
-        Option("FEEDSITE_OPENSEARCH_TIMEOUT", SECONDS, "0.5",
+        Option("FEEDSITE_OPENSEARCH_TIMEOUT_SECONDS", SECONDS, "0.5",
             "How long a refresh waits for it before PostgreSQL recalls."),
         Option("FEEDSITE_BLOOM", Choice(("auto", "module", "bitmap")), "auto",
             "The filters of impressions: BF.* of the feeds server (module), without (bitmap), or what it has."),
@@ -367,18 +367,18 @@ GROUPS = (
             "A planned session that is not started is missed so long after its time."),
         Option("FEEDSITE_LIVE_LONGEST_HOURS", Number(0.001, 87600, "hours"), "24",
             "A live session that is not ended becomes a replay after so long."),
-        Option("FEEDSITE_LIVE_SCHEDULED", Whole(1, 10000), "100",
+        Option("FEEDSITE_LIVE_SCHEDULED_CAP", Whole(1, 10000), "100",
             "Sessions that one host may have live or upcoming."),
         Option("FEEDSITE_LIVE_REPLAYS_CAP", Whole(1, 100000), "300",
             "Replays that a reader's inbox of them holds; with the slack it should stay under "
             "zset-max-listpack-entries (512)."),
         Option("FEEDSITE_LIVE_SNAPSHOT_MINUTES", MINUTES, "30",
             "How long a walk through the live feed may pause before it must begin anew."),
-        Option("FEEDSITE_LIVE_SNAPSHOTS", Whole(1, 1000), "10",
+        Option("FEEDSITE_LIVE_SNAPSHOTS_CAP", Whole(1, 1000), "10",
             "Orders of that feed that one reader's walks go by; the one that was used longest ago gives way."),
     )),
     Group("Played history", "", (
-        Option("FEEDSITE_PLAYED_TIMEOUT", SECONDS, "0.5",
+        Option("FEEDSITE_PLAYED_TIMEOUT_SECONDS", SECONDS, "0.5",
             "How long a request waits for the server of plays, for that of the filters and for the old Redis before it "
             "does without or is answered 503."),
         Option("FEEDSITE_PLAYED_STORE_URL", REDIS, "",
@@ -393,7 +393,7 @@ GROUPS = (
             "Sets of users on a node of the time ring."),
         Option("FEEDSITE_PLAYED_TASK_SHARDS", Whole(1, 100000), "50",
             "Tasks that merge them."),
-        Option("FEEDSITE_PLAYED_WAITING", Whole(1000, 10000000), "10000",
+        Option("FEEDSITE_PLAYED_WAITING_CAP", Whole(1000, 10000000), "10000",
             "Plays of one user that may wait; half of it is merged early, more is answered 429. A call brings up to "
             "500."),
         Option("FEEDSITE_ISSUED_COUNT", Whole(1, 100000), "100",
@@ -428,6 +428,20 @@ RETIRED = {
     "(docs/operations.md, Behind a proxy)",
 }
 """Names that were read once and must not be ignored in silence."""
+RENAMED = {
+    "FEEDSITE_DATABASE_CONN_MAX_AGE": "FEEDSITE_DATABASE_CONN_MAX_AGE_SECONDS",
+    "FEEDSITE_DATABASE_TIMEOUT": "FEEDSITE_DATABASE_TIMEOUT_SECONDS",
+    "FEEDSITE_FAN_OUT_RETRY_AFTER": "FEEDSITE_FAN_OUT_RETRY_SECONDS",
+    "FEEDSITE_LIVE_SCHEDULED": "FEEDSITE_LIVE_SCHEDULED_CAP",
+    "FEEDSITE_LIVE_SNAPSHOTS": "FEEDSITE_LIVE_SNAPSHOTS_CAP",
+    "FEEDSITE_OPENSEARCH_TIMEOUT": "FEEDSITE_OPENSEARCH_TIMEOUT_SECONDS",
+    "FEEDSITE_PLAYED_TIMEOUT": "FEEDSITE_PLAYED_TIMEOUT_SECONDS",
+    "FEEDSITE_PLAYED_WAITING": "FEEDSITE_PLAYED_WAITING_CAP",
+    "FEEDSITE_REDIS_TIMEOUT": "FEEDSITE_REDIS_TIMEOUT_SECONDS",
+    "FEEDSITE_REPLICA_LAG": "FEEDSITE_REPLICA_LAG_SECONDS",
+    "FEEDSITE_REPLICA_TIMEOUT": "FEEDSITE_REPLICA_TIMEOUT_SECONDS",
+}
+"""Names of version 0.1.0 → names of now. The old ones are read, with a warning, until version 0.3.0."""
 
 
 # --- What contradicts another ----------------------------------------------------------------------------

@@ -18,7 +18,7 @@ def unseen(user_id: int, item_ids: Sequence[int], *, now: datetime) -> list[int]
     left out too. One round trip to Redis and one read of the store; ten thousand ids take some milliseconds. Raises
     PlayedUnavailableError and StoreUnavailableError.
 
-    Of what waits in Redis at most `PLAYED_WAITING` plays are read; where more wait, each id is asked for instead.
+    Of what waits in Redis at most `PLAYED_WAITING_CAP` plays are read; where more wait, each id is asked for instead.
 
     Redis comes first: a merge writes the filter before it takes plays out of Redis, so that they are found in one of
     the two by a reader in this order. It is likewise with what was played before there were filters

@@ -182,7 +182,7 @@ def merge_users(user_ids: Sequence[int], *, now: datetime) -> int:
 
 def rounds() -> int:
     """Parts of as many plays as may wait of one user, and one for what comes meanwhile."""
-    return -(-int(settings.PLAYED_WAITING) // PART) + 1
+    return -(-int(settings.PLAYED_WAITING_CAP) // PART) + 1
 
 
 def _merge_part(user_ids: Sequence[int], now: datetime) -> dict[int, int]:

@@ -4,7 +4,7 @@ A play is acknowledged when Redis has it. A user's plays stand in a ZSET until a
 (seen.merging), and the user is marked on the time ring for it. The plays are written before the mark: whoever finds the
 mark finds the plays.
 
-At most `PLAYED_WAITING` plays of a user wait (the deduplication article, 3.3, allows 10,000 within an hour). From half
+At most `PLAYED_WAITING_CAP` plays of a user wait (the deduplication article, 3.3, allows 10,000 within an hour). From half
 of it on an early merge is asked for; a batch for which there is no room is refused whole. One script counts and adds,
 so no number of concurrent calls passes the bound.
 
@@ -95,13 +95,13 @@ def client() -> redis.Redis:
 
 
 def _ask(commands: Sequence[Command], *, is_request: bool = True) -> list[Any]:
-    """Replies in one round trip: to a request within `PLAYED_TIMEOUT` and behind the breaker. Raises
+    """Replies in one round trip: to a request within `PLAYED_TIMEOUT_SECONDS` and behind the breaker. Raises
     PlayedUnavailableError.
     """
     with errors():
         if not is_request:
             return pipelined(client(), commands)
-        patience = settings.PLAYED_TIMEOUT
+        patience = settings.PLAYED_TIMEOUT_SECONDS
         with breaker.asking(patience):
             return pipelined(_client(settings.PLAYED_URL, patience), commands, patience_seconds=patience)
 
@@ -128,7 +128,7 @@ def is_marked() -> bool:
 def record(plays: Iterable[Play], *, now: datetime) -> None:
     """As `take`. Raises PlaysFullError if some user has no room for theirs; those of others are kept then."""
     if full := take(plays, now=now):
-        raise PlaysFullError(f"{settings.PLAYED_WAITING} plays of user {full[0]} wait")
+        raise PlaysFullError(f"{settings.PLAYED_WAITING_CAP} plays of user {full[0]} wait")
 
 
 def take(plays: Iterable[Play], *, now: datetime) -> list[int]:
@@ -147,7 +147,7 @@ def take(plays: Iterable[Play], *, now: datetime) -> list[int]:
         by_user.setdefault(play.user_id, []).extend((moment, play.item_id))
     if not by_user:
         return []
-    most = settings.PLAYED_WAITING
+    most = settings.PLAYED_WAITING_CAP
     commands: list[Command] = [
         ("EVALSHA", TAKE, 1, keys.played_recent(user_id), most, *scores) for user_id, scores in by_user.items()
     ]
@@ -163,7 +163,7 @@ def take(plays: Iterable[Play], *, now: datetime) -> list[int]:
 
 def is_crowded(size: int) -> bool:
     """Whether so many plays of one user are to be merged before their hour is over."""
-    return size >= int(settings.PLAYED_WAITING) // 2
+    return size >= int(settings.PLAYED_WAITING_CAP) // 2
 
 
 def ask_early(user_ids: Sequence[int], *, is_request: bool = True) -> None:
@@ -210,7 +210,7 @@ def issue(pages: Iterable[tuple[int, Sequence[int]]], *, is_request: bool = True
 
 def recent(user_id: int) -> Recent:
     """What is not merged, as far as it may wait, and what was issued; one round trip. Raises PlayedUnavailableError."""
-    most = settings.PLAYED_WAITING
+    most = settings.PLAYED_WAITING_CAP
     played, issued = _ask([("ZRANGE", keys.played_recent(user_id), 0, most), ("LRANGE", keys.issued(user_id), 0, -1)])
     return Recent(list(map(int, played)), list(map(int, issued)), len(played) <= most)
 

@@ -117,7 +117,7 @@ class FilterStore(Protocol):
         ...
 
     def read_briefly(self, keys: Sequence[FilterKey]) -> list[bytes | None]:
-        """As `read`, for requests: a server has `PLAYED_TIMEOUT` seconds, and is left alone for a while after it failed
+        """As `read`, for requests: a server has `PLAYED_TIMEOUT_SECONDS` seconds, and is left alone for a while after it failed
         to answer.
         """
         ...
@@ -331,7 +331,7 @@ class RedisStore:
 
     def __init__(self, url: str) -> None:
         self.client = client_of(url, TIMEOUT)
-        self._patience = settings.PLAYED_TIMEOUT
+        self._patience = settings.PLAYED_TIMEOUT_SECONDS
         self._request_client = client_of(url, self._patience)
 
     def read(self, keys: Sequence[FilterKey]) -> list[bytes | None]:

@@ -1,7 +1,7 @@
 """Django's cache: django-redis on the cache server (`CACHE_URL`), as far as it is to be trusted.
 
 All that it holds is a hint, and its keys are in storage/keys.py. It shares the breaker of the rate counters: a server
-that hangs costs a process one wait of `REDIS_TIMEOUT` seconds, and is left alone for a second then. Where it does not
+that hangs costs a process one wait of `REDIS_TIMEOUT_SECONDS` seconds, and is left alone for a second then. Where it does not
 answer, or refuses (it is full, or the key is of another type), reading finds nothing and writing does nothing; neither
 raises. Values are JSON: who can write to the server runs no code here, as they would by a pickle.
 
@@ -27,7 +27,7 @@ class Factory(ConnectionFactory):  # type: ignore[misc]
 
     def connect(self, url: str) -> "Guarded":
         """The guarded client of the server at `url`."""
-        return _client(url, settings.REDIS_TIMEOUT)
+        return _client(url, settings.REDIS_TIMEOUT_SECONDS)
 
 
 class Guarded(redis.Redis):
@@ -38,7 +38,7 @@ class Guarded(redis.Redis):
     def execute_command(self, *args: Any, **options: Any) -> Any:
         """Send a command, within the breaker. Raises redis.ConnectionError while the server is left alone."""
         try:
-            with cache_breaker.asking(settings.REDIS_TIMEOUT):
+            with cache_breaker.asking(settings.REDIS_TIMEOUT_SECONDS):
                 return super().execute_command(*args, **options)  # type: ignore[no-untyped-call]
         except OpenError as error:
             raise redis.ConnectionError(str(error)) from error

@@ -70,8 +70,8 @@ def client_of(url: str, timeout: float) -> redis.Redis:
 
 @cache
 def feeds() -> redis.Redis:
-    """The feeds server for pages: every call answers within `REDIS_TIMEOUT` seconds or raises."""
-    return client_of(settings.REDIS_URL, settings.REDIS_TIMEOUT)
+    """The feeds server for pages: every call answers within `REDIS_TIMEOUT_SECONDS` seconds or raises."""
+    return client_of(settings.REDIS_URL, settings.REDIS_TIMEOUT_SECONDS)
 
 
 @cache
@@ -87,7 +87,7 @@ def feeds_errors() -> Iterator[None]:
     While the breaker is open the body is not run at all. A node of a cluster that fails has a breaker of its own.
     """
     try:
-        with feeds_breaker.asking(settings.REDIS_TIMEOUT):
+        with feeds_breaker.asking(settings.REDIS_TIMEOUT_SECONDS):
             try:
                 yield
             except NodeDownError as error:

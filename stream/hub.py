@@ -185,7 +185,7 @@ class Hub:
     def _connect(self, url: str) -> None:
         self._url = url
         self._reader = _client(url, 2 * BLOCK)
-        self._commands = _client(url, settings.REDIS_TIMEOUT)
+        self._commands = _client(url, settings.REDIS_TIMEOUT_SECONDS)
 
     async def _find(self) -> None:
         """Connect to the node of a cluster that has the stream now."""

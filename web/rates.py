@@ -114,7 +114,7 @@ own = OwnSlots()
 
 @cache
 def _client() -> redis.Redis:
-    return client_of(settings.CACHE_URL, settings.REDIS_TIMEOUT)
+    return client_of(settings.CACHE_URL, settings.REDIS_TIMEOUT_SECONDS)
 
 
 def limit(scope: str) -> tuple[int, int]:
@@ -254,7 +254,7 @@ def _ask_all(commands: Sequence[tuple[Any, ...]]) -> list[Any] | None:
     if not commands:
         return []
     try:
-        with cache_breaker.asking(settings.REDIS_TIMEOUT):
+        with cache_breaker.asking(settings.REDIS_TIMEOUT_SECONDS):
             return pipelined(_client(), commands)
     except redis.ResponseError:
         metrics.cache_refused.inc()

@@ -10,7 +10,7 @@ unlogged table: PostgreSQL empties it when it crashes, and then the row of user 
 no row writes one, and no replica that is behind that position reads for signed-in readers: what was forgotten was
 before it.
 
-No request reads from a replica that is more than `REPLICA_LAG` behind. Where it is, or fails, or cancels a read that
+No request reads from a replica that is more than `REPLICA_LAG_SECONDS` behind. Where it is, or fails, or cancels a read that
 its replay conflicts with, the same read runs on the primary.
 
 See docs/decisions.md: Replica lag is measured by the primary's clock and positions.
@@ -86,7 +86,7 @@ class Standing:
 @dataclass(frozen=True, slots=True)
 class Needed:
     """How far a replica should be: the primary's log was at `position` at the time `now`, of which it may miss
-    `REPLICA_LAG`, but nothing up to `own`.
+    `REPLICA_LAG_SECONDS`, but nothing up to `own`.
     """
 
     position: int
@@ -99,7 +99,7 @@ class Needed:
             return FOREIGN
         if standing.position < self.own:
             return OWN
-        return BEHIND if self.lag(standing) > settings.REPLICA_LAG else ""
+        return BEHIND if self.lag(standing) > settings.REPLICA_LAG_SECONDS else ""
 
     def lag(self, standing: Standing) -> float:
         """Seconds, not fewer than it is behind. After a pause without writes, a replica that misses the first write is
@@ -137,7 +137,7 @@ def lagging(reader_id: int | None, read: Callable[[str], T], *, seconds: float =
     """What `read` finds in the database that it is told, by its alias: the replica's, or the primary's.
 
     `reader_id` is the reader whose writes it must find; None without such a reader. `read` only reads, and may be
-    called twice: what the replica has not answered within `seconds` (`REPLICA_TIMEOUT`) the primary is asked. It finds
+    called twice: what the replica has not answered within `seconds` (`REPLICA_TIMEOUT_SECONDS`) the primary is asked. It finds
     nothing that its own request has written before.
 
     See docs/decisions.md: Reads go to a replica by name and not by a router.
@@ -178,12 +178,12 @@ def _hindrance(reader_id: int) -> str:
 
 @contextmanager
 def _replica(seconds: float = 0) -> Iterator[Connection]:
-    """This thread's connection, for `seconds` (`REPLICA_TIMEOUT`). Raises ReplicaFailedError for what it fails."""
+    """This thread's connection, for `seconds` (`REPLICA_TIMEOUT_SECONDS`). Raises ReplicaFailedError for what it fails."""
     wrapper = connections[REPLICA]
     try:
         wrapper.ensure_connection()
         connection: Connection = cast("Any", wrapper.connection)
-        connection.deadline = time.monotonic() + (seconds or settings.REPLICA_TIMEOUT)
+        connection.deadline = time.monotonic() + (seconds or settings.REPLICA_TIMEOUT_SECONDS)
         if seconds:
             fetch("SELECT set_config('statement_timeout', %s, false)", [str(int(seconds * 1000))], on=REPLICA)
         yield connection
@@ -233,7 +233,7 @@ def note_write(user_id: int | None) -> None:
             connections[PRIMARY].close()
             fetch(NOTE, [user_id])
     except Error as error:
-        # A primary that crashed has an empty table, which says so. Otherwise they may miss it for `REPLICA_LAG`.
+        # A primary that crashed has an empty table, which says so. Otherwise they may miss it for `REPLICA_LAG_SECONDS`.
         logger.warning("It is not noted that user %s has written: %s", user_id, error)
 
 

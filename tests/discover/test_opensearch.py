@@ -293,7 +293,7 @@ def test_postgresql_recalls_when_it_fails(
     there = post()
     work()
     assert source(reader) == "opensearch"
-    settings.OPENSEARCH_TIMEOUT = 0.5
+    settings.OPENSEARCH_TIMEOUT_SECONDS = 0.5
     monkeypatch.setattr(breaker, "_seconds", 600)
     failures = metrics.opensearch_failures.labels("search")._value
     before = failures.get()
@@ -304,7 +304,7 @@ def test_postgresql_recalls_when_it_fails(
         assert asked == before + 1
         assert source(reader) == "postgres"
         assert failures.get() == asked, "it is not asked again while the breaker is open"
-    settings.OPENSEARCH_TIMEOUT = 10
+    settings.OPENSEARCH_TIMEOUT_SECONDS = 10
     breaker.reset()
     assert source(reader) == "opensearch"
 
@@ -316,7 +316,7 @@ def test_one_search_at_a_time_finds_out_however_long_it_waits(
     """Its patience is longer than the time for which the server is left alone after a failure."""
     work()
     post()
-    settings.OPENSEARCH_TIMEOUT = 2
+    settings.OPENSEARCH_TIMEOUT_SECONDS = 2
     monkeypatch.setattr(breaker, "_seconds", 0.1)
     failures = metrics.opensearch_failures.labels("search")._value
     breaker.trip()
@@ -379,7 +379,7 @@ def test_the_password_is_not_in_the_log(
     opensearch: OpenSearch, reader: User, settings: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     work()
-    settings.OPENSEARCH_TIMEOUT = 0.3
+    settings.OPENSEARCH_TIMEOUT_SECONDS = 0.3
     for trouble in TROUBLES.values():
         with opensearch.in_trouble(trouble), pytest.raises(RecallUnavailableError), caplog.at_level(logging.DEBUG):
             recalled(reader)

@@ -46,7 +46,7 @@ CAPS = {1: 3, 2: 5, 3: 50}
 KILLS = 200
 READERS = 150
 SOON = 60
-OPTIONS = {"FEEDSITE_FAN_OUT_RETRY_AFTER": "0.5", "FEEDSITE_FAN_OUT_RANGE": "50"}
+OPTIONS = {"FEEDSITE_FAN_OUT_RETRY_SECONDS": "0.5", "FEEDSITE_FAN_OUT_RANGE": "50"}
 """Deliveries are split into ranges, and what a dead process left is tried again soon."""
 SESSIONS = """
     SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND backend_type = 'client backend'

@@ -41,7 +41,7 @@ def body_of(call: str, user: User) -> dict[str, Any]:
 
 @pytest.mark.parametrize("call", ["plays", "plays/batch", "issued", "filter"])
 def test_a_flood_of_calls_to_frozen_plays_holds_no_page(tmp_path: Path, plays_server: Valkey, call: str) -> None:
-    web = WebServer(tmp_path, FEEDSITE_PLAYED_TIMEOUT=str(PATIENCE))
+    web = WebServer(tmp_path, FEEDSITE_PLAYED_TIMEOUT_SECONDS=str(PATIENCE))
     flooding, other = UserFactory(), UserFactory()
     ours, theirs = tokens_of([flooding, other])
     statuses: list[tuple[int, bool]] = []

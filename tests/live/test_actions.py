@@ -269,7 +269,7 @@ def test_of_two_at_once_one_is_done(workers: Workers, state: State, first: Any, 
 
 @pytest.mark.django_db(transaction=True)
 def test_a_host_plans_no_more_than_the_cap_at_once(workers: Workers, settings: Any) -> None:
-    settings.LIVE_SCHEDULED = 3
+    settings.LIVE_SCHEDULED_CAP = 3
     host = UserFactory()
     outcomes = at_once(*[partial(plan, host)] * 6)
     assert verdicts(outcomes) == ["TooManyError"] * 3 + ["done"] * 3

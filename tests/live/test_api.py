@@ -236,7 +236,7 @@ def test_what_is_wrong_is_refused_and_changes_nothing(api: APIClient, host: User
 
 
 def test_the_rate_and_the_cap_of_plans(api: APIClient, settings: Any) -> None:
-    settings.LIVE_SCHEDULED = 2
+    settings.LIVE_SCHEDULED_CAP = 2
     fields = {"title": "t", "starts_at": in_hours(1)}
     assert [api.post(LIVE, fields).status_code for _ in range(3)] == [201, 201, 409]
     settings.RATES = settings.RATES | {"live": "2/hour"}

@@ -332,7 +332,7 @@ def snapshot_of(reader: User, page: Page) -> Snapshot:
 @pytest.fixture
 def orders(reader: User, workers: Workers, settings: Any) -> Iterator[Page]:
     """First pages that freeze orders which nobody has seen; a reader may have four."""
-    settings.LIVE_SNAPSHOTS = 4
+    settings.LIVE_SNAPSHOTS_CAP = 4
     (host,) = hosts_of(reader, 1)
     for _ in range(3):
         session(host, State.LIVE)

@@ -496,7 +496,7 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(site, "LIVE_REPLAYS_CAP", 3)
     monkeypatch.setattr(site, "WINDOW_SLACK", 1)
     monkeypatch.setattr(site, "PENDING_CAP", 3)
-    monkeypatch.setattr(site, "LIVE_SNAPSHOTS", 3)
+    monkeypatch.setattr(site, "LIVE_SNAPSHOTS_CAP", 3)
     monkeypatch.setattr(live_feed, "BOUND", 8)
     fill, take = live_feed._fill, live_feed._Entries.take
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from django.conf import settings
 
-from runtime.environment import Given, OptionsError, read, unknown
+from runtime.environment import Given, OptionsError, read, renamed, unknown
 from runtime.management.commands.check_all import clean_environ
 from runtime.management.commands.document_settings import documents
-from runtime.options import GROUPS, INTERNAL, OPTIONS, RATES, RETIRED, RULES
+from runtime.options import GROUPS, INTERNAL, OPTIONS, RATES, RENAMED, RETIRED, RULES
 
 ROOT = Path(settings.BASE_DIR)
 SECRET = "hunter2"
@@ -37,14 +37,14 @@ WRONG = [
     ("FEEDSITE_PLAYED_ERROR", "3", "above 0 and below 1"),
     ("FEEDSITE_PLAYED_ERROR", "nan", "above 0 and below 1"),
     ("FEEDSITE_RATE_SCALE", "1e999", "a number from 0"),
-    ("FEEDSITE_REDIS_TIMEOUT", "0.2s", "a number of seconds"),
+    ("FEEDSITE_REDIS_TIMEOUT_SECONDS", "0.2s", "a number of seconds"),
     ("FEEDSITE_CSRF_TRUSTED_ORIGINS", "https://a.example, example.org", "https://example.org"),
     ("FEEDSITE_STREAM_ORIGINS", "https://*.example.org", "https://example.org"),
     ("FEEDSITE_ALLOWED_HOSTS", "https://example.org", "without scheme"),
     ("FEEDSITE_DISCOVER_SEEN", "all", "impressions, plays or both"),
     ("FEEDSITE_FEEDS_MEMORY", "much", "512mb"),
     ("FEEDSITE_PLAYED_OLD_KEY", "played", "{uid}"),
-    ("FEEDSITE_PLAYED_WAITING", "999", "from 1000"),
+    ("FEEDSITE_PLAYED_WAITING_CAP", "999", "from 1000"),
     ("FEEDSITE_ADMIN_PATH", "api", "not below api"),
     ("FEEDSITE_HOST", "all of them", "a host name"),
     ("PORT", "0", "from 1 to 65535"),
@@ -187,9 +187,21 @@ def test_a_name_that_nothing_reads_is_told_with_the_nearest() -> None:
     ]
 
 
+@pytest.mark.parametrize(("old", "new"), RENAMED.items())
+def test_an_old_name_is_read_under_its_new_one(old: str, new: str) -> None:
+    assert new in OPTIONS
+    assert old not in OPTIONS
+    default = OPTIONS[new].default
+    assert Given({old: default}).texts[new] == default
+    assert Given({old: "nonsense", new: default}).texts[new] == default
+    assert list(renamed({old: "7"})) == [f"{old} is called {new} now; the old name is read until version 0.3.0"]
+    assert list(unknown({old: "7"})) == []
+    assert list(renamed({old: "", new: "8"})) == []
+
+
 def test_every_name_in_the_project_is_in_the_table() -> None:
     """Of the code, the tests, the documents and what deploys: a name that is written wrong anywhere is found."""
-    known = {*OPTIONS, *INTERNAL, *RETIRED}
+    known = {*OPTIONS, *INTERNAL, *RETIRED, *RENAMED}
     files = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split("\n")
     ours = {"tests/runtime/test_environment.py", ""}
     strange = set()

@@ -95,7 +95,7 @@ def test_what_was_played_or_issued_is_left_out_in_order(api: APIClient) -> None:
 def test_a_user_whose_plays_wait_beyond_the_bound_is_told_when_to_come_again(
     api: APIClient, service: APIClient, ann: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(settings, "PLAYED_WAITING", 20)
+    monkeypatch.setattr(settings, "PLAYED_WAITING_CAP", 20)
     assert api.post(f"{SEEN}/plays", {"ids": list(map(str, range(1, 20)))}).status_code == 204
     for client, fields in ((api, {}), (service, {"user_id": str(ann.pk)})):
         response = client.post(f"{SEEN}/plays", {"ids": ["20", "21"], **fields})
@@ -368,7 +368,7 @@ def test_who_is_refused_in_a_batch_holds_up_nobody(service: APIClient, ann: User
     """One without room, one over the rate, one who does not exist, one who is gone; the last is served."""
     full, busy, gone, fine = UserFactory.create_batch(4)
     deactivate(user=gone)
-    settings.PLAYED_WAITING = 10
+    settings.PLAYED_WAITING_CAP = 10
     settings.RATES = settings.RATES | {"played_ids": "12/hour"}
     ten = list(map(str, range(1, 11)))
     assert batch(service, (full.pk, ten), (busy.pk, ten)).json()["refused"] == []

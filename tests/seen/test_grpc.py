@@ -336,7 +336,7 @@ def test_what_is_no_message(channel: grpc.Channel, ann: User, plays: redis.Redis
 
 def test_over_the_rate_of_ids_or_the_room_for_plays(seen: SeenStub, ann: User, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(settings.RATES, "played_ids", "20/hour")
-    monkeypatch.setattr(settings, "PLAYED_WAITING", 12)
+    monkeypatch.setattr(settings, "PLAYED_WAITING_CAP", 12)
     who = token(ann)
     seen.RecordPlays(RecordPlaysRequest(ids=range(1, 11)), metadata=who)
     for ids in (range(11, 15), range(11, 20)):

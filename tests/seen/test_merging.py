@@ -314,7 +314,7 @@ FOLDER = Path()
 def test_no_play_is_lost_however_merges_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     global FOLDER
     FOLDER = tmp_path
-    monkeypatch.setattr(settings, "PLAYED_WAITING", WAITING)
+    monkeypatch.setattr(settings, "PLAYED_WAITING_CAP", WAITING)
     monkeypatch.setattr(merging, "PART", 4)
     run_state_machine_as_test(
         Merging,

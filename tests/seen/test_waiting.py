@@ -31,7 +31,7 @@ def plays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[redis.Red
     """A server of plays that is empty, a store of its own, few shards, and room for few plays."""
     monkeypatch.setattr(store, "_store", LmdbStore(tmp_path / "played"))
     monkeypatch.setattr(settings, "PLAYED_SHARDS", 1)
-    monkeypatch.setattr(settings, "PLAYED_WAITING", MOST)
+    monkeypatch.setattr(settings, "PLAYED_WAITING_CAP", MOST)
     monkeypatch.setattr(merging, "PART", 8)
     played.client().flushdb()
     yield played.client()

@@ -59,7 +59,7 @@ def running(tmp_path_factory: pytest.TempPathFactory, django_db_setup: None) -> 
 def server(running: Replica, transactional_db: None, settings: Any) -> Iterator[Replica]:
     """It has all that was written, and as much time as it takes."""
     settings.RATE_SCALE = 1e6
-    settings.REPLICA_TIMEOUT, settings.REPLICA_LAG = 60, 3600
+    settings.REPLICA_TIMEOUT_SECONDS, settings.REPLICA_LAG_SECONDS = 60, 3600
     fetch(replica.NOTE, [0])  # as on a site that has had a replica for a while
     running.catch_up()
     yield running
@@ -254,7 +254,7 @@ def test_a_walk_is_exact_wherever_its_pages_come_from(seed: int, server: Replica
 # --- When it does not do ---------------------------------------------------------------------------------
 def test_too_far_behind(server: Replica, settings: Any) -> None:
     anonymous = client_of(None)
-    settings.REPLICA_LAG = 0
+    settings.REPLICA_LAG_SECONDS = 0
     # Other tests write to the same PostgreSQL: only now and then it has everything.
     assert wait_for(serves, 60), "nothing was written: it is not behind, however long ago that was"
     with server.paused():
@@ -263,7 +263,7 @@ def test_too_far_behind(server: Replica, settings: Any) -> None:
         with Outcomes() as all_of:
             assert found(anonymous, "words") == [new]
         assert all_of.counted == {"behind": 1}
-        settings.REPLICA_LAG = 3600
+        settings.REPLICA_LAG_SECONDS = 3600
         assert found(anonymous, "words") == []
 
 
@@ -272,7 +272,7 @@ def test_frozen_and_killed(server: Replica, settings: Any, client: Client, monke
     anonymous = client_of(None)
     server.catch_up()
     assert found(anonymous, "words"), "there is a connection"
-    settings.REPLICA_TIMEOUT = 0.2
+    settings.REPLICA_TIMEOUT_SECONDS = 0.2
     monkeypatch.setattr("web.health.DEADLINE", 60)  # of the servers that are well, on a busy machine
     with frozen_postgres(server), Outcomes() as while_frozen:
         pages = [found(anonymous, "words") for _ in range(20)]
@@ -280,7 +280,7 @@ def test_frozen_and_killed(server: Replica, settings: Any, client: Client, monke
         assert client.get("/readyz").status_code == 200
         assert found_state("replica") == doctor.WARNING
     assert while_frozen.counted == {"failed": 1, "away": 19}, "one of them waits"
-    settings.REPLICA_TIMEOUT = 60
+    settings.REPLICA_TIMEOUT_SECONDS = 60
     assert wait_for(serves, 60)
     server.kill()
     with Outcomes() as while_dead:
@@ -343,7 +343,7 @@ def test_what_doctor_says(server: Replica, settings: Any) -> None:
     with server.paused():
         publish("words")
         flushed()
-        settings.REPLICA_LAG = 0
+        settings.REPLICA_LAG_SECONDS = 0
         assert found_state("replica lag") == doctor.WARNING
 
 

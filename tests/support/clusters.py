@@ -300,13 +300,13 @@ def free_ports() -> tuple[int, int]:
 @contextmanager
 def feeds_on(cluster: ValkeyCluster) -> Iterator[None]:
     """Have this process use the cluster as its feeds server. Pages are hasty, because its nodes come and go."""
-    before = settings.REDIS_URL, settings.REDIS_TIMEOUT
-    settings.REDIS_URL, settings.REDIS_TIMEOUT = cluster.url, HASTE
+    before = settings.REDIS_URL, settings.REDIS_TIMEOUT_SECONDS
+    settings.REDIS_URL, settings.REDIS_TIMEOUT_SECONDS = cluster.url, HASTE
     forget_clients()
     try:
         yield
     finally:
-        settings.REDIS_URL, settings.REDIS_TIMEOUT = before
+        settings.REDIS_URL, settings.REDIS_TIMEOUT_SECONDS = before
         forget_clients()
 
 

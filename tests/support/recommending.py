@@ -85,7 +85,7 @@ def opensearch(settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[OpenS
     monkeypatch.setattr(indexing, "pause", Breaker(0))
     engine = OpenSearch()
     settings.OPENSEARCH_URL = engine.url
-    settings.OPENSEARCH_TIMEOUT = 10  # the stand-in computes in Python
+    settings.OPENSEARCH_TIMEOUT_SECONDS = 10  # the stand-in computes in Python
     recall_from_opensearch.server.cache_clear()
     recall_from_opensearch.breaker.reset()
     yield engine

@@ -51,7 +51,7 @@ class TestServers:
         os.environ["FEEDSITE_REDIS_URL"] = os.environ["FEEDSITE_CACHE_URL"] = addresses.redis_url
         os.environ["FEEDSITE_BROKER_URL"] = addresses.broker_url
         os.environ["FEEDSITE_PLAYED_URL"] = addresses.played_url
-        os.environ["FEEDSITE_REDIS_TIMEOUT"] = os.environ["FEEDSITE_PLAYED_TIMEOUT"] = str(PATIENCE)
+        os.environ["FEEDSITE_REDIS_TIMEOUT_SECONDS"] = os.environ["FEEDSITE_PLAYED_TIMEOUT_SECONDS"] = str(PATIENCE)
         os.environ["FEEDSITE_DATA_DIR"] = str(folder)
         os.environ["FEEDSITE_ENV_FILE"] = os.devnull
 
@@ -130,7 +130,7 @@ def hasty() -> Iterator[None]:
         haste = {"timeout": HASTE} if connection.socket_timeout == PATIENCE else {}
         return read(connection, *args, **haste | kwargs)
 
-    with patch.object(AbstractConnection, "read_response", hastily), override_settings(PLAYED_TIMEOUT=HASTE):
+    with patch.object(AbstractConnection, "read_response", hastily), override_settings(PLAYED_TIMEOUT_SECONDS=HASTE):
         yield
 
 

@@ -40,7 +40,7 @@ class Worker:
     def start(self) -> None:
         environ = os.environ | {
             "FEEDSITE_DATABASE_URL": database_url(),
-            "FEEDSITE_FAN_OUT_RETRY_AFTER": "1",
+            "FEEDSITE_FAN_OUT_RETRY_SECONDS": "1",
             **self.environ,
         }
         with (self.folder / "worker.log").open("ab") as log:

@@ -499,7 +499,7 @@ for scope in settings.RATES:
 
 def test_concurrent_calls_of_two_processes_do_not_slip_past() -> None:
     command = [sys.executable, "-c", CALLER]
-    environ = os.environ | {"FEEDSITE_REDIS_TIMEOUT": "60"}  # whom the server does not answer in time passes
+    environ = os.environ | {"FEEDSITE_REDIS_TIMEOUT_SECONDS": "60"}  # whom the server does not answer in time passes
     processes = [
         subprocess.Popen(command, env=environ, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         for _ in range(2)

@@ -22,7 +22,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         if not settings.GRPC_PORT:
             raise CommandError("Set FEEDSITE_GRPC_PORT to the port to listen on.")
-        postgresql.bound(settings.DATABASE_TIMEOUT)
+        postgresql.bound(settings.DATABASE_TIMEOUT_SECONDS)
         signal.pthread_sigmask(signal.SIG_BLOCK, ENDS)  # for the threads too, which begin now
         host = f"[{settings.GRPC_HOST}]" if ":" in settings.GRPC_HOST else settings.GRPC_HOST
         try:
