@@ -5,8 +5,8 @@ popularity (field_value_factor, log1p); it is multiplied by the Gaussian decay o
 are those that OpenSearch publishes (docs.opensearch.org: Query DSL, Search API); tests/support/opensearch.py checks
 every request against them.
 
-The server is a hint like Redis: what it does not answer within `OPENSEARCH_TIMEOUT_SECONDS`, PostgreSQL is asked instead
-(discover.recallers), and what it answers is verified before it is shown.
+The server is a hint like Redis: what it does not answer within `OPENSEARCH_TIMEOUT_SECONDS`, PostgreSQL is asked
+instead (discover.recallers), and what it answers is verified before it is shown.
 
 See docs/decisions.md: OpenSearch is asked by urllib3.
 See docs/decisions.md: Words of OpenSearch are keywords.

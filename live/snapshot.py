@@ -8,8 +8,8 @@ an HMAC over these and the reader. So a foreign or malformed one is seen to be n
 gone is known to have expired.
 
 A reader's snapshots are named by their digests: walks that begin in the same order share one. A reader has at most
-`LIVE_SNAPSHOTS_CAP` of them; a further one takes the place of the one whose pages were asked for longest ago, whose walks
-expire early. So the memory that an account can take does not grow with its requests.
+`LIVE_SNAPSHOTS_CAP` of them; a further one takes the place of the one whose pages were asked for longest ago, whose
+walks expire early. So the memory that an account can take does not grow with its requests.
 
 In Redis a snapshot is a LIST: `h` and the number of live entries, then the sessions' ids in the frozen order, minus the
 id where a session was upcoming (a number takes 11 bytes). It is written whole by one script. What Redis does not take

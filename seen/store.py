@@ -117,8 +117,8 @@ class FilterStore(Protocol):
         ...
 
     def read_briefly(self, keys: Sequence[FilterKey]) -> list[bytes | None]:
-        """As `read`, for requests: a server has `PLAYED_TIMEOUT_SECONDS` seconds, and is left alone for a while after it failed
-        to answer.
+        """As `read`, for requests: a server has `PLAYED_TIMEOUT_SECONDS` seconds, and is left alone for a while after
+        it failed to answer.
         """
         ...
 

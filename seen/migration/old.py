@@ -279,7 +279,7 @@ def client() -> redis.Redis:
 
 
 def _ask(commands: Sequence[Command]) -> list[Any]:
-    """Replies to a request, within `PLAYED_TIMEOUT_SECONDS` and behind the breaker. Raises redis.RedisError and OSError."""
+    """Replies to a request, within `PLAYED_TIMEOUT_SECONDS`, behind the breaker. Raises RedisError and OSError."""
     patience = settings.PLAYED_TIMEOUT_SECONDS
     with breaker.asking(patience):
         return pipelined(_client(settings.PLAYED_OLD_URL, patience), commands, patience_seconds=patience)

@@ -1,9 +1,9 @@
 """The primary, for programs that may wait for it briefly: web, stream and gRPC.
 
 `bound` is called as such a program starts; management commands and workers, which migrate and fill windows, wait for as
-long as it takes. A bounded statement is ended by PostgreSQL after `FEEDSITE_DATABASE_TIMEOUT_SECONDS` seconds. A server that is
-frozen, or lost on the way, ends none: the client gives up `GRACE` seconds later, closes the connection, and makes no
-new one until the scout has had an answer. Whatever the reason, the error is django.db.OperationalError or
+long as it takes. A bounded statement is ended by PostgreSQL after `FEEDSITE_DATABASE_TIMEOUT_SECONDS` seconds. A server
+that is frozen, or lost on the way, ends none: the client gives up `GRACE` seconds later, closes the connection, and
+makes no new one until the scout has had an answer. Whatever the reason, the error is django.db.OperationalError or
 InterfaceError (web.rest.OUTAGES).
 """
 

@@ -10,8 +10,8 @@ unlogged table: PostgreSQL empties it when it crashes, and then the row of user 
 no row writes one, and no replica that is behind that position reads for signed-in readers: what was forgotten was
 before it.
 
-No request reads from a replica that is more than `REPLICA_LAG_SECONDS` behind. Where it is, or fails, or cancels a read that
-its replay conflicts with, the same read runs on the primary.
+No request reads from a replica that is more than `REPLICA_LAG_SECONDS` behind. Where it is, or fails, or cancels a
+read that its replay conflicts with, the same read runs on the primary.
 
 See docs/decisions.md: Replica lag is measured by the primary's clock and positions.
 """
@@ -137,8 +137,8 @@ def lagging(reader_id: int | None, read: Callable[[str], T], *, seconds: float =
     """What `read` finds in the database that it is told, by its alias: the replica's, or the primary's.
 
     `reader_id` is the reader whose writes it must find; None without such a reader. `read` only reads, and may be
-    called twice: what the replica has not answered within `seconds` (`REPLICA_TIMEOUT_SECONDS`) the primary is asked. It finds
-    nothing that its own request has written before.
+    called twice: what a replica has not answered within `seconds` (`REPLICA_TIMEOUT_SECONDS`) the primary is asked. It
+    finds nothing that its own request has written before.
 
     See docs/decisions.md: Reads go to a replica by name and not by a router.
     """
@@ -178,7 +178,7 @@ def _hindrance(reader_id: int) -> str:
 
 @contextmanager
 def _replica(seconds: float = 0) -> Iterator[Connection]:
-    """This thread's connection, for `seconds` (`REPLICA_TIMEOUT_SECONDS`). Raises ReplicaFailedError for what it fails."""
+    """This thread's connection, for `seconds` (`REPLICA_TIMEOUT_SECONDS`). Raises ReplicaFailedError if it fails."""
     wrapper = connections[REPLICA]
     try:
         wrapper.ensure_connection()
@@ -233,7 +233,7 @@ def note_write(user_id: int | None) -> None:
             connections[PRIMARY].close()
             fetch(NOTE, [user_id])
     except Error as error:
-        # A primary that crashed has an empty table, which says so. Otherwise they may miss it for `REPLICA_LAG_SECONDS`.
+        # A primary that crashed has an empty table, which says so. Else they may miss it for `REPLICA_LAG_SECONDS`.
         logger.warning("It is not noted that user %s has written: %s", user_id, error)
 
 

@@ -147,7 +147,8 @@ def test_a_restored_site_answers_as_before(tmp_path: Path) -> None:
         [sys.executable, "-c", RESTORE, str(whole), str(torn), str(gone.pk)],
         cwd=settings.BASE_DIR,
         # Patient, so that a busy machine is no dead server, without whose windows pages come from PostgreSQL.
-        env=clean_environ(folder) | {"DJANGO_SETTINGS_MODULE": "feedsite.settings", "FEEDSITE_REDIS_TIMEOUT_SECONDS": "60"},
+        env=clean_environ(folder)
+        | {"DJANGO_SETTINGS_MODULE": "feedsite.settings", "FEEDSITE_REDIS_TIMEOUT_SECONDS": "60"},
         capture_output=True,
         text=True,
         check=False,
