@@ -31,7 +31,7 @@ from storage import ids
 
 FILES = ("users.csv.gz", "follows.csv.gz", "posts.jsonl.gz")
 LINE_LENGTH = 1_000_000
-"""Bytes. What is longer is no line of a data set, and would be read into memory whole."""
+"""Bytes. A longer line is none of a data set, and would be read into memory whole."""
 CLOCK_SKEW = timedelta(days=1)
 """A time further ahead than this is wrong: the post would stand at the head of every home until then."""
 LARGEST_ID = 2**63 - 1
@@ -42,18 +42,24 @@ class DatasetError(Exception):
 
 
 class UserRow(NamedTuple):
+    """A user of users.csv.gz, and the line it stands in."""
+
     line: int
     id: int
     name: str
 
 
 class FollowRow(NamedTuple):
+    """A follow of follows.csv.gz; without a time in the file `created_at` is None."""
+
     follower_id: int
     followee_id: int
     created_at: datetime | None
 
 
 class PostRow(NamedTuple):
+    """A post of posts.jsonl.gz, and the line it stands in."""
+
     line: int
     author_id: int
     created_at: datetime
@@ -114,7 +120,7 @@ class _File:
 
     def table(self, *columns: str) -> Iterator[dict[str, str]]:
         """The rows of a csv file, which must have these columns."""
-        with closing(self._lines()) as lines:  # what is wrong closes the file, too
+        with closing(self._lines()) as lines:  # an error closes the file, too
             rows = csv.reader(lines, strict=True)
             try:
                 header = next(rows, [])
@@ -149,9 +155,11 @@ class Dataset:
         self.fingerprint = digest.hexdigest()
 
     def wrong_user(self, line: int, what: object) -> DatasetError:
+        """The error of a line of users.csv.gz."""
         return self._users.wrong(what, line)
 
     def wrong_post(self, line: int, what: object) -> DatasetError:
+        """The error of a line of posts.jsonl.gz."""
         return self._posts.wrong(what, line)
 
     def users(self) -> Iterator[UserRow]:

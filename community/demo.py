@@ -210,12 +210,13 @@ class Deck:
         self._left: list[str] = []
 
     def deal(self) -> str:
+        """The next card."""
         self._left = self._left or self._chance.sample(self._cards, len(self._cards))
         return self._left.pop()
 
 
 class Voices:
-    """What the people say."""
+    """The texts of the people's posts and replies."""
 
     def __init__(self, chance: random.Random) -> None:
         self._chance = chance
@@ -224,6 +225,7 @@ class Voices:
         )
 
     def post(self, sender: User) -> str:
+        """The text of a post of this sender, in the sender's language and manner."""
         if sender.username == "harbor-news":
             return self._news.deal()
         if sender.username == "weather-desk":
@@ -236,6 +238,7 @@ class Voices:
         return self._chance.choice((lead, f"{lead} {tail}", f"{lead}\n\n{tail}"))
 
     def reply(self) -> str:
+        """The text of a reply."""
         return self._replies.deal()
 
 
@@ -245,6 +248,8 @@ def _calls(text: str, user: User) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Login:
+    """A login of the demo, and the part that its user plays."""
+
     username: str
     password: str
     role: str
@@ -252,7 +257,7 @@ class Login:
 
 @dataclass(frozen=True, slots=True)
 class Demo:
-    """What was made."""
+    """The community that was made: logins and counts."""
 
     logins: tuple[Login, ...]
     users: int
@@ -267,7 +272,7 @@ class NotEmptyError(Exception):
 
 @transaction.atomic
 def make(*, size: int = 60) -> Demo:
-    """Make a community of `size` users. Raises NotEmptyError where there is anybody at all."""
+    """Make a community of `size` users. Raises NotEmptyError if the site has users."""
     with connection.cursor() as cursor:  # of two at once, the second finds the users of the first
         cursor.execute("SELECT pg_advisory_xact_lock(hashtext('feedsite.demo'))")
     if User.objects.exists():
@@ -333,20 +338,20 @@ def _people(chance: random.Random, size: int, now: datetime, passwords: dict[str
 
 
 def _level(hours: int) -> int:
-    """The level of somebody who was seen so many hours ago."""
+    """The level of a user who was seen so many hours ago."""
     ages = sorted(settings.LEVEL_AGES.items(), reverse=True)
     return next((level for level, age in ages if timedelta(hours=hours) < age), Level.DORMANT)
 
 
 def _follows(chance: random.Random, users: list[User], now: datetime) -> list[Follow]:
-    """Everybody follows a few, most of them the same few: the chance to be followed falls with the rank."""
+    """Each user follows a few, most of them the same few: the chance to be followed falls with the rank."""
     ranked = chance.sample(users, len(users))
     ranked.sort(key=lambda user: not user.is_big_v)
     weights = [1.5 if user.is_big_v else 3 / (rank + 8) for rank, user in enumerate(ranked)]
     follows = []
     for follower in users:
         wanted = min(len(users) // 2, 24 if follower.username in NAMED else chance.randint(3, 18))
-        # Draws that meet somebody again, or the follower, are spent: who has many followers takes them.
+        # Draws that meet a followee again, or the follower, are spent: they fall to users with many followers.
         followees = {user.pk for user in chance.choices(ranked, weights, k=2 * wanted)} - {follower.pk}
         if follower.username in READERS or follower.username in AWAY:
             followees |= {user.pk for user in users if user.is_big_v}
@@ -407,7 +412,7 @@ def _items(chance: random.Random, users: list[User], now: datetime) -> list[Item
 
 
 def _liked_by_all(chance: random.Random, sender: User, said: list[Item], reposted: dict[int, set[int]]) -> Item | None:
-    """What `sender` reposts: rather what others have reposted too, so that homes have something to fold."""
+    """The items that `sender` reposts: rather those that others reposted too, so that homes have reposts to fold."""
     recent = [item for item in said[-25:] if item.sender != sender and sender.pk not in reposted.get(item.pk, ())]
     again = [item for item in recent if item.pk in reposted]
     if not recent:
@@ -435,7 +440,7 @@ def _likes(chance: random.Random, users: list[User], items: list[Item], now: dat
 
 
 def _counts(items: list[Item], likes: list[Like]) -> None:
-    """What the verbs of items.actions would have counted."""
+    """Set the counts that the verbs of items.actions would have kept."""
     counted: dict[int, ItemCounts] = {}
 
     def of(item_id: int) -> ItemCounts:

@@ -1,4 +1,4 @@
-"""What the people of the demo community were told, in the state that the verbs would have left."""
+"""The notifications of the demo community, in the state that the verbs would have left."""
 
 from collections.abc import Iterator, Sequence
 from datetime import UTC, date, datetime, timedelta
@@ -15,7 +15,7 @@ UNREAD = timedelta(hours=5)
 
 
 class Told(NamedTuple):
-    """Who was told what: somebody's act, and the item or the day of the entry that it belongs to."""
+    """An act that a recipient was told of, and the item or the day of the entry that it belongs to."""
 
     at: datetime
     recipient_id: int

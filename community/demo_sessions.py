@@ -23,7 +23,7 @@ PAST = 3
 PLANNED = timedelta(days=1)
 """How long before its time a session was made."""
 WAITING = "mira"
-"""Who has asked to be told of what starts next; a login of the demo."""
+"""The login of the demo who has asked to be told of the next session."""
 
 
 class Show(NamedTuple):
@@ -83,7 +83,7 @@ def plan(follows: Sequence[Follow], *, now: datetime) -> None:
 
 
 def _series(show: Show, host: User, now: datetime) -> list[LiveSession]:
-    """What is over, and the one that is on or comes next."""
+    """The replays of a show, and its session that is on or comes next."""
     last, period, length = now - show.ago * MINUTE, show.period * MINUTE, show.length * MINUTE
     is_on = show.ago < show.length
     first = 1 if is_on else 0

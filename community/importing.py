@@ -1,8 +1,7 @@
 """Bring a data set into the site by COPY: all of it in one transaction, or nothing.
 
-Nothing is fanned out. The users are new, so no window of anybody who was here before can lack what the data
-set brings; what Redis may still hold under the new users' ids (from a database that is gone) is dropped after
-the commit.
+Nothing is fanned out. The users are new, so no window of an earlier user can lack what the data set brings; what Redis
+may still hold under the new users' ids (from a database that is gone) is dropped after the commit.
 """
 
 from collections import Counter
@@ -39,7 +38,7 @@ Row = tuple[Any, ...]
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """What is in the database of a data set now. `is_new`: it was loaded by this call."""
+    """The record of a loaded data set. `is_new`: it was loaded by this call."""
 
     record: Import
     is_new: bool
@@ -48,7 +47,7 @@ class Loaded:
 def load(dataset: Dataset, *, password: str | None = None, say: Callable[[str], None] = print) -> Loaded:
     """Load a data set, or find that it was loaded before. A DatasetError leaves everything as it was.
 
-    `password` is set for all its users; without one nobody can sign in as them. `say` is told of waits.
+    `password` is set for all its users; without one they cannot sign in. `say` is told of waits.
     """
     loaded = _load(dataset, password, say)
     users = list(ImportedUser.objects.filter(source=loaded.record).values_list("user_id", flat=True))
@@ -237,7 +236,7 @@ def one_line(error: Exception) -> str:
 
 
 def drop_windows(user_ids: list[int], say: Callable[[str], None]) -> None:
-    """Lose whatever Redis holds under these ids: they are new to this database, but Redis may be older."""
+    """Delete the keys that Redis holds under these ids: they are new to this database, but Redis may be older."""
     kinds = (keys.inbox, keys.outbox, keys.tail)
     windows = (Window(key(user_id)) for user_id in user_ids for key in kinds)
     try:

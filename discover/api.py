@@ -38,7 +38,7 @@ class DiscoverData(msgspec.Struct):
 
 
 class DiscoverAnswer(msgspec.Struct):
-    """The envelope of the smart feed protocol; `code` is 0. What is wrong is said as everywhere else."""
+    """The envelope of the smart feed protocol; `code` is 0. Errors are answered as everywhere else."""
 
     code: int
     msg: str
@@ -49,6 +49,7 @@ class CountField(serializers.IntegerField):
     """How many to list, as a number: from 1; more than `PAGE_LIMIT` count as that."""
 
     def to_internal_value(self, data: Any) -> int:
+        """The wanted number of items, at most `PAGE_LIMIT`. Raises ValidationError if it is no whole number above 0."""
         if not isinstance(data, int) or isinstance(data, bool) or data < 1:
             raise serializers.ValidationError("A whole number from 1; more than 100 count as 100.")
         return min(data, PAGE_LIMIT)
@@ -63,6 +64,8 @@ class PullSerializer(StrictSerializer):
 
 
 class DiscoverView(ApiView):
+    """The recommended feed over HTTP."""
+
     only_reads = True
     rates = {"POST": "discover"}
 
@@ -70,7 +73,7 @@ class DiscoverView(ApiView):
         operation_id="pull_discover", parameters=[FEED_SOURCE], request=PullSerializer, responses={200: DiscoverAnswer}
     )
     def post(self, request: Request) -> HttpResponse:
-        """What the caller may like and has not seen. `refresh` recalls anew, `load_more` goes on."""
+        """Items that the caller may like and has not seen. `refresh` recalls anew, `load_more` goes on."""
         reader, pull = signed_in(request), body(request, PullSerializer)
         serve = feed.refresh if pull["action"] == "refresh" else feed.load_more
         page = serve(reader, limit=pull["limit"], request_id=pull.get("request_id"))

@@ -1,6 +1,6 @@
-"""The candidates that wait to be scrolled in: a LIST a reader in Redis, and why each of them was recalled beside it.
-
-It may be lost, or come back from an old copy, at any time: who pops from it asks PostgreSQL what was issued already.
+"""The candidates that wait to be scrolled in: a LIST a reader in Redis, with the reasons beside it. The list may be
+lost, or come back from an old copy, at any time: a page that pops from it asks PostgreSQL which items were issued
+already.
 """
 
 from collections.abc import Sequence
@@ -30,6 +30,7 @@ class CandidateList:
         self.reasons_key = keys.reasons(user_id)
 
     def drop(self) -> None:
+        """Delete the list and its reasons."""
         pipelined(feeds(), [("DEL", self.key), ("DEL", self.reasons_key)])
 
     def push(self, entries: Sequence[Entry]) -> None:
@@ -37,7 +38,7 @@ class CandidateList:
         self._write("RPUSH", entries)
 
     def put_back(self, entries: Sequence[Entry]) -> None:
-        """Put what was popped, and not shown, before all others again."""
+        """Put entries that were popped, and not shown, before all others again."""
         self._write("LPUSH", entries[::-1])
 
     def pop(self, count: int) -> tuple[list[Entry], int]:

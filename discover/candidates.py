@@ -1,4 +1,4 @@
-"""What a reader may be shown next: recalled, cleaned of what they have seen or do not want, and mixed.
+"""The candidates for a reader's next pages: recalled, cleaned of what they have seen or do not want, and mixed.
 
 See docs/decisions.md: A recall goes deeper for readers of many items.
 See docs/decisions.md: Discover takes plays in where there are any.
@@ -39,7 +39,8 @@ class Clean:
 
 
 def clean(reader: User, *, wanted: int, now: datetime) -> Clean:
-    """What `reader` may be shown of the first `RECALL_COUNT` candidates; of more, where fewer than `wanted` are left.
+    """The candidates that `reader` may be shown of the first `RECALL_COUNT` candidates; of more, where fewer than
+    `wanted` are left.
 
     Source: the smart feed protocol, scenario 1, steps 2 and 3; the recent views article for what is left out.
     """

@@ -1,4 +1,4 @@
-"""What of the recalled candidates is not shown to their reader, or ranks lower than recall put it.
+"""The rules by which a recalled candidate is not shown to its reader, or ranks lower than recall put it.
 
 Left out: the reader's own items, senders whom they blocked (or who blocked them) or muted, what they are not interested
 in, what they liked, replied to or reposted, what they viewed, and what they were issued within the last day.
@@ -107,7 +107,7 @@ ABOUT = f"""
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What is left of the candidates, and how many went for which of `REASONS`; together they are all there were.
+    """The candidates that are left, and how many went for which of `REASONS`; together they are all there were.
 
     Without `views_known` Redis did not say what the reader viewed: it may be among what is left.
     """

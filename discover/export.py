@@ -1,4 +1,4 @@
-"""What discover adds to a user's own data: what they opened last, and what they do not want."""
+"""Discover's part of a user's own data: the items that they opened last, and those that they do not want."""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -35,12 +35,15 @@ class ViewRow(msgspec.Struct):
 
 
 class NotInterestedRow(msgspec.Struct):
+    """An item that the user is not interested in."""
+
     item_id: str
     by: str
     since: datetime
 
 
 def files(reader: User) -> list[ExportFile]:
+    """The files of a user's own data: their history, and what they do not want."""
     views = recent.views_of(reader.pk, now=timezone.now())
     about = _("What you opened within the last days, as far as it is kept and you can still see it.")
     if views is None:

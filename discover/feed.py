@@ -70,43 +70,54 @@ class Buffer(Protocol):
     """Where entries come from, in order; `left` waits there."""
 
     @property
-    def left(self) -> int: ...
+    def left(self) -> int:
+        """How many entries are left."""
+        ...
 
-    def take(self, count: int) -> list[Entry]: ...
+    def take(self, count: int) -> list[Entry]:
+        """Take the next entries out, at most `count`."""
+        ...
 
-    def put_back(self, entries: Sequence[Entry]) -> None: ...
+    def put_back(self, entries: Sequence[Entry]) -> None:
+        """Put entries back, before all others."""
+        ...
 
 
 @dataclass(slots=True)
 class Recalled:
-    """What was just recalled."""
+    """Candidates that were just recalled."""
 
     entries: list[Entry]
 
     @property
     def left(self) -> int:
+        """How many entries are left."""
         return len(self.entries)
 
     def take(self, count: int) -> list[Entry]:
+        """Take the next entries out, at most `count`."""
         taken, self.entries = self.entries[:count], self.entries[count:]
         return taken
 
     def put_back(self, entries: Sequence[Entry]) -> None:
+        """Put entries back, before all others."""
         self.entries = [*entries, *self.entries]
 
 
 @dataclass(slots=True)
 class Cached:
-    """What an earlier refresh left in Redis."""
+    """Candidates that an earlier refresh left in Redis."""
 
     cache: CandidateList
     left: int = 0
 
     def take(self, count: int) -> list[Entry]:
+        """Take the next entries out of Redis, at most `count`. Raises what redis-py raises."""
         taken, self.left = self.cache.pop(count)
         return taken
 
     def put_back(self, entries: Sequence[Entry]) -> None:
+        """Put entries back into Redis, before all others. Raises what redis-py raises."""
         self.cache.put_back(entries)
         self.left += len(entries)
 
@@ -135,7 +146,7 @@ def refresh(reader: User, *, limit: int, request_id: str | None = None, now: dat
 
 
 def load_more(reader: User, *, limit: int, request_id: str | None = None, now: datetime | None = None) -> FeedPage:
-    """What comes next of the last refresh; a new one, if nothing is left of it.
+    """The next page of the last refresh; of a new one, if nothing is left of it.
 
     A tail shorter than `limit` is a page, and is not filled up. Otherwise as `refresh`.
     """
@@ -169,7 +180,7 @@ def _replayed(reader: User, request_id: str | None) -> FeedPage | None:
 
 
 def _continued(reader: User, limit: int, request_id: str | None, now: datetime) -> FeedPage | None:
-    """The next page of what is cached; None if there is none."""
+    """The next page of the cached candidates; None if there are none."""
     cached = Cached(CandidateList(reader.pk))
     try:
         with feeds_errors():

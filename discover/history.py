@@ -1,4 +1,4 @@
-"""What a reader opened last and what they do not want, as far as they may still see it: what they are shown of
+"""The items that a reader opened last or does not want, as far as they may still see them: what they are shown of
 themself.
 """
 
@@ -48,7 +48,9 @@ def viewed_page(reader: User, *, last_id: int | None = None, limit: int = 20, no
 
 
 def unwanted_page(reader: User, *, last_id: int | None = None, limit: int = 20) -> ItemPage:
-    """What `reader` is not interested in before `last_id` (exclusive; of their saying so), the last said first."""
+    """The items that `reader` is not interested in, before `last_id` (exclusive; of their saying so), the last said
+    first.
+    """
     below = MAX_ID + 1 if last_id is None else last_id
     rows = fetch(UNWANTED, {"reader": reader.pk, "below": below, "count": limit + 1})
     shown = [(said_id, ItemRow.of(columns)) for said_id, *columns in rows[:limit]]

@@ -1,4 +1,4 @@
-"""What readers opened last, and what they do not want, over HTTP."""
+"""The reader's history, and the items that they do not want, over HTTP."""
 
 from django.http import HttpResponse
 from django.utils import timezone
@@ -16,6 +16,8 @@ from web.rest import ApiView, FeedResponse, OutageError, limit, position
 
 
 class HistoryView(ApiView):
+    """The caller's own history."""
+
     @extend_schema(operation_id="list_history", parameters=PAGED, responses={200: ItemPage})
     def get(self, request: Request) -> HttpResponse:
         """The posts that the caller opened within the last 7 days, the last opened first; the newest few are kept.
@@ -38,6 +40,8 @@ class HistoryView(ApiView):
 
 
 class NotInterestedView(ApiView):
+    """An item that the caller does not want to be recommended."""
+
     @extend_schema(operation_id="not_interested", request=None, responses={204: None})
     def put(self, request: Request, item_id: str) -> HttpResponse:
         """Keep an item, or of a repost its original, out of what is recommended to the caller, and weaken what is like

@@ -48,7 +48,7 @@ VERBS: dict[str, Callable[[User], str]] = {"pause": _pause, "resume": _resume, "
 @require_safe
 @signed_in
 def history(request: PageRequest, reader: User) -> HttpResponse:
-    """What the reader opened last, and whether that is remembered."""
+    """The page of the items that the reader opened last, and whether they are remembered."""
     last_id = position(request)
     context = _viewed(reader, last_id)
     return show(request, "discover/history.html", context, part="discover/_more_history.html")
@@ -67,7 +67,7 @@ def _viewed(reader: User, last_id: int | None = None) -> dict[str, Any]:
 @require_safe
 @signed_in
 def unwanted(request: PageRequest, reader: User) -> HttpResponse:
-    """What the reader is not interested in."""
+    """The page of the items that the reader is not interested in."""
     last_id = position(request)
     context = {
         "page": unwanted_page(reader, last_id=last_id),

@@ -1,8 +1,9 @@
 """The global rolling filter: what every reader was shown within the last seven calendar days (UTC).
 
-One Bloom filter a day and shard of the users; the key of a day expires with the seventh day. Who is not there takes no
-memory. It is a hint: what it forgets (a server that was emptied, a day whose key is of another kind) may be shown
-again, and of what it was never told it claims one in a thousand a day (`FEEDSITE_IMPRESSION_ERROR`).
+One Bloom filter a day and shard of the users; the key of a day expires with the seventh day. A reader without
+impressions takes no memory. The filter is a hint. Forgotten impressions (a server that was emptied, a day whose key is
+of another kind) may be shown again, and of items that were never shown the filter claims one in a thousand a day
+(`FEEDSITE_IMPRESSION_ERROR`).
 
 A day that holds more than its capacity goes on in further filters (seen.bloom), each with that error rate: a full
 filter would hide almost everything that is unseen.
@@ -60,6 +61,7 @@ class ShardFill(NamedTuple):
 
     @property
     def is_over(self) -> bool:
+        """Whether the shard holds more impressions than its first filter was made for."""
         return self.impressions > self.capacity
 
 
@@ -108,9 +110,7 @@ def record(impressions: Iterable[Impression]) -> None:
 
 
 def fill(today: date) -> list[ShardFill]:
-    """How full the shards of a day are, for metrics; those that nobody was shown anything in are not there. One round
-    trip.
-    """
+    """How full the shards of a day are, for metrics; shards without impressions are left out. One round trip."""
     shards = range(settings.IMPRESSION_SHARDS)
     with feeds_errors():
         client = feeds_for_tasks()
@@ -147,6 +147,7 @@ def check(today: date) -> list[ShardFill]:
 
 
 def shard_of(user_id: int) -> int:
+    """The number of the shard that holds this user's impressions, from 0."""
     return splitmix64(user_id) % int(settings.IMPRESSION_SHARDS)
 
 

@@ -1,4 +1,4 @@
-"""What OpenSearch is told of items: everything once, then what changes.
+"""Keeps OpenSearch told of items: of everything once, then of what changes.
 
 PostgreSQL keeps the queue (`ItemChange`), written in the transaction of the change, and how far the first load has come
 (`SearchIndex`); a periodic task works them off. So publishing neither waits for OpenSearch nor for the broker, and
@@ -118,14 +118,17 @@ def work() -> None:
     except OpenSearchError as error:
         metrics.opensearch_failures.labels("index").inc()
         logger.warning("OpenSearch was not told of items: %s", error)
-        if error.kind == "index_not_found_exception":  # somebody deleted it
+        if error.kind == "index_not_found_exception":  # the index was deleted by hand
             SearchIndex.objects.filter(name=server().name).delete()
         else:
             pause.trip()
 
 
 def write_changes() -> int:
-    """Write some of the items that changed; how many, 0 also while somebody else writes. Raises OpenSearchError."""
+    """Write some of the items that changed; returns their number, 0 also during another write.
+
+    Raises OpenSearchError.
+    """
     with transaction.atomic():
         index = _turn(skip=True)
         rows = fetch(CHANGES) if index else []
@@ -137,8 +140,8 @@ def write_changes() -> int:
 
 
 def load_part(*, wait: bool = False) -> int:
-    """Load the newest items that were not loaded yet; how many, 0 when all are, or (unless `wait`) while somebody else
-    writes. Raises OpenSearchError.
+    """Load the newest items that were not loaded yet; returns their number: 0 when all are, or (unless `wait`) during
+    another write. Raises OpenSearchError.
     """
     with transaction.atomic():
         index = _turn(skip=not wait)
@@ -147,7 +150,7 @@ def load_part(*, wait: bool = False) -> int:
         item_ids = [row[0] for row in fetch(NEXT, {"position": index.position})]
         if item_ids:
             _write(index, item_ids)
-        # What is published from now on below this position is queued.
+        # Items that are published from now on below this position are queued.
         index.position = item_ids[-1] if len(item_ids) == PART else 0
         index.save(update_fields=["position"])
         return len(item_ids)
@@ -161,7 +164,7 @@ def left() -> int:
 
 
 def _turn(*, skip: bool) -> SearchIndex | None:
-    """The index, locked: what is read from now on is at least as new as what anybody has written before."""
+    """The index, locked: rows read from now on are at least as new as all earlier writes."""
     return SearchIndex.objects.select_for_update(skip_locked=skip).filter(name=server().name).first()
 
 
@@ -182,8 +185,8 @@ def _action(
 ) -> bytes:
     """The lines of a bulk request for one item.
 
-    What is not to be found is an empty document, which no search finds. Of a deletion OpenSearch would forget the
-    version after a minute (index.gc_deletes), and a deletion does not know require_alias.
+    An item that must not be found is an empty document, which no search finds. Of a deletion OpenSearch would forget
+    the version after a minute (index.gc_deletes), and a deletion does not know require_alias.
     """
     document: dict[str, Any] = {}
     if sender_id is not None:

@@ -1,4 +1,4 @@
-"""What a reader likes, as far as the site can tell: what every recall starts from.
+"""The interests of a reader, as far as the site can tell: every recall starts from them.
 
 Every statement is a bounded look-up, whatever the reader follows and likes: the newest so many of each kind.
 And it knows only what was posted, liked and followed before `now`.
@@ -183,7 +183,7 @@ NEAR_SENDERS = f"""
 
 @dataclass(frozen=True, slots=True)
 class Interests:
-    """What a reader likes, each with how much: weights of about 0 to 1 within their kind.
+    """The interests of a reader, each with its strength: weights of about 0 to 1 within their kind.
 
     `senders` have the code of why besides. `items` are what people liked who like the same. `origin` is the
     item from which age counts.
@@ -198,6 +198,7 @@ class Interests:
 
 
 def interests_of(reader: User, *, now: datetime) -> Interests:
+    """The reader's interests at `now`, from a replica where one may lag."""
     return lagging(reader.pk, lambda on: _interests_of(reader, now, on))
 
 

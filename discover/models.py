@@ -1,4 +1,4 @@
-"""What the recommended feed must not lose: what it issued within the last day, and what readers do not want."""
+"""The tables of the recommended feed: pages issued within the last day, and items that readers do not want."""
 
 from django.conf import settings
 from django.contrib.postgres.fields import ArrayField

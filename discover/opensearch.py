@@ -247,7 +247,7 @@ def search(interests: Interests, *, reader_id: int, count: int, now: datetime) -
                 "boost_mode": "multiply",
             }
         },
-        # What is so old that its score is 0 in a 32-bit number is in its order all the same.
+        # Items so old that their score is 0 in a 32-bit number stay in their order all the same.
         "sort": [{"_score": {"order": "desc"}}, {"item": {"order": "desc"}}],
         "track_total_hits": False,
         # Of each sender some are left out below.
@@ -294,6 +294,10 @@ class OpenSearchRecall:
     """Candidates as OpenSearch scores them."""
 
     def candidates(self, reader: User, *, count: int, now: datetime) -> list[Candidate]:
+        """The best `count` candidates by the index.
+
+        Raises RecallUnavailableError while the index is loaded or the server fails.
+        """
         if breaker.is_open:
             raise RecallUnavailableError("OpenSearch failed a moment ago")
         name = server().name
@@ -328,7 +332,7 @@ def _capped(candidates: Sequence[Candidate], count: int) -> list[Candidate]:
 
 def _search(body: Mapping[str, Any]) -> Sequence[_Hit]:
     patience = settings.OPENSEARCH_TIMEOUT_SECONDS
-    # What we do not wait for any more, the server need not finish; and a part of the answer is none.
+    # A search that we no longer wait for need not finish; and a part of the answer is none.
     query = f"allow_partial_search_results=false&cancel_after_time_interval={math.ceil(patience * 1000)}ms"
     path = f"/{server().name}/_search?{query}"
     answer = _decoder.decode(server().ask("POST", path, json.dumps(body).encode(), patience=patience))

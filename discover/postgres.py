@@ -62,6 +62,7 @@ class PostgresRecall:
     """The default recall."""
 
     def candidates(self, reader: User, *, count: int, now: datetime) -> list[Candidate]:
+        """The best `count` candidates by PostgreSQL, from a replica where one may lag."""
         return lagging(reader.pk, lambda on: self._candidates(reader, count, now, on))
 
     def _candidates(self, reader: User, count: int, now: datetime, on: str) -> list[Candidate]:

@@ -1,4 +1,7 @@
-"""Recall: which items a reader may like that they did not ask for. One small interface; who serves it is a setting."""
+"""Recall: which items a reader may like that they did not ask for.
+
+One small interface; a setting chooses its server.
+"""
 
 from dataclasses import dataclass
 from datetime import datetime

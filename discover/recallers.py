@@ -1,4 +1,4 @@
-"""Who is asked for candidates: OpenSearch where there is one, and PostgreSQL whenever that does not answer."""
+"""The source of candidates: OpenSearch where there is one, and PostgreSQL whenever that does not answer."""
 
 import logging
 from datetime import datetime

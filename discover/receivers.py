@@ -1,4 +1,4 @@
-"""What discover does at the news from below."""
+"""Discover's receivers of the signals from below."""
 
 import logging
 from typing import Any
@@ -29,8 +29,10 @@ logger = logging.getLogger(__name__)
 
 @receiver(item_viewed)
 def remember_view(sender: type[Item], reader: User, item: ItemBody, replies: list[ItemBody], **kwargs: Any) -> None:
-    """One round trip to Redis when the answer has been sent (two where plays are kept), and none where the reader
-    wants no history.
+    """Record that the reader viewed an item and its replies.
+
+    One round trip to Redis when the answer has been sent (two where plays are kept), and none where the reader wants no
+    history.
 
     See docs/decisions.md: Reading an item over the API is opening it.
     """
@@ -48,7 +50,10 @@ def remember_view(sender: type[Item], reader: User, item: ItemBody, replies: lis
 
 
 def remember_play(reader: User, item_id: int) -> None:
-    """What was opened was played. Nobody waits for a server of plays that is down, and the view is known without it."""
+    """Record an opened item as played.
+
+    A server of plays that is down is not waited for: the view is known without it.
+    """
     now = timezone.now()
     try:
         played.record([Play(reader.pk, item_id, now)], now=now)
@@ -58,11 +63,13 @@ def remember_play(reader: User, item_id: int) -> None:
 
 @receiver(account_purged)
 def forget_user(sender: type[User], user: User, limit: int, **kwargs: Any) -> int:
+    """Forget a deleted account's feedback, at most `limit` rows; returns their number."""
     return feedback.forget_user(user=user, limit=limit)
 
 
 @receiver(export_requested)
 def export_history(sender: type[User], reader: User, **kwargs: Any) -> list[ExportFile]:
+    """The files of the reader's history, for their own data."""
     return export.files(reader)
 
 

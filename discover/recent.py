@@ -35,8 +35,8 @@ LIFE = timedelta(days=7)
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MILLISECOND = timedelta(milliseconds=1)
 
-# KEYS: list, times; ARGV: now in ms, cap, seconds to live, then ids, the newest last. Of two devices whose clocks
-# differ, whoever comes last viewed last. Times without a list are those of entries that were evicted.
+# KEYS: list, times; ARGV: now in ms, cap, seconds to live, then ids, the newest last. Of two processes whose clocks
+# differ, the later call counts as the later view. Times without a list are those of entries that were evicted.
 RECORD = script(
     """
     local list, times, time = KEYS[1], KEYS[2], tonumber(ARGV[1])
@@ -76,6 +76,7 @@ class View(NamedTuple):
 
     @property
     def viewed_at(self) -> datetime:
+        """The moment of the view, in UTC."""
         return EPOCH + self.moment * MILLISECOND
 
     def age(self, now: datetime) -> timedelta:
@@ -84,7 +85,7 @@ class View(NamedTuple):
 
 
 class Views(NamedTuple):
-    """What a reader viewed within the last 7 days, newest first, as far as the lists reach."""
+    """The views of a reader within the last 7 days, newest first, as far as the lists reach."""
 
     items: list[View]
     """Posts that they opened."""
@@ -104,10 +105,12 @@ class RecentViews:
 
     @classmethod
     def of_items(cls, user_id: int) -> "RecentViews":
+        """The list of the posts that a user opened."""
         return cls(keys.views(user_id), settings.RECENT_VIEWS)
 
     @classmethod
     def of_replies(cls, user_id: int) -> "RecentViews":
+        """The list of the replies that a user saw."""
         return cls(keys.reply_views(user_id), settings.RECENT_REPLY_VIEWS)
 
     def recording(self, ids: Sequence[int], now: datetime) -> Command:
@@ -116,17 +119,19 @@ class RecentViews:
         return ("EVALSHA", RECORD, 2, self.key, self.times, *arguments)
 
     def reading(self) -> Command:
+        """The command that reads the list with its times."""
         return ("EVALSHA", READ, 2, self.key, self.times)
 
     @staticmethod
     def views(reply: Sequence[Sequence[bytes | None]], now: datetime) -> list[View]:
-        """What `reading` replied, without what is too old."""
+        """The views in a reply to `reading`, without those that are too old."""
         oldest = (now - LIFE - EPOCH) // MILLISECOND
         pairs = zip(*reply, strict=True)
         views = [View(int(item), int(moment)) for item, moment in pairs if item is not None and moment is not None]
         return [view for view in views if view.moment > oldest]
 
     def clearing(self) -> Command:
+        """The command that deletes the list."""
         return ("DEL", self.key, self.times)
 
 
@@ -149,7 +154,7 @@ def record(user_id: int, *, items: Sequence[int] = (), replies: Sequence[int] = 
 
 
 def views_of(user_id: int, *, now: datetime) -> Views | None:
-    """What a user viewed last; None if Redis does not say. One round trip."""
+    """The last views of a user; None if Redis does not answer. One round trip."""
     items, replies = RecentViews.of_items(user_id), RecentViews.of_replies(user_id)
     try:
         with feeds_errors():

@@ -1,4 +1,4 @@
-"""What recall keeps ready, made anew by periodic tasks: how rare words are, and which items are popular.
+"""The tables that recall keeps ready, made anew by periodic tasks: how rare words are, and which items are popular.
 
 See docs/decisions.md: Rare words are looked up by the index or by a walk.
 """

@@ -1,4 +1,4 @@
-"""What the workers do for discover: each task calls one function."""
+"""The workers' tasks for discover: each calls one function."""
 
 from celery import shared_task
 
@@ -8,11 +8,13 @@ from storage.connections import database_now
 
 @shared_task(name="discover.record_impressions")
 def record_impressions() -> None:
+    """Write issued pages into the filters of impressions."""
     issued_pages.record_issued_pages()
 
 
 @shared_task(name="discover.forget_issued_pages")
 def forget_issued_pages() -> None:
+    """Delete issued pages that are a day old."""
     issued_pages.forget_issued_pages(now=database_now())
 
 

@@ -51,16 +51,17 @@ COMING = "discover_next"
 
 
 def new_walk() -> str:
+    """A name for a new walk, drawn by chance."""
     return secrets.token_urlsafe(16)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
 @signed_in
 def discover(request: PageRequest, reader: User) -> HttpResponse:
-    """What the reader may like that they did not ask for.
+    """The page of items that the reader may like and did not ask for.
 
     POST asks for a page of a walk, GET also for the one that the browser is on. A browser that fetches ahead is
-    refused, for nobody might look at what it gets.
+    refused, because its page may never be looked at.
     """
     if request.method == "HEAD" or fetches_ahead(request):
         return HttpResponse(status=200 if request.method == "HEAD" else 503, headers={"Cache-Control": "no-store"})
@@ -104,7 +105,7 @@ def _number(asked: QueryDict) -> int:
 
 
 def _kept(request: PageRequest, name: str) -> str | None:
-    """The walk that a cookie names; what is none counts as not there."""
+    """The walk that a cookie names; a malformed cookie counts as none."""
     walk = request.COOKIES.get(name, "")
     return walk if WALK.fullmatch(walk) else None
 
@@ -202,6 +203,6 @@ def _keep(response: HttpResponse, name: str, walk: str) -> None:
 
 
 def _others(reader: User) -> bool:
-    """Whether anybody else has said anything that the reader could be shown."""
+    """Whether another sender has published an item that the reader could be shown."""
     posts = Item.objects.published().without_replies().filter(visibility="public", repost_of=None)
     return posts.visible_to(reader).exclude(sender=reader).exists()

@@ -36,7 +36,7 @@ STALE = timedelta(minutes=3)
 
 @admin.register(Sample)
 class SampleAdmin(ReadOnlyAdmin):
-    """The samples as plots; nobody writes them by hand."""
+    """The samples as plots; they cannot be written by hand."""
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
         """The page; `?hours=` is how far it looks back."""
@@ -57,7 +57,7 @@ class SampleAdmin(ReadOnlyAdmin):
 
 
 def dashboard(hours: int) -> dict[str, Any]:
-    """What the template shows of the last `hours`: tiles, plots, and who has which level."""
+    """The template's context for the last `hours`: tiles, plots, and the number of users of each level."""
     now = timezone.now()
     samples = list(
         Sample.objects.filter(at__gt=now - timedelta(hours=hours)).order_by("at").values_list("at", "figures")
@@ -83,21 +83,25 @@ class WatchedUserAdmin(ModeratedUserAdmin):
     """Users with how far their demotion is."""
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[User]:
+        """Users with the progress of their running demotion."""
         running = Backfill.objects.filter(sender=OuterRef("pk"), finished_at=None, cancelled_at=None)
         progress = running.values(progress=JSONObject(done="done", followers="followers"))
         users: QuerySet[User] = super().get_queryset(request)
         return users.annotate(demotion=Subquery(progress))
 
     def progress(self, user: Any) -> Progress | None:
+        """The progress of the user's demotion; None without one."""
         return Progress(**user.demotion) if user.demotion else None
 
     def render_change_form(
         self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
     ) -> HttpResponse:
+        """The form, with a link to the explained home for staff who may read it."""
         context |= {"may_explain": request.user.has_perms(EXPLAINING)}
         return super().render_change_form(request, context, *args, **kwargs)
 
     def get_urls(self) -> list[URLPattern]:
+        """The admin's own addresses, and that of the explained home."""
         view = self.admin_site.admin_view(self.home_view)
         return [path("<int:user_id>/home/", view, name="accounts_user_home"), *super().get_urls()]
 
@@ -129,7 +133,10 @@ class WatchedUserAdmin(ModeratedUserAdmin):
 
 # --- What is shown ---------------------------------------------------------------------------------------
 def tiles(latest: dict[str, Any], taken: Sequence[Step]) -> list[dict[str, Any]]:
-    """Single figures: of now, or of all the time that is shown. `is_bad` is what somebody should look at."""
+    """Single figures: of now, or of all the time that is shown.
+
+    `is_bad` marks a figure that an operator should look at.
+    """
     if not latest:
         return []
     lag = _summed(step.growths("lag") for step in taken)
@@ -160,6 +167,7 @@ def tiles(latest: dict[str, Any], taken: Sequence[Step]) -> list[dict[str, Any]]
 
 
 def plots(taken: Sequence[Step]) -> list[Plot]:
+    """The dashboard's plots of these steps, in order."""
     lags = [step.growths("lag") for step in taken]
     queues = sorted({queue for step in taken for queue in step.now.get("queues", {})})
     return [
@@ -247,15 +255,18 @@ def levels(latest: dict[str, Any]) -> list[dict[str, Any]]:
 
 # --- Figures for people ----------------------------------------------------------------------------------
 def number(value: float) -> str:
+    """A number for people: whole, or with one decimal below 10."""
     rounded = round(value) if value >= 10 or value == int(value) else round(value, 1)
     return number_format(rounded, use_l10n=True, force_grouping=True)
 
 
 def percent(value: float) -> str:
+    """A share (0 to 1) as whole percent."""
     return f"{round(100 * value)} %"
 
 
 def seconds(value: float) -> str:
+    """A time for people, in ms, s, min or h."""
     if value == 0:
         return "0"
     if value < 1:

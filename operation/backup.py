@@ -92,7 +92,7 @@ class Play(msgspec.Struct, array_like=True):
 
 # --- Making one ------------------------------------------------------------------------------------------
 def left_out() -> list[str]:
-    """What a backup of this site does not hold, though it cannot be made anew: a sentence each."""
+    """The data that a backup of this site lacks, though it cannot be made anew: a sentence each."""
     if isinstance(store(), LmdbStore):
         return []
     return [FILTERS_LEFT_OUT]

@@ -72,6 +72,7 @@ Findings = Iterator[Finding]
 
 
 def judge(name: str, text: str, *, error: bool = False, warning: bool = False, todo: str = "") -> Finding:
+    """A finding in the worst state that applies; `todo` is dropped where all is well."""
     state = ERROR if error else WARNING if warning else OK
     return Finding(name, state, text, todo if state != OK else "")
 
@@ -110,7 +111,7 @@ def _safely(name: str, check: Callable[[], Findings]) -> list[Finding]:
             raise
         said = str(error).strip().splitlines()[0]
         found.append(Finding(name, ERROR, f"the database is not of this version ({said})", "Run `manage.py migrate`."))
-    except Exception as error:  # noqa: BLE001 (whatever a client library raises is a finding)
+    except Exception as error:  # noqa: BLE001 (any error of a client library is a finding)
         said = (str(error).strip().splitlines() or [""])[0]
         found.append(
             Finding(name, ERROR, f"does not answer ({type(error).__name__}: {said})", "Start it, or mend its address.")
@@ -184,6 +185,7 @@ def configuration() -> Findings:
 
 # --- PostgreSQL ------------------------------------------------------------------------------------------
 def postgresql() -> Findings:
+    """Check PostgreSQL: version, settings and room for connections."""
     number = int(fetch("SHOW server_version_num")[0][0])
     yield judge(
         "postgresql version",
@@ -248,7 +250,7 @@ def postgresql() -> Findings:
 
 
 def replicas() -> Findings:
-    """The replica is missed by nobody but the primary, so nothing about it is an error."""
+    """Check the replica. The primary serves without it, so nothing about it is an error."""
     try:
         found = replica.condition()
     except replica.ReplicaFailedError as error:
@@ -335,7 +337,7 @@ def play_store() -> Findings:
 
 
 def redis_server(role: str, url: str) -> Findings:
-    """Version, memory, what is kept and what may go, by the role."""
+    """Check a Redis server by its role: version, memory, persistence and eviction."""
     client = client_of(url, PATIENCE)
     with client:
         info: dict[str, Any] = client.info()
@@ -396,7 +398,7 @@ def redis_server(role: str, url: str) -> Findings:
 
 
 def _server(url: str) -> tuple[str | None, int | None, str]:
-    """Which server an address names, whatever its database."""
+    """The server that an address names, without its database."""
     parts = urlsplit(url)
     return parts.hostname, parts.port, parts.path if parts.scheme == "unix" else ""
 
@@ -503,6 +505,7 @@ def impressions_fill() -> Findings:
 
 # --- Disks -----------------------------------------------------------------------------------------------
 def played_store() -> Findings:
+    """Check the store of the month filters: size and room."""
     filters = store()
     months = filters.stats()
     count, size = sum(each.filters for each in months.values()), sum(each.size for each in months.values())
@@ -518,6 +521,7 @@ def played_store() -> Findings:
 
 
 def disk() -> Findings:
+    """Check the room on the disk of the data folder."""
     usage = shutil.disk_usage(settings.DATA_DIR)
     share = usage.free / usage.total
     yield judge(
@@ -531,6 +535,7 @@ def disk() -> Findings:
 
 # --- Processes -------------------------------------------------------------------------------------------
 def queues() -> Findings:
+    """Check how many messages wait in Celery's queues."""
     for name, length in queue_lengths().items():
         yield judge(
             f"queue {name}",
@@ -541,6 +546,7 @@ def queues() -> Findings:
 
 
 def workers() -> Findings:
+    """Check that workers answer."""
     names = sorted(ages())
     yield judge(
         "workers",
@@ -577,6 +583,7 @@ def beat(now: datetime) -> Findings:
 
 
 def deliveries(now: datetime) -> Findings:
+    """Check the deliveries: how many wait, for how long, and how many were given up."""
     pending, parked, oldest = fetch(BACKLOG, {"now": now})[0]
     yield judge(
         "deliveries",
@@ -656,6 +663,7 @@ def grpc_process(place: str) -> Findings:
 
 
 def worst(findings: Sequence[Finding]) -> str:
+    """The worst state of the findings."""
     states = {finding.state for finding in findings}
     return ERROR if ERROR in states else WARNING if WARNING in states else OK
 

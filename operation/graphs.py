@@ -1,7 +1,7 @@
 """Graphs for the simulator: the site's own, a data set's, and one by chance.
 
-How often somebody opens a page is kept nowhere. On the site it follows from the level; in a data set from how much
-somebody did (`interactions.csv.gz`, everybody alike without it). Pages are `reads` to an item everywhere.
+How often a user opens a page is kept nowhere. On the site it follows from the level; in a data set from how much the
+user did (`interactions.csv.gz`; all users alike without it). Pages are `reads` to an item everywhere.
 """
 
 import gzip
@@ -38,7 +38,10 @@ class GraphError(Exception):
 
 
 def of_site(*, now: datetime, days: int, reads: float) -> Graph:
-    """Active users, their follows, and what they published within `days`. Replies are delivered to nobody."""
+    """Active users, their follows, and what they published within `days`.
+
+    Replies are not delivered, and do not count.
+    """
     return lagging(None, lambda on: _of_site(now, days, reads, on), seconds=READING_SECONDS)
 
 
@@ -62,7 +65,7 @@ def _of_site(now: datetime, days: int, reads: float, on: str) -> Graph:
     if not items.any():
         raise GraphError(f"no item was published within {days} days; take more with --days, or --data, or --users")
     if not levels.any():
-        raise GraphError("everybody is dormant, and nobody's pages can be counted on; take --data or --users")
+        raise GraphError("all users are dormant, and no pages can be counted on; take --data or --users")
     pages = _scaled(np.array(SHARES)[levels], items.sum() * reads)
     return Graph(places, levels, items, pages, *_edges(places, pairs))
 
@@ -115,7 +118,7 @@ def _counted(places: Integers, user_ids: Iterable[int]) -> Floats:
 
 
 def _edges(places: Integers, pairs: Iterable[tuple[int, int]]) -> tuple[Integers, Integers]:
-    """Follows as places; of users who are not there none is kept, as when somebody signs up in between."""
+    """Follows as places; follows of users who are not there are dropped, such as of a sign-up in between."""
     flat = np.fromiter(pairs, dtype=np.dtype((np.int64, 2)))
     flat = flat[np.isin(flat, places).all(axis=1)]
     return np.searchsorted(places, flat[:, 0]), np.searchsorted(places, flat[:, 1])

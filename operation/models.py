@@ -1,11 +1,11 @@
-"""What the dashboard plots: what was counted, a minute a row, for two days."""
+"""The samples that the dashboard plots: a row a minute, kept for two days."""
 
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
 
 class Sample(models.Model):
-    """What was counted up to a minute (operation.sampling.figures), by all processes of the worker's machine.
+    """The counts up to a minute (operation.sampling.figures), by all processes of the worker's machine.
 
     Counters are as the processes have them, since they were started: a rate is the difference of two rows.
     """

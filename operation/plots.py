@@ -26,7 +26,7 @@ Text = str | Promise
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What happened between two samples."""
+    """The step between two samples."""
 
     at: datetime
     seconds: float
@@ -39,6 +39,7 @@ class Step:
         return None if found is None else float(found)
 
     def growth(self, name: str) -> float:
+        """The growth of a counter within the step."""
         return _grown(self.now.get(name, 0), self.before.get(name, 0))
 
     def growths(self, name: str) -> dict[str, float]:
@@ -83,17 +84,21 @@ class Line:
     name: Text
     path: str
     last: str
-    """What it ends with, written for people."""
+    """The line's last value, written for people."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tick:
+    """A mark of an axis: its place in the drawing, and its label."""
+
     place: float
     label: Any
 
 
 @dataclass(slots=True)
 class Plot:
+    """A plot, ready to be drawn: its lines and the marks of its axes."""
+
     title: Text
     lines: list[Line] = field(default_factory=list)
     is_stacked: bool = False
@@ -102,6 +107,7 @@ class Plot:
 
     @property
     def is_empty(self) -> bool:
+        """Whether no line has a value."""
         return not any(line.path for line in self.lines)
 
 

@@ -1,4 +1,5 @@
-"""What nobody counts in passing, asked for by a task: backlog, queues, users; and the history of all that was counted.
+"""Figures that no process counts in passing, asked for by a task: backlog, queues, users; and the history of all
+counts.
 
 So /metrics and the dashboard cost no query of a large table, however often they are asked for.
 
@@ -66,8 +67,8 @@ def queue_lengths() -> dict[str, int]:
 
 
 def figures() -> dict[str, Any]:
-    """What the processes have counted, as a sample keeps it. Counters without labels are numbers, others dicts; `lag`
-    has the cumulative counts of the histogram by upper bound (seconds).
+    """The counts of all processes, as a sample keeps them. Counters without labels are numbers, others dicts; `lag` has
+    the cumulative counts of the histogram by upper bound (seconds).
     """
     kept: dict[str, Any] = defaultdict(dict) | {"requests": 0.0, "errors": 0.0}
     for name, labels, value in metrics.samples():

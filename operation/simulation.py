@@ -1,4 +1,4 @@
-"""What a graph of follows costs a day by who is pushed to and who pulls, from unit costs that were measured.
+"""The cost of a day of a graph of follows, by the follows that are pushed and pulled, from measured unit costs.
 
 Every follow is served in one of two ways. Pushed: each item of the followee costs a delivery into the reader's inbox.
 Pulled: each page of the reader costs reading the followee's outbox. A policy says which, for every follow:
@@ -31,9 +31,9 @@ Mask = NDArray[np.bool_]
 
 LEVELS = 4
 NO_LEVEL = LEVELS
-"""As a push level: a big-V is pushed to nobody."""
+"""As a push level: a big-V's items are pushed to no follower."""
 NEVER = np.iinfo(np.int64).max
-"""As a threshold: nobody is big-V, which FEEDSITE_BIG_V_THRESHOLD spells 0."""
+"""As a threshold: no sender is big-V, which FEEDSITE_BIG_V_THRESHOLD spells 0."""
 KEPT_DAYS = 365
 """A window holds what came within so many days, and at most its cap: builders fill it from PostgreSQL."""
 LISTPACK = 512
@@ -83,38 +83,44 @@ class Graph:
 
     @property
     def size(self) -> int:
+        """The number of users."""
         return len(self.ids)
 
     def followers(self) -> Integers:
+        """The number of followers of each user, by place."""
         return np.bincount(self.senders, minlength=self.size)
 
     def fixed(self, costs: Costs) -> float:
-        """What a day costs under every policy."""
+        """The cost of a day that every policy has, in seconds of a core."""
         return float(self.items.sum() * costs.item + self.pages.sum() * costs.page)
 
 
 def levels_of(pages: Floats) -> Integers:
-    """The level of who opens so many pages a day, evenly spread."""
+    """The levels of users who open so many pages a day, evenly spread."""
     ages = sorted((age.total_seconds() / 86_400 for age in settings.LEVEL_AGES.values()), reverse=True)
     return np.searchsorted(1 / np.array(ages), pages, side="right")
 
 
 # --- Policies: which follows are pushed ------------------------------------------------------------------
 def push_all(graph: Graph) -> Mask:
+    """The policy that pushes every follow; an array with True for each pushed follow."""
     return np.ones(len(graph.senders), dtype=bool)
 
 
 def pull_all(graph: Graph) -> Mask:
+    """The policy that pulls every follow."""
     return np.zeros(len(graph.senders), dtype=bool)
 
 
 def hybrid(graph: Graph, threshold: int, push_level: int) -> Mask:
+    """The site's policy: senders with `threshold` followers push to followers of `push_level` and above only."""
     minimum = np.where(graph.followers() >= threshold, max(1, push_level), 1)
     pushed: Mask = graph.levels[graph.readers] >= minimum[graph.senders]
     return pushed
 
 
 def per_pair(graph: Graph, costs: Costs) -> Mask:
+    """The policy that takes the cheaper way for each follow."""
     pushed: Mask = (graph.items * costs.push)[graph.senders] < (graph.pages * costs.pull)[graph.readers]
     return pushed
 
@@ -122,6 +128,8 @@ def per_pair(graph: Graph, costs: Costs) -> Mask:
 # --- What a policy costs ---------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True)
 class Sender:
+    """A sender with much work: rates a day, and the lag of an item."""
+
     id: int
     followers: int
     items: float
@@ -150,10 +158,12 @@ class Outcome:
 
     @property
     def total(self) -> float:
+        """Seconds of a core a day, for writing and reading."""
         return self.writing + self.reading
 
 
 def outcome(policy: str, graph: Graph, pushed: Mask, costs: Costs) -> Outcome:
+    """The costs of a day where `pushed` has True for each follow that is pushed."""
     followers = graph.followers()
     pushes = np.bincount(graph.senders[pushed], minlength=graph.size)
     pulled = ~pushed
@@ -162,7 +172,7 @@ def outcome(policy: str, graph: Graph, pushed: Mask, costs: Costs) -> Outcome:
     deliveries = float(graph.items @ pushes)
     page: Floats = costs.page + costs.pull * outboxes.astype(np.float64)
     read = np.bincount(graph.senders[pulled], minlength=graph.size) > 0
-    # Whoever is pushed to though dormant has the shortest inbox.
+    # A dormant reader who takes pushes has the shortest inbox.
     caps = np.array([settings.LEVEL_CAPS[max(1, level)] for level in range(LEVELS)])
     p50, p99 = quantiles(page, graph.pages, (0.5, 0.99))
     largest = np.argsort(-followers, kind="stable")[:SENDERS]
@@ -216,6 +226,8 @@ def quantiles(values: Floats, weights: Floats, shares: Sequence[float]) -> list[
 # --- The curve over thresholds ---------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True)
 class Point:
+    """A threshold and push level, and their costs of a day."""
+
     threshold: int
     push_level: int
     big_vs: int
@@ -224,7 +236,7 @@ class Point:
 
 
 def curve(graph: Graph, costs: Costs) -> list[Point]:
-    """What a day costs at every threshold that is 1, 2 or 5 times a power of ten, and at every push level; the last
+    """The costs of a day at every threshold that is 1, 2 or 5 times a power of ten, and at every push level; the last
     threshold is `NEVER`.
 
     The follows are looked at once: what a threshold costs is the sum of its big-Vs' and of the others' followers.
@@ -254,7 +266,7 @@ def curve(graph: Graph, costs: Costs) -> list[Point]:
 
 
 def thresholds(most: int) -> Iterator[int]:
-    """From 1 up to the first that is above `most`, which nobody reaches: that one is `NEVER`."""
+    """From 1 up to the first that is above `most`, which no sender reaches: that one is `NEVER`."""
     power = 1
     while True:
         for factor in (1, 2, 5):

@@ -37,7 +37,7 @@ LETTER = 6.3
 
 
 class Drawing:
-    """What was drawn so far. `title` and `description` are for those who do not see it."""
+    """A drawing in the making. `title` and `description` are for readers who do not see it."""
 
     def __init__(self, width: int, height: int, *, title: str, description: str = "") -> None:
         size = f'viewBox="0 0 {width} {height}" width="{width}" height="{height}"'
@@ -63,13 +63,16 @@ class Drawing:
         self.parts.append(f'<text x="{_n(x)}" y="{_n(y)}" text-anchor="{anchor}"{more}>{escape(words)}</text>')
 
     def path(self, points: Sequence[tuple[float, float]], kind: str) -> None:
+        """Draw a line through points; `kind` is its CSS class."""
         line = "L".join(f"{_n(x)} {_n(y)}" for x, y in points)
         self.parts.append(f'<path d="M{line}" class="{kind}"/>')
 
     def circle(self, x: float, y: float, radius: float, kind: str) -> None:
+        """Draw a circle; `kind` is its CSS class."""
         self.parts.append(f'<circle cx="{_n(x)}" cy="{_n(y)}" r="{_n(radius)}" class="{kind}"/>')
 
     def rect(self, x: float, y: float, width: float, height: float, kind: str) -> None:
+        """Draw a rectangle from its upper left corner; `kind` is its CSS class."""
         size = f'width="{_n(width)}" height="{_n(height)}"'
         self.parts.append(f'<rect x="{_n(x)}" y="{_n(y)}" {size} class="{kind}"/>')
 
@@ -119,6 +122,7 @@ class PowersOfTen:
         self.start, self.end = start, end
 
     def at(self, value: float) -> float:
+        """The place of a value on the scale; values beyond its ends stand at the end."""
         share = (math.log10(max(value, 1e-300)) - self.low) / (self.high - self.low)
         return self.start + (self.end - self.start) * min(max(share, 0.0), 1.0)
 

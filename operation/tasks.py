@@ -1,4 +1,4 @@
-"""What the workers do for whoever runs the site."""
+"""The workers' tasks for the site's operators."""
 
 from celery import shared_task
 
@@ -8,9 +8,11 @@ from storage.connections import database_now
 
 @shared_task(name="operation.observe")
 def observe() -> None:
+    """Take the figures that no process counts, and keep a sample."""
     sampling.observe(now=database_now())
 
 
 @shared_task(name="operation.census")
 def census() -> None:
+    """Count the users and their levels."""
     sampling.census()

@@ -1,4 +1,4 @@
-"""Who may act for whom: services ask and report for other users, everybody else for themselves."""
+"""The rule of acting for others: services ask and report for other users, users for themselves."""
 
 from collections.abc import Iterable
 

@@ -22,13 +22,17 @@ from web.admin import LogAdmin
 
 
 class FailedFilter(admin.SimpleListFilter):
+    """A filter of runs by their result."""
+
     title = _("result")
     parameter_name = "result"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
+        """The choices: failed or done."""
         return [("failed", _("failed")), ("done", _("done"))]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[MergeRun]) -> QuerySet[MergeRun]:
+        """The runs with the chosen result."""
         if self.value() == "failed":
             return queryset.exclude(error="")
         return queryset.filter(error="") if self.value() == "done" else queryset
@@ -36,6 +40,8 @@ class FailedFilter(admin.SimpleListFilter):
 
 @admin.register(MergeRun)
 class MergeRunAdmin(LogAdmin):
+    """Merges of plays, to read."""
+
     list_display = ("started_at", "node", "task_shard", "users", "plays", "seconds", "error")
     list_filter = (FailedFilter,)
     search_fields = ("=task_shard",)
@@ -44,10 +50,13 @@ class MergeRunAdmin(LogAdmin):
 
 @admin.register(Probe)
 class ProbeAdmin(LogAdmin):
+    """Probes of the filters, to read."""
+
     list_display = ("probed_at", "users", "unplayed", "claimed", "measured", "error", "merged", "missed")
 
     @admin.display(description=_("measured error"))
     def measured(self, probe: Probe) -> str:
+        """The measured error as a share, with six decimals."""
         return f"{probe.ratio:.6f}"
 
 
@@ -71,7 +80,9 @@ class Bar(NamedTuple):
 
 
 class Line(NamedTuple):
-    """A task shard, and how long the parts of its bar are, of 100: who is missed, merged now, and marked now."""
+    """A task shard, and how long the parts of its bar are, of 100: users who were missed, are merged now, and are
+    marked now.
+    """
 
     task_shard: TaskShard
     left: float
@@ -80,10 +91,12 @@ class Line(NamedTuple):
 
     @property
     def merging_from(self) -> float:
+        """Where the part that is merged now begins, of 100."""
         return self.left
 
     @property
     def current_from(self) -> float:
+        """Where the part that is marked now begins, of 100."""
         return self.left + self.merging
 
 
@@ -128,14 +141,16 @@ def _lines(task_shards: list[TaskShard]) -> list[Line]:
 
 @admin.register(PlayedHistory)
 class PlayedHistoryAdmin(LogAdmin):
-    """One page, which is asked anew whenever it is opened; for whoever may view the played history."""
+    """One page, which is asked anew whenever it is opened; for staff who may view the played history."""
 
     def get_urls(self) -> list[URLPattern]:
+        """The address of the page of the state."""
         return [
             path("", self.admin_site.admin_view(require_safe(self.show)), name="seen_playedhistory_changelist"),
         ]
 
     def show(self, request: HttpRequest) -> TemplateResponse:
+        """The page of the state. Raises PermissionDenied without the permission to view it."""
         if not self.has_view_permission(request):
             raise PermissionDenied
         found = status.collect(now=timezone.now())

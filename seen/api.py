@@ -1,4 +1,4 @@
-"""What users played and were issued, and which of many items they have not seen, over HTTP."""
+"""The played history over HTTP: report plays and issued items, and ask which items a user has not seen."""
 
 import math
 from typing import Any
@@ -48,6 +48,7 @@ class IdsField(serializers.Field[list[int], Any, list[str], Any]):
         self.most = most
 
     def to_internal_value(self, data: Any) -> list[int]:
+        """The ids as numbers. Raises ValidationError if there are too many, or one is no id."""
         if not isinstance(data, list) or not 1 <= len(data) <= self.most:
             raise serializers.ValidationError(f"A list of 1 to {self.most} ids.")
         try:
@@ -65,12 +66,12 @@ def _ids(most: int) -> dict[str, Any]:
 
 @extend_schema_field(_ids(REPORTED))
 class ReportedField(IdsField):
-    pass
+    """Ids that are reported as played or issued."""
 
 
 @extend_schema_field(_ids(ASKED))
 class AskedField(IdsField):
-    pass
+    """Ids that are asked about."""
 
 
 @extend_schema_field(
@@ -90,6 +91,7 @@ class PlaysField(serializers.Field[dict[int, list[int]], Any, Any, Any]):
     """The plays of several users: ids by user, read at once. A user may be named again with further ids."""
 
     def to_internal_value(self, data: Any) -> dict[int, list[int]]:
+        """Ids by user. Raises ValidationError if users or ids are wrong, repeated or too many."""
         if not isinstance(data, list) or not 1 <= len(data) <= USERS:
             raise serializers.ValidationError(f"A list of 1 to {USERS} users.")
         user, ids = IdsField(most=1), IdsField(most=REPORTED)
@@ -125,7 +127,7 @@ class AskSerializer(StrictSerializer):
 
 
 class Unseen(msgspec.Struct):
-    """What the user has not seen, in the order of the question."""
+    """The items that the user has not seen, in the order of the question."""
 
     unseen: list[str]
 
@@ -138,7 +140,7 @@ class Wait(msgspec.Struct):
 
 
 class Refused(msgspec.Struct):
-    """What of a batch was not taken. `unknown`: users who do not exist, or not any more."""
+    """The plays of a batch that were not taken. `unknown`: users who do not exist, or not any more."""
 
     refused: list[Wait]
     unknown: list[str]
@@ -164,6 +166,8 @@ def _reported(plays: dict[int, list[int]]) -> dict[int, float]:
 
 
 class PlaysView(ApiView):
+    """Plays of one user, reported over HTTP."""
+
     only_reads = True
     rates = {"POST": "played"}
 
@@ -183,6 +187,8 @@ class PlaysView(ApiView):
 
 
 class PlaysBatchView(ApiView):
+    """Plays of many users, reported over HTTP."""
+
     only_reads = True
     rates = {"POST": "played"}
     body_bytes = BATCH_BYTES
@@ -205,6 +211,8 @@ class PlaysBatchView(ApiView):
 
 
 class IssuedView(ApiView):
+    """Issued items of one user, reported over HTTP."""
+
     only_reads = True
     rates = {"POST": "played"}
 
@@ -220,6 +228,8 @@ class IssuedView(ApiView):
 
 
 class FilterView(ApiView):
+    """The question which items a user has not seen, over HTTP."""
+
     only_reads = True
     rates = {"POST": "played"}
     body_bytes = FILTER_BYTES

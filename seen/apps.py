@@ -1,10 +1,15 @@
+"""The played history as a Django app."""
+
 from django.apps import AppConfig
 from django.utils.translation import gettext_lazy as _
 
 
 class SeenConfig(AppConfig):
+    """The app of plays, filters and the time ring."""
+
     name = "seen"
     verbose_name = _("Played history")
 
     def ready(self) -> None:
+        """Connect the receivers."""
         from seen import receivers  # noqa: F401 - connects the receivers

@@ -106,10 +106,14 @@ class Filter(Protocol):
     """
 
     @property
-    def capacity(self) -> int: ...
+    def capacity(self) -> int:
+        """Members that a new filter is made for."""
+        ...
 
     @property
-    def error(self) -> float: ...
+    def error(self) -> float:
+        """The error rate that a new filter is made for, from 0 to 1."""
+        ...
 
     def known(self, client: redis.Redis, keys: Sequence[str], user_id: int, ids: Sequence[int]) -> Answer:
         """Which of `ids` were added for the user to any of the keys; one round trip, and one for each further filter
@@ -191,6 +195,7 @@ class ModuleFilter:
     error: float
 
     def known(self, client: redis.Redis, keys: Sequence[str], user_id: int, ids: Sequence[int]) -> Answer:
+        """As `Filter.known`, by BF.MEXISTS."""
         # RESP by hand, the members once for all keys: packing them costs more than asking.
         user = f"{user_id}:"
         tail = "".join([f"${len(user) + len(item)}\r\n{user}{item}\r\n" for item in map(str, ids)]).encode()
@@ -205,6 +210,7 @@ class ModuleFilter:
         return Answer(found, foreign)
 
     def add(self, client: redis.Redis, additions: Iterable[Addition], *, replace: bool = False) -> list[Addition]:
+        """As `Filter.add`, by a script that calls BF.MADD."""
         additions = list(additions)
         replies = _sent(client, [self._adding(addition, replace=replace) for addition in additions])
         return [addition for addition, reply in zip(additions, replies, strict=True) if reply is None]
@@ -215,6 +221,7 @@ class ModuleFilter:
         return ("EVALSHA", MODULE_ADD, 1, key, self.error, self.capacity, expires_at, int(replace), *members)
 
     def fill(self, client: redis.Redis, keys: Sequence[str]) -> list[Fill | None]:
+        """As `Filter.fill`, by BF.INFO."""
         replies = tried(client, [("BF.INFO", key) for key in keys])
         return [self._fill(reply) for reply in replies]
 
@@ -397,6 +404,7 @@ class BitmapFilter:
 
     @property
     def bits_per_item(self) -> float:
+        """Bits of a full block for each of its items."""
         return -HASHES / math.log1p(-self.full)
 
     @property
@@ -405,6 +413,7 @@ class BitmapFilter:
         return math.ceil(self.capacity * self.bits_per_item / 8)
 
     def known(self, client: redis.Redis, keys: Sequence[str], user_id: int, ids: Sequence[int]) -> Answer:
+        """As `Filter.known`, by a script that reads the user's blocks."""
         seed, *block_hashes = _user(user_id)
         asked, foreign = list(keys), set[str]()
         by_size: dict[int, list[bytes]] = {}
@@ -426,6 +435,7 @@ class BitmapFilter:
         return Answer(found, foreign)
 
     def add(self, client: redis.Redis, additions: Iterable[Addition], *, replace: bool = False) -> list[Addition]:
+        """As `Filter.add`, by a script that sets bits."""
         left, refused = list(additions), list[Addition]()
         for nth in range(FILTERS):
             replies = list(_sent(client, [self._adding(addition, nth, replace=replace) for addition in left]))
@@ -487,7 +497,7 @@ def _user(user_id: int) -> tuple[int, int, int]:
 
 # --- Which of them ---------------------------------------------------------------------------------------
 def has_module(client: redis.Redis) -> bool:
-    """Whether the server knows BF.*, whoever provides them; one that may not be asked counts as one without.
+    """Whether the server knows BF.*, by any module; one that may not be asked counts as one without.
 
     See docs/decisions.md: The kind of filter that a server has is asked once a process.
     """

@@ -31,7 +31,7 @@ def unseen(user_id: int, item_ids: Sequence[int], *, now: datetime) -> list[int]
 
 
 def unseen_ids(user_id: int, ids: Ids, *, now: datetime) -> Ids:
-    """`unseen` for whoever has the ids as an array, and takes one."""
+    """As `unseen`, for callers that have the ids as an array and take one."""
     recent = played.recent(user_id)
     waiting = recent.played if recent.is_whole else played.waiting_of(user_id, ids.tolist())
     month = month_of(now)

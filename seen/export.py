@@ -1,4 +1,4 @@
-"""What seen adds to a user's own data: what they played and were issued, as far as it can be listed."""
+"""The played history's part of a user's own data: plays and issued items, as far as they can be listed."""
 
 from datetime import datetime
 from typing import NamedTuple
@@ -23,6 +23,8 @@ class PlayRow(msgspec.Struct):
 
 
 class IssuedRow(msgspec.Struct):
+    """An item that the user was issued."""
+
     item_id: str
 
 
@@ -35,7 +37,7 @@ class MonthRow(msgspec.Struct):
 
 
 class Kept(NamedTuple):
-    """What is kept of a user."""
+    """All that is kept of a user's plays."""
 
     plays: list[PlayRow]
     issued: list[IssuedRow]
@@ -43,6 +45,7 @@ class Kept(NamedTuple):
 
 
 def files(reader: User, *, now: datetime) -> list[ExportFile]:
+    """The files of a user's own data: plays, issued items, and how many were played each month."""
     trouble = ""
     try:
         kept = _kept(reader.pk, now)

@@ -67,10 +67,11 @@ class Hashes:
         self.seed = seed
         self._states = ids ^ np.uint64(seed)
         self._rows: list[Ids] = []
-        # With few ids the calls of numpy cost more than hashes that nobody asks for.
+        # With few ids the calls of numpy cost more than hashes that no filter asks for.
         self._at_once = 8 if len(ids) <= FEW else 1
 
     def row(self, number: int) -> Ids:
+        """The hashes of all ids by one function, 32 bits each; rows are kept."""
         while len(self._rows) <= number:
             first = len(self._rows) // 2 + 1
             steps = np.arange(first, first + self._at_once, dtype=np.uint64) * np.uint64(GOLDEN)
@@ -114,6 +115,7 @@ class Part:
         return among
 
     def add(self, ids: Ids, seed: int) -> None:
+        """Add ids. Raises ValueError if the filter is read-only."""
         if not self.bits.flags.writeable:  # numpy does not look, and would write into the bytes that were read
             raise ValueError("this filter is read-only")
         hashes = Hashes(ids, seed)
@@ -123,7 +125,7 @@ class Part:
 
 
 class MonthFilter:
-    """What one user played in one month. `known` never misses what was added, and claims more with the error rate.
+    """The plays of one user in one month. `known` never misses an added id, and claims others with the error rate.
 
     See docs/decisions.md: Filters of months grow by parts.
     """
@@ -162,6 +164,7 @@ class MonthFilter:
         return len(new)
 
     def to_bytes(self) -> bytes:
+        """The filter as bytes, as the store keeps it."""
         heads = (_PART.pack(part.size, part.capacity, part.count, part.hashes) for part in self.parts)
         return b"".join(
             [
@@ -208,7 +211,7 @@ class MonthFilter:
 
 
 def readable(user_id: int, data: bytes | None) -> MonthFilter | None:
-    """A user's filter to read, if there is one; bytes that are none are told to whoever looks after the site.
+    """A user's filter to read, if there is one; bytes that are none are logged for the site's operators.
 
     Without them something may be recommended again; with an error nothing would be.
     """

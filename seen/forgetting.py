@@ -18,7 +18,7 @@ DELETED = "SELECT id FROM accounts_user WHERE id = ANY(%(ids)s::bigint[]) AND de
 
 
 def deleted(user_ids: Sequence[int]) -> list[int]:
-    """Whose accounts are deleted."""
+    """The users among them whose accounts are deleted."""
     return [row[0] for row in fetch(DELETED, {"ids": id_array(user_ids)})]
 
 

@@ -78,7 +78,7 @@ class BadPlaysError(Exception):
 
 @dataclass(slots=True)
 class Merged:
-    """What a merge did, for how many users it could not do it, and the first failure that it met."""
+    """The result of a merge: users and plays merged, users that failed, and the first failure."""
 
     users: int = 0
     plays: int = 0
@@ -115,7 +115,7 @@ def merge_task_shard(task_shard: int, *, now: datetime) -> Merged:
 
 
 def merge_shards(node: int, shards: Iterable[int], *, now: datetime) -> Merged:
-    """Merge everybody who is marked on these shards of a node.
+    """Merge all users who are marked on these shards of a node.
 
     Users whose filters cannot be read or written are left to the next pass, and the others are merged all the same.
     """
@@ -129,7 +129,7 @@ def merge_shards(node: int, shards: Iterable[int], *, now: datetime) -> Merged:
                     merged.users += len(part)
                     _unmark(node, part, now)
                 except OF_ONE_USER as error:
-                    if len(part) > 1:  # somebody's; the others must not wait for ever
+                    if len(part) > 1:  # one user's plays fail; the others must not wait for ever
                         parts += [[mark] for mark in part]
                     else:
                         user_id = part[0][1]
@@ -234,7 +234,7 @@ def _error() -> float:
 def _expected(months: Mapping[FilterKey, Ids], old_months: Mapping[FilterKey, Ids]) -> dict[FilterKey, int]:
     """How much users will play in a month: as much as in the month before, or what the first hours promise.
 
-    What is migrated is added: it is known how much that is.
+    Migrated plays are added: their number is known.
     """
     before = store().read([FilterKey(key.user_id, key.month - 1) for key in months]) if months else []
     filters = (readable(key.user_id, data) for key, data in zip(months, before, strict=True))
@@ -246,7 +246,7 @@ def _expected(months: Mapping[FilterKey, Ids], old_months: Mapping[FilterKey, Id
 
 
 def _marked(node: int, shards: Iterable[int]) -> Iterator[list[Mark]]:
-    """Who is marked, in chunks; one round trip looks into all shards."""
+    """The marked users, in chunks; one round trip looks into all shards."""
     cursors: dict[int, Any] = dict.fromkeys(shards, 0)
     waiting: set[Mark] = set()
     while cursors:
@@ -264,7 +264,7 @@ def _marked(node: int, shards: Iterable[int]) -> Iterator[list[Mark]]:
 
 
 def _unmark(node: int, marked: Sequence[Mark], now: datetime) -> None:
-    """Take marks off; whoever has plays again is marked on the node of now.
+    """Take marks off; a user who has plays again is marked on the node of now.
 
     A play that comes before the count is seen by it. One that comes after it brings its own mark, after the plays and
     so after the marks were taken off. It is likewise with histories that a migration brings.
@@ -290,7 +290,7 @@ def _unmark(node: int, marked: Sequence[Mark], now: datetime) -> None:
 
 
 def mark_strays(*, now: datetime) -> int:
-    """Mark everybody who has plays, for the case that a merge died between taking off a mark and looking; how many."""
+    """Mark all users with plays, for merges that died between taking off a mark and looking; returns their number."""
     cursor: Any = 0
     marked = 0
     pattern = keys.played_recent(0)[:-1] + "*"

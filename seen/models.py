@@ -1,4 +1,4 @@
-"""What is written down of the work on the time ring."""
+"""Records of the work on the time ring."""
 
 from django.db import models
 from django.utils.translation import gettext_lazy as _
@@ -6,9 +6,8 @@ from django.utils.translation import gettext_noop
 
 
 class MergeRun(models.Model):
-    """One task's work on its part of a node, for whoever looks after the site. Nothing is decided by it.
-
-    A task that found nobody, and did not fail, is not written down.
+    """One task's work on its part of a node, for the site's operators. Nothing is decided by it. A task that found no
+    user, and did not fail, is not written down.
     """
 
     node = models.PositiveSmallIntegerField(_("node"))
@@ -53,7 +52,7 @@ class Probe(models.Model):
 
     @property
     def ratio(self) -> float:
-        """The share of what was never played that is taken for played."""
+        """The share of never played items that is taken for played."""
         return self.claimed / self.unplayed if self.unplayed else 0.0
 
 

@@ -1,4 +1,4 @@
-"""What users played and no filter knows yet, and what they were issued last, in a Redis that loses nothing.
+"""Plays that no filter holds yet, and the items that users were issued last, in a Redis that loses nothing.
 
 A play is acknowledged when Redis has it. A user's plays stand in a ZSET until a merge has written them to the filters
 (seen.merging), and the user is marked on the time ring for it. The plays are written before the mark: whoever finds the
@@ -73,7 +73,7 @@ class Play(NamedTuple):
 
 
 class Recent(NamedTuple):
-    """What a user played and no filter may know yet, and what they were issued last.
+    """A user's plays that no filter may hold yet, and the items that they were issued last.
 
     `is_whole` is false where more plays wait than may: a version without the bound, or a higher bound, left them.
     """
@@ -120,7 +120,7 @@ def errors() -> Iterator[None]:
 
 
 def is_marked() -> bool:
-    """Whether anybody played something within the life of a filter. Raises PlayedUnavailableError."""
+    """Whether any user played something within the life of a filter. Raises PlayedUnavailableError."""
     (found,) = _ask([("EXISTS", keys.played_kept())])
     return bool(found)
 
@@ -167,7 +167,7 @@ def is_crowded(size: int) -> bool:
 
 
 def ask_early(user_ids: Sequence[int], *, is_request: bool = True) -> None:
-    """Send for early merges, at most one in `EARLY_SECONDS` for a user. One round trip, none for nobody.
+    """Send for early merges, at most one in `EARLY_SECONDS` for a user. One round trip, none without users.
 
     Where the broker does not take it the next call asks again. Raises PlayedUnavailableError.
     """
@@ -209,7 +209,10 @@ def issue(pages: Iterable[tuple[int, Sequence[int]]], *, is_request: bool = True
 
 
 def recent(user_id: int) -> Recent:
-    """What is not merged, as far as it may wait, and what was issued; one round trip. Raises PlayedUnavailableError."""
+    """The plays that wait for a merge, up to the bound, and the issued items; one round trip.
+
+    Raises PlayedUnavailableError.
+    """
     most = settings.PLAYED_WAITING_CAP
     played, issued = _ask([("ZRANGE", keys.played_recent(user_id), 0, most), ("LRANGE", keys.issued(user_id), 0, -1)])
     return Recent(list(map(int, played)), list(map(int, issued)), len(played) <= most)
@@ -225,7 +228,10 @@ def waiting_of(user_id: int, item_ids: Sequence[int]) -> list[int]:
 
 
 def dated(user_id: int) -> list[Play]:
-    """What is not merged, the oldest play first; a round trip for each `AT_ONCE`. Raises PlayedUnavailableError."""
+    """All plays that wait for a merge, the oldest first; a round trip for each `AT_ONCE`.
+
+    Raises PlayedUnavailableError.
+    """
     found: dict[bytes, bytes] = {}
     cursor: Any = 0
     while True:  # a scan has an end, and misses nothing that is there from its begin to its end

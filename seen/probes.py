@@ -1,7 +1,9 @@
-"""How right the filters are, measured by what is known exactly. Whoever probes asks the filters of sampled users
+"""The error of the filters, measured by what is known exactly.
+
+A probe asks the filters of sampled users
 
 - about plays that were merged (seen.sample), which they all must know: one that they miss is lost, and an alarm;
-- about random ids of 53 bits, which nobody played: the share that they claim is the measured error.
+- about random ids of 53 bits, which no user played: the share that they claim is the measured error.
 
 See docs/decisions.md: A sample of what was merged is kept exactly.
 """

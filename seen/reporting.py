@@ -11,10 +11,10 @@ SCOPE = "played_ids"
 
 
 def report(plays: Mapping[int, Sequence[int]], *, now: datetime) -> dict[int, float]:
-    """Take what users played now, ids by user. Returns the seconds to wait of those whose plays were not taken.
+    """Take plays of now, ids by user. Returns the seconds to wait of those whose plays were not taken.
 
     A user is refused whose rate of ids is used up, or of whom too many plays wait to be merged; what is refused costs
-    nothing of the rate, and holds up nobody else. At most four round trips, however many users. Raises
+    nothing of the rate, and holds up no other user. At most four round trips, however many users. Raises
     PlayedUnavailableError, and then none of it is acknowledged.
     """
     costs = {str(user_id): len(ids) for user_id, ids in plays.items()}

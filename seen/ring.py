@@ -1,7 +1,7 @@
 """The time ring: six nodes of an hour each, on which users are marked who played something, in shards.
 
-Whoever plays is marked on the node of the hour; the hourly task works on the node before it only, so that nobody marks
-where it works. What it misses is met an hour's second pass later, and the rest one lap later.
+A play marks its user on the node of the hour. The hourly task works on the node before it only, so that no mark is set
+where it works. A user whom it misses is met by the hour's second pass, and the rest one lap later.
 
 Source: the deduplication article, 3.2.2 and 3.3.
 """
@@ -27,6 +27,7 @@ def node_before(moment: datetime) -> int:
 
 
 def shard_of(user_id: int) -> int:
+    """The number of the shard that holds this user's marks, from 0."""
     return splitmix64(user_id) % int(settings.PLAYED_SHARDS)
 
 

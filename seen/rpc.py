@@ -1,4 +1,4 @@
-"""The played history over gRPC (seen/seen.proto), for services that rank and are written in whatever language.
+"""The played history over gRPC (seen/seen.proto), for services that rank and are written in any language.
 
 The same functions as behind `POST /api/v1/seen/*`, with the same tokens, rates and limits. The server is a process of
 its own (`manage.py played_grpc`): a pool of threads, each with a connection to PostgreSQL that goes on from call to
@@ -60,7 +60,7 @@ logger = logging.getLogger(__name__)
 
 SERVICE = DESCRIPTOR.services_by_name["Seen"].full_name
 MESSAGE_BYTES = 1024 * 1024
-"""Ten thousand ids are 80 kB; who sends too many shall hear of it from us."""
+"""Ten thousand ids are 80 kB; a caller that sends too many shall get our own error."""
 WAITING = 1000
 """Calls at a time, of which those beyond the threads wait."""
 LEAST_SECONDS = 0.002
@@ -98,21 +98,25 @@ class Seen(seen_pb2_grpc.SeenServicer):
     """The calls, named as in the proto."""
 
     def Filter(self, request: FilterRequest, context: grpc.ServicerContext) -> FilterResponse:  # noqa: N802
+        """Answer which of the asked ids a user has not seen."""
         return _answer(request, context, _of_one(ASKED, _filtered))
 
     def RecordPlays(  # noqa: N802
         self, request: RecordPlaysRequest, context: grpc.ServicerContext
     ) -> RecordPlaysResponse:
+        """Take the plays of one user."""
         return _answer(request, context, _of_one(REPORTED, _recorded))
 
     def RecordBatch(  # noqa: N802
         self, request: RecordBatchRequest, context: grpc.ServicerContext
     ) -> RecordBatchResponse:
+        """Take the plays of many users."""
         return _answer(request, context, _batch)
 
     def RecordIssued(  # noqa: N802
         self, request: RecordIssuedRequest, context: grpc.ServicerContext
     ) -> RecordIssuedResponse:
+        """Take the items that one user was issued."""
         return _answer(request, context, _of_one(REPORTED, _issued))
 
 
@@ -184,7 +188,7 @@ def _varint(number: int) -> bytes:
 
 # --- Around every call -----------------------------------------------------------------------------------
 def _answer(request: Request, context: grpc.ServicerContext, work: Callable[[Request, User], Response]) -> Response:
-    """What `work` answers to a request and its caller, or the status that says why not."""
+    """The answer of `work` to a request and its caller, or the status that says why there is none."""
     began = time.perf_counter()
     method = request.DESCRIPTOR.name.removesuffix("Request")
     code = grpc.StatusCode.OK
@@ -216,7 +220,7 @@ def _answer(request: Request, context: grpc.ServicerContext, work: Callable[[Req
 
 
 def check_time(context: grpc.ServicerContext) -> None:
-    """Raise RefusedError where nobody waits for the answer any more, or would not until it is there."""
+    """Raise RefusedError where no caller waits for the answer any more, or would not until it is there."""
     left = context.time_remaining()
     if not context.is_active() or (left is not None and left < LEAST_SECONDS):
         raise RefusedError(grpc.StatusCode.DEADLINE_EXCEEDED, "Too little time is left to begin.")
@@ -252,7 +256,7 @@ def _address(context: grpc.ServicerContext) -> str:
 
 
 def _named(request: OfOne, caller: User, most: int) -> tuple[int, Ids]:
-    """Whom and what a call is about, if the caller may ask for it. Raises RefusedError."""
+    """The user and the ids that a call is about, if the caller may ask for them. Raises RefusedError."""
     user_id = request.user_id or caller.pk
     ids: Ids = np.array(request.ids, dtype=np.uint64)
     if not 1 <= len(ids) <= most:
@@ -286,6 +290,7 @@ class Server:
         self.port: int = self._server.add_insecure_port(address)
 
     def start(self) -> None:
+        """Begin to serve, and to watch the servers behind."""
         self._look()
         self._server.start()
         self._watch.start()

@@ -1,4 +1,4 @@
-"""A few of the plays that were merged, as they were: the filters keep no ids, and somebody must be able to ask them.
+"""A few of the plays that were merged, as they were: the filters keep no ids, and a probe needs some to ask for.
 
 A merge draws one play of every chunk of users, after the store has it. Of each month as many are kept as there are
 places, every draw as likely as any other (algorithm R; Vitter: Random sampling with a reservoir, 1985), for as long as
@@ -64,7 +64,7 @@ def drop(drawn: Sequence[Drawn]) -> None:
 
 
 def forget(user_ids: Sequence[int], *, now: datetime) -> int:
-    """Take out whatever these users played; how much it was. Raises PlayedUnavailableError."""
+    """Take out the plays of these users; returns their number. Raises PlayedUnavailableError."""
     months = range(month_of(now) - MONTHS, month_of(now) + 2)
     with errors():
         replies = pipelined(client(), [("HGETALL", keys.played_sample(month)) for month in months])
@@ -89,6 +89,6 @@ def _drawn(month: int, reply: Sequence[bytes]) -> list[Drawn]:
 
 
 def _end(month: int) -> int:
-    """When nobody asks for a month any more (Unix time)."""
+    """The time from which no probe asks for a month any more (Unix, seconds)."""
     year, after = divmod(month + MONTHS, 12)
     return int(datetime(year, after + 1, 1, tzinfo=UTC).timestamp())

@@ -2,9 +2,8 @@
 are, and what of that wants looking after.
 
 Redis is asked in 7 round trips (for the 30,000 counts of 5,000 shards; 0.15 s), the store 4 times, PostgreSQL 6
-times, whatever they hold. Who does not answer is a problem that is told, and the rest is shown all the same.
-
-A user is marked on the node of every hour in which they played, and waits there: whoever played in two hours that are
+times, whatever they hold. A server that does not answer is reported as a problem, and the rest is shown all the same. A
+user is marked on the node of every hour in which they played, and waits there: a user who played in two hours that are
 not merged is counted twice.
 
 See docs/decisions.md: The state of the played history is counted when its page is opened.
@@ -48,12 +47,14 @@ FULL = 0.9
 
 
 class NodeState(StrEnum):
+    """The states of a node of the time ring."""
+
     CURRENT = "current"
     """Plays of this hour are marked here."""
     MERGING = "merging"
     """Its hour is over, and the tasks of this hour work on it."""
     LEFT = "left"
-    """Nobody works on it: who is left here was missed twice, and is merged one lap later."""
+    """No task works on it: users who are left here were missed twice, and are merged one lap later."""
 
 
 class Node(msgspec.Struct):
@@ -66,7 +67,7 @@ class Node(msgspec.Struct):
 
 
 class Run(msgspec.Struct):
-    """What a task did."""
+    """The work of a task."""
 
     started_at: datetime
     seconds: float
@@ -93,11 +94,12 @@ class TaskShard(msgspec.Struct):
 
     @property
     def users(self) -> int:
+        """Users that wait in the shard."""
         return self.current + self.merging + self.left
 
 
 class Hour(msgspec.Struct):
-    """What was merged within an hour, of plays of the hour before it as a rule."""
+    """The merges within an hour, of plays of the hour before it as a rule."""
 
     hour: datetime
     users: int = 0
@@ -107,6 +109,8 @@ class Hour(msgspec.Struct):
 
 
 class Failure(msgspec.Struct):
+    """A merge that failed."""
+
     at: datetime
     node: int
     task_shard: int
@@ -133,6 +137,7 @@ class Month(msgspec.Struct):
 
     @property
     def each(self) -> int:
+        """Bytes of a filter of the month, on average."""
         return self.size // self.filters
 
 
@@ -145,7 +150,7 @@ class Room(msgspec.Struct):
 
 
 class Measured(msgspec.Struct):
-    """What the last probe of the filters found (seen.probes)."""
+    """The result of the last probe of the filters (seen.probes)."""
 
     at: datetime
     users: int
@@ -153,7 +158,7 @@ class Measured(msgspec.Struct):
     claimed: int
     ratio: float
     error: float
-    """What is configured."""
+    """The configured error."""
     merged: int
     missed: int
     missed_lately: int
@@ -174,7 +179,7 @@ class Moving(msgspec.Struct):
 
 
 class Problem(msgspec.Struct):
-    """What wants looking after: its name for machines, and for people what it is."""
+    """A problem of the played history: its name for machines, and a sentence for people."""
 
     name: str
     text: str
@@ -199,12 +204,12 @@ class Status(msgspec.Struct):
 
     @property
     def users(self) -> int:
-        """Who wait."""
+        """The number of users who wait."""
         return sum(node.users for node in self.nodes)
 
 
 def collect(*, now: datetime) -> Status:
-    """Ask everybody. Raises only what PostgreSQL does."""
+    """Ask all servers. Raises Django's database errors only."""
     problems: list[Problem] = []
     ring = _tried(lambda: _ring(now), problems, "plays")
     nodes, task_shards, server = ring or ([], [], None)

@@ -1,5 +1,5 @@
 """The disk store of the month filters: LMDB beside the site by default, or a server that speaks the Redis protocol and
-keeps its data on disk (Apache Kvrocks), by URL. One interface, whoever answers.
+keeps its data on disk (Apache Kvrocks), by URL. One interface serves both.
 
 A filter is read, changed and written back; that nobody else changes it meanwhile is the store's promise. LMDB has one
 writer at a time, over all processes of the machine; a server compares what it has with what was read, and the change is
@@ -58,14 +58,14 @@ class StoreRefusedError(StoreUnavailableError):
 
 
 class FilterKey(NamedTuple):
-    """Whose filter, of which month: months since the year 0."""
+    """The filter of a user and a month, in months since the year 0."""
 
     user_id: int
     month: int
 
 
 class MonthStats(NamedTuple):
-    """What is kept of a month."""
+    """Number and size of the filters of a month."""
 
     filters: int
     size: int
@@ -76,6 +76,7 @@ Change = Callable[[FilterKey, bytes | None], bytes | None]
 
 
 def month_of(moment: datetime) -> int:
+    """The month of a moment, as months since the year 0."""
     return moment.year * 12 + moment.month - 1
 
 
@@ -110,7 +111,7 @@ def expires_at(key: FilterKey) -> datetime:
 
 
 class FilterStore(Protocol):
-    """What every store can do. Everything raises StoreUnavailableError."""
+    """The interface of every store. All methods raise StoreUnavailableError."""
 
     def read(self, keys: Sequence[FilterKey]) -> list[bytes | None]:
         """The filters, in order; one call, however many."""
@@ -134,7 +135,7 @@ class FilterStore(Protocol):
         ...
 
     def stats(self) -> dict[int, MonthStats]:
-        """What is kept, by month."""
+        """Number and size of the filters, by month."""
         ...
 
     def count(self, month: int) -> int:
@@ -170,14 +171,18 @@ class LmdbStore:
         self._opened: tuple[int, Any, list[Any]] | None = None
 
     def read(self, keys: Sequence[FilterKey]) -> list[bytes | None]:
+        """The filters, in order. One transaction."""
         with self._transaction(write=False) as (transaction, (filters, _, _)):
             return [transaction.get(self._FILTER.pack(key.month, key.user_id), db=filters) for key in keys]
 
     def read_briefly(self, keys: Sequence[FilterKey]) -> list[bytes | None]:
+        """The filters, in order; a file on this machine needs no other patience."""
         return self.read(keys)
 
     def update(self, keys: Sequence[FilterKey], change: Change) -> None:
-        """The changes are made before the transaction, which others wait for, and again where somebody was faster."""
+        """The changes are made before the transaction, which others wait for, and again where another writer was
+        faster.
+        """
         read = self.read(keys)
         changed = [change(key, old) for key, old in zip(keys, read, strict=True)]
         with self._transaction(write=True) as (transaction, (filters, expiries, months)):
@@ -198,6 +203,7 @@ class LmdbStore:
                 self._count(transaction, months, key.month, _more(old, new), len(new or b"") - len(old or b""))
 
     def purge(self, *, now: datetime, limit: int) -> int:
+        """Remove filters that have expired, at most `limit`; returns their number."""
         purged = 0
         end = clock(now)
         with self._transaction(write=True) as (transaction, (filters, expiries, months)):
@@ -218,16 +224,20 @@ class LmdbStore:
         environment.copyfd(handle, compact=True)
 
     def stats(self) -> dict[int, MonthStats]:
+        """Number and bytes of the filters, by month."""
         return {month: stats for month, stats in self._counts().items() if stats.filters and month >= FIRST_MONTH}
 
     def count(self, month: int) -> int:
+        """The number of keys of a month."""
         return self._counts().get(month, MonthStats(0, 0)).filters
 
     def holds_any(self) -> bool:
+        """Whether the file holds a filter. The file is not made for it."""
         # Opening makes the file, which a site that keeps no plays need not have.
         return (self.folder / "data.mdb").exists() and any(stats.filters for stats in self._counts().values())
 
     def clear(self, month: int) -> Iterator[int]:
+        """Remove the keys of a month, part by part; yields how many each part had."""
         first = self._FILTER.pack(month, 0)
         while True:
             cleared = size = 0
@@ -335,14 +345,17 @@ class RedisStore:
         self._request_client = client_of(url, self._patience)
 
     def read(self, keys: Sequence[FilterKey]) -> list[bytes | None]:
+        """The filters, in order. One round trip."""
         return self._ask([("GET", self._key(key)) for key in keys])
 
     def read_briefly(self, keys: Sequence[FilterKey]) -> list[bytes | None]:
+        """The filters, in order, within the patience of a request."""
         commands = [("GET", self._key(key)) for key in keys]
         with _errors(), breaker.asking(self._patience):
             return pipelined(self._request_client, commands, patience_seconds=self._patience)
 
     def update(self, keys: Sequence[FilterKey], change: Change) -> None:
+        """Write what `change` makes of each filter; at most `ATTEMPTS` times for keys that change in between."""
         left = list(keys)
         for _ in range(ATTEMPTS):
             if not left:
@@ -361,6 +374,7 @@ class RedisStore:
         raise StoreUnavailableError(f"{len(left)} filters are written by others all the time")
 
     def purge(self, *, now: datetime, limit: int) -> int:
+        """Nothing: the server removes expired filters by itself."""
         return 0
 
     def stats(self) -> dict[int, MonthStats]:
@@ -373,6 +387,7 @@ class RedisStore:
         return self._counts().get(month, MonthStats(0, 0)).filters
 
     def holds_any(self) -> bool:
+        """Whether the server holds a filter, within the patience of a request."""
         with _errors(), breaker.asking(self._patience):
             (found,) = pipelined(
                 self._request_client, [("EXISTS", keys.played_months())], patience_seconds=self._patience
@@ -380,6 +395,7 @@ class RedisStore:
         return bool(found)
 
     def clear(self, month: int) -> Iterator[int]:
+        """Remove the keys of a month, part by part; yields how many each part had."""
         cursor: Any = 0
         pattern = keys.played_filter(0, month)[:-1] + "*"
         while True:

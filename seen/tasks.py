@@ -1,4 +1,4 @@
-"""What the workers do for what was seen: each task calls one function."""
+"""The workers' tasks for the played history: each calls one function."""
 
 from celery import shared_task
 from django.conf import settings
@@ -16,6 +16,7 @@ def merge_plays() -> None:
 
 @shared_task(name="seen.merge_task_shard")
 def merge_task_shard(task_shard: int) -> None:
+    """Merge the plays of one part of the ring."""
     merging.merge_task_shard(task_shard, now=database_now())
 
 
@@ -27,24 +28,29 @@ def merge_user(user_id: int) -> None:
 
 @shared_task(name="seen.mark_strays")
 def mark_strays() -> None:
+    """Mark users whose plays wait without a mark."""
     merging.mark_strays(now=database_now())
 
 
 @shared_task(name="seen.purge_filters")
 def purge_filters() -> None:
+    """Remove filters that have expired."""
     merging.purge(now=database_now())
 
 
 @shared_task(name="seen.probe_filters")
 def probe_filters() -> None:
+    """Measure the error of the filters."""
     probes.probe(now=database_now())
 
 
 @shared_task(name="seen.watch_plays")
 def watch_plays() -> None:
+    """Set the metrics of the played history."""
     status.measure(now=database_now())
 
 
 @shared_task(name="seen.forget_runs")
 def forget_runs() -> None:
+    """Delete old records of merges and probes."""
     probes.forget(now=database_now())

@@ -42,7 +42,7 @@ from seen.store import FilterKey, store
 from storage.connections import pipelined
 
 LINE_LENGTH = 8_000_000
-"""Bytes. What is longer is no line of a history."""
+"""Bytes. Longer lines are no lines of a history."""
 CHUNK = 2_000
 """Users that are put on the shelf and marked together,"""
 CHUNK_BYTES = 8_000_000
@@ -75,6 +75,8 @@ class Status(NamedTuple):
 
 # --- The file ----------------------------------------------------------------------------------------------
 class Line(NamedTuple):
+    """A line of a file: a user, and their ids by month."""
+
     user_id: int
     months: Months
 
@@ -113,6 +115,7 @@ class HistoryFile:
         self._resources.close()
 
     def wrong(self, what: object) -> MigrationError:
+        """The error of the line that is read now."""
         return MigrationError(f"{self.name} line {self.at.lines + 1}: {what}")
 
     def __iter__(self) -> Iterator[bytes]:
@@ -131,10 +134,11 @@ class HistoryFile:
         self._show()
 
     def checkpoint(self, *, is_whole: bool) -> File:
+        """How far the file is read, as the state of the migration keeps it."""
         return File(self.at.path, self.at.lines, self.at.offset, _digest(self._head), is_whole)
 
     def user_of(self, line: bytes) -> int:
-        """The user of a line, whatever else is in it."""
+        """The user of a line; the rest of the line is not looked at."""
         found = _USER.match(line)
         user_id = int(found.group()) if found else 0
         if not 0 < user_id <= LARGEST_ID:
@@ -142,6 +146,7 @@ class HistoryFile:
         return user_id
 
     def parsed(self, line: bytes, *, now: datetime) -> Line:
+        """The user and the plays of a line. Raises MigrationError if the line is wrong."""
         if not _LINE.fullmatch(line):
             raise self.wrong(_fault(line))
         user, *plays = line.split()
@@ -196,7 +201,7 @@ def _digest(head: bytes) -> str:
 
 
 def _fault(line: bytes) -> str:
-    """What is wrong with a line that is not one."""
+    """The fault of a malformed line."""
     user, *plays = line.removesuffix(b"\n").split(b" ")
     if not re.fullmatch(rb"[1-9][0-9]{0,15}", user):
         return f"{_shown(user)} is no id (1 to 2**53 - 1)"
@@ -212,7 +217,7 @@ def _shown(token: bytes) -> str:
 def run(path: Path, *, clock: Clock, say: Say = print, quiet: bool = False) -> File:
     """Bring the histories of a file on their way, from where an earlier run stopped.
 
-    A file that was read to its end is looked through again: whoever is not merged is marked again. Raises
+    A file that was read to its end is looked through again: users who are not merged are marked again. Raises
     MigrationError, PlayedUnavailableError, StoreUnavailableError; run it again then.
     """
     with _alone():
@@ -284,7 +289,7 @@ def _stage(lines: list[Line], *, again: bool, now: datetime) -> None:
         user_id: bool(mark) and not history
         for user_id, mark, history in zip(user_ids, found[: len(user_ids)], found[len(user_ids) :], strict=True)
     }
-    # A line of somebody who is migrated is a second one of theirs, unless the file is looked through once more.
+    # A line of a migrated user is their second, unless the file is looked through once more.
     staged = [one for one in user_ids if histories[one] and not (again and is_migrated[one])]
     over = [one for one in user_ids if not histories[one] and not settings.PLAYED_OLD_URL]
 
@@ -313,7 +318,7 @@ def _write_down(file: File) -> None:
 
 # --- Ending ------------------------------------------------------------------------------------------------
 def cut_over(*, clock: Clock, say: Say = print, quiet: bool = False) -> int:
-    """Ask and write the old data no more, for good, if everybody in the files is migrated; how many users.
+    """Ask and write the old data no more, for good, if all users of the files are migrated; returns their number.
 
     See docs/decisions.md: A cut-over looks up every user.
     """
@@ -335,7 +340,7 @@ def cut_over(*, clock: Clock, say: Say = print, quiet: bool = False) -> int:
 
 
 def _verified(at: File, quiet: bool) -> int:
-    """Look every user of a file up; how many lines. Raises MigrationError if somebody is not migrated."""
+    """Look every user of a file up; returns the number of lines. Raises MigrationError if a user is not migrated."""
     left = 0
     user_ids: list[int] = []
     with HistoryFile(at, quiet=quiet) as file:
@@ -360,9 +365,8 @@ def _unmigrated(user_ids: list[int]) -> int:
 
 
 def rollback(*, clock: Clock, say: Say = print) -> None:
-    """Return to the old data: it is asked for everybody, and nobody is migrated any more.
-
-    What was merged stays in the filters too, where it harms nobody.
+    """Return to the old data: it is asked for all users, and no user counts as migrated. Merged plays stay in the
+    filters too, where they do no harm.
     """
     phase = old.state().phase
     if phase == Phase.CUT_OVER:

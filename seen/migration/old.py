@@ -1,8 +1,8 @@
 """What users played before there were filters, until it is in them (seen.migration.migrate brings it there).
 
 Old histories are in the Redis that had them all, `PLAYED_OLD_URL`, which holds a ZSET a user (id -> ms of the play),
-or, where a file is all there is, in the filter store on a shelf of their own. Whoever is on no shelf `MIGRATED` has
-not been migrated. Three shelves of the store, in one read with the filters:
+or, where a file is all there is, in the filter store on a shelf of their own. A user who is not on the shelf `MIGRATED`
+has not been migrated. Three shelves of the store, in one read with the filters:
 
 | shelf | key | value |
 |---|---|---|
@@ -64,6 +64,8 @@ _NOTHING: Ids = np.zeros(0, dtype=np.uint64)
 
 # --- How far the migration is ------------------------------------------------------------------------------
 class Phase(StrEnum):
+    """The phases of the migration."""
+
     NONE = "none"
     RUNNING = "running"
     CUT_OVER = "cut over"
@@ -82,6 +84,8 @@ class File(msgspec.Struct):
 
 
 class Migration(msgspec.Struct):
+    """The state of the migration: phase, times (Unix, seconds) and files."""
+
     phase: Phase = Phase.NONE
     began_at: float = 0.0
     ended_at: float = 0.0
@@ -94,7 +98,7 @@ def state() -> Migration:
 
 
 def change_state(change: Callable[[Migration], Migration]) -> None:
-    """Write what `change` makes of the state; nobody else changes it meanwhile. Raises StoreUnavailableError."""
+    """Write what `change` makes of the state; no other writer changes it meanwhile. Raises StoreUnavailableError."""
     store().update([STATE_KEY], lambda _, data: msgspec.json.encode(change(_decoded(data))))
 
 
@@ -107,6 +111,7 @@ Months = dict[int, Ids]
 
 
 def packed(months: Months) -> bytes:
+    """Ids by month as bytes, as the shelf keeps them."""
     heads = b"".join(_MONTH.pack(month, len(ids)) for month, ids in months.items())
     return b"".join([_HEAD.pack(_MAGIC, _VERSION, len(months)), heads, *(ids.tobytes() for ids in months.values())])
 
@@ -152,7 +157,7 @@ def by_month(ids: Ids, moments: NDArray[np.float64], *, now: datetime) -> Months
 
 # --- Reading, until it is in the filters -------------------------------------------------------------------
 def keys_of(user_id: int) -> list[FilterKey]:
-    """What to read of the store before a user's filters."""
+    """The keys to read of the store before a user's filters."""
     keys = [FilterKey(user_id, HISTORY)]
     if settings.PLAYED_OLD_URL:
         keys += [FilterKey(user_id, MIGRATED), STATE_KEY]
@@ -160,7 +165,7 @@ def keys_of(user_id: int) -> list[FilterKey]:
 
 
 def known(user_id: int, found: Sequence[bytes | None]) -> Ids:
-    """What the user played that may not be in the filters, from what the store has for `keys_of`.
+    """The user's plays that may not be in the filters, from what the store has for `keys_of`.
 
     One round trip to the old Redis while that may know more. Raises redis.RedisError and OSError.
     """
@@ -188,23 +193,23 @@ def write(scores: Mapping[int, Sequence[int]]) -> None:
         if _decoded(store().read_briefly([STATE_KEY])[0]).phase == Phase.CUT_OVER:
             return
     except StoreUnavailableError:
-        pass  # what is written once too often harms nobody
+        pass  # a play that is written twice does no harm
     _ask([("ZADD", _key(user_id), *pairs) for user_id, pairs in scores.items()])
 
 
 # --- Merging -----------------------------------------------------------------------------------------------
 class Before(NamedTuple):
-    """What some users played before there were filters, and their filters lack."""
+    """Plays of some users from before there were filters, which their filters lack."""
 
     months: dict[FilterKey, Ids]
     user_ids: list[int]
-    """Who is migrated with it."""
+    """The users who are migrated with it."""
     histories: dict[int, bytes]
     """As they were read."""
 
 
 def unmigrated(user_ids: Sequence[int], *, now: datetime) -> Before:
-    """What a merge of these users has to add. Raises StoreUnavailableError and redis.RedisError."""
+    """The plays that a merge of these users has to add. Raises StoreUnavailableError and redis.RedisError."""
     if state().phase != Phase.RUNNING:
         return Before({}, [], {})
     found = store().read(shelved(user_ids))
@@ -242,7 +247,7 @@ def migrated(before: Before) -> None:
 
 
 def waiting(user_ids: Sequence[int]) -> set[int]:
-    """Who of them has a history that is to be merged. Raises StoreUnavailableError."""
+    """The users among them with a history to merge. Raises StoreUnavailableError."""
     if state().phase != Phase.RUNNING:
         return set()
     found = store().read([FilterKey(user_id, HISTORY) for user_id in user_ids])
@@ -295,7 +300,7 @@ def _dated_range(user_id: int) -> tuple[str, str, int, int, str]:
 
 
 def _numbers(members: Sequence[bytes], scores: Iterable[bytes] = ()) -> tuple[Ids, NDArray[np.float64]]:
-    """Members and scores as numbers. What is no id cannot be asked for, and is left out."""
+    """Members and scores as numbers. Members that are no ids cannot be asked for, and are left out."""
     numbers = np.array([int(each) if each.isdigit() and len(each) <= 16 else 0 for each in members], dtype=np.uint64)
     is_id = (numbers > 0) & (numbers <= LARGEST_ID)
     moments = np.array(list(map(float, scores)) or [0.0] * len(members))

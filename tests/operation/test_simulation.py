@@ -213,7 +213,7 @@ def test_the_command_tells_and_draws(tmp_path: Path) -> None:
 @pytest.mark.django_db
 def test_a_site_where_everybody_is_dormant() -> None:
     ItemFactory(sender=UserFactory(level=0))
-    with pytest.raises(CommandError, match="everybody is dormant"):
+    with pytest.raises(CommandError, match="all users are dormant"):
         call_command("simulate", verbosity=0)
 
 

@@ -15,20 +15,24 @@ FILE = "demo.txt"
 
 
 class Command(BaseCommand):
+    """`demo`: makes a small community."""
+
     help = "Make a small made-up community, with logins that are printed and kept in the data folder."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
+        """The number of users, and whether a site with users is an error."""
         parser.add_argument("--users", type=int, default=60, help="How many users (default 60).")
         parser.add_argument("--if-empty", action="store_true", help="Do nothing, in silence, where there are users.")
 
     def handle(self, *args: Any, **options: Any) -> None:
+        """Make the community, and keep its logins in the data folder. Raises CommandError on a site with users."""
         if not demo.SMALLEST <= options["users"] <= demo.LARGEST:
             raise CommandError(f"--users takes {demo.SMALLEST} to {demo.LARGEST}.")
         path = Path(settings.DATA_DIR) / FILE
         try:
             with transaction.atomic():
                 made = demo.make(size=options["users"])
-                # Before the commit: there are never users whose passwords nobody knows.
+                # Before the commit: there are never users whose passwords are lost.
                 keep(path, made.logins)
         except demo.NotEmptyError:
             if options["if_empty"]:

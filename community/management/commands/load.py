@@ -14,15 +14,22 @@ from timeline.models import ImportedUser
 
 
 class Command(BaseCommand):
+    """`load DIR`: imports a data set."""
+
     help = f"Import {', '.join(FILES)} of a folder: everything, or nothing where a line is wrong."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
+        """The folder, and a password for the users."""
         parser.add_argument("dir", type=Path, help="The folder that holds the files.")
         parser.add_argument(
             "--password", help="Set this password for every imported user; without it none can sign in."
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
+        """Import the folder, and say how much it was.
+
+        Raises CommandError if a line is wrong; nothing is loaded then.
+        """
         begin = time.monotonic()
         if options["password"] == "":
             raise CommandError("The password is empty.")
@@ -44,6 +51,7 @@ class Command(BaseCommand):
         self.suggest(record.pk, options["password"])
 
     def say(self, message: str) -> None:
+        """Print a line at once."""
         self.stdout.write(message)
         self.stdout.flush()
 

@@ -12,12 +12,16 @@ from operation.backup import BackupError, backup, left_out
 
 
 class Command(BaseCommand):
+    """`backup FILE`: writes a backup of the site."""
+
     help = "Write database, plays and secret key to one file; the site may run meanwhile."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
+        """The file to write."""
         parser.add_argument("file", type=Path, help="which must not exist; it appears when it is whole")
 
     def handle(self, *args: Any, file: Path, **options: Any) -> None:
+        """Write the backup, and show its progress. Raises CommandError if it fails; no file is left then."""
         with tqdm(unit="B", unit_scale=True, disable=None) as bar:
 
             def progress(member: str, size: int) -> None:

@@ -11,10 +11,13 @@ from operation.doctor import ERROR, OK, WARNING, addresses, examine, worst
 
 
 class Command(BaseCommand):
+    """`doctor`: checks the configuration and the servers."""
+
     help = "Check configuration and servers, and say what to do. Exit code 1 on an error, 0 on warnings only."
     requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: ArgumentParser) -> None:
+        """The form of the output, and where the programs are served."""
         web, stream, grpc = addresses()
         parser.add_argument("--json", action="store_true", help="for programs: {state, findings}")
         parser.add_argument("--web", default=web, metavar="URL", help=f"where pages are served ({web})")
@@ -22,6 +25,7 @@ class Command(BaseCommand):
         parser.add_argument("--grpc", default=grpc, metavar="HOST:PORT", help=f"where gRPC is served ({grpc})")
 
     def handle(self, *args: Any, json: bool, web: str, stream: str, grpc: str, **options: Any) -> None:
+        """Print the findings, and exit with 1 on an error."""
         findings = examine(now=timezone.now(), web=web, stream=stream, grpc_place=grpc)
         state = worst(findings)
         if json:

@@ -15,13 +15,17 @@ from runtime.management.commands.up import only_one_site
 
 
 class Command(BaseCommand):
+    """`restore FILE`: fills an empty site from a backup."""
+
     help = "Fill an empty site from a file that `backup` wrote, and bring the database up to this version."
     requires_system_checks: list[str] = []  # there is no database yet
 
     def add_arguments(self, parser: ArgumentParser) -> None:
+        """The file to read."""
         parser.add_argument("file", type=Path)
 
     def handle(self, *args: Any, file: Path, **options: Any) -> None:
+        """Restore the backup, then migrate the database. Raises CommandError while the site runs, or if it fails."""
         with only_one_site(), tqdm(unit="B", unit_scale=True, disable=None) as bar:
             with current_app.connection_for_write() as connection:  # a pooled one may be of an earlier server
                 answers = current_app.control.ping(timeout=0.5, connection=connection)

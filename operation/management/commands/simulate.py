@@ -51,6 +51,7 @@ UNITS = {"item": 1e3, "push": 1e6, "page": 1e3, "pull": 1e6, "inbox": 1e3, "sql"
 
 
 def positive(name: str, value: Any) -> float:
+    """The value of an option as a number above 0. Raises CommandError for anything else."""
     try:
         number = float(value)
     except ValueError:
@@ -61,6 +62,7 @@ def positive(name: str, value: Any) -> float:
 
 
 def whole(name: str, value: Any, least: int, most: int) -> int:
+    """The value of an option as a whole number from `least` to `most`. Raises CommandError for anything else."""
     text = str(value)
     if not (text.isascii() and text.isdigit() and len(text) < 16 and least <= int(text) <= most):
         raise CommandError(f"--{name}: {value!r} is no whole number from {least:,} to {most:,}.")
@@ -68,9 +70,12 @@ def whole(name: str, value: Any, least: int, most: int) -> int:
 
 
 class Command(BaseCommand):
+    """`simulate`: compares policies of pushing and pulling."""
+
     help = "Simulate a day under push, pull, the threshold and a rule for each follow, and recommend a threshold."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
+        """The source of the graph, its rates, and unit costs."""
         source = parser.add_mutually_exclusive_group()
         source.add_argument("--data", type=Path, metavar="DIR", help="a data set's follows and posts, not the site's")
         source.add_argument("--users", metavar="N", help="a graph by chance of N users")
@@ -87,6 +92,7 @@ class Command(BaseCommand):
         parser.add_argument("--json", action="store_true", help="for programs")
 
     def handle(self, *args: Any, **options: Any) -> None:
+        """Simulate every policy and threshold, and print the costs and the best."""
         began = time.monotonic()
         self.quiet = options["json"] or options["verbosity"] == 0
         given = {name: options[f"{name}_cost"] for name in UNITS}
@@ -163,6 +169,7 @@ class Command(BaseCommand):
             self.stderr.flush()
 
     def tell(self, graph: Graph, costs: Costs, outcomes: list[Outcome], best: Point, names: dict[int, str]) -> None:
+        """Print the costs of every policy as a table, then the largest senders and the best threshold."""
         write = self.stdout.write
         write(f"{graph.size:,} users, {len(graph.senders):,} follows")
         write(f"A day: {graph.items.sum():,.1f} items, {graph.pages.sum():,.0f} pages.")
@@ -226,7 +233,7 @@ def names_of(user_ids: list[int]) -> dict[int, str]:
 
 
 def _figures(graph: Graph, costs: Costs, outcomes: list[Outcome], points: list[Point], best: Point) -> dict[str, Any]:
-    """A threshold that nobody reaches is 0, as in the settings."""
+    """A threshold that no sender reaches is 0, as in the settings."""
     spelled = [asdict(point) | {"threshold": point.threshold % NEVER} for point in [best, *points]]
     return {
         "users": graph.size,

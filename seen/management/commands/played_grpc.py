@@ -20,6 +20,7 @@ class Command(BaseCommand):
     help = "Serve the played history over gRPC (seen/seen.proto) on FEEDSITE_GRPC_PORT."
 
     def handle(self, *args: Any, **options: Any) -> None:
+        """Serve gRPC until SIGTERM. Raises CommandError without a port, or if the port is taken."""
         if not settings.GRPC_PORT:
             raise CommandError("Set FEEDSITE_GRPC_PORT to the port to listen on.")
         postgresql.bound(settings.DATABASE_TIMEOUT_SECONDS)

@@ -17,9 +17,12 @@ from seen.store import StoreUnavailableError
 
 
 class Command(BaseCommand):
+    """`played_migrate FILE`: brings old histories into the filters."""
+
     help = "Mark the users of a file of old histories, whom the hourly merges then migrate; goes on where it stopped."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
+        """The file, or another step of the migration."""
         what = parser.add_mutually_exclusive_group(required=True)
         what.add_argument(
             "file", nargs="?", type=Path, help="A line: a user's id, then id or id:seconds; or gzip of it."
@@ -29,6 +32,7 @@ class Command(BaseCommand):
         what.add_argument("--rollback", action="store_true", help="Return to the old data, before the cut-over.")
 
     def handle(self, *args: Any, **options: Any) -> None:
+        """Do the wanted step. Raises CommandError if it cannot be done."""
         try:
             if options["status"]:
                 self.tell_status()
@@ -50,11 +54,13 @@ class Command(BaseCommand):
             raise CommandError("Stopped. Run it again; it goes on there.", returncode=130) from None
 
     def run(self, path: Path, *, quiet: bool) -> None:
+        """Mark the users of a file, and say how many lines it has."""
         begin = time.monotonic()
         file = migrate.run(path, clock=timezone.now, say=self.say, quiet=quiet)
         self.say(f"{file.lines:,} lines are read, in {time.monotonic() - begin:.1f} s; --status says who is merged.")
 
     def tell_status(self) -> None:
+        """Print how far the migration is."""
         status = migrate.status()
         migration = status.migration
         self.say(f"migration  {migration.phase}")
@@ -73,6 +79,7 @@ class Command(BaseCommand):
             self.say(f"since      {_shown(migration.ended_at)}")
 
     def say(self, message: str) -> None:
+        """Print a line at once."""
         self.stdout.write(message)
         self.stdout.flush()
 

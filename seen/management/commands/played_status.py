@@ -18,12 +18,16 @@ TIME = "%Y-%m-%d %H:%M"
 
 
 class Command(BaseCommand):
+    """`played_status`: shows the state of the played history."""
+
     help = "Show the time ring, what waits and was merged, the filters and how right they are. Exit code 1: problems."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
+        """The form of the output."""
         parser.add_argument("--json", action="store_true", help="For machines.")
 
     def handle(self, *args: Any, **options: Any) -> None:
+        """Print the state, and exit with 1 if there are problems."""
         found = status.collect(now=timezone.now())
         if options["json"]:
             self.stdout.write(msgspec.json.format(msgspec.json.encode(found), indent=2).decode())
