@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable
 
 from django.conf import settings
-from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseForbidden
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseForbidden, HttpResponseNotAllowed
 from django.template import TemplateDoesNotExist, loader
 from django.views import csrf, defaults
 
@@ -26,7 +26,8 @@ class OutageMiddleware:
         if request.path_info.startswith(f"/{settings.ADMIN_PATH}/"):
             with long_statements():
                 return self.get_response(request)
-        return self.get_response(request)
+        response = self.get_response(request)
+        return wrong_method(request, response) if isinstance(response, HttpResponseNotAllowed) else response
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponseBase | None:
         if not isinstance(exception, OUTAGES):
@@ -73,6 +74,14 @@ def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
     if _is_api(request):
         return _problem(404, "Not found.")
     return defaults.page_not_found(request, exception)
+
+
+def wrong_method(request: HttpRequest, response: HttpResponseNotAllowed) -> HttpResponse:
+    """The page for the address of a form that is opened like a page, with the methods that the address takes."""
+    if _is_api(request):
+        return response
+    page = loader.get_template("405.html").render(nonce(request), request)
+    return HttpResponse(page, status=405, headers={"Allow": response["Allow"]})
 
 
 def server_error(request: HttpRequest) -> HttpResponse:

@@ -22,5 +22,6 @@ ALL = [pattern for room in ROOMS for pattern in _patterns(room)]
 api_patterns: list[URLPattern] = [each for prefix, each in ALL if prefix == API]
 api_routes: list[str] = [str(each.pattern) for each in api_patterns]
 """The routes of the API, without their prefix."""
-page_names: list[str] = [str(each.name) for prefix, each in ALL if prefix != API]
+page_patterns: list[URLPattern] = [each for prefix, each in ALL if prefix != API]
+page_names: list[str] = [str(each.name) for each in page_patterns]
 """The names of the pages' addresses."""
