@@ -38,22 +38,23 @@ COMMUNITY = (
     "costs",
 )
 LIVE = ("live",)
-"""What is measured on hosts with live sessions."""
+"""Benchmarks on hosts with live sessions."""
 FOLLOWERS = ("growth_followers", "big_v")
-"""What is measured on senders with up to a million followers."""
+"""Benchmarks on senders with up to a million followers."""
 GRAPHS = ("growth_graph",)
-"""What is measured on one community in growing sizes."""
+"""Benchmarks on one community in growing sizes."""
 NAMES = (*COMMUNITY, *LIVE, *FOLLOWERS, *GRAPHS)
 REAL = ("discover_walk", "discover_quality")
-"""What is measured on a real data set."""
+"""Benchmarks on a real data set."""
 LIKED = ("discover_liked",)
 """Benchmarks on the interactions of a data set, taken as posts and likes."""
 PLAYED = ("played_simulation",)
-"""What plays the interactions of one: for half an hour, so by its name only."""
+"""Benchmarks that play the interactions of one: for half an hour, so by its name only."""
 KNOWN = (*NAMES, *REAL, *LIKED, *PLAYED)
 
 
 def main() -> None:
+    """Run the wanted benchmarks, and write their reports as JSON, page and plots."""
     options = parsed(sys.argv[1:])
     if options.earlier:
         _save(options, {}, read(options.earlier))
@@ -131,7 +132,7 @@ def _measured(options: argparse.Namespace, size: Size) -> Iterator[tuple[str, Re
             begin = time.perf_counter()
             try:
                 report: Report = importlib.import_module(f"benchmarks.{name}").run(data)
-            except Exception:  # noqa: BLE001 (whatever it is, the others go on)
+            except Exception:  # noqa: BLE001 (after any error the others go on)
                 traceback.print_exc()
                 yield name, None
                 continue

@@ -15,6 +15,7 @@ class ConstantView(APIView):
     """The least that an authenticated DRF view does, with the site's authentication and nothing else of it."""
 
     def get(self, request: Request) -> Response:
+        """A constant as JSON."""
         return Response({"answer": 42})
 
 
@@ -22,6 +23,7 @@ class CountedConstantView(ApiView):
     """The same under the site's rules: strict envelope, and every call counted against a rate."""
 
     def get(self, request: Request) -> Response:
+        """A constant as JSON."""
         return Response({"answer": 42})
 
 

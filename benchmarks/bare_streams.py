@@ -1,4 +1,4 @@
-"""The peer of `streams`: writes what the Redis stream says to whoever is connected, and nothing else."""
+"""The peer of `streams`: writes the entries of the Redis stream to every connection, and does nothing else."""
 
 import asyncio
 import os
@@ -20,6 +20,7 @@ HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n"
 
 
 async def main(port: int) -> None:
+    """Serve streams on the port until it is killed."""
     writers: set[asyncio.StreamWriter] = set()
 
     async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -31,7 +32,8 @@ async def main(port: int) -> None:
         writer.close()
 
     client = redis.asyncio.Redis.from_url(settings.REDIS_URL, protocol=2)
-    # The place is known before anybody connects: "$", given anew after every wait in vain, misses what comes between.
+    # The place is known before the first connection: "$", given anew after every wait in vain, misses what comes
+    # between.
     newest = await client.xrevrange(keys.events(), count=1)
     last = newest[0][0] if newest else "0"
     async with await asyncio.start_server(connected, "127.0.0.1", port, backlog=2048):

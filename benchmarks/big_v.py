@@ -30,6 +30,7 @@ PARTS = ("publish", "fan-out", BOTH, GONE)
 
 
 def run(followed: Followers) -> Report:
+    """Run the benchmark, and return its report."""
     size = followed.size
     counts = list(followed.publishers)[1:]
     report = Report(
@@ -72,6 +73,7 @@ class Work:
         self.last = 0
 
     def publish_and_deliver(self, number: int) -> None:
+        """Publish an item and deliver it, and note the seconds of both."""
         begin = time.perf_counter()
         item = publish(sender=self.sender, content={"text": f"to my fans {number}"})
         published = time.perf_counter()
@@ -87,7 +89,7 @@ class Work:
             del series[:count]
 
     def check(self, followed: Followers) -> None:
-        """The last item is with the active fans, and with nobody else."""
+        """The last item is with the active fans, and with no other follower."""
         client = feeds_for_tasks()
         newest = Entry(self.last, self.sender.pk).member
         active = set(followed.active)

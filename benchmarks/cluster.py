@@ -41,6 +41,7 @@ Clients = Mapping[str, redis.Redis]
 
 
 def run(community: Community) -> Report:
+    """Run the benchmark, and return its report."""
     size = community.size
     report = Report(
         "cluster",
@@ -96,14 +97,17 @@ def _times(report: Report, what: str, cases: Mapping[str, partial[object]], roun
 
 # --- What is timed ---------------------------------------------------------------------------------------
 def ask(commands: Sequence[Command], client: redis.Redis, number: int) -> None:
+    """One round of commands by the site's client."""
     pipelined(client, commands)
 
 
 def ask_by_redis_py(commands: Sequence[Command], peer: RedisCluster, number: int) -> None:
+    """The same round by redis-py's pipeline."""
     by_redis_py(peer, commands)
 
 
 def by_redis_py(peer: RedisCluster, commands: Sequence[Command]) -> None:
+    """Run the commands in a pipeline of redis-py."""
     pipeline = peer.pipeline(transaction=False)
     for command in commands:
         pipeline.execute_command(*command)
@@ -111,16 +115,19 @@ def by_redis_py(peer: RedisCluster, commands: Sequence[Command]) -> None:
 
 
 def in_parts(send: Callable[..., object], client: Any, commands: Sequence[Command], number: int) -> None:
+    """Run the commands in parts of `PART`, by either client."""
     for first in range(0, len(commands), PART):
         send(client, commands[first : first + PART])
 
 
 def page(reader: User, client: redis.Redis, number: int) -> None:
+    """Read a page of home from the given server."""
     with patch.object(reading, "feeds", lambda: client), patch.object(home, "feeds", lambda: client):
         home.home_page(reader)
 
 
 def fill(windows: Sequence[str], client: redis.Redis, number: int) -> None:
+    """Deliver an item into windows of the given server."""
     deliver(client, Entry(INFINITY - 10_000 + number, 1), windows, [cap_of(3)] * len(windows))
 
 
@@ -143,6 +150,7 @@ def peer_of(url: str) -> RedisCluster:
 
 
 def make(names: Sequence[str], client: redis.Redis) -> None:
+    """Build empty windows of these names."""
     for first in range(0, len(names), 500):
         windows = [Window(key) for key in names[first : first + 500]]
         pipelined(client, [window.begin("bench", 1) for window in windows])
@@ -187,6 +195,7 @@ def servers() -> Iterator[tuple[str, str]]:
 
 
 def free_ports(count: int) -> list[int]:
+    """Ports of this machine that were free a moment ago."""
     with ExitStack() as stack:
         probes = [stack.enter_context(socket.socket()) for _ in range(count)]
         for probe in probes:

@@ -1,4 +1,4 @@
-"""Who the benchmarks are about: a generated community in SQL, skewed as communities are, the same in every run.
+"""The community of the benchmarks: generated in SQL, skewed as communities are, the same in every run.
 
 Senders post by a power law (the first hundred of 20,000 hold an eighth of all items); one item in ten is a reply. Each
 sender follows twenty others. Readers follow many or few of them; their windows are built by the site's own code.
@@ -168,7 +168,7 @@ def materialise_outbox(user_id: int) -> None:
 
 
 def entries(user_id: int) -> list[Entry]:
-    """What a reader's inbox holds, newest first."""
+    """The ids in a reader's inbox, newest first."""
     (reply,) = pipelined(feeds_for_tasks(), [Inbox(user_id).reading(INFINITY, 100_000)])
     read = Window.slice(reply, 100_000)
     return [Entry(item, sender) for item, sender in zip(read.entries, read.senders, strict=True)]

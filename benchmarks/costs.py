@@ -67,6 +67,7 @@ TABLES = {
 
 
 def run(community: Community) -> Report:
+    """Run the benchmark, and return its report."""
     report = Report(
         "costs",
         __doc__.splitlines()[0],

@@ -20,6 +20,7 @@ PAGES = (1, 10, 49, 50)
 
 
 def run(community: Community) -> Report:
+    """Run the benchmark, and return its report."""
     readers = users(community.readers[FOLLOWEES])
     walks = [walk(reader) for reader in readers]
     floors = [first_below(steps) for steps in walks]

@@ -47,6 +47,7 @@ def candidates(count: int) -> list[Entry]:
 
 
 def run(community: Community) -> Report:
+    """Run the benchmark, and return its report."""
     size = community.size
     pages = min(PAGES, size.http_requests)
     report = Report(

@@ -117,6 +117,7 @@ class Past:
 
 
 def run(data: Worked) -> Report:
+    """Run the benchmark, and return its report."""
     report = Report(
         "discover_liked",
         __doc__.splitlines()[0],

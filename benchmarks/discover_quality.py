@@ -105,6 +105,7 @@ class Past:
 
 
 def run(data: RealData) -> Report:
+    """Run the benchmark, and return its report."""
     size = data.size
     report = Report(
         "discover_quality",

@@ -82,6 +82,7 @@ class Watched:
 
 
 def run(data: RealData) -> Report:
+    """Run the benchmark, and return its report."""
     size = data.size
     readers = _readers(size.walkers)
     pages = min(PAGES, size.walked_pages)

@@ -36,6 +36,7 @@ TARGETS = {1_000: 0.7, 10_000: 0.85}
 
 
 def run(community: Community) -> Report:
+    """Run the benchmark, and return its report."""
     size = community.size
     report = Report(
         "fan_out",
@@ -90,6 +91,7 @@ def raw_key(follower: int) -> str:
 
 
 def rare_key(follower: int) -> str:
+    """The key of a follower's sorted set for the peer."""
     return f"rarein:{follower}"
 
 
@@ -99,7 +101,7 @@ def _zset(client: redis.Redis, key: str, held: Sequence[Entry]) -> None:
 
 
 def fresh_item(publisher: int) -> Item:
-    """An item whose fan-out nobody has been told of."""
+    """An item whose fan-out no worker has been told of."""
     item = Item.objects.create(sender_id=publisher, content={"text": "bench"})
     Delivery.objects.create(item=item, sender_id=publisher)
     return item

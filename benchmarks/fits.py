@@ -29,6 +29,7 @@ class Fit:
         return f"{written(self.exponent)} ({written(self.low)} to {written(self.high)})"
 
     def at(self, x: float) -> float:
+        """The law's value at `x`."""
         return self.factor * x**self.exponent
 
 
@@ -72,7 +73,7 @@ class Chart:
     name: str
     title: str
     x: str
-    """What is along the axis, with its unit."""
+    """The axis's quantity, with its unit."""
     y: str
     curves: list[Curve] = field(default_factory=list)
 

@@ -52,7 +52,7 @@ class Followers:
         self.seconds = 0.0
 
     def build(self) -> None:
-        """Generate everything, in place of whatever was there."""
+        """Generate everything, in place of earlier data."""
         begin = time.perf_counter()
         size = self.size
         emptied(find_people=False)
@@ -110,12 +110,12 @@ class Followers:
         )
 
     def senders(self) -> dict[int, User]:
-        """Who publishes, by the number of followers."""
+        """The publishers, by their number of followers."""
         found = User.objects.in_bulk(self.publishers.values())
         return {count: found[publisher] for count, publisher in self.publishers.items()}
 
     def set_big_v(self, counts: Iterable[int]) -> None:
-        """Make senders big-Vs with their active fans known, and nobody else."""
+        """Make senders big-Vs with their active fans known, and all others ordinary."""
         chosen = [self.publishers[count] for count in counts]
         User.objects.filter(is_big_v=True).update(is_big_v=False)
         User.objects.filter(pk__in=chosen).update(is_big_v=True)

@@ -70,12 +70,15 @@ class Part:
         return self._source.ranks[user_id] < self._count
 
     def users(self) -> Iterator[UserRow]:
+        """The users of the part."""
         return (user for user in self._source.users if self._has(user.id))
 
     def follows(self) -> Iterator[FollowRow]:
+        """The follows within the part."""
         return (row for row in self._source.follows if self._has(row.follower_id) and self._has(row.followee_id))
 
     def posts(self) -> Iterator[PostRow]:
+        """The posts of the part's users."""
         return (post for post in self._source.posts if self._has(post.author_id))
 
 
@@ -104,7 +107,7 @@ class Graphs:
         )
 
     def load(self, count: int) -> list[int]:
-        """The community of `count` users in place of whatever was there; their ids.
+        """Load the community of `count` users in place of earlier data; returns their ids.
 
         All are active and have a window of one old entry: enough for fan-outs to deliver to.
         """

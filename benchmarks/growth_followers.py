@@ -31,6 +31,7 @@ FLAT = 0.03
 
 
 def run(followed: Followers) -> Report:
+    """Run the benchmark, and return its report."""
     size = followed.size
     report = Report(
         "growth_followers",
@@ -98,9 +99,11 @@ class Work:
         self.last = 0
 
     def cases(self) -> dict[str, Callable[[int], object]]:
+        """The two cases to be timed, by name: the fan-out, and the bare writes."""
         return {f"fan-out {self.count}": self.publish_and_deliver, f"raw {self.count}": self.raw}
 
     def publish_and_deliver(self, number: int) -> None:
+        """Publish an item and deliver it, and note its times."""
         begin = time.perf_counter()
         item = publish(sender=self.sender, content={"text": f"growth {number}"})
         self.publishes.append(time.perf_counter() - begin)
@@ -112,6 +115,7 @@ class Work:
         self.last = item.pk
 
     def raw(self, number: int) -> None:
+        """Write the same entries to Redis by the shortest way, and note the time."""
         ((item_id,),) = fetch("SELECT feedsite_next_id()")
         begin = time.perf_counter()
         raw(feeds_for_tasks(), item_id, self.sender.pk, self.raw_keys, 1000)
@@ -123,6 +127,7 @@ class Work:
             del series[:count]
 
     def has_arrived(self) -> bool:
+        """Whether the last follower's inbox holds the last item."""
         newest = f"{self.sender.pk}:{self.last}"
         return feeds_for_tasks().zscore(Inbox(self.people[-1]).key, newest) is not None
 

@@ -77,6 +77,7 @@ class Found:
 
 
 def run(graphs: Graphs) -> Report:
+    """Run the benchmark, and return its report."""
     size = graphs.size
     report = Report(
         "growth_graph",

@@ -49,6 +49,7 @@ FORGET = (
 
 
 def run(community: Community) -> Report:
+    """Run the benchmark, and return its report."""
     count = community.size.hidden
     ordinary = community.readers[FOLLOWEES][0]
     readers = {kind: FIRST + 2 * place for place, kind in enumerate(KINDS)}
@@ -97,4 +98,5 @@ def publish(cursor: CursorWrapper, kind: str, reader: int, like: int, count: int
 
 
 def page(reader: User) -> Callable[[int], object]:
+    """A case that reads the reader's first page."""
     return lambda round_number: home_page(reader)

@@ -57,6 +57,7 @@ LATERAL = f"""
 
 
 def run(community: Community) -> Report:
+    """Run the benchmark, and return its report."""
     size = community.size
     report = Report(
         "home_page",
@@ -93,9 +94,11 @@ class Peers:
         self.redis = redis.Redis.from_url(settings.REDIS_URL)
 
     def query(self, query: str, **params: object) -> list[tuple[object, ...]]:
+        """The rows of a prepared statement."""
         return self.truth.execute(query, params, prepare=True).fetchall()
 
     def big_vs(self, reader_id: int) -> list[int]:
+        """The ids of the big-Vs whom the reader follows."""
         rows = self.query(
             """
             SELECT v.id FROM accounts_user v JOIN relations_follow f ON f.followee_id = v.id
@@ -106,6 +109,7 @@ class Peers:
         return [int(str(row[0])) for row in rows]
 
     def by_redis(self, reader_id: int, big_vs: list[int]) -> list[tuple[object, ...]]:
+        """The page by redis-py and one query."""
         if big_vs:
             pipeline = self.redis.pipeline(transaction=False)
             for key in (Inbox(reader_id).key, *(Outbox(big_v).key for big_v in big_vs)):
@@ -118,6 +122,7 @@ class Peers:
         return self.query(BY_IDS, ids=ids, reader=reader_id)
 
     def by_lateral(self, reader_id: int) -> list[tuple[object, ...]]:
+        """The page by one LATERAL query, without Redis."""
         return self.query(LATERAL, reader=reader_id)
 
 

@@ -1,4 +1,4 @@
-"""Who the benchmark of live sessions is about: hosts with many sessions, and readers who follow few, many or all."""
+"""The community of the benchmark of live sessions: hosts with many sessions, readers who follow few, many or all."""
 
 import secrets
 import time

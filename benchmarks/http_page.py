@@ -35,6 +35,7 @@ COUNTED = "counted constant"
 
 
 def run(community: Community) -> Report:
+    """Run the benchmark, and return its report."""
     size = community.size
     report = Report(
         "http_page",
@@ -106,6 +107,7 @@ class Client:
         return time.perf_counter() - begin
 
     def processor_time(self) -> float:
+        """The seconds of processor time that the server has used."""
         return float(self._answer("/bench/processor", {}))
 
     def _answer(self, path: str, headers: dict[str, str], body: dict[str, Any] | None = None) -> bytes:
@@ -143,6 +145,7 @@ def served() -> Iterator[int]:
 
 
 def answers(port: int) -> bool:
+    """Whether the server on the port answers."""
     with suppress(OSError, http.client.HTTPException):
         return Client(port).processor_time() > 0
     return False

@@ -33,6 +33,7 @@ PEER = "peer"
 
 
 def run(community: Community) -> Report:
+    """Run the benchmark, and return its report."""
     size = community.size
     report = Report(
         "impressions",
@@ -71,12 +72,14 @@ def served(url: str, kind: str, capacity: int) -> Iterator[None]:
 
 
 def forget_clients() -> None:
+    """Close the clients of Redis, so that the next are of another server."""
     for client in (feeds, feeds_for_tasks):
         client().close()
         client.cache_clear()
 
 
 def measure(report: Report, kind: str, impressions: int, rounds: int, *, has_module: bool) -> None:
+    """Time recording and asking with one kind of filter, and add rows to the report."""
     client = feeds_for_tasks()
     today = datetime.now(UTC).date()
     readers = fill(today, impressions)

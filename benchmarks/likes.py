@@ -1,4 +1,4 @@
-"""What does a like cost, and what does it cost while everybody likes the same item?
+"""What does a like cost, and what does it cost while all users like the same item?
 
 Each call is one transaction that commits, from as many connections at once. `like` is the site's verb. Its limit is the
 row of the like alone, which counts nothing; its peer adds one to the item's row of counts in the same transaction, by
@@ -29,6 +29,7 @@ Call = Callable[[User, Item], object]
 
 
 def run(community: Community) -> Report:
+    """Run the benchmark, and return its report."""
     count = community.size.likes
     report = Report(
         "likes",
@@ -63,6 +64,7 @@ def run(community: Community) -> Report:
 
 
 def like_it(person: User, item: Item) -> object:
+    """Like the item by the site's verb."""
     return like(user=person, item=item)
 
 

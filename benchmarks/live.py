@@ -40,6 +40,7 @@ FOLLOWED = """
 
 
 def run(hosts: Hosts) -> Report:
+    """Run the benchmark, and return its report."""
     size = hosts.size
     report = Report(
         "live",

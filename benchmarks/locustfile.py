@@ -50,21 +50,22 @@ KINDS = {
 
 chance = random.Random()  # noqa: S311 (no secret)
 known: list[str] = []
-"""Ids that anybody may look at; some are deleted by now."""
+"""Ids that all may look at; some are deleted by now."""
 people: list[str] = []
 counted = Counter[str]()
-"""Reads and writes since everybody began."""
+"""Reads and writes since all have begun."""
 failures: list[str] = []
 ready = Event()
 begun: dict[str, Any] = {}
 
 
 class Person(HttpUser):
-    """Somebody with an account of their own."""
+    """A simulated user with an account of their own."""
 
     wait_time = between(0.5, 1.5)
 
     def on_start(self) -> None:
+        """Sign up, and follow some of the others."""
         self.name = f"load-{secrets.token_hex(6)}"
         self.own: list[str] = []
         body = {"username": self.name, "password": PASSWORD}
@@ -87,6 +88,7 @@ class Person(HttpUser):
 
     @task
     def act(self) -> None:
+        """Do one thing by chance: mostly read, one time of a hundred write."""
         is_writes_turn = counted["reads"] >= READS * (counted["writes"] + 1)
         kinds = WRITING if is_writes_turn else READING
         (kind,) = chance.choices(list(kinds), weights=list(kinds.values()))
@@ -94,7 +96,7 @@ class Person(HttpUser):
 
     # --- Calls -----------------------------------------------------------------------------------------------
     def read(self, path: str, name: str = "", *, gone: bool = False, body: dict[str, Any] | None = None) -> Any:
-        """What is answered; with `gone`, that there is nothing any more is an answer too."""
+        """The answer as JSON; with `gone`, a 404 is a right answer too."""
         counted["reads"] += 1
         method = "GET" if body is None else "POST"
         with self.client.request(
@@ -105,12 +107,14 @@ class Person(HttpUser):
     def write(
         self, method: str, path: str, name: str, *statuses: int, body: dict[str, Any] | None = None, gone: bool = False
     ) -> Any:
+        """Send a write, and check its answer; `statuses` are the right ones."""
         counted["writes"] += 1
         with self.client.request(method, f"{API}{path}", name=f"{API}{name}", json=body, catch_response=True) as answer:
             return expected(answer, *statuses, gone=gone)
 
     # --- Reading ---------------------------------------------------------------------------------------------
     def scroll(self) -> None:
+        """Read up to three pages of home."""
         page = self.read("/timeline/home")
         known.extend(item["id"] for item in page.get("items", [])[:3])
         del known[:-500]
@@ -121,10 +125,12 @@ class Person(HttpUser):
             page = self.read(f"/timeline/home?last_id={page['last_id']}", "/timeline/home?last_id=:id")
 
     def count_news(self) -> None:
+        """Ask how many items are new."""
         if known:
             self.read(f"/timeline/home/new?since_id={known[-1]}", "/timeline/home/new")
 
     def look(self) -> None:
+        """Open an item and its replies."""
         if known:
             item = chance.choice(known)
             self.read(f"/items/{item}", "/items/:id", gone=True)
@@ -132,23 +138,28 @@ class Person(HttpUser):
             self.read(f"/items/{item}/replies", "/items/:id/replies", gone=True)
 
     def visit(self) -> None:
+        """Open a user and their items."""
         other = chance.choice(people)
         self.read(f"/users/{other}", "/users/:name")
         self.wait()
         self.read(f"/users/{other}/items", "/users/:name/items")
 
     def search(self) -> None:
+        """Search for a word."""
         self.read(f"/search?q={chance.choice(WORDS)}", "/search")
 
     def notifications(self) -> None:
+        """Read the notifications."""
         self.read("/notifications")
 
     def discover(self) -> None:
+        """Read two pages of the recommended feed."""
         for action in ("refresh", "load_more"):
             self.read("/discover/feed", f"/discover/feed {action}", body={"action": action})
             self.wait()
 
     def watch(self) -> None:
+        """Read up to two pages of live sessions."""
         page = self.read("/live/feed")
         if page.get("has_more"):
             self.wait()
@@ -156,6 +167,7 @@ class Person(HttpUser):
             self.read(f"/live/feed?{after}", "/live/feed?last_id=:id")
 
     def filter_played(self) -> None:
+        """Ask which of 200 ids were not seen, and check the answer."""
         ids = [str(chance.randrange(1, 2**50)) for _ in range(200)]
         answer = self.read("/seen/filter", body={"ids": ids})
         if answer and not set(answer["unseen"]) <= set(ids):
@@ -163,11 +175,13 @@ class Person(HttpUser):
 
     # --- Writing ---------------------------------------------------------------------------------------------
     def publish(self) -> None:
+        """Publish a post."""
         words = " ".join(chance.choices(WORDS, k=12))
         body = {"content": {"text": f"{words} {secrets.token_hex(4)} #load"}}
         self._published(self.write("POST", "/items", "/items", 201, body=body))
 
     def answer(self) -> None:
+        """Reply to a post of one's own."""
         if not self.own:
             self.publish()
             return
@@ -175,18 +189,21 @@ class Person(HttpUser):
         self.write("POST", "/items", "/items", 201, body=body)
 
     def like(self) -> None:
+        """Like an item that was seen."""
         if not known:
             self.publish()
             return
         self.write("PUT", f"/items/{chance.choice(known)}/like", "/items/:id/like", 204, gone=True)
 
     def repost(self) -> None:
+        """Repost a post of one's own."""
         if not self.own:
             self.publish()
             return
         self.write("POST", f"/items/{chance.choice(self.own)}/repost", "/items/:id/repost", 200, 201)
 
     def delete(self) -> None:
+        """Delete a post of one's own."""
         if len(self.own) < 2:
             self.publish()
             return

@@ -53,12 +53,14 @@ class Ratio:
 
     @property
     def target(self) -> str:
+        """The target as text; empty without one."""
         if self.at_least is not None:
             return f"≥ {self.at_least:g}"
         return "" if self.at_most is None else f"≤ {self.at_most:g}"
 
     @property
     def is_met(self) -> bool | None:
+        """Whether the ratio reaches its target; None without one."""
         if self.at_least is not None:
             return self.value >= self.at_least
         return None if self.at_most is None else self.value <= self.at_most
@@ -85,9 +87,11 @@ class Report:
     """... and how long that took, without making the data."""
 
     def ratio(self, name: str, value: float, *, at_least: float | None = None, at_most: float | None = None) -> None:
+        """Add a ratio to the report."""
         self.ratios.append(Ratio(name, value, at_least, at_most))
 
     def as_json(self) -> dict[str, Any]:
+        """The report as objects that JSON can hold."""
         return asdict(self) | {"ratios": [asdict(ratio) | {"is_met": ratio.is_met} for ratio in self.ratios]}
 
     @classmethod

@@ -14,6 +14,7 @@ from timeline.inbox import cap_of
 
 
 def run(community: Community) -> Report:
+    """Run the benchmark, and return its report."""
     client = feeds_for_tasks()
     report = Report(
         "memory",

@@ -28,6 +28,7 @@ LATIN, HAN = "etaoinshrdlucmf", [chr(code) for code in range(0x4E00, 0x5E00)]
 
 
 def run(community: Community) -> Report:
+    """Run the benchmark, and return its report."""
     rounds = community.size.page_rounds
     report = Report(
         "moderation",

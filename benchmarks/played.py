@@ -1,6 +1,6 @@
-"""What does it cost to remember what everybody played, and to ask for it?
+"""What does it cost to remember all users' plays, and to ask for them?
 
-Ingest: `record` against the same ZADDs and SADDs packed before, on the site's own server. Merge: everybody who is
+Ingest: `record` against the same ZADDs and SADDs packed before, on the site's own server. Merge: all users who are
 marked on a node, with ten plays each for filters that hold a month, against putting the same bytes into LMDB, as many
 in a transaction. Filter: `unseen` for a user of four months with 3,333 plays each, 50 plays that are not merged and 100
 issued, against the bare reads of the same keys; "grown" is one whose filters began small. Bytes: the filters of plays
@@ -59,6 +59,7 @@ SEED_BYTES = 25
 
 
 def run(community: Community) -> Report:
+    """Run the benchmark, and return its report."""
     size = community.size
     report = Report(
         "played",
@@ -97,6 +98,7 @@ def cpu_of(case: Callable[[int], object], first: int, rounds: int = 5) -> float:
 
 # --- Ingest ----------------------------------------------------------------------------------------------
 def ingest(report: Report, rounds: int) -> None:
+    """Time recording plays, and add rows to the report."""
     for users, each in ((100, 5), (1, 10)):
         what = f"{users * each} plays of {users} users" if users > 1 else f"{each} plays of one user"
 
@@ -177,7 +179,7 @@ def _packed(batch: Sequence[Play]) -> tuple[list[bytes], int]:
 
 # --- Merge -----------------------------------------------------------------------------------------------
 def merge(report: Report, folder: Path, users: int, rounds: int) -> None:
-    """Every round brings everybody ten plays; merging them and writing the same bytes are timed, in turn."""
+    """Every round brings every user ten plays; merging them and writing the same bytes are timed, in turn."""
     month, chance = month_of(NOW), random.Random(2)  # noqa: S311 (the same in every run)
     one = _filter(chance, A_MONTH // 2, error=merging._error())
     store.store().update([FilterKey(user, month) for user in range(1, users + 1)], lambda key, data: one)
@@ -226,6 +228,7 @@ def _filter(
 
 # --- Filter ----------------------------------------------------------------------------------------------
 def ask(report: Report, rounds: int) -> None:
+    """Time asking for plays, and add rows to the report."""
     chance, client = random.Random(3), played.client()  # noqa: S311 (the same in every run)
     month = month_of(NOW)
     for user, kind, expected in ((1, "", A_MONTH), (2, ", grown", 0)):

@@ -56,11 +56,11 @@ KILL_EVERY = 0.25
 SERVER_KILLS = 2
 """... and the hours of a stormy lap in which the server is killed."""
 NEVER = 2**40
-"""Ids from here on were played by nobody."""
+"""Ids from here on were played by no user."""
 READERS = 100
 """Readers who are asked about after each lap, ..."""
 ASKED = 1000
-"""... with so many ids that nobody played."""
+"""... with so many ids that no user played."""
 Pair = tuple[int, int]
 
 
@@ -80,11 +80,12 @@ class Merger:
         theirs.close()
 
     def give(self, task_shard: int, now: datetime) -> None:
+        """Have the process merge a part of the ring."""
         self.pipe.send((task_shard, now))
         self.is_busy = True
 
     def is_free(self) -> bool:
-        """Whether it can take a task; a dead one is replaced, and what it did is nobody's any more."""
+        """Whether it can take a task; a dead one is replaced, and its task is given again."""
         if not self.process.is_alive():
             self.pipe.close()
             self.process.join()
@@ -96,6 +97,7 @@ class Merger:
         return not self.is_busy
 
     def kill(self) -> None:
+        """Kill the process, and wait for its end."""
         self.process.kill()
         self.process.join()
 
@@ -121,7 +123,7 @@ class Simulation:
         self.counts: Counter[str] = Counter()
         self.acknowledged: dict[int, dict[int, datetime]] = {}
         self.last_hour: set[Pair] = set()
-        """What may wait in Redis when an hour without kills is over."""
+        """Plays that may wait in Redis when an hour without kills is over."""
         self._tasks: deque[tuple[int, datetime]] = deque()
         self._killer: subprocess.Popen[bytes] | None = None
         self._next_kill = 0.0
@@ -129,6 +131,7 @@ class Simulation:
         self.mergers = [Merger() for _ in range(WORKERS)]
 
     def close(self) -> None:
+        """Kill all processes."""
         for merger in self.mergers:
             merger.kill()
 
@@ -165,7 +168,7 @@ class Simulation:
         self.now += HOUR
 
     def check(self, user_ids: Sequence[int], asked: int = ASKED) -> None:
-        """Everything that they played within three months is known, and little of what nobody did."""
+        """Check that every play within three months is known, and few of the ids that no user played."""
         since = three_months_before(self.now)
         for user_id in user_ids:
             recent = [item_id for item_id, at in self.acknowledged[user_id].items() if at >= since]
@@ -182,7 +185,7 @@ class Simulation:
         """Record a batch until it is acknowledged, or given up; it is known at once."""
         at = self.now + through * HOUR
         if is_stormy and self.chance.random() < 0.05:
-            at -= timedelta(days=1)  # somebody was without a network
+            at -= timedelta(days=1)  # a user was without a network
         # The hour ended between the request's look at the clock and its writing.
         now = self.now - HOUR if is_stormy and self.chance.random() < 0.05 else self.now
         plays = [Play(user_id, item_id, at) for user_id, item_id in pairs]
@@ -220,7 +223,7 @@ class Simulation:
         self._tasks.extend(tasks)
 
     def _serve(self, *, is_stormy: bool) -> None:
-        """Give tasks to whoever is free; now and then kill somebody who is not."""
+        """Give tasks to free processes; now and then kill a busy one."""
         for merger in self.mergers:
             if merger.is_free() and self._tasks:
                 merger.give(*self._tasks.popleft())
@@ -257,13 +260,13 @@ class Simulation:
             assert wait_for(self.server.answers, 60), self.server.last_words()
 
     def waiting(self) -> set[Pair]:
-        """What is in Redis and in no filter."""
+        """The plays in Redis that no filter holds."""
         client = played.client()
         found = list(client.scan_iter(keys.played_recent(0)[:-1] + "*", count=1000))
         return {(int(key.rpartition(b":")[2]), int(member)) for key in found for member in client.zrange(key, 0, -1)}
 
     def _strays(self) -> set[int]:
-        """Who has plays and no mark: a merge died before it looked again."""
+        """The users with plays and no mark: a merge died before it looked again."""
         client = played.client()
         marks = list(client.scan_iter(keys.played_users(0, 0)[:-3] + "*", count=1000))
         marked = {int(user_id) for key in marks for user_id in client.smembers(key)}
@@ -300,6 +303,7 @@ def simulation(
 
 
 def three_months_before(moment: datetime) -> datetime:
+    """The moment three months before; days after the 28th count as the 28th."""
     year, month = divmod(month_of(moment) - 3, 12)
     return moment.replace(year=year, month=month + 1, day=min(moment.day, 28))
 
@@ -313,6 +317,7 @@ def hours_of(pairs: Sequence[Pair], laps: int) -> Iterator[list[Sequence[Pair]]]
 
 
 def run(data: Interactions) -> Report:
+    """Run the benchmark, and return its report."""
     laps = data.size.played_laps
     report = Report("played_simulation", __doc__.splitlines()[0], ["figure", "value"], f"{laps} laps of {NODES} hours")
     begin = time.perf_counter()

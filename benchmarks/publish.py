@@ -39,6 +39,7 @@ IN_PROCESS, OVER_HTTP, ALONE = "publish()", "POST over HTTP", "INSERT + commit"
 
 
 def run(community: Community) -> Report:
+    """Run the benchmark, and return its report."""
     rounds = community.size.publish_rounds * 10
     followers = min(community.publishers)
     (sender,) = users([community.publishers[followers]])

@@ -35,6 +35,7 @@ LEVELS = (3, 2, 2, 2, 1, 1, 1, 1, 1, 1)
 
 
 def run(community: Community) -> Report:
+    """Run the benchmark, and return its report."""
     rounds = community.size.publish_rounds
     followers = max(community.publishers)
     publisher_id = community.publishers[followers]

@@ -1,4 +1,4 @@
-"""What some benchmarks are about instead of the generated community: a data set as `manage.py load` takes it."""
+"""The data of some benchmarks in place of the generated community: a data set as `manage.py load` takes it."""
 
 import csv
 import gzip
@@ -45,7 +45,7 @@ class RealData:
 
 
 class Interactions:
-    """Who did something with which item, in the order of time, from a data set's interactions.csv.gz."""
+    """Pairs of user and item, in the order of time, from a data set's interactions.csv.gz."""
 
     def __init__(self, folder: Path, size: Size) -> None:
         self.folder = folder
@@ -53,6 +53,7 @@ class Interactions:
         self.pairs: list[tuple[int, int]] = []
 
     def build(self) -> None:
+        """Read the first interactions of the data set, in the order of time."""
         with gzip.open(self.folder / "interactions.csv.gz", "rt") as file:
             rows = sorted((int(at), int(user), int(item)) for user, item, at in list(csv.reader(file))[1:])
         self.pairs = [(user, item) for _, user, item in rows[: self.size.interactions]]
@@ -65,7 +66,7 @@ class Interactions:
 
 class Worked:
     """The interactions of a data set as posts and likes: each item is a post of the first who worked on it, at that
-    time, and the first time of everybody else is their like of it. Users and follows are the data set's own.
+    time, and the first time of every other user is their like of it. Users and follows are the data set's own.
     """
 
     def __init__(self, folder: Path, size: Size) -> None:

@@ -60,6 +60,7 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
 
 
 def shown(cell: Any) -> str:
+    """A table's cell as text."""
     return f"{cell:,}" if isinstance(cell, int) else str(cell)
 
 

@@ -63,6 +63,7 @@ def counted() -> Iterator[Counter]:
 
 
 def run(community: Community) -> Report:
+    """Run the benchmark, and return its report."""
     report = Report(
         "round_trips",
         __doc__.splitlines()[0],
@@ -126,6 +127,7 @@ def publish_quietly(sender: User, *, repost_of: Item | None = None, delivered: b
 
 
 def deliver_to_own_inbox(item: Item) -> None:
+    """Deliver an item to its sender's inbox."""
     entry = Entry(item.pk, item.sender_id)
     deliver(feeds_for_tasks(), entry, [Inbox(item.sender_id).key], [cap_of(item.sender.level)])
 

@@ -45,6 +45,8 @@ class Assumed:
 
 @dataclass(frozen=True)
 class Site:
+    """A site in numbers, to calculate its size from."""
+
     name: str
     users: float
     followers: float

@@ -43,6 +43,7 @@ class Writer:
         }
 
     def text(self) -> str:
+        """A text by chance, in English or Chinese."""
         if self.chance.random() < CHINESE_SHARE:
             return "".join(self._drawn(self.ideographs, self.chance.randint(8, 60))) + "。"
         return " ".join(self._drawn(self.words, self.chance.randint(4, 30)))
@@ -77,6 +78,7 @@ def write(writer: Writer, count: int) -> None:
 
 
 def run(community: Community) -> Report:
+    """Run the benchmark, and return its report."""
     size = community.size
     writer = Writer()
     write(writer, size.searched)
@@ -126,12 +128,14 @@ def run(community: Community) -> Report:
 
 
 def by_index(query: Query) -> list[int]:
+    """The ids that a query finds by the index."""
     with connection.cursor() as cursor:
         cursor.execute(BY_INDEX, [query.tsquery])
         return [row[0] for row in cursor.fetchall()]
 
 
 def by_scan(text: str) -> list[int]:
+    """The ids that a scan of all texts finds."""
     with connection.cursor() as cursor:
         cursor.execute(BY_SCAN, [f"%{text.strip(chr(34))}%"])
         return [row[0] for row in cursor.fetchall()]

@@ -41,6 +41,7 @@ SERVERS = {
 
 
 def run(community: Community) -> Report:
+    """Run the benchmark, and return its report."""
     size = community.size
     report = Report(
         "streams",
@@ -150,6 +151,7 @@ def served(name: str) -> Iterator[tuple[int, int]]:
 
 
 def answers(port: int) -> bool:
+    """Whether the server on the port answers."""
     with suppress(OSError), socket.create_connection(("127.0.0.1", port), 1) as one:
         one.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
         return bool(one.recv(100))
