@@ -10,7 +10,7 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from accounts.actions import PASSWORD_LENGTH
-from accounts.locale import zone_names
+from accounts.locale import place_name, zone_names
 from accounts.models import User
 
 AREAS = {
@@ -112,14 +112,12 @@ def zones() -> list[Any]:
         area, _slash, place = name.partition("/")
         if area in AREAS and place:
             offset = now.astimezone(ZoneInfo(name)).strftime("%z")
-            areas.setdefault(area, []).append(
-                (name, f"{place.replace('_', ' ').replace('/', ' / ')} ({offset[:3]}:{offset[3:]})")
-            )
+            areas.setdefault(area, []).append((name, f"{place_name(name)} ({offset[:3]}:{offset[3:]})"))
     return [(AREAS[area], places) for area, places in areas.items()]
 
 
 class PreferencesForm(forms.Form):
-    """Language and time zone. The names of places are those of the IANA data base, in every language."""
+    """Language and time zone. Places have the names of `accounts.locale.place_name`."""
 
     language = forms.ChoiceField(label=_("Language"), required=False)
     time_zone = forms.ChoiceField(label=_("Time zone"), required=False)

@@ -15,6 +15,7 @@ from django.conf import settings
 from django.http import HttpRequest, HttpResponseBase
 from django.utils import timezone, translation
 from django.utils.cache import patch_vary_headers
+from django.utils.translation import pgettext_lazy
 
 from accounts.models import User
 
@@ -24,10 +25,62 @@ PLAIN = ("/api/", "/healthz", "/readyz")
 """Addresses that programs ask for: nothing there depends on who reads, so nobody is looked up."""
 
 
+PLACES = {
+    "Africa/Cairo": pgettext_lazy("city", "Cairo"),
+    "Africa/Johannesburg": pgettext_lazy("city", "Johannesburg"),
+    "Africa/Lagos": pgettext_lazy("city", "Lagos"),
+    "Africa/Nairobi": pgettext_lazy("city", "Nairobi"),
+    "America/Argentina/Buenos_Aires": pgettext_lazy("city", "Buenos Aires"),
+    "America/Chicago": pgettext_lazy("city", "Chicago"),
+    "America/Denver": pgettext_lazy("city", "Denver"),
+    "America/Los_Angeles": pgettext_lazy("city", "Los Angeles"),
+    "America/Mexico_City": pgettext_lazy("city", "Mexico City"),
+    "America/New_York": pgettext_lazy("city", "New York"),
+    "America/Sao_Paulo": pgettext_lazy("city", "São Paulo"),
+    "America/Toronto": pgettext_lazy("city", "Toronto"),
+    "America/Vancouver": pgettext_lazy("city", "Vancouver"),
+    "Asia/Bangkok": pgettext_lazy("city", "Bangkok"),
+    "Asia/Dubai": pgettext_lazy("city", "Dubai"),
+    "Asia/Ho_Chi_Minh": pgettext_lazy("city", "Ho Chi Minh City"),
+    "Asia/Hong_Kong": pgettext_lazy("city", "Hong Kong"),
+    "Asia/Jakarta": pgettext_lazy("city", "Jakarta"),
+    "Asia/Kolkata": pgettext_lazy("city", "Kolkata"),
+    "Asia/Kuala_Lumpur": pgettext_lazy("city", "Kuala Lumpur"),
+    "Asia/Macau": pgettext_lazy("city", "Macau"),
+    "Asia/Manila": pgettext_lazy("city", "Manila"),
+    "Asia/Seoul": pgettext_lazy("city", "Seoul"),
+    "Asia/Shanghai": pgettext_lazy("city", "Shanghai"),
+    "Asia/Singapore": pgettext_lazy("city", "Singapore"),
+    "Asia/Taipei": pgettext_lazy("city", "Taipei"),
+    "Asia/Tokyo": pgettext_lazy("city", "Tokyo"),
+    "Asia/Urumqi": pgettext_lazy("city", "Urumqi"),
+    "Australia/Melbourne": pgettext_lazy("city", "Melbourne"),
+    "Australia/Sydney": pgettext_lazy("city", "Sydney"),
+    "Europe/Amsterdam": pgettext_lazy("city", "Amsterdam"),
+    "Europe/Berlin": pgettext_lazy("city", "Berlin"),
+    "Europe/Istanbul": pgettext_lazy("city", "Istanbul"),
+    "Europe/London": pgettext_lazy("city", "London"),
+    "Europe/Madrid": pgettext_lazy("city", "Madrid"),
+    "Europe/Moscow": pgettext_lazy("city", "Moscow"),
+    "Europe/Paris": pgettext_lazy("city", "Paris"),
+    "Europe/Rome": pgettext_lazy("city", "Rome"),
+    "Europe/Zurich": pgettext_lazy("city", "Zurich"),
+    "Pacific/Auckland": pgettext_lazy("city", "Auckland"),
+}
+"""Cities by IANA zone whose names are translated; the others keep the name of the IANA data base."""
+
+
 @cache
 def zone_names() -> frozenset[str]:
     """Every IANA name that this machine knows."""
     return frozenset(zoneinfo.available_timezones())
+
+
+def place_name(name: str) -> str:
+    """The city of an IANA zone, in the reader's language where it is one of `PLACES`."""
+    if name in PLACES:
+        return str(PLACES[name])
+    return name.partition("/")[2].replace("_", " ").replace("/", " / ") or name
 
 
 def language_of(request: HttpRequest) -> str:

@@ -232,7 +232,7 @@ def delete(request: PageRequest, reader: User) -> HttpResponse:
         except ValidationError as error:
             _tell(form, error, {})
         except actions.LastSuperuserError:
-            form.add_error(None, _("You are the last who administrates the site. Make somebody else superuser first."))
+            form.add_error(None, _("You are the last superuser of this site. Make another user superuser first."))
         else:
             logout(request)
             messages.success(request, _("Your account is deleted."))

@@ -28,12 +28,12 @@ from web.pages import PageRequest, go_on, limited, position, show, wants_part
 
 def _pause(reader: User) -> str:
     edit_preferences(user=reader, keeps_history=False)
-    return _("Paused. What you open from now on is not kept.")
+    return _("Paused. Posts you open from now on are not remembered.")
 
 
 def _resume(reader: User) -> str:
     edit_preferences(user=reader, keeps_history=True)
-    return _("What you open from now on is kept again.")
+    return _("Posts you open from now on are remembered again.")
 
 
 def _clear(reader: User) -> str:
@@ -124,5 +124,5 @@ def interested(request: PageRequest, reader: User, item_id: int) -> HttpResponse
         card.reason = why(reader, item.pk)
         part = show(request, "items/_item.html", {"item": card, "discovering": True})
         return trigger_client_event(part, "restored")
-    messages.success(request, _("It may be recommended again, and so may others like it."))
+    messages.success(request, _("This post and similar ones may be recommended again."))
     return go_on(request, "unwanted")

@@ -24,7 +24,7 @@ def words(code: str) -> str:
     if kind in PLAIN and not detail:
         return PLAIN[kind]()
     if kind == "follows" and detail.isascii() and detail.isdigit():
-        text = ngettext("{count} person you follow follows them", "{count} people you follow follow them", int(detail))
+        text = ngettext("Followed by {count} person you follow", "Followed by {count} people you follow", int(detail))
         return text.format(count=int(detail))
     if kind == "tag" and detail:
         return _("Because of #{tag}").format(tag=detail)
@@ -34,8 +34,8 @@ def words(code: str) -> str:
 
 
 PLAIN: dict[str, Callable[[], str]] = {
-    "liked": lambda: _("Liked by people who like what you like"),
-    "similar": lambda: _("Followed by people who follow the same as you"),
+    "liked": lambda: _("Liked by people with similar likes"),
+    "similar": lambda: _("Followed by people with similar follows"),
     "sender": lambda: _("You liked or answered their posts"),
     "follower": lambda: _("They follow you"),
     "popular": lambda: _("Popular now"),

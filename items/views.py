@@ -161,7 +161,7 @@ def publish(request: PageRequest, reader: User) -> HttpResponse:
 
 
 def _say_held(request: PageRequest) -> None:
-    messages.info(request, _("Your post is being looked at before it appears."))
+    messages.info(request, _("Your post will appear after a review."))
 
 
 def _publish(reader: User, answered: Item | None, fields: dict[str, Any]) -> Item:

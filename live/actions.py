@@ -84,7 +84,7 @@ def create(
     automatic: bool = False,
     minutes: int = 60,
 ) -> LiveSession:
-    """Plan a session. Where moderation has a reason, it is held: only its host sees it until it is approved. Raises
+    """Schedule a session. Where moderation has a reason, it is held: only its host sees it until it is approved. Raises
     ValidationError by field, and TooManyError.
     """
     session = LiveSession(
@@ -435,7 +435,7 @@ def _check(session: LiveSession, changed: set[str], now: datetime) -> None:
     """Raise ValidationError for what is changed and must not be so. What was right once stays so as time goes by."""
     errors: dict[str, str] = {}
     if "title" in changed and not session.title.strip():
-        errors["title"] = _("Give it a title.")
+        errors["title"] = _("Enter a title.")
     for name in ("url", "cover_url"):
         if name in changed and (address := getattr(session, name)) and not is_link(address):
             errors[name] = _("A web address that begins with https://, without spaces.")

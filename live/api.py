@@ -121,7 +121,7 @@ def answers() -> Iterator[None]:
         detail = {"detail": f"The session is {error.state.label.lower()}.", "state": error.state.value}
         raise ConflictError(detail) from error
     except actions.TooManyError as error:
-        raise ConflictError("You have as many sessions planned as one may.") from error
+        raise ConflictError("You have reached the limit of scheduled sessions.") from error
     except DjangoValidationError as error:
         raise invalid(error) from error
 

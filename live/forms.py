@@ -9,7 +9,7 @@ from django.core.exceptions import ValidationError
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
-from accounts.locale import zone_names
+from accounts.locale import place_name, zone_names
 from items.links import check_link
 from items.templatetags.reading import offset_name
 from live.actions import LONGEST_MINUTES, PLAN
@@ -46,13 +46,15 @@ class SessionForm(forms.Form):
     )
     starts_at = forms.CharField(
         label=_("Starts at"),
-        error_messages={"required": _("Say when it starts.")},
+        error_messages={"required": _("Enter a start time.")},
         widget=forms.DateTimeInput(attrs={"type": "datetime-local", "step": "60"}, format=FORMAT),
     )
     url = _address(_("Link to watch"), _("Shown as soon as the session is live. It may follow later."))
     cover_url = _address(_("Cover picture"), _("The address of a picture, best 16:9."))
     automatic = forms.BooleanField(
-        label=_("Start and end by itself"), required=False, help_text=_("For premieres: nobody has to press a button.")
+        label=_("Start and end automatically"),
+        required=False,
+        help_text=_("For premieres: starts and ends at the scheduled time."),
     )
     minutes = forms.IntegerField(
         label=_("Length in minutes"),
@@ -60,7 +62,7 @@ class SessionForm(forms.Form):
         max_value=LONGEST_MINUTES,
         required=False,
         initial=60,
-        help_text=_("Of a session that ends by itself."),
+        help_text=_("How long the session lasts before it ends automatically."),
     )
     zone = forms.CharField(required=False, widget=forms.HiddenInput)
 
@@ -105,7 +107,7 @@ class SessionForm(forms.Form):
 
     @property
     def zone_name(self) -> str:
-        return f"{self.clock} ({offset_name(timezone.now().astimezone(self.clock))})"
+        return f"{place_name(str(self.clock))} ({offset_name(timezone.now().astimezone(self.clock))})"
 
     @property
     def fields_to_save(self) -> dict[str, Any]:

@@ -70,7 +70,7 @@ def live(request: PageRequest, reader: User) -> HttpResponse:
 
 def _restarted(request: PageRequest, reader: User, size: int, now: datetime) -> HttpResponse:
     """The list from its beginning, in place of the page of one that was forgotten."""
-    notice = _("The list was left alone for so long that it begins anew.")
+    notice = _("The list was too old and starts again from the top.")
     if not wants_part(request):
         messages.info(request, notice)
         return redirect("live")
@@ -213,7 +213,7 @@ def remind(request: PageRequest, reader: User, session_id: int) -> HttpResponse:
         actions.remind(user=reader, session=LiveSession(pk=session_id))
     except WrongStateError as error:
         return _answer_card(request, reader, session_id, problem=_impossible(error))
-    return _answer_card(request, reader, session_id, notice=_("You will be told when it starts."))
+    return _answer_card(request, reader, session_id, notice=_("You will get a notification when it starts."))
 
 
 @require_POST
@@ -226,7 +226,7 @@ def forget_reminder(request: PageRequest, reader: User, session_id: int) -> Http
         if not gone:
             raise Http404
         return HttpResponse() if wants_part(request) else go_on(request, "live")
-    return _answer_card(request, reader, session_id, notice=_("You will not be told."))
+    return _answer_card(request, reader, session_id, notice=_("The reminder is off."))
 
 
 def _answer_card(
@@ -257,15 +257,13 @@ WORDS = {
 }
 
 
-HELD = gettext_lazy("Your session is being looked at before it appears.")
+HELD = gettext_lazy("Your session will appear after a review.")
 
 
 def _impossible(error: WrongStateError) -> str:
     if isinstance(error, actions.RejectedError):
-        return _(
-            "Moderators rejected this session: it would be seen by nobody. Change its words to have it looked at again."
-        )
-    return _("That is not possible any more. %(state)s") % {"state": WORDS[error.state]}
+        return _("Moderators rejected this session, so others cannot see it. Edit it to request a new review.")
+    return _("This is no longer possible. %(state)s") % {"state": WORDS[error.state]}
 
 
 def _remove(*, session: LiveSession, now: datetime) -> None:
@@ -306,7 +304,7 @@ STEPS = {
         _remove,
         None,
         gettext_lazy("The replay is removed."),
-        gettext_lazy("Remove this replay? Nobody but you will see it any more."),
+        gettext_lazy("Remove this replay? Only you will be able to see it."),
         gettext_lazy("Remove replay"),
     ),
 }
@@ -337,12 +335,12 @@ def plan(request: PageRequest, reader: User) -> HttpResponse:
         except ValidationError as error:
             form.add_error(None, error)
         except actions.TooManyError:
-            form.add_error(None, _("You have as many sessions planned as one may."))
+            form.add_error(None, _("You have reached the limit of scheduled sessions."))
         else:
             if session.review:
                 messages.info(request, HELD)
             else:
-                messages.success(request, _("Planned. Your followers see it now."))
+                messages.success(request, _("Scheduled. Your followers can see it now."))
             return redirect("live-session", session.pk)
     return show(request, "live/form.html", {"form": form}, status=INVALID if form.errors else 200)
 

@@ -59,7 +59,7 @@ class RelationView(ApiView):
         except actions.SelfRelationError as error:
             raise exceptions.ParseError("That is you.") from error
         except actions.FollowCapError as error:
-            raise ConflictError("You follow as many as one may.") from error
+            raise ConflictError("You have reached the limit of follows.") from error
         return HttpResponse(status=204)
 
     def delete(self, request: Request, username: str) -> HttpResponse:

@@ -59,7 +59,7 @@ def relate(request: PageRequest, reader: User, username: str, verb: str) -> Http
     except actions.SelfRelationError:
         error = _("That is you.")
     except actions.FollowCapError:
-        error = _("You follow as many as one may.")
+        error = _("You have reached the limit of follows.")
     if not is_visible:  # what was one's own is ended, and nothing is told of the other
         return HttpResponse() if wants_part(request) else go_on(request, "home")
     if not wants_part(request):

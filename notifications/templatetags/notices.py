@@ -5,7 +5,7 @@ from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
+from django.utils.translation import ngettext, pgettext
 
 from accounts.api import UserCard
 from accounts.templatetags.people import name_of
@@ -24,7 +24,7 @@ def sentence(entry: Entry) -> SafeString:
         case "repost":
             words = _("{people} reposted your reply") if is_reply else _("{people} reposted your post")
         case "reply":
-            words = _("{people} replied")
+            words = _("{people} replied to you")
         case "mention":
             words = _("{people} mentioned you")
         case "follow":
@@ -41,7 +41,7 @@ def _people(entry: Entry) -> SafeString:
     if entry.capped and entry.count <= 2:
         return format_html(_("{first} and others"), first=first)
     if entry.count == 1:
-        return first
+        return format_html(pgettext("one person", "{first}"), first=first)
     names = {"first": first, "second": second, "count": entry.others}
     if entry.count == 2:
         return format_html(_("{first} and {second}"), **names)

@@ -11,6 +11,7 @@ from django.utils import timezone, translation
 from rest_framework.test import APIClient
 
 from accounts.actions import issue_token
+from accounts.locale import place_name
 from accounts.models import User
 from items.models import Item
 from items.templatetags.reading import ago, full_time
@@ -205,3 +206,17 @@ def test_numbers_are_grouped_in_both_languages(client: Client, reader: User) -> 
     User.objects.update(follower_count=1234567)
     for headers in ({}, CHINESE):
         assert "<b>1,234,567</b>" in client.get("/@reader", **headers).content.decode()
+
+
+@pytest.mark.parametrize(
+    ("language", "zone", "name"),
+    [
+        ("en", "Asia/Shanghai", "Shanghai"),
+        ("zh-hans", "Asia/Shanghai", "上海"),
+        ("zh-hans", "America/Argentina/Ushuaia", "Argentina / Ushuaia"),
+        ("zh-hans", "UTC", "UTC"),
+    ],
+)
+def test_a_zone_has_the_name_of_its_city(language: str, zone: str, name: str) -> None:
+    with translation.override(language):
+        assert place_name(zone) == name

@@ -299,7 +299,7 @@ def test_the_last_superuser_is_told(page: Client, api: APIClient, ann: User) -> 
     User.objects.update(is_superuser=True)
     response = page.post("/settings/delete", {"username": "Ann", "password": PASSWORD})
     assert response.status_code == 422
-    assert "the last who administrates" in response.content.decode()
+    assert "the last superuser" in response.content.decode()
     assert api.post(f"{API}/users/me/delete", {"password": PASSWORD}).status_code == 409
     assert works(PASSWORD)
 

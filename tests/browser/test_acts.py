@@ -108,7 +108,7 @@ def test_a_refused_act_is_taken_back_with_a_word(
     shows(visitor, "Like", "1", "true")
     held.answer(status)
     shows(visitor, "Like", "", "false")
-    words = "That is too often. Wait a little." if status == 429 else "That did not work. Try again in a moment."
+    words = "Too many requests. Wait a moment." if status == 429 else "That did not work. Try again in a moment."
     expect(visitor.page.locator("#toast")).to_have_text(words)
     expect(button(visitor, "Like")).to_be_focused()
     button(visitor, "Like").press("Enter")
@@ -155,6 +155,6 @@ def test_a_follow_that_is_too_many_is_taken_back(visitor: Visitor, settings: Any
     settings.FOLLOW_CAP = 1
     visitor.goto("/@another")
     visitor.page.locator("#follow").click()
-    expect(visitor.page.get_by_role("alert")).to_have_text("You follow as many as one may.")
+    expect(visitor.page.get_by_role("alert")).to_have_text("You have reached the limit of follows.")
     expect(visitor.page.locator("#follow")).to_have_text("Follow", use_inner_text=True)
     assert Follow.objects.count() == 1

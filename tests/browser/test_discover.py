@@ -390,7 +390,7 @@ def test_a_lost_answer_loses_nothing(visit: Visit, reader: Any, posts: list[Item
 
 @pytest.mark.parametrize(
     ("status", "words"),
-    [(429, "That is too often. Wait a little."), (503, "That did not work. Try again in a moment.")],
+    [(429, "Too many requests. Wait a moment."), (503, "That did not work. Try again in a moment.")],
 )
 def test_a_refusal_is_said_and_can_be_tried_again(
     visit: Visit, reader: Any, posts: list[Item], tolerated: Any, status: int, words: str
@@ -411,7 +411,7 @@ def test_a_new_site(visit: Visit, reader: Any, javascript: bool) -> None:
     UserFactory.create(username="famous", follower_count=9)
     visitor = enter(visit, reader, java_script_enabled=javascript)
     page = visitor.page
-    expect(page.get_by_text("There is nothing to recommend yet.")).to_be_visible()
+    expect(page.get_by_text("Nothing to recommend yet.")).to_be_visible()
     expect(page.get_by_role("link", name="famous").first).to_be_visible()
     expect(page.get_by_role("main").get_by_role("link", name="Search posts and people")).to_be_visible()
     say(UserFactory.create(), "the first words")

@@ -47,7 +47,7 @@ def test_what_is_opened_is_there_until_it_is_cleared(visitor: Visitor, made: lis
     page.get_by_role("button", name="Pause").click()
     expect(page.get_by_text("Your history is paused.")).to_be_visible()
     if javascript:
-        expect(page.locator(":focus")).to_contain_text("What you open from now on is not kept.")
+        expect(page.locator(":focus")).to_contain_text("Posts you open from now on are not remembered.")
     visitor.goto(f"/items/{made[1].pk}")
     visitor.goto("/history")
     visitor.shows(["zebra 2", "zebra 0"])
@@ -63,7 +63,7 @@ def test_what_is_opened_is_there_until_it_is_cleared(visitor: Visitor, made: lis
     expect(page.get_by_text("Cleared.")).to_be_visible()
     expect(page.get_by_text("Nothing here.")).to_be_visible()
     expect(page.locator("article")).to_have_count(0)
-    assert asked == (["Forget everything that you opened?"] if javascript else [])
+    assert asked == (["Clear your whole history?"] if javascript else [])
     page.reload()
     expect(page.get_by_text("Nothing here.")).to_be_visible()
 
@@ -80,7 +80,7 @@ def test_what_one_does_not_want_and_wants_again(visitor: Visitor, made: list[Ite
     visitor.shows(["zebra 2", "zebra 1", "zebra 0"])
 
     page.get_by_role("button", name="Undo: post by An Author").nth(1).click()
-    expect(page.get_by_text("It may be recommended again, and so may others like it.")).to_be_visible()
+    expect(page.get_by_text("This post and similar ones may be recommended again.")).to_be_visible()
     expect(page.locator("article")).to_have_count(2)
     visitor.shows(["zebra 2", "zebra 0"])
     if javascript:
@@ -99,7 +99,7 @@ def test_while_redis_is_away(
     visitor.goto(f"/items/{made[0].pk}")
     with frozen(feeds_server):
         visitor.goto("/history")
-        expect(page.get_by_text("cannot be read just now")).to_be_visible()
+        expect(page.get_by_text("is not available right now")).to_be_visible()
         page.on("dialog", lambda dialog: dialog.accept())
         page.get_by_role("button", name="Clear").click()
         expect(page.get_by_text("That did not work. Try again in a moment.").first).to_be_visible()

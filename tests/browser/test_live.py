@@ -207,7 +207,7 @@ def test_the_page_of_an_item_hears_of_it_and_of_its_replies(
     delete(item=reply)
     expect(visitor.page.locator(f"#item-{reply.pk}")).to_have_count(0)
     delete(item=item)
-    expect(visitor.page.get_by_role("status").get_by_text("That is not there any more.")).to_be_visible()
+    expect(visitor.page.get_by_role("status").get_by_text("This is no longer available.")).to_be_visible()
     expect(visitor.page.locator("article.whole")).to_have_count(0)
 
 

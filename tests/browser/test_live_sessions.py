@@ -68,11 +68,11 @@ def test_a_host_and_who_watches(visit: Visit, streams: StreamServer, host: Any, 
     earlier = plan(host, "earlier", state=State.LIVE)
     host_visitor = enter(visit, host, "/live/own")
     hosting = host_visitor.page
-    host_visitor.go(hosting.get_by_role("link", name="Plan a session").first)
+    host_visitor.go(hosting.get_by_role("link", name="Schedule a session").first)
     hosting.get_by_label("Title").fill("Bread")
     hosting.get_by_label("Link to watch").fill("https://watch.example/bread")
-    host_visitor.go(hosting.get_by_role("button", name="Plan it"))
-    expect(hosting.get_by_text("Planned. Your followers see it now.")).to_be_visible()
+    host_visitor.go(hosting.get_by_role("button", name="Schedule"))
+    expect(hosting.get_by_text("Scheduled. Your followers can see it now.")).to_be_visible()
     expect(hosting.get_by_role("heading", name="Bread")).to_be_visible()
     session = LiveSession.objects.get(title="Bread")
 
@@ -106,7 +106,7 @@ def test_a_host_and_who_watches(visit: Visit, streams: StreamServer, host: Any, 
     hosting.get_by_role("button", name="Remove replay").click()
     shows(card(hosting, "Bread"), "removed")
     expect(bread).to_have_count(0)
-    expect(stranger.page.get_by_role("status").get_by_text("That is not there any more.")).to_be_visible()
+    expect(stranger.page.get_by_role("status").get_by_text("This is no longer available.")).to_be_visible()
     assert LiveSession.objects.get(pk=earlier.pk).state == State.LIVE
 
 
@@ -158,7 +158,7 @@ def test_what_changes_while_one_scrolls(visit: Visit, host: Any, fan: Any) -> No
         scroll_down(page)
         expect(page.locator("article.session")).to_have_count(count)
     scroll_down(page)
-    expect(page.get_by_text("That is all.")).to_be_visible()
+    expect(page.get_by_text("You're all caught up.")).to_be_visible()
     shows(card(page, "soon 30"), "Live", "has started")
     # What was on the page stays, also of whom one follows no more; what was to come is left out.
     gone = {"soon 25", "soon 31", "soon 35"}
@@ -191,26 +191,26 @@ def test_a_list_that_was_left_alone_begins_anew(
     if javascript:
         scroll_down(page)
     else:
-        visitor.go(page.get_by_role("link", name="Next page"))
-    expect(page.get_by_text("The list was left alone for so long that it begins anew.")).to_be_visible()
+        visitor.go(page.get_by_role("link", name="Load more"))
+    expect(page.get_by_text("The list was too old and starts again from the top.")).to_be_visible()
     expect(page.locator("article.session .title").first).to_have_text("soon 20")
     if javascript:
         visitor.is_at_top()
         scroll_down(page)
     else:
-        visitor.go(page.get_by_role("link", name="Next page"))
-    expect(page.get_by_text("That is all.")).to_be_visible()
+        visitor.go(page.get_by_role("link", name="Load more"))
+    expect(page.get_by_text("You're all caught up.")).to_be_visible()
     expect(titles(page).last).to_have_text("soon 24")
 
 
 def test_without_javascript(visit: Visit, host: Any, fan: Any) -> None:
     hosting = enter(visit, host, "/live/new", java_script_enabled=False).page
     hosting.get_by_label("Title").fill("Bread")
-    hosting.get_by_role("button", name="Plan it").click()
-    expect(hosting.get_by_text("Planned. Your followers see it now.")).to_be_visible()
+    hosting.get_by_role("button", name="Schedule").click()
+    expect(hosting.get_by_text("Scheduled. Your followers can see it now.")).to_be_visible()
     viewing = enter(visit, fan, "/live", java_script_enabled=False).page
     viewing.get_by_role("button", name="Notify me").click()
-    expect(viewing.get_by_text("You will be told when it starts.")).to_be_visible()
+    expect(viewing.get_by_text("You will get a notification when it starts.")).to_be_visible()
     expect(viewing.get_by_role("button", name="Reminder set")).to_be_visible()
     expect(viewing).to_have_url(re.compile("/live$"))
     hosting.get_by_role("button", name="Go live").click()

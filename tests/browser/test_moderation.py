@@ -17,7 +17,7 @@ from tests.support.factories import UserFactory
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 
-TOLD = "Your post is being looked at before it appears."
+TOLD = "Your post will appear after a review."
 
 
 @pytest.fixture(autouse=True)

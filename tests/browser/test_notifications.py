@@ -34,7 +34,7 @@ def test_somebody_is_told_and_reads_it(visit: Visit, javascript: bool) -> None:
         page.locator("#more").scroll_into_view_if_needed()
         expect(entries).to_have_count(31)
     else:
-        page.get_by_role("link", name="Next page").click()
+        page.get_by_role("link", name="Load more").click()
         expect(entries).to_have_count(11)
     expect(page.get_by_text("eve, cid and 1 other liked your post")).to_be_visible()
     assert unread_count(ann).unread == 0

@@ -65,7 +65,7 @@ def test_scrolling_while_posts_arrive(visit: Visit, reader: Any, author: Any) ->
         visitor.page.locator("#more").scroll_into_view_if_needed()
         expect(articles).to_have_count(count)
     visitor.shows([f"old {number}" for number in reversed(range(70))])
-    expect(visitor.page.get_by_text("That is all.")).to_be_visible()
+    expect(visitor.page.get_by_text("You're all caught up.")).to_be_visible()
 
     visitor.page.get_by_role("link", name="6 new posts").click()
     came = ["own 2", "new 2", "own 1", "new 1", "own 0", "new 0"]
@@ -82,10 +82,10 @@ def test_paging_while_posts_arrive_without_javascript(visit: Visit, reader: Any,
     shown = visitor.shown()
     for arrived in range(3):
         say(author, f"new {arrived}")
-        visitor.go(visitor.page.get_by_role("link", name="Next page"))
+        visitor.go(visitor.page.get_by_role("link", name="Load more"))
         shown += visitor.shown()
     assert shown == [f"old {number}" for number in reversed(range(70))]
-    expect(visitor.page.get_by_role("link", name="Next page")).to_have_count(0)
+    expect(visitor.page.get_by_role("link", name="Load more")).to_have_count(0)
     visitor.page.get_by_role("link", name="From the newest post").click()
     expect(visitor.page.get_by_text("new 2")).to_be_visible()
 

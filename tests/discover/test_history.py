@@ -35,7 +35,7 @@ pytestmark = pytest.mark.django_db
 
 API = "/api/v1"
 HTMX = {"HTTP_HX_REQUEST": "true"}
-UNAVAILABLE = "cannot be read just now"
+UNAVAILABLE = "is not available right now"
 
 
 def viewed(user: User) -> tuple[list[int], list[int]]:
@@ -380,9 +380,9 @@ def test_clearing(page: Client, ann: User) -> None:
 def test_htmx_gets_the_part_that_changes(page: Client, ann: User) -> None:
     open_all(ann, ItemFactory(content={"text": "zebra"}))
     for verb, said, there in (
-        ("pause", "What you open from now on is not kept.", True),
+        ("pause", "Posts you open from now on are not remembered.", True),
         ("clear", "Cleared.", False),
-        ("resume", "What you open from now on is kept again.", False),
+        ("resume", "Posts you open from now on are remembered again.", False),
     ):
         part = page.post(f"/history/{verb}", **HTMX).content.decode()
         assert '<section id="history">' in part

@@ -273,7 +273,7 @@ def test_a_site_where_nobody_has_said_anything(client: Client, reader: Any) -> N
     UserFactory.create(username="famous", follower_count=9)
     say(reader)
     page = client.get("/discover").content.decode()
-    assert "There is nothing to recommend yet." in page
+    assert "Nothing to recommend yet." in page
     assert "/@famous/follow" in page
     assert 'id="refresh"' in page
 
@@ -284,7 +284,7 @@ def test_all_seen(client: Client, reader: Any) -> None:
     del client.cookies[CURRENT]
     response = client.get("/discover")
     assert "You have seen everything for now." in response.content.decode()
-    assert "There is nothing to recommend yet." not in response.content.decode()
+    assert "Nothing to recommend yet." not in response.content.decode()
     assert CURRENT not in response.cookies
 
 

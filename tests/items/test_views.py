@@ -169,10 +169,10 @@ def test_a_reply_stands_under_what_it_is_about(client: Client, reader: Any, othe
     assert [item.text for item in response.context["above"]] == ["the root", "the second"]
     assert [item.text for item in response.context["page"].items] == ["beneath"]
     page = response.content.decode()
-    assert "What lies between" in page
+    assert "Replies in between" in page
     assert "the first" not in page
     assert [item.text for item in client.get(f"/items/{first.pk}").context["above"]] == ["the root"]
-    assert "What lies between" not in client.get(f"/items/{second.pk}").content.decode()
+    assert "Replies in between" not in client.get(f"/items/{second.pk}").content.decode()
 
 
 def test_what_a_reply_answers_is_hidden_where_the_reader_may_not_see_it(

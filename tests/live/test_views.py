@@ -59,7 +59,7 @@ def test_the_tab_is_for_whoever_is_signed_in(client: Client, fan: Any) -> None:
     assert client.get("/live")["Location"] == "/login?next=%2Flive"
     page = text(of(fan).get("/live"))
     assert '<a href="/live" aria-current="page">Live</a>' in page
-    assert "Nobody whom you follow is live" in page
+    assert "No live sessions, upcoming sessions" in page
 
 
 def test_pages_follow_each_other_without_a_gap(host: Any, fan: Any) -> None:
@@ -79,7 +79,7 @@ def test_pages_follow_each_other_without_a_gap(host: Any, fan: Any) -> None:
         assert shown(part) == shown(response)
         assert "<main" not in text(part)
     assert found == [one.pk for one in [*live, *upcoming, *replays]]
-    assert "That is all." in text(response)
+    assert "You're all caught up." in text(response)
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from tests.support.statements import statements
 
 pytestmark = pytest.mark.django_db
 
-TOLD = "Your post is being looked at before it appears."
+TOLD = "Your post will appear after a review."
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from django.test import Client
 from django.utils import translation
+from django.utils.html import strip_tags
 
 from accounts.api import UserCard
 from accounts.models import User
@@ -65,7 +66,7 @@ def test_it_says_what_happened(client: Client, reader: User, other: User) -> Non
 
 def test_nothing_yet(client: Client, reader: User) -> None:
     assert "Nothing yet" in page(client)
-    assert "Nobody has replied" in page(client, f"{PAGE}/mentions")
+    assert "No replies or mentions" in page(client, f"{PAGE}/mentions")
     assert not ReadMark.objects.exists()
 
 
@@ -217,3 +218,15 @@ def test_every_kind_is_said(reader: User, other: User, language: str) -> None:
         said = {sentence(entry) for entry in entries}
     assert len(said) == 7
     assert all("/@other" in one for one in said)
+
+
+@pytest.mark.parametrize(
+    ("count", "words"),
+    [(1, "Bob 赞了你的帖子"), (2, "Bob 和 Bob 赞了你的帖子"), (30, "Bob、Bob 和另外 28 人赞了你的帖子")],
+)
+def test_chinese_has_spaces_beside_names_only(reader: User, other: User, count: int, words: str) -> None:
+    items.like(user=other, item=say(reader))
+    (entry,) = notifications_page(reader).items
+    entry.count, entry.actors = count, [UserCard("1", "bob", "Bob", False)] * min(count, 3)
+    with translation.override("zh-hans"):
+        assert strip_tags(sentence(entry)) == words

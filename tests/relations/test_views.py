@@ -57,10 +57,10 @@ def test_the_button_takes_its_own_place(client: Client, reader: Any, other: Any)
 
 def test_what_is_not_possible_is_said(client: Client, reader: Any, other: Any, settings: Settings) -> None:
     settings.FOLLOW_CAP = 0
-    assert "as many as one may" in client.post("/@other/follow", follow=True).content.decode()
+    assert "the limit of follows" in client.post("/@other/follow", follow=True).content.decode()
     response = client.post("/@other/follow", **PART)
     assert response.status_code == 422
-    assert "as many as one may" in response.content.decode()
+    assert "the limit of follows" in response.content.decode()
     assert "That is you." in client.post("/@reader/follow", follow=True).content.decode()
 
 
