@@ -34,6 +34,8 @@ LATE = timedelta(minutes=5)
 """How long ago a session that is planned now may begin: forms are filled in slowly."""
 AHEAD = timedelta(days=366)
 LONGEST_MINUTES = 24 * 60
+SHORT = timedelta(minutes=1)
+"""A session that ends sooner is a replay only where its host wants one."""
 
 SCHEDULED = (State.UPCOMING, State.LIVE)
 OPEN_TO_EDIT = (State.UPCOMING, State.LIVE, State.REPLAY)
@@ -162,14 +164,18 @@ def start(*, session: LiveSession, now: datetime, by_itself: bool = False) -> Li
 
 
 @transaction.atomic
-def end(*, session: LiveSession, now: datetime) -> LiveSession:
-    """Live becomes a replay, and gets its position among the replays. Raises WrongStateError."""
+def end(*, session: LiveSession, now: datetime, keeps_short: bool = True) -> LiveSession:
+    """Live becomes a replay, and gets its position among the replays. Unless `keeps_short`, the replay of a session
+    shorter than `SHORT` is hidden, as its host hides one. Raises WrongStateError.
+    """
     session = _held(session)
     _needs(session, State.LIVE)
     assert session.started_at is not None  # noqa: S101 (a constraint of the table)
     session.ended_at = max(_milliseconds(now), session.started_at)
     session.position = fetch(NEXT_ID)[0][0]
     session = _transition(session, State.REPLAY, now, "ended_at", "position")
+    if not keeps_short and session.hidden_at is None and session.ended_at - session.started_at < SHORT:
+        _hide(session, "", now)
     if session.hidden_at is None:
         replay_made.send(sender=LiveSession, session=session, again=False)
     _plan_next(session, now)

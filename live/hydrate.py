@@ -6,11 +6,13 @@ from typing import Any
 
 import msgspec
 from django.contrib.auth.models import AnonymousUser
+from django.utils import timezone
 from msgspec import UNSET, UnsetType
 
 from accounts.api import UserCard
 from accounts.models import User
 from items.links import is_link
+from live.actions import SHORT
 from live.models import State
 from notifications.sessions import SessionCard
 from relations.rules import READER, unblocked
@@ -81,6 +83,11 @@ class SessionBody(msgspec.Struct):
     @property
     def has_changed(self) -> bool:
         return self.state != self.shown_as
+
+    @property
+    def is_short(self) -> bool:
+        """Whether the session would end shorter than `SHORT` now."""
+        return self.started_at is not None and timezone.now() - self.started_at < SHORT
 
 
 class SessionPage(msgspec.Struct):

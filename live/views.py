@@ -274,18 +274,20 @@ def _remove(*, session: LiveSession, now: datetime) -> None:
 
 class Step(NamedTuple):
     """What a host does with a session: the verb, the state in which it is done, what is said then; and what is asked
-    before, where it cannot be undone.
+    before.
     """
 
     act: Callable[..., object]
     leads_to: State | None
     said: Any
-    asks: Any = ""
-    button: Any = ""
+    asks: Any
+    button: Any
 
 
 STEPS = {
-    "start": Step(actions.start, State.LIVE, gettext_lazy("You are live."), "", gettext_lazy("Go live")),
+    "start": Step(
+        actions.start, State.LIVE, gettext_lazy("You are live."), gettext_lazy("Go live now?"), gettext_lazy("Go live")
+    ),
     "end": Step(
         actions.end,
         State.REPLAY,
@@ -399,10 +401,17 @@ def change(request: PageRequest, reader: User, session_id: int, verb: str) -> Ht
     session = own_session(session_id, reader)
     if request.method != "POST":
         body = session_or_404(session_id, reader)
-        return show(request, "live/confirm.html", {"session": body, "step": step, "next": next_page(request)})
+        return show(
+            request, "live/confirm.html", {"session": body, "step": step, "verb": verb, "next": next_page(request)}
+        )
+    more = {"keeps_short": "replay" in request.POST} if verb == "end" else {}
+    said = str(step.said)
     try:
-        step.act(session=session, now=timezone.now())
+        done = step.act(session=session, now=timezone.now(), **more)
     except WrongStateError as error:
         if error.state != step.leads_to:
             return _answer_card(request, reader, session_id, problem=_impossible(error))
-    return _answer_card(request, reader, session_id, said=str(step.said))
+    else:
+        if verb == "end" and isinstance(done, LiveSession) and done.hidden_at and not done.review:
+            said = _("The session has ended. It was shorter than a minute, so there is no replay.")
+    return _answer_card(request, reader, session_id, said=said)

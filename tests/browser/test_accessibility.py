@@ -168,8 +168,8 @@ def open_table(page: Page) -> None:
 
 
 def clear_history(page: Page) -> None:
-    page.once("dialog", lambda dialog: dialog.accept())
     page.locator("[action$=clear] button").click()
+    page.locator("#question [value=sure]").click()
     page.locator("#history [role=status]").wait_for()
 
 

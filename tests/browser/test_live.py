@@ -75,8 +75,8 @@ def test_posts_edits_and_deletions_reach_another_browser(
     expect(listening.page.get_by_text("changed words")).to_be_visible()
     expect(listening.page.get_by_text("old 14", exact=True)).to_have_count(0)
 
-    writing.page.on("dialog", lambda dialog: dialog.accept())
     writing.choose("Delete", "changed words")
+    writing.confirm("Delete this post?")
     expect(listening.page.locator(f"#item-{item.pk}")).to_have_count(0)
     expect(listening.page.get_by_text("old 13", exact=True)).to_be_visible()
 

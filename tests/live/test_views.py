@@ -308,13 +308,29 @@ def test_steps_without_javascript_ask_first_and_say_what_is(host: Any) -> None:
         assert started.redirect_chain == [("/live/own", 302)]
         assert "You are live." in text(started)
     for _ in range(2):
-        assert "The session has ended." in text(client.post(f"/live/{one.pk}/end", follow=True))
+        assert "The session has ended." in text(client.post(f"/live/{one.pk}/end", {"replay": "1"}, follow=True))
     assert "The session has ended." in text(client.post(f"/live/{one.pk}/start", follow=True))
     assert client.post(f"/live/{one.pk}/explode").status_code == 404
     one.refresh_from_db()
     assert (one.state, one.version) == ("replay", 3)
     assert "The replay is removed." in text(client.post(f"/live/{one.pk}/remove", follow=True))
     assert Client().get(f"/live/{one.pk}").status_code == 404
+
+
+@pytest.mark.parametrize(("minutes", "fields", "is_shown"), [(0, {}, False), (0, {"replay": "1"}, True), (2, {}, True)])
+def test_a_session_under_a_minute_is_a_replay_where_its_host_wants_one(
+    host: Any, minutes: int, fields: dict[str, str], is_shown: bool
+) -> None:
+    one = session(host)
+    client = of(host)
+    client.post(f"/live/{one.pk}/start")
+    LiveSession.objects.update(started_at=timezone.now() - timedelta(minutes=minutes))
+    assert ("Keep a replay" in text(client.get(f"/live/{one.pk}"))) == (minutes == 0)
+    assert ("Keep a replay" in text(client.get(f"/live/{one.pk}/end"))) == (minutes == 0)
+    ended = text(client.post(f"/live/{one.pk}/end", fields, follow=True))
+    assert "The session has ended." in ended
+    assert ("there is no replay" in ended) != is_shown
+    assert (Client().get(f"/live/{one.pk}").status_code == 200) == is_shown
 
 
 def test_a_step_answers_the_card(host: Any) -> None:

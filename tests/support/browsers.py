@@ -112,6 +112,12 @@ class Visitor:
         card.locator(".menu-items").get_by_text(name).click()
         self.settle()
 
+    def confirm(self, question: str, *, is_sure: bool = True) -> None:
+        """Answer what the page's dialog asks."""
+        dialog = self.page.get_by_role("dialog", name=question)
+        dialog.locator('[value="sure"]' if is_sure else '[value=""]').click()
+        expect(dialog).to_be_hidden()
+
     def shows(self, texts: list[str]) -> None:
         """Wait until these are the texts of the page's feed, from its top; white space is not told apart."""
         expect(self._texts()).to_have_text(texts, use_inner_text=True)

@@ -1,0 +1,68 @@
+// The page's own question before a step that is not undone, and the focus, which never falls to the body.
+"use strict";
+
+(() => {
+  // --- Questions: what `hx-confirm` asks stands in the page's dialog
+  const dialog = document.getElementById("question");
+  let issue = null;
+
+  document.body.addEventListener("htmx:confirm", (event) => {
+    const { question, elt, issueRequest } = event.detail;
+    if (!question) return;
+    event.preventDefault();
+    if (dialog.open) return;
+    const button = elt.matches("form") ? elt.querySelector("button") : elt;
+    const sure = dialog.querySelector('[value="sure"]');
+    document.getElementById("question-words").textContent = question;
+    sure.textContent = button.textContent.trim();
+    sure.classList.toggle("danger", button.matches(".dangerous") || elt.matches("[data-final]"));
+    issue = () => issueRequest(true);
+    dialog.returnValue = "";
+    dialog.showModal();
+  });
+  dialog.addEventListener("close", () => {
+    const go = dialog.returnValue === "sure" ? issue : null;
+    issue = null;
+    rescue();
+    if (go) go();
+  });
+  dialog.addEventListener("click", (event) => {
+    if (event.target === dialog) dialog.close(); // beside it
+  });
+
+  // --- Focus: where what had it is gone, closed or disabled, it goes to what stands there now
+  const FOCUSABLE = "a, button, input, select, textarea, summary, label, [tabindex]";
+  let last = null; // what had the focus, unless somebody pressed beside everything
+  let article = "";
+  let before = null; // the last entry before more of them came
+
+  document.addEventListener("focusin", ({ target }) => {
+    if (dialog.contains(target)) return;
+    last = target;
+    article = target.closest("article")?.id || "";
+  });
+  document.addEventListener("pointerdown", ({ target }) => {
+    if (!target.closest(FOCUSABLE)) last = null;
+  });
+
+  function take(element) {
+    if (!element?.isConnected) return false;
+    element.focus({ preventScroll: true });
+    return document.activeElement === element;
+  }
+
+  function rescue() {
+    if (!last || document.activeElement !== document.body) return;
+    const followers = last.closest("#more") || !last.isConnected ? before?.nextElementSibling : null;
+    const summary = last.isConnected ? last.closest("details")?.querySelector("summary") : null;
+    const places = [last, summary, last.id && document.getElementById(last.id), followers];
+    places.push(article && document.getElementById(article), document.getElementById("main"));
+    places.some((place) => place && take(place));
+  }
+
+  document.body.addEventListener("htmx:beforeSwap", ({ detail }) => {
+    before = detail.target.id === "more" ? document.querySelector("#feed > :last-child, #people > :last-child") : null;
+  });
+  document.body.addEventListener("htmx:afterSettle", () => setTimeout(rescue));
+  document.body.addEventListener("htmx:afterRequest", () => setTimeout(rescue));
+})();
