@@ -342,7 +342,7 @@ def test_the_page_shows_what_was_opened_and_when(page: Client, ann: User) -> Non
     assert "zebra" in shown
     assert re.search(r'Opened <span class="time"><time [^>]*>3 h</time>', shown)
     assert "Your history is kept." in shown
-    assert "The last 10 posts that you open" in shown
+    assert "The last 10 posts you opened" in shown
 
 
 def test_pausing_and_resuming(page: Client, ann: User) -> None:

@@ -21,12 +21,12 @@ def test_every_code_has_words_of_its_own(language: str) -> None:
 
 
 def test_details_are_said() -> None:
-    assert words("follows:1") == "1 person you follow follows them"
-    assert words("follows:12") == "12 people you follow follow them"
+    assert words("follows:1") == "Followed by 1 person you follow"
+    assert words("follows:12") == "Followed by 12 people you follow"
     assert words("tag:小事") == "Because of #小事"
     assert words("tag:a:b") == "Because of #a:b"
     with translation.override("zh-hans"):
-        assert words("follows:12") == "你关注的人中有 12 人关注作者"
+        assert words("follows:12") == "你关注的 12 人也关注了作者"
         assert words("words:{x} %s") == "与你读过的相似：{x} %s"
 
 
