@@ -30,11 +30,12 @@ from benchmarks.http_page import Client, served
 from benchmarks.measure import Report, Times, interleaved, milliseconds, over, servers_time
 from seen import merging, played, store
 from seen.checker import unseen
+from seen.filter_store import MONTHS, FilterKey, month_of
 from seen.filters import MonthFilter, id_numbers
+from seen.lmdb_store import LmdbStore
 from seen.merging import CHUNK, merge_shards
 from seen.played import Play, record
 from seen.ring import node_of, shard_of
-from seen.store import MONTHS, FilterKey, LmdbStore, month_of
 from storage import keys
 from storage.connections import borrowed
 

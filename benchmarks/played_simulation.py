@@ -36,11 +36,12 @@ from benchmarks.real import Interactions
 from runtime.embedded import Home, Valkey, die_with_parent, make_server, wait_for
 from seen import played, store
 from seen.checker import unseen_ids
+from seen.filter_store import StoreUnavailableError, month_of
 from seen.filters import id_numbers
+from seen.lmdb_store import LmdbStore
 from seen.merging import mark_strays, merge_task_shard
 from seen.played import Play, PlayedUnavailableError
 from seen.ring import NODES
-from seen.store import LmdbStore, StoreUnavailableError, month_of
 from storage import keys
 
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)

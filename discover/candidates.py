@@ -19,8 +19,8 @@ from discover.recall import Candidate
 from discover.recallers import recall
 from runtime import metrics
 from seen.checker import unseen
+from seen.filter_store import StoreUnavailableError
 from seen.played import PlayedUnavailableError
-from seen.store import StoreUnavailableError
 from seen.usage import usage
 from storage.connections import FeedsUnavailableError
 

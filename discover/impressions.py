@@ -20,16 +20,10 @@ import redis
 from django.conf import settings
 
 from runtime import metrics
-from seen.bloom import (
-    Addition,
-    Answer,
-    BitmapFilter,
-    Filter,
-    ModuleFilter,
-    has_module,
-    is_module_missing,
-    splitmix64,
-)
+from seen.bitmap_bloom import BitmapFilter
+from seen.bloom import Addition, Answer, Filter, has_module, is_module_missing
+from seen.hashing import splitmix64
+from seen.module_bloom import ModuleFilter
 from storage import keys
 from storage.connections import feeds, feeds_errors, feeds_for_tasks, pipelined
 

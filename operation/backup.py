@@ -34,7 +34,8 @@ from django.db.migrations.loader import MigrationLoader
 from accounts.models import User
 from runtime.embedded import ServerError, postgres_binaries
 from seen import forgetting, played
-from seen.store import LmdbStore, store
+from seen.lmdb_store import LmdbStore
+from seen.store import store
 from storage import keys
 from storage.connections import database_now, feeds_for_tasks, fetch, pipelined
 

@@ -34,7 +34,8 @@ from operation.models import Sample
 from operation.sampling import BACKLOG, queue_lengths
 from runtime import environment
 from runtime.cluster_address import names_cluster
-from seen.store import LmdbStore, store
+from seen.lmdb_store import LmdbStore
+from seen.store import store
 from storage import replica
 from storage.cluster import Cluster
 from storage.connections import client_of, database_now, fetch, is_of_another_version

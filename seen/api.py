@@ -14,9 +14,9 @@ from accounts.api import signed_in
 from seen import played
 from seen.access import is_there, may_act_for, those_there
 from seen.checker import unseen
+from seen.filter_store import StoreUnavailableError
 from seen.played import PlayedUnavailableError
 from seen.reporting import report
-from seen.store import StoreUnavailableError
 from web.rest import (
     MAX_POSITION,
     NUMBER,

@@ -1,80 +1,23 @@
 """Bloom filters on the feeds server that know which user was shown which item, many users to a key.
 
-Two kinds of one interface (`Filter`): `ModuleFilter` where the server has the commands BF.* (RedisBloom, valkey-bloom),
-`BitmapFilter` where it has not. Which keys there are, and for which days, is the business of discover.impressions.
-
-The hashing is a format of its own, for other filters too. The 32-bit hashes of an id, under a seed of 64 bits, are the
-halves, the lower first, of the words w(0), w(1), ... with
-
-    w(j) = mix((id XOR seed) + (j + 1) * GOLDEN)        modulo 2**64
-
-which are the outputs of the generator splitmix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators,
-2014; `mix` is its finaliser). A hash h stands for the bit `h * m >> 32` of m.
+Two kinds of one interface (`Filter`): `ModuleFilter` (seen.module_bloom) where the server has the commands BF.*
+(RedisBloom, valkey-bloom), `BitmapFilter` (seen.bitmap_bloom) where it has not. Which keys there are, and for which
+days, is the business of discover.impressions.
 
 See docs/decisions.md: A filter keeps the size it was made with.
 """
 
-import logging
-import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from itertools import compress
 from typing import Any, NamedTuple, Protocol
 
-import numpy as np
 import redis
-from numpy.typing import NDArray
 
-from runtime import metrics
-from storage.connections import Command, script, tried
-from storage.keys import further_impressions
+from storage.connections import Command, tried
 
-logger = logging.getLogger(__name__)
-
-Numbers = NDArray[np.uint64]
-
-GOLDEN = 0x9E3779B97F4A7C15
-WORD = 2**64 - 1
 PIPELINE_LENGTH = 500
 """Commands of one round trip that adds."""
 
 
-# --- Hashing ---------------------------------------------------------------------------------------------
-def splitmix64(number: int) -> int:
-    """The first output of splitmix64 from this state: 64 well mixed bits of a number."""
-    word = (number + GOLDEN) & WORD
-    word = (word ^ word >> 30) * 0xBF58476D1CE4E5B9 & WORD
-    word = (word ^ word >> 27) * 0x94D049BB133111EB & WORD
-    return word ^ word >> 31
-
-
-def hashed(ids: Sequence[int], *, seed: int, hashes: int) -> Numbers:
-    """The 32-bit hashes of ids, `hashes` rows of as many columns as there are ids."""
-    states = np.fromiter(ids, dtype=np.uint64, count=len(ids)) ^ np.uint64(seed)
-    steps = np.arange(1, (hashes + 1) // 2 + 1, dtype=np.uint64) * np.uint64(GOLDEN)
-    words = mixed(states + steps[:, None])
-    halves = np.stack((words & np.uint64(2**32 - 1), words >> np.uint64(32)), axis=1)
-    return halves.reshape(-1, len(ids))[:hashes]
-
-
-def mixed(words: Numbers) -> Numbers:
-    """The finaliser of splitmix64, in place."""
-    words ^= words >> np.uint64(30)
-    words *= np.uint64(0xBF58476D1CE4E5B9)
-    words ^= words >> np.uint64(27)
-    words *= np.uint64(0x94D049BB133111EB)
-    words ^= words >> np.uint64(31)
-    return words
-
-
-def positions(numbers: Numbers, bits: int) -> NDArray[np.intp]:
-    """The bits, of so many (less than 2**32), that 32-bit hashes stand for."""
-    places = numbers * np.uint64(bits)
-    places >>= np.uint64(32)
-    return places.view(np.intp)
-
-
-# --- What every kind can do ------------------------------------------------------------------------------
 class Addition(NamedTuple):
     """Items that a user was shown, for one key; where the key must be made it expires at `expires_at` (Unix time)."""
 
@@ -133,7 +76,7 @@ class Filter(Protocol):
         ...
 
 
-def _is_foreign(reply: Any) -> bool:
+def is_foreign(reply: Any) -> bool:
     """Whether a command failed because the key holds something else; raises any other error."""
     if not isinstance(reply, redis.ResponseError):
         return False
@@ -142,360 +85,13 @@ def _is_foreign(reply: Any) -> bool:
     raise reply
 
 
-def _sent(client: redis.Redis, commands: Sequence[Command]) -> Iterator[Any]:
+def sent(client: redis.Redis, commands: Sequence[Command]) -> Iterator[Any]:
     """The replies to commands, `PIPELINE_LENGTH` a round trip; None where a key is foreign. Raises any other error."""
     for first in range(0, len(commands), PIPELINE_LENGTH):
         for reply in tried(client, commands[first : first + PIPELINE_LENGTH]):
-            yield None if _is_foreign(reply) else reply
+            yield None if is_foreign(reply) else reply
 
 
-# --- Where the server has BF.* ---------------------------------------------------------------------------
-REDISBLOOM = "MBbloom--"
-"""The type of its keys."""
-
-# ARGV: error rate, capacity, Unix time of the end, whether to replace what is no filter, members
-MODULE_ADD = script(
-    f"""
-    local key = KEYS[1]
-    local function reserve()
-        redis.call('BF.RESERVE', key, 2 * ARGV[1], ARGV[2])
-        if redis.call('TYPE', key).ok ~= '{REDISBLOOM}' then
-            redis.call('DEL', key)
-            redis.call('BF.RESERVE', key, ARGV[1], ARGV[2])
-        end
-    end
-    local function add()
-        local is_new = redis.call('EXISTS', key) == 0
-        if is_new then reserve() end
-        local reply = redis.pcall('BF.MADD', key, unpack(ARGV, 5))
-        if is_new then redis.call('EXPIREAT', key, ARGV[3]) end
-        return reply
-    end
-    local reply = add()
-    if not reply.err then return 1 end
-    if ARGV[4] == '0' or string.sub(reply.err, 1, 9) ~= 'WRONGTYPE' then return reply end
-    redis.call('DEL', key)
-    reply = add()
-    return reply.err and reply or 1
-    """
-)
-
-
-@dataclass(frozen=True, slots=True)
-class ModuleFilter:
-    """BF.* of the server; a member is `{user}:{item}`. Beyond its capacity a key grows by further filters, each twice
-    as large as the one before and half as often wrong.
-
-    RedisBloom makes the first of them for half the rate that it is asked for, so that all together stay below; it is
-    asked for twice the rate, and so is wrong as often as configured when it is full, as the bitmap is. valkey-bloom
-    makes the first for the rate itself.
-    """
-
-    capacity: int
-    error: float
-
-    def known(self, client: redis.Redis, keys: Sequence[str], user_id: int, ids: Sequence[int]) -> Answer:
-        """As `Filter.known`, by BF.MEXISTS."""
-        # RESP by hand, the members once for all keys: packing them costs more than asking.
-        user = f"{user_id}:"
-        tail = "".join([f"${len(user) + len(item)}\r\n{user}{item}\r\n" for item in map(str, ids)]).encode()
-        heads = [b"*%d\r\n$10\r\nBF.MEXISTS\r\n$%d\r\n%b\r\n" % (len(ids) + 2, len(key), key.encode()) for key in keys]
-        found: set[int] = set()
-        foreign = set()
-        for key, reply in zip(keys, tried(client, [head + tail for head in heads]), strict=True):
-            if _is_foreign(reply):
-                foreign.add(key)
-            else:
-                found.update(compress(ids, reply))
-        return Answer(found, foreign)
-
-    def add(self, client: redis.Redis, additions: Iterable[Addition], *, replace: bool = False) -> list[Addition]:
-        """As `Filter.add`, by a script that calls BF.MADD."""
-        additions = list(additions)
-        replies = _sent(client, [self._adding(addition, replace=replace) for addition in additions])
-        return [addition for addition, reply in zip(additions, replies, strict=True) if reply is None]
-
-    def _adding(self, addition: Addition, *, replace: bool) -> Command:
-        key, user_id, item_ids, expires_at = addition
-        members = (f"{user_id}:{item}" for item in item_ids)
-        return ("EVALSHA", MODULE_ADD, 1, key, self.error, self.capacity, expires_at, int(replace), *members)
-
-    def fill(self, client: redis.Redis, keys: Sequence[str]) -> list[Fill | None]:
-        """As `Filter.fill`, by BF.INFO."""
-        replies = tried(client, [("BF.INFO", key) for key in keys])
-        return [self._fill(reply) for reply in replies]
-
-    @staticmethod
-    def _fill(reply: Any) -> Fill | None:
-        if isinstance(reply, redis.ResponseError) and "not found" in str(reply):
-            return None
-        if _is_foreign(reply):
-            return None
-        facts = dict(zip(reply[::2], reply[1::2], strict=True))
-        # Each further filter is twice as large as the one before; the first is what was asked for.
-        grown = 2 ** facts[b"Number of filters"] - 1
-        return Fill(facts[b"Number of items inserted"], facts[b"Capacity"] // grown)
-
-
-# --- Where it has not ------------------------------------------------------------------------------------
-BLOCK_BYTES = 4096
-CHOICES = 3
-"""Blocks of a user."""
-HASHES = 8
-PACKED = "<" + "I4" * HASHES
-"""How the script reads the hashes of an item."""
-ADDED_AT_ONCE = 25
-"""Items after which it is looked again which of a user's blocks has most room."""
-
-FILTERS = 4
-"""Filters of a key: what the first has no room for goes into the second, and so on; the rest is dropped."""
-
-ASKED_AT_ONCE = 1000
-"""Ids that are looked up together: what numpy makes for them stays small enough to be in the processor's cache."""
-
-# What a string is divided into, and where the blocks of a user begin, whose hashes are `a` and `b`. Of the block with
-# most room: how many bits are set, and where it begins.
-BLOCKS = f"""
-    local function emptiest(key, starts, size)
-        local best, fewest
-        for _, start in ipairs(starts) do
-            local bits = redis.call('BITCOUNT', key, start, start + size - 1)
-            if not fewest or bits < fewest then best, fewest = start, bits end
-        end
-        return fewest, best
-    end
-    local function blocks(length, a, b)
-        local count = math.max(math.floor(length / {BLOCK_BYTES}), 1)
-        local size = math.floor(length / count)
-        local step = 1 + b % math.max(count - 1, 1)
-        local starts = {{}}
-        for nth = 1, {CHOICES} do starts[nth] = (a + nth * step) % count * size end
-        return starts, size
-    end
-"""
-# ARGV: hashes of the user, share of bits with which a block is full. The first of the reply: whether all blocks are.
-BITMAP_READ = script(
-    BLOCKS
-    + """
-    local length = redis.pcall('STRLEN', KEYS[1])
-    if length == 0 or type(length) == 'table' then return length end
-    local starts, size = blocks(length, ARGV[1], ARGV[2])
-    local found = {emptiest(KEYS[1], starts, size) >= ARGV[3] * size * 8 and 1 or 0}
-    for nth, start in ipairs(starts) do found[nth + 1] = redis.call('GETRANGE', KEYS[1], start, start + size - 1) end
-    return found
-    """
-)
-# ARGV: hashes of the user, bytes of a new string, Unix time of its end, whether to replace what is no string,
-# hashes of the items (HASHES numbers of 4 bytes each), share of bits with which a block is full. How many of the items,
-# from the first on, are in it now: all of them, or those for which there was room.
-BITMAP_ADD = script(
-    BLOCKS
-    + f"""
-    local key, hashes = KEYS[1], ARGV[6]
-    local floor, byte, band, rshift = math.floor, string.byte, bit.band, bit.rshift
-    local length = redis.pcall('STRLEN', key)
-    if type(length) == 'table' then
-        if ARGV[5] == '0' then return length end
-        redis.call('DEL', key)
-        length = 0
-    end
-    local is_new = length == 0
-    if is_new then
-        length = redis.call('SETRANGE', key, ARGV[3] - 1, '\\0')
-    end
-    local starts, size = blocks(length, ARGV[1], ARGV[2])
-    local before = {{}}
-    for nth, start in ipairs(starts) do before[nth] = redis.call('GETRANGE', key, start, start + size - 1) end
-
-    local function has(block, places)
-        for hash = 1, {HASHES} do
-            local place = places[hash]
-            if band(byte(block, floor(place / 8) + 1), rshift(128, place % 8)) == 0 then return false end
-        end
-        return true
-    end
-    local function is_known(places)
-        for _, block in ipairs(before) do
-            if has(block, places) then return true end
-        end
-        return false
-    end
-
-    local command, last, block, fewest = {{}}, 0
-    local function set()
-        for at = 3, last, 4 do command[at] = block * 8 + command[at] end
-        redis.call('BITFIELD', key, unpack(command, 1, last))
-        last = 0
-    end
-
-    local scale, full, added = size * 8 / 4294967296, ARGV[7] * size * 8, #hashes / {4 * HASHES}
-    for at = 1, #hashes, {4 * HASHES} do
-        local places = {{struct.unpack('{PACKED}', hashes, at)}}
-        for hash = 1, {HASHES} do places[hash] = floor(places[hash] * scale) end
-        if not is_known(places) then
-            if last == 0 then
-                fewest, block = emptiest(key, starts, size)
-                if fewest >= full then
-                    added = (at - 1) / {4 * HASHES}
-                    break
-                end
-            end
-            for hash = 1, {HASHES} do
-                command[last + 1], command[last + 2] = 'SET', 'u1'
-                command[last + 3], command[last + 4] = places[hash], '1'
-                last = last + 4
-            end
-            if last >= {ADDED_AT_ONCE * HASHES * 4} then set() end
-        end
-    end
-    if last > 0 then set() end
-    if is_new then redis.call('EXPIREAT', key, ARGV[4]) end
-    return added
-    """
-)
-
-
-@dataclass(frozen=True, slots=True)
-class BitmapFilter:
-    """A string of bits, divided into blocks of 4 KB (blocked Bloom filters: Putze, Sanders, Singler 2007), so that
-    asking for any number of a user's items reads `CHOICES` blocks.
-
-    Blocks that each hold the users whom a hash sends there fill unevenly, above all by the few who see much, and the
-    error rate grows with the eighth power of the fill. So a user has three blocks, and what is added goes into the one
-    with most room at that moment (Azar, Broder, Karlin, Upfal: Balanced allocations, 1994; where they are is double
-    hashing: Mitzenmacher, Balanced allocations and double hashing, 2014). A reader asks all three, so each is made for
-    a third of the error rate. What new items met at a capacity of 100,000 impressions, over the configured 0.001:
-
-    | blocks a user | 100 impressions each | 20 to 1000 each (log-uniform) | bits an item |
-    |---|---|---|---|
-    | 1 | 1.81 | 11.99 | 14.6 |
-    | 2 | 1.02 | 1.15 | 16.4 |
-    | 3 | 1.00 | 1.01 | 17.5 |
-
-    `HASHES` is fixed; the error rate decides how many bits there are for an item:
-
-        fill = (error / CHOICES) ** (1 / HASHES),   bits an item = -HASHES / ln(1 - fill)
-
-    A block is full at that share of bits. Where all three blocks of a user are, because many users see much or this
-    one does, what they see goes into the key's next string, and a reader who finds three full blocks asks that too. So
-    a day may hold `FILTERS` times its capacity, each string with an error rate of its own; what is beyond is dropped
-    (and may be shown again), because full blocks would hide everything: at three times the capacity 23 % of all items,
-    and 83 % by seven such days.
-
-    | impressions over capacity | 1 | 2 | 3 |
-    |---|---|---|---|
-    | unseen items taken for seen, in one string | 0.001 | 0.046 | 0.227 |
-    | with further strings | 0.001 | 0.002 | 0.003 |
-
-    The length of the string says all that must be known of it: readers and writers divide the string that they find,
-    whatever the settings are now.
-
-    See docs/decisions.md: A reader has three blocks in the bitmap, and an id goes into the emptiest.
-    See docs/decisions.md: Bits are set by a script that looks first.
-    """
-
-    capacity: int
-    error: float
-
-    @property
-    def full(self) -> float:
-        """The share of bits with which a block is full."""
-        return float((self.error / CHOICES) ** (1 / HASHES))
-
-    @property
-    def bits_per_item(self) -> float:
-        """Bits of a full block for each of its items."""
-        return -HASHES / math.log1p(-self.full)
-
-    @property
-    def length(self) -> int:
-        """Bytes of a new string."""
-        return math.ceil(self.capacity * self.bits_per_item / 8)
-
-    def known(self, client: redis.Redis, keys: Sequence[str], user_id: int, ids: Sequence[int]) -> Answer:
-        """As `Filter.known`, by a script that reads the user's blocks."""
-        seed, *block_hashes = _user(user_id)
-        asked, foreign = list(keys), set[str]()
-        by_size: dict[int, list[bytes]] = {}
-        for nth in range(FILTERS):
-            names = [further_impressions(key, nth) for key in asked]
-            replies = tried(client, [("EVALSHA", BITMAP_READ, 1, name, *block_hashes, self.full) for name in names])
-            foreign |= {key for key, reply in zip(asked, replies, strict=True) if _is_foreign(reply)}
-            read = {key: reply for key, reply in zip(asked, replies, strict=True) if isinstance(reply, list)}
-            for _, *some in read.values():
-                by_size.setdefault(len(some[0]), []).extend(some)
-            asked = [key for key, (is_full, *_) in read.items() if is_full]
-            if not asked:
-                break
-        found: set[int] = set()
-        for blocks in by_size.values():
-            bits = np.unpackbits(np.frombuffer(b"".join(blocks), dtype=np.uint8)).reshape(len(blocks), -1)
-            for first in range(0, len(ids), ASKED_AT_ONCE):
-                found.update(_hits(bits, ids[first : first + ASKED_AT_ONCE], seed))
-        return Answer(found, foreign)
-
-    def add(self, client: redis.Redis, additions: Iterable[Addition], *, replace: bool = False) -> list[Addition]:
-        """As `Filter.add`, by a script that sets bits."""
-        left, refused = list(additions), list[Addition]()
-        for nth in range(FILTERS):
-            replies = list(_sent(client, [self._adding(addition, nth, replace=replace) for addition in left]))
-            refused += [addition for addition, added in zip(left, replies, strict=True) if added is None]
-            left = [
-                addition._replace(item_ids=addition.item_ids[added:])
-                for addition, added in zip(left, replies, strict=True)
-                if added is not None and added < len(addition.item_ids)
-            ]
-        if left:
-            dropped = sum(len(addition.item_ids) for addition in left)
-            logger.warning("%d impressions are dropped: the filters of their day are full", dropped)
-            metrics.impressions_dropped.inc(dropped)
-        return refused
-
-    def _adding(self, addition: Addition, nth: int, *, replace: bool) -> Command:
-        key, user_id, item_ids, expires_at = addition
-        seed, *block_hashes = _user(user_id)
-        numbers = hashed(item_ids, seed=seed, hashes=HASHES).T.astype("<u4").tobytes()
-        options = (self.length, expires_at, int(replace), numbers, self.full)
-        return ("EVALSHA", BITMAP_ADD, 1, further_impressions(key, nth), *block_hashes, *options)
-
-    def fill(self, client: redis.Redis, keys: Sequence[str]) -> list[Fill | None]:
-        """The members of all filters of a key, estimated from the bits that are set (Swamidass, Baldi 2007)."""
-        names = [further_impressions(key, nth) for key in keys for nth in range(FILTERS)]
-        replies = tried(client, [command for name in names for command in (("STRLEN", name), ("BITCOUNT", name))])
-        each = [self._fill(*pair) for pair in zip(replies[::2], replies[1::2], strict=True)]
-        return [_joined(each[first : first + FILTERS]) for first in range(0, len(each), FILTERS)]
-
-    def _fill(self, length: Any, count: Any) -> Fill | None:
-        if _is_foreign(length) or _is_foreign(count) or not length:
-            return None
-        bits = length * 8
-        members = -bits / HASHES * math.log1p(-min(count, bits - 1) / bits)
-        return Fill(round(members), round(bits / self.bits_per_item))
-
-
-def _joined(fills: Sequence[Fill | None]) -> Fill | None:
-    """What the filters of a key hold together, over the capacity of the first."""
-    first = fills[0]
-    return first and Fill(sum(each.members for each in fills if each), first.capacity)
-
-
-def _hits(blocks: NDArray[np.uint8], ids: Sequence[int], seed: int) -> Iterator[int]:
-    """The ids all of whose bits are set in one of the blocks, which are rows of bits."""
-    first, *others = positions(hashed(ids, seed=seed, hashes=HASHES), blocks.shape[1])
-    are_set = blocks.take(first, axis=1)
-    for places in others:
-        are_set &= blocks.take(places, axis=1)
-    return compress(ids, are_set.any(axis=0).tolist())
-
-
-def _user(user_id: int) -> tuple[int, int, int]:
-    """A user's seed for the hashes of items, and two hashes that choose the blocks."""
-    seed = splitmix64(user_id)
-    place = splitmix64(seed)
-    return seed, place & 2**32 - 1, place >> 32
-
-
-# --- Which of them ---------------------------------------------------------------------------------------
 def has_module(client: redis.Redis) -> bool:
     """Whether the server knows BF.*, by any module; one that may not be asked counts as one without.
 

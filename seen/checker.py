@@ -6,9 +6,10 @@ from datetime import datetime
 import numpy as np
 
 from seen import played
+from seen.filter_store import MONTHS, FilterKey, month_of
 from seen.filters import Ids, id_numbers, known, readable
 from seen.migration import old
-from seen.store import MONTHS, FilterKey, month_of, store
+from seen.store import store
 
 
 def unseen(user_id: int, item_ids: Sequence[int], *, now: datetime) -> list[int]:

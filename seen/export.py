@@ -9,10 +9,11 @@ from django.utils.translation import gettext as _
 from accounts.export import ExportFile
 from accounts.models import User
 from seen import played
+from seen.filter_store import KEPT_MONTHS, FilterKey, StoreUnavailableError, expires_at, month_of
 from seen.filters import MonthFilter, readable
 from seen.migration import old
 from seen.played import PlayedUnavailableError
-from seen.store import KEPT_MONTHS, FilterKey, StoreUnavailableError, expires_at, month_of, store
+from seen.store import store
 
 
 class PlayRow(msgspec.Struct):

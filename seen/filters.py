@@ -18,7 +18,7 @@ little-endian; a filter is a head, the heads of its parts, and the bits of its p
 | 16 + 16 p | m / 8, for each part in order | bit b is bit b % 8 of byte b // 8 |
 
 An id sets the bits `h(j) * m >> 32` of a part for j = 0 ... k - 1; the 32-bit hashes h(j) of an id under a seed are
-described in seen.bloom. An id is added to the last part, unless some part knows it. When the last part has as many as
+described in seen.hashing. An id is added to the last part, unless some part knows it. When the last part has as many as
 it is made for, another is put behind it, for twice as many at half its error rate, so that all of them together stay
 below twice the rate of the first (Almeida, Baquero, Preguica, Hutchison: Scalable Bloom filters, 2007).
 """
@@ -32,7 +32,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from seen.bloom import GOLDEN, mixed, positions, splitmix64
+from seen.hashing import GOLDEN, mixed, positions, splitmix64
 
 Ids = NDArray[np.uint64]
 Mask = NDArray[np.bool_]

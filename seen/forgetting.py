@@ -9,9 +9,10 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from seen import played, sample
+from seen.filter_store import KEPT_MONTHS, FilterKey, month_of
 from seen.migration import old
 from seen.migration.old import HISTORY
-from seen.store import KEPT_MONTHS, FilterKey, month_of, store
+from seen.store import store
 from storage.connections import fetch, id_array
 
 DELETED = "SELECT id FROM accounts_user WHERE id = ANY(%(ids)s::bigint[]) AND deleted_at IS NOT NULL"

@@ -31,20 +31,13 @@ from django.conf import settings
 
 from runtime import metrics
 from seen import forgetting, played, sample
+from seen.filter_store import IDLE_HOURS, MONTHS, FilterKey, StoreRefusedError, StoreUnavailableError, month_of
 from seen.filters import Ids, MonthFilter, id_numbers, readable
 from seen.migration import old
 from seen.models import MergeRun
 from seen.played import PlayedRefusedError, PlayedUnavailableError, client, errors, marks
 from seen.ring import node_before, shards_of_task
-from seen.store import (
-    IDLE_HOURS,
-    MONTHS,
-    FilterKey,
-    StoreRefusedError,
-    StoreUnavailableError,
-    month_of,
-    store,
-)
+from seen.store import store
 from storage import keys
 from storage.connections import pipelined, script
 

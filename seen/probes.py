@@ -18,11 +18,12 @@ from django.conf import settings
 
 from runtime import metrics
 from seen import sample
+from seen.filter_store import MONTHS, FilterKey, month_of
 from seen.filters import MonthFilter, id_numbers, readable
 from seen.forgetting import deleted
 from seen.models import MergeRun, Probe
 from seen.sample import Drawn
-from seen.store import MONTHS, FilterKey, month_of, store
+from seen.store import store
 
 logger = logging.getLogger(__name__)
 

@@ -10,7 +10,7 @@ from datetime import datetime
 
 from django.conf import settings
 
-from seen.bloom import splitmix64
+from seen.hashing import splitmix64
 
 NODES = 6
 HOUR = 3600

@@ -36,6 +36,7 @@ from seen import played
 from seen.access import is_there, may_act_for, those_there
 from seen.api import ASKED, BATCH, REPORTED, USERS
 from seen.checker import unseen_ids
+from seen.filter_store import FilterKey, StoreUnavailableError
 from seen.filters import Ids
 from seen.generated import seen_pb2_grpc
 from seen.generated.seen_pb2 import (
@@ -51,7 +52,7 @@ from seen.generated.seen_pb2 import (
 )
 from seen.played import PlayedUnavailableError
 from seen.reporting import report
-from seen.store import FilterKey, StoreUnavailableError, store
+from seen.store import store
 from storage.connections import drop_ended_sessions
 from web import health, rates
 from web.rest import MAX_POSITION, OUTAGES, RETRY_AFTER

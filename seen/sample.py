@@ -12,9 +12,9 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple
 
+from seen.filter_store import MONTHS, FilterKey, month_of
 from seen.filters import Ids
 from seen.played import client, errors
-from seen.store import MONTHS, FilterKey, month_of
 from storage import keys
 from storage.connections import pipelined
 

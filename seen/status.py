@@ -22,12 +22,14 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from runtime import metrics
+from seen.filter_store import KEPT_MONTHS, StoreUnavailableError, month_of
+from seen.lmdb_store import LmdbStore
 from seen.migration import migrate
 from seen.migration.old import Phase
 from seen.models import MergeRun, Probe
 from seen.played import PlayedUnavailableError, client, errors
 from seen.ring import NODES, node_of, shards_of_task
-from seen.store import KEPT_MONTHS, LmdbStore, StoreUnavailableError, month_of, store
+from seen.store import store
 from storage import keys
 from storage.connections import fetch, pipelined
 

@@ -14,8 +14,9 @@ import time
 from django.conf import settings
 
 from seen import played
+from seen.filter_store import StoreUnavailableError
 from seen.played import PlayedUnavailableError
-from seen.store import StoreUnavailableError, store
+from seen.store import store
 
 RECORDED = frozenset({"plays", "both"})
 """The values of `DISCOVER_SEEN` with which items that Discover issues or a reader opens enter the history."""

@@ -17,7 +17,7 @@ from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
 
 from accounts import policy
-from seen import played, store
+from seen import played, redis_store
 from seen.migration import old
 from seen.usage import usage
 from storage import connections, events, postgresql
@@ -152,7 +152,7 @@ def _nothing_left_behind() -> Iterator[None]:
     events.gaps.call_back()
     connections.feeds_breaker.reset()
     connections.broker_breaker.reset()
-    for breaker in (connections.cache_breaker, played.breaker, old.breaker, store.breaker):
+    for breaker in (connections.cache_breaker, played.breaker, old.breaker, redis_store.breaker):
         breaker.reset()
     rates.own.clear()
     usage.forget()

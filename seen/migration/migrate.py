@@ -34,11 +34,12 @@ from django.conf import settings
 from django.db import connection
 from tqdm import tqdm
 
+from seen.filter_store import FilterKey
 from seen.filters import Ids
 from seen.migration import old
 from seen.migration.old import CLOCK_SKEW, EARLIEST, HISTORY, LARGEST_ID, MARK, MIGRATED, File, Migration, Months, Phase
 from seen.played import client, errors, marks
-from seen.store import FilterKey, store
+from seen.store import store
 from storage.connections import pipelined
 
 LINE_LENGTH = 8_000_000

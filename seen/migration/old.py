@@ -19,7 +19,7 @@ Until `--cut-over` nothing is removed from the old Redis, except of deleted acco
 too: so going back loses nothing.
 
 A history is a head (`FSPH`, version 1 in a byte, months n in a byte, 2 bytes 0), n times a month (4 bytes, counted as
-in seen.store) and its count (4 bytes), and all ids (8 bytes each) by month; little-endian.
+in seen.filter_store) and its count (4 bytes), and all ids (8 bytes each) by month; little-endian.
 
 Source: the deduplication article, 4, its figure 11.
 
@@ -39,8 +39,9 @@ import redis
 from django.conf import settings
 from numpy.typing import NDArray
 
+from seen.filter_store import MONTHS, FilterKey, StoreUnavailableError, month_of
 from seen.filters import BadFilterError, Ids
-from seen.store import MONTHS, FilterKey, StoreUnavailableError, month_of, store
+from seen.store import store
 from storage.breaker import Breaker
 from storage.connections import Command, client_of, pipelined
 

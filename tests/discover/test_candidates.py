@@ -16,9 +16,11 @@ from discover.impressions import Impression, record
 from discover.recall import Candidate
 from runtime import metrics
 from seen import played, store
+from seen.filter_store import FilterKey, month_of
 from seen.filters import MonthFilter, id_numbers
+from seen.lmdb_store import LmdbStore
 from seen.played import Play
-from seen.store import FilterKey, LmdbStore, RedisStore, month_of
+from seen.redis_store import RedisStore
 from seen.usage import usage
 from tests.support import servers
 from tests.support.recommending import NewestFirst, Publish

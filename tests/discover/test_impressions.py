@@ -392,7 +392,8 @@ def test_the_clients_are_those_of_pages_and_of_workers(kind: str, monkeypatch: p
     """A page waits briefly; a worker's batch may take longer."""
     used: list[redis.Redis] = []
     tried = impressions.BitmapFilter.known.__globals__["tried"]
-    monkeypatch.setattr("seen.bloom.tried", lambda client, commands: used.append(client) or tried(client, commands))
+    for module in ("seen.bloom", "seen.bitmap_bloom", "seen.module_bloom"):
+        monkeypatch.setattr(f"{module}.tried", lambda client, commands: used.append(client) or tried(client, commands))
     record([Impression(1, TODAY, [1])])
     assert set(used) == {connections.feeds_for_tasks()}
     used.clear()

@@ -23,7 +23,9 @@ from relations import actions as relations
 from runtime.embedded import NAMESPACE, die_with_parent, wait_for
 from runtime.management.commands.check_all import clean_environ
 from seen import played
-from seen.store import FilterKey, RedisStore, month_of, store
+from seen.filter_store import FilterKey, month_of
+from seen.redis_store import RedisStore
+from seen.store import store
 from storage.connections import client_of
 from tests.support.factories import UserFactory
 from timeline.home import home_page

@@ -16,7 +16,7 @@ from accounts.actions import delete_account, issue_token
 from accounts.deactivation import deactivate
 from accounts.models import User
 from seen import played, store, tasks
-from seen.store import LmdbStore
+from seen.lmdb_store import LmdbStore
 from storage import keys
 from tests.schema.test_schema import allowed
 from tests.support import servers

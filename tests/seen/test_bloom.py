@@ -9,23 +9,10 @@ from hypothesis import strategies as st
 
 from discover.impressions import KINDS
 from runtime.embedded import Valkey
-from seen.bloom import (
-    BLOCK_BYTES,
-    CHOICES,
-    GOLDEN,
-    PIPELINE_LENGTH,
-    Addition,
-    Answer,
-    BitmapFilter,
-    Fill,
-    Filter,
-    ModuleFilter,
-    has_module,
-    hashed,
-    is_module_missing,
-    positions,
-    splitmix64,
-)
+from seen.bitmap_bloom import BLOCK_BYTES, CHOICES, BitmapFilter
+from seen.bloom import PIPELINE_LENGTH, Addition, Answer, Fill, Filter, has_module, is_module_missing
+from seen.hashing import GOLDEN, hashed, positions, splitmix64
+from seen.module_bloom import ModuleFilter
 from storage.connections import client_of, feeds_for_tasks
 
 END = 4_102_444_800  # 2100

@@ -13,12 +13,13 @@ from django.utils import timezone
 from accounts.export import write_archive
 from accounts.models import User
 from seen import played, store
+from seen.filter_store import FilterKey, expiry, month_of
 from seen.filters import id_numbers
+from seen.lmdb_store import LmdbStore
 from seen.merging import merge_users
 from seen.migration import old
 from seen.migration.old import HISTORY
 from seen.played import Play
-from seen.store import FilterKey, LmdbStore, expiry, month_of
 from tests.support.factories import UserFactory
 from tests.support.servers import Valkey, dead
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from seen.bloom import splitmix64
 from seen.filters import LEAST, BadFilterError, MonthFilter, id_numbers, known
+from seen.hashing import splitmix64
 
 id_sets = st.sets(st.integers(1, 2**53 - 1), max_size=200)
 ERROR = 0.01

@@ -11,12 +11,12 @@ from accounts import actions
 from accounts.models import User
 from seen import forgetting, played, ring, sample, store
 from seen.checker import unseen
+from seen.filter_store import KEPT_MONTHS, FilterKey, FilterStore, month_of
 from seen.filters import id_numbers
 from seen.merging import merge_users
 from seen.migration import migrate, old
 from seen.migration.old import HISTORY, MIGRATED, Phase
 from seen.played import Play, PlayedUnavailableError
-from seen.store import KEPT_MONTHS, FilterKey, FilterStore, month_of
 from storage import keys
 from tests.accounts.test_deletion import settle
 from tests.seen.migration.test_migrate import STORES, made_store

@@ -39,8 +39,9 @@ from seen.generated.seen_pb2 import (
     RecordPlaysRequest,
 )
 from seen.generated.seen_pb2_grpc import SeenStub
+from seen.lmdb_store import LmdbStore
+from seen.redis_store import RedisStore
 from seen.rpc import SERVICE, Server
-from seen.store import LmdbStore, RedisStore
 from tests.support.factories import UserFactory
 from tests.support.servers import dead, frozen
 from tests.support.streams import database_url

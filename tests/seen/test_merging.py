@@ -17,10 +17,11 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from seen import merging, played, ring, store
 from seen.checker import unseen
+from seen.filter_store import FilterKey, StoreUnavailableError, month_of
+from seen.lmdb_store import LmdbStore
 from seen.merging import mark_strays, merge_shards, merge_task_shard, purge
 from seen.models import MergeRun
 from seen.played import Play, PlaysFullError
-from seen.store import FilterKey, LmdbStore, StoreUnavailableError, month_of
 
 pytestmark = pytest.mark.django_db
 

@@ -20,13 +20,14 @@ from accounts.models import User
 from runtime import metrics
 from runtime.embedded import wait_for
 from seen import played, probes, sample, status, store, tasks
+from seen.filter_store import FilterKey, StoreUnavailableError, month_of
 from seen.filters import MonthFilter, id_numbers
+from seen.lmdb_store import LmdbStore
 from seen.merging import merge_task_shard
 from seen.migration import migrate
 from seen.models import MergeRun, Probe
 from seen.played import Play
 from seen.ring import NODES, node_of, shard_of
-from seen.store import FilterKey, LmdbStore, StoreUnavailableError, month_of
 from tests.support import servers
 from tests.support.admin import text
 from tests.support.factories import UserFactory

@@ -16,18 +16,9 @@ from django.conf import settings
 from django.test import override_settings
 
 from runtime.embedded import wait_for
-from seen.store import (
-    READERS,
-    FilterKey,
-    FilterStore,
-    LmdbStore,
-    RedisStore,
-    StoreUnavailableError,
-    clock,
-    expires_at,
-    expiry,
-    month_of,
-)
+from seen.filter_store import FilterKey, FilterStore, StoreUnavailableError, clock, expires_at, expiry, month_of
+from seen.lmdb_store import READERS, LmdbStore
+from seen.redis_store import RedisStore
 from tests.support.disks import on_small_disk
 
 MONTH = month_of(datetime.now(UTC))
@@ -64,7 +55,7 @@ def test_what_is_written_is_read(store: FilterStore) -> None:
 
 
 def test_nothing_is_lost_between_writers(store: FilterStore, make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("seen.store.ATTEMPTS", 10_000)  # nobody gives up, however often others are faster
+    monkeypatch.setattr("seen.redis_store.ATTEMPTS", 10_000)  # nobody gives up, however often others are faster
     stores = [store, *(make() for _ in range(3))] if isinstance(store, RedisStore) else [store] * 4
     with ThreadPoolExecutor(4) as pool:
         writes = [
@@ -108,7 +99,8 @@ def test_what_becomes_nothing_is_removed(store: FilterStore) -> None:
 
 
 def test_a_shelf_is_counted_and_cleared_and_never_expires(store: FilterStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("seen.store.BATCH", 4)
+    for module in ("seen.lmdb_store", "seen.redis_store"):
+        monkeypatch.setattr(f"{module}.BATCH", 4)
     for shelf in (0, 1, 2):
         store.update(keys(10, shelf), appended(b"1"))
     store.update(keys(3), appended(b"1"))
@@ -294,7 +286,8 @@ def test_a_full_disk_is_an_error_and_kills_no_process(tmp_path: Path) -> None:
 import django
 django.setup()
 from pathlib import Path
-from seen.store import LmdbStore, StoreUnavailableError
+from seen.filter_store import StoreUnavailableError
+from seen.lmdb_store import LmdbStore
 store = LmdbStore(Path(FOLDER) / "played")
 fill(FOLDER)
 for _ in range(2):

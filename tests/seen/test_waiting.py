@@ -13,9 +13,10 @@ from django.conf import settings
 
 from seen import merging, played, ring, store, tasks
 from seen.checker import unseen
+from seen.filter_store import FilterKey, month_of
+from seen.lmdb_store import LmdbStore
 from seen.merging import mark_strays, merge_shards
 from seen.played import Play, PlaysFullError
-from seen.store import FilterKey, LmdbStore, month_of
 from storage import keys
 from tests.conftest import queue_server
 

@@ -11,11 +11,12 @@ from django.conf import settings
 
 from runtime import metrics
 from runtime.embedded import Home, Valkey, plays, wait_for
-from seen import played, store
+from seen import played, redis_store
+from seen.filter_store import FilterKey, StoreUnavailableError
 from seen.migration import old
 from seen.migration.old import known
 from seen.played import PlayedUnavailableError
-from seen.store import FilterKey, RedisStore, StoreUnavailableError
+from seen.redis_store import RedisStore
 from storage.breaker import BREAKER_SECONDS, Breaker
 from storage.connections import client_of, pipelined
 from tests.support.servers import HASTE, frozen, restart
@@ -45,7 +46,7 @@ def asked(
     url = f"unix://{server.socket}?db=4"
     if request.param == "filters":
         shelf = RedisStore(url)
-        return server, store.breaker, lambda: shelf.read_briefly([FilterKey(1, 24_000)])
+        return server, redis_store.breaker, lambda: shelf.read_briefly([FilterKey(1, 24_000)])
     if request.param == "old plays":
         monkeypatch.setattr(settings, "PLAYED_OLD_URL", url)
         return server, old.breaker, lambda: known(1, [None, None, None])

@@ -10,10 +10,10 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import DatabaseError
 from django.utils import timezone
 
+from seen.filter_store import StoreUnavailableError
 from seen.migration import migrate
 from seen.migration.old import Phase
 from seen.played import PlayedUnavailableError
-from seen.store import StoreUnavailableError
 
 
 class Command(BaseCommand):

@@ -26,11 +26,13 @@ from hypothesis.stateful import run_state_machine_as_test as run_machine
 
 from seen import merging, played, ring, store
 from seen.checker import unseen
+from seen.filter_store import FilterKey, FilterStore, month_of
+from seen.lmdb_store import LmdbStore
 from seen.merging import merge_shards
 from seen.migration import migrate, old
 from seen.migration.old import HISTORY, MIGRATED, Phase
 from seen.played import Play, PlayedUnavailableError
-from seen.store import FilterKey, FilterStore, LmdbStore, RedisStore, month_of
+from seen.redis_store import RedisStore
 from tests.seen.test_merging import HOUR
 from tests.support.impression_servers import LATELY as NOW
 from tests.support.servers import servers

@@ -1,0 +1,182 @@
+"""Month filters in LMDB, one file beside the site.
+
+See docs/decisions.md: LMDB has one writer, servers compare and set.
+"""
+
+import os
+import struct
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import lmdb
+from django.conf import settings
+
+from seen.filter_store import (
+    BATCH,
+    FIRST_MONTH,
+    Change,
+    FilterKey,
+    MonthStats,
+    StoreUnavailableError,
+    clock,
+    expiry,
+    more,
+)
+
+READERS = 1024
+"""Threads of all processes that read the LMDB file at a time."""
+LOCK_BYTES = 64 * (READERS + 2)
+"""LMDB's table of them: a line of the processor's cache each, and one or two before them."""
+
+
+class LmdbStore:
+    """Filters in one file, which the processes of a machine share.
+
+    Three tables: `filters` month, user -> bytes; `expiry` what `expiry` says, month, user -> nothing; `months` month ->
+    how many filters and bytes. A transaction is on disk when it ends. An environment belongs to the process that opened
+    it.
+    """
+
+    _FILTER = struct.Struct(">IQ")
+    _EXPIRY = struct.Struct(">IIQ")
+    _MONTH = struct.Struct(">I")
+    _STATS = struct.Struct("<QQ")
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._opening = threading.Lock()
+        self._opened: tuple[int, Any, list[Any]] | None = None
+
+    def read(self, keys: Sequence[FilterKey]) -> list[bytes | None]:
+        """The filters, in order. One transaction."""
+        with self._transaction(write=False) as (transaction, (filters, _, _)):
+            return [transaction.get(self._FILTER.pack(key.month, key.user_id), db=filters) for key in keys]
+
+    def read_briefly(self, keys: Sequence[FilterKey]) -> list[bytes | None]:
+        """The filters, in order; a file on this machine needs no other patience."""
+        return self.read(keys)
+
+    def update(self, keys: Sequence[FilterKey], change: Change) -> None:
+        """The changes are made before the transaction, which others wait for, and again where another writer was
+        faster.
+        """
+        read = self.read(keys)
+        changed = [change(key, old) for key, old in zip(keys, read, strict=True)]
+        with self._transaction(write=True) as (transaction, (filters, expiries, months)):
+            for key, expected, new in zip(keys, read, changed, strict=True):
+                place = self._FILTER.pack(key.month, key.user_id)
+                old = transaction.get(place, db=filters)
+                if old != expected:
+                    new = change(key, old)
+                if new == old:
+                    continue
+                if new is None:
+                    transaction.delete(place, db=filters)
+                    transaction.delete(self._EXPIRY.pack(expiry(key), key.month, key.user_id), db=expiries)
+                else:
+                    transaction.put(place, new, db=filters)
+                if old is None and key.month >= FIRST_MONTH:
+                    transaction.put(self._EXPIRY.pack(expiry(key), key.month, key.user_id), b"", db=expiries)
+                self._count(transaction, months, key.month, more(old, new), len(new or b"") - len(old or b""))
+
+    def purge(self, *, now: datetime, limit: int) -> int:
+        """Remove filters that have expired, at most `limit`; returns their number."""
+        purged = 0
+        end = clock(now)
+        with self._transaction(write=True) as (transaction, (filters, expiries, months)):
+            cursor = transaction.cursor(db=expiries)
+            while purged < limit and cursor.first():
+                expires_at, month, user_id = self._EXPIRY.unpack(cursor.key())
+                if expires_at > end:
+                    break
+                cursor.delete()
+                gone = transaction.pop(self._FILTER.pack(month, user_id), db=filters) or b""
+                self._count(transaction, months, month, -1, -len(gone))
+                purged += 1
+        return purged
+
+    def copy(self, handle: int) -> None:
+        """Write all of it, as of one moment, to an open file, without the room that it does not use."""
+        environment, _ = self._environment()
+        environment.copyfd(handle, compact=True)
+
+    def stats(self) -> dict[int, MonthStats]:
+        """Number and bytes of the filters, by month."""
+        return {month: stats for month, stats in self._counts().items() if stats.filters and month >= FIRST_MONTH}
+
+    def count(self, month: int) -> int:
+        """The number of keys of a month."""
+        return self._counts().get(month, MonthStats(0, 0)).filters
+
+    def holds_any(self) -> bool:
+        """Whether the file holds a filter. The file is not made for it."""
+        # Opening makes the file, which a site that keeps no plays need not have.
+        return (self.folder / "data.mdb").exists() and any(stats.filters for stats in self._counts().values())
+
+    def clear(self, month: int) -> Iterator[int]:
+        """Remove the keys of a month, part by part; yields how many each part had."""
+        first = self._FILTER.pack(month, 0)
+        while True:
+            cleared = size = 0
+            with self._transaction(write=True) as (transaction, (filters, _, months)):
+                cursor = transaction.cursor(db=filters)
+                found = cursor.set_range(first)
+                while found and cleared < BATCH and self._FILTER.unpack(cursor.key())[0] == month:
+                    size += len(cursor.value())
+                    cleared += 1
+                    cursor.delete()
+                    found = bool(cursor.key())
+                self._count(transaction, months, month, -cleared, -size)
+            if not cleared:
+                return
+            yield cleared
+
+    def _counts(self) -> dict[int, MonthStats]:
+        with self._transaction(write=False) as (transaction, (_, _, months)):
+            return {
+                self._MONTH.unpack(key)[0]: MonthStats(*self._STATS.unpack(value))
+                for key, value in transaction.cursor(db=months)
+            }
+
+    def _count(self, transaction: Any, months: Any, month: int, filters: int, size: int) -> None:
+        place = self._MONTH.pack(month)
+        before = MonthStats(*self._STATS.unpack(transaction.get(place, default=bytes(16), db=months)))
+        transaction.put(place, self._STATS.pack(before.filters + filters, before.size + size), db=months)
+
+    @contextmanager
+    def _transaction(self, *, write: bool) -> Iterator[tuple[Any, list[Any]]]:
+        try:
+            environment, tables = self._environment()
+            with environment.begin(write=write) as transaction:
+                yield transaction, tables
+        except (lmdb.Error, OSError) as error:
+            raise StoreUnavailableError(f"{self.folder}: {error}") from error
+
+    def _environment(self) -> tuple[Any, list[Any]]:
+        with self._opening:
+            if self._opened is None or self._opened[0] != os.getpid():
+                if self._opened is not None:
+                    self._opened[1].close()  # the parent's, which a fork took along; it goes on there
+                self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+                self._reserve_locks()
+                environment = lmdb.open(
+                    str(self.folder), map_size=settings.PLAYED_STORE_BYTES, max_dbs=3, max_readers=READERS, mode=0o600
+                )
+                environment.reader_check()  # places of processes that were killed
+                tables = [environment.open_db(name) for name in (b"filters", b"expiry", b"months")]
+                self._opened = os.getpid(), environment, tables
+            return self._opened[1], self._opened[2]
+
+    def _reserve_locks(self) -> None:
+        """LMDB maps its table of readers into memory, and a process that writes there dies by SIGBUS on a full disk: so
+        the table is on the disk before it is used. Raises OSError where there is no room for it.
+        """
+        file = os.open(self.folder / "lock.mdb", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            os.posix_fallocate(file, 0, LOCK_BYTES)
+        finally:
+            os.close(file)

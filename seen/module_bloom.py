@@ -1,0 +1,97 @@
+"""Filters of a server that has the commands BF.*."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import compress
+from typing import Any
+
+import redis
+
+from seen.bloom import Addition, Answer, Fill, is_foreign, sent
+from storage.connections import Command, script, tried
+
+REDISBLOOM = "MBbloom--"
+"""The type of its keys."""
+
+# ARGV: error rate, capacity, Unix time of the end, whether to replace what is no filter, members
+MODULE_ADD = script(
+    f"""
+    local key = KEYS[1]
+    local function reserve()
+        redis.call('BF.RESERVE', key, 2 * ARGV[1], ARGV[2])
+        if redis.call('TYPE', key).ok ~= '{REDISBLOOM}' then
+            redis.call('DEL', key)
+            redis.call('BF.RESERVE', key, ARGV[1], ARGV[2])
+        end
+    end
+    local function add()
+        local is_new = redis.call('EXISTS', key) == 0
+        if is_new then reserve() end
+        local reply = redis.pcall('BF.MADD', key, unpack(ARGV, 5))
+        if is_new then redis.call('EXPIREAT', key, ARGV[3]) end
+        return reply
+    end
+    local reply = add()
+    if not reply.err then return 1 end
+    if ARGV[4] == '0' or string.sub(reply.err, 1, 9) ~= 'WRONGTYPE' then return reply end
+    redis.call('DEL', key)
+    reply = add()
+    return reply.err and reply or 1
+    """
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ModuleFilter:
+    """BF.* of the server; a member is `{user}:{item}`. Beyond its capacity a key grows by further filters, each twice
+    as large as the one before and half as often wrong.
+
+    RedisBloom makes the first of them for half the rate that it is asked for, so that all together stay below; it is
+    asked for twice the rate, and so is wrong as often as configured when it is full, as the bitmap is. valkey-bloom
+    makes the first for the rate itself.
+    """
+
+    capacity: int
+    error: float
+
+    def known(self, client: redis.Redis, keys: Sequence[str], user_id: int, ids: Sequence[int]) -> Answer:
+        """As `Filter.known`, by BF.MEXISTS."""
+        # RESP by hand, the members once for all keys: packing them costs more than asking.
+        user = f"{user_id}:"
+        tail = "".join([f"${len(user) + len(item)}\r\n{user}{item}\r\n" for item in map(str, ids)]).encode()
+        heads = [b"*%d\r\n$10\r\nBF.MEXISTS\r\n$%d\r\n%b\r\n" % (len(ids) + 2, len(key), key.encode()) for key in keys]
+        found: set[int] = set()
+        foreign = set()
+        for key, reply in zip(keys, tried(client, [head + tail for head in heads]), strict=True):
+            if is_foreign(reply):
+                foreign.add(key)
+            else:
+                found.update(compress(ids, reply))
+        return Answer(found, foreign)
+
+    def add(self, client: redis.Redis, additions: Iterable[Addition], *, replace: bool = False) -> list[Addition]:
+        """As `Filter.add`, by a script that calls BF.MADD."""
+        additions = list(additions)
+        replies = sent(client, [self._adding(addition, replace=replace) for addition in additions])
+        return [addition for addition, reply in zip(additions, replies, strict=True) if reply is None]
+
+    def _adding(self, addition: Addition, *, replace: bool) -> Command:
+        key, user_id, item_ids, expires_at = addition
+        members = (f"{user_id}:{item}" for item in item_ids)
+        return ("EVALSHA", MODULE_ADD, 1, key, self.error, self.capacity, expires_at, int(replace), *members)
+
+    def fill(self, client: redis.Redis, keys: Sequence[str]) -> list[Fill | None]:
+        """As `Filter.fill`, by BF.INFO."""
+        replies = tried(client, [("BF.INFO", key) for key in keys])
+        return [self._fill(reply) for reply in replies]
+
+    @staticmethod
+    def _fill(reply: Any) -> Fill | None:
+        if isinstance(reply, redis.ResponseError) and "not found" in str(reply):
+            return None
+        if is_foreign(reply):
+            return None
+        facts = dict(zip(reply[::2], reply[1::2], strict=True))
+        # Each further filter is twice as large as the one before; the first is what was asked for.
+        grown = 2 ** facts[b"Number of filters"] - 1
+        return Fill(facts[b"Number of items inserted"], facts[b"Capacity"] // grown)

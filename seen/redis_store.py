@@ -1,0 +1,167 @@
+"""Month filters on a server that speaks the Redis protocol and keeps its data on disk (Apache Kvrocks).
+
+See docs/decisions.md: LMDB has one writer, servers compare and set.
+"""
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import Any
+
+import redis
+from django.conf import settings
+
+from seen.filter_store import (
+    BATCH,
+    KEPT_MONTHS,
+    Change,
+    FilterKey,
+    MonthStats,
+    StoreRefusedError,
+    StoreUnavailableError,
+    expires_at,
+    month_of,
+    more,
+)
+from storage import keys
+from storage.breaker import Breaker
+from storage.connections import client_of, pipelined, script
+
+ATTEMPTS = 20
+"""How often a change is made again that others made meanwhile."""
+TIMEOUT = 5.0
+"""Seconds that workers and commands wait for a server."""
+
+# KEYS: filter; ARGV: digest of what was read (empty: nothing), what it shall be (empty: nothing), Unix time of the end
+REPLACE = script(
+    """
+    local old = redis.call('GET', KEYS[1])
+    local found = ''
+    if old then found = redis.sha1hex(old) end
+    if found ~= ARGV[1] then return 0 end
+    if ARGV[2] == '' then
+        redis.call('DEL', KEYS[1])
+    else
+        redis.call('SET', KEYS[1], ARGV[2])
+        redis.call('EXPIREAT', KEYS[1], ARGV[3])
+    end
+    return 1
+    """
+)
+
+
+breaker = Breaker(name="filters")
+
+
+@contextmanager
+def _errors() -> Iterator[None]:
+    """Turn every way in which a server can fail into `StoreUnavailableError`."""
+    try:
+        yield
+    except redis.OutOfMemoryError as error:  # not of this key or command
+        raise StoreUnavailableError(str(error)) from error
+    except redis.ResponseError as error:
+        raise StoreRefusedError(str(error)) from error
+    except (redis.RedisError, OSError) as error:
+        raise StoreUnavailableError(str(error)) from error
+
+
+class RedisStore:
+    """Filters as strings of a server, each with its end."""
+
+    def __init__(self, url: str) -> None:
+        self.client = client_of(url, TIMEOUT)
+        self._patience = settings.PLAYED_TIMEOUT_SECONDS
+        self._request_client = client_of(url, self._patience)
+
+    def read(self, keys: Sequence[FilterKey]) -> list[bytes | None]:
+        """The filters, in order. One round trip."""
+        return self._ask([("GET", self._key(key)) for key in keys])
+
+    def read_briefly(self, keys: Sequence[FilterKey]) -> list[bytes | None]:
+        """The filters, in order, within the patience of a request."""
+        commands = [("GET", self._key(key)) for key in keys]
+        with _errors(), breaker.asking(self._patience):
+            return pipelined(self._request_client, commands, patience_seconds=self._patience)
+
+    def update(self, keys: Sequence[FilterKey], change: Change) -> None:
+        """Write what `change` makes of each filter; at most `ATTEMPTS` times for keys that change in between."""
+        left = list(keys)
+        for _ in range(ATTEMPTS):
+            if not left:
+                return
+            olds = self.read(left)
+            news = [change(key, old) for key, old in zip(left, olds, strict=True)]
+            replies = self._ask(
+                [
+                    ("EVALSHA", REPLACE, 1, self._key(key), _digest(old), new or b"", int(expires_at(key).timestamp()))
+                    for key, old, new in zip(left, olds, news, strict=True)
+                ]
+            )
+            written = list(zip(left, olds, news, replies, strict=True))
+            self._count([(key, old, new) for key, old, new, reply in written if reply])
+            left = [key for key, _, _, reply in written if not reply]
+        raise StoreUnavailableError(f"{len(left)} filters are written by others all the time")
+
+    def purge(self, *, now: datetime, limit: int) -> int:
+        """Nothing: the server removes expired filters by itself."""
+        return 0
+
+    def stats(self) -> dict[int, MonthStats]:
+        """Counted beside the filters: about right after a server failed, and of expired months not at all."""
+        end = month_of(datetime.now(UTC)) - KEPT_MONTHS
+        return {month: one for month, one in self._counts().items() if one.filters and month >= end}
+
+    def count(self, month: int) -> int:
+        """As exact as `stats`."""
+        return self._counts().get(month, MonthStats(0, 0)).filters
+
+    def holds_any(self) -> bool:
+        """Whether the server holds a filter, within the patience of a request."""
+        with _errors(), breaker.asking(self._patience):
+            (found,) = pipelined(
+                self._request_client, [("EXISTS", keys.played_months())], patience_seconds=self._patience
+            )
+        return bool(found)
+
+    def clear(self, month: int) -> Iterator[int]:
+        """Remove the keys of a month, part by part; yields how many each part had."""
+        cursor: Any = 0
+        pattern = keys.played_filter(0, month)[:-1] + "*"
+        while True:
+            ((cursor, found),) = self._ask([("SCAN", cursor, "MATCH", pattern, "COUNT", BATCH)])
+            cleared = sum(self._ask([("UNLINK", key) for key in found]))
+            if cleared:
+                yield cleared
+            if int(cursor) == 0:
+                self._ask([("HDEL", keys.played_months(), f"{month}:filters", f"{month}:size")])
+                return
+
+    def _counts(self) -> dict[int, MonthStats]:
+        (found,) = self._ask([("HGETALL", keys.played_months())])
+        counts = dict(zip(found[::2], found[1::2], strict=True))
+        months = {int(name.split(b":")[0]) for name in counts}
+        return {
+            month: MonthStats(int(counts.get(b"%d:filters" % month, 0)), int(counts.get(b"%d:size" % month, 0)))
+            for month in months
+        }
+
+    def _count(self, written: Sequence[tuple[FilterKey, bytes | None, bytes | None]]) -> None:
+        counts: dict[str, int] = {}
+        for key, old, new in written:
+            for name, number in (("filters", more(old, new)), ("size", len(new or b"") - len(old or b""))):
+                counts[f"{key.month}:{name}"] = counts.get(f"{key.month}:{name}", 0) + number
+        self._ask([("HINCRBY", keys.played_months(), name, number) for name, number in counts.items() if number])
+
+    def _ask(self, commands: Sequence[tuple[Any, ...]]) -> list[Any]:
+        with _errors():
+            return pipelined(self.client, commands)
+
+    @staticmethod
+    def _key(key: FilterKey) -> str:
+        return keys.played_filter(key.user_id, key.month)
+
+
+def _digest(old: bytes | None) -> str:
+    return "" if old is None else hashlib.sha1(old, usedforsecurity=False).hexdigest()
