@@ -172,9 +172,10 @@ def end(*, session: LiveSession, now: datetime, keeps_short: bool = True) -> Liv
     _needs(session, State.LIVE)
     assert session.started_at is not None  # noqa: S101 (a constraint of the table)
     session.ended_at = max(_milliseconds(now), session.started_at)
+    is_short = session.ended_at - session.started_at < SHORT
     session.position = fetch(NEXT_ID)[0][0]
     session = _transition(session, State.REPLAY, now, "ended_at", "position")
-    if not keeps_short and session.hidden_at is None and session.ended_at - session.started_at < SHORT:
+    if is_short and not keeps_short and session.hidden_at is None:
         _hide(session, "", now)
     if session.hidden_at is None:
         replay_made.send(sender=LiveSession, session=session, again=False)
