@@ -41,6 +41,8 @@ def pytest_configure() -> None:
     settings.MODERATION_BURST = settings.MODERATION_SAME_TEXT = 0
     settings.STORAGES["staticfiles"] = {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"}
     TransactionTestCase._fixture_teardown = empty_tables  # type: ignore[attr-defined]
+    if os.environ.get("PYTEST_XDIST_WORKER"):
+        DatabaseCreation.create_test_db = create_database
     DatabaseCreation._destroy_test_db = drop_database
 
 
@@ -64,6 +66,25 @@ def empty_tables(case: TransactionTestCase) -> None:
         if large := [table for table, is_large in tables if is_large]:
             statements.append(f"TRUNCATE {', '.join(large)} CASCADE")
         cursor.execute("; ".join(statements))
+
+
+MIGRATED = "feedsite_migrated"
+migrate_database = DatabaseCreation.create_test_db
+
+
+def create_database(creation: DatabaseCreation, *args: Any, **kwargs: Any) -> str:
+    """The worker that comes first runs the migrations, and leaves a copy for the others, which find nothing to do."""
+    with creation._nodb_cursor() as cursor:
+        cursor.execute("SET statement_timeout = 0; SET lock_timeout = 0; SELECT pg_advisory_lock(1)")
+        cursor.execute("SELECT FROM pg_database WHERE datname = %s", [MIGRATED])
+        is_first = cursor.fetchone() is None
+        if not is_first:
+            creation.connection.settings_dict["TEST"]["TEMPLATE"] = MIGRATED
+        name: str = migrate_database(creation, *args, **kwargs)
+        if is_first:
+            creation.connection.close()
+            cursor.execute(f'CREATE DATABASE {MIGRATED} TEMPLATE "{name}"')
+    return name
 
 
 def drop_database(creation: DatabaseCreation, name: str, verbosity: int) -> None:

@@ -361,6 +361,12 @@ def page_client(world: World, relation: str) -> Client:
     return client
 
 
+def clients(world: World, side: str) -> dict[str, Any]:
+    """Every reader, signed in once."""
+    signed_in = api_client if side == "api" else page_client
+    return {relation: signed_in(world, relation) for relation in SEEN}
+
+
 def expected(visibility: Visibility, status: Status, relation: str, kind: str) -> bool:
     """What the table says of the sender's item, which everything else hangs on."""
     if relation == "sender":
@@ -382,11 +388,11 @@ def test_who_sees_what(world: World, settings: Any, side: str, visibility: Visib
     settings.RATE_SCALE = 1000.0
     fill(world, visibility, status)
     wrong = []
+    readers = clients(world, side)
     for route, cases in (API_ROUTES if side == "api" else PAGES).items():
         for case in cases:
             case.before(world)
-            for relation in SEEN:
-                client: Any = api_client(world, relation) if side == "api" else page_client(world, relation)
+            for relation, client in readers.items():
                 prefix = "/api/v1" if side == "api" else ""
                 response = getattr(client, case.method)(prefix + case.path(world), case.body)
                 assert response.status_code < 500
@@ -408,14 +414,14 @@ def test_who_sees_what(world: World, settings: Any, side: str, visibility: Visib
 @pytest.mark.parametrize("side", ["api", "pages"])
 def test_what_the_suspended_said_is_nowhere(world: World, side: str) -> None:
     fill(world, Visibility.PUBLIC)
+    readers = clients(world, side)
     User.objects.filter(pk=world.sender.pk).update(is_active=False)
     for cases in (API_ROUTES if side == "api" else PAGES).values():
         for case in cases:
             case.before(world)
             for relation in SEEN.keys() - {"sender"}:
-                client: Any = api_client(world, relation) if side == "api" else page_client(world, relation)
                 path = ("/api/v1" if side == "api" else "") + case.path(world)
-                response = getattr(client, case.method)(path, case.body)
+                response = getattr(readers[relation], case.method)(path, case.body)
                 for kind in case.kinds:
                     assert world.words(kind) not in response.content.decode(), (case.path(world), relation)
 
