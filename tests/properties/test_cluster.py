@@ -19,6 +19,7 @@ from tests.properties.test_home import walk_all as walk_all_homes
 from tests.properties.test_live import tiny as tiny_live
 from tests.support import servers
 from tests.support.clusters import ValkeyCluster
+from tests.support.effort import tries
 
 __all__ = ["tiny_homes", "tiny_live"]
 
@@ -28,7 +29,7 @@ pytestmark = [
     pytest.mark.django_db(transaction=True),
     pytest.mark.timeout(600),
 ]
-EXAMPLES = 8
+EXAMPLES = tries(4, 8)
 
 
 class OneByOne:

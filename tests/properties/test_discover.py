@@ -29,6 +29,7 @@ from relations.models import Block, Mute
 from storage import connections, keys
 from tests.properties.test_home import TABLES
 from tests.support import servers
+from tests.support.effort import tries
 
 READERS = 2
 SENDERS = 4
@@ -171,7 +172,7 @@ class Discover(RuleBasedStateMachine):
 @pytest.mark.timeout(900)
 @pytest.mark.django_db(transaction=True)
 def test_nothing_comes_twice() -> None:
-    pull_all(Discover, examples=60)
+    pull_all(Discover, examples=tries(25, 60))
 
 
 def pull_all(machine: type[Discover], *, examples: int) -> None:

@@ -8,6 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from accounts.models import User
 from items.models import Item, Status
 from relations import actions as relations
+from tests.support.effort import tries
 from tests.support.factories import ItemFactory
 from tests.support.timelines import seen
 from timeline import fold, oracle
@@ -26,7 +27,7 @@ said = st.tuples(
 
 @pytest.mark.timeout(900)
 @pytest.mark.django_db
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=tries(20, 60), deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     st.lists(said, min_size=4, max_size=24),
     st.integers(1, 4),

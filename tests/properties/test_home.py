@@ -35,6 +35,7 @@ from items.signals import item_submitted
 from relations import actions as relations
 from storage import connections, deliveries, keys
 from storage.draws import Draw
+from tests.support.effort import tries
 from tests.support.timelines import TASKS
 from timeline import active_fans, backfill, fold, home, inbox, oracle, pull, truth
 from timeline.check import differences
@@ -529,7 +530,7 @@ def tiny(monkeypatch: pytest.MonkeyPatch, transactional_db: None) -> Iterator[No
 @pytest.mark.timeout(1800)
 @pytest.mark.usefixtures("tiny")
 def test_every_page_is_what_the_oracle_says() -> None:
-    walk_all(Home, examples=100)
+    walk_all(Home, examples=tries(30, 100))
 
 
 class ShortPages(Home):
@@ -545,7 +546,7 @@ def test_pages_that_stop_at_their_bound_leave_nothing_out(monkeypatch: pytest.Mo
     monkeypatch.setattr(home, "SCAN", 3)
     monkeypatch.setattr(home, "SLACK", 0)
     monkeypatch.setattr(Tail, "LENGTH", 3)
-    walk_all(ShortPages, examples=60)
+    walk_all(ShortPages, examples=tries(20, 60))
 
 
 def walk_all(machine: type[Home], *, examples: int) -> None:

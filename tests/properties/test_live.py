@@ -35,6 +35,7 @@ from live.snapshot import Snapshot
 from relations import actions as relations
 from storage import connections, deliveries, keys
 from tests.support import servers
+from tests.support.effort import tries
 from tests.support.sessions import TASKS
 
 HOSTS = 4
@@ -454,7 +455,7 @@ class Live(RuleBasedStateMachine):
             walk.last_id = page.last_id
 
 
-EXAMPLES = 40
+EXAMPLES = tries(15, 40)
 BEYOND = timedelta(seconds=10)
 """Long enough after the first page that no lost snapshot is waited for."""
 

@@ -30,6 +30,7 @@ from relations import actions as relations
 from relations.models import Block, Follow, Mute
 from storage.ids import SEQUENCE_BITS
 from tests.properties.test_home import TABLES
+from tests.support.effort import tries
 
 USERS = 4
 people = st.integers(0, USERS - 1)
@@ -246,7 +247,7 @@ def test_every_list_is_what_the_oracle_says() -> None:
         run_state_machine_as_test(
             Notifications,
             settings=settings(
-                max_examples=40,
+                max_examples=tries(15, 40),
                 stateful_step_count=25,
                 deadline=None,
                 suppress_health_check=list(HealthCheck),

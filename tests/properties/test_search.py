@@ -12,6 +12,7 @@ from items.models import Item, ItemDocument, ItemTag, Status, Visibility
 from items.search import index, parse, search_items
 from items.text import hashtags
 from relations import actions as relations
+from tests.support.effort import tries
 from tests.support.factories import ItemFactory, UserFactory
 
 pytestmark = [pytest.mark.django_db, pytest.mark.timeout(900)]
@@ -86,7 +87,9 @@ def fits(item: Item, query: list[tuple[str, Any]]) -> bool:
 
 
 @settings(
-    max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+    max_examples=tries(40, 120),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(data=st.data(), walk=st.sampled_from([1, 3, 1000]), limit=st.integers(1, 4))
 def test_walking_a_search_gives_what_the_oracle_says(
