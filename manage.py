@@ -45,6 +45,7 @@ SERVERLESS_COMMANDS = {
 
 
 def main() -> None:
+    """Run a command of Django in the project's own environment, which is made first if it is missing."""
     if sys.version_info < (3, 11):
         sys.exit("feedsite needs Python 3.11 or newer; this is {}.{}.".format(*sys.version_info))
     lock = DEV_LOCK if DEV_COMMANDS.intersection(sys.argv[1:2]) else RUNTIME_LOCK
@@ -57,6 +58,7 @@ def main() -> None:
 
 # --- The virtual environment -----------------------------------------------------------------------------
 def is_installed(lock: Path) -> bool:
+    """Whether the environment holds what the lock file names."""
     return installed_locks().get(lock.name) == fingerprint(lock)
 
 
@@ -74,6 +76,7 @@ def installed_locks() -> dict[str, str]:
 
 
 def write_stamp(locks: dict[str, str]) -> None:
+    """Note in the environment what it holds."""
     STAMP.write_text(json.dumps({"place": place(), "locks": locks}))
 
 
@@ -83,6 +86,7 @@ def place() -> list[str]:
 
 
 def fingerprint(lock: Path) -> str:
+    """The SHA-256 of a lock file."""
     return hashlib.sha256(lock.read_bytes()).hexdigest()
 
 
@@ -110,6 +114,7 @@ def install(lock: Path) -> None:
 
 
 def make_environment() -> None:
+    """Make the virtual environment, in place of an older one of ours. Raises OSError."""
     import venv
 
     ours = VENV == ROOT / ".venv" or STAMP.exists() or not VENV.exists() or not any(VENV.iterdir())

@@ -1,4 +1,4 @@
-"""Who may use a page: whoever is signed in."""
+"""Access to pages: views for signed-in users only."""
 
 from collections.abc import Callable
 from functools import wraps

@@ -173,7 +173,7 @@ def change_password(*, user: User, current: str, new: str, keep_token: str = "")
         raise ValidationError({"new_password": error.error_list}) from error
     proven = user.password
     user.set_password(new)
-    # Who changed the password meanwhile has made the one that was given worthless.
+    # Another change of the password meanwhile has made the given one worthless.
     changed = {"password": user.password, "session_generation": Draw()}
     if not User.objects.active().filter(pk=user.pk, password=proven).update(**changed):
         raise ValidationError({"current_password": _wrong_password()})
@@ -212,9 +212,9 @@ def log_out_everywhere(*, user: User, keep_token: str = "") -> User:
 def delete_account(*, user: User) -> bool:
     """Make an account vanish at once and for good; False if it was deleted before. Raises LastSuperuserError.
 
-    From the commit on nobody sees the user or anything they published, and they cannot sign in. What is personal is
-    gone with it; items, follows, likes and the like are taken away afterwards, by accounts.purge. The name is held
-    for `HELD_NAME_LIFE`, so that nobody is taken for the one who left.
+    From the commit on all others no longer see the user or anything they published, and they cannot sign in. Personal
+    data is gone with it; items, follows, likes and the like are taken away afterwards, by accounts.purge. The name is
+    held for `HELD_NAME_LIFE`, so that no new user is taken for the one who left.
 
     See docs/decisions.md: A deleted account is renamed, and its name held for 30 days.
     """

@@ -35,11 +35,15 @@ FOUND = 1_000
 
 
 class CreationForm(AdminUserCreationForm):  # type: ignore[type-arg]  # not generic at run time
+    """The form of a new user."""
+
     class Meta(AdminUserCreationForm.Meta):
         model = User
 
 
 class ChangeForm(UserChangeForm):  # type: ignore[type-arg]  # not generic at run time
+    """The form of a user."""
+
     class Meta(UserChangeForm.Meta):
         model = User
 
@@ -50,6 +54,7 @@ class PasswordForm(AdminPasswordChangeForm):  # type: ignore[type-arg]  # not ge
     """
 
     def save(self, commit: bool = True) -> User:
+        """Set the password, and delete the user's tokens."""
         user: User = super().save(commit=False)
         if commit:
             user.save(update_fields=["password"])
@@ -67,6 +72,7 @@ class PermissionsField(forms.ModelMultipleChoiceField):  # type: ignore[type-arg
         super().__init__(**options)
 
     def label_from_instance(self, obj: Any) -> str:
+        """The permission's name in the reader's language."""
         verb, _separator, model = obj.codename.partition("_")
         name = VERBS[verb] if verb in VERBS and model == obj.content_type.model else gettext(obj.name)
         return f"{obj.content_type.app_labeled_name}: {name}"
@@ -88,6 +94,7 @@ class UserList(ChangeList):
     """Sorted by followers alone, ties are sorted in the same direction: in the order of the index."""
 
     def get_ordering(self, request: HttpRequest, queryset: QuerySet[User]) -> list[Any]:
+        """The order; by followers it is one that the index has."""
         ordering = super().get_ordering(request, queryset)
         return ["follower_count", "pk"] if ordering[:2] == ["follower_count", "-id"] else ordering
 
@@ -140,17 +147,21 @@ class UserAdmin(BigVAdmin, DjangoUserAdmin):  # type: ignore[type-arg]  # not ge
 
     @admin.display(description=_("display name"), ordering="display_name")
     def known_as(self, user: User) -> str:
+        """The display name, isolated from the text around it."""
         return isolated(user.display_name) if user.display_name else ""
 
     @admin.display(description=_("followers"), ordering="follower_count")
     def followers(self, user: User) -> int:
+        """The folded number of followers."""
         return user.follower_count
 
     def get_list_display(self, request: HttpRequest) -> Any:
+        """The columns; that of big-V has buttons for staff who may use them."""
         columns = super().get_list_display(request)
         return [self.big_v_column(request) if column == "is_big_v" else column for column in columns]
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
+        """The list with an order that an index has."""
         return UserList
 
     # --- What is found
@@ -185,6 +196,7 @@ class UserAdmin(BigVAdmin, DjangoUserAdmin):  # type: ignore[type-arg]  # not ge
         return super().has_change_permission(request, obj)
 
     def get_readonly_fields(self, request: HttpRequest, obj: User | None = None) -> Any:
+        """The fields that the request may not change: powers only by superusers."""
         return (*self.readonly_fields, *(() if _is_super(request) else POWERS))
 
     def get_fieldsets(self, request: HttpRequest, obj: User | None = None) -> Any:
@@ -199,6 +211,7 @@ class UserAdmin(BigVAdmin, DjangoUserAdmin):  # type: ignore[type-arg]  # not ge
         ]
 
     def formfield_for_manytomany(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
+        """The field; permissions are named in the reader's language."""
         if db_field.name == "user_permissions":
             kwargs["form_class"] = PermissionsField
         return super().formfield_for_manytomany(db_field, request, **kwargs)
@@ -208,6 +221,7 @@ class UserAdmin(BigVAdmin, DjangoUserAdmin):  # type: ignore[type-arg]  # not ge
         return False
 
     def view_on_site(self, user: User) -> str:
+        """The address of the user's profile."""
         return reverse("profile", args=[user.username])
 
     def save_model(self, request: HttpRequest, obj: User, form: Any, change: bool) -> None:
@@ -261,6 +275,7 @@ class UserAdmin(BigVAdmin, DjangoUserAdmin):  # type: ignore[type-arg]  # not ge
 
     @admin.action(description=_("Reactivate"), permissions=["change"])
     def reactivate(self, request: HttpRequest, queryset: QuerySet[User]) -> None:
+        """Bring the chosen users back."""
         self.each(
             request,
             self.chosen(request, queryset),
@@ -275,6 +290,7 @@ class UserAdmin(BigVAdmin, DjangoUserAdmin):  # type: ignore[type-arg]  # not ge
         )
 
     def reactivate_one(self, request: HttpRequest, user: User) -> bool:
+        """Bring a user back; True if they were deactivated."""
         return reactivate(user=user)
 
     @staticmethod
@@ -294,18 +310,23 @@ class PolicyAdmin(QuickListAdmin):
     list_display = ("__str__", "push_level", "inbox_from")
 
     def has_module_permission(self, request: HttpRequest) -> bool:
+        """Whether the request is by a superuser."""
         return _is_super(request)
 
     def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Whether the request is by a superuser."""
         return _is_super(request)
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Whether the request is by a superuser."""
         return _is_super(request)
 
     def has_add_permission(self, request: HttpRequest) -> bool:
+        """False: there is one policy."""
         return False
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """False: there is one policy."""
         return False
 
     def formfield_for_dbfield(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
@@ -341,17 +362,21 @@ class GroupAdmin(DjangoGroupAdmin):
     object_history_template = "admin/history.html"
 
     def formfield_for_manytomany(self, db_field: Any, request: HttpRequest | None = None, **kwargs: Any) -> Any:
+        """The field; permissions are named in the reader's language."""
         if db_field.name == "permissions":
             kwargs["form_class"] = PermissionsField
         return super().formfield_for_manytomany(db_field, request, **kwargs)
 
     def has_add_permission(self, request: HttpRequest) -> bool:
+        """Whether the request is by a superuser."""
         return _is_super(request)
 
     def has_change_permission(self, request: HttpRequest, obj: Group | None = None) -> bool:
+        """Whether the request is by a superuser."""
         return _is_super(request)
 
     def has_delete_permission(self, request: HttpRequest, obj: Group | None = None) -> bool:
+        """Whether the request is by a superuser."""
         return _is_super(request)
 
 
@@ -368,25 +393,32 @@ class TokenAdmin(QuickListAdmin):
 
     @admin.display(description=_("user"))
     def owner(self, token: AuthToken) -> User:
+        """The user of the token."""
         return token.user  # type: ignore[no-any-return]
 
     @admin.display(description=_("since"), ordering="created")
     def created_at(self, token: AuthToken) -> Any:
+        """The moment at which the token was issued."""
         return token.created
 
     @admin.display(description=_("until"), ordering="expiry")
     def expires_at(self, token: AuthToken) -> Any:
+        """The moment at which the token expires."""
         return token.expiry
 
     def has_add_permission(self, request: HttpRequest) -> bool:
+        """False: users issue their tokens."""
         return False
 
     def has_change_permission(self, request: HttpRequest, obj: AuthToken | None = None) -> bool:
+        """False: a token is only revoked."""
         return False
 
     def delete_model(self, request: HttpRequest, obj: AuthToken) -> None:
+        """Revoke the token."""
         revoke_token(digest=obj.pk)
 
     def delete_queryset(self, request: HttpRequest, queryset: QuerySet[AuthToken]) -> None:
+        """Revoke the tokens one by one."""
         for digest in queryset.values_list("pk", flat=True):
             revoke_token(digest=digest)

@@ -45,6 +45,7 @@ class Account(msgspec.Struct):
 
     @classmethod
     def of(cls, user: User) -> "Account":
+        """The account of this user."""
         return cls(str(user.pk), user.username, user.display_name, user.bio, user.is_big_v, user.date_joined)
 
 
@@ -108,6 +109,8 @@ class Farewell(StrictSerializer):
 
 
 class UsersView(ApiView):
+    """New accounts, over HTTP."""
+
     authentication_classes: Sequence[Any] = []
     permission_classes: Sequence[Any] = []
 
@@ -130,9 +133,11 @@ class TokenView(ApiView):
         return self.request is not None and self.request.method == "POST"
 
     def get_authenticators(self) -> list[Any]:
+        """None for a call that issues a token; else the token's."""
         return [] if self._is_anonymous() else [TokenAuthentication()]
 
     def get_permissions(self) -> list[Any]:
+        """None for a call that issues a token; else to be signed in."""
         return [] if self._is_anonymous() else [IsAuthenticated()]
 
     @extend_schema(operation_id="log_in", request=Credentials, responses={200: Token}, auth=[])
@@ -159,6 +164,8 @@ class TokenView(ApiView):
 
 
 class MeView(ApiView):
+    """The caller's account, over HTTP."""
+
     @extend_schema(operation_id="read_me", responses={200: Account})
     def get(self, request: Request) -> HttpResponse:
         """The caller's own account."""
@@ -176,6 +183,8 @@ class MeView(ApiView):
 
 
 class PasswordView(ApiView):
+    """The caller's password, over HTTP."""
+
     rates = {"POST": "password"}
 
     @extend_schema(operation_id="change_password", request=PasswordChange, responses={204: None})
@@ -195,6 +204,8 @@ class PasswordView(ApiView):
 
 
 class SessionsView(ApiView):
+    """The caller's sessions and tokens, over HTTP."""
+
     @extend_schema(operation_id="log_out_everywhere", responses={204: None})
     def delete(self, request: Request) -> HttpResponse:
         """End every other session and token of the caller."""
@@ -204,6 +215,8 @@ class SessionsView(ApiView):
 
 # See docs/decisions.md: Deleting an account is a POST with the password.
 class DeleteMeView(ApiView):
+    """The deletion of the caller's account, over HTTP."""
+
     rates = {"POST": "password"}
 
     @extend_schema(
@@ -225,6 +238,8 @@ class DeleteMeView(ApiView):
 
 
 class ExportView(ApiView):
+    """The caller's own data, over HTTP."""
+
     rates = {"GET": "export"}
 
     @extend_schema(operation_id="export_me", responses={(200, ZIP_TYPE): OpenApiTypes.BINARY})

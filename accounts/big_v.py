@@ -1,7 +1,7 @@
 """The verbs that make and unmake big-Vs: senders whose items most followers pull instead of being pushed.
 
-Each change is a row of `BigVChange`, written in the same transaction. A demotion that somebody asks for turns automatic
-tagging off for the user (`User.is_auto_big_v`); making them big-V by hand, or `allow_tagging`, turns it on again.
+Each change is a row of `BigVChange`, written in the same transaction. A demotion by hand turns automatic tagging off
+for the user (`User.is_auto_big_v`); making them big-V by hand, or `allow_tagging`, turns it on again.
 
 See docs/decisions.md: Push or pull is decided by sender and not by follow.
 """

@@ -57,6 +57,7 @@ class BigVAdmin(ModeratedAdmin):
     """Users as big-Vs. The verbs are forms of their own: `{user}/big-v/{verb}/`, with `next` to come back to."""
 
     def followers(self, user: Any) -> int:
+        """The number of the user's followers."""
         raise NotImplementedError
 
     def progress(self, user: Any) -> Progress | None:
@@ -95,6 +96,7 @@ class BigVAdmin(ModeratedAdmin):
         form_url: str = "",
         obj: Any = None,
     ) -> HttpResponse:
+        """The form, with the user's history as big-V and its buttons."""
         if obj is not None:
             context |= {"big_v": self._panel(request, obj)}
         return super().render_change_form(request, context, add, change, form_url, obj)
@@ -117,6 +119,7 @@ class BigVAdmin(ModeratedAdmin):
 
     # --- The verbs of one user
     def get_urls(self) -> list[URLPattern]:
+        """The admin's own addresses, and those of making and demoting big-Vs."""
         verbs = [
             path(f"<int:user_id>/big-v/{verb}/", self.admin_site.admin_view(view), name=f"accounts_user_big_v_{verb}")
             for verb, view in (("make", self.make_view), ("demote", self.demote_view), ("allow", self.allow_view))
@@ -124,6 +127,7 @@ class BigVAdmin(ModeratedAdmin):
         return [*verbs, *super().get_urls()]
 
     def make_view(self, request: HttpRequest, user_id: int) -> HttpResponse:
+        """Make a user big-V, by POST; then go back."""
         user = self._asked(request, user_id)
         if user is None or request.method != "POST":
             return self._refused(request, user_id, user)
@@ -171,6 +175,7 @@ class BigVAdmin(ModeratedAdmin):
         return self._told(request, user, words % name, messages.SUCCESS)
 
     def allow_view(self, request: HttpRequest, user_id: int) -> HttpResponse:
+        """Let automatic tagging make the user big-V again, by POST; then go back."""
         user = self._asked(request, user_id)
         if user is None or request.method != "POST":
             return self._refused(request, user_id, user)
@@ -197,6 +202,7 @@ class BigVAdmin(ModeratedAdmin):
         }
 
     def name_and_fans(self, user: Any) -> str:
+        """The username with the number of followers, for people."""
         return f"{user.username}: {_fans(self.followers(user))}"
 
     def _asked(self, request: HttpRequest, user_id: int) -> User | None:
@@ -220,6 +226,8 @@ class BigVAdmin(ModeratedAdmin):
     # --- The verbs of many
     @admin.action(description=_("Make big-V"), permissions=["change"])
     def make_big_v(self, request: HttpRequest, queryset: QuerySet[User]) -> None:
+        """Make the chosen users big-V."""
+
         def make(user: User) -> bool:
             try:
                 return make_big_v(user=user, by=request.user)  # type: ignore[arg-type]
@@ -294,5 +302,6 @@ class BigVChangeAdmin(LogAdmin):
 
     @admin.display(description=_("user"))
     def of(self, change: BigVChange) -> SafeString:
+        """The user of the change, with a link and the badge."""
         address = reverse("admin:accounts_user_change", args=[change.user_id])
         return format_html('<a href="{}">@{}</a>{}', address, change.user.username, badge_of(change.user))

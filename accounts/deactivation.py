@@ -1,6 +1,6 @@
 """The verbs that take users out of sight and bring them back. An inactive user can neither sign in nor be seen.
 
-Windows keep what an inactive sender published, and pages do not show it; so whoever comes back is seen again on the
+Windows keep what an inactive sender published, and pages do not show it; so a user who comes back is seen again on the
 next request, and no follower's window has to be built anew.
 """
 

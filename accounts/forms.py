@@ -29,6 +29,7 @@ AREAS = {
 
 
 def password_field(label: Any, autocomplete: str, help_text: Any = "") -> forms.CharField:
+    """A field for a password: not stripped, at most `PASSWORD_LENGTH` characters."""
     return forms.CharField(
         label=label,
         max_length=PASSWORD_LENGTH,
@@ -42,6 +43,8 @@ PASSWORD_RULES = _("At least 8 characters. Digits alone are not enough, nor is a
 
 
 class SignUpForm(forms.Form):
+    """The form of a new account."""
+
     username = forms.CharField(
         label=_("Username"),
         max_length=30,
@@ -79,12 +82,14 @@ class LoginForm(AuthenticationForm):
 
 
 class PasswordForm(forms.Form):
+    """The form of another password."""
+
     current = password_field(_("Current password"), "current-password")
     new = password_field(_("New password"), "new-password", PASSWORD_RULES)
 
 
 class DeleteForm(forms.Form):
-    """Asks for what only the owner knows, and for a word that nobody types by mistake."""
+    """Asks for what only the owner knows, and for a word that is not typed by mistake."""
 
     username = forms.CharField(
         label=_("Your username"),
@@ -98,6 +103,7 @@ class DeleteForm(forms.Form):
         super().__init__(data)
 
     def clean_username(self) -> str:
+        """The username. Raises ValidationError if it is not the user's own."""
         username = str(self.cleaned_data["username"]).strip().removeprefix("@")
         if username.lower() != self.user.username.lower():
             raise forms.ValidationError(_("That is not your username."))
@@ -138,6 +144,8 @@ class PreferencesForm(forms.Form):
 
 
 class ProfileForm(forms.Form):
+    """The form of a user's name and words on themselves."""
+
     display_name = forms.CharField(
         label=_("Display name"),
         max_length=50,

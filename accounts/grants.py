@@ -1,4 +1,4 @@
-"""What a connection that stays open rests on: a session, a token, or a ticket that the site gave for one of them.
+"""The grounds of a connection that stays open: a session, a token, or a ticket that the site gave for one of them.
 
 A ticket goes where neither cookie nor token does, in an address, and so it is short-lived and holds neither: signed
 are the user, for which of the site's own origins it was made, and the hash by which a token is found.
@@ -42,7 +42,7 @@ _signer = signing.TimestampSigner(salt="accounts.ticket")
 
 
 class Ticket(NamedTuple):
-    """What a ticket says."""
+    """The contents of a ticket."""
 
     user_id: int
     origin: str
@@ -60,10 +60,12 @@ class Grant(NamedTuple):
 
     @property
     def is_borrowed(self) -> bool:
+        """Whether only a ticket stands for the connection."""
         return not (self.session or self.digest)
 
 
 def issue_ticket(*, user: User, origin: str, digest: str) -> str:
+    """A signed ticket for connections from `origin`; `digest` is that of a token, or empty."""
     return _signer.sign_object(Ticket(user.pk, origin, digest), compress=False)
 
 
@@ -85,6 +87,7 @@ class TicketAuthentication(BaseAuthentication, rates.Claimed):
         return "", ticket and ticket.user_id
 
     def authenticate(self, request: Request) -> tuple[User, Ticket] | None:
+        """The user of the ticket in the address, and the ticket; None without one. Raises AuthenticationFailed."""
         text = request.query_params.get("ticket")
         if not text:
             return None
@@ -96,10 +99,13 @@ class TicketAuthentication(BaseAuthentication, rates.Claimed):
 
 
 class TicketScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
+    """Tickets in the OpenAPI document."""
+
     target_class = "accounts.grants.TicketAuthentication"
     name = "ticket"
 
     def get_security_definition(self, auto_schema: Any) -> dict[str, Any]:
+        """The scheme as OpenAPI describes it."""
         return {"type": "apiKey", "in": "query", "name": "ticket", "description": "As a redirect of the site gives it."}
 
 

@@ -46,7 +46,7 @@ def attempt(request: HttpRequest, username: str) -> float | None:
 
 
 def remember(response: HttpResponseBase, user: User) -> None:
-    """Let the browser speak for itself the next time. The cookie names nobody."""
+    """Let the browser speak for itself the next time. The cookie names no user."""
     response.set_cookie(
         COOKIE,
         _signer(_canonical(user.username)).sign(f"{secrets.token_urlsafe(9)}.{user.get_session_auth_hash()}"),

@@ -1,9 +1,8 @@
 """The reader's language and time zone, for the pages of one request.
 
-Who is signed in chooses both in the settings; what they leave open, and everything for strangers, is as the browser
+Signed-in readers choose both in the settings; what they leave open, and everything for strangers, is as the browser
 says: its language by the cookie of the language switch or Accept-Language, its zone by the cookie that site.js sets.
-Without either it is the site's zone.
-The API speaks English and UTC, whoever asks.
+Without either it is the site's zone. The API speaks English and UTC to all callers.
 """
 
 import zoneinfo
@@ -100,7 +99,7 @@ def zone_of(request: HttpRequest) -> tzinfo:
 
 
 def set_language_cookie(response: HttpResponseBase, language: str) -> None:
-    """Let this browser keep a language, also for whoever is not signed in; "" lets it forget."""
+    """Let this browser keep a language, also for readers who are not signed in; "" lets it forget."""
     if not language:
         response.delete_cookie(settings.LANGUAGE_COOKIE_NAME, samesite="Lax")
         return
@@ -121,6 +120,7 @@ class ReaderLocaleMiddleware:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        """Answer the request in the reader's language and time zone."""
         if request.path_info.startswith(PLAIN):
             return self.get_response(request)
         language = language_of(request)

@@ -44,6 +44,8 @@ class Level(models.IntegerChoices):
 
 
 class UserQuerySet(models.QuerySet["User"]):
+    """Verbs for reading users."""
+
     def active(self) -> Self:
         """Users who may sign in and be seen."""
         return self.filter(is_active=True)
@@ -73,19 +75,26 @@ class UserQuerySet(models.QuerySet["User"]):
 
 
 class UserManager(DjangoUserManager["User"]):
+    """The verbs of `UserQuerySet`, and Django's for making users."""
+
     def get_queryset(self) -> UserQuerySet:
+        """All users."""
         return UserQuerySet(self.model, using=self._db)
 
     def active(self) -> UserQuerySet:
+        """As `UserQuerySet.active`."""
         return self.get_queryset().active()
 
     def named(self, username: str) -> UserQuerySet:
+        """As `UserQuerySet.named`."""
         return self.get_queryset().named(username)
 
     def with_email(self, address: str) -> UserQuerySet:
+        """As `UserQuerySet.with_email`."""
         return self.get_queryset().with_email(address)
 
     def called(self, name: str) -> UserQuerySet:
+        """As `UserQuerySet.called`."""
         return self.get_queryset().called(name)
 
     def get_by_natural_key(self, username: str | None) -> "User":
@@ -93,6 +102,7 @@ class UserManager(DjangoUserManager["User"]):
         return self.get_queryset().named(username or "").get()
 
     def create_superuser(self, username: str, password: str | None = None, **fields: Any) -> "User":  # type: ignore[override]
+        """A new superuser, of the highest level."""
         user = self.model(username=username, is_staff=True, is_superuser=True, level=Level.DAILY, **fields)
         user.set_password(password)
         user.save(using=self._db)
@@ -218,9 +228,11 @@ class User(AbstractBaseUser, PermissionsMixin):
         return self.display_name or self.username
 
     def get_full_name(self) -> str:
+        """The name that people read."""
         return self.name
 
     def get_short_name(self) -> str:
+        """The username."""
         return self.username
 
     def _get_session_auth_hash(self, secret: str | None = None) -> str:
@@ -310,7 +322,7 @@ class Deletion(models.Model):
 
 
 class HeldName(models.Model):
-    """The name of a deleted account, which nobody may take for a while, lest they be taken for its owner.
+    """The name of a deleted account, which no user may take for a while, lest they be taken for its owner.
 
     Only a keyed hash is kept: the name itself is personal.
     """
@@ -323,6 +335,7 @@ class HeldName(models.Model):
 
     @staticmethod
     def digest_of(username: str) -> str:
+        """The keyed hash of a username, without regard to case."""
         return salted_hmac("accounts.HeldName", username.lower(), algorithm="sha256").hexdigest()
 
 

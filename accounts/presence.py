@@ -24,6 +24,7 @@ class PresenceMiddleware:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        """Answer the request; the user is noted as seen after the answer is sent."""
         response = self.get_response(request)
         if is_user_known(request) and request.user.is_authenticated and is_due(request.user):
             response._resource_closers.append(partial(see, request.user.pk))  # type: ignore[attr-defined]

@@ -1,9 +1,9 @@
-"""Takes away what deleted accounts leave behind: items, follows, blocks, likes and whatever other rooms keep.
+"""Takes away what deleted accounts leave behind: items, follows, blocks, likes and the rows of other rooms.
 
-The row of `Deletion` is the queue of record, so that nothing is lost when workers or the broker die. Everybody does
-their part by receiving `account_purged`, in batches that commit one by one; a part that is done twice, or by two
-workers at once, is done once. What a request that was under way at the deletion still wrote is met too: a deletion
-is not complete before `STRAGGLERS` have had time to commit.
+The row of `Deletion` is the queue of record, so that nothing is lost when workers or the broker die. Each room does its
+part by receiving `account_purged`, in batches that commit one by one; a part that is done twice, or by two workers at
+once, is done once. Late writes of a request that was under way at the deletion are met too: a deletion is not complete
+before `STRAGGLERS` have had time to commit.
 """
 
 import logging
@@ -51,7 +51,7 @@ def purge(user_id: int) -> bool:
 def _complete(deletion: Deletion) -> bool:
     if deletion.created_at > timezone.now() - STRAGGLERS:
         return False
-    # Nobody follows them any more, so no window depends on how their items are delivered.
+    # They have no followers any more, so no window depends on how their items are delivered.
     User.objects.filter(pk=deletion.user_id).update(is_big_v=False)
     return bool(Deletion.objects.filter(pk=deletion.pk).delete()[0])
 

@@ -55,15 +55,18 @@ class SessionStore(DatabaseStore):
 
     @classmethod
     def get_model_class(cls) -> type[Session]:
+        """The model of a session's row."""
         return Session
 
     def create_model_instance(self, data: dict[str, Any]) -> Session:
+        """The row of a session, with its user."""
         row = super().create_model_instance(data)
         assert isinstance(row, Session)  # noqa: S101 (get_model_class says so)
         row.user_id = data.get(auth.SESSION_KEY)
         return row
 
     def load(self) -> dict[str, Any]:
+        """The session's data: from the copy if it is valid, else from PostgreSQL."""
         copy = _copy(self.session_key)
         if copy is None:
             return self._read()
@@ -75,11 +78,13 @@ class SessionStore(DatabaseStore):
         self._session_cache = self._read()
 
     def save(self, must_create: bool = False) -> None:
+        """Write the row, and drop the copy."""
         super().save(must_create)
         self.generation = None
         _forget(self.session_key)
 
     def delete(self, session_key: str | None = None) -> None:
+        """Delete the row and the copy."""
         key = session_key or self.session_key
         if key is None:
             return
@@ -149,6 +154,7 @@ class AuthenticationMiddleware(DjangoAuthenticationMiddleware):
     """Django's, by sessions that stand."""
 
     def process_request(self, request: HttpRequest) -> None:
+        """Give the request its user, who is read when first asked for."""
         super().process_request(request)
         request.user = SimpleLazyObject(lambda: user_of(request))  # type: ignore[assignment]
 

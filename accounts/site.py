@@ -27,6 +27,7 @@ class AdminSite(admin.AdminSite):
 
     @method_decorator(never_cache)
     def login(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
+        """Sign in, unless the address or the name has tried too often."""
         if request.method != "POST":
             return super().login(request, extra_context)
         wait = guard.attempt(request, request.POST.get("username", ""))
@@ -39,6 +40,7 @@ class AdminSite(admin.AdminSite):
 
     @method_decorator(never_cache)
     def logout(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> Any:
+        """Sign out, and end the user's open streams."""
         user_id = request.user.pk
         response = super().logout(request, extra_context)
         if user_id and request.method == "POST":

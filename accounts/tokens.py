@@ -1,4 +1,4 @@
-"""Who sends a request: `Authorization: Token …`, one prepared query and no write a request.
+"""The caller of a request by `Authorization: Token …`: one prepared query and no write a request.
 
 See docs/decisions.md: Tokens are knox's.
 """
@@ -39,6 +39,7 @@ class TokenAuthentication(KnoxTokenAuthentication, rates.Claimed):  # type: igno
         return rates.token_credential(" ".join(words[1:])), None
 
     def authenticate_credentials(self, token: bytes) -> tuple[User, str]:
+        """The user of the token, and the token's hash. Raises AuthenticationFailed."""
         # What knox.crypto.hash_token makes of a token: the SHA-512 of its bytes.
         digest = hashlib.sha512(token).hexdigest()
         rows = fetch(_by_digest(), {"digest": digest})

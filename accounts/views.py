@@ -90,20 +90,24 @@ class LoginView(DjangoLoginView):
     redirect_authenticated_user = True
 
     def get_redirect_url(self, request: HttpRequest | None = None) -> str:
+        """The page to go on with."""
         return next_page(request or self.request)
 
     def post(self, request: Any, *args: Any, **kwargs: Any) -> HttpResponse:
+        """Sign in, unless the address or the name has tried too often."""
         wait = guard.attempt(request, request.POST.get("username", ""))
         if wait is not None:
             return too_many(request, wait)
         return super().post(request, *args, **kwargs)
 
     def form_valid(self, form: Any) -> HttpResponse:
+        """Sign in, and let the browser speak for itself the next time."""
         response = super().form_valid(form)
         guard.remember(response, form.get_user())
         return response
 
     def form_invalid(self, form: Any) -> HttpResponse:
+        """The form with its errors."""
         response = super().form_invalid(form)
         response.status_code = INVALID
         return response
@@ -113,6 +117,7 @@ class LogoutView(DjangoLogoutView):
     """Django's; what the session has open elsewhere ends with it."""
 
     def post(self, request: Any, *args: Any, **kwargs: Any) -> HttpResponse:
+        """Sign out, and end the user's open streams."""
         user_id = request.user.pk
         response = super().post(request, *args, **kwargs)
         if user_id:
@@ -120,6 +125,7 @@ class LogoutView(DjangoLogoutView):
         return response
 
     def get_redirect_url(self, request: HttpRequest | None = None) -> str:
+        """The page to go on with."""
         return next_page(request or self.request)
 
 

@@ -1,7 +1,7 @@
 """The stream process: `GET /api/v1/stream` and its own `/healthz`, on an event loop.
 
-`granian --interface asgi --workers 1 feedsite.asgi:application`. Who may listen is decided by the site's own view
-(stream.api.StreamView), with the site's middleware, in a thread; what it refuses is answered as the site does.
+`granian --interface asgi --workers 1 feedsite.asgi:application`. The site's own view (stream.api.StreamView) decides
+which callers may listen, with the site's middleware, in a thread; what it refuses is answered as the site does.
 
 See docs/decisions.md: The site's own view decides in a thread who may listen.
 """
@@ -61,6 +61,7 @@ class Application:
         self.hub: Hub | None = None
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+        """Answer a request, or start and stop the hub with the server."""
         if scope["type"] == "lifespan":
             await self._live(receive, send)
         elif scope["type"] == "http":

@@ -1,6 +1,6 @@
 """All settings. The variables that they are read from, with defaults, limits and meaning, are in runtime/options.py.
 
-What is not given points at the embedded servers of the data folder.
+Addresses that are not given point at the embedded servers of the data folder.
 """
 
 import os
@@ -151,7 +151,7 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 # --- Redis: a hint. Feeds may be evicted, rate counters and the broker should not be -----------------------
 REDIS_URL = env.text("FEEDSITE_REDIS_URL", SERVERS.redis_url)
-# Who brings one Redis brings it for the broker too; the embedded broker is a server of its own.
+# A site that names one Redis has it for the broker too; the embedded broker is a server of its own.
 BROKER_URL = env.text("FEEDSITE_BROKER_URL", env.text("FEEDSITE_REDIS_URL", SERVERS.broker_url))
 # The rate counters: on a server that evicts, whoever fills it has them forgotten, and guesses on.
 CACHE_URL = env.text(
@@ -197,8 +197,8 @@ CELERY_BROKER_TRANSPORT_OPTIONS = {
 CELERY_TASK_SERIALIZER = "json"
 CELERY_ACCEPT_CONTENT = ["json"]
 CELERY_TIMEZONE = "UTC"
-# A message that nobody took within its period is not worth taking: the next one says the same. But a worker reads the
-# time until which it counts on its own clock: one that is an hour fast must not refuse whatever beat sends.
+# A message that no worker took within its period is not worth taking: the next one says the same. But a worker reads
+# the time until which it counts on its own clock: one that is an hour fast must not refuse the messages of beat.
 CLOCKS_APART = 3900.0
 
 
@@ -241,7 +241,7 @@ CELERY_BEAT_SCHEDULE |= {
     "purge filters": {"task": "seen.purge_filters", "schedule": crontab(minute="*/10")},
 }
 
-# For whoever runs the site (operation/).
+# For the site's operators (operation/).
 CELERY_BEAT_SCHEDULE |= {
     "observe": _every(20.0, "operation.observe"),
     "count users": _every(300.0, "operation.census"),
@@ -386,9 +386,9 @@ GRPC_PORT = env.whole("FEEDSITE_GRPC_PORT") if "FEEDSITE_GRPC_PORT" in env else 
 GRPC_THREADS = env.whole("FEEDSITE_GRPC_THREADS")
 
 # --- Live sessions ---------------------------------------------------------------------------------------
-# A planned session that nobody starts is missed so long after its time.
+# A planned session that is not started is missed so long after its time.
 LIVE_GRACE = timedelta(minutes=env.number("FEEDSITE_LIVE_GRACE_MINUTES"))
-# A live session that nobody ends becomes a replay after so long.
+# A live session that is not ended becomes a replay after so long.
 LIVE_LONGEST = timedelta(hours=env.number("FEEDSITE_LIVE_LONGEST_HOURS"))
 # Sessions that one host may have live or upcoming.
 LIVE_SCHEDULED_CAP = env.whole("FEEDSITE_LIVE_SCHEDULED_CAP")
@@ -484,7 +484,8 @@ SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SECURE = HTTPS
 CSRF_COOKIE_SECURE = HTTPS
 SECURE_SSL_REDIRECT = HTTPS
-# What is sent cannot be taken back (docs/settings.md): so only the age by itself, and the rest where it is asked for.
+# A header that was sent cannot be taken back (docs/settings.md): so only the age by itself, and the rest where it is
+# asked for.
 SECURE_HSTS_SECONDS = env.whole("FEEDSITE_HSTS_SECONDS") if HTTPS else 0
 SECURE_HSTS_INCLUDE_SUBDOMAINS = env.switch("FEEDSITE_HSTS_SUBDOMAINS")
 SECURE_HSTS_PRELOAD = env.switch("FEEDSITE_HSTS_PRELOAD")

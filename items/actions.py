@@ -277,7 +277,7 @@ def delete(*, item: Item) -> bool:
 
 @transaction.atomic
 def hold(*, item: Item, reasons: list[str]) -> bool:
-    """Put a published item into review: nobody but its sender sees it until somebody approves it. True if it was
+    """Put a published item into review: only its sender sees it until a moderator approves it. True if it was
     published. Without `reasons` the caller has opened the case.
     """
     item = _locked(item)
@@ -291,7 +291,7 @@ def hold(*, item: Item, reasons: list[str]) -> bool:
 
 @transaction.atomic
 def reject(*, item: Item) -> bool:
-    """Show an item to nobody but its sender, marked so; True if that changed anything."""
+    """Hide an item from all but its sender, marked so; True if that changed anything."""
     item = _locked(item)
     return item.status != Status.DELETED and _withdraw(item, Status.REJECTED)
 
@@ -449,5 +449,5 @@ def fold_counts() -> int:
 
 
 def forget_idempotency_keys() -> int:
-    """Drop the keys of calls that nobody will repeat any more; how many."""
+    """Drop the keys of calls that will not be repeated any more; returns their number."""
     return IdempotencyKey.objects.filter(created_at__lt=Now() - IDEMPOTENCY_LIFE).delete()[0]

@@ -1,4 +1,7 @@
-"""Items in the admin: to look at, to hide and to bring back. Nobody edits what others said, and nothing is removed."""
+"""Items in the admin: to look at, to hide and to bring back.
+
+The admin cannot edit what senders said, and nothing is removed.
+"""
 
 import json
 from typing import Any
@@ -30,6 +33,8 @@ FOUND = 1_000
 
 @admin.register(Item)
 class ItemAdmin(ModeratedAdmin):
+    """Items, to read, to hide and to bring back."""
+
     list_display = ("id", handle_column("sender", _("sender")), "excerpt", "status", "visibility", "type", "created_at")
     list_filter = ("status", "visibility", "type")
     list_select_related = ("sender",)
@@ -59,6 +64,7 @@ class ItemAdmin(ModeratedAdmin):
     # --- What is shown
     @admin.display(description=_("words"))
     def excerpt(self, item: Item) -> str:
+        """The beginning of title or text."""
         return excerpt(item.title or item.text, 80)
 
     @admin.display(description=_("words"))
@@ -78,13 +84,16 @@ class ItemAdmin(ModeratedAdmin):
 
     @admin.display(description=_("in reply to"))
     def in_reply_to(self, item: Item) -> SafeString | str:
+        """The item that this one answers, with a link."""
         return _link(item.reply_to_id)
 
     @admin.display(description=_("reposts"))
     def shows(self, item: Item) -> SafeString | str:
+        """The item that this one reposts, with a link."""
         return _link(item.repost_of_id)
 
     def view_on_site(self, item: Item) -> str:
+        """The address of the item's page."""
         return reverse("item", args=[item.pk])
 
     # --- What is found
@@ -108,6 +117,7 @@ class ItemAdmin(ModeratedAdmin):
 
     # --- Who may
     def has_add_permission(self, request: HttpRequest) -> bool:
+        """False: users publish, on the site."""
         return False
 
     def has_change_permission(self, request: HttpRequest, obj: Item | None = None) -> bool:
@@ -115,6 +125,7 @@ class ItemAdmin(ModeratedAdmin):
         return obj is None and super().has_change_permission(request)
 
     def has_view_permission(self, request: HttpRequest, obj: Item | None = None) -> bool:
+        """Whether the request may see items; the permission to change them is enough."""
         return super().has_view_permission(request) or super().has_change_permission(request)
 
     def has_delete_permission(self, request: HttpRequest, obj: Item | None = None) -> bool:
@@ -161,6 +172,7 @@ class ItemAdmin(ModeratedAdmin):
 
     @admin.action(description=_("Restore (publishes them again)"), permissions=["change"])
     def restore(self, request: HttpRequest, queryset: QuerySet[Item]) -> None:
+        """Publish the chosen items again."""
         self.each(
             request,
             self.chosen(request, queryset),

@@ -138,6 +138,8 @@ def _idempotency_key(request: Request) -> str:
 
 
 class ItemsView(ApiView):
+    """New items, over HTTP."""
+
     rates: Mapping[str, str] = {"POST": "publish"}
 
     @extend_schema(
@@ -172,6 +174,8 @@ class ItemsView(ApiView):
 
 
 class ItemView(PublicApiView):
+    """One item, over HTTP."""
+
     @extend_schema(operation_id="read_item", responses={200: ItemBody})
     def get(self, request: Request, item_id: str) -> HttpResponse:
         """One item. That the caller opened it is remembered for a while (`GET /me/history`)."""
@@ -213,6 +217,8 @@ class ItemView(PublicApiView):
 
 
 class LikeView(ApiView):
+    """The caller's like of an item, over HTTP."""
+
     @extend_schema(operation_id="like", request=None, responses={204: None})
     def put(self, request: Request, item_id: str) -> HttpResponse:
         """Like an item, or of a repost its original; again changes nothing."""
@@ -229,6 +235,8 @@ class LikeView(ApiView):
 
 
 class RepostView(ApiView):
+    """The caller's repost of an item, over HTTP."""
+
     rates: Mapping[str, str] = {"POST": "publish"}
 
     @extend_schema(operation_id="repost", request=EMPTY_BODY, responses={200: ItemBody, 201: ItemBody})
@@ -241,6 +249,8 @@ class RepostView(ApiView):
 
 
 class RepliesView(PublicApiView):
+    """The replies to an item, over HTTP."""
+
     @extend_schema(operation_id="list_replies", parameters=PAGED, responses={200: ItemPage})
     def get(self, request: Request, item_id: str) -> HttpResponse:
         """The replies to an item, oldest first: its whole thread, or of a reply those that answer it."""
@@ -249,6 +259,8 @@ class RepliesView(PublicApiView):
 
 
 class ProfileView(PublicApiView):
+    """One user, over HTTP."""
+
     @extend_schema(operation_id="read_user", responses={200: Profile})
     def get(self, request: Request, username: str) -> HttpResponse:
         """A user, and how the caller stands to them."""
@@ -273,6 +285,8 @@ class ProfileView(PublicApiView):
 
 
 class ProfileItemsView(PublicApiView):
+    """The items of one user, over HTTP."""
+
     @extend_schema(operation_id="list_user_items", parameters=PAGED, responses={200: ItemPage})
     def get(self, request: Request, username: str) -> HttpResponse:
         """What a user published and reposted, newest first."""
@@ -299,6 +313,8 @@ Q = OpenApiParameter(
 
 
 class SearchView(PublicApiView):
+    """Search over HTTP."""
+
     rates: Mapping[str, str] = {"GET": "search"}
 
     @extend_schema(operation_id="search", parameters=[Q, *PAGED], responses={200: SearchPage})
@@ -325,6 +341,8 @@ def _asked(request: Request) -> str:
 
 
 class TagItemsView(PublicApiView):
+    """The items with a hashtag, over HTTP."""
+
     @extend_schema(operation_id="list_tag_items", parameters=PAGED, responses={200: ItemPage})
     def get(self, request: Request, tag: str) -> HttpResponse:
         """What carries a hashtag (written without #, in any case and width), newest first."""

@@ -1,10 +1,15 @@
+"""Items as a Django app."""
+
 from django.apps import AppConfig
 from django.utils.translation import gettext_lazy as _
 
 
 class ItemsConfig(AppConfig):
+    """The app of items, likes, search and profiles."""
+
     name = "items"
     verbose_name = _("Items")
 
     def ready(self) -> None:
+        """Connect the receivers."""
         from items import receivers  # noqa: F401 - connects the receivers

@@ -1,4 +1,4 @@
-"""What items add to a user's own data: everything that they published and what they like."""
+"""The items' part of a user's own data: everything that they published and like."""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -44,6 +44,8 @@ class OwnItem(msgspec.Struct):
 
 
 class LikeRow(msgspec.Struct):
+    """An item that the user likes."""
+
     item_id: str
     by: str
     liked_at: datetime
@@ -91,6 +93,7 @@ def _likes(user: User) -> Iterator[LikeRow]:
 
 
 def files(user: User) -> list[ExportFile]:
+    """The files of a user's own data: their items and likes."""
     return [
         ExportFile("items.jsonl", _("Everything you published, also what is in review or was rejected."), _rows(user)),
         ExportFile("likes.jsonl", _("What you like, as far as you can still see it."), _likes(user)),

@@ -25,11 +25,13 @@ class TextField(forms.CharField):
     """Text with the line breaks that were typed: browsers send each as CR LF. `check_content` bounds its length."""
 
     def to_python(self, value: Any) -> str:
+        """The text with line feeds only."""
         text = super().to_python(value)
         return str(text or "").replace("\r\n", "\n").replace("\r", "\n")
 
 
 def text_area(rows: int) -> forms.Textarea:
+    """A text area of so many rows that knows the longest text."""
     return forms.Textarea(attrs={"rows": rows, "data-limit": TEXT_LENGTH})
 
 
@@ -59,7 +61,7 @@ class ItemForm(forms.Form):
     @classmethod
     def fresh(cls, reply_to: ItemBody | None = None, reader: User | AnonymousUser | None = None) -> "ItemForm":
         """An empty composer. A reply of `reader` begins with the audience of what it answers, if whom it answers is in
-        it; else with everybody whom the thread is open to.
+        it; else with all readers whom the thread is open to.
         """
         initial: dict[str, Any] = {"key": uuid.uuid4().hex}
         if reply_to:
@@ -92,6 +94,7 @@ class EditForm(forms.Form):
             del self.fields["title"]
 
     def clean(self) -> dict[str, Any]:
+        """The fields; `content` is the item's new content. Raises ValidationError if it is not allowed."""
         fields = super().clean() or {}
         self.content = {**self.item.content, "text": fields.get("text", "")}
         if not self.errors:

@@ -126,10 +126,12 @@ class ItemRow(NamedTuple):
 
     @property
     def id(self) -> int:
+        """The item's id."""
         return self.said.id
 
     @property
     def is_repost(self) -> bool:
+        """Whether the item is a repost."""
         return self.said.repost_of_id is not None
 
 
@@ -143,7 +145,7 @@ Time = Annotated[datetime, msgspec.Meta(tz=True)]
 
 
 class Sender(msgspec.Struct):
-    """Who published an item, as far as a feed shows it."""
+    """The sender of an item, as far as a feed shows them."""
 
     id: str
     username: str
@@ -152,6 +154,7 @@ class Sender(msgspec.Struct):
 
     @property
     def name(self) -> str:
+        """The name that people read."""
         return self.display_name or self.username
 
 
@@ -238,6 +241,7 @@ class ItemBody(msgspec.Struct, dict=True):
 
     @property
     def is_edited(self) -> bool:
+        """Whether the item was changed more than a second after it was made."""
         return (self.modified_at - self.created_at).total_seconds() > 1
 
 
@@ -279,8 +283,8 @@ def bodies(rows: Iterable[ItemRow], reader: User | AnonymousUser) -> list[ItemBo
 
 
 def hydrate(ids: Sequence[int], reader: User | AnonymousUser) -> list[ItemBody]:
-    """The bodies of these items in this order. Who may see them, and their originals, has been checked by the
-    caller.
+    """The bodies of these items in this order. The caller has checked that the reader may see them, and their
+    originals.
     """
     if not ids:
         return []

@@ -38,6 +38,7 @@ class ListedRow(NamedTuple):
 
     @classmethod
     def of(cls, row: Sequence[Any]) -> "ListedRow":
+        """The entry of a row of the listing's columns."""
         bound, *columns = row
         return cls(bound, None if columns[0] is None else ItemRow.of(columns))
 

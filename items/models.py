@@ -27,6 +27,8 @@ class ItemId(models.Func):
 
 
 class Status(models.TextChoices):
+    """The states of an item."""
+
     PUBLISHED = "published", _("published")
     IN_REVIEW = "in_review", _("in review")
     REJECTED = "rejected", _("rejected")
@@ -34,7 +36,7 @@ class Status(models.TextChoices):
 
 
 class Visibility(models.TextChoices):
-    """Who may see an item. Mutuals follow each other."""
+    """The readers who may see an item. Mutuals follow each other."""
 
     PUBLIC = "public", _("public")
     FOLLOWERS = "followers", _("followers")
@@ -43,6 +45,8 @@ class Visibility(models.TextChoices):
 
 
 class ItemType(models.TextChoices):
+    """The types of an item's content."""
+
     TEXT = "text", _("text")
     IMAGE = "image", _("image")
     VIDEO = "video", _("video")
@@ -55,7 +59,10 @@ AUTHORED = [choice for choice in ItemType.choices if choice[0] != ItemType.REPOS
 
 
 class ItemQuerySet(models.QuerySet["Item"]):
+    """Verbs for reading items."""
+
     def published(self) -> Self:
+        """Published items."""
         return self.filter(status=Status.PUBLISHED)
 
     def without_replies(self) -> Self:
@@ -63,6 +70,7 @@ class ItemQuerySet(models.QuerySet["Item"]):
         return self.filter(reply_to=None)
 
     def by(self, sender: User) -> Self:
+        """Items of this sender."""
         return self.filter(sender=sender)
 
     def visible_to(self, reader: User | AnonymousUser) -> Self:
@@ -139,7 +147,7 @@ class Item(models.Model):
                 condition=Q(status="published", reply_to=None, visibility__in=["public", "followers"]),
                 name="item_followers",
             ),
-            # ... and of each circle among them, in an index that is small where most say everything to everybody, ...
+            # ... and of each circle among them, in an index that is small where most items are public, ...
             models.Index(
                 fields=["sender", "visibility", "-id"],
                 include=["repost_of"],
@@ -168,7 +176,7 @@ class Item(models.Model):
             models.Index(fields=["root", "id"], condition=Q(root__isnull=False), name="item_thread"),
             models.Index(fields=["sender", "root"], condition=Q(root__isnull=False), name="item_answered"),
             models.Index(fields=["published_at"], condition=Q(published_at__isnull=False), name="item_late"),
-            # What is recommended to everybody: the newest posts are an index-only scan, whatever lies between them.
+            # Recommended to all readers: the newest posts are an index-only scan, whatever lies between them.
             models.Index(
                 fields=["-id"],
                 include=["sender"],

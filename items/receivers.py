@@ -1,4 +1,4 @@
-"""What items do at the news from below."""
+"""The items' receivers of the signals from below."""
 
 from typing import Any
 
@@ -12,9 +12,11 @@ from items import export, purge
 
 @receiver(account_purged)
 def purge_items(sender: type[User], user: User, limit: int, **kwargs: Any) -> int:
+    """Empty a deleted account's items, at most `limit`; returns their number."""
     return purge.purge(user_id=user.pk, limit=limit)
 
 
 @receiver(export_requested)
 def export_items(sender: type[User], reader: User, **kwargs: Any) -> list[ExportFile]:
+    """The files of the reader's items and likes, for their own data."""
     return export.files(reader)

@@ -124,6 +124,7 @@ class Query:
 
     @property
     def is_empty(self) -> bool:
+        """Whether the query asks for nothing."""
         return not (self.phrases or self.senders or self.tags)
 
     @property
@@ -320,8 +321,8 @@ VISIBLE_USER = f"u.is_active AND NOT {blocks('u.id', READER)}"
 
 
 def search_users(query: Query, reader: User | AnonymousUser, *, limit: int = 20) -> list[User]:
-    """Who is named so, as far as `reader` may know of them: the very name first, then whom the reader follows, names
-    that begin so, and who has most followers. Misspelt names are found where few fit.
+    """Users whose name matches, as far as `reader` may know of them: the very name first, then followees of the reader,
+    names that begin so, and users with most followers. Misspelt names are found where few fit.
     """
     words = query.names[:NAME_WORDS]
     if not words:
@@ -338,7 +339,7 @@ def search_users(query: Query, reader: User | AnonymousUser, *, limit: int = 20)
 
 
 def _users(words: Sequence[str], params: dict[str, Any], on: str) -> list[User]:
-    """Who is named so, best first."""
+    """Users whose name matches, best match first."""
     name = params["name"]
     with connections[on].cursor() as cursor:
         cursor.execute(_named(len(words)), params)

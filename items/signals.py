@@ -24,10 +24,10 @@ item_withdrawn = Signal()
 # A user liked the item. Arguments: item (Item), user (User).
 # Receivers: notifications.receivers.tell_of_like.
 item_liked = Signal()
-# Somebody opened an item: its page, or by its id over the API. Sent by items.viewing when the answer has been sent, and
-# what a receiver fails at is logged and not the reader's trouble. Arguments: reader (User), item (ItemBody, by somebody
-# else), replies (list[ItemBody]: those that the page shows below it, in their order).
-# Receivers: discover.receivers.remember_view.
+# A reader opened an item: its page, or by its id over the API. Sent by items.viewing when the answer has been sent, and
+# a failing receiver is logged and not the reader's trouble. Arguments: reader (User), item (ItemBody, by another user),
+# replies (list[ItemBody]: those that the page shows below it, in their order). Receivers:
+# discover.receivers.remember_view.
 item_viewed = Signal()
 # Staged likes, replies and reposts were added to the counts. Arguments: item_ids (list[int]).
 # Receivers: discover.receivers.note_popularity.

@@ -69,6 +69,8 @@ _PUNCTUATION = ".,;:!?'*&"
 
 
 class Kind(StrEnum):
+    """The kinds of a part of a text."""
+
     TEXT = "text"
     MENTION = "mention"
     HASHTAG = "hashtag"

@@ -77,7 +77,7 @@ def body_or_404(item_id: int, reader: User | AnonymousUser) -> ItemBody:
 # --- Reading ---------------------------------------------------------------------------------------------
 @require_safe
 def profile(request: PageRequest, username: str) -> HttpResponse:
-    """Who a user is, how one stands to them, and what they published."""
+    """The page of a user: their profile, the reader's relation to them, and their items."""
     return _profile(request, username, "posts")
 
 
@@ -174,7 +174,7 @@ def _publish(reader: User, answered: Item | None, fields: dict[str, Any]) -> Ite
     try:
         return actions.publish(**post, idempotency_key=fields["key"])
     except actions.IdempotencyConflictError:
-        # Somebody went back to a form that was sent, and wrote something else: that is another item.
+        # The sender went back to a form that was sent, and wrote something else: that is another item.
         return actions.publish(**post, idempotency_key=uuid.uuid4().hex)
 
 

@@ -1,6 +1,6 @@
-"""Who may see an item: the one rule, as SQL text for every query that shows items.
+"""The one rule of who may see an item, as SQL text for every query that shows items.
 
-`%(reader)s` is the reader's id; for readers who are not signed in it is 0, whom nobody follows or blocks.
+`%(reader)s` is the reader's id; for readers who are not signed in it is 0, an id that no user follows or blocks.
 
 See docs/decisions.md: The rule of who may see an item is SQL text in one place.
 """

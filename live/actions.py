@@ -40,7 +40,7 @@ SHORT = timedelta(minutes=1)
 SCHEDULED = (State.UPCOMING, State.LIVE)
 OPEN_TO_EDIT = (State.UPCOMING, State.LIVE, State.REPLAY)
 PLAN = frozenset({"starts_at", "automatic", "minutes"})
-"""What is settled once a session has started."""
+"""The fields that are settled once a session has started."""
 WORDING = ("title", "url", "cover_url")
 """What others read of a session: moderation's rules are asked of it."""
 EARLIER = 1_000
@@ -66,7 +66,7 @@ class WrongStateError(Exception):
 
 
 class RejectedError(WrongStateError):
-    """Moderators rejected the session: it would go on for nobody."""
+    """Moderators rejected the session: it would go on without an audience."""
 
 
 class TooManyError(Exception):
@@ -148,7 +148,7 @@ def edit(*, session: LiveSession, now: datetime, **changes: Any) -> LiveSession:
 @transaction.atomic
 def start(*, session: LiveSession, now: datetime, by_itself: bool = False) -> LiveSession:
     """Upcoming becomes live at the host's word, whatever was planned; or `by_itself`, where it is an automatic one and
-    its time has come. Who asked for it is told. Raises WrongStateError, and RejectedError.
+    its time has come. Users with a reminder are told. Raises WrongStateError, and RejectedError.
     """
     session = _held(session)
     _needs(session, State.UPCOMING)
@@ -198,8 +198,8 @@ def cancel(*, session: LiveSession, now: datetime) -> LiveSession:
 
 @transaction.atomic
 def miss(*, session: LiveSession, now: datetime) -> LiveSession:
-    """Upcoming becomes missed once nobody started it for settings.LIVE_GRACE. Raises WrongStateError, also where it was
-    put off in the meantime.
+    """Upcoming becomes missed if it is not started within settings.LIVE_GRACE. Raises WrongStateError, also where the
+    session was put off in the meantime.
     """
     session = _held(session)
     _needs(session, State.UPCOMING)
@@ -227,8 +227,8 @@ def force_end(*, session: LiveSession, now: datetime) -> bool:
 # --- Who sees it -----------------------------------------------------------------------------------------
 @transaction.atomic
 def hide(*, session: LiveSession, now: datetime) -> bool:
-    """Show a session to nobody but its host, whatever becomes of it and whatever moderators decide; True if that
-    changed anything.
+    """Hide a session from all but its host, in every state and after every decision of moderators; True if that changed
+    anything.
     """
     session = _held(session)
     if session.hidden_at is not None and not session.review:
@@ -307,7 +307,7 @@ def _reworded(session: LiveSession, now: datetime) -> list[str]:
     """Why the session has to be looked at for what it says now. Raises ValidationError for links that are refused."""
     session.worded_at = now
     if session.hidden_at is not None and not session.review:
-        return []  # what its host or an admin took away is looked at by nobody
+        return []  # moderators need not look at what its host or an admin took away
     reasons = _reasons(session, now) or (["resubmitted"] if session.review == Review.REJECTED else [])
     if session.hidden_at is None and review.only_links(reasons):
         raise ValidationError({"url": _("Your account is too new to add links to what others see already.")})
@@ -334,7 +334,7 @@ def _tell_held(session: LiveSession, reasons: list[str]) -> None:
 
 
 # --- Reminders -------------------------------------------------------------------------------------------
-# The lock makes it wait for a start that is under way, and a start for it: whoever is written down is told.
+# The lock makes it wait for a start that is under way, and a start for it: every user with a row is told.
 REMIND = """
     WITH upcoming AS (SELECT id FROM live_livesession WHERE id = %(session)s AND state = 'upcoming' FOR SHARE),
     new AS (

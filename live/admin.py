@@ -1,6 +1,6 @@
 """Live sessions in the admin: to look at, to end, to hide and to show again; and replays whose fan-out was given up.
 
-Nobody edits what others planned.
+The admin cannot edit what hosts planned.
 """
 
 from collections.abc import Callable
@@ -24,13 +24,17 @@ from web.rest import parse_id
 
 
 class HiddenFilter(admin.SimpleListFilter):
+    """A filter of sessions by whether an admin hid them."""
+
     title = _("hidden")
     parameter_name = "hidden"
 
     def lookups(self, request: HttpRequest, model_admin: object) -> list[tuple[str, Any]]:
+        """The choices: hidden or not."""
         return [("yes", _("Yes")), ("no", _("No"))]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[LiveSession]) -> QuerySet[LiveSession]:
+        """The sessions of the chosen kind."""
         if self.value() is None:
             return queryset
         return queryset.filter(hidden_at__isnull=self.value() != "yes")
@@ -38,6 +42,8 @@ class HiddenFilter(admin.SimpleListFilter):
 
 @admin.register(LiveSession)
 class LiveSessionAdmin(ModeratedAdmin):
+    """Live sessions, to read, to end, to hide and to show again."""
+
     list_display = (
         "id",
         "title",
@@ -79,6 +85,7 @@ class LiveSessionAdmin(ModeratedAdmin):
 
     @admin.display(description=_("hidden"), boolean=True)
     def is_hidden(self, session: LiveSession) -> bool:
+        """Whether an admin hid the session."""
         return session.hidden_at is not None
 
     def get_search_results(
@@ -94,9 +101,11 @@ class LiveSessionAdmin(ModeratedAdmin):
         return queryset.filter(found), False
 
     def view_on_site(self, session: LiveSession) -> str:
+        """The address of the session's page."""
         return reverse("live-session", args=[session.pk])
 
     def has_add_permission(self, request: HttpRequest) -> bool:
+        """False: hosts make sessions, on the site."""
         return False
 
     def has_change_permission(self, request: HttpRequest, obj: LiveSession | None = None) -> bool:
@@ -104,6 +113,7 @@ class LiveSessionAdmin(ModeratedAdmin):
         return obj is None and super().has_change_permission(request)
 
     def has_view_permission(self, request: HttpRequest, obj: LiveSession | None = None) -> bool:
+        """Whether the request may see sessions; the permission to change them is enough."""
         return super().has_view_permission(request) or super().has_change_permission(request)
 
     def has_delete_permission(self, request: HttpRequest, obj: LiveSession | None = None) -> bool:
@@ -151,6 +161,7 @@ class LiveSessionAdmin(ModeratedAdmin):
 
     @admin.action(description=_("Hide (from everybody but the host)"), permissions=["change"])
     def hide(self, request: HttpRequest, queryset: QuerySet[LiveSession]) -> None:
+        """Hide the chosen sessions from all but their hosts."""
         self.each(
             request,
             self.chosen(request, queryset),
@@ -164,6 +175,7 @@ class LiveSessionAdmin(ModeratedAdmin):
 
     @admin.action(description=_("Show again"), permissions=["change"])
     def show_again(self, request: HttpRequest, queryset: QuerySet[LiveSession]) -> None:
+        """Show the chosen sessions again."""
         self.each(
             request,
             self.chosen(request, queryset),

@@ -57,6 +57,7 @@ class MomentField(serializers.Field):  # type: ignore[type-arg]  # not generic a
     """A time in ISO 8601 that says of which zone it is."""
 
     def to_internal_value(self, data: Any) -> datetime:
+        """The moment in UTC. Raises ValidationError without a zone, or if it is no time."""
         try:
             moment = datetime.fromisoformat(data) if isinstance(data, str) and data.isascii() else None
             if moment and moment.tzinfo:
@@ -66,6 +67,7 @@ class MomentField(serializers.Field):  # type: ignore[type-arg]  # not generic a
         raise serializers.ValidationError("A time in ISO 8601 with its zone, as 2026-05-01T20:00:00Z.")
 
     def to_representation(self, value: datetime) -> str:
+        """The moment in ISO 8601."""
         return value.isoformat()
 
 
@@ -73,6 +75,7 @@ class FlagField(serializers.BooleanField):
     """True or false; DRF's field takes "yes" and 1 too."""
 
     def to_internal_value(self, data: Any) -> bool:
+        """The truth value. Raises ValidationError if it is none."""
         if not isinstance(data, bool):
             self.fail("invalid", input=data)
         return data
@@ -82,6 +85,7 @@ class MinutesField(serializers.IntegerField):
     """A number that was sent as one; DRF's field takes text too."""
 
     def to_internal_value(self, data: Any) -> int:
+        """The whole number of minutes. Raises ValidationError if it is none."""
         if not isinstance(data, int) or isinstance(data, bool):
             self.fail("invalid")
         return data
@@ -154,10 +158,13 @@ def own_session(request: Request, text: str) -> LiveSession:
 
 
 def shown(session: LiveSession, reader: User, status: int = 200) -> FeedResponse:
+    """The answer that shows the session as the reader sees it."""
     return FeedResponse(visible_session(session.pk, reader), status=status)
 
 
 class LiveSessionsView(ApiView):
+    """New sessions, over HTTP."""
+
     rates = RATES
 
     @extend_schema(
@@ -177,6 +184,8 @@ class LiveSessionsView(ApiView):
 
 
 class LiveSessionView(PublicApiView):
+    """One session, over HTTP."""
+
     rates = RATES
 
     @extend_schema(operation_id="read_live_session", responses={200: SessionBody})
@@ -205,6 +214,8 @@ class LiveSessionView(PublicApiView):
 
 
 class StartView(ApiView):
+    """The start of a session, over HTTP."""
+
     rates = RATES
 
     @extend_schema(
@@ -220,6 +231,8 @@ class StartView(ApiView):
 
 
 class EndView(ApiView):
+    """The end of a session, over HTTP."""
+
     rates = RATES
 
     @extend_schema(operation_id="end_live_session", request=EMPTY_BODY, responses={200: SessionBody, 409: WRONG_STATE})
@@ -233,6 +246,8 @@ class EndView(ApiView):
 
 
 class ReminderView(ApiView):
+    """The caller's reminder of a session, over HTTP."""
+
     @extend_schema(operation_id="remind_of_live_session", request=None, responses={204: None, 409: WRONG_STATE})
     def put(self, request: Request, session_id: str) -> HttpResponse:
         """Be told when an upcoming session starts; again changes nothing."""
@@ -251,6 +266,8 @@ class ReminderView(ApiView):
 
 
 class UserSessionsView(PublicApiView):
+    """The sessions of one user, over HTTP."""
+
     @extend_schema(operation_id="list_user_live_sessions", parameters=PAGED, responses={200: SessionPage})
     def get(self, request: Request, username: str) -> HttpResponse:
         """The sessions of a user, newest first: upcoming, live and replays; one's own also cancelled and missed."""

@@ -1,4 +1,4 @@
-"""What live adds to a user's own data: the sessions that they hosted, and those that they want to be told of."""
+"""The live part of a user's own data: the sessions that they hosted, and those that they want to be told of."""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -39,6 +39,8 @@ class OwnSession(msgspec.Struct):
 
 
 class ReminderRow(msgspec.Struct):
+    """A session that the user wants to be told of."""
+
     session_id: str
     title: str
     by: str
@@ -55,6 +57,7 @@ def _reminders(user: User) -> Iterator[ReminderRow]:
 
 
 def files(user: User) -> list[ExportFile]:
+    """The files of a user's own data: their sessions and reminders."""
     return [
         ExportFile("live_sessions.jsonl", _("The live sessions you planned and held."), _own(user)),
         ExportFile("live_reminders.jsonl", _("The live sessions you want to be told of."), _reminders(user)),

@@ -141,16 +141,19 @@ class Verified(NamedTuple):
 
     @classmethod
     def of(cls, row: Sequence[Any]) -> "Verified":
+        """The entry of a row of the verifying columns."""
         is_pulled, belongs, is_visible, position, *columns = row
         return cls(is_pulled, belongs, is_visible, position, columns)
 
     @property
     def session_id(self) -> int:
+        """The session's id."""
         session_id: int = self.columns[0]
         return session_id
 
     @property
     def is_shown(self) -> bool:
+        """Whether the session belongs to the feed and may be shown."""
         return self.belongs and self.is_visible
 
 
@@ -185,7 +188,7 @@ class Page:
 
 @dataclass(slots=True)
 class _Context:
-    """What PostgreSQL knows of the reader before Redis is asked."""
+    """The reader's facts in PostgreSQL, read before Redis is asked."""
 
     level: int
     window_epoch: int
@@ -212,7 +215,7 @@ class _Context:
 
 @dataclass(slots=True)
 class _News:
-    """What Redis is to be told when the page is sent."""
+    """The commands for Redis when the page is sent."""
 
     now: datetime
     commands: list[Command] = field(default_factory=list)
@@ -353,7 +356,7 @@ def _freeze(walk: _Walk) -> list[tuple[int, int]]:
     lost: list[int] = []
     commands = list(map(Lineup.packed, context.hosts))
     mark = Lineup.mark(context.generation)
-    # What is scheduled fills the page, as far as PostgreSQL has counted: then no replay is asked for.
+    # Scheduled sessions fill the page, as far as PostgreSQL has counted: then no replay is asked for.
     count = walk.wanted if context.scheduled < walk.wanted else 0
     try:
         with feeds_errors():
@@ -560,7 +563,7 @@ def _verify(walk: _Walk, chunk: list[int], positions: list[int] | None, count: i
 
 
 def _forget(walk: _Walk, by_position: Mapping[int, Verified]) -> None:
-    """Lazy delete of what the reader does not follow any more. What is hidden stays: nobody tells the windows when it
+    """Lazy delete of what the reader does not follow any more. Hidden replays stay: the windows are not told when one
     is shown again.
     """
     window = walk.window

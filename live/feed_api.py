@@ -53,6 +53,8 @@ class Expired(msgspec.Struct):
 
 
 class ExpiredError(exceptions.APIException):
+    """The snapshot of a walk is gone: answered as 410."""
+
     status_code = HTTPStatus.GONE
 
     def __init__(self) -> None:
@@ -73,6 +75,8 @@ def _session_id(request: Request) -> str | None:
 
 
 class LiveFeedView(ApiView):
+    """The feed of live sessions over HTTP."""
+
     @extend_schema(
         operation_id="read_live_feed",
         parameters=[PAGE_SIZE, LAST_ID, SESSION_ID, SOURCE],
@@ -84,7 +88,7 @@ class LiveFeedView(ApiView):
     )
     def get(self, request: Request) -> HttpResponse:
         """The sessions of hosts whom the caller follows: live, newest start first; upcoming, soonest first; replays,
-        newest end first. What is live and upcoming stays in the order, and `shown_as`, of the first page.
+        newest end first. Live and upcoming sessions stay in the order, and `shown_as`, of the first page.
         """
         reader = signed_in(request)
         session_id, last_id, count = _session_id(request), position(request), limit(request, "page_size")

@@ -89,6 +89,10 @@ class SessionForm(forms.Form):
         return ZoneInfo(named) if named in zone_names() else timezone.get_current_timezone()
 
     def clean_starts_at(self) -> datetime:
+        """The moment of the start in UTC.
+
+        Raises ValidationError for a time that clocks of the form's zone never show.
+        """
         text = str(self.cleaned_data["starts_at"]).strip()
         try:
             naive = datetime.fromisoformat(text)
@@ -103,12 +107,15 @@ class SessionForm(forms.Form):
         return moment
 
     def clean_minutes(self) -> int:
+        """The planned length in minutes; 60 if the field is empty."""
         return self.cleaned_data["minutes"] or 60
 
     @property
     def zone_name(self) -> str:
+        """The form's zone with its offset, for people."""
         return f"{place_name(str(self.clock))} ({offset_name(timezone.now().astimezone(self.clock))})"
 
     @property
     def fields_to_save(self) -> dict[str, Any]:
+        """The cleaned fields without the zone."""
         return {name: value for name, value in self.cleaned_data.items() if name != "zone"}

@@ -30,7 +30,7 @@ PAST = f"""
     ORDER BY l.id DESC LIMIT %(count)s
 """  # noqa: S608
 VERSIONS = f"SELECT l.id, l.version FROM {SESSIONS} WHERE l.id = ANY(%(ids)s::bigint[]) AND {VISIBLE}"  # noqa: S608
-# Only hosts with something scheduled are looked at, by the index that has nobody else.
+# Only hosts with something scheduled are looked at, by the index that has no others.
 STARTED = f"""
     SELECT count(*) FROM (
         SELECT FROM ({followees(READER)}) f JOIN live_host host ON host.user_id = f.followee_id AND host.scheduled > 0
@@ -52,7 +52,7 @@ class HostPage(NamedTuple):
 
 
 def scheduled_of(host: User, reader: User | AnonymousUser, *, limit: int) -> list[SessionBody]:
-    """What `host` has live and upcoming, as far as `reader` may see it."""
+    """The live and upcoming sessions of `host`, as far as `reader` may see them."""
     return bodies(fetch(SCHEDULED, {"host": host.pk, "reader": reader.pk or 0, "count": limit}))
 
 

@@ -26,7 +26,7 @@ VISIBLE = f"""
     (l.host_id = %(reader)s OR (l.hidden_at IS NULL AND h.is_active AND {unblocked(READER, "l.host_id")}))
 """
 """Whether the reader may see a session: not hidden, its host active, no block either way; or their own."""
-# Where it is watched is nobody's business before it starts, and where it never will.
+# The address is shown only from the start on, and never of a session that will not start.
 COLUMNS = """
     l.id, l.title, h.id, h.username, h.display_name, h.is_big_v,
     CASE WHEN l.state IN ('live', 'replay') OR l.host_id = %(reader)s THEN l.url ELSE '' END, l.cover_url, l.state,
@@ -82,6 +82,7 @@ class SessionBody(msgspec.Struct):
 
     @property
     def has_changed(self) -> bool:
+        """Whether the session has left the state in which the walk shows it."""
         return self.state != self.shown_as
 
     @property
@@ -126,6 +127,7 @@ def body(row: Sequence[Any], shown_as: str | None = None) -> SessionBody:
 
 
 def bodies(rows: Iterable[Sequence[Any]]) -> list[SessionBody]:
+    """The sessions of rows of the hydrating columns, in their order."""
     return [body(row) for row in rows]
 
 

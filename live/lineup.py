@@ -85,6 +85,7 @@ class Scheduled(NamedTuple):
 
     @property
     def is_live(self) -> bool:
+        """Whether the session is live; else it is upcoming."""
         return self.score > 0
 
 
@@ -155,7 +156,7 @@ def apply(host_id: int) -> bool:
     try:
         with feeds_errors():
             if _put(lineup, generation, version, entries) > version:
-                # Whoever wrote that had read it from PostgreSQL, which therefore knows it by now; unless it was
+                # The version's writer had read it from PostgreSQL, which therefore knows it by now; unless it was
                 # restored to an older state by other means than ours, and the lineup is of a time that never was.
                 generation, version, entries = _current(host_id)
                 if generation is not None and _put(lineup, generation, version, entries) > version:

@@ -122,11 +122,12 @@ class LiveSession(models.Model):
 
     @property
     def created_at(self) -> datetime:
+        """The moment at which the session was made, from its id."""
         return moment(self.pk)
 
 
 class Host(models.Model):
-    """Somebody who has made a session, locked while one of theirs changes.
+    """A user who has made a session; the row is locked while one of their sessions changes.
 
     `version` is an id made in the transaction of the last change of what their lineup holds (live or upcoming sessions:
     which, their states and times); it grows, and is not met twice even where the database was restored. A lineup in
@@ -154,8 +155,8 @@ class Host(models.Model):
 
 
 class Reminder(models.Model):
-    """Somebody wants to be told when a session starts. The row goes in the transaction in which they are, and where
-    there will be nothing to tell.
+    """A user's wish to be told when a session starts. The row is deleted in the transaction in which they are told, and
+    where there will be nothing to tell.
     """
 
     session = models.ForeignKey(LiveSession, on_delete=models.CASCADE, related_name="reminders", db_index=False)

@@ -16,9 +16,9 @@ from relations.rules import READER, followees, is_wanted
 from storage.connections import fetch
 from storage.window import INFINITY, Entry
 
-# Whose sessions belong into the reader's feed. Who is suspended is left out by the verifying query, so that no window
-# has to hear of it. Blocks and mutes are few. OFFSET 0: an index probe for each whom the reader follows, not a hash of
-# all the hosts there are.
+# Whose sessions belong into the reader's feed. Suspended hosts are left out by the verifying query, so that no window
+# has to hear of them. Blocks and mutes are few. OFFSET 0: an index probe for each whom the reader follows, not a hash
+# of all the hosts there are.
 HOSTS = f"""
     SELECT host.user_id AS id, host.version, host.scheduled FROM ({followees(READER)}) f CROSS JOIN LATERAL (
         SELECT h.user_id, h.version, h.scheduled FROM live_host h WHERE h.user_id = f.followee_id OFFSET 0
@@ -61,7 +61,7 @@ ACTIVE = f"""
     ) u
 """  # noqa: S608
 
-# A window holds hidden replays too, so that nobody has to deliver them again when they are shown again.
+# A window holds hidden replays too, so that no worker has to deliver them again when they are shown again.
 ENTRIES = f"""
     WITH {newest(HOSTS, "NOT l.pulled")}
     SELECT {EPOCH}, pulled.position, pulled.host_id

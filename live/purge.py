@@ -1,7 +1,7 @@
-"""What live does when an account is deleted: its sessions, and its reminders of those of others, are removed.
+"""Removes a deleted account's sessions, and its reminders of those of others.
 
-Nobody sees the sessions of who is not active, so they vanish when the account does. What is left of them in Redis, and
-in notifications, points at nothing and is shown to nobody.
+The sessions of inactive hosts are hidden, so they vanish when the account does. Their remains in Redis, and in
+notifications, point at nothing and are never shown.
 """
 
 from django.db import transaction

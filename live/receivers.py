@@ -1,4 +1,4 @@
-"""What live does at news of sessions."""
+"""The live sessions' receivers."""
 
 from functools import partial
 from typing import Any
@@ -29,9 +29,11 @@ def write_delivery(sender: type[LiveSession], session: LiveSession, **kwargs: An
 
 @receiver(account_purged)
 def purge_sessions(sender: type[User], user: User, limit: int, **kwargs: Any) -> int:
+    """Remove a deleted account's sessions, at most `limit`; returns their number."""
     return purge.purge(user_id=user.pk, limit=limit)
 
 
 @receiver(export_requested)
 def export_sessions(sender: type[User], reader: User, **kwargs: Any) -> list[ExportFile]:
+    """The files of the reader's sessions, for their own data."""
     return export.files(reader)

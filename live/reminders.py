@@ -1,7 +1,7 @@
 """Telling those who asked for it that a session has started.
 
 The rows of `Reminder` are the queue of record. A batch of them is deleted in the transaction that writes their
-notifications, so everybody is told once, whenever a worker dies and however many are at it; `reminders_due` on the
+notifications, so every user is told once, whenever a worker dies and however many are at it; `reminders_due` on the
 session says that some may be left, and the sweeper sends for it again.
 
 See docs/decisions.md: Reminders are rows that are taken away.
@@ -34,7 +34,7 @@ DUE = "SELECT id FROM live_livesession WHERE reminders_due ORDER BY id LIMIT %(c
 
 
 def send(session_id: int, *, size: int = BATCH) -> int:
-    """Tell everybody who is left, `size` in one transaction; how many were taken."""
+    """Tell all users who are left, `size` in one transaction; returns their number."""
     host = fetch(HOST, {"session": session_id})
     taken = 0
     while host and (count := _send_batch(session_id, host[0][0], size)):

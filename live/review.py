@@ -17,20 +17,24 @@ from live.models import LiveSession
 
 
 def find(session_ids: Iterable[int]) -> dict[int, Subject]:
+    """The sessions of these ids as moderation sees them, by id."""
     rows = LiveSession.objects.select_related("host").filter(pk__in=list(session_ids))
     return {session.pk: _subject(session) for session in rows}
 
 
 def seen(session_id: int, reader: User) -> Subject | None:
+    """The session as moderation sees it, if `reader` may see it; else None."""
     return find([session_id]).get(session_id) if visible_session(session_id, reader) else None
 
 
 def lock(session_id: int) -> Subject | None:
+    """The session, locked until the transaction ends; None if there is none."""
     session = actions.locked(session_id)
     return _subject(session) if session else None
 
 
 def judge(session_id: int, status: str) -> bool:
+    """Bring the session to the status that moderators decided; True if that changed anything."""
     session, now = LiveSession(pk=session_id), timezone.now()
     if status == Status.PUBLISHED:
         return actions.approve(session=session, now=now)
@@ -40,6 +44,7 @@ def judge(session_id: int, status: str) -> bool:
 
 
 def end(session_id: int) -> bool:
+    """End the session, as an admin does; True if that changed anything."""
     return actions.force_end(session=LiveSession(pk=session_id), now=timezone.now())
 
 

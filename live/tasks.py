@@ -24,11 +24,13 @@ def sweep() -> None:
 
 @shared_task(name="live.fan_out")
 def fan_out(session_id: int) -> None:
+    """Deliver a replay to the windows of its host's followers."""
     replays.fan_out(session_id)
 
 
 @shared_task(name="live.materialise_replays")
 def materialise_replays(user_id: int, token: str) -> None:
+    """Build a window of replays, for the construction that `token` names."""
     replays.materialise(user_id, token)
 
 

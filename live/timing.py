@@ -1,5 +1,5 @@
-"""What sessions do by themselves as time goes by: automatic ones start and end, those that nobody starts are missed,
-and those that nobody ends end after a day.
+"""What sessions do by themselves as time goes by: automatic ones start and end, those that are not started are missed,
+and those that are not ended end after a day.
 
 One periodic task looks for what is due and calls the same verbs as hosts do. They look again under the host's lock: two
 tasks at once, or a task and a host, change a session once, and one that was put off or cancelled meanwhile stays so.
@@ -29,7 +29,7 @@ MISSED = """
     SELECT id FROM live_livesession WHERE state = 'upcoming' AND starts_at <= %(lost)s
     ORDER BY starts_at LIMIT %(count)s
 """
-# Nobody hears of the sessions of who is not seen; they are missed.
+# Sessions of hosts who are not seen are not announced; they are missed.
 STARTING = """
     SELECT s.id FROM live_livesession s JOIN accounts_user h ON h.id = s.host_id
     WHERE s.state = 'upcoming' AND s.starts_at <= %(now)s AND s.automatic AND s.hidden_at IS NULL AND h.is_active
@@ -67,7 +67,7 @@ def _each(rows: list[tuple[Any, ...]], verb: Callable[..., LiveSession]) -> int:
         try:
             verb(session=session)
         except (actions.WrongStateError, LiveSession.DoesNotExist):
-            continue  # somebody else was faster
+            continue  # another process was faster
         except DatabaseError:
             logger.exception("session %s does not change by itself", session.pk)  # nor does it keep the others
             continue

@@ -392,8 +392,8 @@ def edit(request: PageRequest, reader: User, session_id: int) -> HttpResponse:
 @limited("live")
 @require_http_methods(FORM_METHODS)
 def change(request: PageRequest, reader: User, session_id: int, verb: str) -> HttpResponse:
-    """Start, end, cancel or remove one's own session; without JavaScript this page asks first. What is so already is
-    said to be so: a button that is pressed twice did its work.
+    """Start, end, cancel or remove one's own session; without JavaScript this page asks first. A verb that was done
+    before is reported as done: a button that is pressed twice did its work.
     """
     step = STEPS.get(verb)
     if step is None:

@@ -59,7 +59,7 @@ JOIN_WORDS = """
 
 
 class DecidedError(Exception):
-    """Somebody else decided the case meanwhile; it is as they left it."""
+    """Another moderator decided the case meanwhile; it is as they left it."""
 
     def __init__(self, case: Case) -> None:
         super().__init__(case)
@@ -71,7 +71,7 @@ class ChangedError(Exception):
 
 
 class OwnItemError(Exception):
-    """Nobody reports themself."""
+    """Raised when users report items or sessions of their own."""
 
 
 # --- Cases -----------------------------------------------------------------------------------------------
@@ -128,7 +128,7 @@ def approve(*, case: Case, by: User, note: str = "", state: str = State.OPEN, mo
 
 
 def reject(*, case: Case, by: User, note: str = "", state: str = State.OPEN) -> Case:
-    """Show the item to nobody but its sender. Raises DecidedError."""
+    """Hide the item from all but its sender. Raises DecidedError."""
     return _decide(case, by, State.REJECTED, note, state, None)
 
 
@@ -421,7 +421,7 @@ def _put_rule(user: User, kind: str, by: User, reason: str) -> SenderRule:
 # --- Words -----------------------------------------------------------------------------------------------
 @transaction.atomic
 def put_word(*, rule: WordRule, by: User) -> WordRule:
-    """Add or change a rule; it is in force for whatever is published from now on."""
+    """Add or change a rule; it is in force for all items that are published from now on."""
     before = WordRule.objects.select_for_update(no_key=True).filter(pk=rule.pk).first() if rule.pk else None
     rule.save()
     _log(by, Verb.WORD, note=rule.text, before=_word(before) if before else None, after=_word(rule))

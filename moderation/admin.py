@@ -79,13 +79,16 @@ class StateFilter(admin.SimpleListFilter):
     parameter_name = "state"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
+        """The states, and all cases."""
         return [("open", _("open, also of what is gone")), *State.choices[1:], ("all", _("all"))]
 
     def choices(self, changelist: Any) -> Any:
+        """The choices; the first is the queue."""
         first, *rest = super().choices(changelist)
         return [{**first, "display": _("waiting")}, *rest]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Case]) -> QuerySet[Case]:
+        """The cases in the chosen state; without a choice those in the queue."""
         if self.value() == "all":
             return queryset
         if self.value() in State.values:
@@ -111,6 +114,7 @@ class CaseList(ChangeList):
     """The cases of a page, with what those of live sessions are about by one question."""
 
     def get_results(self, request: HttpRequest) -> None:
+        """Read the page of cases, and the sessions of all of them at once."""
         super().get_results(request)
         self.result_list = cases = list(self.result_list)
         found = review.sessions.find([case.session_id for case in cases if case.session_id])
@@ -135,9 +139,11 @@ class CaseAdmin(LogAdmin):
 
     # --- What is listed
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
+        """The list that reads sessions at once."""
         return CaseList
 
     def get_urls(self) -> list[URLPattern]:
+        """The admin's own addresses, and that of acting by hand."""
         act = path("act/", self.admin_site.admin_view(self.act_view), name="moderation_case_act")
         return [act, *super().get_urls()]
 
@@ -146,12 +152,14 @@ class CaseAdmin(LogAdmin):
         return by_hand.act(request, self.admin_site)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Case]:
+        """The cases with the number of their reports."""
         cases: QuerySet[Case] = super().get_queryset(request)
         return cases.annotate(report_count=_count(Report.objects.all(), "case"))
 
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Case], search_term: str
     ) -> tuple[QuerySet[Case], bool]:
+        """The cases of a sender, or of the item or session of an id."""
         term = search_term.strip()
         if not term:
             return queryset, False
@@ -168,10 +176,12 @@ class CaseAdmin(LogAdmin):
 
     @admin.display(description=_("waiting"), ordering="pk")
     def opened(self, case: Case) -> str:
+        """How long the case has been open, or was, for people."""
         return timesince(case.opened_at, case.decided_at, depth=1)
 
     @admin.display(description=_("item"))
     def excerpt(self, case: Any) -> str:
+        """The beginning of the text that the case is about."""
         if case.item:
             return excerpt(rules.said(case.item), 80) or gettext("(nothing)")
         subject: Subject | None = case.session
@@ -181,30 +191,37 @@ class CaseAdmin(LogAdmin):
 
     @admin.display(description=_("sender"))
     def sender(self, case: Case) -> SafeString:
+        """The sender, with a link."""
         return handle_of(case.sender)
 
     @admin.display(description=_("why"))
     def why(self, case: Case) -> str:
+        """The reasons that opened the case, as a sentence."""
         return excerpt("; ".join(map(sentences.explained, case.reasons)) or gettext("reports"), 80)
 
     @admin.display(description=_("reports"))
     def report_count(self, case: Any) -> int:
+        """The number of reports of the case."""
         return int(case.report_count)
 
     # --- Who may
     def has_decide_permission(self, request: HttpRequest) -> bool:
+        """Whether the request may decide cases."""
         return request.user.has_perm("moderation.decide_case")
 
     def has_view_permission(self, request: HttpRequest, obj: Case | None = None) -> bool:
+        """Whether the request may see cases; the permission to decide them is enough."""
         return super().has_view_permission(request, obj) or self.has_decide_permission(request)
 
     # --- Many at once
     @admin.action(description=_("Approve (publishes; dismisses reports)"), permissions=["decide"])
     def approve(self, request: HttpRequest, queryset: QuerySet[Case]) -> None:
+        """Approve the chosen cases."""
         self._each(request, queryset, "approve")
 
     @admin.action(description=_("Reject"), permissions=["decide"])
     def reject(self, request: HttpRequest, queryset: QuerySet[Case]) -> None:
+        """Reject the chosen cases."""
         self._each(request, queryset, "reject")
 
     @admin.action(description=_("Reject and ban the senders …"), permissions=["decide"])
@@ -249,7 +266,7 @@ class CaseAdmin(LogAdmin):
 
     def _do(self, request: HttpRequest, case: Case, verb: str, state: str, seen: datetime, note: str) -> None:
         by = request.user
-        assert isinstance(by, User)  # noqa: S101 (the admin lets nobody else in)
+        assert isinstance(by, User)  # noqa: S101 (the admin lets no strangers in)
         if verb == "approve":
             actions.approve(case=case, by=by, note=note, state=state, modified_at=seen)
         elif verb == "reject":
@@ -411,6 +428,8 @@ def _staff(n: int) -> str:
 
 @admin.register(Report)
 class ReportAdmin(LogAdmin):
+    """Reports by readers, to read."""
+
     list_display = (
         "created_at",
         "of_item",
@@ -429,10 +448,12 @@ class ReportAdmin(LogAdmin):
 
     @admin.display(description=_("item"), empty_value="-")
     def of_item(self, report: Report) -> int | None:
+        """The id of the reported item; None if it was a session."""
         return report.item_id
 
     @admin.display(description=_("case"))
     def of_case(self, report: Report) -> SafeString:
+        """The state of the report's case, with a link."""
         address = reverse("admin:moderation_case_change", args=[report.case_id])
         return format_html('<a href="{}">{}</a>', address, report.case.get_state_display())
 
@@ -454,6 +475,7 @@ class DecisionAdmin(LogAdmin):
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Decision], search_term: str
     ) -> tuple[QuerySet[Decision], bool]:
+        """The decisions about or by a user, or of an id."""
         term = search_term.strip()
         if not term:
             return queryset, False
@@ -465,14 +487,17 @@ class DecisionAdmin(LogAdmin):
 
     @admin.display(description=_("what was done"))
     def sentence(self, decision: Decision) -> SafeString:
+        """The decision as a sentence."""
         return sentences.sentence(decision)
 
     @admin.display(description=_("why"))
     def why(self, decision: Decision) -> str:
+        """The reasons of the decision."""
         return sentences.why(decision)
 
     @admin.display(description=_("what it changed"))
     def changes(self, decision: Decision) -> str:
+        """The values before the decision."""
         return sentences.changes(decision)
 
 
@@ -503,21 +528,25 @@ class ModeratedUserAdmin(CountedUserAdmin):
     change_form_template = "admin/accounts/user/moderated.html"
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[User]:
+        """Users with the rule that they are under."""
         rule = SenderRule.objects.filter(user=OuterRef("pk")).values("kind")
         users: QuerySet[User] = super().get_queryset(request)
         return users.annotate(rule_kind=Subquery(rule))
 
     def get_fieldsets(self, request: HttpRequest, obj: User | None = None) -> Any:
+        """The fields of a user, and their rule."""
         fieldsets = super().get_fieldsets(request, obj)
         return fieldsets if obj is None else [*fieldsets, (_("Moderation"), {"fields": ("rule",)})]
 
     @admin.display(description=_("rule"))
     def rule(self, user: Any) -> Any:
+        """The rule that the user is under, for people."""
         return RULES.get(user.rule_kind, "-")
 
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
+        """The page of a user, with links to lists of what is theirs."""
         user = User.objects.filter(pk=parse_id(object_id) or 0).first()
         related = {"related": self._related(request, user)} if user else {}
         return super().change_view(request, object_id, form_url, (extra_context or {}) | related)
@@ -534,7 +563,7 @@ class ModeratedUserAdmin(CountedUserAdmin):
         ]
 
     def reactivate_one(self, request: HttpRequest, user: User) -> bool:
-        """A ban is a rule, which moderators lift; whoever is not banned comes back."""
+        """A ban is a rule, which moderators lift; users who are not banned come back."""
         if self.has_moderate_permission(request) and actions.unban(user=user, by=request.user):  # type: ignore[arg-type]
             return True
         return actions.reactivate_unless_banned(user=user)
@@ -548,10 +577,13 @@ RULES = {
 
 
 class SenderRuleForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run time
+    """The form of a sender's rule."""
+
     by: User
     """The moderator."""
 
     def clean(self) -> dict[str, Any]:
+        """The fields. Raises ValidationError for a ban of staff or of oneself."""
         fields: dict[str, Any] = self.cleaned_data
         user = fields.get("user") or (self.instance.user if self.instance.pk else None)
         if fields.get("kind") == SenderKind.BAN and user and not actions.may_be_banned(user, self.by):
@@ -583,24 +615,30 @@ class SenderRuleAdmin(ActingAdmin):
 
     @admin.display(description=_("active"), boolean=True)
     def is_active(self, rule: SenderRule) -> bool:
+        """Whether the user may sign in and be seen."""
         return rule.user.is_active
 
     def get_readonly_fields(self, request: HttpRequest, obj: SenderRule | None = None) -> tuple[str, ...]:
+        """The user of a rule that exists; of a new one none."""
         return ("user",) if obj else ()
 
     def formfield_for_choice_field(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
+        """The field of the kind; bans only for staff who may lift them."""
         if db_field.name == "kind" and not self.has_unban_permission(request):
             kwargs["choices"] = [choice for choice in db_field.get_choices() if choice[0] != SenderKind.BAN]
         return super().formfield_for_choice_field(db_field, request, **kwargs)
 
     # --- Who may
     def has_unban_permission(self, request: HttpRequest) -> bool:
+        """Whether the request may lift bans."""
         return request.user.has_perm("moderation.decide_case")
 
     def has_change_permission(self, request: HttpRequest, obj: SenderRule | None = None) -> bool:
+        """Whether the request may change this rule."""
         return super().has_change_permission(request, obj) and self._may(request, obj)
 
     def has_delete_permission(self, request: HttpRequest, obj: SenderRule | None = None) -> bool:
+        """Whether the request may remove this rule."""
         return super().has_delete_permission(request, obj) and self._may(request, obj)
 
     def _may(self, request: HttpRequest, rule: SenderRule | None) -> bool:
@@ -611,22 +649,27 @@ class SenderRuleAdmin(ActingAdmin):
     form = SenderRuleForm
 
     def get_form(self, request: HttpRequest, obj: SenderRule | None = None, change: bool = False, **kwargs: Any) -> Any:
+        """The form, which is told the moderator."""
         form: Any = super().get_form(request, obj, change, **kwargs)
         form.by = request.user
         return form
 
     def save_model(self, request: HttpRequest, obj: SenderRule, form: Any, change: bool) -> None:
+        """Set the rule by its verb, which writes the log."""
         obj.pk = actions.list_sender(user=obj.user, kind=obj.kind, by=request.user, reason=obj.reason).pk  # type: ignore[arg-type]
 
     def delete_model(self, request: HttpRequest, obj: SenderRule) -> None:
+        """Remove the rule by its verb, which writes the log."""
         actions.unlist_sender(user=obj.user, by=request.user)  # type: ignore[arg-type]
 
     def delete_queryset(self, request: HttpRequest, queryset: QuerySet[SenderRule]) -> None:
+        """Remove the rules one by one."""
         for rule in queryset.select_related("user"):
             self.delete_model(request, rule)
 
     @admin.action(description=_("Lift the bans"), permissions=["unban"])
     def unban(self, request: HttpRequest, queryset: QuerySet[SenderRule]) -> None:
+        """Lift the chosen bans."""
         done = left = 0
         for rule in self.chosen(request, queryset.select_related("user")):
             if actions.unban(user=rule.user, by=request.user):  # type: ignore[arg-type]
@@ -641,6 +684,8 @@ class SenderRuleAdmin(ActingAdmin):
 
 # --- Words -----------------------------------------------------------------------------------------------
 class ManyWordsForm(forms.Form):
+    """The form that adds many words at once."""
+
     words = forms.CharField(
         label=_("Words"), widget=forms.Textarea(attrs={"rows": 15, "cols": 60}), help_text=_("One a line.")
     )
@@ -648,13 +693,14 @@ class ManyWordsForm(forms.Form):
     note = forms.CharField(label=_("Note"), max_length=200, required=False)
 
     def clean_words(self) -> list[str]:
+        """The words, one for each line that is not empty."""
         lines = self.cleaned_data["words"].splitlines()
         return [line.strip() for line in lines if line.strip()]
 
 
 @admin.register(WordRule)
 class WordRuleAdmin(ActingAdmin):
-    """The list of words. A change is in force for whatever is published from then on."""
+    """The list of words. A change is in force for all items that are published from then on."""
 
     list_display = ("text", "whole", "is_enabled", "note", "hits")
     list_filter = ("is_enabled", "whole")
@@ -663,6 +709,7 @@ class WordRuleAdmin(ActingAdmin):
     actions = ("enable", "disable")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[WordRule]:
+        """Words with the number of cases that they opened."""
         words: QuerySet[WordRule] = super().get_queryset(request)
         return words.annotate(hits=_count(Case.words.through._default_manager.all(), "wordrule"))
 
@@ -678,6 +725,7 @@ class WordRuleAdmin(ActingAdmin):
         return names, {self.opts.verbose_name_plural: len(names)}, lacking, []
 
     def get_urls(self) -> list[URLPattern]:
+        """The admin's own addresses, and that of adding many words."""
         many = path("many/", self.admin_site.admin_view(self.many_view), name="moderation_wordrule_many")
         return [many, *super().get_urls()]
 
@@ -711,17 +759,21 @@ class WordRuleAdmin(ActingAdmin):
         return TemplateResponse(request, "admin/moderation/wordrule/many.html", context)
 
     def save_model(self, request: HttpRequest, obj: WordRule, form: Any, change: bool) -> None:
+        """Write the word by its verb, which writes the log."""
         actions.put_word(rule=obj, by=request.user)  # type: ignore[arg-type]
 
     def delete_model(self, request: HttpRequest, obj: WordRule) -> None:
+        """Remove the word by its verb, which writes the log."""
         actions.drop_word(rule=obj, by=request.user)  # type: ignore[arg-type]
 
     def delete_queryset(self, request: HttpRequest, queryset: QuerySet[WordRule]) -> None:
+        """Remove the words one by one."""
         for rule in queryset:
             self.delete_model(request, rule)
 
     @admin.action(description=_("Enable"), permissions=["change"])
     def enable(self, request: HttpRequest, queryset: QuerySet[WordRule]) -> None:
+        """Enable the chosen words."""
         changed = self._set(request, queryset, True)
         self._told(
             request,
@@ -732,6 +784,7 @@ class WordRuleAdmin(ActingAdmin):
 
     @admin.action(description=_("Disable"), permissions=["change"])
     def disable(self, request: HttpRequest, queryset: QuerySet[WordRule]) -> None:
+        """Disable the chosen words."""
         changed = self._set(request, queryset, False)
         self._told(
             request,

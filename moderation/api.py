@@ -16,13 +16,15 @@ from web.rest import ApiView, StrictSerializer, TextField, body, parse_id
 
 
 class NewReport(StrictSerializer):
-    """What is wrong with an item or a live session. The sender or host is not told who reported it."""
+    """A report of an item or a live session. The sender or host is not told who reported it."""
 
     reason = serializers.ChoiceField(ReportReason.choices)
     text = TextField(max_length=REPORT_LENGTH, allow_blank=True, default="")
 
 
 class ReportView(ApiView):
+    """Reports of items, over HTTP."""
+
     rates: Mapping[str, str] = {"POST": "report"}
 
     @extend_schema(operation_id="report", request=NewReport, responses={204: None})
@@ -42,6 +44,8 @@ class ReportView(ApiView):
 
 
 class SessionReportView(ApiView):
+    """Reports of live sessions, over HTTP."""
+
     rates: Mapping[str, str] = {"POST": "report"}
 
     @extend_schema(operation_id="report_live_session", request=NewReport, responses={204: None})

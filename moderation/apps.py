@@ -1,10 +1,15 @@
+"""Moderation as a Django app."""
+
 from django.apps import AppConfig
 from django.utils.translation import gettext_lazy as _
 
 
 class ModerationConfig(AppConfig):
+    """The app of rules, cases, reports and decisions."""
+
     name = "moderation"
     verbose_name = _("Moderation")
 
     def ready(self) -> None:
+        """Connect the receivers."""
         from moderation import receivers  # noqa: F401 - connects the receivers

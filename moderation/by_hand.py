@@ -36,7 +36,7 @@ NOTE_LENGTH = 500
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What is acted on: an item or a live session of a user, or (`subject` is None) the user."""
+    """The target of an act: an item or a live session of a user, or (`subject` is None) the user."""
 
     user: User
     subject: Subject | None
@@ -50,6 +50,7 @@ class Target:
 
     @property
     def words(self) -> str:
+        """The beginning of title and text, for people; empty for a user."""
         return excerpt(" ".join(filter(None, (self.subject.title, self.subject.text))), 120) if self.subject else ""
 
 
@@ -139,6 +140,8 @@ LEFT: dict[str, Callable[[int], str]] = {
 
 
 class ActForm(forms.Form):
+    """The form of a moderator's act: verb and note."""
+
     verb = forms.ChoiceField(error_messages={"required": gettext_lazy("Choose what is to be done.")})
     note = forms.CharField(
         label=gettext_lazy("Why"),
@@ -155,6 +158,7 @@ class ActForm(forms.Form):
         verb.choices = [(name, LABELS[name]) for name in verbs]
 
     def clean_note(self) -> str:
+        """The note. Raises ValidationError for a warning without words."""
         note = str(self.cleaned_data["note"])
         if self.cleaned_data.get("verb") == "warn" and not note:
             raise forms.ValidationError(_("A warning needs words."))

@@ -1,4 +1,4 @@
-"""What moderation adds to a user's own data: what they reported. Who reported them is nobody's to know."""
+"""Moderation's part of a user's own data: the reports that they made. Reports about them are not exported."""
 
 from datetime import datetime
 
@@ -16,6 +16,8 @@ REPORTS = """
 
 
 class ReportRow(msgspec.Struct):
+    """A report that the user made."""
+
     item_id: str | None
     session_id: str | None
     reason: str
@@ -24,5 +26,6 @@ class ReportRow(msgspec.Struct):
 
 
 def files(reader: User) -> list[ExportFile]:
+    """The files of a user's own data: their reports."""
     rows = (ReportRow(*row) for row in stream(REPORTS, {"reader": reader.pk}))
     return [ExportFile("reports.jsonl", _("what you reported"), rows)]

@@ -69,6 +69,8 @@ class WordListVersion(models.Model):
 
 
 class SenderKind(models.TextChoices):
+    """The kinds of a sender's rule."""
+
     BLACK = "black", _("black list: everything is held for review")
     WHITE = "white", _("white list: nothing is held")
     BAN = "ban", _("banned: signed out, and gone from the site")
@@ -114,6 +116,8 @@ class Source(models.TextChoices):
 
 
 class State(models.TextChoices):
+    """The states of a case."""
+
     OPEN = "open", _("open")
     APPROVED = "approved", _("approved")
     REJECTED = "rejected", _("rejected")
@@ -186,6 +190,8 @@ REPORT_LENGTH = 500
 
 
 class ReportReason(models.TextChoices):
+    """The reasons that readers choose from."""
+
     SPAM = "spam", _("Spam or advertising")
     ABUSE = "abuse", _("Harassment or hate")
     VIOLENCE = "violence", _("Violence or threats")

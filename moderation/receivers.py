@@ -1,4 +1,4 @@
-"""What moderation does at the news from below."""
+"""Moderation's receivers of the signals from below."""
 
 from typing import Any
 
@@ -45,9 +45,11 @@ def write_session_case(
 
 @receiver(account_purged)
 def forget_reporter(sender: type[User], user: User, limit: int, **kwargs: Any) -> int:
+    """Forget a deleted account's reports, at most `limit`; returns their number."""
     return actions.forget_reporter(user=user, limit=limit)
 
 
 @receiver(export_requested)
 def export_reports(sender: type[User], reader: User, **kwargs: Any) -> list[ExportFile]:
+    """The files of the reader's reports, for their own data."""
     return export.files(reader)

@@ -111,8 +111,8 @@ def said(item: Item) -> str:
 def reasons(item: Item) -> list[Reason]:
     """Why a moderator has to see `item`, as it is to be, first; nothing of staff and white-listed senders is held.
 
-    An item that says what it said when it was published is not looked at again: whoever approved it has seen it. Nor
-    is what only its sender sees.
+    An item that says what it said when it was published is not looked at again: the moderator who approved it has seen
+    it. Nor is what only its sender sees.
     """
     is_new = item._state.adding
     if item.visibility == Visibility.SELF or (not is_new and _says_the_same(item)):

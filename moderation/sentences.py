@@ -60,7 +60,7 @@ VALUES: dict[Any, Any] = {
 
 # --- The log ---------------------------------------------------------------------------------------------
 def sentence(decision: Decision) -> SafeString:
-    """Who did what to whom, with links to the item, the session and the user; `why` says why."""
+    """The sentence of a decision, with links to the item, the session and the user; `why` gives the reasons."""
     words: Any = SENTENCES.get(decision.verb, decision.verb)  # a newer version may have known other verbs
     if decision.verb == Verb.LIST:
         words = LISTED[SenderKind((decision.after or {})["list"])]

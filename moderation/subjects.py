@@ -39,6 +39,7 @@ def judge(case: Case, status: str) -> bool:
 
 
 def of_item(item: Item) -> Subject:
+    """An item in the shape in which moderation sees it."""
     url = item.content.get("url", "")
     return Subject(
         id=item.pk,

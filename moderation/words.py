@@ -15,7 +15,7 @@ import ahocorasick
 
 from items.words import stream_safe
 
-# What is drawn as nothing (Unicode's Default_Ignorable_Code_Point, as far as texts may hold it).
+# Characters that are drawn as nothing (Unicode's Default_Ignorable_Code_Point, as far as texts may hold them).
 INVISIBLE = re.compile(
     "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164"
     "\ufe00-\ufe0f\ufeff\uffa0\U000e0000-\U000e0fff]"

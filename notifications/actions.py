@@ -35,9 +35,9 @@ ATTEMPTS = 3
 
 OF_ITEM = "n.recipient_id = %(recipient)s AND n.kind = %(kind)s AND n.item_id = %(item)s AND n.day IS NULL"
 OF_TODAY = "n.recipient_id = %(recipient)s AND n.kind = 'follow' AND n.day = (now() AT TIME ZONE 'UTC')::date"
-# Not INSERT … ON CONFLICT DO UPDATE of the entry: that locks its row also where nothing is to be changed. Who acts
-# again after undoing it keeps their act, so nobody is told twice. LIMIT: the planner must not expect more entries than
-# one.
+# Not INSERT … ON CONFLICT DO UPDATE of the entry: that locks its row also where nothing is to be changed. A user who
+# acts again after undoing it keeps their act, so the recipient is not told twice. LIMIT: the planner must not expect
+# more entries than one.
 ADD = """
     WITH found AS (SELECT n.id FROM notifications_notification n WHERE {key} LIMIT 1),
     act AS (
@@ -93,7 +93,7 @@ TELL_OF_SESSION = f"""
     acts AS (INSERT INTO notifications_act (id, notification_id, actor_id) SELECT position, id, %(host)s FROM told)
     SELECT recipient_id FROM told
 """  # noqa: S608 (constants)
-# The act is the recipient's own: nobody can block or mute it away.
+# The act is the recipient's own: blocks and mutes cannot take it away.
 WARN = """
     WITH told AS (
         INSERT INTO notifications_notification (recipient_id, kind, text) VALUES (%(user)s, 'warning', %(text)s)
@@ -112,10 +112,10 @@ MARK = """
 
 # --- What happened ---------------------------------------------------------------------------------------
 def tell_of_item(*, item: Item) -> None:
-    """Tell of a repost, of a reply, and of mentions; who was told of the item before is not told again.
+    """Tell of a repost, of a reply, and of mentions; users who were told of the item before are not told again.
 
     A reply is told to the sender of what it answers and to the sender of the thread's root, under whose item it is
-    listed. Who is mentioned as well is told of the reply only. Nobody is told of what they may not see.
+    listed. A user who is mentioned as well is told of the reply only. Users are told only of what they may see.
     """
     if item.status != Status.PUBLISHED:
         return
@@ -150,7 +150,7 @@ def tell_of_follow(*, follower: User, followee: User) -> None:
 
 
 def tell_of_session(*, session_id: int, host_id: int, user_ids: Sequence[int]) -> None:
-    """Tell those who asked for it that a live session has started; who was told of it before is not told again."""
+    """Tell users with a reminder that a live session has started; those who were told before are not told again."""
     told = fetch(TELL_OF_SESSION, {"session": session_id, "host": host_id, "users": id_array(user_ids)})
     _announce_later([row[0] for row in told])
 

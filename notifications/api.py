@@ -18,14 +18,18 @@ class Seen(StrictSerializer):
 
 
 class NotificationsView(ApiView):
+    """The caller's notifications, over HTTP."""
+
     @extend_schema(operation_id="list_notifications", parameters=PAGED, responses={200: NotificationPage})
     def get(self, request: Request) -> HttpResponse:
-        """What others did that concerns the caller, newest first, grouped. Reading marks nothing as read."""
+        """Acts of others that concern the caller, newest first, grouped. Reading marks nothing as read."""
         reader, last_id, count = signed_in(request), position(request), limit(request)
         return FeedResponse(notifications_page(reader, last_id=last_id, limit=count))
 
 
 class UnreadView(ApiView):
+    """The number of unread notifications, over HTTP."""
+
     @extend_schema(operation_id="count_unread_notifications", responses={200: Unread})
     def get(self, request: Request) -> HttpResponse:
         """How many notifications are unread."""
@@ -33,6 +37,8 @@ class UnreadView(ApiView):
 
 
 class ReadView(ApiView):
+    """The mark up to which the caller has read, over HTTP."""
+
     @extend_schema(operation_id="read_notifications", request=Seen, responses={204: None})
     def post(self, request: Request) -> HttpResponse:
         """Note that the caller has seen all up to the notification `up_to`, or without it all until now."""

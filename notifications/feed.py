@@ -40,7 +40,7 @@ from web.rest import Time
 
 ACTORS_SHOWN = 3
 ACTORS_CAP = 100
-"""Who acted is counted up to here."""
+"""Actors are counted up to here."""
 UNREAD_CAP = 99
 UNREAD_SCAN = 1000
 """The badge looks at no more than so many unread entries, should all of them be hidden ones."""

@@ -1,4 +1,4 @@
-"""What users are told: one row an entry of their list, and one for everybody who is named in it.
+"""The tables of notifications: one row an entry of a user's list, and one for each user who is named in it.
 
 Both tables are written when something happens and hardly ever again. Whether an entry is shown, who is named in it and
 whether it is unread is decided by the reading query (notifications.feed), from the likes, follows, items, blocks and
@@ -82,11 +82,11 @@ class Notification(models.Model):
 
 
 class Act(models.Model):
-    """Who did what an entry tells of: once a person, however often they undo and redo it. The id carries the time."""
+    """An act that an entry tells of: one a person, however often they undo and redo it. The id carries the time."""
 
     id = models.BigIntegerField(primary_key=True, db_default=ItemId(), editable=False)
     # Not checked by the database: that would lock the entry's row on every like of a viral item. An act whose entry is
-    # gone is found by nobody.
+    # gone is found by no query.
     notification = models.ForeignKey(
         Notification, on_delete=models.CASCADE, related_name="acts", db_index=False, db_constraint=False
     )

@@ -1,6 +1,7 @@
-"""What the notifications do at the news from below, of items and relations inside the transaction of the change.
+"""The notifications' receivers of the signals from below; those of items and relations run inside the transaction of
+the change.
 
-What is undone or hidden (unliked, unfollowed, withdrawn, blocked) needs no receiver: the reading query sees it.
+Acts that are undone or hidden (unliked, unfollowed, withdrawn, blocked) need no receiver: the reading query sees it.
 """
 
 from typing import Any
@@ -24,14 +25,17 @@ def tell_of_item(sender: type[Item], item: Item, **kwargs: Any) -> None:
 
 @receiver(item_liked)
 def tell_of_like(sender: type[Item], item: Item, user: User, **kwargs: Any) -> None:
+    """Tell the item's sender of a like."""
     actions.tell_of_like(item=item, user=user)
 
 
 @receiver(followed)
 def tell_of_follow(sender: type[Follow], follower: User, followee: User, **kwargs: Any) -> None:
+    """Tell the followee of a follower."""
     actions.tell_of_follow(follower=follower, followee=followee)
 
 
 @receiver(account_purged)
 def forget_user(sender: type[User], user: User, limit: int, **kwargs: Any) -> int:
+    """Forget a deleted account's notifications, at most `limit` rows; returns their number."""
     return actions.forget_user(user=user, limit=limit)

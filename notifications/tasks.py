@@ -1,4 +1,4 @@
-"""What the workers do for the notifications."""
+"""The workers' tasks for the notifications."""
 
 from celery import shared_task
 

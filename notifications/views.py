@@ -13,7 +13,10 @@ from web.pages import PageRequest, fetches_ahead, position, show
 @require_safe
 @signed_in
 def everything(request: PageRequest, reader: User) -> HttpResponse:
-    """What others did that concerns the reader. Whoever opens its beginning has read what it shows, and all before."""
+    """The page of acts of others that concern the reader.
+
+    Opening its beginning marks what it shows, and all before, as read.
+    """
     last_id = position(request)
     page = notifications_page(reader, last_id=last_id)
     if last_id is None and page.items and request.method == "GET" and not fetches_ahead(request):
@@ -25,7 +28,7 @@ def everything(request: PageRequest, reader: User) -> HttpResponse:
 @require_safe
 @signed_in
 def conversations(request: PageRequest, reader: User) -> HttpResponse:
-    """The replies and mentions among them. What else there is stays unread, so nothing is marked here."""
+    """The replies and mentions among them. The other entries stay unread, so nothing is marked here."""
     last_id = position(request)
     page = notifications_page(reader, last_id=last_id, conversations=True)
     context = {"page": page, "is_first": last_id is None, "tab": "conversations"}

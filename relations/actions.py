@@ -23,7 +23,7 @@ MUTE = "INSERT INTO relations_mute (muter_id, muted_id) VALUES (%s, %s) ON CONFL
 
 
 class SelfRelationError(ValueError):
-    """Nobody follows, blocks or mutes themself."""
+    """Raised when users follow, block or mute themselves."""
 
 
 class FollowCapError(Exception):

@@ -26,6 +26,7 @@ class CountedUserAdmin(UserAdmin):
     """
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[User]:
+        """Users with their exact number of followers."""
         staged = FollowerCountChange.objects.filter(user=OuterRef("pk")).values("user").values(sum=Sum("change"))
         exact = F("follower_count") + Coalesce(Subquery(staged), 0)
         users: QuerySet[User] = super().get_queryset(request)
@@ -33,6 +34,7 @@ class CountedUserAdmin(UserAdmin):
 
     @admin.display(description=_("followers"), ordering="follower_count")
     def followers(self, user: Any) -> int:
+        """The exact number of the user's followers."""
         return int(user.exact_followers)
 
 
@@ -44,15 +46,19 @@ class PairAdmin(LogAdmin):
     sides: tuple[str, str]
 
     def get_list_display(self, request: HttpRequest) -> tuple[str, ...]:
+        """The columns: both sides and the time."""
         return ("id", "first", "second", "created_at")
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
+        """The fields: both sides and the time."""
         return ("id", *self.sides, "created_at")
 
     def get_search_fields(self, request: HttpRequest) -> tuple[str, ...]:
+        """Both sides, by name."""
         return self.sides
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        """The pairs with the users of both sides."""
         pairs: QuerySet[Any] = super().get_queryset(request)
         return pairs.select_related(*self.sides)
 
@@ -76,38 +82,50 @@ class PairAdmin(LogAdmin):
 
 @admin.register(Follow)
 class FollowAdmin(PairAdmin):
+    """Follows, to read."""
+
     sides = ("follower", "followee")
 
     @admin.display(description=_("follower"))
     def first(self, follow: Follow) -> SafeString:
+        """The follower, with a link."""
         return self._side(follow.follower)
 
     @admin.display(description=_("follows"))
     def second(self, follow: Follow) -> SafeString:
+        """The followee, with a link."""
         return self._side(follow.followee)
 
 
 @admin.register(Block)
 class BlockAdmin(PairAdmin):
+    """Blocks, to read."""
+
     sides = ("blocker", "blocked")
 
     @admin.display(description=_("blocker"))
     def first(self, block: Block) -> SafeString:
+        """The blocking user, with a link."""
         return self._side(block.blocker)
 
     @admin.display(description=_("blocked user"))
     def second(self, block: Block) -> SafeString:
+        """The blocked user, with a link."""
         return self._side(block.blocked)
 
 
 @admin.register(Mute)
 class MuteAdmin(PairAdmin):
+    """Mutes, to read."""
+
     sides = ("muter", "muted")
 
     @admin.display(description=_("muter"))
     def first(self, mute: Mute) -> SafeString:
+        """The muting user, with a link."""
         return self._side(mute.muter)
 
     @admin.display(description=_("muted user"))
     def second(self, mute: Mute) -> SafeString:
+        """The muted user, with a link."""
         return self._side(mute.muted)

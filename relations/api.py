@@ -46,12 +46,15 @@ class RelationView(ApiView):
     """PUT begins a relation to a user, DELETE ends it; doing it again changes nothing."""
 
     def begin(self, user: User, other: User) -> bool:
+        """Begin the relation; True if it is new. Raises SelfRelationError and FollowCapError."""
         raise NotImplementedError
 
     def end(self, user: User, other: User) -> bool:
+        """End the relation; True if there was one."""
         raise NotImplementedError
 
     def put(self, request: Request, username: str) -> HttpResponse:
+        """Begin the relation to a user; again changes nothing."""
         user = signed_in(request)
         other = user_or_404(username, user)
         try:
@@ -87,9 +90,11 @@ class FollowView(RelationView):
     """Read what a user publishes."""
 
     def begin(self, user: User, other: User) -> bool:
+        """Follow the other."""
         return actions.follow(follower=user, followee=other)
 
     def end(self, user: User, other: User) -> bool:
+        """Follow the other no more."""
         return actions.unfollow(follower=user, followee=other)
 
 
@@ -101,9 +106,11 @@ class BlockView(RelationView):
     """Hide caller and user from each other."""
 
     def begin(self, user: User, other: User) -> bool:
+        """Block the other."""
         return actions.block(blocker=user, blocked=other)
 
     def end(self, user: User, other: User) -> bool:
+        """Block the other no more."""
         return actions.unblock(blocker=user, blocked=other)
 
 
@@ -115,25 +122,31 @@ class MuteView(RelationView):
     """Leave a user out of the caller's home."""
 
     def begin(self, user: User, other: User) -> bool:
+        """Mute the other."""
         return actions.mute(muter=user, muted=other)
 
     def end(self, user: User, other: User) -> bool:
+        """Mute the other no more."""
         return actions.unmute(muter=user, muted=other)
 
 
 class FollowersView(PublicApiView):
+    """The followers of a user, over HTTP."""
+
     @extend_schema(operation_id="list_followers", parameters=PAGED, responses={200: UserPage})
     def get(self, request: Request, username: str) -> HttpResponse:
-        """Who follows a user, newest relation first."""
+        """The followers of a user, newest relation first."""
         reader, last_id, count = reader_of(request), position(request), limit(request)
         user = user_or_404(username, reader)
         return FeedResponse(user_page(user, "follower", reader, last_id, count))
 
 
 class FollowingView(PublicApiView):
+    """The followees of a user, over HTTP."""
+
     @extend_schema(operation_id="list_following", parameters=PAGED, responses={200: UserPage})
     def get(self, request: Request, username: str) -> HttpResponse:
-        """Whom a user follows, newest relation first."""
+        """The followees of a user, newest relation first."""
         reader, last_id, count = reader_of(request), position(request), limit(request)
         user = user_or_404(username, reader)
         return FeedResponse(user_page(user, "followee", reader, last_id, count))

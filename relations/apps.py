@@ -1,10 +1,15 @@
+"""Relations as a Django app."""
+
 from django.apps import AppConfig
 from django.utils.translation import gettext_lazy as _
 
 
 class RelationsConfig(AppConfig):
+    """The app of follows, blocks and mutes."""
+
     name = "relations"
     verbose_name = _("Relations")
 
     def ready(self) -> None:
+        """Connect the receivers."""
         from relations import receivers  # noqa: F401 - connects the receivers

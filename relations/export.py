@@ -1,4 +1,4 @@
-"""What relations add to a user's own data: whom they follow, block and mute, and who follows them."""
+"""Relations' part of a user's own data: their follows, blocks and mutes, and their followers."""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -10,7 +10,7 @@ from accounts.export import ExportFile
 from accounts.models import User
 from storage.connections import stream
 
-# Who is not to be seen is not named, but for those whom the user themself turned away.
+# Users who may not be seen are not named, except those whom the user themself turned away.
 OF_USER = """
     SELECT u.id, u.username, r.created_at FROM relations_{table} r JOIN accounts_user u ON u.id = r.{other}_id
     WHERE r.{own}_id = %(user)s AND u.is_active {seen} ORDER BY r.id
@@ -19,6 +19,8 @@ SEEN = "AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = u.id 
 
 
 class RelationRow(msgspec.Struct):
+    """A user in relation to the exported one, and since when."""
+
     user_id: str
     username: str
     since: datetime
@@ -30,6 +32,7 @@ def _rows(user: User, table: str, own: str, other: str, seen: str) -> Iterator[R
 
 
 def files(user: User) -> list[ExportFile]:
+    """The files of a user's own data: follows, followers, blocks and mutes."""
     return [
         ExportFile("follows.jsonl", _("Whom you follow."), _rows(user, "follow", "follower", "followee", SEEN)),
         ExportFile("followers.jsonl", _("Who follows you."), _rows(user, "follow", "followee", "follower", SEEN)),

@@ -1,4 +1,4 @@
-"""Who follows a user, for fan-outs: part by part, however many there are.
+"""The followers of a user, for fan-outs: part by part, however many there are.
 
 See docs/decisions.md: Levels have no index.
 """

@@ -78,7 +78,7 @@ class Block(models.Model):
 
 
 class Mute(models.Model):
-    """The muter's home leaves the muted sender out; nobody else notices."""
+    """A mute: the muter's home leaves the muted sender out; no other user notices."""
 
     muter = models.ForeignKey(
         settings.AUTH_USER_MODEL,

@@ -1,6 +1,6 @@
-"""What relations do when an account is deleted: it follows, blocks and mutes nobody any more, and nobody it.
+"""Removes a deleted account's follows, blocks and mutes, in both directions.
 
-Nobody sees a deleted account, so no home changes; what has to stay exact are the counts of the others.
+A deleted account is hidden from all, so no home changes; only the counts of the others have to stay exact.
 """
 
 from django.db import connection, transaction

@@ -1,4 +1,4 @@
-"""What relations do at the news from below."""
+"""The relations' receivers of the signals from below."""
 
 from typing import Any
 
@@ -12,9 +12,11 @@ from relations import export, purge
 
 @receiver(account_purged)
 def purge_relations(sender: type[User], user: User, limit: int, **kwargs: Any) -> int:
+    """Remove a deleted account's relations, at most `limit`; returns their number."""
     return purge.purge(user_id=user.pk, limit=limit)
 
 
 @receiver(export_requested)
 def export_relations(sender: type[User], reader: User, **kwargs: Any) -> list[ExportFile]:
+    """The files of the reader's relations, for their own data."""
     return export.files(reader)

@@ -63,7 +63,7 @@ def followed_big_vs(follower: str, columns: str = "v.id") -> str:
 
 
 def followers(followee: str, columns: str = "follower_id") -> str:
-    """Those who follow a user; `columns` are of relations.models.Follow."""
+    """The followers of a user; `columns` are of relations.models.Follow."""
     return f"SELECT {columns} FROM relations_follow WHERE followee_id = {followee}"  # noqa: S608
 
 

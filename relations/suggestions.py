@@ -1,4 +1,4 @@
-"""Whom to follow, for those who follow nobody yet.
+"""Suggestions of users to follow, for readers who follow no user yet.
 
 See docs/decisions.md: Suggestions have an index.
 """

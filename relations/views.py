@@ -75,14 +75,14 @@ def relate(request: PageRequest, reader: User, username: str, verb: str) -> Http
 
 @require_safe
 def followers(request: PageRequest, username: str) -> HttpResponse:
-    """Who follows a user, newest first."""
+    """The page of a user's followers, newest first."""
     person = user_or_404(username, request.user)
     return _people(request, person, "follower", _("Followers"))
 
 
 @require_safe
 def following(request: PageRequest, username: str) -> HttpResponse:
-    """Whom a user follows, newest first."""
+    """The page of a user's followees, newest first."""
     person = user_or_404(username, request.user)
     return _people(request, person, "followee", pgettext("list of people", "Following"))
 

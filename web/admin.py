@@ -25,6 +25,7 @@ Count = Callable[[int], str]
 
 
 def counted(words: Count, count: int) -> str:
+    """Words with their number, in the singular or plural."""
     return words(count) % {"count": number_format(count, force_grouping=True)}
 
 
@@ -48,15 +49,18 @@ class QuickListAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # not generic
 
 
 class ReadOnlyAdmin(QuickListAdmin):
-    """Rows that nobody writes by hand."""
+    """Rows that are not written by hand."""
 
     def has_add_permission(self, request: HttpRequest) -> bool:
+        """False: rows are only read."""
         return False
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """False: rows are only read."""
         return False
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """False: rows are only read."""
         return False
 
 
@@ -167,10 +171,12 @@ class ModeratedAdmin(ActingAdmin):
     moderated_at_once = 100
 
     def has_moderate_permission(self, request: HttpRequest) -> bool:
+        """Whether the request may act as a moderator."""
         return request.user.has_perm("moderation.decide_case")
 
     @admin.action(description=_("Moderate: reject, ban, warn …"), permissions=["moderate"])
     def moderate(self, request: HttpRequest, queryset: QuerySet[Any]) -> HttpResponse | None:
+        """Go to the page on which moderators act on the chosen rows."""
         keys = list(queryset.order_by("pk").values_list("pk", flat=True)[: self.moderated_at_once + 1])
         if len(keys) > self.moderated_at_once:
             words = gettext("Nothing was done: these are more than %(count)s, the most that are changed at once.")
@@ -181,6 +187,7 @@ class ModeratedAdmin(ActingAdmin):
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
+        """The page of a row, with a link for moderators."""
         context = extra_context or {}
         if self.has_moderate_permission(request):
             context = context | {"moderate": self._moderate_address(object_id)}
@@ -198,9 +205,11 @@ class ParkedFilter(admin.SimpleListFilter):
     parameter_name = "state"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
+        """The choices: given up or at work."""
         return [("parked", _("given up")), ("pending", _("at work"))]
 
     def queryset(self, request: HttpRequest, queryset: Any) -> QuerySet[Any]:
+        """The deliveries of the chosen kind."""
         match self.value():
             case "parked":
                 queryset = queryset.parked()
@@ -216,10 +225,12 @@ class DeliveryAdmin(ReadOnlyAdmin, ActingAdmin):
     actions = ("retry",)
 
     def has_retry_permission(self, request: HttpRequest) -> bool:
+        """Whether the request may have deliveries tried again."""
         return request.user.has_perm(f"{self.opts.app_label}.change_{self.opts.model_name}")
 
     @admin.action(description=_("Retry the fan-out"), permissions=["retry"])
     def retry(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
+        """Have the chosen deliveries tried again."""
         rows = self.chosen(request, queryset)
         started = deliveries.retry(queryset.model._default_manager.filter(pk__in=[row.pk for row in rows]))
         for row in rows:

@@ -75,6 +75,7 @@ class HeadersMiddleware:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        """Answer the request, with the headers of trust."""
         request.csp_nonce = nonce = Nonce()  # type: ignore[attr-defined]
         response = self.get_response(request)
         is_page = response.get("Content-Type", "").startswith("text/html")

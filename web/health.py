@@ -36,6 +36,7 @@ class ProbeMiddleware:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        """Answer probes before everything else; other requests go on."""
         match = PROBES.get(request.path_info)
         if match is None or (match.func is metrics.show and not metrics.may_read(request)):
             return self.get_response(request)
@@ -47,12 +48,14 @@ class ProbeMiddleware:
 @never_cache
 @require_safe
 def healthz(request: HttpRequest) -> HttpResponse:
+    """200 while the process answers."""
     return HttpResponse("ok\n", content_type="text/plain")
 
 
 @never_cache
 @require_safe
 def readyz(request: HttpRequest) -> JsonResponse:
+    """The state of every server as JSON; 503 if one does not answer."""
     servers = latest.states()
     ready = all(state == "ok" for state in servers.values())
     return JsonResponse({"ready": ready, "servers": servers}, status=200 if ready else 503)
@@ -77,6 +80,7 @@ class Latest:
         self._fresh_until = 0.0
 
     def states(self) -> dict[str, str]:
+        """The state of every server by name, looked at again when it is old."""
         # While another thread looks, its last answer is good enough; there is none at the first look only.
         if time.monotonic() >= self._fresh_until and self._looking.acquire(blocking=not self._states):
             try:
@@ -133,6 +137,7 @@ class ReadOnlyError(Exception):
 
 
 def postgresql_check() -> Callable[[], object]:
+    """A check of the primary, on a connection of its own."""
     # A connection of its own, made by its parameters: this thread's may be in use, or broken by a restart.
     parameters: dict[str, Any] = connection.get_connection_params()
 

@@ -30,7 +30,7 @@ FIELD_PROBLEMS = {
         {"$ref": REFERENCE.format(name="Problem")},
         {
             "type": "object",
-            "description": "What is wrong with each field.",
+            "description": "The fault of each field.",
             "additionalProperties": {"type": "array", "items": {"type": "string"}},
         },
     ]
@@ -50,10 +50,13 @@ PAGED = [LAST_ID, LIMIT]
 
 
 class TokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
+    """API tokens in the OpenAPI document."""
+
     target_class = "accounts.tokens.TokenAuthentication"
     name = "token"
 
     def get_security_definition(self, auto_schema: AutoSchema) -> dict[str, Any]:
+        """The scheme as OpenAPI describes it."""
         return {
             "type": "apiKey",
             "in": "header",
@@ -69,12 +72,15 @@ class StructSchema(OpenApiSerializerExtension):  # type: ignore[no-untyped-call]
     match_subclasses = True
 
     def get_name(self, auto_schema: AutoSchema, direction: Any) -> str:
+        """The name of the struct."""
         return str(self.target.__name__)
 
     def get_identity(self, auto_schema: AutoSchema, direction: Any) -> str:
+        """The name of the struct."""
         return str(self.target.__name__)
 
     def map_serializer(self, auto_schema: AutoSchema, direction: Any) -> dict[str, Any]:
+        """The struct's JSON schema; structs within it become components."""
         _, components = msgspec.json.schema_components([self.target], ref_template=REFERENCE)
         own: dict[str, Any] = components.pop(self.target.__name__)
         for name, schema in components.items():
@@ -92,6 +98,7 @@ class StrictShape(OpenApiSerializerExtension):  # type: ignore[no-untyped-call]
     match_subclasses = True
 
     def map_serializer(self, auto_schema: AutoSchema, direction: Any) -> dict[str, Any]:
+        """The serializer's schema, without further fields."""
         shape: dict[str, Any] = auto_schema._map_serializer(  # type: ignore[no-untyped-call]
             self.target, direction, bypass_extensions=True
         )
@@ -99,9 +106,12 @@ class StrictShape(OpenApiSerializerExtension):  # type: ignore[no-untyped-call]
 
 
 class IdShape(OpenApiSerializerFieldExtension):  # type: ignore[no-untyped-call]
+    """Ids in the OpenAPI document."""
+
     target_class = "web.rest.IdField"
 
     def map_serializer_field(self, auto_schema: AutoSchema, direction: Any) -> dict[str, Any]:
+        """An id's schema: a decimal string."""
         return {"type": "string", "pattern": f"^{NUMBER.pattern}$"}
 
 
@@ -119,6 +129,7 @@ class Schema(AutoSchema):
     """Adds to every operation the errors that it may answer with, by what it does."""
 
     def get_tags(self) -> list[str]:
+        """The first part of the path."""
         return [self.path.removeprefix("/api/v1/").partition("/")[0]]
 
     def _get_response_bodies(self, direction: Literal["request", "response"] = "response") -> dict[str, Any]:

@@ -23,6 +23,7 @@ class OutageMiddleware:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        """Answer the request; pages of the admin may take longer statements."""
         if request.path_info.startswith(f"/{settings.ADMIN_PATH}/"):
             with long_statements():
                 return self.get_response(request)
@@ -30,6 +31,7 @@ class OutageMiddleware:
         return wrong_method(request, response) if isinstance(response, HttpResponseNotAllowed) else response
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponseBase | None:
+        """The answer to a request that PostgreSQL failed: 503; None for other errors."""
         if not isinstance(exception, OUTAGES):
             return None
         logger.error("PostgreSQL failed a request: %s", exception)
@@ -59,18 +61,21 @@ def unavailable(request: HttpRequest) -> HttpResponse:
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
+    """The answer 400, as JSON or a page."""
     if _is_api(request):
         return _problem(400, "The request cannot be read.")
     return defaults.bad_request(request, exception)
 
 
 def permission_denied(request: HttpRequest, exception: Exception) -> HttpResponse:
+    """The answer 403, as JSON or a page."""
     if _is_api(request):
         return _problem(403, "You do not have permission to perform this action.")
     return defaults.permission_denied(request, exception)
 
 
 def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
+    """The answer 404, as JSON or a page."""
     if _is_api(request):
         return _problem(404, "Not found.")
     return defaults.page_not_found(request, exception)
@@ -97,6 +102,7 @@ def server_error(request: HttpRequest) -> HttpResponse:
 
 
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponseForbidden | HttpResponse:
+    """The answer 403 to a request without its CSRF token, as JSON or a page."""
     if _is_api(request):
         return _problem(403, f"CSRF Failed: {reason}")
     return csrf.csrf_failure(request, reason)

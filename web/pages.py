@@ -127,6 +127,7 @@ class RateMiddleware:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        """Answer the request, unless its address or session calls too often."""
         scope = self._scope(request)
         if scope:
             call = rates.Call(scope, rates.address(request), credential=rates.session_credential(request.COOKIES))
@@ -149,6 +150,7 @@ class RateMiddleware:
         return response
 
     def process_view(self, request: HttpRequest, view: Any, args: Any, options: Any) -> HttpResponse | None:
+        """The refusal of a user who calls too often; None lets the view run."""
         wait = self._prove(request, request.user.pk) if hasattr(request, "unproven") else None
         return too_many(request, wait) if wait is not None else None
 

@@ -22,10 +22,12 @@ class EstimatedPaginator(Paginator):  # type: ignore[type-arg]  # not generic at
 
     @property
     def exact_up_to(self) -> int:
+        """Rows up to which the count is exact."""
         return EXACT_UP_TO
 
     @cached_property
     def count(self) -> int:
+        """The number of rows: exact up to `exact_up_to`, beyond it PostgreSQL's estimate."""
         rows: Any = self.object_list
         if not rows.query.where:
             estimate = self._estimate(rows)

@@ -30,6 +30,7 @@ class ProxyMiddleware:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        """Answer the request with the client and scheme that a trusted proxy names."""
         if settings.PROXY and (said := request.META.get(HEADER)):
             client, scheme = parse(said)
             request.META["REMOTE_ADDR"] = client or request.META.get("REMOTE_ADDR", "")

@@ -105,6 +105,7 @@ class OwnSlots:
                 del self._slots[key]
 
     def clear(self) -> None:
+        """Forget all counts."""
         with self._lock:
             self._slots.clear()
 

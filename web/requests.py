@@ -1,4 +1,4 @@
-"""What is noted of every request, whoever answers it: its id, what it took, and a line of the access log."""
+"""The record of every request, by any view: its id, its time, and a line of the access log."""
 
 import logging
 import time
@@ -35,6 +35,7 @@ class RequestMiddleware:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        """Answer the request, give it an id, count and time it, and log it."""
         began = time.perf_counter()
         about = logs.chosen_id(request.META.get("HTTP_X_REQUEST_ID", ""))
         logs.request_id.set(about)

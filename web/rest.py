@@ -55,6 +55,8 @@ UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 
 class PayloadTooLargeError(exceptions.APIException):
+    """The body is longer than the route takes: answered as 413."""
+
     status_code = HTTPStatus.REQUEST_ENTITY_TOO_LARGE
     default_code = "too_large"
 
@@ -167,6 +169,7 @@ class StrictJSONParser(BaseParser):
         media_type: str | None = None,
         parser_context: Mapping[str, Any] | None = None,
     ) -> dict[str, Any]:
+        """The body's JSON. Raises ParseError and PayloadTooLargeError."""
         allowed = getattr((parser_context or {}).get("view"), "body_bytes", BODY_BYTES)
         data = stream.read(allowed + 1)
         if len(data) > allowed:
@@ -178,6 +181,7 @@ class OnlyJSON(DefaultContentNegotiation):
     """Every answer is what the view renders first, whatever the Accept header asks for."""
 
     def select_renderer(self, request: Request, renderers: Any, format_suffix: str | None = None) -> tuple[Any, str]:
+        """The first renderer, whatever the client accepts."""
         return renderers[0], renderers[0].media_type
 
 
@@ -185,6 +189,7 @@ class TextField(serializers.CharField):
     """Text that was sent as text: DRF's field takes numbers too."""
 
     def to_internal_value(self, data: Any) -> str:
+        """The text. Raises ValidationError if it is no string."""
         if not isinstance(data, str):
             self.fail("invalid")
         return super().to_internal_value(data)
@@ -197,6 +202,7 @@ class ObjectField(serializers.DictField):
         super().__init__(child=serializers.JSONField(), **kwargs)
 
     def to_internal_value(self, data: Any) -> Any:
+        """The object. Raises ValidationError if it is none."""
         if not isinstance(data, dict):
             self.fail("not_a_dict", input_type=type(data).__name__)
         return data
@@ -206,6 +212,7 @@ class IdField(serializers.CharField):
     """An id as the API shows it: a decimal string."""
 
     def to_internal_value(self, data: Any) -> int:  # type: ignore[override]
+        """The id as a number. Raises ValidationError if it is no decimal string."""
         number = parse_id(data) if isinstance(data, str) else None
         if number is None:
             raise serializers.ValidationError("An id is a decimal string.")
@@ -216,6 +223,7 @@ class StrictSerializer(serializers.Serializer[Any]):
     """Reads a body, and refuses what it does not know: a field that would be ignored is a mistake of the caller."""
 
     def to_internal_value(self, data: Any) -> Any:
+        """The fields. Raises ValidationError for unknown ones."""
         unknown = [name for name in data if name not in self.fields or self.fields[name].read_only]
         if unknown:
             raise serializers.ValidationError({name[:64]: ["This field cannot be set."] for name in unknown[:10]})
@@ -279,7 +287,7 @@ class FeedResponse(HttpResponse):
 
 
 class Problem(msgspec.Struct):
-    """What is wrong, for people. Wrong fields are listed by name instead: {"title": ["..."]}."""
+    """An error in words for people. Wrong fields are listed by name instead: {"title": ["..."]}."""
 
     detail: str
 
@@ -325,6 +333,7 @@ class ApiView(APIView):
     throttle_classes: Sequence[Any] = []
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        """Count the call before anything else. Raises Throttled."""
         method = request.method or ""
         self._call = self._counted(request, method)
         if self._call.wait is not None:
@@ -357,6 +366,7 @@ class ApiView(APIView):
         return Call(scope, address)
 
     def perform_authentication(self, request: Request) -> None:
+        """Find the caller; a failed attempt counts for the address. Raises AuthenticationFailed."""
         try:
             super().perform_authentication(request)
         except exceptions.AuthenticationFailed:
@@ -367,18 +377,20 @@ class ApiView(APIView):
             raise exceptions.Throttled(wait)
 
     def finalize_response(self, request: Request, response: Any, *args: Any, **kwargs: Any) -> Any:
+        """The answer, which no cache may keep."""
         response = super().finalize_response(request, response, *args, **kwargs)
-        # What one caller sees is nobody else's, and tomorrow not theirs either.
+        # An answer is for its caller alone, and for now alone.
         response.headers.setdefault("Cache-Control", "no-store")
         return response
 
 
 class PublicApiView(ApiView):
-    """Everybody may read; who writes signs in."""
+    """All callers may read; writing needs signing in."""
 
     permission_classes = [IsAuthenticatedOrReadOnly]
 
     def perform_authentication(self, request: Request) -> None:
+        """Find the caller, if any; a stranger's call counts for the address. Raises Throttled."""
         super().perform_authentication(request)
         wait = None if request.user.is_authenticated else self._call.as_stranger()
         if wait is not None:
@@ -392,5 +404,6 @@ class NotFoundView(ApiView):
     permission_classes: Sequence[Any] = []
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        """Count the call, then raise NotFound or Throttled."""
         wait = self._counted(request, request.method or "").wait
         raise exceptions.NotFound if wait is None else exceptions.Throttled(wait)

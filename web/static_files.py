@@ -11,4 +11,5 @@ class StaticStorage(CompressedManifestStaticFilesStorage):  # type: ignore[misc]
     """
 
     def create_compressor(self, **options: Any) -> Any:
+        """The compressor, by gzip only."""
         return super().create_compressor(use_brotli=False, **options)

@@ -19,13 +19,19 @@ class Person(Protocol):
     """A user, or a card of one."""
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """The name that people read."""
+        ...
 
     @property
-    def username(self) -> str: ...
+    def username(self) -> str:
+        """The username."""
+        ...
 
     @property
-    def is_big_v(self) -> bool: ...
+    def is_big_v(self) -> bool:
+        """Whether the user has the badge."""
+        ...
 
 
 @register.simple_tag
@@ -50,7 +56,7 @@ def full_name_of(person: Person) -> SafeString:
 
 @register.simple_tag
 def handle_of(person: Person) -> SafeString:
-    """The username of somebody, and the badge of a big-V: the name by which the admin lists people."""
+    """The username of a user, and the badge of a big-V: the name by which the admin lists people."""
     return format_html("{}{}", person.username, badge_of(person))
 
 

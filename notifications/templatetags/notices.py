@@ -1,4 +1,4 @@
-"""What notifications say."""
+"""The sentences of notifications."""
 
 from django import template
 from django.urls import reverse
@@ -16,7 +16,7 @@ register = template.Library()
 
 @register.filter
 def sentence(entry: Entry) -> SafeString:
-    """Who did what, with links to the first of them."""
+    """The sentence of an entry, with links to the first of its actors."""
     is_reply = bool(entry.item and entry.item.reply_to)
     match entry.kind:
         case "like":

@@ -12,6 +12,8 @@ OWN_NAMES = {"en": "English", "zh-hans": "中文"}
 
 
 class Language(NamedTuple):
+    """A language of the switch: Django's code, the HTML tag and its own name."""
+
     code: str
     tag: str
     name: str
@@ -30,6 +32,7 @@ def lang() -> str:
 
 @register.simple_tag
 def direction() -> str:
+    """The direction of writing, as HTML's `dir`."""
     return "rtl" if get_language_bidi() else "ltr"
 
 

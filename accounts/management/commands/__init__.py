@@ -1,0 +1,1 @@
+"""Commands of accounts, one a module."""

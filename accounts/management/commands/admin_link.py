@@ -11,13 +11,17 @@ from accounts import first_admin
 
 
 class Command(BaseCommand):
+    """`admin_link`: prints the link for the first administrator."""
+
     help = "Print a link by which the site's first administrator is made: once, within 24 hours."
     requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: ArgumentParser) -> None:
+        """Whether a site with an administrator is no error."""
         parser.add_argument("--if-wanted", action="store_true", help="Do nothing, in silence, where there is one.")
 
     def handle(self, *args: Any, **options: Any) -> None:
+        """Print the link. Raises CommandError if there is an administrator."""
         if not first_admin.is_wanted():
             if options["if_wanted"]:
                 return

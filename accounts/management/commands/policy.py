@@ -9,12 +9,15 @@ from runtime.option_kinds import Whole
 
 
 class Command(BaseCommand):
+    """`policy`: shows or changes the policy."""
+
     help = (
         "Show the policy (which readers have an inbox, which followers are pushed a big-V's items), or change it; "
         "windows are built anew then."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
+        """The fields to change."""
         parser.add_argument(
             "--push-level",
             metavar="LEVEL",
@@ -34,6 +37,7 @@ class Command(BaseCommand):
     def handle(
         self, *args: Any, push_level: str | None, inbox_from: str | None, new_generation: bool, **options: Any
     ) -> None:
+        """Change the given fields, and print the policy. Raises CommandError for a value out of range."""
         wanted = {
             "push_level": _whole("push-level", push_level, policy.LEVELS),
             "inbox_from": _whole("inbox-from", inbox_from, policy.FOLLOWEES),

@@ -1,0 +1,1 @@
+"""Commands of items, one a module."""

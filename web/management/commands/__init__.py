@@ -1,0 +1,1 @@
+"""Commands of the HTTP ground, one a module."""

@@ -25,6 +25,7 @@ class Command(BaseCommand):
     requires_system_checks: list[str] = []  # `up` asks before anything else
 
     def handle(self, *args: Any, **options: Any) -> None:
+        """Wait until every server answers, and exit with 1 if one does not in `LATE_SECONDS`."""
         deadline = time.monotonic() + LATE_SECONDS
         states = server_states()
         while any(state.endswith(LATE) for state in states.values()) and time.monotonic() < deadline:
