@@ -336,7 +336,7 @@ def test_the_history_is_bounded(admin_client: Client) -> None:
     assert f"/admin/accounts/bigvchange/?user__id__exact={user.pk}" in page
 
 
-def test_nobody_to_demote(admin_client: Client) -> None:
+def test_demoting_without_users_says_so(admin_client: Client) -> None:
     page = text(act(admin_client, USERS, "demote", UserFactory.create()))
     assert "1 user was left as they are: no big-V" in page
     assert "confirmed" not in page

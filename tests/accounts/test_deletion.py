@@ -96,7 +96,7 @@ def test_a_name_is_held_and_then_free(ann: User) -> None:
     assert HeldName.objects.count() == 1
 
 
-def test_nobody_comes_back(ann: User) -> None:
+def test_a_deleted_account_never_comes_back(ann: User) -> None:
     actions.delete_account(user=ann)
     assert reactivate(user=ann) is False
     with pytest.raises(IntegrityError, match="user_deleted_for_good"), transaction.atomic():

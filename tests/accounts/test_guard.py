@@ -95,7 +95,7 @@ def test_many_addresses_at_one_name_do_not_keep_its_owner_out(way: Way, ann: Use
     assert [by_api(thief, "bob", "wrong", f"10.0.4.{number}").status_code for number in range(2)] == [400, 429]
 
 
-def test_nobody_learns_who_is_here(
+def test_refusals_do_not_tell_which_names_exist(
     ann: User, limits: dict[str, str], settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Wrong, unknown, deactivated: the same status and bytes, and a password is hashed each time."""

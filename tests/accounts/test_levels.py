@@ -70,14 +70,14 @@ def test_being_seen_is_written_once_in_the_interval(settings: Any) -> None:
     assert (after.level, after.window_epoch) == (Level.DAILY, user.window_epoch)
 
 
-def test_nobody_is_not_seen() -> None:
+def test_unknown_and_suspended_users_are_not_noted_as_seen() -> None:
     assert touch([12345]) == []
     suspended = seen(None, is_active=False, level=Level.DORMANT)
     assert touch([suspended.pk]) == []
 
 
 @committed
-def test_what_is_raised_is_announced_after_the_commit() -> None:
+def test_raised_levels_are_announced_after_the_commit() -> None:
     heard: list[list[int]] = []
 
     def hear(user_ids: list[int], **kwargs: Any) -> None:
@@ -164,7 +164,7 @@ def test_a_batch_that_does_not_commit_is_not_announced(news: News) -> None:
 
 
 @committed
-def test_who_is_being_changed_waits_for_the_next_time() -> None:
+def test_users_being_changed_wait_for_the_next_time() -> None:
     busy, idle = seen(2 * DAY), seen(2 * DAY)
     locked, done = threading.Event(), threading.Event()
 

@@ -73,7 +73,7 @@ def test_language_and_time_zone(page: Client, ann: User) -> None:
         {"time_zone": "x" * 5000},
     ],
 )
-def test_what_is_no_language_or_zone(page: Client, ann: User, fields: dict[str, str]) -> None:
+def test_unknown_languages_and_zones(page: Client, ann: User, fields: dict[str, str]) -> None:
     assert page.post("/settings/preferences", {"language": "en", "time_zone": "UTC"} | fields).status_code == 422
     ann.refresh_from_db()
     assert (ann.language, ann.time_zone) == ("", "")

@@ -384,7 +384,7 @@ STATES = [
 
 @pytest.mark.parametrize(("visibility", "status"), STATES)
 @pytest.mark.parametrize("side", ["api", "pages"])
-def test_who_sees_what(world: World, settings: Any, side: str, visibility: Visibility, status: Status) -> None:
+def test_readers_see_what_the_table_says(world: World, settings: Any, side: str, visibility: Visibility, status: Status) -> None:
     settings.RATE_SCALE = 1000.0
     fill(world, visibility, status)
     wrong = []

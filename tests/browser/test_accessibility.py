@@ -368,7 +368,7 @@ def test_pages_of_last_resort(visit: Visit, template: str, db: None) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_who_wants_no_motion_gets_none(visit: Visit) -> None:
+def test_readers_who_want_no_motion_get_none(visit: Visit) -> None:
     reader: User = UserFactory.create(username="reader")
     publish(sender=reader, content={"text": "still"})
     moving = """() => {

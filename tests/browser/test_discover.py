@@ -299,7 +299,7 @@ def test_new_posts_wait_behind_a_badge(visit: Visit, reader: Any, settings: Any)
     expect(page.get_by_role("link", name="Discover", exact=True)).to_be_visible()
 
 
-def test_who_looks_again_after_a_while_is_asked_for(visit: Visit, reader: Any, settings: Any) -> None:
+def test_looking_again_after_a_while_asks_for_news(visit: Visit, reader: Any, settings: Any) -> None:
     write(1)
     settings.DISCOVER_REFRESH_SECONDS = 60
     visitor = visit()

@@ -32,7 +32,7 @@ def visitor(visit: Visit, javascript: bool) -> Visitor:
     return visitor
 
 
-def test_what_is_opened_is_there_until_it_is_cleared(visitor: Visitor, made: list[Item], javascript: bool) -> None:
+def test_opened_items_are_there_until_they_are_cleared(visitor: Visitor, made: list[Item], javascript: bool) -> None:
     page = visitor.page
     visitor.goto("/history")
     expect(page.get_by_text("Nothing here.")).to_be_visible()

@@ -174,7 +174,7 @@ def test_the_focus_moves_on_when_its_item_goes(visit: Visit, streams: StreamServ
     expect(visitor.page.locator("[role=feed] article")).to_have_count(2)
 
 
-def test_what_is_being_edited_is_left_alone(visit: Visit, streams: StreamServer, author: Any) -> None:
+def test_fields_being_edited_are_left_alone(visit: Visit, streams: StreamServer, author: Any) -> None:
     item = say(author, "words")
     visitor = open_home(visit, author)
     visitor.choose("Edit")

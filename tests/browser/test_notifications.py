@@ -13,7 +13,7 @@ from tests.support.factories import UserFactory
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def test_somebody_is_told_and_reads_it(visit: Visit, javascript: bool) -> None:
+def test_a_user_is_told_and_reads_it(visit: Visit, javascript: bool) -> None:
     ann: Any = UserFactory(username="ann")
     post = items.publish(sender=ann, content={"text": "my first words"})
     for name in ("bob", "cid", "eve"):

@@ -18,7 +18,7 @@ def cache() -> CandidateList:
     return CandidateList(7)
 
 
-def test_what_is_pushed_is_popped_in_order(cache: CandidateList) -> None:
+def test_pushed_candidates_are_popped_in_order(cache: CandidateList) -> None:
     assert cache.pop(3) == ([], 0)
     cache.push(ENTRIES)
     assert cache.pop(3) == (ENTRIES[:3], 4)

@@ -229,7 +229,7 @@ def test_the_newest_unwanted_items_weaken_and_all_of_them_stay_out(reader: User)
     assert result.excluded == {"not_interested": 1}
 
 
-def test_what_is_deleted_weakens_nothing(reader: User) -> None:
+def test_deleted_items_weaken_nothing(reader: User) -> None:
     item = tagged("#cats")
     NotInterested.objects.create(user=reader, item=(gone := tagged("#cats", sender=item.sender)))
     items.delete(item=gone)

@@ -123,7 +123,7 @@ def test_put_and_delete(api: APIClient, ann: User) -> None:
 
 @pytest.mark.parametrize("kind", HIDDEN)
 @pytest.mark.parametrize("method", ["put", "delete"])
-def test_what_is_hidden_is_as_if_it_had_never_been(api: APIClient, ann: User, method: str, kind: str) -> None:
+def test_hidden_items_are_as_if_they_had_never_been(api: APIClient, ann: User, method: str, kind: str) -> None:
     item = hidden(kind, ann)
     response = getattr(api, method)(f"{API}/items/{item.pk}/not-interested")
     never = getattr(api, method)(f"{API}/items/12345/not-interested")
@@ -132,11 +132,11 @@ def test_what_is_hidden_is_as_if_it_had_never_been(api: APIClient, ann: User, me
 
 
 @pytest.mark.parametrize("text", ["abc", "0", "-1", "1.5", "1_0", "٣", "9007199254740993", "9" * 5000, "%00", "1e3"])
-def test_what_is_no_id(api: APIClient, text: str) -> None:
+def test_malformed_ids(api: APIClient, text: str) -> None:
     assert api.put(f"{API}/items/{text}/not-interested").status_code == 404
 
 
-def test_who_may_not(api: APIClient, page: Client) -> None:
+def test_callers_who_may_not(api: APIClient, page: Client) -> None:
     address = f"{API}/items/{ItemFactory().pk}/not-interested"
     for credentials in ("", "Token abc", "Token", "Basic YTpi"):
         response = APIClient().put(address, headers={"authorization": credentials} if credentials else {})

@@ -119,7 +119,7 @@ def test_a_reply_that_was_opened_is_above_those_below_it(page: Client, ann: User
     assert viewed(ann) == ([], [reply.pk, below.pk])
 
 
-def test_what_is_no_opening(page: Client, api: APIClient, ann: User) -> None:
+def test_requests_that_are_no_opening(page: Client, api: APIClient, ann: User) -> None:
     item, own = ItemFactory(), ItemFactory(sender=ann)
     ItemFactory(reply_to=own)
     for client, prefix in ((page, ""), (api, API)):
@@ -141,7 +141,7 @@ def test_what_is_no_opening(page: Client, api: APIClient, ann: User) -> None:
     assert viewed(ann) == ([item.pk], [])
 
 
-def test_who_pauses_is_not_watched(get: Callable[..., Any], ann: User) -> None:
+def test_paused_readers_are_not_watched(get: Callable[..., Any], ann: User) -> None:
     before, during, after = ItemFactory(), ItemFactory(), ItemFactory()
     get(before)
     actions.edit_preferences(user=ann, keeps_history=False)
@@ -257,7 +257,7 @@ def test_the_cursor_needs_nothing_there_any_more(api: APIClient, ann: User) -> N
     assert listed(api, "?last_id=1") == ([], None, False)
 
 
-def test_what_is_hidden_is_left_out_and_the_page_still_full(api: APIClient, ann: User) -> None:
+def test_hidden_items_are_left_out_and_the_page_still_full(api: APIClient, ann: User) -> None:
     made = [ItemFactory() for _ in range(6)]
     open_all(ann, *made)
     items.delete(item=made[5])
@@ -304,7 +304,7 @@ def test_empty_parameters_and_large_limits(api: APIClient, ann: User) -> None:
     assert len(listed(api, "?limit=5000")[0]) == 1
 
 
-def test_who_may_not(api: APIClient, page: Client) -> None:
+def test_callers_who_may_not(api: APIClient, page: Client) -> None:
     address = f"{API}/me/history"
     for client_method in (APIClient().get, APIClient().delete):
         for headers in ({}, {"authorization": "Token abc"}):

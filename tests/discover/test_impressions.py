@@ -79,7 +79,7 @@ def test_seven_days_are_known_and_the_eighth_is_not(kind: str) -> None:
     assert shown(1, ids, today=TODAY + DAYS * DAY) == set()
 
 
-def test_what_is_shown_tomorrow_is_not_known_today(kind: str) -> None:
+def test_items_shown_tomorrow_are_not_known_today(kind: str) -> None:
     record([Impression(1, TODAY + DAY, [1])])
     assert shown(1, [1], today=TODAY) == set()
     assert shown(1, [1], today=TODAY + DAY) == {1}
@@ -111,7 +111,7 @@ def test_users_are_spread_over_shards(client: redis.Redis, settings: Settings) -
     assert min(counts) > 900
 
 
-def test_who_is_not_there_takes_no_memory(client: redis.Redis) -> None:
+def test_readers_without_impressions_take_no_memory(client: redis.Redis) -> None:
     shown(1, [1, 2, 3], today=TODAY)
     assert client.keys() == []
 

@@ -58,7 +58,7 @@ def test_a_document(opensearch: OpenSearch) -> None:
     }
 
 
-def test_what_is_not_public_is_not_found(opensearch: OpenSearch) -> None:
+def test_items_that_are_not_public_are_not_found(opensearch: OpenSearch) -> None:
     sender = UserFactory.create()
     post = actions.publish(sender=sender, content={"text": "post"})
     actions.publish(sender=sender, content={"text": "reply"}, reply_to=post)

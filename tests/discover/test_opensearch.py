@@ -335,7 +335,7 @@ def test_one_search_at_a_time_finds_out_however_long_it_waits(
     assert failures.get() == before + 1
 
 
-def test_nobody_listens(opensearch: OpenSearch, reader: User, settings: Any) -> None:
+def test_no_server_listens(opensearch: OpenSearch, reader: User, settings: Any) -> None:
     work()
     there = post()
     settings.OPENSEARCH_URL = "http://127.0.0.1:1/site-items"

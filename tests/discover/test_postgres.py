@@ -164,7 +164,7 @@ def test_followed_senders_come_last(reader: User) -> None:
     assert reasons(reader)[item.pk] == "followed"
 
 
-def test_what_is_never_recalled(reader: User) -> None:
+def test_items_that_are_never_recalled(reader: User) -> None:
     liker, gone = UserFactory.create(), UserFactory.create(is_active=False)
     shared, root = post("#tag word"), post("root")
     like(reader, shared)

@@ -34,5 +34,5 @@ def test_details_are_said() -> None:
     "code",
     ["", ":", "nonsense", "liked:1", "follows", "follows:", "follows:x", "follows:-1", "follows:²", "tag:", "<b>"],
 )
-def test_what_is_not_known_is_said_plainly(code: str) -> None:
+def test_unknown_reasons_are_said_plainly(code: str) -> None:
     assert words(code) == "Recommended"

@@ -83,7 +83,7 @@ def test_no_two_views_have_the_same_time_and_later_ones_have_later_times(feeds: 
     assert known().items[-1].viewed_at == NOW
 
 
-def test_what_is_older_than_a_week_is_not_told_though_the_list_lives_on(feeds: redis.Redis) -> None:
+def test_views_older_than_a_week_are_not_told_though_the_list_lives_on(feeds: redis.Redis) -> None:
     recent.record(7, items=[1], now=NOW - timedelta(days=7))
     recent.record(7, items=[2], now=NOW - timedelta(days=6, hours=23))
     assert viewed() == [2]

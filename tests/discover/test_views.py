@@ -126,7 +126,7 @@ def test_a_lost_answer_is_asked_for_again(client: Client, reader: Any, posts: li
     assert again["X-Feed-Source"] == "issued"
 
 
-def test_who_comes_back_finds_what_they_left(client: Client, reader: Any, posts: list[Item]) -> None:
+def test_returning_readers_find_what_they_left(client: Client, reader: Any, posts: list[Item]) -> None:
     first = client.get("/discover")
     second = client.post("/discover", following(first), **PART)
     client.get("/")
@@ -141,7 +141,7 @@ def test_who_comes_back_finds_what_they_left(client: Client, reader: Any, posts:
     assert not set(shown(client.get("/discover"))) & set(shown(first) + shown(second) + shown(refreshed))
 
 
-def test_what_is_deleted_since_is_not_shown_again(client: Client, reader: Any, posts: list[Item]) -> None:
+def test_items_deleted_since_are_not_shown_again(client: Client, reader: Any, posts: list[Item]) -> None:
     first = shown(client.get("/discover"))
     delete(item=Item.objects.get(pk=first[0]))
     assert shown(client.get("/discover")) == first[1:]
@@ -171,7 +171,7 @@ def test_nothing_new_changes_nothing(client: Client, reader: Any) -> None:
     assert len(shown(client.post("/discover", fresh(response), **PART))) == 1
 
 
-def test_what_is_fetched_in_the_background_waits(client: Client, reader: Any, posts: list[Item]) -> None:
+def test_pages_fetched_in_the_background_wait(client: Client, reader: Any, posts: list[Item]) -> None:
     first = client.get("/discover")
     assert "data-poll" in first.content.decode()
     quiet = client.post("/discover", fresh(first) | {"quiet": "1"}, **PART)

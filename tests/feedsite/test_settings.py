@@ -101,7 +101,7 @@ def test_a_cluster_is_for_feeds_only(tmp_path: Path, environ: dict[str, str], sa
         ({"FEEDSITE_PROXIES": "1"}, "FEEDSITE_PROXIES is not read any more"),
     ],
 )
-def test_what_is_believed_of_a_proxy(tmp_path: Path, environ: dict[str, str], says: str) -> None:
+def test_facts_believed_of_a_proxy(tmp_path: Path, environ: dict[str, str], says: str) -> None:
     code = "from django.conf import settings; print((settings.PROXY, settings.SECURE_PROXY_SSL_HEADER))"
     run = subprocess.run(
         [sys.executable, "-c", code],

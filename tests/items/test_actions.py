@@ -279,7 +279,7 @@ def test_showing_to_others_delivers_again(sender: User, news: News) -> None:
     assert news == [(item.pk, True)]
 
 
-def test_what_is_not_published_is_not_delivered_by_showing_it(sender: User, news: News) -> None:
+def test_unpublished_items_are_not_delivered_by_showing_them(sender: User, news: News) -> None:
     item = ItemFactory.create(sender=sender, status=Status.DELETED)
     assert change_visibility(item=item, visibility=Visibility.SELF) is True
     assert news == []

@@ -175,7 +175,7 @@ def test_anothers_item(api: APIClient, bob: User) -> None:
     assert (item.title, item.status) == ("old", Status.PUBLISHED)
 
 
-def test_who_sees_an_item(api: APIClient, anonymous: APIClient, ann: User, bob: User) -> None:
+def test_readers_of_an_item(api: APIClient, anonymous: APIClient, ann: User, bob: User) -> None:
     """Everything that is hidden from a reader answers with the bytes of what never existed, to every method."""
 
     def sees(client: APIClient, item: Item) -> bool:
@@ -412,7 +412,7 @@ def test_a_repost_over_http(api: APIClient, ann: User, bob: User) -> None:
 
 
 @pytest.mark.parametrize(("method", "act"), [("put", "like"), ("delete", "like"), ("post", "repost")])
-def test_what_is_hidden_cannot_be_acted_on(
+def test_hidden_items_cannot_be_acted_on(
     api: APIClient, anonymous: APIClient, ann: User, bob: User, method: str, act: str
 ) -> None:
     never = getattr(api, method)(f"{API}/items/12345/{act}")

@@ -115,7 +115,7 @@ SEES = {
 
 
 @pytest.mark.parametrize("standing", READERS)
-def test_who_finds_what(ann: User, standing: str) -> None:
+def test_readers_find_what_they_may_see(ann: User, standing: str) -> None:
     reader = UserFactory.create()
     READERS[standing](reader, ann)
     for visibility in Visibility.values:

@@ -72,7 +72,7 @@ def test_a_link_is_one_everywhere(address: str) -> None:
 
 
 @pytest.mark.parametrize("address", BAD)
-def test_what_is_no_link_is_refused(address: str) -> None:
+def test_malformed_links_are_refused(address: str) -> None:
     assert not is_link(address)
     with pytest.raises(ValidationError):
         check_link(address)

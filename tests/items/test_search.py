@@ -46,7 +46,7 @@ def found(query: str, reader: User | AnonymousUser | None = None) -> list[str]:
         ("issue #123", ["#123", "123"], ["#124"]),
     ],
 )  # fmt: skip
-def test_what_is_found(text: str, queries: list[str], others: list[str]) -> None:
+def test_found_items(text: str, queries: list[str], others: list[str]) -> None:
     publish(text)
     assert [query for query in queries if found(query) != [text]] == []
     assert [query for query in others if found(query)] == []
@@ -261,7 +261,7 @@ def test_the_very_name_comes_first_then_who_is_followed() -> None:
     assert people("sam", reader, limit=2) == ["sam", "x-sam"]
 
 
-def test_who_blocks_the_reader_or_is_suspended_is_not_found() -> None:
+def test_users_who_block_the_reader_or_are_suspended_are_not_found() -> None:
     reader = UserFactory.create(username="reader")
     blocking, blocked, gone = (UserFactory.create(username=name) for name in ("tom-1", "tom-2", "tom-3"))
     relations.block(blocker=blocking, blocked=reader)

@@ -102,7 +102,7 @@ def test_a_repost_whose_original_is_hidden_is_deleted_on_its_page(reader: User, 
     assert Item.objects.get(pk=repost.pk).status == Status.DELETED
 
 
-def test_what_is_seen_and_not_ones_own_is_refused_as_before(reader: User, item: Item) -> None:
+def test_visible_items_of_others_are_refused_as_before(reader: User, item: Item) -> None:
     assert client_of(reader).delete(f"{API}/items/{item.pk}").status_code == 403
     assert page_of(reader).post(f"/items/{item.pk}/delete").status_code == 403
     assert client_of(reader).delete(f"{API}/items/{item.pk}/like").status_code == 204

@@ -141,7 +141,7 @@ def test_replies_are_listed_oldest_first(client: Client, reader: Any, other: Any
     assert texts == [f"reply {number}" for number in range(25)]
 
 
-def test_nobody_replies_to_what_they_do_not_see(client: Client, reader: Any, other: Any) -> None:
+def test_items_that_are_not_seen_cannot_be_replied_to(client: Client, reader: Any, other: Any) -> None:
     hidden = say(other, visibility="self")
     for root in (hidden.pk, 7, -1, 10**30):
         assert client.post("/items/new", composed(reply_to=root)).status_code in (404, 422)
@@ -296,7 +296,7 @@ def test_acting_on_a_repost_acts_on_its_original(client: Client, reader: Any, ot
 
 
 @pytest.mark.parametrize("verb", ["like", "unlike", "repost", "undo-repost"])
-def test_nobody_acts_on_what_they_do_not_see(client: Client, reader: Any, other: Any, verb: str) -> None:
+def test_items_that_are_not_seen_cannot_be_acted_on(client: Client, reader: Any, other: Any, verb: str) -> None:
     hidden, gone = say(other, visibility="self"), say(other)
     delete(item=gone)
     nobody = client.post(f"/items/7/{verb}")

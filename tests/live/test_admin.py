@@ -68,7 +68,7 @@ def test_they_are_ended_hidden_and_shown_again_and_it_is_logged(
     assert LogEntry.objects.count() == 5
 
 
-def test_nobody_edits_or_removes_them(admin_client: Client, sessions: list[LiveSession]) -> None:
+def test_sessions_are_neither_edited_nor_removed(admin_client: Client, sessions: list[LiveSession]) -> None:
     page = text(admin_client.get(f"{SESSIONS}{sessions[0].pk}/change/"))
     assert 'name="title"' not in page
     assert admin_client.post(f"{SESSIONS}{sessions[0].pk}/change/", {"title": "x"}).status_code == 403
@@ -100,7 +100,7 @@ def test_a_parked_replay_is_found_and_retried(
     assert admin_client.get(f"{url}add/").status_code == 403
 
 
-def test_who_may_only_look_retries_nothing(client: Client, sessions: list[LiveSession]) -> None:
+def test_staff_who_may_only_look_retry_nothing(client: Client, sessions: list[LiveSession]) -> None:
     url = "/admin/live/replaydelivery/"
     ReplayDelivery.objects.update(parked_at=timezone.now())
     looker = UserFactory(is_staff=True)

@@ -131,7 +131,7 @@ def test_only_the_host_changes_it(host: User, fan: User) -> None:
 
 
 @pytest.mark.parametrize("why", ["hidden", "blocks", "blocked", "inactive", "deleted account"])
-def test_who_may_not_see_it_finds_nothing(host: User, fan: User, why: str) -> None:
+def test_readers_who_may_not_see_it_find_nothing(host: User, fan: User, why: str) -> None:
     session = plan(host)
     relations.follow(follower=fan, followee=host)
     match why:
@@ -215,7 +215,7 @@ BAD = [
 ]
 
 
-def test_what_is_wrong_is_refused_and_changes_nothing(api: APIClient, host: User, settings: Any) -> None:
+def test_wrong_fields_are_refused_and_change_nothing(api: APIClient, host: User, settings: Any) -> None:
     settings.RATE_SCALE = 1000.0
     session = plan(host)
     for wrong in BAD:

@@ -85,7 +85,7 @@ def test_a_last_id_that_is_none(api: APIClient, value: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["page_size", "last_id", "session_id"])
-def test_what_is_empty_is_absent_and_nothing_is_given_twice(api: APIClient, host: User, name: str) -> None:
+def test_empty_parts_are_absent_and_nothing_is_given_twice(api: APIClient, host: User, name: str) -> None:
     session(host, State.LIVE)
     assert len(api.get(f"{FEED}?{name}=").json()["items"]) == 1
     answer = api.get(f"{FEED}?{name}=1&{name}=1")
@@ -123,7 +123,7 @@ def test_an_expired_walk_is_gone(api: APIClient, host: User, feeds: redis.Redis)
     assert answer.json() == {"detail": "This walk has expired; begin a new one.", "code": "snapshot_expired"}
 
 
-def test_who_is_not_signed_in(db: None) -> None:
+def test_strangers(db: None) -> None:
     answer = APIClient().get(FEED)
     assert answer.status_code == 401
     assert "WWW-Authenticate" in answer

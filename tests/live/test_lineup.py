@@ -52,7 +52,7 @@ def test_holds_what_is_live_or_upcoming_in_the_order_of_the_feed(feeds: redis.Re
     assert [entry.is_live for entry in entries[::-1]] == [True, True, False, False]
 
 
-def test_what_is_written_late_changes_nothing(feeds: redis.Redis) -> None:
+def test_late_writes_change_nothing(feeds: redis.Redis) -> None:
     host = UserFactory()
     session = actions.create(host=host, title="t", starts_at=NOW, now=NOW)
     lineup.apply(host.pk)
@@ -114,7 +114,7 @@ def test_the_version_is_below_every_entry(feeds: redis.Redis) -> None:
     assert datetime(2100, 1, 1, tzinfo=UTC).timestamp() * 1000 < 2**42
 
 
-def test_what_is_behind_is_measured() -> None:
+def test_lineups_that_are_behind_are_measured() -> None:
     host = UserFactory()
     actions.create(host=host, title="t", starts_at=NOW, now=NOW)
     made = ids.moment(Host.objects.get().version)

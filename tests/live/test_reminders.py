@@ -48,7 +48,7 @@ def told(session: LiveSession) -> list[int]:
     return sorted(Notification.objects.filter(session_id=session.pk).values_list("recipient_id", flat=True))
 
 
-def test_who_asked_reads_it(session: LiveSession, client: Client) -> None:
+def test_users_who_asked_read_it(session: LiveSession, client: Client) -> None:
     fan = UserFactory()
     actions.remind(user=fan, session=session)
     assert unread_count(fan).unread == 0
@@ -70,7 +70,7 @@ def test_who_asked_reads_it(session: LiveSession, client: Client) -> None:
     assert "Evening show" not in client.get("/notifications/mentions").content.decode()
 
 
-def test_what_is_not_to_be_seen_is_not_told(session: LiveSession) -> None:
+def test_hidden_sessions_are_not_told(session: LiveSession) -> None:
     muting, blocking, blocked, gone, fan = UserFactory.create_batch(5)
     for user in (muting, blocking, blocked, gone, fan):
         actions.remind(user=user, session=session)

@@ -109,7 +109,7 @@ def test_a_walk_of_somebody_else_is_none(host: Any, fan: Any) -> None:
     assert of(fan).get("/live?session_id=made-up").status_code == 404
 
 
-def test_who_follows_no_host_is_shown_some(host: Any) -> None:
+def test_readers_who_follow_no_host_are_shown_some(host: Any) -> None:
     newcomer, disliked, silent = UserFactory(), UserFactory(username="disliked"), UserFactory(username="silent")
     session(host)
     session(disliked)
@@ -153,7 +153,7 @@ def test_an_open_page_hears_what_went_live_and_what_changed(host: Any, fan: Any)
 
 
 # --- One session -----------------------------------------------------------------------------------------
-def test_who_may_not_see_it_finds_what_never_was(client: Client, host: Any, fan: Any) -> None:
+def test_readers_who_may_not_see_it_find_what_never_was(client: Client, host: Any, fan: Any) -> None:
     one = session(host, State.LIVE)
     blocked = UserFactory()
     block(blocker=host, blocked=blocked)

@@ -163,7 +163,7 @@ def test_a_report_opens_a_case_and_others_join(say: Say) -> None:
     assert status(item) == Status.PUBLISHED
 
 
-def test_nobody_reports_themself(say: Say, sender: User) -> None:
+def test_users_cannot_report_themselves(say: Say, sender: User) -> None:
     with pytest.raises(actions.OwnItemError):
         actions.report(item=say(), reporter=sender, reason="spam")
     assert not Case.objects.exists()
@@ -348,7 +348,7 @@ def test_what_comes_beside_a_ban_waits_for_it(second: Second, is_active: bool, m
 
 
 @pytest.mark.django_db(transaction=True)
-def test_who_becomes_staff_beside_a_ban_is_not_banned(moderator: User) -> None:
+def test_users_who_become_staff_beside_a_ban_are_not_banned(moderator: User) -> None:
     user = UserFactory.create()
     promoted = threading.Event()
 

@@ -264,7 +264,7 @@ def test_staff_without_the_permission_sees_nothing(client: Client, held: Case) -
     assert "Cases" not in text(client.get("/admin/"))
 
 
-def test_who_may_only_look_cannot_decide(client: Client, held: Case) -> None:
+def test_staff_who_may_only_look_cannot_decide(client: Client, held: Case) -> None:
     looker = UserFactory.create(is_staff=True)
     looker.user_permissions.add(Permission.objects.get(codename="view_case"))
     client.force_login(looker)
@@ -284,7 +284,7 @@ def test_moderators_need_to_be_staff(client: Client, held: Case, moderator: User
     assert client.get(CASES)["Location"].startswith("/admin/login/")
 
 
-def test_nobody_changes_cases_reports_and_the_log(admin_client: Client, held: Case) -> None:
+def test_cases_reports_and_the_log_cannot_be_changed(admin_client: Client, held: Case) -> None:
     line = Decision.objects.get()
     for address, row in ((CASES, held), (LOG, line)):
         assert admin_client.get(f"{address}add/").status_code == 403

@@ -96,7 +96,7 @@ def test_too_many_are_refused_in_words(desk: Client, say: Say, monkeypatch: pyte
 
 
 @pytest.mark.parametrize("address", ["", "?items=", "?items=x,7", "?users=99999999"])
-def test_what_is_not_there(desk: Client, address: str) -> None:
+def test_missing_targets(desk: Client, address: str) -> None:
     answer = desk.get(ACT + address, follow=True)
     assert answer.status_code == 403 if not address else "Nothing was chosen that is still there." in text(answer)
 
@@ -153,7 +153,7 @@ def test_items_and_sessions_are_held(desk: Client, moderator: User, say: Say, se
     assert (item.status, session.review, session.hidden_at) == (Status.PUBLISHED, "", None)
 
 
-def test_what_is_held_by_hand_joins_the_case_that_is_open(desk: Client, say: Say) -> None:
+def test_items_held_by_hand_join_the_case_that_is_open(desk: Client, say: Say) -> None:
     item = say("odd")
     do(desk, "open", items=str(item.pk))
     assert "1 was held for review." in do(desk, "hold", items=str(item.pk))

@@ -122,7 +122,7 @@ def test_replies_go_likewise(way: Way, sender: User, reader: User, moderator: Us
 
 
 @pytest.mark.parametrize("way", [reported, edited, rejected, deleted, banned])
-def test_nobody_can_tell_it_from_what_never_was(way: Way, reader: User, moderator: User, say: Say) -> None:
+def test_hidden_items_look_as_if_they_had_never_been(way: Way, reader: User, moderator: User, say: Say) -> None:
     item = say(NEEDLE)
     way(item, moderator)
     visitor = Reader(reader)

@@ -82,7 +82,7 @@ def test_a_session_with_a_word_waits_for_a_moderator(
     assert Decision.objects.get().session_id == session.pk
 
 
-def test_nobody_but_the_host_hears_of_what_was_never_shown(
+def test_only_the_host_hears_of_what_was_never_shown(
     plan: Plan, spam: WordRule, monkeypatch: pytest.MonkeyPatch, django_capture_on_commit_callbacks: Any
 ) -> None:
     told: list[Any] = []

@@ -73,7 +73,7 @@ def test_a_repost_leads_to_its_original(page: Client, say: Say) -> None:
     assert Report.objects.get().item == original
 
 
-def test_what_is_hidden_and_what_never_was(page: Client, say: Say) -> None:
+def test_hidden_items_and_unknown_ids(page: Client, say: Say) -> None:
     hidden = say(visibility=Visibility.SELF)
     answers = [page.get(address(hidden)), page.get("/items/5/report"), page.get(f"/items/{'9' * 30}/report")]
     assert {answer.status_code for answer in answers} == {404}
@@ -108,7 +108,7 @@ def told(response: Any) -> bool:
     return TOLD in text(response)
 
 
-def test_who_publishes_is_told(writer: Client) -> None:
+def test_senders_are_told(writer: Client) -> None:
     response = writer.post("/items/new", composed("spam"), follow=True)
     page = text(response)
     assert f'<li class="info">{TOLD}</li>' in page
@@ -117,21 +117,21 @@ def test_who_publishes_is_told(writer: Client) -> None:
     assert f'<li class="info">{TOLD}</li>' not in text(response)
 
 
-def test_who_publishes_in_the_open_page_is_told_there(writer: Client) -> None:
+def test_senders_in_the_open_page_are_told_there(writer: Client) -> None:
     held = writer.post("/items/new", composed("spam"), **PART)
     assert (held.status_code, held["HX-Trigger"]) == (200, '{"held": {}}')
     published = writer.post("/items/new", composed("harmless"), **PART)
     assert published["HX-Trigger"] == '{"published": {}}'
 
 
-def test_who_replies_is_told(writer: Client, say: Say) -> None:
+def test_senders_of_replies_are_told(writer: Client, say: Say) -> None:
     root = say()
     response = writer.post("/items/new", composed("spam", reply_to=root.pk), follow=True)
     assert f'<li class="info">{TOLD}</li>' in text(response)
     assert "in review" in text(response)
 
 
-def test_who_edits_is_told(writer: Client, say: Say) -> None:
+def test_senders_of_edits_are_told(writer: Client, say: Say) -> None:
     item = say()
     part = writer.post(f"/items/{item.pk}/edit", {"text": "spam"}, **PART)
     assert part["HX-Trigger"] == '{"held": {}}'

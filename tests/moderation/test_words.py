@@ -33,7 +33,7 @@ def found(text: str, *words: str, whole: bool = False) -> set[str]:
         ("\u200b\u3164", ""),
     ],
 )
-def test_what_is_compared(text: str, folded: str) -> None:
+def test_compared_characters(text: str, folded: str) -> None:
     assert fold(text) == folded
     assert fold(folded) == folded
 

@@ -59,7 +59,7 @@ def told(user: User) -> list[tuple[str, list[str]]]:
 
 
 # --- Who is told -----------------------------------------------------------------------------------------
-def test_everybody_is_told_what_others_do(ann: User, bob: User, cid: User) -> None:
+def test_users_are_told_what_others_do(ann: User, bob: User, cid: User) -> None:
     post = say(ann)
     items.like(user=bob, item=post)
     items.like(user=cid, item=post)
@@ -78,7 +78,7 @@ def test_everybody_is_told_what_others_do(ann: User, bob: User, cid: User) -> No
     assert told(bob) == told(cid) == []
 
 
-def test_nobody_is_told_of_themself(ann: User) -> None:
+def test_users_are_not_told_of_themselves(ann: User) -> None:
     post = say(ann, "I, @ann")
     items.like(user=ann, item=post)
     items.repost(sender=ann, item=post)
@@ -110,7 +110,7 @@ def test_so_many_mentions_are_told_and_no_more(ann: User) -> None:
 
 
 @pytest.mark.parametrize("visibility", ["self", "followers", "mutuals"])
-def test_who_may_not_see_it_is_not_told(ann: User, bob: User, cid: User, visibility: str) -> None:
+def test_users_who_may_not_see_it_are_not_told(ann: User, bob: User, cid: User, visibility: str) -> None:
     relations.follow(follower=bob, followee=ann)
     relations.follow(follower=ann, followee=bob)
     item = say(ann, "@bob and @cid", visibility=visibility)
@@ -146,7 +146,7 @@ def test_what_waits_for_a_moderator_is_told_when_it_is_approved(ann: User, bob: 
 
 
 # --- Undoing and redoing ---------------------------------------------------------------------------------
-def test_what_is_undone_is_gone_and_what_is_redone_is_told_once(ann: User, bob: User) -> None:
+def test_undone_acts_are_gone_and_redone_acts_are_told_once(ann: User, bob: User) -> None:
     post = say(ann)
     reply = say(bob, "hm", reply_to=post)
     deeds: list[tuple[str, Callable[[], Any], Callable[[], Any]]] = [
@@ -311,7 +311,7 @@ def test_a_deleted_user_leaves_nothing(ann: User, bob: User, cid: User) -> None:
     assert not ReadMark.objects.exists()
 
 
-def test_what_is_forgotten_of_a_user_is_bounded(ann: User, bob: User, cid: User) -> None:
+def test_forgetting_a_user_is_bounded(ann: User, bob: User, cid: User) -> None:
     for one in (bob, cid):
         items.like(user=one, item=say(ann))
         items.like(user=ann, item=say(one))

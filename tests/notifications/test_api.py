@@ -84,7 +84,7 @@ def test_the_list_is_walked_whole(api: APIClient, ann: User, bob: User) -> None:
     assert len(api.get(f"{API}?last_id={ids.MAX_ID}").json()["items"]) == 7
 
 
-def test_what_is_seen_is_read_and_nothing_else(api: APIClient, ann: User, bob: User) -> None:
+def test_seen_entries_are_read_and_no_others(api: APIClient, ann: User, bob: User) -> None:
     say(bob, "@ann one")
     say(bob, "@ann two")
     assert unread(api) == {"unread": 2, "capped": False}
@@ -129,7 +129,7 @@ def test_counts_are_capped(api: APIClient, ann: User, bob: User) -> None:
 
 
 @pytest.mark.parametrize("hide", ["block", "is blocked", "mute", "leaves"])
-def test_who_is_hidden_is_neither_shown_nor_counted(api: APIClient, ann: User, bob: User, hide: str) -> None:
+def test_hidden_actors_are_neither_shown_nor_counted(api: APIClient, ann: User, bob: User, hide: str) -> None:
     post = say(ann)
     for fan in (UserFactory(), bob):
         items.like(user=fan, item=post)
@@ -212,7 +212,7 @@ def test_bad_marks(api: APIClient, body: Any) -> None:
     assert not ReadMark.objects.exists()
 
 
-def test_what_is_no_json_is_refused(api: APIClient) -> None:
+def test_malformed_json_is_refused(api: APIClient) -> None:
     assert api.generic("POST", f"{API}/read", b"a=b", "application/x-www-form-urlencoded").status_code == 415
     assert api.generic("POST", f"{API}/read", b"{", "application/json").status_code == 400
     assert api.post(f"{API}/read", {"up_to": "1" * 70_000}).status_code == 413
@@ -246,7 +246,7 @@ def test_rates(api: APIClient, settings: Any) -> None:
         assert statuses[2] == 429
 
 
-def test_nobody_marks_for_another(api: APIClient, ann: User, bob: User) -> None:
+def test_callers_do_not_mark_for_others(api: APIClient, ann: User, bob: User) -> None:
     items.like(user=ann, item=say(bob))
     actions.mark_read(user=ann)
     assert list(ReadMark.objects.values_list("user", flat=True)) == [ann.pk]

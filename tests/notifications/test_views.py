@@ -70,7 +70,7 @@ def test_nothing_yet(client: Client, reader: User) -> None:
     assert not ReadMark.objects.exists()
 
 
-def test_who_opens_the_page_has_read_what_it_shows(
+def test_opening_the_page_marks_what_it_shows_as_read(
     client: Client, reader: User, other: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     say(other, "@reader one")

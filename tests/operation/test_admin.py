@@ -43,7 +43,7 @@ def figures(step: int) -> dict[str, Any]:
     }
 
 
-def test_what_is_sampled_is_shown(admin_client: Client) -> None:
+def test_samples_are_shown(admin_client: Client) -> None:
     for step in range(4):
         sample(3 - step, **figures(step))
     shown = text(admin_client.get(PAGE))

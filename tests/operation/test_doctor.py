@@ -145,7 +145,7 @@ def test_a_frozen_server_is_one_finding(broker_server: Valkey, monkeypatch: pyte
     assert finding.todo
 
 
-def test_what_is_wrong_in_postgresql() -> None:
+def test_faults_of_postgresql() -> None:
     with connection.cursor() as cursor:
         cursor.execute("UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'user_level_seen'::regclass")
         cursor.execute("DELETE FROM django_migrations WHERE app = 'operation'")

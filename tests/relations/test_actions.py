@@ -142,7 +142,7 @@ def test_an_unblock_under_the_block_of_the_other_shows_nothing(pair: tuple[User,
     ("verb", "first", "second"),
     [(follow, "follower", "followee"), (block, "blocker", "blocked"), (mute, "muter", "muted")],
 )
-def test_nobody_relates_to_themself(verb: Callable[..., bool], first: str, second: str) -> None:
+def test_users_cannot_relate_to_themselves(verb: Callable[..., bool], first: str, second: str) -> None:
     user = UserFactory.create()
     with pytest.raises(SelfRelationError):
         verb(**{first: user, second: user})
@@ -163,7 +163,7 @@ def test_the_cap_binds_and_frees(settings: Any) -> None:
     assert follow(follower=others[3 - 1], followee=user) is True
 
 
-def test_who_was_imported_above_the_cap_may_unfollow_but_not_follow(settings: Any) -> None:
+def test_users_imported_above_the_cap_may_unfollow_but_not_follow(settings: Any) -> None:
     settings.FOLLOW_CAP = 1
     user, *others = UserFactory.create_batch(4)
     for other in others[:3]:

@@ -47,13 +47,13 @@ def test_beginning_and_ending_are_idempotent(api: APIClient, bob: User, name: st
 
 
 @pytest.mark.parametrize("name", RELATIONS)
-def test_nobody_relates_to_themself(api: APIClient, name: str) -> None:
+def test_users_cannot_relate_to_themselves(api: APIClient, name: str) -> None:
     assert api.put(f"{API}/users/ANN/{name}").status_code == 400
     assert api.delete(f"{API}/users/ann/{name}").status_code == 400
 
 
 @pytest.mark.parametrize("name", RELATIONS)
-def test_who_cannot_be_seen_does_not_exist(api: APIClient, ann: User, bob: User, name: str) -> None:
+def test_hidden_users_do_not_exist(api: APIClient, ann: User, bob: User, name: str) -> None:
     actions.block(blocker=bob, blocked=ann)
     UserFactory(username="gone", is_active=False)
     for method in [api.put, api.delete]:

@@ -55,7 +55,7 @@ def test_the_button_takes_its_own_place(client: Client, reader: Any, other: Any)
     assert "/@other/mute" not in row
 
 
-def test_what_is_not_possible_is_said(client: Client, reader: Any, other: Any, settings: Settings) -> None:
+def test_impossible_acts_are_explained(client: Client, reader: Any, other: Any, settings: Settings) -> None:
     settings.FOLLOW_CAP = 0
     assert "the limit of follows" in client.post("/@other/follow", follow=True).content.decode()
     response = client.post("/@other/follow", **PART)
@@ -64,7 +64,7 @@ def test_what_is_not_possible_is_said(client: Client, reader: Any, other: Any, s
     assert "That is you." in client.post("/@reader/follow", follow=True).content.decode()
 
 
-def test_who_blocks_the_reader_does_not_exist(client: Client, reader: Any, other: Any) -> None:
+def test_users_who_block_the_reader_do_not_exist(client: Client, reader: Any, other: Any) -> None:
     block(blocker=other, blocked=reader)
     nobody = client.get("/@nobody").content
     for address in ("/@other", "/@other/followers", "/@other/following"):

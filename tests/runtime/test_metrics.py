@@ -196,7 +196,7 @@ def test_for_others_there_is_nothing_here(
 
 
 @pytest.mark.parametrize("scheme", ["Bearer", "bearer"])
-def test_who_has_the_token_reads_them_from_anywhere(client: Client, settings, scheme: str) -> None:
+def test_callers_with_the_token_read_them_from_anywhere(client: Client, settings, scheme: str) -> None:
     settings.METRICS_TOKEN = "secret"
     extra = {"REMOTE_ADDR": "192.0.2.1", "HTTP_X_FORWARDED_FOR": "198.51.100.7"}
     assert client.get("/metrics", HTTP_AUTHORIZATION=f"{scheme} secret", **extra).status_code == 200

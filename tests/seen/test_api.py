@@ -135,7 +135,7 @@ def test_a_service_acts_for_others(api: APIClient, service: APIClient, ann: User
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_nobody_else_does(api: APIClient, ann: User, path: str) -> None:
+def test_other_callers_do_not(api: APIClient, ann: User, path: str) -> None:
     other = UserFactory.create()
     response = api.post(f"{SEEN}/{path}", {"ids": ["3"], "user_id": str(other.pk)})
     refused(response, path, 403, "detail")
@@ -257,7 +257,7 @@ def test_strangers(ann: User, plays: redis.Redis) -> None:
     assert not kept(plays)
 
 
-def test_who_is_gone_is_as_who_never_was(service: APIClient, ann: User, plays: redis.Redis) -> None:
+def test_deleted_users_are_as_unknown_ones(service: APIClient, ann: User, plays: redis.Redis) -> None:
     gone, hidden = UserFactory.create(), UserFactory.create()
     delete_account(user=gone)
     deactivate(user=hidden)
@@ -364,7 +364,7 @@ def test_a_hundred_users_with_fifty_plays_each(service: APIClient) -> None:
     assert unseen(service, *map(int, ids), user_id=str(users[99].pk)) == []
 
 
-def test_who_is_refused_in_a_batch_holds_up_nobody(service: APIClient, ann: User, settings: Any) -> None:
+def test_users_refused_in_a_batch_hold_up_no_others(service: APIClient, ann: User, settings: Any) -> None:
     """One without room, one over the rate, one who does not exist, one who is gone; the last is served."""
     full, busy, gone, fine = UserFactory.create_batch(4)
     deactivate(user=gone)

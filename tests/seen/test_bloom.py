@@ -161,7 +161,7 @@ def test_users_do_not_share_what_they_saw(make: MakeFilter, client: redis.Redis)
     assert known(chosen, 2, range(1, 500)) == set()
 
 
-def test_what_is_known_of_any_key_is_known(make: MakeFilter, client: redis.Redis) -> None:
+def test_members_of_any_key_are_known(make: MakeFilter, client: redis.Redis) -> None:
     """Also where the keys were made with different settings."""
     add(make(10_000, 0.001), 1, [1, 2], "a")
     add(make(500, 0.01), 1, [2, 3], "b")
@@ -217,7 +217,7 @@ def test_how_full_a_key_is(make: MakeFilter, client: redis.Redis) -> None:
     assert chosen.fill(client, ["filter"]) == [Fill(pytest.approx(40_000, rel=0.02), pytest.approx(20_000, rel=0.001))]
 
 
-def test_what_is_no_filter_is_left_alone_until_it_is_to_be_replaced(make: MakeFilter, client: redis.Redis) -> None:
+def test_foreign_keys_are_left_alone_until_they_are_to_be_replaced(make: MakeFilter, client: redis.Redis) -> None:
     chosen = make(10_000, 0.001)
     client.lpush("other", "precious")
     addition, fine = Addition("other", 1, [1, 2], END), Addition("filter", 1, [1], END)

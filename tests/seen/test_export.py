@@ -51,7 +51,7 @@ def shown(moment: datetime) -> str:
     return moment.isoformat().replace("+00:00", "Z")
 
 
-def test_what_is_not_merged_is_listed_and_the_rest_is_counted(ann: User) -> None:
+def test_waiting_plays_are_listed_and_the_rest_is_counted(ann: User) -> None:
     now = timezone.now().replace(microsecond=0)
     month = month_of(now)
     moments = [datetime(now.year, now.month, 1, tzinfo=UTC), now]
@@ -79,7 +79,7 @@ def test_what_is_not_merged_is_listed_and_the_rest_is_counted(ann: User) -> None
     assert "kept as a Bloom filter" in read_me
 
 
-def test_who_played_nothing_has_empty_files(ann: User) -> None:
+def test_users_without_plays_have_empty_files(ann: User) -> None:
     rows, read_me = archive(ann)
     assert rows == [[], [], []]
     assert "could not be read" not in read_me.partition("plays.jsonl")[2]

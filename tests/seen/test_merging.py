@@ -129,7 +129,7 @@ def test_many_users_are_merged_in_chunks(plays: redis.Redis) -> None:
     assert all(unseen(user_id, [user_id + 1000], now=NOW) == [] for user_id in (1, count // 2, count))
 
 
-def test_who_lost_their_mark_is_marked_again(plays: redis.Redis) -> None:
+def test_users_who_lost_their_mark_are_marked_again(plays: redis.Redis) -> None:
     play(7, 1)
     plays.delete(*plays.keys("played:user:*"))
     assert merge(NOW + HOUR) == 0

@@ -199,7 +199,7 @@ def test_a_batch_of_users(seen: SeenStub, ann: User, service: User, monkeypatch:
     assert unseen(service.pk, [8, 9], now=timezone.now()) == [9]
 
 
-def test_what_is_no_batch(seen: SeenStub, ann: User, service: User, plays: redis.Redis) -> None:
+def test_malformed_batches(seen: SeenStub, ann: User, service: User, plays: redis.Redis) -> None:
     def of(*parts: tuple[int, list[int]]) -> RecordBatchRequest:
         return RecordBatchRequest(plays=[RecordPlaysRequest(user_id=user, ids=ids) for user, ids in parts])
 
@@ -325,7 +325,7 @@ def test_ids_out_of_range(seen: SeenStub, service: User, ann: User, plays: redis
         call(request(ids=[2**53], user_id=ann.pk), metadata=who, timeout=60)
 
 
-def test_what_is_no_message(channel: grpc.Channel, ann: User, plays: redis.Redis) -> None:
+def test_malformed_messages(channel: grpc.Channel, ann: User, plays: redis.Redis) -> None:
     """grpcio answers by itself, and goes on."""
     who = token(ann)
     for name, code in (("RecordPlays", CODE.INTERNAL), ("Forget", CODE.UNIMPLEMENTED)):

@@ -47,7 +47,7 @@ def appended(text: bytes) -> Any:
     return lambda key, old: (old or b"") + text
 
 
-def test_what_is_written_is_read(store: FilterStore) -> None:
+def test_written_filters_are_read(store: FilterStore) -> None:
     store.update(keys(3), lambda key, old: b"%d" % key.user_id)
     assert store.read([*keys(4), FilterKey(1, MONTH - 1)]) == [b"1", b"2", b"3", None, None]
     store.update(keys(1), appended(b"+"))
@@ -70,7 +70,7 @@ def test_nothing_is_lost_between_writers(store: FilterStore, make: Make, monkeyp
         assert Counter(data) == {ord(str(number)): 20 for number in range(4)}
 
 
-def test_what_is_kept_is_counted_by_month(store: FilterStore) -> None:
+def test_filters_are_counted_by_month(store: FilterStore) -> None:
     store.update([*keys(3), *keys(2, MONTH - 1)], appended(b"1234"))
     store.update(keys(1), appended(b"56"))
     assert store.stats() == {MONTH: (3, 14), MONTH - 1: (2, 8)}

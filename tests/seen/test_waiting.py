@@ -95,7 +95,7 @@ def test_one_full_user_of_a_batch_refuses_the_call_and_loses_nothing() -> None:
     assert unseen(7, [99, *range(1, MOST + 1)], now=NOW) == [99]
 
 
-def test_who_plays_fast_is_merged_early_and_goes_on(plays: redis.Redis) -> None:
+def test_fast_players_are_merged_early_and_go_on(plays: redis.Redis) -> None:
     play(7, *range(1, MOST // 2))
     assert asked_early() == []
     play(7, *range(MOST // 2, MOST))

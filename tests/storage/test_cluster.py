@@ -73,7 +73,7 @@ def test_addresses(url: str, nodes: tuple[tuple[str, int], ...], first: str) -> 
 @pytest.mark.parametrize(
     "url", ["redis+cluster://", "redis+cluster://a,", "redis+cluster://a/1", "redis+cluster://a:x", "redis://a"]
 )
-def test_what_is_no_address(url: str) -> None:
+def test_malformed_addresses(url: str) -> None:
     with pytest.raises(ValueError, match=r"."):
         parse(url)
 

@@ -219,7 +219,7 @@ SQL = migrations.RunSQL
         ([SQL("ALTER TABLE shop_thing ADD COLUMN other integer NULL")], 0),
     ],
 )
-def test_what_is_refused(shop: ProjectState, operations: list[Any], count: int) -> None:
+def test_refused_operations(shop: ProjectState, operations: list[Any], count: int) -> None:
     migration = SimpleNamespace(app_label="shop", atomic=False, operations=operations)
     assert len(list(offences(migration, shop))) == count
 

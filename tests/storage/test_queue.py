@@ -20,7 +20,7 @@ def test_every_scheduled_task_exists() -> None:
 
 
 @pytest.mark.django_db
-def test_what_is_periodic_runs() -> None:
+def test_periodic_tasks_run() -> None:
     app.loader.import_default_modules()
     old, new = timezone.now() - timedelta(days=2), timezone.now() + timedelta(days=2)
     Session.objects.bulk_create(

@@ -157,7 +157,7 @@ def test_it_cannot_be_written_to(server: Replica) -> None:
 
 
 # --- Whoever wrote finds it ------------------------------------------------------------------------------
-def test_whoever_wrote_finds_it_on_every_device_and_others_may_wait(server: Replica, ann: User) -> None:
+def test_writers_find_it_on_every_device_and_others_may_wait(server: Replica, ann: User) -> None:
     phone, laptop, bob = client_of(ann), Client(), client_of(UserFactory.create())
     laptop.force_login(ann)
     old = publish("words").pk
@@ -194,7 +194,7 @@ def test_what_was_written_before_the_notes_were_lost_is_found(server: Replica, a
 
 
 # --- What is gone is gone at once ------------------------------------------------------------------------
-def test_what_is_gone_is_gone_at_once(server: Replica, ann: User) -> None:
+def test_deleted_rows_are_gone_at_once(server: Replica, ann: User) -> None:
     reader, bob = UserFactory.create(username="reader"), UserFactory.create(username="bobby")
     gone = [publish("words #tag", UserFactory.create()) for _ in range(5)]
     kept = [publish("words #tag", UserFactory.create()).pk for _ in range(2)]
@@ -323,7 +323,7 @@ def test_a_read_that_its_replay_cancels_runs_on_the_primary(server: Replica) -> 
         server.run_sql("SELECT pg_reload_conf()")
 
 
-def test_what_is_no_replica_is_not_read(server: Replica) -> None:
+def test_servers_that_are_no_replica_are_not_read(server: Replica) -> None:
     wrapper = connections[replica.REPLICA]
     wrapper.close()
     with patch.dict(wrapper.settings_dict, HOST=sockets_of_primary()), Outcomes() as all_of:

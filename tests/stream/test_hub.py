@@ -393,7 +393,7 @@ def test_a_connection_ends_with_what_it_rests_on(tmp_path: Path, author: User, f
         server.kill()
 
 
-def test_what_is_revoked_ends_at_once(tmp_path: Path, author: User, fan: User) -> None:
+def test_revoked_connections_end_at_once(tmp_path: Path, author: User, fan: User) -> None:
     """Without waiting for the next look."""
     server = StreamServer(tmp_path, FEEDSITE_STREAM_RECHECK_SECONDS="3600")
     server.start()

@@ -83,7 +83,7 @@ def test_news_reach_whose_home_shows_it_and_nobody_else() -> None:
 
 
 @pytest.mark.parametrize("status", [Status.DELETED, Status.REJECTED, Status.IN_REVIEW])
-def test_who_saw_it_is_told_that_it_is_gone(status: str) -> None:
+def test_readers_who_saw_it_are_told_that_it_is_gone(status: str) -> None:
     sender, fan, stranger, friend = UserFactory.create_batch(4)
     Follow.objects.create(follower=fan, followee=sender)
     Follow.objects.create(follower=friend, followee=sender)
@@ -163,7 +163,7 @@ def test_notifications_reach_all_pages_of_their_user_and_a_gap_everybody() -> No
     assert list(told.values()) == [[note, reset], [reset], [note, reset]]
 
 
-def test_what_is_not_known_is_passed_over() -> None:
+def test_unknown_events_are_passed_over() -> None:
     user = UserFactory()
     assert news_for(at_home(user), entries(None, Published(2**53 - 1), Withdrawn(5, "public"))) == []
 

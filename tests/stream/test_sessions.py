@@ -70,7 +70,7 @@ def test_followers_hear_everywhere_and_everybody_else_on_its_page(people: dict[s
     assert told(people, 1, SessionChanged(shown.pk), SessionChanged(shown.pk))["follower"] == [("live", 2)] * 2
 
 
-def test_who_saw_it_hears_that_it_is_gone_and_of_what_is_hidden_nobody(people: dict[str, User]) -> None:
+def test_readers_who_saw_it_hear_that_it_is_gone_and_none_of_what_is_hidden(people: dict[str, User]) -> None:
     hidden = session(people["host"], hidden_at=timezone.now())
     heard = told(people, hidden.pk, SessionChanged(hidden.pk))
     assert heard.pop("host") == heard.pop("host there") == [("upcoming", 1)]

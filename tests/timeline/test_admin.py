@@ -39,6 +39,6 @@ def test_the_progress_of_a_demotion_is_shown(admin_client: Client, reader: Any) 
 
 
 @pytest.mark.parametrize("model", ["delivery", "backfill"])
-def test_nobody_writes_by_hand_what_the_workers_write(admin_client: Client, model: str) -> None:
+def test_rows_of_the_workers_are_not_written_by_hand(admin_client: Client, model: str) -> None:
     assert admin_client.get(f"/admin/timeline/{model}/").status_code == 200
     assert admin_client.get(f"/admin/timeline/{model}/add/").status_code == 403

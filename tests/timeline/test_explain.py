@@ -352,6 +352,6 @@ def test_the_command_says_why_outboxes_are_not_merged(
 @pytest.mark.parametrize(
     ("user", "item"), [("absent", None), ("reader", "abc"), ("reader", "-1"), ("reader", "9" * 40)]
 )
-def test_what_is_wrong_is_said_in_a_line(reader: User, user: str, item: str | None) -> None:
+def test_errors_are_one_line(reader: User, user: str, item: str | None) -> None:
     with pytest.raises(CommandError, match=r"There is no user absent|is no id of an item"):
         call_command("explain_home", user, item=item)

@@ -147,7 +147,7 @@ def test_what_was_published_again_is_not_completed_by_the_work_for_the_first_tim
     assert Delivery.objects.get().revision != claim.revision
 
 
-def test_what_is_visible_again_is_delivered_as_soon_as_it_may_be(say: Say, reader: User, workers: Workers) -> None:
+def test_items_visible_again_are_delivered_as_soon_as_they_may_be(say: Say, reader: User, workers: Workers) -> None:
     """No worker is told of it, so the sweeper's is its first try, and its lag counts from then."""
     item = say(reader)
     workers.work()

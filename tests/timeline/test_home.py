@@ -180,7 +180,7 @@ def test_one_cursor_to_the_first_item_ever(
     assert kinds == {"inbox", "sql"}
 
 
-def test_what_is_deleted_leaves_the_inbox_when_it_is_read(
+def test_deleted_items_leave_the_inbox_when_it_is_read(
     reader: User, follow: Any, say: Say, workers: Workers, feeds: redis.Redis
 ) -> None:
     sender = seen()
@@ -197,7 +197,7 @@ def test_what_is_deleted_leaves_the_inbox_when_it_is_read(
     assert sources(reader) == ["inbox"]
 
 
-def test_what_is_restored_is_there_again_although_it_was_forgotten(
+def test_restored_items_are_there_again_although_they_were_forgotten(
     reader: User, follow: Any, say: Say, workers: Workers, feeds: redis.Redis
 ) -> None:
     sender = seen()

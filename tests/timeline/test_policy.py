@@ -239,7 +239,7 @@ def test_a_construction_under_way_ends_where_there_is_to_be_no_inbox(
     assert 0 < feeds.ttl(keys.inbox(few.pk)) <= BUILD_SECONDS
 
 
-def test_what_is_left_of_an_inbox_is_no_difference_and_not_kept_alive(
+def test_remains_of_an_inbox_are_no_difference_and_not_kept_alive(
     pair: tuple[User, User], say: Say, workers: Workers, feeds: redis.Redis, inbox_from: InboxFrom
 ) -> None:
     many = pair[0]

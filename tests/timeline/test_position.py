@@ -97,7 +97,7 @@ def test_the_last_visit_counts(reader: User) -> None:
     assert kept(reader) == (100, None), "they came back to older posts by themselves"
 
 
-def test_who_does_not_want_it_is_not_asked_again(reader: User) -> None:
+def test_readers_who_do_not_want_it_are_not_asked_again(reader: User) -> None:
     note_position(reader=reader, item_id=50)
     pass_time(minutes=11)
     forget_place(reader=reader)

@@ -153,7 +153,7 @@ def delivered(workers: Workers) -> None:
 
 
 @pytest.mark.parametrize("of", ["star", "friend"])
-def test_what_is_restored_below_the_floor_amid_a_deepening_is_not_lost(
+def test_items_restored_below_the_floor_amid_a_deepening_are_not_lost(
     of: str,
     reader: User,
     star: User,

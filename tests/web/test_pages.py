@@ -69,7 +69,7 @@ def test_a_position_is_given_once_and_may_be_empty(client: Client, reader: Any) 
 @pytest.mark.parametrize(
     "address", ["/nothing", "/@nobody", "/@no..body", "/@nobody/followers", "/items/7", f"/items/{10**30}"]
 )
-def test_what_is_not_there_is_the_same_page(client: Client, address: str) -> None:
+def test_missing_pages_are_the_same_page(client: Client, address: str) -> None:
     response = client.get(address)
     assert response.status_code == 404
     assert response.content == client.get("/items/1").content
@@ -104,7 +104,7 @@ def test_pages_for_broken_times_need_nothing(name: str) -> None:
     assert "{%" not in (settings.BASE_DIR / "templates" / name).read_text()
 
 
-def test_who_is_not_signed_in_is_asked_to_and_comes_back(client: Client) -> None:
+def test_strangers_are_asked_to_sign_in_and_come_back(client: Client) -> None:
     assert client.get("/")["Location"] == "/login"
     assert client.get("/settings")["Location"] == "/login?next=%2Fsettings"
     assert client.post("/items/new", {"text": "words"})["Location"] == "/login"

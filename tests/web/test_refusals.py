@@ -105,7 +105,7 @@ REFUSED: dict[str, tuple[int, Ask]] = {
 
 @pytest.mark.usefixtures("few")
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_is_refused_is_counted_and_then_costs_no_query(ann: User, name: str) -> None:
+def test_refused_calls_are_counted_and_then_cost_no_query(ann: User, name: str) -> None:
     status, ask = REFUSED[name]
     assert [ask(number).status_code for number in range(3)] == [status] * 3
     with statements() as asked:

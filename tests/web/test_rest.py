@@ -176,7 +176,7 @@ def test_bad_bodies_anywhere(api: APIClient, item: Item, method: str, path: str,
     is_problem(api.generic(method, path, BAD_JSON[name], "application/json"), 400)
 
 
-def test_what_is_just_allowed(api: APIClient) -> None:
+def test_limits_that_are_just_allowed(api: APIClient) -> None:
     for body in [nested(DEPTH), '{"n": [18446744073709551615, -9223372036854775808, 1e308, 5e-324, -0.0]}']:
         assert parse_json(body.encode())
     body = {"content": {"text": "ü 中文 😀 \u0001", "n": [1e22, 2**63, None, True]}, "extra_info": {"": {"a": []}}}
@@ -556,7 +556,7 @@ def test_rates_are_scaled(settings: LazySettings) -> None:
 
 
 @pytest.mark.parametrize("rate", ["", "20", "20/year", "x/hour", "-1/hour", "0/hour", "1.5/hour", "٣/hour"])
-def test_what_is_no_rate(rate: str) -> None:
+def test_malformed_rates(rate: str) -> None:
     with pytest.raises(ValueError):  # noqa: PT011 (the option says what is allowed)
         parse_rate(rate)
 

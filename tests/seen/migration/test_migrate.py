@@ -167,7 +167,7 @@ def test_a_play_belongs_to_its_month_and_one_without_a_time_to_this(
 
 
 @pytest.mark.usefixtures("clock")
-def test_who_played_nothing_that_is_asked_is_over_at_once(filters: FilterStore, command: Say, tmp_path: Path) -> None:
+def test_users_without_plays_that_are_asked_are_over_at_once(filters: FilterStore, command: Say, tmp_path: Path) -> None:
     command(written(tmp_path / "plays.txt", [f"7 1:{seconds(NOW - timedelta(days=200))}"]))
     assert kept(filters) == (0, 1)
     assert merge(NOW + HOUR) == 0
@@ -190,7 +190,7 @@ def test_a_user_may_have_several_lines(
 
 
 @pytest.mark.usefixtures("clock")
-def test_who_lost_their_mark_on_the_ring_is_marked_by_another_run(
+def test_users_without_a_mark_on_the_ring_are_marked_by_another_run(
     filters: FilterStore, command: Say, tmp_path: Path
 ) -> None:
     path = written(tmp_path / "plays.txt", ["7 1", "8 2"])
