@@ -164,7 +164,7 @@ class UserAdmin(BigVAdmin, DjangoUserAdmin):  # type: ignore[type-arg]  # not ge
         """The list with an order that an index has."""
         return UserList
 
-    # --- What is found
+    # --- Search
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[User], search_term: str
     ) -> tuple[QuerySet[User], bool]:
@@ -188,7 +188,7 @@ class UserAdmin(BigVAdmin, DjangoUserAdmin):  # type: ignore[type-arg]  # not ge
         )
         return found.order_by(first, *found.query.order_by), False
 
-    # --- Who may
+    # --- Permissions
     def has_change_permission(self, request: HttpRequest, obj: User | None = None) -> bool:
         """Accounts with powers are changed by superusers only; else to edit users would be to have these powers."""
         if obj is not None and obj != request.user and not _is_super(request) and _has_powers(obj):

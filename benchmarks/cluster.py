@@ -95,7 +95,7 @@ def _times(report: Report, what: str, cases: Mapping[str, partial[object]], roun
         report.ratio(f"{what}: redis-py's client over ours", over(times, "redis-py", "cluster"))
 
 
-# --- What is timed ---------------------------------------------------------------------------------------
+# --- Timed cases -----------------------------------------------------------------------------------------
 def ask(commands: Sequence[Command], client: redis.Redis, number: int) -> None:
     """One round of commands by the site's client."""
     pipelined(client, commands)

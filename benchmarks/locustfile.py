@@ -4,10 +4,10 @@
     locust -f benchmarks/locustfile.py --headless --only-summary -u 55 -r 20 -t 90 \\
         --host http://127.0.0.1:8000 --page docs/operations.md
 
-Everybody here comes from one address, hence the rate. Each signs up at first and follows whom the site suggests by its
-posts and some of the others. When the last one has, everybody begins, and so do the figures. A pause of 0.5 to
-1.5 s lies between two calls of one of them. They scroll their home, look at items, replies and profiles, search, read
-what concerns them, the recommended and the live feed, and ask what they have played.
+All users here come from one address, hence the rate. Each signs up at first and follows whom the site suggests by its
+posts and some of the others. When the last one has, everybody begins, and so do the figures. A pause of 0.5 to 1.5 s
+lies between two calls of one of them. They scroll their home, look at items, replies and profiles, search, read what
+concerns them, the recommended and the live feed, and ask what they have played.
 
 Whenever a hundred reads were answered the next call of somebody is a write: the seeds' ratio. Any answer but the
 expected one is an error; errors, or another ratio, make the exit code 1. `--page` puts what was found into a Markdown

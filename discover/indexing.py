@@ -67,7 +67,7 @@ DOCUMENTS = f"""
 """  # noqa: S608
 
 
-# --- What is to be written -------------------------------------------------------------------------------
+# --- Items to write --------------------------------------------------------------------------------------
 def note(item_ids: Iterable[int], *, only_public: bool = False) -> None:
     """Queue items, in the transaction that changes them; `only_public`: those of them that are to be found."""
     if settings.OPENSEARCH_URL:

@@ -81,7 +81,7 @@ def discover(request: PageRequest, reader: User) -> HttpResponse:
     return _refreshed(request, reader, walk)
 
 
-# --- What is asked for -----------------------------------------------------------------------------------
+# --- Parameters ------------------------------------------------------------------------------------------
 def _once(asked: QueryDict, name: str) -> str:
     values = asked.getlist(name)
     if len(values) > 1:
@@ -115,7 +115,7 @@ def _issue(reader: User, walk: str, number: int) -> FeedPage:
     return ask(reader, limit=PAGE, request_id=f"{walk}.{number}", now=timezone.now())
 
 
-# --- What is answered ------------------------------------------------------------------------------------
+# --- Answers ---------------------------------------------------------------------------------------------
 def _whole(request: PageRequest, reader: User, asked: str | None, number: int) -> HttpResponse:
     """The page itself. What was fetched for a reader who has gone since begins their next visit."""
     coming = _kept(request, COMING)

@@ -71,6 +71,7 @@ def enter(browser: Browser, asked: argparse.Namespace, shape: str, colours: str,
 
 
 def lead(page: Page, site: str, username: str, what: str) -> None:
+    """Bring the page to the state that a picture of this name shows."""
     if what == "notifications":
         page.goto(f"{site}/notifications")
     elif what == "discover":
@@ -82,7 +83,7 @@ def lead(page: Page, site: str, username: str, what: str) -> None:
     elif what == "search":
         page.goto(f"{site}/search?q=%23harbor")
     elif what == "profile":
-        # Somebody whom the reader follows: whoever stands in their home first and is no desk.
+        # A user whom the reader follows: the first sender in their home that is no desk.
         page.locator(f'[role=feed] article:not(:has(.badge)) .name:not([href="/@{username}"])').first.click()
         page.locator("#standing").wait_for()
     elif what == "thread":

@@ -61,7 +61,7 @@ class ItemAdmin(ModeratedAdmin):
     )
     readonly_fields = fields
 
-    # --- What is shown
+    # --- Columns
     @admin.display(description=_("words"))
     def excerpt(self, item: Item) -> str:
         """The beginning of title or text."""
@@ -96,7 +96,7 @@ class ItemAdmin(ModeratedAdmin):
         """The address of the item's page."""
         return reverse("item", args=[item.pk])
 
-    # --- What is found
+    # --- Search
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Item], search_term: str
     ) -> tuple[QuerySet[Item], bool]:
@@ -115,7 +115,7 @@ class ItemAdmin(ModeratedAdmin):
             matching.append(number)
         return queryset.filter(found | Q(pk__in=matching)), False
 
-    # --- Who may
+    # --- Permissions
     def has_add_permission(self, request: HttpRequest) -> bool:
         """False: users publish, on the site."""
         return False

@@ -224,7 +224,7 @@ def force_end(*, session: LiveSession, now: datetime) -> bool:
     return False
 
 
-# --- Who sees it -----------------------------------------------------------------------------------------
+# --- Visibility ------------------------------------------------------------------------------------------
 @transaction.atomic
 def hide(*, session: LiveSession, now: datetime) -> bool:
     """Hide a session from all but its host, in every state and after every decision of moderators; True if that changed

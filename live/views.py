@@ -139,7 +139,7 @@ def _poll() -> dict[str, Any]:
     return {"poll_seconds": settings.HOME_POLL_SECONDS}
 
 
-# --- What is asked for -----------------------------------------------------------------------------------
+# --- Parameters ------------------------------------------------------------------------------------------
 def _once(request: PageRequest, name: str) -> str:
     values = request.GET.getlist(name)
     if len(values) > 1:

@@ -137,7 +137,7 @@ class CaseAdmin(LogAdmin):
     actions = ("approve", "reject", "ban")
     action_form = SeenForm
 
-    # --- What is listed
+    # --- Columns
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
         """The list that reads sessions at once."""
         return CaseList
@@ -204,7 +204,7 @@ class CaseAdmin(LogAdmin):
         """The number of reports of the case."""
         return int(case.report_count)
 
-    # --- Who may
+    # --- Permissions
     def has_decide_permission(self, request: HttpRequest) -> bool:
         """Whether the request may decide cases."""
         return request.user.has_perm("moderation.decide_case")
@@ -628,7 +628,7 @@ class SenderRuleAdmin(ActingAdmin):
             kwargs["choices"] = [choice for choice in db_field.get_choices() if choice[0] != SenderKind.BAN]
         return super().formfield_for_choice_field(db_field, request, **kwargs)
 
-    # --- Who may
+    # --- Permissions
     def has_unban_permission(self, request: HttpRequest) -> bool:
         """Whether the request may lift bans."""
         return request.user.has_perm("moderation.decide_case")
@@ -645,7 +645,7 @@ class SenderRuleAdmin(ActingAdmin):
         """A ban is lifted by those who ban."""
         return rule is None or rule.kind != SenderKind.BAN or self.has_unban_permission(request)
 
-    # --- What is written
+    # --- Writing
     form = SenderRuleForm
 
     def get_form(self, request: HttpRequest, obj: SenderRule | None = None, change: bool = False, **kwargs: Any) -> Any:

@@ -131,7 +131,7 @@ class WatchedUserAdmin(ModeratedUserAdmin):
         return TemplateResponse(request, "admin/accounts/user/home.html", context)
 
 
-# --- What is shown ---------------------------------------------------------------------------------------
+# --- Dashboard -------------------------------------------------------------------------------------------
 def tiles(latest: dict[str, Any], taken: Sequence[Step]) -> list[dict[str, Any]]:
     """Single figures: of now, or of all the time that is shown.
 

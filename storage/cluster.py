@@ -277,7 +277,7 @@ class Cluster(redis.Redis):
     def _left(self, until: float) -> float:
         return max(until - time.monotonic(), LEAST_SHARE * self.timeout)
 
-    # --- Who has what --------------------------------------------------------------------------------------
+    # --- Slots ---------------------------------------------------------------------------------------------
     def _owner(self, slot: int | None) -> Node:
         if slot is None:
             there = [node for node in self.primaries() if not node.breaker.is_open]

@@ -1,4 +1,4 @@
-"""What users played before there were filters, until it is in them (seen.migration.migrate brings it there).
+"""Plays from before there were filters, until they are in them (seen.migration.migrate brings them there).
 
 Old histories are in the Redis that had them all, `PLAYED_OLD_URL`, which holds a ZSET a user (id -> ms of the play),
 or, where a file is all there is, in the filter store on a shelf of their own. A user who is not on the shelf `MIGRATED`
@@ -12,8 +12,8 @@ has not been migrated. Three shelves of the store, in one read with the filters:
 
 They are in the store, because what they say of the filters must be as durable as the filters, and because nobody can
 read 50 million rows of a table for every page. A merge writes the filters, then the mark, then removes the history:
-if it dies in between it is done again, which changes nothing. Who reads sees the mark and the history before the
-filters.
+if it dies in between it is done again, which changes nothing. A reading request sees the mark and the history before
+the filters.
 
 Until `--cut-over` nothing is removed from the old Redis, except of deleted accounts, and every play is written to it
 too: so going back loses nothing.

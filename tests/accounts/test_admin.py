@@ -417,7 +417,7 @@ def test_users_are_never_deleted(admin_client: Client) -> None:
     assert User.objects.filter(pk=user.pk).exists()
 
 
-# --- Who may what ----------------------------------------------------------------------------------------
+# --- Permissions -----------------------------------------------------------------------------------------
 @pytest.fixture
 def clerk() -> User:
     """Staff with every permission that there is, and yet no superuser."""

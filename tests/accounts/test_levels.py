@@ -133,7 +133,7 @@ MINUTE = timedelta(minutes=1)
 )
 @pytest.mark.parametrize("ever_seen", [True, False])
 def test_ages_decide(level: int, ago: timedelta, lowered: int, ever_seen: bool) -> None:
-    """Who was never seen counts as seen when they joined; nobody rises."""
+    """Users who were never seen count as seen when they joined; no user rises."""
     user = seen(ago if ever_seen else None, level=level, date_joined=timezone.now() - (40 * DAY if ever_seen else ago))
     epoch, pushes = user.window_epoch, user.push_generation
     assert lower_levels() == (level != lowered)

@@ -318,7 +318,7 @@ def opened(content: bytes) -> tuple[zipfile.ZipFile, dict[str, list[Any]]]:
 
 @pytest.fixture
 def known(ann: User) -> dict[str, Any]:
-    """Somebody who did a little of everything."""
+    """A user who did a little of everything."""
     actions.edit_profile(user=ann, display_name="安", bio="b")
     bob, cat, dan = (UserFactory(username=name) for name in ("bob", "cat", "dan"))
     relations.follow(follower=ann, followee=bob)
@@ -443,7 +443,7 @@ def test_an_archive_that_fails_is_an_error_and_not_half_a_file(
 
 @pytest.mark.django_db(transaction=True)
 def test_the_archive_is_of_one_moment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is published while the archive is written is in none of its files, or the files would not agree."""
+    """Items published while the archive is written are in none of its files, or the files would not agree."""
     ann = UserFactory(username="ann")
     items.publish(sender=ann, content={"text": "before"})
 

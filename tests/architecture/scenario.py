@@ -1,4 +1,4 @@
-"""What is asked of the grown site: every address, every task and every command, by the users who have most."""
+"""The calls of the grown site: every address, every task and every command, by the users who have most."""
 
 from datetime import timedelta
 from typing import Any
@@ -30,7 +30,7 @@ from tests.support.factories import PASSWORD
 from timeline import active_fans, outbox
 
 READERS, EVENTS = 400, 100
-"""Who is connected to the stream, and what it tells in one question."""
+"""The connections of the stream, and what it tells in one question."""
 DRAIN = 500
 
 # --- Pages, for which {busy} is an item with much of everything, {middle} an id among others ---------------------
@@ -177,7 +177,7 @@ FORMS: list[tuple[str, dict[str, Any]]] = [
 
 
 class Scenario:
-    """What is asked in the course of it, and by whom."""
+    """The statements asked in the course of it, and their callers."""
 
     def __init__(self, site: Grown, recorder: Recorder) -> None:
         self.site = site

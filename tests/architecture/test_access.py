@@ -1,6 +1,6 @@
-"""Who sees what, on every route that shows items: one table of relations, one of routes.
+"""The access matrix of every route that shows items: one table of relations, one of routes.
 
-Every route of the site is named here. A new one fails the first test until somebody has said what it shows.
+Every route of the site is named here. A new one fails the first test until the table says what it shows.
 """
 
 from collections.abc import Callable
@@ -34,11 +34,11 @@ SEEN = {
     "blocking": set(),
     "sender": set(Visibility),
 }
-"""Relations of a reader to a sender, and which visibilities of a published item they see. Who blocks, is blocked or
-mutes is a mutual besides.
+"""Relations of a reader to a sender, and which visibilities of a published item they see. Users who block, are blocked
+or mute are mutuals besides.
 """
 FOLLOWS = {"follower", "mutual", "muting", "blocked", "blocking"}
-"""Who follows the sender."""
+"""The relations in which the reader follows the sender."""
 
 KINDS = ("post", "reply", "repost", "answered", "shared")
 """What carries the words: the sender's post; their reply in somebody's public thread; somebody else's repost of another
@@ -384,7 +384,9 @@ STATES = [
 
 @pytest.mark.parametrize(("visibility", "status"), STATES)
 @pytest.mark.parametrize("side", ["api", "pages"])
-def test_readers_see_what_the_table_says(world: World, settings: Any, side: str, visibility: Visibility, status: Status) -> None:
+def test_readers_see_what_the_table_says(
+    world: World, settings: Any, side: str, visibility: Visibility, status: Status
+) -> None:
     settings.RATE_SCALE = 1000.0
     fill(world, visibility, status)
     wrong = []

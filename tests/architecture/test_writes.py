@@ -1,4 +1,4 @@
-"""Nobody sets what is not theirs to set: every write route, with every field of every model."""
+"""Callers set only fields that are theirs to set: every write route, with every field of every model."""
 
 import json
 from typing import Any

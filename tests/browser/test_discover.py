@@ -165,7 +165,7 @@ def test_not_interested_and_interested_again(visit: Visit, reader: Any, posts: l
     assert not NotInterested.objects.exists()
 
     dismiss()
-    page.reload()  # who comes back does not see it, and the rest is as it was
+    page.reload()  # a returning reader does not see it, and the rest is as it was
     visitor.shows([first[0], *first[2:]])
     scroll_down(page)
     expect(articles(page)).to_have_count(39)

@@ -1,4 +1,4 @@
-"""What is left of a recall, and in which order."""
+"""The candidates that are left of a recall, and their order."""
 
 import logging
 from collections import Counter

@@ -1,4 +1,4 @@
-"""What is left out of the candidates, and what is weakened."""
+"""The rules that leave candidates out, and those that weaken them."""
 
 import math
 from collections.abc import Callable

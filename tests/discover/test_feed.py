@@ -145,7 +145,7 @@ def test_a_refresh_takes_a_constant_number_of_calls(
     assert cost() == few
 
 
-# --- What is not shown -----------------------------------------------------------------------------------
+# --- Exclusions ------------------------------------------------------------------------------------------
 def test_what_was_hidden_meanwhile_is_not_shown(reader: User, publish: Publish) -> None:
     made = publish(12)
     refresh(reader, limit=2)

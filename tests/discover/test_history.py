@@ -1,4 +1,4 @@
-"""What is remembered of what readers open: how it is recorded, shown, paused and cleared."""
+"""The history of opened items: how it is recorded, shown, paused and cleared."""
 
 import io
 import json

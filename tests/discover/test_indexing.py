@@ -28,7 +28,7 @@ pytestmark = pytest.mark.django_db
 
 
 def public() -> set[int]:
-    """What is to be found, as one query says it."""
+    """The items that must be found, by one query."""
     posts = Item.objects.filter(status=Status.PUBLISHED, visibility=Visibility.PUBLIC, reply_to=None, repost_of=None)
     return set(posts.values_list("pk", flat=True))
 

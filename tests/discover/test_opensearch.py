@@ -46,7 +46,7 @@ def reasons(reader: User, **options: Any) -> dict[int, str]:
 
 
 def source(reader: User) -> str:
-    """Who answers; there must be something to find."""
+    """The recaller that answers; there must be something to find."""
     counts = {name: metrics.discover_recalled.labels(name)._value for name in ("opensearch", "postgres")}
     before = {name: count.get() for name, count in counts.items()}
     recall(reader, count=10, now=NOW)
@@ -58,7 +58,7 @@ def reader(opensearch: OpenSearch) -> User:
     return UserFactory.create()
 
 
-# --- What is found, and why ------------------------------------------------------------------------------
+# --- Found items, and reasons ----------------------------------------------------------------------------
 def test_every_interest_is_a_reason(reader: User) -> None:
     friend, friends_friend, fan, kindred, stranger = UserFactory.create_batch(5)
     follow(reader, friend)

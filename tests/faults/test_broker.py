@@ -37,7 +37,7 @@ def test_fault_8_the_broker_restarted_20_times(web: WebServer, worker: Worker, b
             statuses.append(web.publish(token).status)
 
     def more() -> None:
-        """Somebody publishes from now on to the end."""
+        """A sender who publishes from now on to the end."""
         enough = len(statuses) + len(senders) + 1
         until(lambda: len(statuses) >= enough, 60)
 

@@ -76,7 +76,7 @@ def assert_exact(*readers: User) -> None:
 
 
 def read_all(workers: Workers, *readers: User) -> None:
-    """What is missed is built."""
+    """Missing windows are built."""
     for _ in range(3):
         assert_exact(*readers)
         workers.work()
@@ -102,7 +102,7 @@ def test_a_standby_that_lacks_the_newest_transactions(
     standby.catch_up()
     standby.cut_off()
 
-    # What is lost, but for what readers let Redis forget meanwhile.
+    # The lost entries, except those that readers let Redis forget meanwhile.
     for item in said[2:8]:
         items.delete(item=Item.objects.get(pk=item.pk))
     relations.block(blocker=weekly, blocked=friend)

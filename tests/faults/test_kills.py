@@ -55,7 +55,7 @@ SESSIONS = """
 
 @pytest.fixture
 def people(transactional_db: None) -> list[User]:
-    """Everybody follows a star, a big-V and a friend, and has an inbox."""
+    """Every user follows a star, a big-V and a friend, and has an inbox."""
     now = timezone.now()
     senders = [
         UserFactory(username="star", last_seen_at=now, follower_count=READERS),

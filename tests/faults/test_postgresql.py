@@ -113,7 +113,7 @@ class Site:
             return session.execute("SELECT count(*) FROM timeline_delivery").fetchone() == (0,)
 
     def sign_up(self, name: str) -> str:
-        """Somebody's token."""
+        """The token of a new user."""
         person = {"username": name, "password": "correct horse battery"}
         assert self.web.ask(f"{API}/users", method="POST", body=person).status == 201
         return str(self.web.ask(f"{API}/auth/token", method="POST", body=person).json()["token"])

@@ -254,7 +254,7 @@ def test_replies_are_walked_whole_oldest_first(api: APIClient, ann: User, bob: U
     relations.block(blocker=eve, blocked=ann)
     assert walk(api, f"/items/{item.pk}/replies", limit) == [reply.pk for reply in [*replies[:3], nested]]
     assert walk(api, f"/items/{replies[0].pk}/replies", limit) == [nested.pk]
-    # Who may not see what the thread is about sees nothing of it, but what they said themselves.
+    # Readers who may not see the thread's root see nothing of the thread, except their own replies.
     for reply in replies[:3]:
         assert client_of(eve).get(f"{API}/items/{reply.pk}/replies").status_code == 404
     assert client_of(eve).get(f"{API}/items/{replies[3].pk}").status_code == 200

@@ -117,7 +117,7 @@ def test_a_fold_that_dies_loses_nothing(item: Item) -> None:
 
 @committed
 def test_likes_lock_no_row_of_the_item(item: Item) -> None:
-    """Somebody edits the item, and does not come to an end: others like it all the same."""
+    """While an edit of the item does not come to an end, others like it all the same."""
     ann = UserFactory()
 
     def like_in_time() -> bool:

@@ -83,7 +83,7 @@ COSTS: dict[str, list[Callable[[str], object]]] = {
     "web.rest.check_text": [lambda written: check_text([written])],
     "web.rest.parse_json": [lambda written: parse_json(json.dumps({"content": {"text": written}}).encode())],
 }
-"""What is measured, by its name."""
+"""The measured calls, by name."""
 OTHERS = {
     "moderation.rules.hit_rules": "folds, and asks the matcher: both are measured",
     "web.templatetags.icons.icon": "the names of our icons",

@@ -1,4 +1,4 @@
-"""Who sees which item: the whole matrix of status, visibility and relation."""
+"""Readers of an item: the whole matrix of status, visibility and relation."""
 
 from itertools import product
 

@@ -1,4 +1,4 @@
-"""What is left of the items and likes of a deleted account: nothing that is seen or counted."""
+"""The remains of the items and likes of a deleted account: nothing that is seen or counted."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What is one's own can be taken back though it is hidden by now, and who has nothing to take back learns nothing."""
+"""Own acts can be taken back though the item is hidden by now; callers without an act learn nothing."""
 
 from collections.abc import Callable
 from typing import Any

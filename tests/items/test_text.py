@@ -1,5 +1,5 @@
 # ruff: noqa: RUF001 - full-width signs are what is tested
-"""What is found in texts: mentions, hashtags and links, where people mean them, at the price of one walk."""
+"""Parts found in texts: mentions, hashtags and links, where people mean them, at the price of one walk."""
 
 import itertools
 import time

@@ -213,7 +213,7 @@ def test_the_composer_of_a_reply_begins_with_what_it_answers(client: Client, rea
 
 
 def test_the_one_who_is_answered_sees_the_reply(client: Client, reader: Any, other: Any) -> None:
-    """Who does not follow back is not among those whom "Followers" of the reply means."""
+    """Users who do not follow back are not among those whom "Followers" of the reply means."""
     follow(follower=reader, followee=other)
     answered = say(other, "for few", visibility="followers")
     page = client.get(f"/items/{answered.pk}").content.decode()

@@ -279,7 +279,7 @@ def test_a_host_plans_no_more_than_the_cap_at_once(workers: Workers, settings: A
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("first", ["start", "remind"])
 def test_asking_and_starting_wait_for_each_other(workers: Workers, first: str) -> None:
-    """Nobody is written down and then forgotten: who asks too late is told so, who asked in time is seen."""
+    """No reminder is written down and then forgotten: a late one is refused, one in time is seen."""
     session, fan = plan(), UserFactory()
     verbs = {
         "start": partial(actions.start, session=session, now=NOW),

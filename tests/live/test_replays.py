@@ -35,7 +35,7 @@ def host(db: None) -> User:
 
 @pytest.fixture
 def reader(host: User, workers: Workers) -> User:
-    """Somebody who follows the host and has an inbox of replays."""
+    """A user who follows the host and has an inbox of replays."""
     reader = seen()
     relations.follow(follower=reader, followee=host)
     build(reader)

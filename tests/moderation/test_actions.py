@@ -51,7 +51,7 @@ def log() -> list[tuple[str, str | None]]:
     return [(line.verb, line.by and line.by.username) for line in Decision.objects.order_by("pk").select_related("by")]
 
 
-# --- What is held, and decided ---------------------------------------------------------------------------
+# --- Held items, and decisions ---------------------------------------------------------------------------
 def test_a_hold_opens_a_case_and_is_logged(held: Case, spam: WordRule, caplog: pytest.LogCaptureFixture) -> None:
     assert (held.source, held.state, held.reasons) == (Source.RULE, State.OPEN, ["words: spam"])
     assert list(held.words.all()) == [spam]
@@ -326,7 +326,7 @@ Second = Callable[[User, User], object]
 )
 @pytest.mark.parametrize("is_active", [True, False])
 def test_what_comes_beside_a_ban_waits_for_it(second: Second, is_active: bool, moderator: User) -> None:
-    """Whoever has a ban is hidden, and whoever has none can sign in again: no order of two verbs leaves one half."""
+    """Banned users are hidden, and users without a ban can sign in again: no order of two verbs leaves one half."""
     user = UserFactory.create(is_active=is_active)
     by = UserFactory.create(is_staff=True)
     banned = threading.Event()

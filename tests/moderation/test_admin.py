@@ -255,7 +255,7 @@ def test_too_many_at_once(desk: Client, spam: WordRule, say: Say, monkeypatch: p
     assert Case.objects.filter(state=State.OPEN).count() == 2
 
 
-# --- Who may ---------------------------------------------------------------------------------------------
+# --- Permissions -----------------------------------------------------------------------------------------
 def test_staff_without_the_permission_sees_nothing(client: Client, held: Case) -> None:
     client.force_login(UserFactory.create(is_staff=True))
     for address in (CASES, page_of(held), WORDS, f"{WORDS}many/", SENDERS, LOG, REPORTS):

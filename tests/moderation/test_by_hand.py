@@ -288,7 +288,7 @@ def test_cases_of_before_know_their_author_after_the_migration(desk: Client, hel
     assert list(shown.context["cl"].result_list) == [held]
 
 
-# --- What is seen ----------------------------------------------------------------------------------------
+# --- Pages -----------------------------------------------------------------------------------------------
 def test_moderators_see_no_password_and_no_powers(desk: Client, admin_client: Client, sender: User) -> None:
     page = text(desk.get(f"{USERS}{sender.pk}/change/"))
     for hidden in ("pbkdf2", "argon2", "field-password", "field-user_permissions", "field-is_superuser"):
@@ -340,7 +340,7 @@ def test_the_queue_asks_the_same_however_many_sessions_wait(desk: Client, sender
     assert asked() == few
 
 
-# --- Who may ---------------------------------------------------------------------------------------------
+# --- Permissions -----------------------------------------------------------------------------------------
 @pytest.mark.parametrize("held_permission", ["view_item", "decide_case"])
 def test_both_rights_are_needed(client: Client, say: Say, held_permission: str) -> None:
     """To see what is acted on, and to decide."""

@@ -25,7 +25,7 @@ NEEDLE = "needle-7f3a"
 
 
 class Reader:
-    """Somebody who looks at every page and every list of the API, with a session and a token that stay the same."""
+    """A reader who looks at every page and every list of the API, with a session and a token that stay the same."""
 
     def __init__(self, user: User | None) -> None:
         self.page, self.api = Client(), APIClient()

@@ -1,4 +1,4 @@
-"""Who is told of what, and what it costs."""
+"""The recipients of each act, and the cost of telling them."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -58,7 +58,7 @@ def told(user: User) -> list[tuple[str, list[str]]]:
     return [(entry.kind, [card.username for card in entry.actors]) for entry in notifications_page(user).items]
 
 
-# --- Who is told -----------------------------------------------------------------------------------------
+# --- Recipients ------------------------------------------------------------------------------------------
 def test_users_are_told_what_others_do(ann: User, bob: User, cid: User) -> None:
     post = say(ann)
     items.like(user=bob, item=post)

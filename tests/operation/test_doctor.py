@@ -42,7 +42,7 @@ def states(findings: Any) -> dict[str, str]:
 
 @contextmanager
 def configured(role: str, **values: str) -> Iterator[dict[str, str]]:
-    """What is found of a server with these settings."""
+    """The findings of a server with these settings."""
     url = doctor.redis_roles()[role]
     with redis.Redis.from_url(url, decode_responses=True) as client:
         names = {name.replace("_", "-"): value for name, value in values.items()}

@@ -425,7 +425,7 @@ class Home(RuleBasedStateMachine):
 
     @rule(person=people)
     def counts(self, person: int) -> None:
-        """What is staged and what is folded are what there is."""
+        """Staged and folded counts together are the exact ones."""
         reader = self._fresh(person)
         for item in hydrate(list(Item.objects.filter(repost_of=None).values_list("pk", flat=True)), reader):
             wide = Visibility.values[:1] if item.visibility == Visibility.PUBLIC else Visibility.values[:3]

@@ -43,7 +43,7 @@ BRIEF = 50 << SEQUENCE_BITS
 Line = tuple[str, int | None, int, tuple[int, ...], bool]
 """Kind, item, newest act, who acted (newest first), unread."""
 Key = tuple[str, int]
-"""What is one entry: kind and item."""
+"""The key of an entry: kind and item."""
 
 
 # --- The oracle ------------------------------------------------------------------------------------------

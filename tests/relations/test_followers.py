@@ -1,4 +1,4 @@
-"""Who follows a user, for fan-outs: everybody once, at their level, whatever the size of a part."""
+"""The followers of a user, for fan-outs: each once, at their level, for every size of a part."""
 
 from collections.abc import Callable
 

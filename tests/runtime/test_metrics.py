@@ -142,7 +142,7 @@ def test_a_folder_that_cannot_be_is_no_reason_to_be_down(tmp_path: Path) -> None
     assert "metrics are not shared" in done.stderr
 
 
-# --- Who reads them --------------------------------------------------------------------------------------
+# --- Readers ---------------------------------------------------------------------------------------------
 def nothing_here(client: Client, **extra: str) -> tuple[int, bytes]:
     response = client.get("/nothing-here", **extra)
     return response.status_code, response.content

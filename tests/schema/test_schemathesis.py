@@ -29,7 +29,7 @@ expected-statuses = [400, 401, 403, 404, 405, 406, 409, 413, 415, 422, 429]
 include-path-regex = "/api/v1/(auth/token|users/me/(password|sessions|delete))$"
 headers = { Authorization = "Token %s" }
 """
-"""Whoever may end their own sessions is somebody else than who tries all the rest."""
+"""The caller who may end their own sessions is another than the one who tries all the rest."""
 
 
 def test_the_site_keeps_to_its_schema(live_server: Any, settings: Any, tmp_path: Path) -> None:

@@ -81,7 +81,7 @@ def task_of(user_id: int) -> int:
     return shard_of(user_id) * settings.PLAYED_TASK_SHARDS // settings.PLAYED_SHARDS
 
 
-# --- What is collected -----------------------------------------------------------------------------------
+# --- Collecting ------------------------------------------------------------------------------------------
 def test_an_empty_history_is_well() -> None:
     found = status.collect(now=NOW)
     assert not found.problems

@@ -55,7 +55,7 @@ def test_written_filters_are_read(store: FilterStore) -> None:
 
 
 def test_nothing_is_lost_between_writers(store: FilterStore, make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("seen.redis_store.ATTEMPTS", 10_000)  # nobody gives up, however often others are faster
+    monkeypatch.setattr("seen.redis_store.ATTEMPTS", 10_000)  # no writer gives up, however often others are faster
     stores = [store, *(make() for _ in range(3))] if isinstance(store, RedisStore) else [store] * 4
     with ThreadPoolExecutor(4) as pool:
         writes = [

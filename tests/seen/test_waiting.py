@@ -139,7 +139,7 @@ def test_a_play_that_comes_during_an_early_merge_is_kept(plays: redis.Redis, mon
     assert merge_shards(ring.node_of(NOW + HOUR), range(1), now=NOW + 2 * HOUR).plays == 2
 
 
-# --- What is over it already -----------------------------------------------------------------------------
+# --- Plays over the bound --------------------------------------------------------------------------------
 def test_a_crowd_is_merged_in_parts_beside_the_others(plays: redis.Redis, sent: list[tuple[Any, ...]]) -> None:
     crowded = crowd(plays, 7, 100)
     for user_id in range(8, 40):

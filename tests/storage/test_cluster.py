@@ -38,7 +38,7 @@ def names(count: int) -> list[str]:
 
 
 def sides(cluster: ValkeyCluster) -> tuple[Valkey, Valkey]:
-    """Who has the window, and another primary."""
+    """The primary that has the window, and another one."""
     source = cluster.primary_of(WINDOW.key)
     return source, next(node for node in cluster.nodes if node is not source and cluster.is_primary(node))
 
@@ -130,7 +130,7 @@ def test_a_slot_that_is_elsewhere_is_found(cluster: ValkeyCluster, client: Clust
 
 
 def test_a_slot_that_is_moving_is_served_by_both(cluster: ValkeyCluster, client: Cluster) -> None:
-    """What is there is still there; what is not is made at the target, in the order of the commands."""
+    """Existing keys are still there; missing ones are made at the target, in the order of the commands."""
     tag = "{inbox:1}"
     pipelined(client, [("SET", f"old{tag}", 1)])
     source, target = sides(cluster)
@@ -153,7 +153,7 @@ def test_deliveries_follow_a_window_that_moves(cluster: ValkeyCluster, client: C
         pipelined(client, [window.begin("t", 1) for window in part])
         pipelined(client, [window.complete("t", 1, 0, []) for window in part])
     source, target = sides(cluster)
-    # What is read after the replies to the window that moves.
+    # The reads after the replies to the window that moves.
     none = next(f"none:{n}" for n in range(100) if cluster.primary_of(f"none:{n}") is source)
 
     def give(number: int) -> None:
@@ -253,7 +253,7 @@ def answers(client: Cluster) -> bool:
         return False
 
 
-# --- Who took over ---------------------------------------------------------------------------------------
+# --- Failover --------------------------------------------------------------------------------------------
 def test_what_a_replica_took_over_is_not_trusted_whoever_has_it_again(cluster: ValkeyCluster, client: Cluster) -> None:
     """A delivery is lost with the primary; then that one, which was never restarted, is the primary again."""
     build(client, 5)

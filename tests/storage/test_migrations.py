@@ -141,7 +141,7 @@ def _type(field: Any) -> str | None:
     return kind
 
 
-# --- What is checked -------------------------------------------------------------------------------------
+# --- Checks ----------------------------------------------------------------------------------------------
 def all_migrations() -> list[tuple[str, str]]:
     loader = MigrationLoader(None)
     return sorted(key for key, migration in loader.disk_migrations.items() if key[0] in APPS and not migration.initial)
@@ -260,7 +260,7 @@ def test_an_index_is_built_whatever_an_attempt_left(name: str, left: str) -> Non
 
 @pytest.mark.django_db
 def test_migrate_leaves_the_connection_as_patient_as_it_was() -> None:
-    """Who calls it goes on with the connection: a statement of theirs that waits longer is no fault."""
+    """The caller goes on with the connection: a later statement that waits longer is no fault."""
     with connection.cursor() as cursor:
         cursor.execute("SET lock_timeout = '7s'")
         call_command("migrate", interactive=False, verbosity=0)

@@ -156,7 +156,7 @@ def test_it_cannot_be_written_to(server: Replica) -> None:
         cursor.execute("DELETE FROM accounts_user")
 
 
-# --- Whoever wrote finds it ------------------------------------------------------------------------------
+# --- Own writes ------------------------------------------------------------------------------------------
 def test_writers_find_it_on_every_device_and_others_may_wait(server: Replica, ann: User) -> None:
     phone, laptop, bob = client_of(ann), Client(), client_of(UserFactory.create())
     laptop.force_login(ann)
@@ -193,7 +193,7 @@ def test_what_was_written_before_the_notes_were_lost_is_found(server: Replica, a
     assert serves(ann)
 
 
-# --- What is gone is gone at once ------------------------------------------------------------------------
+# --- Deletions -------------------------------------------------------------------------------------------
 def test_deleted_rows_are_gone_at_once(server: Replica, ann: User) -> None:
     reader, bob = UserFactory.create(username="reader"), UserFactory.create(username="bobby")
     gone = [publish("words #tag", UserFactory.create()) for _ in range(5)]

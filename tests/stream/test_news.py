@@ -1,4 +1,4 @@
-"""Who hears what: the query for everybody at once, held against the oracle and the rule of single items."""
+"""The messages of each reader: the query for all at once, held against the oracle and the rule of single items."""
 
 import json
 import random

@@ -1,4 +1,4 @@
-"""Who hears that a session changed."""
+"""The readers who hear that a session changed."""
 
 import json
 from datetime import timedelta

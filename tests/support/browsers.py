@@ -52,10 +52,9 @@ def browser() -> Iterator[Browser]:
 
 
 class Visitor:
-    """Somebody with a browser of their own.
-
-    A click is over when it was made: whoever reads the page after it waits for what it does, by `go`, `shows` or
-    `expect`. Playwright's own reads (`shown`, `evaluate`, `count`, `url`...) are of this very moment.
+    """A user with a browser of their own. A click is over when it was made: a test that reads the page after it waits
+    for what it does, by `go`, `shows` or `expect`. Playwright's own reads (`shown`, `evaluate`, `count`, `url`...) are
+    of this very moment.
     """
 
     def __init__(self, page: Page, site: str) -> None:

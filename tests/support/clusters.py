@@ -85,7 +85,7 @@ class ValkeyCluster:
             if wait_for(lambda server=server: server.answers() or not server.is_alive(), 30) and server.is_alive():  # type: ignore[misc]
                 self.places[server] = port
                 return
-            server.stop()  # somebody else took the port
+            server.stop()  # another process took the port
         raise AssertionError("a node does not start")
 
     def _join(self) -> None:
@@ -136,7 +136,7 @@ class ValkeyCluster:
         return str(self.ask(node, "CLUSTER", "MYID"))
 
     def primary_of(self, key: str) -> Valkey:
-        """Who has the key now, as the nodes that answer see it."""
+        """The node that has the key now, as the nodes that answer see it."""
         slot, by_port = key_slot(key.encode()), {port: node for node, port in self.places.items()}
         for first, last, primary, *_ in self.slots():
             if int(first) <= slot <= int(last):
@@ -195,7 +195,7 @@ class ValkeyCluster:
         return frozenset((line.port, line.epoch, line.slots) for line in self.lines(node) if line.slots)
 
     def lines(self, node: Valkey) -> list[Line]:
-        """What the node knows of all nodes (CLUSTER NODES)."""
+        """The node's view of all nodes (CLUSTER NODES)."""
         return [Line.of(text) for text in self.ask(node, "CLUSTER", "NODES").splitlines()]
 
     def patience(self, milliseconds: int) -> None:
@@ -209,7 +209,7 @@ class ValkeyCluster:
         self.ask(replica, "CLUSTER", "FAILOVER", "TAKEOVER")
         self.ask(replica, "CONFIG", "SET", "primaryauth", "")
         self.wait(lambda: self.is_primary(replica) and not self.is_primary(former))
-        # Or somebody who asks another node would still be told of the former one.
+        # Or a client that asks another node would still be told of the former one.
         self.wait(lambda: all(self.knows(node, replica) for node in self.nodes if node.is_alive()))
 
     def knows(self, node: Valkey, primary: Valkey) -> bool:
@@ -253,7 +253,7 @@ class ValkeyCluster:
         self.end_move(slot, source, target)
 
     def mend(self) -> None:
-        """Have every node run, and nobody take over; nodes that do not come to rest are replaced by new ones."""
+        """Have every node run, and no replica take over; nodes that do not come to rest are replaced by new ones."""
         try:
             self._mend()
         except (AssertionError, redis.RedisError):
@@ -285,7 +285,7 @@ class ValkeyCluster:
 
 
 def free_ports() -> tuple[int, int]:
-    """A port for clients and one for other nodes; below those that the kernel gives to whoever asks for any."""
+    """A port for clients and one for other nodes; below those that the kernel gives to programs that ask for any."""
     while True:
         ports = random.sample(range(15_000, 32_000), 2)
         with ExitStack() as stack:

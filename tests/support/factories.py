@@ -13,7 +13,7 @@ PASSWORD = "correct horse battery staple"
 
 
 class UserFactory(factory.django.DjangoModelFactory[User]):
-    """Somebody who was just here, and signs in with `PASSWORD`."""
+    """A user who was just here, and signs in with `PASSWORD`."""
 
     class Meta:
         model = User
@@ -25,7 +25,7 @@ class UserFactory(factory.django.DjangoModelFactory[User]):
 
 
 class ItemFactory(factory.django.DjangoModelFactory[Item]):
-    """A row of the message table, which nobody delivered: for reads that do not come from windows."""
+    """A row of the message table, which was not delivered: for reads that do not come from windows."""
 
     class Meta:
         model = Item

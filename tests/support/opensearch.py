@@ -35,7 +35,7 @@ Json = dict[str, Any]
 
 
 class RefusedError(Exception):
-    """What OpenSearch would say no to: the kind of its error, why, and its status."""
+    """A request that OpenSearch would refuse: the kind of its error, the reason, and its status."""
 
     def __init__(self, kind: str, why: str, status: int = 400) -> None:
         super().__init__(why)
@@ -376,7 +376,7 @@ class OpenSearch:
 
     @property
     def documents(self) -> dict[int, Json]:
-        """What is kept under the alias, by item, and says something."""
+        """The documents kept under the alias, by item, without the empty ones."""
         return {int(item_id): found for item_id, found in self.index("site-items").documents.items() if found}
 
     def searches(self) -> list[Json]:
@@ -531,7 +531,7 @@ class Handler(BaseHTTPRequestHandler):
             self.send_header("Content-Encoding", "gzip")
             body = gzip.compress(body, 1)
         self.send_header("Content-Length", str(len(body)))
-        with suppress(OSError):  # who asked has gone
+        with suppress(OSError):  # the client has gone
             self.end_headers()
             self.wfile.write(body)
 
@@ -560,7 +560,7 @@ def says(data: bytes) -> Trouble:
 
 
 def obeys_and_cuts(handler: Handler) -> bool:
-    """Does what it is asked, and nobody hears of it."""
+    """Does what it is asked, and cuts the connection before the answer."""
     handler.obey()
     handler.close_connection = True
     return True

@@ -1,4 +1,4 @@
-"""What a test may say about time: how often something was waited for, never how long a busy machine takes."""
+"""The claims of a test about time: how often something was waited for, never how long a busy machine takes."""
 
 import time
 from collections.abc import Iterator
@@ -13,8 +13,8 @@ SHORT = 30
 
 @contextmanager
 def waits_once_a_second(server: str = "feeds") -> Iterator[None]:
-    """What is done meanwhile waits for a server that does not answer once, and once more in every second that it takes:
-    as often as the breaker lets it.
+    """The body waits for a server that does not answer once, and once more in every second that it takes: as often as
+    the breaker lets it.
     """
     trips = metrics.breaker_trips.labels(server)._value
     before, begun = trips.get(), time.monotonic()

@@ -28,7 +28,7 @@ def flushed() -> str:
 
 
 class Replica(Postgres):
-    """A copy of the primary of which it streams what comes, whoever's database that is in."""
+    """A copy of the primary, which streams all changes of every database."""
 
     settings: ClassVar[dict[str, str]] = Postgres.settings | {"shared_buffers": "64MB"}
 

@@ -30,7 +30,7 @@ and of tests that freeze one, whose pages shall not wait in vain for long.
 
 
 class TestServers:
-    """What this process started. The kernel stops them too, should the process be killed."""
+    """The servers that this process started. The kernel stops them too, should the process be killed."""
 
     __test__ = False  # a name that pytest would take for tests
 
@@ -106,7 +106,7 @@ def frozen(*some: Server) -> Iterator[None]:
 
 @contextmanager
 def frozen_postgres(server: Postgres) -> Iterator[None]:
-    """It takes connections and answers nobody, those who are connected neither."""
+    """It takes connections and answers none, nor those that are open."""
     assert server.process is not None
     own = server.process.pid
     # First, for it buries those that have just ended.

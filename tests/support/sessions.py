@@ -44,7 +44,7 @@ def workers(monkeypatch: pytest.MonkeyPatch) -> Workers:
 
 
 def seen(**fields: Any) -> User:
-    """Somebody whom reading does not raise."""
+    """A user whom reading does not raise to another level."""
     return UserFactory(last_seen_at=timezone.now(), level=3, **fields)
 
 

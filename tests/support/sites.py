@@ -92,7 +92,7 @@ def web(tmp_path: Path, transactional_db: None) -> Iterator[WebServer]:
 
 @pytest.fixture
 def star(transactional_db: None) -> User:
-    """Somebody with `FOLLOWERS` followers, all of whom have an inbox."""
+    """A sender with `FOLLOWERS` followers, all of whom have an inbox."""
     star = UserFactory(last_seen_at=timezone.now())
     fans = User.objects.bulk_create(
         User(username=f"fan{number}", level=3, last_seen_at=timezone.now(), following_count=1)

@@ -86,7 +86,7 @@ class StreamServer:
         return response
 
     def listen(self, user: User, query: str = "", **headers: str) -> "Client":
-        """Somebody who listens with a token."""
+        """A listener with a token."""
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         return Client(self.port, query, {"Authorization": f"Token {issue_token(user=user)}"} | named)
 
@@ -144,7 +144,7 @@ class Client:
 
     @property
     def news(self) -> list[tuple[str, Any]]:
-        """What was told, without the resets: (name, item id or payload)."""
+        """The events that were told, without the resets: (name, item id or payload)."""
         told = [each for each in self.heard if each.name != "reset"]
         return [(each.name, int(each.data["id"]) if "id" in each.data else each.data) for each in told]
 

@@ -82,7 +82,7 @@ def reader(db: None) -> User:
 
 
 def seen(**fields: Any) -> User:
-    """Somebody whom reading does not raise."""
+    """A user whom reading does not raise to another level."""
     return UserFactory(last_seen_at=timezone.now(), **fields)
 
 

@@ -34,7 +34,7 @@ class Answer(NamedTuple):
 
 
 class WebServer(StreamServer):
-    """granian with one process of four threads; nobody is refused for calling often."""
+    """granian with one process of four threads; no caller is refused for calling often."""
 
     def __init__(self, folder: Path, **environ: str) -> None:
         super().__init__(folder, **{"FEEDSITE_RATE_SCALE": "100000"} | environ)

@@ -1,4 +1,4 @@
-"""What windows must have been built for, so that tests can build some by hand."""
+"""The epochs of windows, so that tests can build some by hand."""
 
 from collections.abc import Iterable
 

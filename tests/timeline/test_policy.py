@@ -35,7 +35,7 @@ def _workers(workers: Workers) -> Workers:
 
 @pytest.fixture
 def weekly(follow: Any, workers: Workers) -> User:
-    """Somebody of level 2 who follows a big-V and has read their home."""
+    """A reader of level 2 who follows a big-V and has read their home."""
     reader = seen(level=2)
     follow(reader, seen(username="star", is_big_v=True))
     read(reader)

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture(autouse=True)
 def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever answers late, on a busy machine, answers."""
+    """A server that answers late, on a busy machine, counts as answering."""
     monkeypatch.setattr("web.health.DEADLINE", 60)
     monkeypatch.setattr("web.health.SHARED_SECONDS", 0)
     monkeypatch.setattr("web.health.latest", health.Latest())
@@ -54,7 +54,7 @@ def test_not_ready_without_a_redis(client: Client, name: str, trouble, request: 
     assert readiness(client)[0] == 200
 
 
-# --- Who asks --------------------------------------------------------------------------------------------
+# --- Callers ---------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("host", ["localhost:8000", "127.0.0.1", "[::1]:8000", "10.2.3.4:8000", "web.internal"])
 @pytest.mark.parametrize("path", ["/healthz", "/readyz"])
 def test_probes_are_answered_by_address(client: Client, settings, path: str, host: str) -> None:

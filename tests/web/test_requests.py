@@ -1,4 +1,4 @@
-"""What is counted of requests: by route, never by address."""
+"""Requests are counted by route, never by address."""
 
 import pytest
 from django.test import Client

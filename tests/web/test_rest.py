@@ -271,7 +271,7 @@ def test_fields_that_cannot_be_set_on_users(api: APIClient, ann: User, field: st
     assert User.objects.count() == 1
 
 
-# --- Who asks --------------------------------------------------------------------------------------------
+# --- Callers ---------------------------------------------------------------------------------------------
 BAD_AUTHORIZATION = ["Token", "Token x", "Token a b", "Token \xff\xfe", "Token " + "a" * 5000]
 PRIVATE = [("GET", "/users/me"), ("GET", "/timeline/home"), ("GET", "/timeline/home/new"), ("POST", "/items")]
 PRIVATE += [("PUT", "/items/1/like"), ("DELETE", "/items/1/like"), ("POST", "/items/1/repost")]

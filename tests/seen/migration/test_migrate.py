@@ -167,7 +167,9 @@ def test_a_play_belongs_to_its_month_and_one_without_a_time_to_this(
 
 
 @pytest.mark.usefixtures("clock")
-def test_users_without_plays_that_are_asked_are_over_at_once(filters: FilterStore, command: Say, tmp_path: Path) -> None:
+def test_users_without_plays_that_are_asked_are_over_at_once(
+    filters: FilterStore, command: Say, tmp_path: Path
+) -> None:
     command(written(tmp_path / "plays.txt", [f"7 1:{seconds(NOW - timedelta(days=200))}"]))
     assert kept(filters) == (0, 1)
     assert merge(NOW + HOUR) == 0
