@@ -53,7 +53,7 @@ SCRUBBED = [
 
 
 class LastSuperuserError(Exception):
-    """Without this account nobody could administrate the site any more."""
+    """Raised when the last active superuser would be removed."""
 
 
 class AdminExistsError(Exception):

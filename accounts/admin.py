@@ -29,7 +29,7 @@ from web.admin import QuickListAdmin, ReadOnlyAdmin, counted, is_list
 from web.rest import parse_id
 
 POWERS = ("is_staff", "is_superuser", "groups", "user_permissions")
-"""What makes somebody one who administrates."""
+"""The fields that make a user an administrator."""
 FOUND = 1_000
 """Users whom a part of a name finds."""
 
@@ -64,7 +64,7 @@ class PasswordForm(AdminPasswordChangeForm):  # type: ignore[type-arg]  # not ge
 
 
 class PermissionsField(forms.ModelMultipleChoiceField):  # type: ignore[type-arg]  # not generic at run time
-    """The permissions that somebody asks about: those of what the admin lists. In the reader's language."""
+    """The permissions of the models that the admin lists, named in the reader's language."""
 
     def __init__(self, **options: Any) -> None:
         rows = ContentType.objects.get_for_models(*admin.site._registry, for_concrete_models=False).values()
@@ -357,7 +357,7 @@ admin.site.unregister(AuthToken)
 
 @admin.register(Group)
 class GroupAdmin(DjangoGroupAdmin):
-    """Roles are made by superusers only: whoever edits the groups they are in may do everything."""
+    """Roles are made by superusers only: staff who could edit their own groups could do everything."""
 
     object_history_template = "admin/history.html"
 

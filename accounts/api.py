@@ -77,7 +77,7 @@ def signed_in(request: Request) -> User:
 
 
 def reader_of(request: Request) -> User | AnonymousUser:
-    """The caller, in views that everybody may read."""
+    """The caller, in views that all may read."""
     return request.user if isinstance(request.user, User) else AnonymousUser()
 
 
@@ -225,7 +225,7 @@ class DeleteMeView(ApiView):
         responses={204: None, 409: OpenApiResponse(Problem, "The caller is the last who administrates the site.")},
     )
     def post(self, request: Request) -> HttpResponse:
-        """Delete the caller's account for good: nobody sees it or anything it published from then on."""
+        """Delete the caller's account for good: it and its items are hidden from all from then on."""
         fields, user = body(request, Farewell), signed_in(request)
         try:
             actions.check_own_password(user=user, password=fields["password"], field="password")

@@ -2,10 +2,11 @@
 
 An attempt is counted for the address and the name together, for the address whatever the name (one password tried on
 many names), and for the name whatever the address (many machines, one name): OWASP's ASVS asks for no more than 100 an
-hour. So that nobody can keep the owner out by the last of these, a browser in which they have signed in before holds a
-signed cookie that speaks for it, and is counted apart (OWASP, "Slow Down Online Guessing Attacks with Device Cookies"):
-each cookie by itself, and all cookies of an account together. A cookie holds as long as the sessions of its time would:
-another password, or logging out everywhere, ends it. Names that do not exist are counted and answered as those that do.
+hour. So that no stranger can keep the owner out by the last of these, a browser in which they have signed in before
+holds a signed cookie that speaks for it, and is counted apart (OWASP, "Slow Down Online Guessing Attacks with Device
+Cookies"): each cookie by itself, and all cookies of an account together. A cookie holds as long as the sessions of its
+time would: another password, or logging out everywhere, ends it. Names that do not exist are counted and answered as
+those that do.
 
 See docs/decisions.md: A name under attack stays open to browsers that its owner used.
 """

@@ -10,8 +10,8 @@ A reader with fewer followees than `inbox_from` has no inbox: fan-out passes the
 Only a follow adds to `following_count`, and it draws the reader's epoch in the same transaction. So while an epoch and
 a generation stand, a reader may lose their inbox and never get one: a window that counts has missed no delivery.
 
-Processes of versions that know of no `inbox_from` believe that fan-out serves everybody. They read `timeline`, which is
-NULL while it does not, so they use no window then; this version reads `drawn_on`.
+Processes of versions that know of no `inbox_from` believe that fan-out serves all readers. They read `timeline`, which
+is NULL while it does not, so they use no window then; this version reads `drawn_on`.
 
 The generation stands for the history of PostgreSQL too. A standby that is promoted without the newest transactions
 knows nothing of a deletion, block or unfollow that was lost, while windows have forgotten the items already. A

@@ -2,8 +2,8 @@
 
 What the feed returns counts as shown, and does not come again for a week. So the page never asks twice for one thing:
 a *walk* begins with a refresh and goes on page by page, and page N of it is asked for under the request id `WALK.N`.
-The server makes the walk's name, and every form says which page it asks for; who asks again gets the same page, whether
-an answer was lost or somebody came back.
+The server makes the walk's name, and every form says which page it asks for; a repeated request gets the same page,
+after a lost answer and after the reader's return.
 
 Which walk a browser is on stands in a cookie for as long as what was recalled for it waits to be scrolled in
 (`CANDIDATES_TTL`). People who open a post and come back, look into the other tab or load the page again expect to find

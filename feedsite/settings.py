@@ -142,7 +142,7 @@ DATABASES["default"] |= {
 DATABASE_TIMEOUT_SECONDS = env.number("FEEDSITE_DATABASE_TIMEOUT_SECONDS")
 # A streaming replica of it, for the reads that may lag (storage.replica).
 REPLICA_URL = env.text("FEEDSITE_REPLICA_URL")
-# Seconds that it may be behind, beyond which nobody reads from it, and that a read waits for it.
+# Seconds that it may be behind, beyond which no request reads from it, and that a read waits for it.
 REPLICA_LAG_SECONDS = env.number("FEEDSITE_REPLICA_LAG_SECONDS")
 REPLICA_TIMEOUT_SECONDS = env.number("FEEDSITE_REPLICA_TIMEOUT_SECONDS")
 if REPLICA_URL:
@@ -153,7 +153,7 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 REDIS_URL = env.text("FEEDSITE_REDIS_URL", SERVERS.redis_url)
 # A site that names one Redis has it for the broker too; the embedded broker is a server of its own.
 BROKER_URL = env.text("FEEDSITE_BROKER_URL", env.text("FEEDSITE_REDIS_URL", SERVERS.broker_url))
-# The rate counters: on a server that evicts, whoever fills it has them forgotten, and guesses on.
+# The rate counters: on a server that evicts, a guesser who fills it has them forgotten, and guesses on.
 CACHE_URL = env.text(
     "FEEDSITE_CACHE_URL",
     SERVERS.cache_url if "broker" in SERVERS.names else BROKER_URL if embedded.is_redis(BROKER_URL) else REDIS_URL,

@@ -26,7 +26,7 @@ def measured(application: Application, readers: int = READERS) -> Application:
 
     No more is read than Django takes. What says that it is longer is not read at all: the API answers that by itself,
     and there are no uploads. A client may send its body as slowly as it likes, so at most `readers` threads wait for
-    bodies at a time; the one that is left goes on answering whoever sends none.
+    bodies at a time; the one that is left goes on answering requests without a body.
     """
     places = threading.BoundedSemaphore(readers)
     most = settings.DATA_UPLOAD_MAX_MEMORY_SIZE

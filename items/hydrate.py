@@ -235,7 +235,7 @@ class ItemBody(msgspec.Struct, dict=True):
 
     @property
     def answered(self) -> Sender | None:
-        """Whose item this reply answers, where that was noted."""
+        """The sender whose item this reply answers, where that was noted."""
         sender: Sender | None = self.__dict__.get("answered")
         return sender
 

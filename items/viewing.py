@@ -1,4 +1,4 @@
-"""That somebody opens an item: told to the rooms above once the answer has been sent.
+"""Views of items: the rooms above are told of each once the answer has been sent.
 
 See docs/decisions.md: Reading an item over the API is opening it.
 """
@@ -24,8 +24,9 @@ def tell_viewed(
     replies: Sequence[ItemBody] = (),
 ) -> None:
     """Tell that `reader` opened `item`, of a repost its original, when `response` has been sent, so that no reader
-    waits for the servers that remember it. Only if somebody looks at it: not where only the head of
-    the answer is asked for, nor where a browser fetches ahead. Strangers are nobody, and one's own items one knows.
+    waits for the servers that remember it. Only if the reader looks at it: not where only the head of the answer is
+    asked for, nor where a browser fetches ahead. Opening an item is recorded only for signed-in readers, and not for
+    their own items.
     """
     seen = item.shown
     if (

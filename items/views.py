@@ -252,7 +252,7 @@ def _acted(request: PageRequest, item: Item, reader: User) -> HttpResponse:
 def _edit(own: Item, title: str | None, content: dict[str, Any], visibility: Visibility) -> Item:
     """The item, changed as a whole or not at all. Raises ContentError."""
     if BREADTH.index(visibility) < BREADTH.index(Visibility(own.visibility)):
-        actions.change_visibility(item=own, visibility=visibility)  # before anybody sees the new words
+        actions.change_visibility(item=own, visibility=visibility)  # before a reader sees the new words
     own = actions.edit(item=own, title=title, content=content)
     actions.change_visibility(item=own, visibility=visibility)
     own.refresh_from_db(fields=["status"])

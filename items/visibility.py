@@ -49,7 +49,7 @@ def original_visible(item: str, also: str = "") -> str:
 
 
 def public_post(item: str) -> str:
-    """Whether an item is a post that everybody may see, but for its sender: the condition of the index item_public."""
+    """Whether an item is a post that all may see, but for its sender: the condition of the index item_public."""
     return (
         f"{item}.status = 'published' AND {item}.visibility = 'public' "
         f"AND {item}.reply_to_id IS NULL AND {item}.repost_of_id IS NULL"

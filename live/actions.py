@@ -298,7 +298,7 @@ def reject(*, session: LiveSession, now: datetime) -> bool:
 
 
 def locked(session_id: int) -> LiveSession | None:
-    """The session, which nobody else changes before this transaction ends; None if there is none."""
+    """The session, locked until this transaction ends; None if there is none."""
     session = LiveSession.objects.filter(pk=session_id).first()
     return _held(session) if session else None
 
@@ -374,7 +374,7 @@ def _lock(host_id: int, *, is_new: bool = False) -> None:
 
 
 def _held(session: LiveSession) -> LiveSession:
-    """The session as it is now, which nobody else changes before this transaction ends."""
+    """The session as it is now, locked until this transaction ends."""
     host_id = session.host_id or LiveSession.objects.values_list("host", flat=True).get(pk=session.pk)
     _lock(host_id)
     return LiveSession.objects.select_related("host").get(pk=session.pk)

@@ -149,7 +149,7 @@ def session_or_404(text: str, reader: User) -> LiveSession:
 
 
 def own_session(request: Request, text: str) -> LiveSession:
-    """The caller's session of this id. Raises NotFound, and PermissionDenied for one that is somebody else's."""
+    """The caller's session of this id. Raises NotFound, and PermissionDenied for another host's."""
     user = signed_in(request)
     session = session_or_404(text, user)
     if session.host_id != user.pk:

@@ -39,9 +39,9 @@ class LiveSession(models.Model):
 
     `version` grows with every change. `position` is given when the session ends: an id of that moment (storage.ids),
     by which replays are sorted, scored and paged. A session with `hidden_at` is hidden by an admin, or taken back by
-    its host: nobody else sees it; with `review` moderators have hidden it, or not looked at it yet, and may show it.
-    `worded_at`: when it was last given its words. An `automatic` one starts at `starts_at` and ends `minutes` later by
-    itself; with `repeat_minutes` the next is planned when it is over, so long after its time (the demo community's
+    its host: all others do not see it; with `review` moderators have hidden it, or not looked at it yet, and may show
+    it. `worded_at`: when it was last given its words. An `automatic` one starts at `starts_at` and ends `minutes` later
+    by itself; with `repeat_minutes` the next is planned when it is over, so long after its time (the demo community's
     shows). `pulled` is decided at the end, for good: the replay of a host who was big-V then is pushed into no reader's
     inbox, whatever the host becomes later; readers pull it from here. `reminders_due`: it has started, and not all who
     asked have been told.

@@ -3,9 +3,9 @@
 The seed's answer to states that change under the reader: the first page freezes the order, the following ones read it.
 
 `session_id` names a walk, of which a reader may have any number on any number of devices. It is what the server needs
-to know and nobody can forge: the position at which the replays were frozen, the time, a digest of what was frozen, and
-an HMAC over these and the reader. So a foreign or malformed one is seen to be none, and a true one whose snapshot is
-gone is known to have expired.
+to know and no reader can forge: the position at which the replays were frozen, the time, a digest of what was frozen,
+and an HMAC over these and the reader. So a foreign or malformed one is seen to be none, and a true one whose snapshot
+is gone is known to have expired.
 
 A reader's snapshots are named by their digests: walks that begin in the same order share one. A reader has at most
 `LIVE_SNAPSHOTS_CAP` of them; a further one takes the place of the one whose pages were asked for longest ago, whose

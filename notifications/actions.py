@@ -2,7 +2,7 @@
 
 No row is written by many: an act is a row of its own, an entry's row changes at most once in `feed.STILL`, and the
 mark is written by its owner. Telling of a like is one statement (three for an item's first), of an item that mentions
-or answers somebody one, of an item that does neither none; so nothing is left to a task that could be lost.
+or answers a user one, of an item that does neither none; so nothing is left to a task that could be lost.
 """
 
 from collections.abc import Mapping, Sequence

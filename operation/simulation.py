@@ -5,7 +5,7 @@ Pulled: each page of the reader costs reading the followee's outbox. A policy sa
 
 - push: all; pull: all.
 - hybrid, as the site does: followees of at least `threshold` followers are big-Vs and pushed to readers of at least
-  `push_level` only, all others to whoever is not dormant.
+  `push_level` only, all others to followers who are not dormant.
 - per pair: pushed where the followee's items a day times the cost of a delivery are less than the reader's pages a day
   times the cost of a pull (Silberstein et al., "Feeding Frenzy: Selectively Materializing Users' Event Feeds", SIGMOD
   2010). It is their rule of per-producer coherency: a page reads every outbox that is pulled, whatever it gives, so

@@ -126,8 +126,8 @@ def fold_follower_counts() -> list[int]:
     """Add the staged changes to `User.follower_count`; the ids of the users whose count changed.
 
     One statement: a change is counted either in the table or in the column, never in both or in neither. Two at once
-    do not count twice, because a row can be deleted only once. The users are locked in the order of ids, as everybody
-    does who changes many.
+    do not count twice, because a row can be deleted only once. The users are locked in the order of ids, as in every
+    transaction that changes many.
     """
     with connection.cursor() as cursor:
         cursor.execute(

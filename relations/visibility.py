@@ -47,7 +47,7 @@ def is_username(text: str) -> bool:
 def users_visible_to(reader: User | AnonymousUser) -> UserQuerySet:
     """The users that `reader` may know of: active, and not blocking the reader.
 
-    Whom the reader blocks stays visible.
+    Users whom the reader blocks stay visible.
     """
     users = User.objects.active()
     if not isinstance(reader, User):

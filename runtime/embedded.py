@@ -6,10 +6,9 @@ that the environment names (FEEDSITE_DATABASE_URL, ...) is not embedded.
 
 A process that needs the servers holds a lease: a shared flock on `run/lease`. The servers belong to one
 background process, the keeper (`python embedded.py`), which restarts those that die. The last process to give
-its lease back sends the keeper home; when nobody is left to do so, after kill -9, the keeper sees the lease
-free and goes by itself. When the keeper is killed the kernel stops its servers, and what still runs is
-replaced by the next keeper. So the locks, which the kernel gives back, are the only state; no count can go
-wrong.
+its lease back sends the keeper home; when no process is left to do so, after kill -9, the keeper sees the lease free
+and goes by itself. When the keeper is killed the kernel stops its servers, and what still runs is replaced by the next
+keeper. So the locks, which the kernel gives back, are the only state; no count can go wrong.
 
 settings.py imports this module, and the keeper runs it as a plain file: standard library only.
 

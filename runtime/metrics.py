@@ -4,7 +4,7 @@ A metric is one line below; the counting code calls it: `discover_excluded.label
 unit. A label has few values: every one of them is kept for good.
 
 The site is several processes. Where PROMETHEUS_MULTIPROC_DIR names a folder (`up` does, and empties it first) every
-process counts in files of its own there, and `/metrics` adds them up, whoever answers. Without it a process counts for
+process counts in files of its own there, and `/metrics` of any process adds them up. Without it a process counts for
 itself, in memory.
 
 See docs/decisions.md: Requests are one histogram by route, method and status.

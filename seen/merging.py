@@ -2,16 +2,16 @@
 
 A merge may die between any two steps, run twice, late, or beside another one, and no play is lost: plays are taken out
 of Redis only after the store has them on disk, and only as they were read (what was played again meanwhile stays);
-adding to a filter twice changes nothing; the store lets nobody's change get lost. A user's mark is taken off the ring
-after their plays, and put on again where plays have come in between.
+adding to a filter twice changes nothing; the store loses no change. A user's mark is taken off the ring after their
+plays, and put on again where plays have come in between.
 
 A user's plays are read, written and taken out in parts of `PART`, oldest first, and at most as many parts as the bound
 on waiting plays has, so that no command holds the server up. The rest of a crowd of plays is merged by tasks of its own
 (`merge_early`), as are the plays of users who fill half of their room within an hour. A user whose plays or filters
-cannot be understood holds up nobody else.
+cannot be understood holds up no other user.
 
-While a migration goes on, what somebody played before there were filters (seen.migration.old) is added by the same
-write, and they are marked as migrated after it.
+While a migration goes on, what a user played before there were filters (seen.migration.old) is added by the same write,
+and they are marked as migrated after it.
 
 Source: the deduplication article, 3.2.2.
 

@@ -1,8 +1,8 @@
 """Plays that no filter holds yet, and the items that users were issued last, in a Redis that loses nothing.
 
 A play is acknowledged when Redis has it. A user's plays stand in a ZSET until a merge has written them to the filters
-(seen.merging), and the user is marked on the time ring for it. The plays are written before the mark: whoever finds the
-mark finds the plays.
+(seen.merging), and the user is marked on the time ring for it. The plays are written before the mark: a merge that
+finds the mark finds the plays.
 
 At most `PLAYED_WAITING_CAP` plays of a user wait (the deduplication article, 3.3, allows 10,000 within an hour). From
 half of it on an early merge is asked for; a batch for which there is no room is refused whole. One script counts and

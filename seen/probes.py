@@ -30,7 +30,7 @@ logger = logging.getLogger(__name__)
 PLAYS_ASKED = 100
 """Of each month."""
 IDS_ASKED = 1_000
-"""Ids that nobody played, about each of the users."""
+"""Ids that no user played, asked about each of the users."""
 RUNS_KEPT = timedelta(days=30)
 PROBES_KEPT = timedelta(days=365)
 

@@ -2,7 +2,7 @@
 
 A merge draws one play of every chunk of users, after the store has it. Of each month as many are kept as there are
 places, every draw as likely as any other (algorithm R; Vitter: Random sampling with a reservoir, 1985), for as long as
-anybody asks for the month.
+probes ask for the month.
 
 See docs/decisions.md: A sample of what was merged is kept exactly.
 """

@@ -82,7 +82,7 @@ class TaskShard(msgspec.Struct):
     """A part of the ring that one task merges.
 
     `first` and `second` are its last merges of the first and the second half of an hour: the second pass compensates
-    the first. A pass that finds nobody leaves none.
+    the first. A pass that finds no user leaves none.
     """
 
     number: int

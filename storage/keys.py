@@ -16,7 +16,7 @@
 | `user:views:reply:{uid}` | LIST | reply ids, newest first, unique | 100; 7 days | likewise, with their threads |
 | `user:views:times:{the list's key}` | HASH | item id -> when, in ms since 1970 | as its list | as its list |
 | `played:recent:{uid}` | ZSET | item id -> ms since 1970 of the play | 10,000; until merged | **plays are lost** |
-| `played:kept` | STRING | that anybody played something | 7 months from the last play | written by the next play |
+| `played:kept` | STRING | that a user played something | 7 months from the last play | written by the next play |
 | `played:early:{uid}` | STRING | that an early merge of the user was asked for | 5 seconds | asked for again |
 | `played:user:{node}:{shard}` | SET | user ids | until merged | marked again by the daily look |
 | `played:sample:{month}` | HASH | place -> `{uid}:{item}`, `n` -> draws | 2,500; 4 months | drawn anew |

@@ -15,7 +15,7 @@ Members of a window:
 A key without `floor` is no window. Ids are positive, so negative scores keep the window's own members below every
 entry.
 
-How a window stays exact, whoever dies when:
+How a window stays exact when a builder dies at any point:
 
 - `begin` comes before the builder's SQL snapshot, and a window under construction takes deliveries. So an item
   committed after the snapshot is delivered into it, and one committed before is in the snapshot.

@@ -3,7 +3,7 @@
 One task reads the stream of events; what comes within `GATHER` seconds of a query is one batch and the next query,
 however many are connected. A connection that is opened while a batch is under way finds the batch in its replay. Redis
 or PostgreSQL may be gone for any time: connections stay open, and nothing is lost that the stream still holds; where it
-may have lost something, everybody is told to ask (`reset`). A task that fails by any other error is supervised: the
+may have lost something, every page is told to ask (`reset`). A task that fails by any other error is supervised: the
 error is logged and counted, and the task goes on.
 
 See docs/decisions.md: A gap ends in a reset instead of a promise.

@@ -70,7 +70,7 @@ PROBES = {
 class Latest:
     """The states of the servers as of `SHARED_SECONDS` ago at most, and the time that a look takes.
 
-    However many ask, a process looks once at a time: so nobody can make it open connections and threads without end,
+    However many ask, a process looks once at a time: so no caller can make it open connections and threads without end,
     and a frozen server holds one of its threads.
     """
 
@@ -122,7 +122,7 @@ def probed(checks: Mapping[str, Callable[[], object]]) -> dict[str, str]:
         else:
             states[name] = "ok"
 
-    # Threads that nobody waits for to the end: a frozen server may hold its own for some seconds.
+    # Threads that no caller waits for to the end: a frozen server may hold its own for some seconds.
     probes = [threading.Thread(target=probe, args=item, daemon=True) for item in checks.items()]
     until = time.monotonic() + DEADLINE
     for thread in probes:

@@ -164,7 +164,7 @@ class Schema(AutoSchema):
 
 @cache
 def document() -> bytes:
-    """The schema as JSON, made once a process: it is the same for everybody."""
+    """The schema as JSON, made once a process: it is the same for all callers."""
     schema = SchemaGenerator().get_schema(request=None, public=True)  # type: ignore[no-untyped-call]
     rendered: bytes = OpenApiJsonRenderer().render(schema, renderer_context={})
     return rendered

@@ -48,7 +48,7 @@ def wants_part(request: PageRequest) -> bool:
 
 
 def fetches_ahead(request: HttpRequest) -> bool:
-    """Whether a browser asks for a page before anybody wants to see it."""
+    """Whether a browser asks for a page ahead of its reader."""
     return request.headers.get("Sec-Purpose", "").startswith("prefetch")
 
 
@@ -120,7 +120,7 @@ class RateMiddleware:
 
     Not counted are probes, and the API here, which counts for itself. A session that an answer begins is marked. Where
     guesses have used up the attempts of an address, the pages that sign in and sign up (`ENTRANCES`) answer without the
-    session that the browser names, so that one that has ended keeps nobody out.
+    session that the browser names, so that one that has ended keeps no user out.
     """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:

@@ -97,11 +97,11 @@ def route_of(request: HttpRequest) -> str:
 
 
 def known_user(request: HttpRequest) -> int | None:
-    """Whose request it was, if anybody asked on the way; it is not worth a query."""
+    """The id of the request's user, if a view asked for them on the way; it is not worth a query."""
     return request.user.pk if is_user_known(request) else None
 
 
 def is_user_known(request: HttpRequest) -> bool:
-    """Whether anybody asked on the way whose request it is."""
+    """Whether a view has asked for the request's user."""
     user: Any = getattr(request, "user", None)
     return user is not None and not (isinstance(user, SimpleLazyObject) and user.__dict__.get("_wrapped") is empty)

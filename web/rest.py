@@ -319,7 +319,7 @@ def scope_of(view_rates: Mapping[str, str], method: str) -> str:
 
 class ApiView(APIView):
     """A view of the API: every request is counted before anything else, refused ones too (web.rates.Call), and
-    what is wrong with the envelope is said before anybody is asked who they are.
+    what is wrong with the envelope is said before callers are asked who they are.
 
     `rates` names the scopes of methods that are counted apart. Every POST and PATCH takes a JSON body of at most
     `body_bytes`. `only_reads`: no POST writes what its caller may look for where reads lag (storage.replica).

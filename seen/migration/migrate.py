@@ -1,4 +1,4 @@
-"""From the old histories of plays to the month filters, along the time ring: each user merges once, nobody waits.
+"""From the old histories of plays to the month filters, along the time ring: each user merges once, no request waits.
 
 A file names the users, and where there is no old Redis it has their plays. It is streamed: what it says that a user
 played is put where reads find it (seen.migration.old), and the user is marked on the node of the ring of that hour. The

@@ -10,10 +10,9 @@ has not been migrated. Three shelves of the store, in one read with the filters:
 | `MIGRATED` | user | 1: their filters have what the old Redis had |
 | `STATE` | 0 | `Migration`, as JSON |
 
-They are in the store, because what they say of the filters must be as durable as the filters, and because nobody can
-read 50 million rows of a table for every page. A merge writes the filters, then the mark, then removes the history:
-if it dies in between it is done again, which changes nothing. A reading request sees the mark and the history before
-the filters.
+They are in the store, because what they say of the filters must be as durable as the filters, and because no page can
+read 50 million rows of a table. A merge writes the filters, then the mark, then removes the history: if it dies in
+between it is done again, which changes nothing. A reading request sees the mark and the history before the filters.
 
 Until `--cut-over` nothing is removed from the old Redis, except of deleted accounts, and every play is written to it
 too: so going back loses nothing.

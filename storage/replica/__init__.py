@@ -195,7 +195,7 @@ def _replica(seconds: float = 0) -> Iterator[Connection]:
 
 
 def _failure(error: Error) -> ReplicaFailedError:
-    """What it means: an outage keeps everybody away until the replica answers, a read that is cancelled nobody."""
+    """The failure of a read, noted: an outage keeps all reads away until the replica answers, a cancelled read none."""
     state = getattr(error.__cause__, "sqlstate", None)
     if state in CONFLICTS:
         logger.info("The replica cancelled a read: %s", error)
