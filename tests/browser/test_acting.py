@@ -19,6 +19,8 @@ WORDS = {
         "like": "Like",
         "repost": "Repost",
         "reply": "Reply",
+        "one_reply": "1 reply",
+        "three_replies": "3 replies",
         "your_reply": "Your reply",
         "you_reposted": "You reposted",
         "folded": "friend and 1 other reposted",
@@ -30,6 +32,8 @@ WORDS = {
         "like": "赞",
         "repost": "转发",
         "reply": "回复",
+        "one_reply": "1 条回复",
+        "three_replies": "3 条回复",
         "your_reply": "写下你的回复",
         "you_reposted": "你转发了",
         "folded": "friend 和另外 1 人转发了",
@@ -177,9 +181,9 @@ def test_answering_an_answer(
         visitor.page.keyboard.type("a doubt")
         composer.get_by_role("button", name=words["reply"]).click()
         expect(card.locator(".slot article .text")).to_have_text("a doubt")
-        expect(card.get_by_role("link", name=f"{words['reply']} 1", exact=True)).to_be_visible()
+        expect(card.get_by_role("link", name=words["one_reply"], exact=True)).to_be_visible()
         whole = visitor.page.locator(f"#item-{root.pk}")
-        expect(whole.get_by_role("link", name=f"{words['reply']} 3", exact=True)).to_be_visible()
+        expect(whole.get_by_role("link", name=words["three_replies"], exact=True)).to_be_visible()
         expect(visitor.page.locator("#toast")).to_have_text(words["published"])
         visitor.goto(f"/items/{root.pk}")
     else:

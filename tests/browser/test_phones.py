@@ -1,0 +1,127 @@
+"""What phones need: buttons side by side, nothing covered, names that leave room, no tint that stays after a tap."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.utils import timezone
+from playwright.sync_api import Locator, expect
+
+from items.actions import publish
+from live import actions as live
+from relations.actions import follow
+from tests.support.browsers import SCREENS, Visit, Visitor
+from tests.support.factories import UserFactory
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
+
+LONG = "A Writer With A Display Name As Long As It May Be."
+
+
+@pytest.fixture
+def author() -> Any:
+    return UserFactory.create(username="a-writer-with-a-long-username", display_name=LONG, is_big_v=True)
+
+
+@pytest.fixture
+def reader(author: Any) -> Any:
+    reader = UserFactory.create(username="reader")
+    follow(follower=reader, followee=author)
+    return reader
+
+
+def phone(visit: Visit, reader: Any, locale: str = "en-US") -> Visitor:
+    visitor = visit(**SCREENS["phone"], locale=locale)
+    visitor.enter(reader)
+    return visitor
+
+
+def box(place: Locator) -> dict[str, float]:
+    found = place.bounding_box()
+    assert found
+    return dict(found)
+
+
+@pytest.mark.parametrize("locale", ["en-US", "zh-CN"])
+def test_cancel_and_reply_stand_side_by_side(visit: Visit, reader: Any, author: Any, locale: str) -> None:
+    publish(sender=author, content={"text": "words"})
+    visitor = phone(visit, reader, locale)
+    visitor.goto("/")
+    visitor.page.locator("[data-act=reply]").tap()
+    cancel, send = visitor.page.locator(".slot [data-close]"), visitor.page.locator(".slot .send")
+    expect(send).to_be_visible()
+    visitor.settle()
+    assert box(cancel)["y"] == box(send)["y"]
+    assert box(cancel)["x"] < box(send)["x"]
+
+
+def test_the_pencil_is_away_where_something_is_written_or_followed(visit: Visit, reader: Any, author: Any) -> None:
+    for number in range(30):
+        publish(sender=author, content={"text": f"words {number}"})
+    visitor = phone(visit, reader)
+    pencil = visitor.page.locator(".write")
+    visitor.goto("/")
+    expect(pencil).to_be_hidden()  # the composer is in sight
+    visitor.page.locator("article").nth(12).scroll_into_view_if_needed()
+    expect(pencil).to_be_visible()
+    visitor.page.locator("[data-act=reply]").nth(12).tap()
+    expect(visitor.page.locator(".slot textarea")).to_be_visible()
+    expect(pencil).to_be_hidden()
+    visitor.page.locator(".slot [data-close]").tap()
+    expect(pencil).to_be_visible()
+    for page in ("/settings", "/live/new", "/items/new", f"/@{author.username}/followers"):
+        visitor.goto(page)
+        expect(pencil).to_be_hidden()
+
+
+def test_a_long_name_leaves_room_for_the_time(visit: Visit, reader: Any, author: Any) -> None:
+    publish(sender=author, content={"text": "words"})
+    visitor = phone(visit, reader)
+    visitor.goto("/")
+    byline = visitor.page.locator(".byline")
+    name, handle, when = (box(byline.locator(part)) for part in (".name", ".handle", ".time"))
+    assert handle["width"] < 12, "the handle gives way first"
+    assert name["width"] > 150
+    assert when["x"] + when["width"] <= 390 - 44, "the menu stands behind the time"
+    assert abs(name["y"] - when["y"]) < name["height"]
+
+
+@pytest.mark.parametrize("locale", ["en-US", "zh-CN"])
+def test_every_part_of_the_settings_is_in_sight(visit: Visit, reader: Any, locale: str) -> None:
+    visitor = phone(visit, reader, locale)
+    visitor.goto("/settings")
+    tabs = visitor.page.locator(".tabs a")
+    expect(tabs).to_have_count(6)
+    for tab in tabs.all():
+        place = box(tab)
+        assert place["x"] >= 0
+        assert place["x"] + place["width"] <= 390
+        assert place["height"] >= 44
+    with visitor.page.expect_navigation():
+        tabs.last.tap()
+    expect(visitor.page.locator(".tabs [aria-current]")).to_have_count(1)
+
+
+def test_a_tap_leaves_no_tint(visit: Visit, reader: Any, author: Any) -> None:
+    publish(sender=author, content={"text": "words"})
+    visitor = phone(visit, reader)
+    visitor.goto("/")
+    assert visitor.page.evaluate("matchMedia('(hover: none)').matches")
+    ground = "getComputedStyle(document.querySelector('[data-act=like]')).backgroundColor"
+    before = visitor.page.evaluate(ground)
+    visitor.page.locator("[data-act=like]").tap()
+    expect(visitor.page.locator("[data-act=like]")).to_have_attribute("aria-pressed", "true")
+    visitor.settle()
+    assert visitor.page.evaluate(ground) == before
+
+
+@pytest.mark.parametrize(("locale", "words"), [("en-US", "My sessions"), ("zh-CN", "我的直播")])
+def test_my_sessions_says_so(visit: Visit, reader: Any, author: Any, locale: str, words: str) -> None:
+    now = timezone.now()
+    live.create(host=author, title="A talk", starts_at=now + timedelta(hours=1), now=now)
+    visitor = phone(visit, reader, locale)
+    visitor.goto("/live")
+    label = visitor.page.locator(".head").get_by_text(words, exact=True)
+    assert box(label)["width"] > 20
+    visitor.page.set_viewport_size({"width": 320, "height": 800})
+    visitor.holds("document.documentElement.scrollWidth <= 320")
