@@ -5,15 +5,19 @@ from functools import wraps
 from typing import Concatenate, ParamSpec
 from urllib.parse import urlencode
 
-from django.http import HttpResponseBase
+from django.http import HttpResponse, HttpResponseBase
 from django.shortcuts import redirect
 from django.urls import reverse
-from django_htmx.http import HttpResponseClientRedirect
 
 from accounts.models import User
-from web.pages import PageRequest, View, wants_part
+from web.pages import PageRequest, View, next_page, wants_part
 
 P = ParamSpec("P")
+
+READER = "X-Reader"
+"""The header by which an open page names whom it was made for (base.html)."""
+UNAUTHORIZED = 401
+"""The answer to an open page whose session ended."""
 
 
 def signed_in(view: Callable[Concatenate[PageRequest, User, P], HttpResponseBase]) -> View[P]:
@@ -21,13 +25,18 @@ def signed_in(view: Callable[Concatenate[PageRequest, User, P], HttpResponseBase
 
     @wraps(view)
     def guard(request: PageRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponseBase:
-        if isinstance(request.user, User):
+        if isinstance(request.user, User) and is_reader_of_page(request, request.user):
             return view(request, request.user, *args, **kwargs)
-        if wants_part(request):  # a session that ended under an open page: the whole page goes to the login
-            return HttpResponseClientRedirect(_login(request.htmx.current_url_abs_path or ""))
-        return redirect(_login(request.get_full_path() if request.method == "GET" else ""))
+        if wants_part(request):  # the open page stays, and tells its reader (asking.js)
+            return HttpResponse(status=UNAUTHORIZED)
+        return redirect(_login(request.get_full_path() if request.method == "GET" else next_page(request)))
 
     return guard
+
+
+def is_reader_of_page(request: PageRequest, user: User) -> bool:
+    """Whether `user` is whom the open page was made for; another tab may have logged in as another user since."""
+    return request.headers.get(READER, str(user.pk)) == str(user.pk)
 
 
 def _login(back: str) -> str:

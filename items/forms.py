@@ -32,7 +32,8 @@ class TextField(forms.CharField):
 
 def text_area(rows: int) -> forms.Textarea:
     """A text area of so many rows that knows the longest text."""
-    return forms.Textarea(attrs={"rows": rows, "data-limit": TEXT_LENGTH})
+    # Browsers would put back what was typed before it was published; drafts.js knows better.
+    return forms.Textarea(attrs={"rows": rows, "data-limit": TEXT_LENGTH, "autocomplete": "off"})
 
 
 class ItemForm(forms.Form):
@@ -90,6 +91,7 @@ class EditForm(forms.Form):
         # Several editors may be open in one page.
         initial = {"title": item.title, "text": item.text, "visibility": item.visibility}
         super().__init__(data, auto_id=f"edit-{item.pk}-%s", initial=initial)
+        self.fields["visibility"].widget.attrs["aria-describedby"] = f"{self['text'].id_for_label}-audience"
         if not item.title:
             del self.fields["title"]
 

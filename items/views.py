@@ -14,7 +14,7 @@ from django.urls import reverse
 from django.utils.http import urlencode
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
-from django_htmx.http import trigger_client_event
+from django_htmx.http import reswap, trigger_client_event
 
 from accounts.access import signed_in
 from accounts.models import User
@@ -33,7 +33,7 @@ from relations.views import followed_among, user_or_404
 from relations.visibility import standing
 from storage.ids import MAX_ID
 from web import rates
-from web.pages import INVALID, PageRequest, go_on, limited, next_page, position, show, too_many, wants_part
+from web.pages import INVALID, PageRequest, go_on, go_to, limited, next_page, position, show, too_many, wants_part
 from web.rest import check_text
 
 FORM_METHODS = ["GET", "HEAD", "POST"]
@@ -124,8 +124,8 @@ def show_item(request: PageRequest, item_id: int) -> HttpResponse:
 @limited("publish")
 @require_http_methods(FORM_METHODS)
 def publish(request: PageRequest, reader: User) -> HttpResponse:
-    """Publish a post or a reply. The feeds of the page hear of it by the event `published`; a reply that was written
-    in place takes the place of its composer.
+    """Publish a post or a reply. From the Write page one goes on to `next`, or to where the item stands; elsewhere the
+    page stays, and shows it.
     """
     if request.method != "POST":
         answered_id = position(request, "reply_to")
@@ -133,8 +133,10 @@ def publish(request: PageRequest, reader: User) -> HttpResponse:
         form = ItemForm.fresh(answered, reader)
         form.fields["text"].widget.attrs["autofocus"] = True
         context = {"form": form, "answered": answered, "next": next_page(request)}
+        context["spot"] = "slot" if wants_part(request) else "write"
         return show(request, "items/publish.html", context, part="items/_composer.html")
     form = ItemForm(request.POST)
+    spot = _spot(request, form)
     if form.is_valid():
         fields: dict[str, Any] = form.cleaned_data
         answered_item = item_or_404(fields["reply_to"], reader) if fields["reply_to"] is not None else None
@@ -145,19 +147,43 @@ def publish(request: PageRequest, reader: User) -> HttpResponse:
         except actions.IdempotencyGoneError:
             raise Http404 from None
         else:
-            is_held = new.status == Status.IN_REVIEW
-            if wants_part(request):
-                if answered_item:
-                    return _replied(request, new, reader)
-                composer = show(request, "items/_composer.html", {"form": ItemForm.fresh()})
-                return trigger_client_event(composer, "held" if is_held else "published")
-            if is_held:
+            if spot != "write":
+                return _answer_in_place(request, new, reader, spot)
+            if new.status == Status.IN_REVIEW:
                 _say_held(request)
-            if answered_item:
-                return redirect(_place_of(new, reader))
-            return go_on(request, "item", new.pk)
-    context = {"form": form, "next": next_page(request)}
+            else:
+                messages.success(request, _("Published."))
+            return go_to(request, next_page(request) or _place_of(new, reader))
+    context = {"form": form, "next": next_page(request), "spot": spot}
     return show(request, "items/publish.html", context, part="items/_composer.html", status=INVALID)
+
+
+def _spot(request: PageRequest, form: ItemForm) -> str:
+    """Where the composer stands that is sent: on the home page, on the Write page, below the whole item of a thread's
+    page, or in the slot of a card.
+    """
+    if not wants_part(request) or request.htmx.target == "write":
+        return "write"
+    if request.htmx.target == "thread":
+        return "thread"
+    return "slot" if form["reply_to"].value() else "home"
+
+
+def _answer_in_place(request: PageRequest, new: Item, reader: User, spot: str) -> HttpResponse:
+    """What changes in the page in which `new` was written: it stands there before the page says so."""
+    is_held = new.status == Status.IN_REVIEW
+    counted = sorted({pk for pk in (new.reply_to_id, new.root_id) if pk})
+    shown, *counting = hydrate([new.pk, *counted], reader)
+    context: dict[str, Any] = {"item": shown, "counting": counting, "spot": spot}
+    if spot == "home":
+        context |= {"form": ItemForm.fresh(), "next": reverse("home"), "item": None if is_held else shown}
+    elif spot == "thread":
+        context["form"] = ItemForm.fresh(visible_item(new.reply_to_id or 0, reader), reader)
+    if spot != "home":
+        context["in_thread"] = True
+    part = show(request, "items/_published.html" if spot == "home" else "items/_replied.html", context)
+    event = "held" if is_held else "published" if spot == "home" else "replied"
+    return trigger_client_event(part, event, {"id": shown.id}, after="settle")
 
 
 def _say_held(request: PageRequest) -> None:
@@ -178,16 +204,10 @@ def _publish(reader: User, answered: Item | None, fields: dict[str, Any]) -> Ite
         return actions.publish(**post, idempotency_key=uuid.uuid4().hex)
 
 
-def _replied(request: PageRequest, reply: Item, reader: User) -> HttpResponse:
-    """The reply for the page that it was written in, and the footers that count it, wherever they stand there."""
-    counted = sorted({pk for pk in (reply.reply_to_id, reply.root_id) if pk})
-    new, *counting = hydrate([reply.pk, *counted], reader)
-    part = show(request, "items/_replied.html", {"item": new, "counting": counting, "in_thread": True})
-    return trigger_client_event(part, "held" if reply.status == Status.IN_REVIEW else "replied")
-
-
 def _place_of(reply: Item, reader: User) -> str:
-    """The address of its thread's page where that shows the reply."""
+    """The address where a new item stands: a post on its own page, a reply on the page of its thread that shows it."""
+    if reply.reply_to_id is None:
+        return reverse("item", args=[reply.pk])
     root = visible_item(reply.root_id or 0, reader)
     if root is None:
         return reverse("item", args=[reply.pk])
@@ -268,6 +288,7 @@ def edit(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
     if own.repost_of_id:  # it says nothing that could be edited
         raise PermissionDenied
     form = EditForm(own, request.POST or None)
+    spot = "slot" if wants_part(request) and request.htmx.target != "editor" else "page"
     if form.is_valid():
         fields = form.cleaned_data
         visibility = Visibility(fields["visibility"] or own.visibility)
@@ -277,13 +298,15 @@ def edit(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
             form.add_error("text", str(error))
     if form.is_valid():
         is_held = own.status == Status.IN_REVIEW
-        if wants_part(request):
-            part = show(request, "items/_item.html", {"item": hydrate([own.pk], reader)[0]})
+        if spot == "slot":
+            part = reswap(show(request, "items/_item.html", {"item": hydrate([own.pk], reader)[0]}), "none")
             return trigger_client_event(part, "held") if is_held else part
         if is_held:
             _say_held(request)
-        return redirect("item", own.pk)
-    context = {"item": hydrate([own.pk], reader)[0], "form": form}
+        return go_to(request, reverse("item", args=[own.pk]))
+    if request.method != "POST":
+        form.fields["text"].widget.attrs["autofocus"] = True
+    context = {"item": hydrate([own.pk], reader)[0], "form": form, "spot": spot}
     status = INVALID if form.errors else 200
     return show(request, "items/edit.html", context, part="items/_edit.html", status=status)
 

@@ -105,4 +105,6 @@ def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponseForbidde
     """The answer 403 to a request without its CSRF token, as JSON or a page."""
     if _is_api(request):
         return _problem(403, f"CSRF Failed: {reason}")
+    if "HX-Request" in request.headers and not request.user.is_authenticated:
+        return HttpResponse(status=401)  # the cookies ended with the session: the open page tells its reader
     return csrf.csrf_failure(request, reason)

@@ -18,6 +18,7 @@ from django.urls import Resolver404, resolve, reverse
 from django.utils import translation
 from django.utils.cache import patch_cache_control, patch_vary_headers
 from django.utils.http import url_has_allowed_host_and_scheme
+from django_htmx.http import HttpResponseClientRedirect
 from django_htmx.middleware import HtmxDetails
 
 from web import rates
@@ -79,6 +80,13 @@ def next_page(request: HttpRequest) -> str:
 def go_on(request: HttpRequest, otherwise: str, *args: Any) -> HttpResponseRedirect:
     """The redirect after an act: to `next`, else to the page called `otherwise`. Every `next` is followed here."""
     return HttpResponseRedirect(next_page(request) or reverse(otherwise, args=args))
+
+
+def go_to(request: PageRequest, address: str) -> HttpResponse:
+    """The redirect to an address of this site; where htmx asks, the whole page goes there."""
+    if wants_part(request):
+        return HttpResponseClientRedirect(address)
+    return HttpResponseRedirect(address)
 
 
 def show(

@@ -49,6 +49,12 @@ def ago(moment: datetime) -> str:
 
 
 @register.filter
+def version(moment: datetime) -> int:
+    """Microseconds since 1970: of two cards of an item the one with the greater number is newer (items.js)."""
+    return int(moment.timestamp() * 1_000_000)
+
+
+@register.filter
 def full_time(moment: datetime) -> str:
     """Date and time in the reader's zone, and how far that is from UTC: names of zones are ambiguous."""
     moment = timezone.localtime(moment)

@@ -151,7 +151,7 @@ def open_menu(page: Page) -> None:
 def edit_in_place(page: Page) -> None:
     page.locator("article:has-text('mine for all') summary").first.click()
     page.locator("article:has-text('mine for all') .menu-items a").first.click()
-    page.locator("article.editing").wait_for()
+    page.locator("article .editor").wait_for()
 
 
 def send_empty(page: Page) -> None:

@@ -215,7 +215,11 @@ def test_a_reply_that_was_begun_is_kept_and_closed_by_keys(visit: Visit, reader:
     expect(area).to_be_focused()
     expect(area).to_have_value("half a thou")
     visitor.page.keyboard.press("Escape")
+    expect(area).to_have_count(0)
+    expect(link).to_be_focused()
+    link.press("Enter")
     expect(area).to_have_value("half a thou")  # what somebody wrote is not thrown away by a key
+    visitor.settle()
     area.fill("")
     visitor.page.keyboard.press("Escape")
     expect(area).to_have_count(0)

@@ -126,7 +126,7 @@ def test_editing(visit: Visit, reader: Any, javascript: bool) -> None:
     visitor = visit(java_script_enabled=javascript)
     visitor.log_in(reader)
     visitor.choose("Edit")
-    visitor.page.get_by_role("link", name="Cancel").click()
+    visitor.page.locator("main").get_by_role("link", name="Cancel").click()
     expect(visitor.page.locator("article .text")).to_have_text("befor")
     visitor.goto("/")
     visitor.choose("Edit")
@@ -202,7 +202,8 @@ def test_replying(visit: Visit, reader: Any, author: Any, javascript: bool) -> N
     visitor.goto(f"/items/{root.pk}")
     visitor.page.get_by_label("Your reply").fill("an answer")
     visitor.page.get_by_role("button", name="Reply").click()
-    visitor.page.wait_for_url(re.compile("#item-"))
+    if not javascript:
+        visitor.page.wait_for_url(re.compile("#item-"))
     visitor.shows(["an answer"])
     visitor.goto("/")
     visitor.shows(["a question"])
@@ -230,13 +231,6 @@ def test_settings_and_log_out(visit: Visit, reader: Any, javascript: bool) -> No
     expect(visitor.page.get_by_role("banner").get_by_text("林美")).to_be_visible()
     visitor.page.get_by_role("banner").get_by_role("button", name="Log out").click()
     expect(visitor.page.get_by_role("heading", name="Log in")).to_be_visible()
-
-
-def test_a_session_that_ended_leads_to_the_login(visit: Visit, reader: Any) -> None:
-    visitor = visit()
-    visitor.log_in(reader)
-    visitor.page.context.clear_cookies()
-    expect(visitor.page.get_by_role("heading", name="Log in")).to_be_visible()  # the poll notices
 
 
 def _overflow(visitor: Visitor) -> int:

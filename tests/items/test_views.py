@@ -1,5 +1,6 @@
 """The pages of items."""
 
+import json
 import re
 import uuid
 from datetime import timedelta
@@ -63,9 +64,9 @@ def test_publishing_goes_on_to_the_item_or_back(client: Client, reader: Any) -> 
 def test_publishing_in_place_gives_a_fresh_composer(client: Client, reader: Any) -> None:
     key = uuid.uuid4().hex
     response = client.post("/items/new", composed(key=key, visibility="mutuals"), **PART)
-    assert response["HX-Trigger"] == '{"published": {}}'
+    assert json.loads(response["HX-Trigger-After-Settle"]) == {"published": {"id": str(Item.objects.get().pk)}}
     assert key not in response.content.decode()
-    assert "words" not in response.content.decode()
+    assert response.content.decode().index("words") > response.content.decode().index('hx-swap-oob="afterbegin:#feed"')
     assert Item.objects.get().visibility == "mutuals"
 
 
@@ -242,7 +243,7 @@ def test_replying_in_place_gives_the_reply_and_the_counts(client: Client, reader
     answered = say(other, "first", reply_to=root)
     response = client.post("/items/new", composed("nested", reply_to=answered.pk), **PART)
     part = response.content.decode()
-    assert response["HX-Trigger"] == '{"replied": {}}'
+    assert "replied" in json.loads(response["HX-Trigger-After-Settle"])
     assert part.count("<article") == 1
     assert "nested" in part
     for item, count in ((root, 2), (answered, 1)):
@@ -307,7 +308,7 @@ def test_items_that_are_not_seen_cannot_be_acted_on(client: Client, reader: Any,
     assert client.get(f"/items/{item.pk}/{verb}").status_code == 405
     client.logout()
     assert client.post(f"/items/{item.pk}/{verb}")["Location"] == "/login"
-    assert client.post(f"/items/{item.pk}/{verb}", **PART)["HX-Redirect"] == "/login"
+    assert client.post(f"/items/{item.pk}/{verb}", **PART).status_code == 401
     assert counts_of(client, item) == {"likes": 0, "replies": 0, "reposts": 0}
 
 
@@ -513,6 +514,33 @@ def test_editing_in_place(client: Client, reader: Any) -> None:
     assert "after" in part
     cancelled = client.get(f"/items/{item.pk}", **PART).content.decode()
     assert cancelled.count("<article") == 1
+
+
+def test_editing_on_its_own_page_leads_to_the_item(client: Client, reader: Any) -> None:
+    item = publish(sender=reader, content={"text": "before"})
+    there = {"HTTP_HX_TARGET": "editor", **PART}
+    assert client.post(f"/items/{item.pk}/edit", {"text": "after"}, **there)["HX-Redirect"] == f"/items/{item.pk}"
+
+
+def test_the_write_page_leads_on_after_publishing(client: Client, reader: Any) -> None:
+    fields = {"text": "words", "visibility": "public"}
+    there = {"HTTP_HX_TARGET": "write", **PART}
+    assert client.post("/items/new", fields | {"next": "/@reader"}, **there)["HX-Redirect"] == "/@reader"
+    for target in ("", "//elsewhere.example/", "/items/new"):
+        response = client.post("/items/new", fields | {"next": target}, **there)
+        assert response["HX-Redirect"] == f"/items/{Item.objects.latest('id').pk}"
+    root = Item.objects.latest("id")
+    reply = client.post("/items/new", fields | {"reply_to": root.pk}, **there)
+    assert reply["HX-Redirect"] == f"/items/{root.pk}#item-{Item.objects.latest('id').pk}"
+    page = client.get("/items/new?next=/@reader").content.decode()
+    assert re.search(r'<a class="button quiet-button" href="/@reader" data-discard>Cancel', page)
+
+
+def test_a_reply_below_the_whole_item_comes_with_an_empty_composer(client: Client, reader: Any, other: Any) -> None:
+    root = say(other)
+    fields = {"text": "an answer", "visibility": "public", "reply_to": root.pk}
+    part = client.post("/items/new", fields, HTTP_HX_TARGET="thread", **PART).content.decode()
+    assert part.index('id="thread"') < part.index('hx-swap-oob="beforeend:#feed"') < part.index("an answer")
 
 
 def test_deleting_asks_first_and_hides(client: Client, reader: Any) -> None:

@@ -49,7 +49,7 @@ def page(client: Client, address: str = PAGE, **more: Any) -> str:
 
 def test_strangers_are_asked_to_sign_in(client: Client) -> None:
     assert client.get(PAGE)["Location"] == "/login?next=%2Fnotifications"
-    assert "HX-Redirect" in client.get(f"{PAGE}/unread", **PART)
+    assert client.get(f"{PAGE}/unread", **PART).status_code == 401
     assert 'id="unread"' not in client.get("/login").content.decode()
 
 

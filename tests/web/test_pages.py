@@ -113,9 +113,28 @@ def test_strangers_are_asked_to_sign_in_and_come_back(client: Client) -> None:
     assert response["Location"] == "/settings"
 
 
-def test_a_session_that_ended_sends_the_whole_page_to_the_login(client: Client) -> None:
+def test_an_open_page_is_told_that_its_session_ended(client: Client) -> None:
     response = client.get("/new", **PART, HTTP_HX_CURRENT_URL="http://testserver/settings")
-    assert response["HX-Redirect"] == "/login?next=%2Fsettings"
+    assert (response.status_code, response.content) == (401, b"")
+    assert "HX-Redirect" not in response
+
+
+def test_an_open_page_of_another_user_acts_for_nobody(client: Client, reader: Any) -> None:
+    fields = {"text": "words", "visibility": "public"}
+    other = UserFactory.create()
+    assert client.post("/items/new", fields, **PART, HTTP_X_READER=str(other.pk)).status_code == 401
+    assert client.post("/items/new", fields, **PART, HTTP_X_READER=str(reader.pk)).status_code == 200
+
+
+def test_an_open_page_without_session_and_token_is_told_so(reader: Any) -> None:
+    strict = Client(enforce_csrf_checks=True)
+    assert strict.post("/items/new", {"text": "words"}, **PART).status_code == 401
+    strict.force_login(reader)
+    assert strict.post("/items/new", {"text": "words"}, **PART).status_code == 403
+
+
+def test_a_post_of_a_session_that_ended_leads_back(client: Client) -> None:
+    assert client.post("/items/1/like", {"next": "/@reader"})["Location"] == "/login?next=%2F%40reader"
 
 
 @pytest.mark.parametrize("target", NOWHERE)

@@ -54,9 +54,25 @@ class Refusal extends Error {
 
 // What an answer means that is none.
 function tellStatus(status) {
+  if (status === 401) {
+    tellLoggedOut(true);
+    return;
+  }
   const words = { 403: "refused", 404: "gone", 429: "often" };
   say(toast.dataset[words[status] || "failed"]);
 }
+
+// The session ended under the page: the page says so and stays, with all that is written in it.
+function tellLoggedOut(isSo) {
+  const notice = document.getElementById("logged-out");
+  if (!notice || notice.hidden === !isSo) return;
+  const link = notice.querySelector("a");
+  link.search = new URLSearchParams({ next: location.pathname + location.search });
+  notice.hidden = !isSo;
+}
+document.body.addEventListener("htmx:afterRequest", ({ detail }) => {
+  if (detail.successful && isPoll(detail.elt)) tellLoggedOut(false); // logged in again, in another tab
+});
 
 const turns = new Map();
 

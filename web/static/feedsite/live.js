@@ -141,12 +141,12 @@
 
   function hear({ kind, id, data }) {
     if (id) lastId = id;
-    if (kind === "item" && whole && data.reply_to) soon(`reply ${data.id}`, SPREAD, () => reply(data.id));
+    if (kind === "item" && whole && data.reply_to) soon(`reply ${data.id}`, SPREAD, () => addReply(data.id));
     else if (kind === "item" && counter()?.id === "news") ask(SPREAD);
     else if (kind === "reset") ask(RESET_SPREAD);
-    else if (kind === "edit") soon(`edit ${data.id}`, SPREAD, () => refresh(data.id));
+    else if (kind === "edit") soon(`edit ${data.id}`, SPREAD, () => renewItem(data.id));
     else if (kind === "delete") {
-      remove(data.id);
+      removeItem(data.id);
       if (document.querySelector(".pill")) ask(SPREAD);
     } else if (kind === "notification" || kind === "live") {
       const event = new CustomEvent(kind, { detail: data });
@@ -173,76 +173,6 @@
     if (byClock && isLive && Date.now() < polledAt + SLOW_POLL) event.preventDefault();
     else if (!document.hidden) polledAt = Date.now();
   });
-
-  // --- Items in the page
-  // The entries that show an item: its own, and reposts of it.
-  function entries(id) {
-    const found = document.querySelectorAll(`#item-${id}, [data-original="${id}"]`);
-    // What somebody is writing in is left alone.
-    return Array.from(found).filter((item) => !item.matches(".leaving") && !item.querySelector("textarea"));
-  }
-
-  async function part(id, isWhole) {
-    const response = await fetch(isWhole ? location.href : `/items/${id}`, {
-      headers: isWhole ? {} : { "HX-Request": "true" },
-    });
-    if (response.status === 404) remove(id);
-    if (!response.ok) return null;
-    return new DOMParser().parseFromString(await response.text(), "text/html").getElementById(`item-${id}`);
-  }
-
-  // What the feed knows better: who reposted or opened it, why it is there, and what one may do with it.
-  function keep(old, fresh) {
-    for (const known of old.querySelectorAll(":scope > .via, :scope > .menu, .why")) {
-      const place = fresh.querySelector(`.${known.classList[0]}`);
-      if (place) place.replaceWith(known);
-      else if (known.matches(".via")) fresh.prepend(known);
-      else fresh.querySelector(".acts")?.before(known);
-    }
-  }
-
-  async function refresh(id) {
-    for (const { dataset, classList } of entries(id)) {
-      const fresh = await part(dataset.id, classList.contains("whole")).catch(() => null);
-      // It may have gone meanwhile, or somebody edits it.
-      const old = entries(id).find((one) => one.dataset.id === dataset.id);
-      if (!fresh || !old) continue;
-      const focused = old.contains(document.activeElement);
-      keep(old, fresh);
-      old.replaceWith(fresh);
-      htmx.process(fresh);
-      if (focused) fresh.focus({ preventScroll: true });
-    }
-    number();
-  }
-
-  async function reply(id) {
-    const feed = document.getElementById("feed");
-    // Replies stand oldest first: a new one is next only where the last page is shown.
-    if (!feed || document.querySelector('#more [rel="next"]') || document.getElementById(`item-${id}`)) return;
-    const fresh = await part(id, false).catch(() => null);
-    if (!fresh || document.getElementById(`item-${id}`)) return;
-    document.querySelectorAll("main > .empty").forEach((empty) => empty.remove());
-    fresh.classList.add("htmx-added");
-    feed.append(fresh);
-    htmx.process(fresh);
-    number();
-  }
-
-  function remove(id) {
-    for (const item of entries(id)) {
-      if (item.matches(".whole")) say(toast.dataset.gone);
-      if (item.contains(document.activeElement)) {
-        const neighbour = item.nextElementSibling || item.previousElementSibling;
-        if (neighbour) neighbour.focus({ preventScroll: true });
-      }
-      item.classList.add("leaving");
-      setTimeout(() => {
-        item.remove();
-        number();
-      }, 300);
-    }
-  }
 
   if (!document.hidden) join();
 })();

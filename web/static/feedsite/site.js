@@ -4,12 +4,27 @@
 const toast = document.getElementById("toast");
 let toastTimer;
 
-function say(text) {
+// Says what happened, and where something may be done about it, offers that.
+function say(text, offer, act) {
   if (!text) return;
   toast.textContent = text;
+  if (offer) {
+    const button = document.createElement("button");
+    button.textContent = offer;
+    button.className = "plain";
+    button.addEventListener("click", () => {
+      toast.classList.remove("shown");
+      toast.textContent = "";
+      act();
+    });
+    toast.append(" ", button);
+  }
   toast.classList.add("shown");
   clearTimeout(toastTimer);
-  toastTimer = setTimeout(() => toast.classList.remove("shown"), 5000);
+  toastTimer = setTimeout(() => {
+    toast.classList.remove("shown");
+    toast.querySelector("button")?.remove();
+  }, offer ? 10_000 : 5_000);
 }
 
 // --- Outcomes
@@ -40,30 +55,12 @@ document.body.addEventListener("htmx:sendError", (event) => {
   if (!isPoll(event.detail.elt)) say(toast.dataset.offline);
 });
 document.body.addEventListener("htmx:responseError", (event) => {
-  if (isPoll(event.detail.elt)) return;
+  if (event.detail.xhr.status !== 401 && isPoll(event.detail.elt)) return;
   tellStatus(event.detail.xhr.status);
 });
 
-// --- Cards: a reply that was begun stays
-document.body.addEventListener("htmx:beforeRequest", (event) => {
-  const link = event.detail.elt.closest('[data-act="reply"]');
-  const area = link?.closest("article").querySelector(".slot textarea");
-  if (!area) return;
-  event.preventDefault();
-  area.focus();
-});
-
-function closeComposer(form) {
-  const link = form.closest("article").querySelector('[data-act="reply"]');
-  form.remove();
-  if (link) link.focus();
-}
+// --- Menus
 document.addEventListener("click", (event) => {
-  const close = event.target.closest("[data-close]");
-  if (close) {
-    event.preventDefault();
-    closeComposer(close.form);
-  }
   document.querySelectorAll("details.menu[open]").forEach((menu) => {
     if (!menu.contains(event.target) || event.target.closest(".menu-items a, .menu-items button")) menu.open = false;
   });
@@ -71,13 +68,9 @@ document.addEventListener("click", (event) => {
 document.addEventListener("keydown", (event) => {
   if (event.key !== "Escape") return;
   const menu = document.querySelector("details.menu[open]");
-  if (menu) {
-    menu.open = false;
-    menu.querySelector("summary").focus();
-    return;
-  }
-  const form = event.target.closest(".slot form");
-  if (form && !form.querySelector("textarea").value.trim()) closeComposer(form);
+  if (!menu) return;
+  menu.open = false;
+  menu.querySelector("summary").focus();
 });
 
 // --- Tabs that do not fit are scrolled to where one is
@@ -173,9 +166,9 @@ document.body.addEventListener("htmx:afterSettle", (event) => {
     const id = atTop();
     if (!id || id === told) return;
     told = id;
-    const headers = JSON.parse(document.body.getAttribute("hx-headers"));
+    const headers = { "X-CSRFToken": token() };
     const body = new URLSearchParams({ item_id: id });
-    fetch(community.dataset.position, { method: "POST", headers, body, keepalive: true }).catch(() => {});
+    fetch(timeline.dataset.position, { method: "POST", headers, body, keepalive: true }).catch(() => {});
   }
 
   document.addEventListener("scroll", () => (timer ??= setTimeout(tell, EVERY)), { passive: true });

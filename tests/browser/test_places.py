@@ -1,0 +1,108 @@
+"""Going back after a long scroll leads to where one was; a bar says that a page is waited for."""
+
+from typing import Any
+
+import pytest
+from playwright.sync_api import expect
+
+from items.actions import publish
+from items.models import Item
+from relations.actions import follow
+from tests.support.browsers import Held, Visit, Visitor
+from tests.support.factories import UserFactory
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
+
+
+@pytest.fixture
+def author() -> Any:
+    return UserFactory.create(username="author")
+
+
+@pytest.fixture
+def posts(author: Any) -> list[Item]:
+    return [publish(sender=author, content={"text": f"words {number}"}) for number in range(75)]
+
+
+@pytest.fixture
+def visitor(visit: Visit, author: Any, posts: list[Item], screen: dict[str, Any], settings: Any) -> Visitor:
+    settings.HOME_POLL_SECONDS = 1000
+    reader = UserFactory.create(username="reader")
+    follow(follower=reader, followee=author)
+    visitor = visit(**screen)
+    visitor.enter(reader)
+    # Every page is asked for anew: the browser has no cache of pages here, and none of answers.
+    visitor.page.context.new_cdp_session(visitor.page).send("Network.setCacheDisabled", {"cacheDisabled": True})
+    return visitor
+
+
+def place_of(visitor: Visitor, item: Item) -> float:
+    box = visitor.page.locator(f"#item-{item.pk}").bounding_box()
+    assert box is not None
+    return box["y"]
+
+
+@pytest.mark.parametrize("address", ["/", "/@author"])
+def test_back_after_a_long_scroll_is_where_one_was(
+    visitor: Visitor, posts: list[Item], author: Any, address: str
+) -> None:
+    page = visitor.page
+    visitor.goto(address)
+    articles = page.locator("#feed > article")
+    for count in (40, 60):
+        page.locator("#more").scroll_into_view_if_needed()
+        expect(articles).to_have_count(count)
+    chosen = posts[20]
+    page.locator(f"#item-{chosen.pk}").scroll_into_view_if_needed()
+    visitor.settle()
+    visitor.holds(f"history.state?.place?.seen.length > 0 && history.state.place.count === {articles.count()}")
+    place, count = place_of(visitor, chosen), articles.count()
+    visitor.go(page.locator(f"#item-{chosen.pk} .time"))
+    expect(page.locator("article.whole .text")).to_have_text(chosen.text)
+    publish(sender=author, content={"text": "came meanwhile"})
+    page.go_back()
+    expect(page.locator(f"#item-{chosen.pk}")).to_be_in_viewport()
+    visitor.holds(f"Math.abs(document.getElementById('item-{chosen.pk}').getBoundingClientRect().top - {place}) < 3")
+    visitor.holds(f"document.querySelectorAll('#feed > article').length >= {count}")
+    shown = visitor.shown()
+    assert len(shown) == len(set(shown))
+    page.reload()
+    expect(page.locator(f"#item-{chosen.pk}")).to_be_in_viewport()
+    visitor.holds(f"Math.abs(document.getElementById('item-{chosen.pk}').getBoundingClientRect().top - {place}) < 3")
+
+
+def test_a_new_visit_begins_at_the_top(visitor: Visitor) -> None:
+    visitor.goto("/")
+    visitor.page.locator("#more").scroll_into_view_if_needed()
+    expect(visitor.page.locator("#feed > article")).to_have_count(40)
+    visitor.goto("/settings")
+    visitor.goto("/")
+    expect(visitor.page.locator("#feed > article")).to_have_count(20)
+    visitor.is_at_top()
+
+
+SHOWN = "document.getElementById('progress') && !document.getElementById('progress').hidden"
+
+
+def test_a_bar_says_that_a_page_is_waited_for(visitor: Visitor, posts: list[Item]) -> None:
+    visitor.goto("/")
+    bar = visitor.page.locator("#progress")
+    expect(bar).to_be_hidden()
+    held = Held(visitor.page, f"/items/{posts[-1].pk}$")
+    # Locators wait for a page that is underway, expressions do not.
+    visitor.page.evaluate(f"document.querySelector('#item-{posts[-1].pk} .time').click()")
+    visitor.holds(SHOWN)
+    held.let_go()
+    expect(visitor.page.locator("article.whole")).to_be_visible()
+    expect(bar).to_be_hidden()
+
+
+def test_a_bar_says_that_an_answer_is_waited_for(visitor: Visitor, posts: list[Item]) -> None:
+    visitor.goto("/")
+    bar = visitor.page.locator("#progress")
+    held = Held(visitor.page, "reply_to")
+    visitor.page.locator(f"#item-{posts[-1].pk} [data-act=reply]").click()
+    visitor.holds(SHOWN)
+    held.let_go()
+    expect(visitor.page.locator(".slot textarea")).to_be_focused()
+    expect(bar).to_be_hidden()

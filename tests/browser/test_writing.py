@@ -1,0 +1,327 @@
+"""Composers: what is written in one is kept until it is published or discarded, and publishing leads on."""
+
+import re
+from typing import Any
+
+import pytest
+from playwright.sync_api import Locator, expect
+
+from items.actions import publish
+from items.models import Item
+from relations.actions import follow
+from tests.support.browsers import Held, Visit, Visitor
+from tests.support.factories import PASSWORD, UserFactory
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
+
+LOGGED_OUT = "You were logged out."
+
+
+@pytest.fixture
+def author() -> Any:
+    return UserFactory.create(username="author")
+
+
+@pytest.fixture
+def question(author: Any) -> Item:
+    return publish(sender=author, content={"text": "a question"})
+
+
+@pytest.fixture
+def reader(author: Any) -> Any:
+    reader = UserFactory.create(username="reader")
+    follow(follower=reader, followee=author)
+    return reader
+
+
+@pytest.fixture
+def mine(reader: Any) -> Item:
+    return publish(sender=reader, content={"text": "mine"})
+
+
+@pytest.fixture
+def visitor(visit: Visit, reader: Any, question: Item, mine: Item, screen: dict[str, Any]) -> Visitor:
+    visitor = visit(**screen)
+    visitor.enter(reader)
+    return visitor
+
+
+def area_of(visitor: Visitor, place: str) -> Locator:
+    return visitor.page.locator(f'form[data-draft="{place}"] textarea')
+
+
+def log_in_again(visitor: Visitor) -> None:
+    """By the link of the notice that the page shows."""
+    notice = visitor.page.get_by_role("alert").filter(has_text=LOGGED_OUT)
+    expect(notice).to_be_visible()
+    visitor.go(notice.get_by_role("link", name="Log in"))
+    visitor.page.get_by_label("Username").fill("reader")
+    visitor.page.get_by_label("Password").fill(PASSWORD)
+    visitor.go(visitor.page.get_by_role("main").get_by_role("button", name="Log in"))
+
+
+def test_the_write_page_goes_to_the_page_that_one_came_from(visitor: Visitor) -> None:
+    visitor.goto("/@reader")
+    visitor.go(visitor.page.get_by_role("link", name="Write"))
+    visitor.page.get_by_label("What is new?").fill("fresh words")
+    visitor.go(visitor.page.get_by_role("button", name="Publish"))
+    expect(visitor.page).to_have_url(f"{visitor.site}/@reader")
+    visitor.shows(["fresh words", "mine"])
+    expect(visitor.page.get_by_role("status").get_by_text("Published.")).to_be_visible()
+    visitor.goto("/items/new")
+    expect(visitor.page.get_by_label("What is new?")).to_have_value("")
+
+
+def test_the_write_page_goes_to_the_post(visitor: Visitor) -> None:
+    visitor.goto("/items/new")
+    visitor.page.get_by_label("What is new?").fill("fresh words")
+    visitor.go(visitor.page.get_by_role("button", name="Publish"))
+    expect(visitor.page).to_have_url(f"{visitor.site}/items/{Item.objects.latest('id').pk}")
+    expect(visitor.page.locator("article.whole .text")).to_have_text("fresh words")
+
+
+def test_cancel_leads_back_and_the_text_can_be_had_again(visitor: Visitor) -> None:
+    visitor.goto("/@reader")
+    visitor.go(visitor.page.get_by_role("link", name="Write"))
+    visitor.page.get_by_label("What is new?").fill("half a thou")
+    visitor.go(visitor.page.get_by_role("link", name="Cancel"))
+    expect(visitor.page).to_have_url(f"{visitor.site}/@reader")
+    expect(visitor.page.locator("#toast")).to_contain_text("Discarded.")
+    visitor.go(visitor.page.locator("#toast").get_by_role("button", name="Undo"))
+    expect(visitor.page.get_by_label("What is new?")).to_have_value("half a thou")
+    visitor.go(visitor.page.get_by_role("link", name="Cancel"))
+    visitor.goto("/items/new")
+    expect(visitor.page.get_by_label("What is new?")).to_have_value("")
+
+
+@pytest.mark.parametrize("place", ["home", "write"])
+def test_a_post_that_was_begun_is_kept(visitor: Visitor, place: str) -> None:
+    address = "/" if place == "home" else "/items/new"
+    area = visitor.page.get_by_label("What is new?")
+    visitor.goto(address)
+    area.fill("half a thou")
+    visitor.page.locator("form[data-draft] select").select_option("followers")
+    for way in ("/settings", "/@author"):
+        visitor.goto(way)
+        visitor.goto(address)
+        expect(area).to_have_value("half a thou")
+    visitor.page.reload()
+    expect(area).to_have_value("half a thou")
+    expect(visitor.page.locator("form[data-draft] select")).to_have_value("followers")
+    visitor.page.go_back()
+    visitor.page.go_forward()
+    expect(area).to_have_value("half a thou")
+    visitor.page.get_by_role("button", name="Publish").click()
+    expect(visitor.page.get_by_text("Published.").first).to_be_visible()
+    visitor.goto(address)
+    expect(area).to_have_value("")
+
+
+def test_each_user_has_drafts_of_their_own(visitor: Visitor, reader: Any, author: Any, tolerated: Any) -> None:
+    tolerated("401")  # a poll may come between two sessions
+    visitor.goto("/")
+    area = visitor.page.get_by_label("What is new?")
+    area.fill("of the reader")
+    visitor.page.context.clear_cookies()
+    visitor.enter(author)
+    visitor.goto("/")
+    expect(area).to_have_value("")
+    area.fill("of the author")
+    visitor.page.context.clear_cookies()
+    visitor.log_in(reader)
+    expect(area).to_have_value("of the reader")
+
+
+def test_replies_and_edits_that_were_begun_open_again(visitor: Visitor, question: Item, mine: Item) -> None:
+    reply, edit = area_of(visitor, f"reply:{question.pk}"), area_of(visitor, f"edit:{mine.pk}")
+    visitor.goto("/")
+    visitor.page.locator(f"#item-{question.pk} [data-act=reply]").click()
+    reply.fill("half an answer")
+    visitor.choose("Edit", "mine")
+    edit.fill("mine, and mo")
+    visitor.page.reload()
+    expect(reply).to_have_value("half an answer")
+    expect(edit).to_have_value("mine, and mo")
+    visitor.goto(f"/items/{question.pk}")
+    expect(reply).to_have_value("half an answer")
+    visitor.goto("/@reader")
+    expect(edit).to_have_count(0)
+    visitor.choose("Edit", "mine")
+    expect(edit).to_have_value("mine, and mo")
+    visitor.page.locator(".slot").get_by_role("button", name="Save").click()
+    expect(visitor.page.locator(f"#item-{mine.pk} .text")).to_have_text("mine, and mo")
+    visitor.choose("Edit", "mine")
+    expect(edit).to_have_value("mine, and mo")
+    expect(edit).to_be_focused()
+
+
+def test_a_discarded_reply_can_be_had_again(visitor: Visitor, question: Item) -> None:
+    visitor.goto("/")
+    visitor.page.locator(f"#item-{question.pk} [data-act=reply]").click()
+    area = area_of(visitor, f"reply:{question.pk}")
+    area.fill("half an answer")
+    visitor.page.locator(".slot").get_by_role("button", name="Cancel").click()
+    expect(area).to_have_count(0)
+    visitor.page.locator("#toast").get_by_role("button", name="Undo").click()
+    expect(area).to_have_value("half an answer")
+    visitor.settle()
+    visitor.page.locator(".slot").get_by_role("button", name="Cancel").click()
+    visitor.page.locator(f"#item-{question.pk} [data-act=reply]").click()
+    expect(area).to_have_value("")
+
+
+@pytest.mark.parametrize("cookies", ["session", "all"])
+def test_a_session_that_ended_keeps_the_text_and_the_page(
+    visitor: Visitor, question: Item, tolerated: Any, cookies: str
+) -> None:
+    tolerated("401")
+    visitor.goto("/")
+    visitor.page.get_by_label("What is new?").fill("half a thou")
+    visitor.page.locator(f"#item-{question.pk} [data-act=reply]").click()
+    reply = area_of(visitor, f"reply:{question.pk}")
+    reply.fill("an answer")
+    visitor.page.context.clear_cookies(**({"name": "sessionid"} if cookies == "session" else {}))
+    visitor.page.locator(".slot").get_by_role("button", name="Reply").click()
+    log_in_again(visitor)
+    expect(visitor.page).to_have_url(f"{visitor.site}/")
+    expect(visitor.page.get_by_label("What is new?")).to_have_value("half a thou")
+    expect(reply).to_have_value("an answer")
+    visitor.settle()
+    visitor.page.locator(".slot").get_by_role("button", name="Reply").click()
+    expect(visitor.page.locator(".slot article .text")).to_have_text("an answer")
+    assert Item.objects.filter(reply_to=question).count() == 1
+
+
+def test_a_poll_tells_of_the_log_out_and_leads_nowhere(visitor: Visitor, reader: Any, tolerated: Any) -> None:
+    tolerated("401")
+    visitor.goto("/")
+    visitor.page.get_by_label("What is new?").fill("half a thou")
+    elsewhere = Visitor(visitor.page.context.new_page(), visitor.site)
+    elsewhere.goto("/settings")
+    visitor.page.context.clear_cookies(name="sessionid")
+    notice = visitor.page.get_by_role("alert").filter(has_text=LOGGED_OUT)
+    visitor.page.bring_to_front()
+    expect(notice).to_be_visible()
+    expect(visitor.page).to_have_url(f"{visitor.site}/")
+    expect(visitor.page.get_by_label("What is new?")).to_have_value("half a thou")
+    elsewhere.log_in(reader)  # which also changes the token that the first page came with
+    visitor.page.bring_to_front()
+    expect(notice).to_be_hidden()
+    visitor.page.get_by_role("button", name="Publish").click()
+    expect(visitor.page.get_by_role("status").get_by_text("Published.")).to_be_visible()
+    assert Item.objects.filter(content__text="half a thou").count() == 1
+
+
+def test_a_failed_publication_keeps_the_text_and_publishes_once(visitor: Visitor, tolerated: Any) -> None:
+    tolerated("503")
+    visitor.goto("/items/new")
+    area = visitor.page.get_by_label("What is new?")
+    area.fill("important words")
+    held = Held(visitor.page, "/items/new$")
+    visitor.page.get_by_role("button", name="Publish").click()
+    expect(area).to_have_attribute("readonly", "")
+    held.answer(503)
+    expect(visitor.page.locator("#toast")).to_have_text("That did not work. Try again in a moment.")
+    expect(area).to_have_value("important words")
+    expect(area).to_be_editable()
+    visitor.page.reload()
+    expect(area).to_have_value("important words")
+    visitor.go(visitor.page.get_by_role("button", name="Publish"))
+    assert Item.objects.filter(content__text="important words").count() == 1
+
+
+def test_a_lost_answer_publishes_once(visitor: Visitor, tolerated: Any) -> None:
+    tolerated("net::ERR_")
+    tolerated("htmx:")
+    visitor.goto("/items/new")
+    visitor.page.get_by_label("What is new?").fill("important words")
+
+    def lose(route: Any) -> None:
+        route.fetch(max_redirects=0)
+        route.abort()
+
+    visitor.page.route(re.compile("/items/new$"), lose)
+    visitor.page.get_by_role("button", name="Publish").click()
+    expect(visitor.page.locator("#toast")).to_have_text("No connection. Try again in a moment.")
+    assert Item.objects.filter(content__text="important words").count() == 1
+    visitor.page.unroute(re.compile("/items/new$"))
+    visitor.page.reload()
+    visitor.go(visitor.page.get_by_role("button", name="Publish"))
+    assert Item.objects.filter(content__text="important words").count() == 1
+
+
+def test_what_another_tab_published_is_no_draft_any_more(visitor: Visitor) -> None:
+    visitor.goto("/")
+    visitor.page.get_by_label("What is new?").fill("half a thou")
+    other = Visitor(visitor.page.context.new_page(), visitor.site)
+    other.goto("/items/new")
+    expect(other.page.get_by_label("What is new?")).to_have_value("half a thou")
+    other.page.get_by_label("What is new?").fill("a whole thought")
+    other.go(other.page.get_by_role("button", name="Publish"))
+    visitor.page.bring_to_front()
+    visitor.page.reload()
+    expect(visitor.page.get_by_label("What is new?")).to_have_value("")
+
+
+def test_the_post_stands_at_home_before_it_is_said(visitor: Visitor) -> None:
+    visitor.goto("/")
+    held = Held(visitor.page, f"^{re.escape(visitor.site)}/$")
+    visitor.page.get_by_label("What is new?").fill("fresh words")
+    visitor.page.get_by_role("button", name="Publish").click()
+    expect(visitor.page.locator("#toast")).to_have_text("Published.")
+    assert visitor.shown()[0] == "fresh words"  # the timeline has not been asked for again
+    held.let_go()
+    visitor.shows(["fresh words", "mine", "a question"])
+
+
+def test_a_reply_stands_in_its_thread_before_it_is_said(visitor: Visitor, question: Item) -> None:
+    visitor.goto(f"/items/{question.pk}")
+    visitor.page.get_by_label("Your reply").fill("an answer")
+    visitor.page.get_by_role("button", name="Reply", exact=True).click()
+    expect(visitor.page.locator("#toast")).to_have_text("Published.")
+    assert visitor.shown() == ["an answer"]
+    expect(visitor.page.get_by_text("No replies yet.")).to_have_count(0)
+    expect(visitor.page.get_by_label("Your reply")).to_have_value("")
+    expect(visitor.page.locator("article.whole").get_by_role("link", name="1 reply", exact=True)).to_be_visible()
+    visitor.holds("document.activeElement !== document.body")
+    visitor.page.reload()
+    visitor.shows(["an answer"])
+
+
+def test_an_edit_begins_and_ends_with_the_focus(visitor: Visitor, mine: Item) -> None:
+    visitor.goto("/")
+    card = visitor.page.locator(f"#item-{mine.pk}")
+    visitor.choose("Edit", "mine")
+    area = area_of(visitor, f"edit:{mine.pk}")
+    expect(area).to_be_focused()
+    expect(card.locator(":scope > .said > .text")).to_be_hidden()
+    expect(card.get_by_label("Who can see it")).to_have_value("public")
+    visitor.page.keyboard.press("Escape")
+    expect(area).to_have_count(0)
+    expect(card.locator("summary")).to_be_focused()
+    expect(card.locator(".text")).to_have_text("mine")
+    visitor.choose("Edit", "mine")
+    visitor.page.keyboard.type(" and yours")
+    visitor.page.keyboard.press("Escape")
+    expect(visitor.page.locator("#toast")).to_have_text("What you wrote is kept.")
+    expect(card.locator(".text")).to_have_text("mine")
+    visitor.choose("Edit", "mine")
+    expect(area).to_have_value("mine and yours")
+    visitor.page.keyboard.press("Control+Enter")
+    expect(card.locator(".text")).to_have_text("mine and yours")
+    expect(card).to_be_focused()
+    visitor.choose("Edit", "mine")
+    area.fill("")
+    card.get_by_role("link", name="Cancel").click()
+    expect(card.locator(".text")).to_have_text("mine and yours")
+    expect(card.locator("summary")).to_be_focused()
+
+
+def test_an_item_is_edited_in_place_on_its_own_page(visitor: Visitor, mine: Item) -> None:
+    visitor.goto(f"/items/{mine.pk}")
+    visitor.choose("Edit")
+    area_of(visitor, f"edit:{mine.pk}").fill("mine and yours")
+    visitor.page.get_by_role("button", name="Save").click()
+    expect(visitor.page.locator("article.whole .text")).to_have_text("mine and yours")
+    expect(visitor.page.locator("article.whole")).to_be_focused()
+    assert Item.objects.get(pk=mine.pk).text == "mine and yours"

@@ -1,0 +1,165 @@
+// Items in open pages: their cards are renewed in place, the newer one wins, and replies stand in the order of their ids.
+"use strict";
+
+// The entries that show an item: its own, and reposts of it.
+function entriesOf(id) {
+  return Array.from(document.querySelectorAll(`#item-${id}, [data-original="${id}"]`))
+    .filter((item) => !item.matches(".leaving"));
+}
+
+function cardOf(html, id) {
+  return new DOMParser().parseFromString(html, "text/html").getElementById(`item-${id}`);
+}
+
+async function fetchCard(id, isWhole) {
+  const response = await fetch(isWhole ? location.href : `/items/${id}`, {
+    headers: isWhole ? {} : { "HX-Request": "true", "HX-Current-URL": location.href },
+  });
+  if (response.status === 404) removeItem(id);
+  return response.ok ? cardOf(await response.text(), id) : null;
+}
+
+// What the page knows better: who reposted or opened it, why it is there, what one may do with it, what was written
+// below it.
+function keepOf(old, fresh) {
+  for (const known of old.querySelectorAll(":scope > .via, :scope > .menu, .why")) {
+    const place = fresh.querySelector(`.${known.classList[0]}`);
+    if (place) place.replaceWith(known);
+    else if (known.matches(".via")) fresh.prepend(known);
+    else fresh.querySelector(".acts")?.before(known);
+  }
+  const context = old.querySelector(":scope > .said > .context");
+  if (context) fresh.querySelector(".context")?.replaceWith(context);
+  else fresh.querySelector(".context")?.remove();
+  const slot = old.querySelector(":scope > .said > .slot");
+  if (slot) fresh.querySelector(".slot")?.replaceWith(slot);
+}
+
+function isComposing(item) {
+  return Boolean(item.querySelector(":scope > .said > .slot > form"));
+}
+
+// Puts a card in the place of an older one of the same entry. While a composer is open in it, the card waits.
+function putCard(fresh) {
+  const old = document.getElementById(fresh.id);
+  if (!old || Number(fresh.dataset.version) < Number(old.dataset.version)) return;
+  if (isComposing(old)) {
+    old.dataset.late = "true";
+    return;
+  }
+  const isFocused = old.contains(document.activeElement);
+  keepOf(old, fresh);
+  old.replaceWith(fresh);
+  htmx.process(fresh);
+  if (isFocused) fresh.focus({ preventScroll: true });
+  document.body.dispatchEvent(new CustomEvent("renewed"));
+  number();
+}
+
+// Asks for the cards of an item anew, after everything else that is underway with it.
+function renewItem(id) {
+  return inTurn(`item ${id}`, async () => {
+    for (const entry of entriesOf(id)) {
+      if (isComposing(entry)) {
+        entry.dataset.late = "true";
+        continue;
+      }
+      const fresh = await fetchCard(entry.dataset.id, entry.matches(".whole")).catch(() => null);
+      if (fresh) putCard(fresh);
+    }
+  });
+}
+
+// What came while a composer was open in a card is shown when it is closed.
+function renewLate() {
+  for (const item of document.querySelectorAll("article[data-late]")) {
+    if (isComposing(item)) continue;
+    delete item.dataset.late;
+    renewItem(item.dataset.original || item.dataset.id);
+  }
+}
+document.body.addEventListener("closed", renewLate);
+document.body.addEventListener("htmx:afterSettle", renewLate);
+
+// An edit that was made in a card: that card at once, other entries of the item as they are asked for.
+document.body.addEventListener("htmx:beforeOnLoad", ({ detail }) => {
+  const form = detail.requestConfig.elt;
+  if (!form.matches(".slot form.editor") || detail.xhr.status !== 200) return;
+  const id = form.dataset.draft.slice("edit:".length);
+  const item = form.closest("article");
+  const fresh = cardOf(detail.xhr.responseText, id);
+  form.remove();
+  item.focus({ preventScroll: true });
+  if (fresh && item.id === fresh.id && !item.matches(".whole")) {
+    delete item.dataset.late;
+    putCard(fresh);
+    if (entriesOf(id).length === 1) return;
+  }
+  renewItem(id);
+});
+
+function removeItem(id) {
+  for (const item of entriesOf(id)) {
+    if (isComposing(item)) {
+      item.dataset.late = "true"; // what somebody is writing stays until it is sent or given up
+      continue;
+    }
+    if (item.matches(".whole")) say(toast.dataset.gone);
+    if (item.contains(document.activeElement)) {
+      const neighbour = item.nextElementSibling || item.previousElementSibling;
+      if (neighbour) neighbour.focus({ preventScroll: true });
+    }
+    item.classList.add("leaving");
+    setTimeout(() => {
+      item.remove();
+      number();
+    }, 300);
+  }
+}
+
+// --- Replies stand oldest first, each once, whatever came first: one's own, one that was heard of, a following page.
+const replies = document.querySelector("#feed[data-replies]");
+
+function orderReplies() {
+  if (!replies) return;
+  const seen = new Map();
+  for (const item of replies.querySelectorAll(":scope > article")) {
+    const known = seen.get(item.dataset.id);
+    // One that was written in a card stands below that card.
+    if (known || document.querySelector(`.slot > [id="${item.id}"]`)) item.remove();
+    else seen.set(item.dataset.id, item);
+  }
+  const items = [...seen.values()];
+  const ordered = [...items].sort((one, other) => Number(one.dataset.id) - Number(other.dataset.id));
+  if (items.some((item, place) => item !== ordered[place])) {
+    const focused = document.activeElement;
+    replies.append(...ordered);
+    if (document.activeElement !== focused) focused.focus({ preventScroll: true });
+  }
+  if (ordered.length) {
+    replies.setAttribute("role", "feed");
+    replies.setAttribute("aria-label", replies.dataset.replies);
+    document.querySelectorAll("main > .empty").forEach((empty) => empty.remove());
+  }
+}
+for (const event of ["htmx:oobAfterSwap", "htmx:afterSettle"]) document.body.addEventListener(event, orderReplies);
+
+// A reply of somebody else. It is next only where the last page is shown.
+async function addReply(id) {
+  if (!replies || document.querySelector('#more [rel="next"]') || document.getElementById(`item-${id}`)) return;
+  const fresh = await fetchCard(id, false).catch(() => null);
+  if (!fresh || document.getElementById(`item-${id}`)) return;
+  fresh.classList.add("htmx-added");
+  const whole = document.querySelector("article.whole").dataset.id;
+  fresh.querySelector(`.context:has([href="/items/${whole}"])`)?.remove();
+  replies.append(fresh);
+  htmx.process(fresh);
+  orderReplies();
+  number();
+}
+
+// One's own reply: the focus was in the composer that is gone.
+document.body.addEventListener("replied", ({ detail }) => {
+  const item = document.getElementById(`item-${detail.id}`);
+  if (item && document.activeElement === document.body) item.focus({ preventScroll: true });
+});
