@@ -16,6 +16,7 @@ from accounts.models import User
 from items import actions as items
 from relations import actions as relations
 from storage.connections import feeds_for_tasks
+from tests.support.effort import tries
 from tests.support.factories import UserFactory
 from tests.support.sites import Worker, until, walked
 from timeline.check import differences
@@ -25,7 +26,7 @@ from timeline.oracle import home_ids
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(600)]
 
-SECONDS = 15
+SECONDS = tries(6, 15)
 PATIENCE = 90
 """Seconds within which a slow machine, too, reads enough of both kinds."""
 BACKLOG = 40

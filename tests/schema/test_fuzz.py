@@ -14,6 +14,7 @@ from rest_framework.test import APIClient
 from accounts.models import User
 from items.models import Item
 from relations import actions as relations
+from tests.support.effort import tries
 from tests.support.factories import ItemFactory, UserFactory
 from web.openapi import document
 
@@ -71,7 +72,9 @@ def test_whatever_is_sent(path: str, method: str, ann: User, item: Item, setting
     described = SCHEMA["paths"][path][method]["responses"]
     known = st.sampled_from(["ann", "bob", str(item.pk)])
 
-    @hypothesis_settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow], database=None)
+    @hypothesis_settings(
+        max_examples=tries(15, 40), deadline=None, suppress_health_check=[HealthCheck.too_slow], database=None
+    )
     @given(known | raw, queries, bodies, kinds, st.booleans(), st.sampled_from(["", "k", "\xff", "a b", "x" * 300]))
     @example("ann", [], b"", "", True, "")
     def send(name: str, query: list[tuple[str, str]], body: bytes, kind: str, signed_in: bool, key: str) -> None:

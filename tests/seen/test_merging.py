@@ -22,6 +22,7 @@ from seen.lmdb_store import LmdbStore
 from seen.merging import mark_strays, merge_shards, merge_task_shard, purge
 from seen.models import MergeRun
 from seen.played import Play, PlaysFullError
+from tests.support.effort import tries
 
 pytestmark = pytest.mark.django_db
 
@@ -320,6 +321,6 @@ def test_no_play_is_lost_however_merges_end(tmp_path: Path, monkeypatch: pytest.
     run_state_machine_as_test(
         Merging,
         settings=hypothesis_settings(
-            max_examples=80, stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck)
+            max_examples=tries(25, 80), stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck)
         ),
     )

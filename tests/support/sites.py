@@ -14,6 +14,7 @@ from django.utils import timezone
 from accounts.models import User
 from relations.models import Follow
 from storage.connections import feeds_for_tasks, pipelined
+from tests.support.effort import tries
 from tests.support.factories import UserFactory
 from tests.support.streams import StreamServer, database_url
 from tests.support.web import WebServer
@@ -21,7 +22,8 @@ from tests.support.windows import epoch_of, epochs
 from timeline.home import home_page
 from timeline.inbox import Inbox, materialise
 
-FOLLOWERS = 5_000
+FOLLOWERS = tries(3_000, 5_000)
+"""More than the 2,000 that a fan-out reads with its claim, so that it reads on."""
 ROOT = Path(__file__).resolve().parent.parent.parent
 
 
