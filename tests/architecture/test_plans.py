@@ -173,6 +173,8 @@ UNRUN_COMMANDS = {
     "check_all": "tests",
     "demo": "makes the demo community",
     "discover_index": "loads OpenSearch in parts",
+    "await_servers": "asks nothing of tables",
+    "document_layout": "asks nothing",
     "document_settings": "asks nothing",
     "doctor": "looks at servers",
     "generateschema": "",

@@ -14,9 +14,9 @@
   document.body.addEventListener("refreshed", ({ detail }) => {
     askedAt = Date.now();
     say(detail.said);
-    // What was pressed went with what it stood in.
+    // The button that was pressed went with what it stood in, and the focus to the page as a whole (asides.js).
     const first = document.querySelector("#feed > article");
-    if (detail.count && document.activeElement === document.body) first.focus({ preventScroll: true });
+    if (detail.count && ["BODY", "MAIN"].includes(document.activeElement.tagName)) first.focus({ preventScroll: true });
   });
 
   // The tab that one is on refreshes, as the button does.

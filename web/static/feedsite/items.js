@@ -161,5 +161,5 @@ async function addReply(id) {
 // One's own reply: the focus was in the composer that is gone.
 document.body.addEventListener("replied", ({ detail }) => {
   const item = document.getElementById(`item-${detail.id}`);
-  if (item && document.activeElement === document.body) item.focus({ preventScroll: true });
+  if (item && ["BODY", "MAIN"].includes(document.activeElement.tagName)) item.focus({ preventScroll: true });
 });
