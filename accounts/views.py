@@ -49,7 +49,7 @@ def sign_up(request: PageRequest) -> HttpResponse:
             form.add_error(None, error)
         else:
             login(request, user)
-            response = go_on(request, "home")
+            response = go_on(request, "welcome")
             guard.remember(response, user)
             return response
     status = INVALID if form.errors else 200

@@ -12,10 +12,16 @@
 | `followed` | the reader follows the sender; comes last |
 """
 
+import re
 from collections.abc import Callable
 
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
+
+from items.links import UNSPACED
+
+PART_OF_A_WORD = re.compile(f"[{UNSPACED}]")
+"""Scripts without spaces are indexed two letters at a time (items.words), which need be no word."""
 
 
 def words(code: str) -> str:
@@ -29,6 +35,8 @@ def words(code: str) -> str:
     if kind == "tag" and detail:
         return _("Because of #{tag}").format(tag=detail)
     if kind == "words" and detail:
+        if PART_OF_A_WORD.search(detail):
+            return _("Like what you read")
         return _("Like what you read: {word}").format(word=detail)
     return _("Recommended")
 

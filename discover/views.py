@@ -38,6 +38,7 @@ from discover import feed
 from discover.feed import FeedPage
 from discover.issued_pages import KEPT
 from items.models import Item
+from relations.models import Follow
 from relations.suggestions import suggestions
 from web import rates
 from web.pages import PageRequest, fetches_ahead, show, too_many, wants_part
@@ -124,7 +125,7 @@ def _whole(request: PageRequest, reader: User, asked: str | None, number: int) -
         if page.items or number > 1:
             break  # else what it had has been deleted since
     coming = coming if coming != walk else None
-    context = _context(page, walk, number) | {"coming": coming, "next_walk": coming or new_walk()}
+    context = _context(reader, page, walk, number) | {"coming": coming, "next_walk": coming or new_walk()}
     if not page.items and number == 1:
         context["is_bare"] = not _others(reader)
         context["suggestions"] = suggestions(reader) if context["is_bare"] else []
@@ -140,7 +141,7 @@ def _following(request: PageRequest, reader: User, walk: str, number: int) -> Ht
     if not wants_part(request):
         return redirect(f"{reverse('discover')}?{urlencode({'walk': walk, 'page': number})}")
     page = _issue(reader, walk, number)
-    response = _answer(request, "discover/_more.html", _context(page, walk, number), page)
+    response = _answer(request, "discover/_more.html", _context(reader, page, walk, number), page)
     _stay(request, response, walk, page)
     return response
 
@@ -149,13 +150,13 @@ def _refreshed(request: PageRequest, reader: User, walk: str) -> HttpResponse:
     """The beginning of a new walk, and how much is in it. Without anything new the reader stays where they are."""
     page = _issue(reader, walk, 1)
     count = len(page.items)
-    said = ngettext("%(count)s new post", "%(count)s new posts", count) if count else _("Nothing new right now.")
+    said = ngettext("%(count)s more post", "%(count)s more posts", count) if count else _("Nothing new right now.")
     said %= {"count": count}
     if not wants_part(request):
         messages.info(request, said)
         response: HttpResponse = redirect("discover")
     else:
-        context = _context(page, walk, 1) | {"next_walk": new_walk()}
+        context = _context(reader, page, walk, 1) | {"next_walk": new_walk()}
         template = "discover/_beginning.html" if count else "discover/_nothing.html"
         response = _answer(request, template, context, page)
         trigger_client_event(response, "refreshed", {"said": said, "count": count}, after="settle")
@@ -177,8 +178,22 @@ def _fetched(request: PageRequest, reader: User, walk: str) -> HttpResponse:
     return response
 
 
-def _context(page: FeedPage, walk: str, number: int) -> dict[str, object]:
-    return {"page": page, "walk": walk, "number": number, "next_number": number + 1, "discovering": True} | _poll()
+def _context(reader: User, page: FeedPage, walk: str, number: int) -> dict[str, object]:
+    return {
+        "page": page,
+        "walk": walk,
+        "number": number,
+        "next_number": number + 1,
+        "discovering": True,
+        "followable": _strangers(reader, page),
+    } | _poll()
+
+
+def _strangers(reader: User, page: FeedPage) -> set[str]:
+    """The ids of those senders on the page whom the reader does not follow, as items name them."""
+    senders = {item.shown.sender.id for item in page.items}
+    followed = Follow.objects.filter(follower=reader, followee__in=[int(one) for one in senders])
+    return senders - {str(one) for one in followed.values_list("followee_id", flat=True)} if senders else senders
 
 
 def _poll() -> dict[str, object]:

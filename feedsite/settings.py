@@ -119,6 +119,7 @@ TEMPLATES = [
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
                 "notifications.context_processors.unread",
+                "items.context_processors.names",
                 "web.pages.stream",
                 "web.headers.nonce",
             ],

@@ -17,6 +17,7 @@ from django.utils.translation import gettext as _
 
 from accounts import review
 from accounts.models import User
+from items import versions
 from items.models import CountChange, IdempotencyKey, Item, ItemType, Status, Visibility
 from items.search import index
 from items.signals import (
@@ -29,6 +30,7 @@ from items.signals import (
     item_withdrawn,
 )
 from items.text import ContentError, check_content, hashtags
+from items.versions import Version
 from items.words import document
 from storage.connections import fetch
 
@@ -234,7 +236,8 @@ def edit(
     content: dict[str, Any] | None = None,
     extra_info: dict[str, Any] | None = None,
 ) -> Item:
-    """Change what an item says; what is None stays. Raises ContentError, RepostError.
+    """Change what an item says; what is None stays. What it said before is kept (items.versions). Raises ContentError,
+    RepostError.
 
     A published item that gives a reason for it goes back into review, and so does a rejected one. Links that a young
     account adds to a published one are refused: it stays as it is.
@@ -242,6 +245,7 @@ def edit(
     item = _locked(item)
     if item.repost_of_id:
         raise RepostError("A repost says nothing that could be edited.")
+    before = Version(item.title, item.content, item.modified_at, is_hidden=item.status != Status.PUBLISHED)
     if content is not None:
         check_content(item.type, content)
         item.content = content
@@ -252,6 +256,8 @@ def edit(
     reasons = _reasons(item) or (["resubmitted"] if item.status == Status.REJECTED else [])
     if item.status == Status.PUBLISHED and review.only_links(reasons):
         raise ContentError(_("Your account is too new to add links to what others see already. Publish a new post."))
+    if (item.title, item.content) != (before.title, before.content):
+        versions.keep(item.pk, before)
     Item.objects.filter(pk=item.pk).update(
         title=item.title, content=item.content, extra_info=item.extra_info, modified_at=Now()
     )
@@ -284,6 +290,7 @@ def hold(*, item: Item, reasons: list[str]) -> bool:
     if item.status != Status.PUBLISHED:
         return False
     _withdraw(item, Status.IN_REVIEW)
+    versions.hide(item.pk)
     if reasons:
         item_held.send(sender=Item, item=item, reasons=reasons)
     return True
@@ -293,6 +300,7 @@ def hold(*, item: Item, reasons: list[str]) -> bool:
 def reject(*, item: Item) -> bool:
     """Hide an item from all but its sender, marked so; True if that changed anything."""
     item = _locked(item)
+    versions.hide(item.pk)
     return item.status != Status.DELETED and _withdraw(item, Status.REJECTED)
 
 
@@ -338,6 +346,9 @@ def change_visibility(*, item: Item, visibility: str) -> bool:
     item.visibility = visibility
     reasons = _reasons(item) if is_published and before == Visibility.SELF else []
     item.save(update_fields=["visibility"])
+    is_wider = BREADTH.index(Visibility(before)) < BREADTH.index(Visibility(visibility))
+    if is_wider:  # it was said to fewer people
+        versions.hide(item.pk)
     if reasons:
         # What only its sender saw had not to be looked at. It is counted nowhere, so there is no count to take back.
         item.status = Status.IN_REVIEW
@@ -346,7 +357,7 @@ def change_visibility(*, item: Item, visibility: str) -> bool:
         item_held.send(sender=Item, item=item, reasons=reasons)
     elif is_published:
         _stage(item, 1)
-        if BREADTH.index(Visibility(before)) < BREADTH.index(Visibility(visibility)):
+        if is_wider:
             Item.objects.filter(pk=item.pk).update(published_at=Now())
         item_published.send(sender=Item, item=item, again=True)
         item_edited.send(sender=Item, item=item, visibility_before=before)

@@ -20,7 +20,7 @@ from django.utils.translation import gettext_lazy as _
 
 from accounts.big_v_admin import handle_column
 from accounts.models import User
-from items import actions
+from items import actions, versions
 from items.models import Item
 from items.search import matching_items, parse
 from items.templatetags.reading import excerpt
@@ -44,7 +44,7 @@ class ItemAdmin(ModeratedAdmin):
     search_help_text = _(
         "An item's id, @name or the whole name of its sender, or words and #tags, as in the site's search."
     )
-    actions = ("moderate", "delete", "restore")
+    actions = ("moderate", "delete", "restore", "hide_versions")
     moderated_as = "items"
     fields = (
         "id",
@@ -183,6 +183,22 @@ class ItemAdmin(ModeratedAdmin):
                 "%(count)s item was left as it is: published already, or a repost that was made again.",
                 "%(count)s items were left as they are: published already, or reposts that were made again.",
                 n,
+            ),
+        )
+
+    @admin.action(description=_("Hide earlier versions"), permissions=["change"])
+    def hide_versions(self, request: HttpRequest, queryset: QuerySet[Item]) -> None:
+        """From all but the sender."""
+        self.each(
+            request,
+            self.chosen(request, queryset),
+            lambda item: versions.hide(item.pk) > 0,
+            logged=gettext_noop("Earlier versions hidden."),
+            done=lambda n: ngettext(
+                "Earlier versions of %(count)s item were hidden.", "Earlier versions of %(count)s items were hidden.", n
+            ),
+            left=lambda n: ngettext(
+                "%(count)s item had no earlier version to hide.", "%(count)s items had no earlier version to hide.", n
             ),
         )
 

@@ -10,6 +10,7 @@ from django.utils.translation import gettext as _
 from accounts.export import ExportFile
 from accounts.models import User
 from items.hydrate import Counts, counts
+from items.versions import own_versions
 from items.visibility import VISIBLE
 from storage.connections import stream
 
@@ -96,5 +97,6 @@ def files(user: User) -> list[ExportFile]:
     """The files of a user's own data: their items and likes."""
     return [
         ExportFile("items.jsonl", _("Everything you published, also what is in review or was rejected."), _rows(user)),
+        ExportFile("edits.jsonl", _("What your items said before you edited them."), own_versions(user)),
         ExportFile("likes.jsonl", _("What you like, as far as you can still see it."), _likes(user)),
     ]

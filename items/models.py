@@ -280,6 +280,24 @@ class ItemTag(models.Model):
         return f"#{self.tag} in {self.item_id}"
 
 
+class ItemVersion(models.Model):
+    """What an item said before an edit (items.versions)."""
+
+    item = models.ForeignKey(
+        Item, on_delete=models.DO_NOTHING, related_name="versions", db_index=False, db_constraint=False
+    )
+    title = models.CharField(max_length=200, blank=True)
+    content = models.JSONField(default=dict)
+    written_at = models.DateTimeField(help_text="When the item began to say so.")
+    is_hidden = models.BooleanField(default=False, help_text="Whether only the sender sees it.")
+
+    class Meta:
+        indexes = [models.Index(fields=["item", "-id"], name="item_versions")]
+
+    def __str__(self) -> str:
+        return f"version of {self.item_id}"
+
+
 class IdempotencyKey(models.Model):
     """A client's name for one call of publish: a repeated call gets the item of the first."""
 

@@ -1,7 +1,8 @@
 """What items do when an account is deleted: its items are deleted and emptied, also those that its user had deleted
 before, its likes are taken back, and all counts stay exact.
 
-The rows stay, because others answer and repost them, and say nothing any more; no words are left to be searched for.
+The rows stay, because others answer and repost them, and say nothing any more; no words are left to be searched for,
+and no earlier versions.
 """
 
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 from django.db import transaction
 
 from items.actions import count_changes
-from items.models import CountChange, IdempotencyKey, Item, ItemDocument, ItemTag, Status
+from items.models import CountChange, IdempotencyKey, Item, ItemDocument, ItemTag, ItemVersion, Status
 from items.signals import item_withdrawn
 from storage.connections import fetch
 
@@ -58,6 +59,7 @@ def _delete(user_id: int, above: int, limit: int) -> list[Item]:
     Item.objects.filter(pk__in=emptied).update(**EMPTY)
     ItemDocument.objects.filter(item__in=emptied).delete()
     ItemTag.objects.filter(item__in=emptied).delete()
+    ItemVersion.objects.filter(item__in=emptied).delete()
     CountChange.objects.bulk_create([change for item in published for change in count_changes(item, -1)])
     for item in published:
         item.status = Status.DELETED

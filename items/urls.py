@@ -19,10 +19,12 @@ api_patterns = [
 urlpatterns = [
     path("api/v1/", include(api_patterns)),
     path("search", views.search, name="search"),
+    path("complete", views.complete, name="complete"),
     path("tags/<str:name>", views.tag, name="tag"),
     path("items/new", views.publish, name="publish"),
     path("items/<int:item_id>", views.show_item, name="item"),
     path("items/<int:item_id>/edit", views.edit, name="edit"),
+    path("items/<int:item_id>/edits", views.edits, name="edits"),
     path("items/<int:item_id>/delete", views.delete, name="delete"),
     path("items/<int:item_id>/like", views.like, name="like"),
     path("items/<int:item_id>/unlike", views.unlike, name="unlike"),

@@ -20,6 +20,7 @@ from accounts.access import signed_in
 from accounts.models import User
 from items import actions
 from items.actions import BREADTH
+from items.completing import completions
 from items.forms import EditForm, ItemForm
 from items.hydrate import ItemBody, hydrate
 from items.models import Item, Status, Visibility
@@ -28,6 +29,7 @@ from items.profile import above, answers_page, note_answered, profile_page, repl
 from items.search import QUERY_LENGTH, parse, search_items, search_users
 from items.tags import tag_page
 from items.text import ContentError, canonical_tag
+from items.versions import KEPT, Version, versions_of
 from items.viewing import tell_viewed
 from relations.views import followed_among, user_or_404
 from relations.visibility import standing
@@ -117,6 +119,15 @@ def show_item(request: PageRequest, item_id: int) -> HttpResponse:
     if request.headers.get("Sec-Fetch-Dest") != "empty":  # a script that renews an open page opens nothing
         tell_viewed(request, response, item, request.user, replies=page.items)
     return response
+
+
+@require_safe
+def edits(request: PageRequest, item_id: int) -> HttpResponse:
+    """What an item says and said before its edits, newest first."""
+    item = body_or_404(item_id, request.user).shown
+    now = Version(item.title, item.content_fields, item.modified_at)
+    context = {"item": item, "versions": [now, *versions_of(int(item.id), request.user)], "kept": KEPT}
+    return show(request, "items/edits.html", context)
 
 
 # --- Publishing ------------------------------------------------------------------------------------------
@@ -344,6 +355,14 @@ def tag(request: PageRequest, name: str) -> HttpResponse:
     page = tag_page(canonical, request.user, last_id=last_id)
     context = {"tag": canonical, "page": page, "is_first": last_id is None}
     return show(request, "items/tag.html", context, part="items/_more.html")
+
+
+@require_safe
+@signed_in
+def complete(request: PageRequest, reader: User) -> HttpResponse:
+    """What a name or hashtag that is being typed may become: the options of complete.js."""
+    found = completions(_asked(request), reader)
+    return show(request, "items/_completions.html", {"completions": found})
 
 
 @require_safe

@@ -44,6 +44,8 @@ ACTORS_CAP = 100
 UNREAD_CAP = 99
 UNREAD_SCAN = 1000
 """The badge looks at no more than so many unread entries, should all of them be hidden ones."""
+NEW_CAP = 20
+"""So many new entries are counted for an open page."""
 STILL = 1000 << SEQUENCE_BITS
 """An entry moves at most once in so long (a second), in units of ids."""
 
@@ -228,6 +230,15 @@ def notifications_page(
     if len(rows) <= limit and bound is not None:
         return NotificationPage(entries, str(bound), has_more=True)
     return NotificationPage(entries, str(page[-1].position) if page else None, len(rows) > limit)
+
+
+def new_count(reader: User, *, since_id: int, conversations: bool = False) -> tuple[int, bool]:
+    """How many entries something was added to after the act `since_id`, at most `NEW_CAP`, and whether there may be
+    more.
+    """
+    page = notifications_page(reader, limit=NEW_CAP, conversations=conversations)
+    count = sum(int(entry.id) > since_id for entry in page.items)
+    return count, count == NEW_CAP and page.has_more
 
 
 def _entry(row: _Row, items: Mapping[int, ItemBody], cards: Mapping[int, SessionCard]) -> Entry:

@@ -15,4 +15,5 @@ urlpatterns = [
     path("notifications", views.everything, name="notifications"),
     path("notifications/mentions", views.conversations, name="mentions"),
     path("notifications/unread", views.badge, name="unread"),
+    path("notifications/news", views.news, name="notification-news"),
 ]

@@ -1,12 +1,15 @@
-"""The pages of notifications, and the badge that counts the unread."""
+"""The pages of notifications, the badge that counts the unread, and the pill that counts what came since."""
 
+from django.conf import settings
 from django.http import HttpResponse
 from django.views.decorators.http import require_safe
+from django_htmx.http import trigger_client_event
 
 from accounts.access import signed_in
 from accounts.models import User
 from notifications import actions
-from notifications.feed import notifications_page, unread_count
+from notifications.feed import NotificationPage, new_count, notifications_page, unread_count
+from notifications.notices import notices
 from web.pages import PageRequest, fetches_ahead, position, show
 
 
@@ -21,17 +24,26 @@ def everything(request: PageRequest, reader: User) -> HttpResponse:
     page = notifications_page(reader, last_id=last_id)
     if last_id is None and page.items and request.method == "GET" and not fetches_ahead(request):
         actions.mark_read(user=reader, up_to=page.newest)
-    context = {"page": page, "is_first": last_id is None, "tab": "everything"}
-    return show(request, "notifications/notifications.html", context, part="notifications/_more.html")
+    return _show(request, reader, page, "everything")
 
 
 @require_safe
 @signed_in
 def conversations(request: PageRequest, reader: User) -> HttpResponse:
     """The replies and mentions among them. The other entries stay unread, so nothing is marked here."""
-    last_id = position(request)
-    page = notifications_page(reader, last_id=last_id, conversations=True)
-    context = {"page": page, "is_first": last_id is None, "tab": "conversations"}
+    page = notifications_page(reader, last_id=position(request), conversations=True)
+    return _show(request, reader, page, "conversations")
+
+
+def _show(request: PageRequest, reader: User, page: NotificationPage, tab: str) -> HttpResponse:
+    context = {
+        "page": page,
+        "notices": notices(page.items, reader),
+        "is_first": position(request) is None,
+        "tab": tab,
+        "since_id": page.newest,
+        "poll_seconds": settings.HOME_POLL_SECONDS,
+    }
     return show(request, "notifications/notifications.html", context, part="notifications/_more.html")
 
 
@@ -40,3 +52,24 @@ def conversations(request: PageRequest, reader: User) -> HttpResponse:
 def badge(request: PageRequest, reader: User) -> HttpResponse:
     """How many are unread, for the navigation of an open page."""
     return show(request, "notifications/_unread.html", {"unread": unread_count(reader)})
+
+
+@require_safe
+@signed_in
+def news(request: PageRequest, reader: User) -> HttpResponse:
+    """How many entries came since the open page was made; 204 while it is as many as that page `shows`."""
+    since_id = position(request, "since_id") or 0
+    tab = "conversations" if request.GET.get("tab") == "conversations" else "everything"
+    count, capped = new_count(reader, since_id=since_id, conversations=tab == "conversations")
+    if request.GET.get("shows") == str(count):
+        return HttpResponse(status=204)
+    context = {
+        "count": count,
+        "capped": capped,
+        "since_id": since_id,
+        "tab": tab,
+        "poll_seconds": settings.HOME_POLL_SECONDS,
+    }
+    response = show(request, "notifications/_news.html", context)
+    trigger_client_event(response, "notified")
+    return response

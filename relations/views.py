@@ -5,9 +5,11 @@ from collections.abc import Callable
 from django.contrib import messages
 from django.contrib.auth.models import AnonymousUser
 from django.http import Http404, HttpResponse
+from django.urls import reverse
 from django.utils.translation import gettext as _
-from django.utils.translation import pgettext
+from django.utils.translation import gettext_lazy, pgettext
 from django.views.decorators.http import require_POST, require_safe
+from django_htmx.http import trigger_client_event
 
 from accounts.access import signed_in
 from accounts.models import User
@@ -29,6 +31,11 @@ VERBS: dict[str, Callable[[User, User], bool]] = {
 
 
 ENDS = frozenset({"unfollow", "unblock", "unmute"})
+TURNED_AWAY = {
+    "mute": gettext_lazy("@%(name)s is muted. Their profile takes it back."),
+    "block": gettext_lazy("@%(name)s is blocked. Their profile takes it back."),
+}
+"""The words for a reader who did it in the menu of a card."""
 
 
 def user_or_404(username: str, reader: User | AnonymousUser) -> User:
@@ -62,15 +69,40 @@ def relate(request: PageRequest, reader: User, username: str, verb: str) -> Http
         error = _("You have reached the limit of follows.")
     if not is_visible:  # what was one's own is ended, and nothing is told of the other
         return HttpResponse() if wants_part(request) else go_on(request, "home")
+    if request.POST.get("card") and not error and verb in TURNED_AWAY:
+        return _turned_away(request, person, verb)
     if not wants_part(request):
         if error:
             messages.error(request, error)
         return go_on(request, "profile", person.username)
+    return _part(request, reader, person, error)
+
+
+def _part(request: PageRequest, reader: User, person: User, error: str) -> HttpResponse:
+    """How the reader stands to the person now, for the part of the page that asks."""
     stands = standing(person, reader)
     context = {"person": person, "stands": stands, "following": stands.following, "error": error}
     # The profile has the element that shows everything; lists have a button each.
-    part = "relations/_standing.html" if request.htmx.target == "standing" else "relations/_follow.html"
+    target = request.htmx.target or ""
+    part = "relations/_standing.html" if target == "standing" else "relations/_follow.html"
+    if target.startswith("standing-"):
+        context["place"] = target.removeprefix("standing-")
     return show(request, part, context, status=INVALID if error else 200)
+
+
+def _turned_away(request: PageRequest, person: User, verb: str) -> HttpResponse:
+    """The answer to a mute or block from a card's menu: htmx hears which user's cards leave the page."""
+    said = TURNED_AWAY[verb] % {"name": person.username}
+    if not wants_part(request):
+        messages.success(request, said)
+        return go_on(request, "profile", person.username)
+    detail = {
+        "username": person.username,
+        "blocked": verb == "block",
+        "profile": reverse("profile", args=[person.username]),
+        "said": said,
+    }
+    return trigger_client_event(HttpResponse(), "turned-away", detail)
 
 
 @require_safe

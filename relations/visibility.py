@@ -1,5 +1,6 @@
 """Which users one sees, and how one stands to them."""
 
+from collections.abc import Iterable
 from functools import cache
 from typing import NamedTuple
 
@@ -61,6 +62,20 @@ def visible_user(username: str, reader: User | AnonymousUser) -> User | None:
         return None
     rows = fetch(_by_name(), {"username": username.lower(), "reader": reader.pk or 0})
     return user_of(rows[0]) if rows else None
+
+
+VISIBLE_NAMES = """
+    SELECT lower(u.username) FROM accounts_user u WHERE lower(u.username) = ANY(%(names)s::text[]) AND u.is_active
+    AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = u.id AND b.blocked_id = %(reader)s OFFSET 0)
+"""
+
+
+def visible_names(names: Iterable[str], reader: User | AnonymousUser) -> set[str]:
+    """Those of these names, in lower case, that are names of users whom `reader` may know of; one query."""
+    asked = [name for name in names if is_username(name)]
+    if not asked:
+        return set()
+    return {row[0] for row in fetch(VISIBLE_NAMES, {"names": asked, "reader": reader.pk or 0})}
 
 
 @cache

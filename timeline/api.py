@@ -51,6 +51,6 @@ class HomeNewView(ApiView):
 
     @extend_schema(operation_id="count_new", parameters=[SINCE_ID], responses={200: NewCount})
     def get(self, request: Request) -> HttpResponse:
-        """How many items the caller's home has got since."""
+        """How many items the caller's home has got since, the caller's own reposts not counted."""
         count, capped = home.new_count(signed_in(request), since_id=position(request, "since_id") or 0)
         return FeedResponse(NewCount(count, capped))

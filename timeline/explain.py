@@ -101,7 +101,10 @@ REASONS: dict[str, Any] = {
     "muted": _("The reader mutes its sender."),
     "inactive": _("Its sender is suspended or deactivated."),
     "mutuals": _("It is for mutual follows, and its sender does not follow the reader."),
-    "folded": _("It is folded into the next newer repost of the same item, which may be folded itself."),
+    "folded": _(
+        "It is folded into the item itself, which stands close below it, or into the next newer repost of the same"
+        " item, which may be folded itself."
+    ),
 }
 """Why an item is not shown."""
 STATES: dict[str, Any] = {
@@ -420,9 +423,12 @@ def _fold(verdict: ItemVerdict, reader: User, item_id: int, repost_of: int) -> N
         return
     verdict.is_shown = False
     verdict.reasons.append("folded")
-    entries = around(reader.pk, last_id=item_id + 1, above=REACH, below=1)
+    entries = around(reader.pk, last_id=item_id + 1, above=REACH, below=1 + REACH)
     same = [one for one, root in entries if root == repost_of and one > item_id]
-    verdict.folded_into = str(min(same)) if same else None
+    if any(one == repost_of for one, _ in entries):
+        verdict.folded_into = str(repost_of)
+    elif same:
+        verdict.folded_into = str(min(same))
 
 
 def _holds(window: Window, item_id: int, sender_id: int) -> bool | None:

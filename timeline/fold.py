@@ -1,23 +1,27 @@
-"""Folding: several reposts of one item, close to each other, are one entry of a home.
+"""Folding: a post and its reposts, close to each other, are one entry of a home.
 
 The rule: of the entries of a home (timeline.pull), newest first, a repost is folded if one of the `REACH` entries above
-it reposts the same item. An entry that is not folded speaks for the reposts of the same item among the `REACH` entries
-below it. So a page depends on nothing but its own entries and `REACH` more on either side, whatever its cursor. Reposts
-whose original is hidden count as places like any other entry: how far the rule looks does not depend on what it finds.
+it reposts the same item, or if the item itself is one of the `REACH` entries below it. A repost that is not folded
+speaks for the reposts of the same item among the `REACH` entries below it. So a page depends on nothing but its own
+entries and `REACH` more on either side, whatever its cursor. Reposts whose original is hidden count as places like any
+other entry: how far the rule looks does not depend on what it finds.
 
-Originals are never folded, and nothing is folded into them: they are older than their reposts.
+Originals are never folded. A repost with its original close below is left out, so the original keeps its place and its
+id; a repost whose original is further down shows the item again.
 
 See docs/decisions.md: Folding looks forty entries up and down, and no further.
 """
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
+from storage.connections import fetch, id_array
 from timeline.pull import Candidate, around
 
 REACH = 40
 """Entries."""
 FOLDED = -1
+OWN = "SELECT id FROM items_item WHERE id = ANY(%(ids)s::bigint[]) AND sender_id = %(reader)s"
 
 
 def folds(reader_id: int, *, last_id: int, count: int) -> dict[int, int]:
@@ -26,29 +30,38 @@ def folds(reader_id: int, *, last_id: int, count: int) -> dict[int, int]:
     One query, which costs the same however often the items were reposted; only pages with reposts ask it.
     """
     entries = around(reader_id, last_id=last_id, above=REACH, below=count + REACH)
+    above = sum(item_id >= last_id for item_id, _ in entries)
+    found = _folds(entries)
+    return {item_id: found[item_id] for item_id, root in entries[above : above + count] if root}
+
+
+def _folds(entries: Sequence[tuple[int, int | None]]) -> Mapping[int, int]:
+    """The same of every repost among neighbouring entries, as far as these entries tell."""
     places: defaultdict[int, list[int]] = defaultdict(list)
+    originals = {item_id: place for place, (item_id, root) in enumerate(entries) if not root}
     for place, (_, root) in enumerate(entries):
         if root:
             places[root].append(place)
-    above = sum(item_id >= last_id for item_id, _ in entries)
     found = {}
-    for same in places.values():
+    for root, same in places.items():
         for rank, place in enumerate(same):
-            if above <= place < above + count:
-                is_folded = rank > 0 and place - same[rank - 1] <= REACH
-                others = sum(place < other <= place + REACH for other in same)
-                found[entries[place][0]] = FOLDED if is_folded else others
+            is_below_another = rank > 0 and place - same[rank - 1] <= REACH
+            is_above_original = root in originals and 0 < originals[root] - place <= REACH
+            others = sum(place < other <= place + REACH for other in same)
+            found[entries[place][0]] = FOLDED if is_below_another or is_above_original else others
     return found
 
 
-def count_shown(candidates: Sequence[Candidate]) -> int:
-    """How many of the newest entries of a home, given without a gap, are shown and not folded."""
-    places: dict[int, int] = {}
-    count = 0
-    for place, candidate in enumerate(candidates):
-        root = candidate.repost_of
-        is_folded = root is not None and place - places.get(root, -REACH - 1) <= REACH
-        if root is not None:
-            places[root] = place
-        count += candidate.is_shown and not is_folded
-    return count
+def count_new(reader_id: int, candidates: Sequence[Candidate]) -> int:
+    """How many of the newest entries of a home, given without a gap, are shown and news to the reader: neither folded
+    nor a repost of the reader's own.
+
+    Two queries, asked only where reposts among them are shown.
+    """
+    reposts = [one.item_id for one in candidates if one.repost_of and one.is_shown]
+    if not reposts:
+        return sum(one.is_shown for one in candidates)
+    entries = [(one.item_id, one.repost_of) for one in candidates]
+    found = _folds([*entries, *around(reader_id, last_id=entries[-1][0], above=0, below=REACH)])
+    own = {row[0] for row in fetch(OWN, {"ids": id_array(reposts), "reader": reader_id})}
+    return sum(one.is_shown and found.get(one.item_id) != FOLDED and one.item_id not in own for one in candidates)

@@ -24,7 +24,7 @@ from runtime import metrics
 from storage.connections import Command, FeedsUnavailableError, feeds, feeds_errors, pipelined
 from storage.queue import enqueue
 from storage.window import INFINITY, Entry, Slice, Window
-from timeline.fold import FOLDED, count_shown, folds
+from timeline.fold import FOLDED, count_new, folds
 from timeline.hydrate import POSTS, REPOSTS, Verified, verify_bodies, verify_ids
 from timeline.inbox import Inbox, Tail
 from timeline.outbox import Outbox
@@ -173,8 +173,8 @@ def walked(reader: User, *, last_id: int | None, limit: int) -> Walk:
 
 
 def new_count(reader: User, *, since_id: int) -> tuple[int, bool]:
-    """How many items the reader's home shows above `since_id`, at most `NEW_CAP`, and whether there are more, or may be
-    more beyond `NEW_SCAN` entries.
+    """How many items the reader's home shows above `since_id`, reposts of the reader's own left out, at most `NEW_CAP`,
+    and whether there are more, or may be more beyond `NEW_SCAN` entries.
     """
     walk = Walk(reader, NEW_CAP, INFINITY, INFINITY)
     found: list[int] = []
@@ -188,13 +188,13 @@ def new_count(reader: User, *, since_id: int) -> tuple[int, bool]:
                 bound = max(reading.bound, truth.pending_bound)
     _tell(walk)
     if bound <= since_id or len(found) > NEW_CAP:
-        count = count_shown(verify_ids(reader.pk, found))
+        count = count_new(reader.pk, verify_ids(reader.pk, found))
         if len(found) <= NEW_CAP or count > NEW_CAP:
             return min(count, NEW_CAP), count > NEW_CAP
     candidates = pull_above(reader.pk, since=since_id, count=NEW_SCAN, enough=NEW_CAP + 1)
     if candidates is None:
         return NEW_CAP, True
-    count = count_shown(candidates)
+    count = count_new(reader.pk, candidates)
     return min(count, NEW_CAP), count > NEW_CAP or len(candidates) == NEW_SCAN
 
 

@@ -56,7 +56,13 @@ HOME = f"""
     SELECT e.id FROM entries e WHERE e.is_shown AND (e.repost_of_id IS NULL OR NOT EXISTS (
         SELECT FROM entries nearby
         WHERE nearby.repost_of_id = e.repost_of_id AND nearby.place < e.place AND e.place - nearby.place <= %(reach)s
+        OR nearby.id = e.repost_of_id AND nearby.place > e.place AND nearby.place - e.place <= %(reach)s
     )) ORDER BY e.place
+"""  # noqa: S608 (constants)
+NEW = f"""
+    WITH home AS ({HOME})
+    SELECT i.id FROM home JOIN items_item i ON i.id = home.id
+    WHERE i.id > %(since)s AND (i.repost_of_id IS NULL OR i.sender_id <> %(reader)s) ORDER BY i.id DESC
 """  # noqa: S608 (constants)
 REACH = 40
 
@@ -67,7 +73,15 @@ def entry_ids(reader_id: int, *, above: int = 0) -> list[int]:
 
 
 def home_ids(reader_id: int, *, above: int = 0) -> list[int]:
-    """Every item that the reader's home shows above an id, newest first: a repost with another of the same item among
-    the `REACH` entries above it is folded into that one.
+    """Every item that the reader's home shows above an id, newest first.
+
+    A repost with another of the same item among the `REACH` entries above it is folded into that one, and a repost with
+    its original among the `REACH` entries below it into the original: together they are one entry. `above` cuts the
+    home off before it is folded.
     """
     return [row[0] for row in fetch(HOME, {"reader": reader_id, "above": above, "reach": REACH})]
+
+
+def new_ids(reader_id: int, *, since: int) -> list[int]:
+    """Every item above an id that is news to the reader, newest first: what the home shows, own reposts left out."""
+    return [row[0] for row in fetch(NEW, {"reader": reader_id, "above": 0, "since": since, "reach": REACH})]

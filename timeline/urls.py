@@ -13,5 +13,8 @@ urlpatterns = [
     path("api/v1/", include(api_patterns)),
     path("", views.home, name="home"),
     path("new", views.news, name="news"),
+    path("welcome", views.welcome, name="welcome"),
+    path("welcome/people", views.welcome_people, name="welcome-people"),
+    path("people", views.find_people, name="find-people"),
     path("position", views.keep_position, name="position"),
 ]

@@ -1,20 +1,30 @@
 """The home page: composer, timeline, the pill that says how many posts came since, and where the reader was."""
 
 from django.conf import settings
-from django.core.exceptions import BadRequest
+from django.core.exceptions import BadRequest, ValidationError
 from django.http import HttpResponse
 from django.shortcuts import redirect
-from django.views.decorators.http import require_POST, require_safe
+from django.urls import reverse
+from django.utils.http import urlencode
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from accounts.access import signed_in
+from accounts.actions import edit_profile
 from accounts.models import User
 from items.forms import ItemForm
+from items.popular import popular_tags
+from items.text import canonical_tag
 from relations.suggestions import suggestions
+from timeline.forms import WelcomeForm
 from timeline.home import NEW_CAP, home_page, new_count
 from timeline.late import late_ids
 from timeline.position import forget_place, note_position, offer_of, place_of
-from web.pages import PageRequest, limited, position, show, wants_part
+from timeline.welcome import PEOPLE, people_for
+from web.pages import INVALID, PageRequest, limited, position, show, wants_part
 from web.rest import PAGE, parse_id
+
+FOUND = 20
+"""Users whom the page of people proposes."""
 
 
 @require_safe
@@ -42,7 +52,7 @@ def home(request: PageRequest, reader: User) -> HttpResponse:
         "offer": offer_of(reader, place) if first else None,
         "poll_seconds": settings.HOME_POLL_SECONDS,
         "form": ItemForm.fresh(),
-        "suggestions": suggestions(reader) if first and not reader.following_count else [],
+        "suggestions": suggestions(reader, count=_proposed(reader)) if first and _proposed(reader) else [],
     }
     if top and place.is_due and request.method == "GET" and not wants_part(request):
         note_position(reader=reader, item_id=top)
@@ -50,6 +60,53 @@ def home(request: PageRequest, reader: User) -> HttpResponse:
     response = show(request, "timeline/home.html", context, part=part)
     response["X-Feed-Source"] = ",".join(page.sources)
     return response
+
+
+SETTLED = 5
+"""Followees from which on home proposes no users any more."""
+PROPOSED, PROPOSED_TO_NEWCOMERS = 3, 6
+
+
+def _proposed(reader: User) -> int:
+    """How many users home proposes to follow."""
+    if reader.following_count >= SETTLED:
+        return 0
+    return PROPOSED if reader.following_count else PROPOSED_TO_NEWCOMERS
+
+
+# --- First steps -----------------------------------------------------------------------------------------
+@signed_in
+@limited("write")
+@require_http_methods(["GET", "HEAD", "POST"])
+def welcome(request: PageRequest, reader: User) -> HttpResponse:
+    """What a new member may say of themself: a name to show, and hashtags that interest them. Both may be skipped."""
+    tags = popular_tags(reader)
+    form = WelcomeForm(tags, request.POST or None, initial={"display_name": reader.display_name})
+    if form.is_valid():
+        try:
+            edit_profile(user=reader, display_name=form.cleaned_data["display_name"])
+        except ValidationError as error:
+            form.add_error(None, error)
+        else:
+            query = urlencode({"tag": form.cleaned_data["interests"]}, doseq=True)
+            return redirect(f"{reverse('welcome-people')}{query and '?'}{query}")
+    return show(request, "timeline/welcome.html", {"form": form}, status=INVALID if form.errors else 200)
+
+
+@require_safe
+@signed_in
+def welcome_people(request: PageRequest, reader: User) -> HttpResponse:
+    """Whom a new member may follow: those first who use the hashtags of the query."""
+    asked = (canonical_tag(tag) for tag in request.GET.getlist("tag")[:PEOPLE])
+    people = people_for(reader, [tag for tag in asked if tag])
+    return show(request, "timeline/welcome_people.html", {"people": people})
+
+
+@require_safe
+@signed_in
+def find_people(request: PageRequest, reader: User) -> HttpResponse:
+    """Whom the reader may follow, the most followed first, and a search for others."""
+    return show(request, "timeline/find_people.html", {"people": suggestions(reader, count=FOUND)})
 
 
 @require_safe

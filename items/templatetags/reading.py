@@ -11,7 +11,9 @@ from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext as _
 
+from items.context_processors import Names
 from items.hits import hits
+from items.hydrate import ItemBody
 from items.search import Query
 from items.text import Kind, spans
 
@@ -84,7 +86,8 @@ def excerpt(text: str, letters: int) -> str:
 
 @register.simple_tag(takes_context=True)
 def linked(context: Context, text: str, folded: bool = False) -> SafeString:
-    """The text as HTML: its mentions, hashtags and links lead somewhere, the first `LINKS` of them; the hits of the
+    """The text as HTML: its mentions, hashtags and links lead somewhere, the first `LINKS` of them, except names of
+    nobody whom the reader may know of; the hits of the
     page's query `sought` are marked. A `folded` text ends with an ellipsis after about `EXCERPT_LETTERS`.
     """
     end = EXCERPT_LETTERS if folded else len(text)
@@ -99,12 +102,24 @@ def linked(context: Context, text: str, folded: bool = False) -> SafeString:
             parts.append(marks.put(written[: end - begin], begin))
         else:
             links += 1
-            parts.append(_link(kind, value, marks.put(_short(written) if kind == Kind.LINK else written, begin)))
+            shown = marks.put(_short(written) if kind == Kind.LINK else written, begin)
+            parts.append(_link(kind, value, shown) if kind != Kind.MENTION or _leads(context, value) else shown)
         begin += len(written)
     parts.append(marks.put(text[begin:end], begin))
     if max(begin, end) < len(text):
         parts.append("…")
     return mark_safe("".join(parts))  # noqa: S308 (made of escaped parts)
+
+
+def _leads(context: Context, name: str) -> bool:
+    """Whether a mention is a link: where the page knows which names lead somewhere, those alone are."""
+    names = context.get("mentioned_names")
+    if not isinstance(names, Names):
+        return True
+    around = getattr(context.get("page"), "items", None)
+    return names.leads(
+        name, [item for item in around if isinstance(item, ItemBody)] if isinstance(around, list) else []
+    )
 
 
 def _short(address: str) -> str:

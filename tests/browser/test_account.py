@@ -85,14 +85,14 @@ def test_a_stranger_switches_the_language_and_back(visit: Visit, javascript: boo
 
 
 @pytest.mark.parametrize("width", [390, 1280])
-def test_signing_up_ends_at_home_where_the_next_page_is_no_address(visit: Visit, width: int, javascript: bool) -> None:
+def test_signing_up_ends_at_the_welcome_where_next_is_no_address(visit: Visit, width: int, javascript: bool) -> None:
     visitor = visit(java_script_enabled=javascript, viewport={"width": width, "height": 800})
     visitor.goto("/signup?next=foo")
     visitor.page.locator("#id_username").fill("newcomer")
     visitor.page.locator("#id_password").fill(PASSWORD)
     visitor.go(visitor.page.get_by_role("button", name="Create account"))
-    expect(visitor.page.locator("#timeline")).to_be_visible()
-    expect(visitor.page).to_have_url(f"{visitor.site}/")
+    expect(visitor.page.get_by_role("heading", name="Welcome, @newcomer")).to_be_visible()
+    expect(visitor.page).to_have_url(f"{visitor.site}/welcome")
     assert User.objects.filter(username="newcomer").exists()
 
 

@@ -11,6 +11,7 @@ from discover.models import IssuedPage, NotInterested
 from items.actions import publish
 from items.models import Item
 from relations.actions import follow
+from relations.models import Follow
 from tests.support.browsers import Visit, Visitor
 from tests.support.factories import UserFactory
 
@@ -105,7 +106,7 @@ def test_without_javascript(visit: Visit, reader: Any, posts: list[Item]) -> Non
 
     say(UserFactory.create(), "fresh words")
     page.get_by_role("button", name="Refresh").first.click()
-    expect(page.get_by_role("status").get_by_text("1 new post")).to_be_visible()
+    expect(page.get_by_role("status").get_by_text("1 more post")).to_be_visible()
     visitor.shows(["fresh words"])
     page.get_by_role("button", name="Refresh").first.click()
     expect(page.get_by_role("status").get_by_text("Nothing new right now.")).to_be_visible()
@@ -120,19 +121,19 @@ def test_the_refresh_button(visit: Visit, reader: Any, posts: list[Item]) -> Non
     button = page.locator("#refresh").get_by_role("button", name="Refresh")
     button.focus()
     page.keyboard.press("Enter")
-    said(page, "20 new posts")
+    said(page, "20 more posts")
     expect(button).to_be_focused()
     assert not set(visitor.shown()[:20]) & set(first)
     visitor.is_at_top()
     button.click()
-    said(page, "5 new posts")
+    said(page, "5 more posts")
     expect(articles(page)).to_have_count(5)
     button.click()
     said(page, "Nothing new right now.")
     expect(articles(page)).to_have_count(5)
     say(UserFactory.create(), "fresh words")
     page.get_by_role("navigation", name="Which posts").get_by_role("link", name="Discover").click()
-    said(page, "1 new post")
+    said(page, "1 more post")
     visitor.shows(["fresh words"])
 
 
@@ -219,7 +220,7 @@ def test_pulling_refreshes(visit: Visit, reader: Any, posts: list[Item], motion:
     expect(page.locator(".pull")).to_have_class("pull far")
     visitor.shows(first)
     pull(page, *down(160))
-    said(page, "20 new posts")
+    said(page, "20 more posts")
     expect(page.locator(".pull")).to_have_class("pull")
     assert not set(visitor.shown()) & set(first)
 
@@ -243,7 +244,7 @@ def test_other_ways_of_a_finger_do_not(
     pull(page, *way)
     expect(page.locator(".pull")).to_have_class("pull")
     page.get_by_role("button", name="Refresh").click()  # whatever was asked before would be answered before
-    said(page, "20 new posts")
+    said(page, "20 more posts")
     assert len(asked) == 1
 
 
@@ -274,7 +275,7 @@ def test_new_posts_wait_behind_a_badge(visit: Visit, reader: Any, settings: Any)
     hide(visitor, True)  # both are there when it is asked for them
     write(2, "fresh")
     hide(visitor, False)
-    pill = page.get_by_role("button", name="New posts")
+    pill = page.get_by_role("button", name="More posts")
     expect(pill).to_be_in_viewport()
     visitor.shows(first)
     issued = IssuedPage.objects.filter(item_ids__len=2).get()
@@ -283,13 +284,13 @@ def test_new_posts_wait_behind_a_badge(visit: Visit, reader: Any, settings: Any)
     assert asked == []  # while it waits, nothing else is fetched
 
     visitor.go(page.get_by_role("link", name="Following"))
-    tab = page.get_by_role("navigation", name="Which posts").get_by_role("link", name="Discover New posts")
+    tab = page.get_by_role("navigation", name="Which posts").get_by_role("link", name="Discover More posts")
     visitor.go(tab)
     visitor.shows(first)
     pill.focus()
     settings.DISCOVER_REFRESH_SECONDS = 1000
     page.keyboard.press("Enter")
-    said(page, "2 new posts")
+    said(page, "2 more posts")
     expect(articles(page)).to_have_count(2)
     expect(articles(page).first).to_be_focused()
     expect(page.locator(".pill")).to_have_count(0)
@@ -320,7 +321,7 @@ def test_a_refresh_takes_what_waits(visit: Visit, reader: Any, posts: list[Item]
     visitor = enter(visit, reader)
     expect(visitor.page.locator(".pill")).to_be_visible()
     visitor.page.locator("#refresh button").click()
-    said(visitor.page, "20 new posts")
+    said(visitor.page, "20 more posts")
     assert IssuedPage.objects.filter(item_ids__len=20).count() == 2
 
 
@@ -330,7 +331,7 @@ def test_coming_back_from_a_post(visit: Visit, reader: Any, posts: list[Item], j
     page = visitor.page
     if javascript:
         visitor.page.locator("#refresh button").click()
-        said(page, "20 new posts")
+        said(page, "20 more posts")
     first = visitor.shown()
     visitor.go(articles(page).nth(3).locator(".time"))
     page.go_back()
@@ -404,7 +405,7 @@ def test_a_refusal_is_said_and_can_be_tried_again(
     said(page, words)
     expect(articles(page)).to_have_count(20)
     page.locator("#refresh button").click()
-    said(page, "20 new posts")
+    said(page, "20 more posts")
 
 
 def test_a_new_site(visit: Visit, reader: Any, javascript: bool) -> None:
@@ -439,3 +440,29 @@ def test_in_chinese(visit: Visit, reader: Any, posts: list[Item]) -> None:
     said(page, "20 条新帖子")
     page.get_by_role("navigation", name="看哪些帖子").get_by_role("link", name="关注").click()
     expect(page.locator(".tabs [aria-current=page]")).to_have_text("关注")
+
+
+def test_cards_can_be_followed(visit: Visit, screen: dict[str, Any], javascript: bool) -> None:
+    reader, known, other = (UserFactory.create(username=name) for name in ("follower", "known", "other"))
+    follow(follower=reader, followee=known)
+    for number in range(2):
+        publish(sender=other, content={"text": f"from elsewhere {number}"})
+    publish(sender=known, content={"text": "from a friend"})
+    visitor = visit(java_script_enabled=javascript, **screen)
+    visitor.enter(reader)
+    visitor.goto("/discover")
+    page = visitor.page
+    cards = page.locator("article").filter(has_text="from elsewhere")
+    expect(cards).to_have_count(2)
+    buttons = cards.get_by_role("button", name="Follow @other")
+    expect(buttons).to_have_count(2)
+    friends = page.locator("article").filter(has_text="from a friend")
+    expect(friends.get_by_role("button", name="Follow")).to_have_count(0)
+    buttons.last.click()
+    if javascript:
+        expect(cards.get_by_role("button", name="Unfollow @other")).to_have_count(2)
+        expect(page.locator(".underway")).to_have_count(0)
+        expect(cards.last.get_by_role("button", name="Unfollow @other")).to_be_focused()
+    else:
+        expect(buttons).to_have_count(0)
+    assert Follow.objects.filter(follower=reader, followee=other).exists()

@@ -6,7 +6,10 @@ import pytest
 from playwright.sync_api import expect
 
 from items import actions as items
+from items.models import Item, Like
 from notifications.feed import unread_count
+from relations.actions import follow
+from relations.models import Follow
 from tests.support.browsers import Visit
 from tests.support.factories import UserFactory
 
@@ -55,3 +58,70 @@ def test_the_badge_grows_on_an_open_page(visit: Visit) -> None:
         visitor.page.evaluate("document.body.dispatchEvent(new CustomEvent('notification'))")
     visitor.settle()
     expect(visitor.page.locator("#unread")).to_have_count(1)
+
+
+def test_an_open_page_tells_of_new_entries(visit: Visit, screen: dict[str, Any]) -> None:
+    ann: Any = UserFactory(username="ann")
+    items.publish(sender=UserFactory(), content={"text": "hello @ann, first"})
+    visitor = visit(**screen)
+    visitor.enter(ann)
+    visitor.goto("/notifications")
+    page = visitor.page
+    expect(page).to_have_title("Notifications · feedsite")
+    expect(page.locator(".pill")).to_have_count(0)
+    items.publish(sender=UserFactory(), content={"text": "hello @ann, second"})
+    pill = page.get_by_role("link", name="1 new", exact=True)
+    expect(pill).to_be_visible()
+    expect(page).to_have_title("(1) Notifications · feedsite")
+    items.publish(sender=UserFactory(), content={"text": "hello @ann, third"})
+    pill = page.get_by_role("link", name="2 new", exact=True)
+    expect(pill).to_be_visible()
+    expect(page).to_have_title("(2) Notifications · feedsite")
+    visitor.go(pill)
+    expect(page.locator("[role=feed] .excerpt")).to_have_text(
+        ["hello @ann, third", "hello @ann, second", "hello @ann, first"]
+    )
+    expect(page.locator(".pill")).to_have_count(0)
+    expect(page).to_have_title("Notifications · feedsite")
+    visitor.goto("/notifications/mentions")
+    expect(page.locator(".pill")).to_have_count(0)
+
+
+def test_a_row_quotes_what_was_answered_and_answers(visit: Visit, screen: dict[str, Any], javascript: bool) -> None:
+    ann, bob = (UserFactory.create(username=name) for name in ("ann", "bob"))
+    post = items.publish(sender=ann, content={"text": "what does it cost?"})
+    answer = items.publish(sender=bob, content={"text": "nothing at all"}, reply_to=post)
+    visitor = visit(java_script_enabled=javascript, **screen)
+    visitor.enter(ann)
+    visitor.goto("/notifications")
+    row = visitor.page.get_by_role("feed").get_by_role("article")
+    expect(row.locator(".quoted")).to_have_text("You: what does it cost?")
+    expect(row.locator(".excerpt")).to_have_text("nothing at all")
+    row.get_by_role("button", name="Like").click()
+    expect(row.get_by_role("button", name="Like 1")).to_have_attribute("aria-pressed", "true")
+    assert Like.objects.filter(user=ann, item=answer).exists()
+    visitor.settle()
+    row.get_by_role("link", name="Reply", exact=True).click()
+    box = visitor.page.get_by_role("main").get_by_label("Your reply")
+    box.fill("thank you")
+    visitor.page.get_by_role("main").get_by_role("button", name="Reply", exact=True).click()
+    expect(visitor.page.get_by_text("thank you")).to_be_visible()
+    assert Item.objects.get(sender=ann, reply_to=answer).text == "thank you"
+
+
+def test_a_row_follows_back(visit: Visit, screen: dict[str, Any], javascript: bool) -> None:
+    ann, bob, known = (UserFactory.create(username=name) for name in ("ann", "bob", "known"))
+    follow(follower=ann, followee=known)
+    for follower in (known, bob):
+        follow(follower=follower, followee=ann)
+    visitor = visit(java_script_enabled=javascript, **screen)
+    visitor.enter(ann)
+    visitor.goto("/notifications")
+    row = visitor.page.get_by_role("feed").get_by_role("article")
+    expect(row.get_by_role("button")).to_have_text(["Follow back"])
+    row.get_by_role("button", name="Follow @bob").click()
+    if javascript:
+        expect(row.get_by_role("button", name="Unfollow @bob")).to_be_visible()
+    else:
+        expect(row.get_by_role("button", name="Follow @bob")).to_have_count(0)
+    assert Follow.objects.filter(follower=ann, followee=bob).exists()

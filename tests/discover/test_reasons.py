@@ -7,8 +7,8 @@ from django.utils import translation
 from discover.reasons import words
 
 CODES = [
-    "liked", "follows:1", "follows:12", "similar", "sender", "follower", "tag:小事", "words:redis", "popular", "fresh",
-    "followed",
+    "liked", "follows:1", "follows:12", "similar", "sender", "follower", "tag:小事", "words:redis", "words:音机",
+    "popular", "fresh", "followed",
 ]  # fmt: skip
 
 
@@ -25,6 +25,8 @@ def test_details_are_said() -> None:
     assert words("follows:12") == "Followed by 12 people you follow"
     assert words("tag:小事") == "Because of #小事"
     assert words("tag:a:b") == "Because of #a:b"
+    assert words("words:音机") == "Like what you read", "a part of 收音机 is no word"
+    assert words("words:café") == "Like what you read: café"
     with translation.override("zh-hans"):
         assert words("follows:12") == "你关注的 12 人也关注了作者"
         assert words("words:{x} %s") == "与你读过的相似：{x} %s"

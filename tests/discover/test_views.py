@@ -107,7 +107,7 @@ def test_without_javascript_too(client: Client, reader: Any, posts: list[Item]) 
     assert shown(client.get("/discover")) == first
     say(UserFactory.create())
     response = client.post("/discover", fresh(response), follow=True)
-    assert "1 new post" in response.content.decode()
+    assert "1 more post" in response.content.decode()
     assert len(shown(response)) == 1
     response = client.post("/discover", fresh(response), follow=True)
     assert "Nothing new right now." in response.content.decode()
@@ -155,7 +155,7 @@ def test_a_refresh_begins_a_new_walk(client: Client, reader: Any, posts: list[It
     response = client.post("/discover", fresh(first), **PART)
     assert len(shown(response)) == 20
     assert not set(shown(first)) & set(shown(response))
-    assert "20 new posts" in response["HX-Trigger-After-Settle"]
+    assert "20 more posts" in response["HX-Trigger-After-Settle"]
     assert fresh(response) != fresh(first)
     assert following(response)["walk"] == fresh(first)["walk"]
 
@@ -175,7 +175,7 @@ def test_pages_fetched_in_the_background_wait(client: Client, reader: Any, posts
     first = client.get("/discover")
     assert "data-poll" in first.content.decode()
     quiet = client.post("/discover", fresh(first) | {"quiet": "1"}, **PART)
-    assert "New posts" in quiet.content.decode()
+    assert "More posts" in quiet.content.decode()
     assert 'hx-trigger="due"' not in quiet.content.decode()  # while it waits, nothing else is fetched
     assert fresh(quiet) == fresh(first)
     assert "dotted" in client.get("/").content.decode()
@@ -205,11 +205,11 @@ def test_nothing_in_the_background_is_no_news(client: Client, reader: Any) -> No
     say(UserFactory.create())
     first = client.get("/discover")
     quiet = client.post("/discover", fresh(first) | {"quiet": "1"}, **PART)
-    assert "New posts" not in quiet.content.decode()
+    assert "More posts" not in quiet.content.decode()
     assert fresh(quiet) != fresh(first)  # or the next one would get this empty answer again
     assert COMING not in quiet.cookies
     say(UserFactory.create())
-    assert "New posts" in client.post("/discover", fresh(quiet) | {"quiet": "1"}, **PART).content.decode()
+    assert "More posts" in client.post("/discover", fresh(quiet) | {"quiet": "1"}, **PART).content.decode()
 
 
 @pytest.mark.parametrize("purpose", ["prefetch", "prefetch;prerender"])
@@ -292,7 +292,7 @@ def test_it_speaks_chinese(client: Client, reader: Any, posts: list[Item]) -> No
     response = client.get("/discover", HTTP_ACCEPT_LANGUAGE="zh-CN")
     assert "刷新" in response.content.decode()
     refreshed = client.post("/discover", fresh(response), HTTP_ACCEPT_LANGUAGE="zh-CN", **PART)
-    assert json.loads(refreshed["HX-Trigger-After-Settle"])["refreshed"]["said"] == "20 条新帖子"
+    assert json.loads(refreshed["HX-Trigger-After-Settle"])["refreshed"]["said"] == "再来 20 条帖子"
 
 
 def test_it_costs_the_same_for_few_and_many(client: Client, reader: Any) -> None:

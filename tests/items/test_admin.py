@@ -106,6 +106,15 @@ def test_items_are_hidden_and_brought_back(admin_client: Client, items: list[Ite
     assert not Item.objects.filter(status=Status.DELETED).exists()
 
 
+def test_earlier_versions_are_hidden(admin_client: Client, items: list[Item]) -> None:
+    first, second, _ = items
+    actions.edit(item=first, content={"text": "other words"})
+    answer = text(act(admin_client, ITEMS, "hide_versions", first, second))
+    assert "Earlier versions of 1 item were hidden." in answer
+    assert "1 item had no earlier version to hide." in answer
+    assert first.versions.get().is_hidden
+
+
 def test_too_many_at_once(admin_client: Client, items: list[Item], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ItemAdmin, "at_once", 2)
     page = text(act(admin_client, ITEMS, "delete", *items, confirmed="yes"))

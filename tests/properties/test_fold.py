@@ -13,14 +13,16 @@ from tests.support.factories import ItemFactory
 from tests.support.timelines import seen
 from timeline import fold, oracle
 from timeline.home import home_page, new_count
-from timeline.oracle import entry_ids, home_ids
+from timeline.oracle import entry_ids, home_ids, new_ids
 
 FRIENDS = 6
 ORIGINALS = 3
+RECENT = 4
+"""Reposts of the newest posts of the home itself, so many back."""
 
 said = st.tuples(
-    st.integers(0, FRIENDS - 1),
-    st.sampled_from([None, None, *range(ORIGINALS)]),  # a post, or a repost of one of these
+    st.integers(-1, FRIENDS - 1),  # -1: the reader
+    st.sampled_from([None, None, *range(ORIGINALS + RECENT)]),  # a post, or a repost of one of these
     st.booleans() | st.just(True),  # whether it is still there
 )
 
@@ -54,14 +56,21 @@ def tell(events: list[tuple[int, int | None, bool]], hidden: set[int]) -> User:
         relations.follow(follower=reader, followee=friend)
     originals = [ItemFactory(sender=author, visibility="self" if n in hidden else "public") for n in range(ORIGINALS)]
     reposted: set[tuple[int, int]] = set()
-    for sender, original, is_there in events:
-        if original is not None and (sender, original) in reposted:
+    posts: list[Item] = []
+    for number, original, is_there in events:
+        sender = reader if number < 0 else friends[number]
+        repost_of = None
+        if original is not None:
+            recent = originals + posts[: -RECENT - 1 : -1]
+            repost_of = recent[original] if original < len(recent) else None
+        if repost_of and (sender.pk, repost_of.pk) in reposted:
             continue
-        repost_of = None if original is None else originals[original]
         status = Status.PUBLISHED if is_there else Status.DELETED
-        ItemFactory(sender=friends[sender], repost_of=repost_of, status=status)
-        if original is not None and is_there:
-            reposted.add((sender, original))
+        item = ItemFactory(sender=sender, repost_of=repost_of, status=status)
+        if repost_of and is_there:
+            reposted.add((sender.pk, repost_of.pk))
+        elif not repost_of:
+            posts.append(item)
     return reader
 
 
@@ -81,6 +90,5 @@ def _walk(reader: User, limit: int) -> None:
 
 
 def _count(reader: User) -> None:
-    expected = home_ids(reader.pk)
     for since in [1, *entry_ids(reader.pk)]:
-        assert new_count(reader, since_id=since) == (sum(item_id > since for item_id in expected), False)
+        assert new_count(reader, since_id=since) == (len(new_ids(reader.pk, since=since)), False)

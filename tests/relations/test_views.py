@@ -12,6 +12,7 @@ from relations.actions import block, follow, mute
 from relations.models import Block, Follow, Mute
 from relations.suggestions import suggestions
 from tests.support import servers
+from tests.support.answers import lasting
 from tests.support.factories import UserFactory
 from tests.support.statements import statements
 
@@ -66,10 +67,10 @@ def test_impossible_acts_are_explained(client: Client, reader: Any, other: Any, 
 
 def test_users_who_block_the_reader_do_not_exist(client: Client, reader: Any, other: Any) -> None:
     block(blocker=other, blocked=reader)
-    nobody = client.get("/@nobody").content
+    nobody = lasting(client.get("/@nobody"))
     for address in ("/@other", "/@other/followers", "/@other/following"):
         response = client.get(address)
-        assert (response.status_code, response.content) == (404, nobody)
+        assert (response.status_code, lasting(response)) == (404, nobody)
     assert client.post("/@other/follow").status_code == 404
 
 

@@ -132,6 +132,15 @@ def test_a_folded_repost_names_the_one_that_stands_for_it(reader: User, friend: 
     assert verdict(reader, third)[0] == []
 
 
+def test_a_repost_close_above_its_original_names_the_original(reader: User, friend: User, say: Say) -> None:
+    original = say(friend)
+    own = repost(reader, original)
+    found = explained(reader, own).item
+    assert found
+    assert (found.reasons, found.folded_into) == (["folded"], str(original.pk))
+    assert explained(reader, original).item.is_shown  # type: ignore[union-attr]
+
+
 def test_it_says_where_pages_find_an_item(
     reader: User, friend: User, say: Say, workers: Workers, settings: Any
 ) -> None:

@@ -21,7 +21,7 @@ from storage.window import OWN_MEMBERS, Entry, Window
 from tests.support.factories import ItemFactory
 from tests.support.servers import Valkey, restart
 from tests.support.timelines import Workers, read, seen, sources
-from timeline import fanout, home, reading
+from timeline import fanout, fold, home, reading
 from timeline.home import home_page, new_count
 from timeline.inbox import Inbox, Tail
 from timeline.models import Delivery
@@ -622,7 +622,23 @@ def test_new_count(reader: User, follow: Any, say: Say, workers: Workers, feeds:
     assert new_count(reader, since_id=first.pk) == (home.NEW_CAP, True)
 
 
-def test_reposts_are_there_as_far_as_their_originals(reader: User, follow: Any, say: Say, workers: Workers) -> None:
+def test_own_reposts_are_no_new_posts(reader: User, follow: Any, say: Say) -> None:
+    sender, stranger = seen(), seen()
+    follow(reader, sender)
+    far, near, top = say(stranger), say(sender), say(sender)
+    for item in (far, near):
+        items.repost(sender=reader, item=item)
+    assert new_count(reader, since_id=top.pk) == (0, False)
+    items.repost(sender=sender, item=near)  # it stands below already
+    assert new_count(reader, since_id=top.pk) == (0, False)
+    items.repost(sender=sender, item=say(stranger))
+    assert new_count(reader, since_id=top.pk) == (1, False)
+
+
+def test_reposts_are_there_as_far_as_their_originals(
+    reader: User, follow: Any, say: Say, workers: Workers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fold, "REACH", 1)  # the originals are not close
     friend, stranger = seen(), seen()
     follow(reader, friend)
     original = say(stranger, "the original")

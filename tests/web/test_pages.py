@@ -16,6 +16,7 @@ from django.utils.encoding import iri_to_uri
 from items import views
 from items.actions import publish
 from live import actions as live
+from tests.support.answers import lasting
 from tests.support.factories import PASSWORD, UserFactory
 
 pytestmark = pytest.mark.django_db
@@ -72,7 +73,7 @@ def test_a_position_is_given_once_and_may_be_empty(client: Client, reader: Any) 
 def test_missing_pages_are_the_same_page(client: Client, address: str) -> None:
     response = client.get(address)
     assert response.status_code == 404
-    assert response.content == client.get("/items/1").content
+    assert lasting(response) == lasting(client.get("/items/1"))
 
 
 def test_a_post_without_csrf_token_is_refused_with_a_page(reader: Any) -> None:
@@ -140,7 +141,7 @@ def test_a_post_of_a_session_that_ended_leads_back(client: Client) -> None:
 @pytest.mark.parametrize("target", NOWHERE)
 def test_only_an_address_of_this_site_is_gone_on_to(client: Client, target: str) -> None:
     account = {"username": "newcomer", "password": PASSWORD, "next": target}
-    assert client.post("/signup", account)["Location"] == "/"
+    assert client.post("/signup", account)["Location"] == "/welcome"
     assert client.get("/signup", {"next": target})["Location"] == "/"
     assert client.post("/logout", {"next": target})["Location"] == "/login"
     assert client.post("/login", account)["Location"] == "/"

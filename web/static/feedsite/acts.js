@@ -144,7 +144,10 @@
     press(`person ${name}`, "follow", wish, {
       async send(state) {
         const html = await ask(ways[state], { "HX-Target": standing.id });
-        return () => place(html);
+        return () => {
+          place(html);
+          document.body.dispatchEvent(new CustomEvent("followed"));
+        };
       },
       show(state) {
         for (const one of standings(name)) {

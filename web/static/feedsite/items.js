@@ -22,7 +22,7 @@ async function fetchCard(id, isWhole) {
 // What the page knows better: who reposted or opened it, why it is there, what one may do with it, what was written
 // below it.
 function keepOf(old, fresh) {
-  for (const known of old.querySelectorAll(":scope > .via, :scope > .menu, .why")) {
+  for (const known of old.querySelectorAll(":scope > .via, :scope > .menu, .suggested")) {
     const place = fresh.querySelector(`.${known.classList[0]}`);
     if (place) place.replaceWith(known);
     else if (known.matches(".via")) fresh.prepend(known);

@@ -157,7 +157,7 @@
 
   // --- The pill: of posts, or of live sessions
   function counter() {
-    return document.getElementById("news") || document.getElementById("live-news");
+    return document.querySelector("#news, #live-news, #notice-news");
   }
 
   function ask(spread) {

@@ -1,0 +1,80 @@
+"""What a name or a hashtag that is being typed may become."""
+
+from typing import NamedTuple
+
+from accounts.models import User
+from items.search import parse, search_users
+from items.text import canonical_tag
+from items.visibility import public_post
+from storage.connections import fetch
+
+COUNT = 6
+"""Completions that are offered."""
+FOUND = 20
+"""Users that are looked at for them."""
+TAGS = 30
+"""Hashtags with the typed beginning that are looked at, in alphabetical order."""
+USES = 20
+"""The newest items of each of them that are looked at."""
+SIGNS = {"@": "@", "\uff20": "@", "#": "#", "\uff03": "#"}
+LENGTH = 100
+
+# A step of the walk is one probe of the index: the next tag after the last. Tags in canonical form have no character
+# above the one that ends the range.
+TAGGED = f"""
+    WITH RECURSIVE walk (tag, place) AS (
+        (SELECT t.tag, 1 FROM items_itemtag t WHERE t.tag >= %(begin)s AND t.tag < %(end)s ORDER BY t.tag LIMIT 1)
+        UNION ALL
+        SELECT (SELECT t.tag FROM items_itemtag t WHERE t.tag > walk.tag AND t.tag < %(end)s ORDER BY t.tag LIMIT 1),
+            walk.place + 1
+        FROM walk WHERE walk.tag IS NOT NULL AND walk.place < {TAGS}
+    )
+    SELECT walk.tag FROM walk CROSS JOIN LATERAL (
+        SELECT count(*) AS uses FROM (
+            SELECT t.item_id FROM items_itemtag t WHERE t.tag = walk.tag ORDER BY t.item_id DESC LIMIT {USES}
+        ) newest JOIN items_item i ON i.id = newest.item_id JOIN accounts_user s ON s.id = i.sender_id
+        WHERE {public_post("i")} AND s.is_active
+    ) used
+    WHERE starts_with(walk.tag, %(begin)s) AND used.uses > 0
+    ORDER BY walk.tag = %(begin)s DESC, used.uses DESC, walk.tag LIMIT {COUNT}
+"""  # noqa: S608 (constants)
+
+
+class Completion(NamedTuple):
+    """One of the texts that may be put in, with the user whom it names."""
+
+    text: str
+    person: User | None = None
+
+
+def completions(typed: str, reader: User) -> list[Completion]:
+    """At most `COUNT` texts that may take the place of `typed`, best first: of `@` and some letters users whose names
+    hold them, as far as `reader` may know of them; of `#` and some letters hashtags of public posts that begin so. Any
+    other text has none.
+    """
+    sign, letters = SIGNS.get(typed[:1]), typed[1:]
+    if not letters or len(letters) > LENGTH:
+        return []
+    if sign == "@":
+        return _people(letters, reader)
+    return _tags(letters) if sign == "#" else []
+
+
+def _people(letters: str, reader: User) -> list[Completion]:
+    query = parse(f"@{letters}")
+    if len(query.names) != 1:
+        return []
+    (name,) = query.names
+    found = search_users(query, reader, limit=FOUND)
+    named = [user for user in found if name in user.username.lower() or name in user.display_name.lower()]
+    named.sort(key=lambda user: not user.username.lower().startswith(name))  # the order among these stays
+    return [Completion(f"@{user.username}", user) for user in named[:COUNT]]
+
+
+def _tags(letters: str) -> list[Completion]:
+    # The beginning of a tag may have no letter yet.
+    begin = canonical_tag(letters) or (letters if letters.isdigit() and letters.isascii() else None)
+    if begin is None:
+        return []
+    rows = fetch(TAGGED, {"begin": begin, "end": f"{begin}\U0010fffd"})
+    return [Completion(f"#{row[0]}") for row in rows]

@@ -1,0 +1,98 @@
+"""Earlier versions of items: what an item said before it was edited, the newest `KEPT` of each.
+
+A version is written by the edit that replaces it (items.actions.edit), in the same transaction and under the item's row
+lock. Readers see versions where they see the item. A version is **hidden** from all but the sender if the item was not
+published when it was replaced, if the item was shown to more people since, or if a moderator held, rejected or hid it:
+those readers were never meant to see it, or are not any more. Nothing shows a hidden version again.
+"""
+
+import json
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any, NamedTuple
+
+import msgspec
+from django.contrib.auth.models import AnonymousUser
+
+from accounts.models import User
+from items.links import is_link
+from items.models import ItemVersion
+from storage.connections import fetch, stream
+
+KEPT = 20
+"""Versions of an item beside its current one."""
+
+KEEP = """
+    INSERT INTO items_itemversion (item_id, title, content, written_at, is_hidden)
+    VALUES (%(item)s, %(title)s, %(content)s, %(written_at)s, %(is_hidden)s) RETURNING 1
+"""
+# The item's row is locked, so no other edit adds a version meanwhile.
+TRIM = """
+    DELETE FROM items_itemversion WHERE item_id = %(item)s AND id <= (
+        SELECT id FROM items_itemversion WHERE item_id = %(item)s ORDER BY id DESC OFFSET %(kept)s LIMIT 1)
+    RETURNING 1
+"""
+OF_ITEM = """
+    SELECT v.title, v.content::text, v.written_at, v.is_hidden
+    FROM items_itemversion v JOIN items_item i ON i.id = v.item_id
+    WHERE v.item_id = %(item)s AND (NOT v.is_hidden OR i.sender_id = %(reader)s) ORDER BY v.id DESC
+"""
+OF_SENDER = """
+    SELECT i.id, v.title, v.content::text, v.written_at FROM items_item i JOIN items_itemversion v ON v.item_id = i.id
+    WHERE i.sender_id = %(sender)s AND i.status <> 'deleted' ORDER BY i.id, v.id
+"""
+
+
+class Version(NamedTuple):
+    """What an item said from `written_at` on."""
+
+    title: str
+    content: dict[str, Any]
+    written_at: datetime
+    is_hidden: bool = False
+    """Whether only the sender sees it."""
+
+    @property
+    def text(self) -> str:
+        """The words of the content."""
+        text = self.content.get("text", "")
+        return text if isinstance(text, str) else ""
+
+    @property
+    def url(self) -> str:
+        """The https link that the content names, or nothing."""
+        url = self.content.get("url", "")
+        return url if isinstance(url, str) and is_link(url) else ""
+
+
+def keep(item_id: int, version: Version) -> None:
+    """Keep what an item said until now. The caller holds the lock on the item's row."""
+    params: dict[str, Any] = {"item": item_id, "kept": KEPT, **version._asdict()}
+    fetch(KEEP, params | {"content": json.dumps(version.content)})
+    fetch(TRIM, params)
+
+
+def hide(item_id: int) -> int:
+    """Hide the earlier versions of an item from all but its sender; how many were not hidden before."""
+    return ItemVersion.objects.filter(item=item_id, is_hidden=False).update(is_hidden=True)
+
+
+def versions_of(item_id: int, reader: User | AnonymousUser) -> list[Version]:
+    """The earlier versions of an item that `reader` may see, newest first, if they see the item."""
+    rows = fetch(OF_ITEM, {"item": item_id, "reader": reader.pk or 0})
+    return [Version(title, json.loads(content), written_at, hidden) for title, content, written_at, hidden in rows]
+
+
+class OwnVersion(msgspec.Struct):
+    """A line of the export."""
+
+    item_id: str
+    title: str
+    content: msgspec.Raw
+    written_at: datetime
+
+
+def own_versions(sender: User) -> Iterator[OwnVersion]:
+    """All earlier versions of what `sender` published, hidden ones too, oldest first."""
+    for item_id, title, content, written_at in stream(OF_SENDER, {"sender": sender.pk}):
+        yield OwnVersion(str(item_id), title, msgspec.Raw(content.encode()), written_at)

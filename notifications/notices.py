@@ -1,0 +1,46 @@
+"""What the page of notifications shows beside an entry: the item that was answered, and whom to follow back."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from accounts.api import UserCard
+from accounts.models import User
+from items.hydrate import ItemBody, verified
+from notifications.feed import Entry
+from relations.models import Follow
+
+ANSWERABLE = ("reply", "mention")
+"""What rows offer to like and to answer."""
+
+
+class Notice(NamedTuple):
+    """An entry as a row of the page."""
+
+    entry: Entry
+    quoted: ItemBody | None
+    """What the entry's item answers, if the reader may see it."""
+    back: list[UserCard]
+    """The new followers whom the reader does not follow, each in one row of a page only."""
+
+    @property
+    def is_answerable(self) -> bool:
+        """Whether the row offers to like and to answer the item."""
+        return self.entry.item is not None and self.entry.kind in ANSWERABLE
+
+
+def notices(entries: Sequence[Entry], reader: User) -> list[Notice]:
+    """The rows of these entries: at most two queries, none where nothing was answered and no user followed."""
+    answered = [entry.item.reply_to for entry in entries if entry.item and entry.kind in ANSWERABLE]
+    parents = list(dict.fromkeys(int(parent) for parent in answered if parent))
+    quoted = {item.id: item for item in verified(parents, reader)}
+    strangers = {int(card.id) for entry in entries if entry.kind == "follow" for card in entry.actors}
+    if strangers:
+        followed = Follow.objects.filter(follower=reader, followee__in=strangers)
+        strangers -= set(followed.values_list("followee_id", flat=True))
+    rows = []
+    for entry in entries:
+        back = [card for card in entry.actors if entry.kind == "follow" and int(card.id) in strangers]
+        strangers -= {int(card.id) for card in back}
+        parent = entry.item.reply_to if entry.item and entry.kind in ANSWERABLE else None
+        rows.append(Notice(entry, quoted.get(parent or ""), back))
+    return rows

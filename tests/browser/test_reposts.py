@@ -1,0 +1,63 @@
+"""Reposts in a home, on a phone and on a desktop: what is one entry, what is new, and when it was reposted."""
+
+from datetime import datetime
+from typing import Any
+
+import pytest
+from playwright.sync_api import expect
+
+from items.actions import publish, repost
+from items.models import Item
+from relations.actions import follow
+from tests.support.browsers import Visit
+from tests.support.factories import UserFactory
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
+
+
+@pytest.fixture
+def author() -> Any:
+    return UserFactory.create(username="author")
+
+
+@pytest.fixture
+def reader(author: Any) -> Any:
+    reader = UserFactory.create(username="reader")
+    follow(follower=reader, followee=author)
+    return reader
+
+
+def say(sender: Any, text: str) -> Item:
+    return publish(sender=sender, content={"text": text})
+
+
+def test_an_own_repost_is_no_new_post(visit: Visit, screen: dict[str, Any], reader: Any, author: Any) -> None:
+    far = say(UserFactory.create(), "from elsewhere")
+    near = say(author, "at hand")
+    visitor = visit(**screen)
+    visitor.enter(reader)
+    visitor.goto("/")
+    repost(sender=reader, item=far)
+    visitor.page.locator("article").get_by_role("button", name="Repost").click()
+    expect(visitor.page.locator("article [data-act=repost]")).to_have_attribute("aria-pressed", "true")
+    with visitor.page.expect_response(lambda response: "/new?" in response.url and response.status == 204):
+        pass  # asked since, and nothing is told
+    expect(visitor.page.locator(".pill")).to_have_count(0)
+    say(author, "the news")
+    visitor.page.get_by_role("link", name="1 new post").click()
+    # The post that stands here and its repost are one entry; the other repost shows an item anew.
+    visitor.shows(["the news", "from elsewhere", "at hand"])
+    assert Item.objects.filter(repost_of=near, sender=reader).exists()
+
+
+def test_a_repost_shows_when_it_was_reposted(visit: Visit, screen: dict[str, Any], reader: Any, author: Any) -> None:
+    original = say(UserFactory.create(username="writer"), "an older post")
+    new, _ = repost(sender=author, item=original)
+    visitor = visit(**screen)
+    visitor.enter(reader)
+    visitor.goto("/")
+    card = visitor.page.locator("article")
+    for place, item in ((".via", new), (".byline", original)):
+        times = card.locator(f"{place} time")
+        expect(times).to_be_visible()
+        assert datetime.fromisoformat(times.get_attribute("datetime") or "") == item.created_at

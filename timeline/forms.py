@@ -1,0 +1,35 @@
+"""The forms of home: what a new member is asked."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from django import forms
+from django.utils.translation import gettext_lazy as _
+
+from accounts.models import User
+
+
+class WelcomeForm(forms.Form):
+    """A name to show, and hashtags of the site that interest the member. Nothing is required."""
+
+    display_name = forms.CharField(
+        label=_("Display name"),
+        required=False,
+        max_length=User._meta.get_field("display_name").max_length,
+        help_text=_("The name that others see. You can change it at any time."),
+        widget=forms.TextInput(attrs={"autocomplete": "nickname"}),
+    )
+    interests = forms.MultipleChoiceField(
+        label=_("Two or three things that interest you"), required=False, widget=forms.CheckboxSelectMultiple
+    )
+
+    def __init__(self, tags: Sequence[str], *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if tags:
+            self.fields["interests"].choices = [(tag, f"#{tag}") for tag in tags]  # type: ignore[attr-defined]
+        else:
+            del self.fields["interests"]
+
+    def clean(self) -> dict[str, Any]:
+        """The fields, with no interests where the form asks for none."""
+        return {"interests": []} | (super().clean() or {})

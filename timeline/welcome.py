@@ -1,0 +1,42 @@
+"""The first steps of a new member: whom to follow who writes of what interests them."""
+
+from collections.abc import Sequence
+from functools import cache
+
+from accounts.models import User
+from accounts.rows import user_columns, user_of
+from items.visibility import public_post
+from relations.rules import READER, follows, is_wanted
+from relations.suggestions import suggestions
+from storage.connections import fetch
+
+PEOPLE = 12
+"""Users who are proposed, and at most so many interests are heard."""
+NEWEST = 200
+"""The newest items of each hashtag whose senders are proposed."""
+
+
+def people_for(reader: User, tags: Sequence[str]) -> list[User]:
+    """At most `PEOPLE` users whom the reader may follow: those who use the hashtags most, then the most followed."""
+    found: list[User] = []
+    if tags:
+        params = {"reader": reader.pk, "tags": list(tags[:PEOPLE])}
+        found = [user_of(row) for row in fetch(_using(), params)]
+    known = {user.pk for user in found}
+    more = [user for user in suggestions(reader, count=PEOPLE) if user.pk not in known]
+    return (found + more)[:PEOPLE]
+
+
+@cache
+def _using() -> str:
+    return f"""
+        SELECT {user_columns("u")} FROM (
+            SELECT i.sender_id, count(*) AS uses FROM unnest(%(tags)s::text[]) AS asked (tag)
+            CROSS JOIN LATERAL (
+                SELECT t.item_id FROM items_itemtag t WHERE t.tag = asked.tag ORDER BY t.item_id DESC LIMIT {NEWEST}
+            ) newest JOIN items_item i ON i.id = newest.item_id WHERE {public_post("i")}
+            GROUP BY i.sender_id
+        ) used JOIN accounts_user u ON u.id = used.sender_id
+        WHERE u.is_active AND u.id <> {READER} AND NOT {follows(READER, "u.id")} AND {is_wanted(READER, "u.id")}
+        ORDER BY used.uses DESC, u.follower_count DESC, u.id LIMIT {PEOPLE}
+    """  # noqa: S608 (constants)

@@ -1,0 +1,86 @@
+// What menus of cards do beside htmx: a link is copied, and cards of people who are muted or blocked leave the page;
+// and the page's title says how many notifications are unread. Everything works without it.
+"use strict";
+
+(() => {
+  // --- Copying
+  // The clipboard's own interface is for secure addresses only.
+  function copyByHand(text) {
+    const area = document.createElement("textarea");
+    area.value = text;
+    area.className = "hidden";
+    document.body.append(area);
+    area.select();
+    const done = document.execCommand("copy");
+    area.remove();
+    return done;
+  }
+
+  async function copy(link) {
+    const summary = link.closest("details")?.querySelector("summary");
+    let done = false;
+    try {
+      await navigator.clipboard.writeText(link.href);
+      done = true;
+    } catch {
+      done = copyByHand(link.href);
+    }
+    summary?.focus({ preventScroll: true });
+    if (done) say(link.dataset.copied);
+    else location.assign(link.href); // there its address can be copied by hand
+  }
+
+  document.addEventListener("click", (event) => {
+    const link = event.target.closest("[data-copied]");
+    if (!link || event.ctrlKey || event.metaKey || event.shiftKey || event.button) return;
+    event.preventDefault();
+    copy(link);
+  });
+
+  // --- Muting and blocking from a card
+  function leave(article) {
+    if (article.contains(document.activeElement)) {
+      const neighbour = article.nextElementSibling || article.previousElementSibling;
+      (neighbour?.matches("article") ? neighbour : document.getElementById("main")).focus({ preventScroll: true });
+    }
+    article.classList.add("leaving");
+    setTimeout(() => {
+      article.remove();
+      number();
+    }, 300);
+  }
+
+  // A mute leaves its user out of home and Discover; a block hides both users from each other everywhere.
+  document.body.addEventListener("turned-away", ({ detail }) => {
+    say(detail.said);
+    const whole = document.querySelector(`article.whole[data-sender="${detail.username}"]`);
+    if (detail.blocked && (whole || location.pathname.startsWith(`/@${detail.username}`))) {
+      location.assign(detail.profile);
+      return;
+    }
+    if (!detail.blocked && !document.querySelector("#timeline, #discover")) return;
+    const name = CSS.escape(detail.username);
+    document.querySelectorAll(`article[data-sender="${name}"], article[data-via="${name}"]`).forEach(leave);
+  });
+
+  // --- An answer may renew cards that this page does not show: htmx takes those for errors
+  document.body.addEventListener("htmx:beforeSwap", ({ detail }) => {
+    if (!detail.serverResponse.includes('hx-swap-oob="outerHTML:')) return;
+    const answer = document.createElement("template");
+    answer.innerHTML = detail.serverResponse;
+    for (const part of answer.content.querySelectorAll('[hx-swap-oob^="outerHTML:"]')) {
+      if (!document.querySelector(part.getAttribute("hx-swap-oob").slice("outerHTML:".length))) part.remove();
+    }
+    detail.serverResponse = answer.innerHTML;
+  });
+
+  // --- The title counts the unread notifications, as the badge does
+  const title = document.title.replace(/^\(\d+\+?\) /, "");
+
+  function count() {
+    const badge = document.querySelector("#unread [aria-hidden]");
+    document.title = badge ? `(${badge.textContent.trim()}) ${title}` : title;
+  }
+  count();
+  document.body.addEventListener("htmx:afterSettle", count);
+})();
