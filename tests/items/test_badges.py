@@ -66,10 +66,11 @@ def test_it_stands_beside_the_name_on_every_page(client: Client, star: User, rea
     reply = items.publish(sender=star, content={"text": "yes"}, reply_to=mine)
     answer = items.publish(sender=friend, content={"text": "no"}, reply_to=reply)
     items.repost(sender=star, item=mine)
+    items.repost(sender=star, item=items.publish(sender=friend, content={"text": "elsewhere"}))
     items.like(user=star, item=mine)
     session = live.create(host=star, title="Talk", starts_at=timezone.now() + timedelta(hours=1), now=timezone.now())
     pages = {
-        "/": 2,  # a card, and what they reposted
+        "/": 2,  # a card, and what they reposted of others; their repost of "mine" is folded into it
         f"/items/{post.pk}": 1,
         f"/items/{mine.pk}": 1,
         f"/items/{answer.pk}": 1,

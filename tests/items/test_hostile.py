@@ -88,12 +88,13 @@ OTHERS = {
     "moderation.rules.hit_rules": "folds, and asks the matcher: both are measured",
     "web.templatetags.icons.icon": "the names of our icons",
     "web.templatetags.languages.tag_of": "the codes of our languages",
+    "accounts.templatetags.people.isolated": "a bounded name, which is escaped, once",
     "accounts.templatetags.people.name_of": "an address of ours; the name is escaped, once",
 }
 """Functions that take a string which no member writes, or a bounded one."""
 MODULES = ["items.text", "items.words", "items.hits", "items.search", "moderation.words", "moderation.rules"]
 FILTERS = {
-    "admin_urlname", "capfirst", "date", "default", "default_if_none", "divisibleby", "filesizeformat",
+    "add", "admin_urlname", "capfirst", "date", "default", "default_if_none", "divisibleby", "filesizeformat",
     "floatformat", "intcomma", "join", "length", "linebreaksbr", "pluralize", "slice", "stringformat", "timesince",
     "unlocalize", "urlencode", "yesno",
 }  # fmt: skip
