@@ -106,6 +106,8 @@ def show_item(request: PageRequest, item_id: int) -> HttpResponse:
     """One item, whole, with what it answers above it and the replies to it below."""
     item = body_or_404(item_id, request.user)
     last_id = position(request)
+    if wants_part(request) and request.GET.get("text") == "whole":
+        return show(request, "items/_content.html", {"item": item.shown, "whole": True, "is_unfolded": True})
     if wants_part(request) and last_id is None:
         note_answered([item], request.user)
         return show(request, "items/_item.html", {"item": item})
@@ -380,10 +382,11 @@ def search(request: PageRequest) -> HttpResponse:
     if wait is not None:
         return too_many(request, wait)
     query = parse(asked)
-    only_people = request.GET.get("show") == "people"
+    only_people, only_posts = (request.GET.get("show") == one for one in ("people", "posts"))
     context = {"q": asked, "sought": query, "only_people": only_people, "is_first": last_id is None}
-    context["more"] = urlencode({"q": asked})
-    if only_people or last_id is None:
+    context |= {"only_posts": only_posts, "tab": urlencode({"q": asked})}
+    context["more"] = urlencode({"q": asked, "show": "posts"} if only_posts else {"q": asked})
+    if only_people or (last_id is None and not only_posts):
         wanted = ALL_PEOPLE if only_people else FIRST_PEOPLE
         found = search_users(query, request.user, limit=wanted + 1)
         followed = followed_among(request.user, found)

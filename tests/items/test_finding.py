@@ -133,7 +133,8 @@ def test_the_search_page(client: Client, ann: User) -> None:
     for number in range(25):
         say(ann, f"apple & ann {number}")
     empty = client.get("/search").content.decode()
-    assert "What you can look for" in empty
+    assert "Examples of searches" in empty
+    assert 'href="/search?q=from:alice"' in empty
     page = client.get("/search?q=apple+ann").content.decode()
     assert page.count("<article") == 20
     assert "<mark>apple</mark> &amp; <mark>ann</mark> 24" in page
@@ -162,6 +163,9 @@ def test_people_come_first_and_more_of_them_on_their_own_page(client: Client, an
     people = client.get("/search?q=sam&show=people").content.decode()
     assert people.count('id="standing-sam-') == 7
     assert "<article" not in people
+    posts = client.get("/search?q=sam&show=posts").content.decode()
+    assert 'id="standing-sam-' not in posts
+    assert posts.count("<article") == 1
 
 
 @pytest.mark.parametrize(

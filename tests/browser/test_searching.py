@@ -1,0 +1,87 @@
+"""The search as people use it: examples, tabs, names after `from:`, recent searches; long posts unfold in place."""
+
+import re
+from typing import Any
+
+import pytest
+from playwright.sync_api import expect
+
+from items.actions import publish
+from tests.support.browsers import Visit
+from tests.support.factories import UserFactory
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
+
+
+@pytest.fixture
+def reader() -> Any:
+    author = UserFactory.create(username="xavier", display_name="Xavier Apple")
+    publish(sender=author, content={"text": "apple pie"})
+    return UserFactory.create(username="reader")
+
+
+def test_examples_and_tabs(visit: Visit, reader: Any, screen: dict[str, Any]) -> None:
+    visitor = visit(**screen)
+    visitor.enter(reader)
+    visitor.goto("/search")
+    page = visitor.page
+    visitor.go(page.get_by_role("link", name="from:reader"))
+    expect(page.get_by_role("main").get_by_role("combobox")).to_have_value("from:reader")
+    visitor.goto("/search?q=apple")
+    expect(page.locator("article")).to_have_count(1)
+    expect(page.locator(".people .name")).to_have_count(1)
+    tabs = page.get_by_role("navigation", name="Which results")
+    visitor.go(tabs.get_by_role("link", name="People"))
+    expect(page.locator(".people .name")).to_have_text(["Xavier Apple"])
+    expect(page.locator("article")).to_have_count(0)
+    visitor.go(tabs.get_by_role("link", name="Posts"))
+    expect(page.locator("article")).to_have_count(1)
+    expect(page.locator(".people .name")).to_have_count(0)
+
+
+def test_names_after_from(visit: Visit, reader: Any, screen: dict[str, Any]) -> None:
+    visitor = visit(**screen)
+    visitor.enter(reader)
+    visitor.goto("/search")
+    page = visitor.page
+    field = page.get_by_role("main").get_by_role("combobox")
+    field.press_sequentially("pie from:xav")
+    option = page.get_by_role("option", name=re.compile("@xavier"))
+    expect(option).to_be_visible()
+    field.press("ArrowDown")
+    expect(option).to_have_attribute("aria-selected", "true")
+    field.press("Enter")
+    expect(field).to_have_value("pie from:xavier ")
+    field.press("Enter")
+    expect(page.locator("article")).to_have_count(1)
+
+
+def test_recent_searches(visit: Visit, reader: Any, screen: dict[str, Any]) -> None:
+    visitor = visit(**screen)
+    visitor.enter(reader)
+    for query in ("apple", "pie", "apple"):
+        visitor.goto(f"/search?q={query}")
+    visitor.goto("/search")
+    recent = visitor.page.get_by_role("region", name="Recent searches")
+    expect(recent.get_by_role("link")).to_have_text(["apple", "pie"])
+    visitor.go(recent.get_by_role("link", name="pie"))
+    expect(visitor.page.locator("article")).to_have_count(1)
+    visitor.goto("/search")
+    recent.get_by_role("button", name="Clear").click()
+    expect(recent).to_be_hidden()
+    expect(visitor.page.get_by_role("main").get_by_role("combobox")).to_be_focused()
+    visitor.goto("/search")
+    expect(recent).to_be_hidden()
+
+
+def test_a_long_post_is_unfolded_in_place(visit: Visit, reader: Any, screen: dict[str, Any]) -> None:
+    publish(sender=reader, content={"text": "words " * 400 + "the end"})
+    visitor = visit(**screen)
+    visitor.enter(reader)
+    visitor.goto("/@reader")
+    page = visitor.page
+    page.get_by_role("link", name="Read on").click()
+    expect(page.locator("article").get_by_text("the end")).to_be_visible()
+    expect(page.get_by_role("link", name="Read on")).to_have_count(0)
+    expect(page).to_have_url(re.compile("/@reader$"))
+    visitor.holds("document.activeElement !== document.body")
