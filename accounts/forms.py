@@ -123,8 +123,14 @@ def zones() -> list[Any]:
 
 
 class PreferencesForm(forms.Form):
-    """Language and time zone. Places have the names of `accounts.locale.place_name`."""
+    """Theme, language and time zone. Places have the names of `accounts.locale.place_name`."""
 
+    theme = forms.ChoiceField(
+        label=_("Theme"),
+        required=False,
+        choices=[("", _("As my system says")), ("light", _("Light")), ("dark", _("Dark"))],
+        help_text=_("Kept in this browser."),
+    )
     language = forms.ChoiceField(label=_("Language"), required=False)
     time_zone = forms.ChoiceField(label=_("Time zone"), required=False)
 

@@ -24,7 +24,7 @@ from accounts.forms import DeleteForm, LoginForm, PasswordForm, PreferencesForm,
 from accounts.locale import set_language_cookie
 from accounts.models import User
 from web import rates
-from web.pages import INVALID, PageRequest, go_on, limited, next_page, show, too_many
+from web.pages import INVALID, PageRequest, go_on, limited, next_page, set_theme_cookie, show, theme, too_many
 
 FORM_METHODS = ["GET", "HEAD", "POST"]
 GONE = 410
@@ -164,15 +164,16 @@ def settings(request: PageRequest, reader: User) -> HttpResponse:
 @limited("write")
 @require_http_methods(FORM_METHODS)
 def preferences(request: PageRequest, reader: User) -> HttpResponse:
-    """In which language and time zone one reads."""
-    initial = {"language": reader.language, "time_zone": reader.time_zone}
+    """In which theme, language and time zone one reads."""
+    initial = {"language": reader.language, "time_zone": reader.time_zone} | theme(request)
     form = PreferencesForm(request.POST or None, initial=initial)
     if form.is_valid():
         chosen: str = form.cleaned_data["language"]
-        actions.edit_preferences(user=reader, **form.cleaned_data)
+        actions.edit_preferences(user=reader, language=chosen, time_zone=form.cleaned_data["time_zone"])
         with translation.override(chosen or translation.get_language_from_request(request)):
             messages.success(request, _("Saved."))
         response = redirect("settings-preferences")
+        set_theme_cookie(response, form.cleaned_data["theme"])
         set_language_cookie(response, chosen)
         return response
     return _settings(request, "accounts/preferences.html", form)

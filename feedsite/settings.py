@@ -121,6 +121,7 @@ TEMPLATES = [
                 "notifications.context_processors.unread",
                 "items.context_processors.names",
                 "web.pages.stream",
+                "web.pages.theme",
                 "web.headers.nonce",
             ],
         },

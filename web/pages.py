@@ -33,6 +33,8 @@ ENTRANCES = frozenset({"login", "signup"})
 """Names of the pages that begin a session."""
 LOCAL_ADDRESS = re.compile(r"/(?![/\\])[^\x00-\x1f\x7f]*\Z")
 NEXT_LENGTH = 2_000
+THEME_COOKIE = "theme"
+THEMES = frozenset({"light", "dark"})
 INVALID = 422
 """The status of a form that is shown again; htmx swaps it in, as base.html tells it to."""
 
@@ -119,6 +121,21 @@ def too_many(request: HttpRequest, seconds: float) -> HttpResponse:
 def stream(request: HttpRequest) -> dict[str, Any]:
     """For every template: where pages of signed-in readers hear what happens, or nothing."""
     return {"stream": "/api/v1/stream" if settings.STREAM else ""}
+
+
+def theme(request: HttpRequest) -> dict[str, Any]:
+    """For every template: the theme that this browser keeps, or nothing where it follows the system's."""
+    kept = request.COOKIES.get(THEME_COOKIE, "")
+    return {"theme": kept if kept in THEMES else ""}
+
+
+def set_theme_cookie(response: HttpResponse, chosen: str) -> None:
+    """Let this browser keep a theme; "" lets it forget."""
+    if chosen not in THEMES:
+        response.delete_cookie(THEME_COOKIE, samesite="Lax")
+        return
+    age = settings.LANGUAGE_COOKIE_AGE
+    response.set_cookie(THEME_COOKIE, chosen, max_age=age, secure=settings.HTTPS, httponly=True, samesite="Lax")
 
 
 class RateMiddleware:

@@ -48,18 +48,33 @@ def works(password: str) -> bool:
     return Client().login(username="ann", password=password)
 
 
-# --- Language and time -----------------------------------------------------------------------------------
+# --- Preferences ------------------------------------------------------------------------------------------
 def test_language_and_time_zone(page: Client, ann: User) -> None:
     response = page.post("/settings/preferences", {"language": "zh-hans", "time_zone": "Asia/Shanghai"})
     assert response["Location"] == "/settings/preferences"
     shown = page.get("/settings/preferences").content.decode()
     assert "已保存。" in shown
-    assert '<option value="Asia/Shanghai" selected>Shanghai (+08:00)</option>' in shown
+    assert '<option value="Asia/Shanghai" selected>上海 (+08:00)</option>' in shown
     ann.refresh_from_db()
     assert (ann.language, ann.time_zone) == ("zh-hans", "Asia/Shanghai")
     page.post("/settings/preferences", {"language": "", "time_zone": ""})
     assert '<html lang="en"' in page.get("/settings/preferences").content.decode()
     assert '<html lang="zh-Hans"' in page.get("/settings", HTTP_ACCEPT_LANGUAGE="zh").content.decode()
+
+
+def test_the_theme_is_kept_in_the_browser(page: Client, ann: User) -> None:
+    assert "data-theme" not in page.get("/settings/preferences").content.decode()
+    page.post("/settings/preferences", {"language": "", "time_zone": "", "theme": "dark"})
+    shown = page.get("/settings/preferences").content.decode()
+    assert 'data-theme="dark"' in shown
+    assert '<meta name="color-scheme" content="dark">' in shown
+    assert '<option value="dark" selected>' in shown
+    assert 'data-theme="dark"' in page.get("/nothing").content.decode()
+    page.cookies["theme"] = '"><b>'
+    assert "data-theme" not in page.get("/settings").content.decode()
+    page.cookies["theme"] = "dark"
+    page.post("/settings/preferences", {"language": "", "time_zone": "", "theme": ""})
+    assert "data-theme" not in page.get("/settings").content.decode()
 
 
 @pytest.mark.parametrize(

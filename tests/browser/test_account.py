@@ -100,7 +100,7 @@ def test_the_language_of_the_settings_holds_everywhere(visit: Visit, reader: Any
     visitor = visit(java_script_enabled=javascript)
     visitor.log_in(reader)
     visitor.goto("/settings")
-    visitor.page.get_by_role("link", name="Language and time").click()
+    visitor.page.get_by_role("link", name="Preferences").click()
     visitor.page.get_by_label("Language").select_option("zh-hans")
     visitor.page.get_by_label("Time zone").select_option("Asia/Tokyo")
     visitor.page.get_by_role("button", name="Save").click()
