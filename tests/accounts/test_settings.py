@@ -370,6 +370,7 @@ def test_the_archive_holds_everything(page: Client, api: APIClient, ann: User, k
     assert set(rows) == {
         "account.json",
         "items.jsonl",
+        "edits.jsonl",
         "likes.jsonl",
         "follows.jsonl",
         "followers.jsonl",

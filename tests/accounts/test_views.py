@@ -16,7 +16,7 @@ NEW = {"username": "newcomer", "password": "sesame-seeds-7"}
 
 def test_sign_up_begins_a_session(client: Client) -> None:
     response = client.post("/signup", NEW, follow=True)
-    assert response.redirect_chain == [("/", 302)]
+    assert response.redirect_chain == [("/welcome", 302)]
     assert response.context["user"] == User.objects.get(username="newcomer")
 
 

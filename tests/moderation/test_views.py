@@ -1,5 +1,6 @@
 """The page on which readers report, and what senders are told."""
 
+import json
 from typing import Any
 
 import pytest
@@ -119,9 +120,9 @@ def test_senders_are_told(writer: Client) -> None:
 
 def test_senders_in_the_open_page_are_told_there(writer: Client) -> None:
     held = writer.post("/items/new", composed("spam"), **PART)
-    assert (held.status_code, held["HX-Trigger"]) == (200, '{"held": {}}')
+    assert (held.status_code, held["HX-Trigger-After-Settle"]) == (200, '{"held": {}}')
     published = writer.post("/items/new", composed("harmless"), **PART)
-    assert published["HX-Trigger"] == '{"published": {}}'
+    assert list(json.loads(published["HX-Trigger-After-Settle"])) == ["published"]
 
 
 def test_senders_of_replies_are_told(writer: Client, say: Say) -> None:
