@@ -19,6 +19,8 @@ from storage.replica import PRIMARY, lagging
 KEPT = timedelta(minutes=10)
 """How long the same ones are proposed, while all of them may be: as late is a user whom many have begun to follow."""
 MAX_ID = 2**63 - 1
+LOOKED_AT = 2_500
+"""The most followed users among whom suggestions are looked for: more than one may follow (`FOLLOW_CAP`)."""
 
 MAY_BE = """
     u.is_active AND u.id <> %(reader)s
@@ -31,7 +33,7 @@ MAY_BE = """
 
 
 def suggestions(reader: User, *, count: int = 6) -> list[User]:
-    """The most followed users whom the reader neither follows nor has turned away from.
+    """The most followed users whom the reader neither follows nor has turned away from, of the `LOOKED_AT` on top.
 
     They are read in the order of an index, past those who are followed or turned away from, and remembered by the cache
     for `KEPT`. Whether each may still be proposed is asked of PostgreSQL; where one may not, they are looked for anew.
@@ -63,8 +65,9 @@ def _are_ids(kept: Any) -> bool:
 
 @once
 def _walk(count: int) -> str:
-    # The planner must see that it is few, or it would sort all users.
-    return f"SELECT {user_columns('u')} FROM accounts_user u WHERE {MAY_BE} LIMIT {count:d}"  # noqa: S608 (constants)
+    # The planner must see that it is few, or it would sort all users. A reader may have blocked any number of them.
+    most_followed = f"SELECT * FROM accounts_user WHERE is_active ORDER BY follower_count DESC, id LIMIT {LOOKED_AT}"  # noqa: S608
+    return f"SELECT {user_columns('u')} FROM ({most_followed}) u WHERE {MAY_BE} LIMIT {count:d}"  # noqa: S608 (constants)
 
 
 @once

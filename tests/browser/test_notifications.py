@@ -10,6 +10,7 @@ from items.models import Item, Like
 from notifications.feed import unread_count
 from relations.actions import follow
 from relations.models import Follow
+from runtime.embedded import wait_for
 from tests.support.browsers import Visit
 from tests.support.factories import UserFactory
 
@@ -99,7 +100,7 @@ def test_a_row_quotes_what_was_answered_and_answers(visit: Visit, screen: dict[s
     expect(row.locator(".excerpt")).to_have_text("nothing at all")
     row.get_by_role("button", name="Like").click()
     expect(row.get_by_role("button", name="Like 1")).to_have_attribute("aria-pressed", "true")
-    assert Like.objects.filter(user=ann, item=answer).exists()
+    assert wait_for(Like.objects.filter(user=ann, item=answer).exists, 30)
     visitor.settle()
     row.get_by_role("link", name="Reply", exact=True).click()
     box = visitor.page.get_by_role("main").get_by_label("Your reply")
@@ -118,10 +119,10 @@ def test_a_row_follows_back(visit: Visit, screen: dict[str, Any], javascript: bo
     visitor.enter(ann)
     visitor.goto("/notifications")
     row = visitor.page.get_by_role("feed").get_by_role("article")
-    expect(row.get_by_role("button")).to_have_text(["Follow back"])
+    expect(row.get_by_role("button")).to_have_text(["Follow back"], use_inner_text=True)
     row.get_by_role("button", name="Follow @bob").click()
     if javascript:
         expect(row.get_by_role("button", name="Unfollow @bob")).to_be_visible()
     else:
         expect(row.get_by_role("button", name="Follow @bob")).to_have_count(0)
-    assert Follow.objects.filter(follower=ann, followee=bob).exists()
+    assert wait_for(Follow.objects.filter(follower=ann, followee=bob).exists, 30)

@@ -82,7 +82,8 @@ document.body.addEventListener("closed", renewLate);
 document.body.addEventListener("htmx:afterSettle", renewLate);
 
 // An edit that was made in a card: that card at once, other entries of the item as they are asked for.
-document.body.addEventListener("htmx:beforeOnLoad", ({ detail }) => {
+// After the events of the answer: they bubble from the form, which goes.
+document.body.addEventListener("htmx:afterOnLoad", ({ detail }) => {
   const form = detail.requestConfig.elt;
   if (!form.matches(".slot form.editor") || detail.xhr.status !== 200) return;
   const id = form.dataset.draft.slice("edit:".length);
