@@ -44,7 +44,8 @@ from accounts.models import User
 from feedsite import celery
 from storage.connections import feeds_for_tasks
 from seen import played
-from seen.store import FilterKey, month_of, store
+from seen.filter_store import FilterKey, month_of
+from seen.store import store
 from timeline import tasks
 from timeline.home import home_page
 
