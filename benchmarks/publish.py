@@ -18,7 +18,7 @@ from typing import Any
 from unittest.mock import patch
 
 import psycopg
-from celery import Celery
+from celery import Celery, current_app
 from django.db import connection
 
 from accounts.actions import issue_token
@@ -74,7 +74,7 @@ def run(community: Community) -> Report:
         report.rows.append([f"of publish(): {name}", round(seconds * 1000, 2), ""])
     report.ratio(f"{IN_PROCESS} / {ALONE}", over(times, IN_PROCESS, ALONE), at_most=TARGET)
     report.ratio(f"{OVER_HTTP} / {ALONE}", over(times, OVER_HTTP, ALONE), at_most=TARGET)
-    app.control.purge()
+    current_app.control.purge()
     Delivery.objects.filter(sender=sender).delete()
     return report
 
