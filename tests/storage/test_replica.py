@@ -49,7 +49,7 @@ API = "/api/v1"
 def running(tmp_path_factory: pytest.TempPathFactory, django_db_setup: None) -> Iterator[Replica]:
     server = Replica(tmp_path_factory.mktemp("replica"))
     server.start()
-    assert wait_for(server.answers, 60), server.last_words()
+    assert wait_for(server.answers, 240), server.last_words()
     with in_use(str(server.home.sockets)):
         yield server
     server.stop()

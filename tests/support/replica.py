@@ -1,6 +1,7 @@
 """A streaming replica of the PostgreSQL that all tests share, and how this process comes to read from it."""
 
 import os
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,7 +12,7 @@ import psycopg
 from django.db import connections
 
 from feedsite.settings import replica_database
-from runtime.embedded import Home, Postgres, wait_for
+from runtime.embedded import Home, Postgres, ServerError, wait_for
 from storage import replica
 from storage.connections import fetch
 
@@ -40,7 +41,14 @@ class Replica(Postgres):
     def initialise(self) -> None:
         draft = self.data.with_name("postgres.new")
         copy = ["--host", sockets_of_primary(), "--username", "feedsite", "--pgdata", str(draft)]
-        self.run("pg_basebackup", *copy, "--write-recovery-conf", "--checkpoint", "fast", "--no-sync")
+        for is_last in (False, False, True):  # other tests make and drop databases meanwhile, which may end a copy
+            try:
+                self.run("pg_basebackup", *copy, "--write-recovery-conf", "--checkpoint", "fast", "--no-sync")
+                break
+            except ServerError:
+                if is_last:
+                    raise
+                shutil.rmtree(draft, ignore_errors=True)
         draft.rename(self.data)
 
     def run_sql(self, statement: str) -> Any:
