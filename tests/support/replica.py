@@ -41,6 +41,9 @@ class Replica(Postgres):
     def initialise(self) -> None:
         draft = self.data.with_name("postgres.new")
         copy = ["--host", sockets_of_primary(), "--username", "feedsite", "--pgdata", str(draft)]
+        with psycopg.connect(host=sockets_of_primary(), user="feedsite", dbname="feedsite", autocommit=True) as primary:
+            primary.execute("ALTER SYSTEM SET wal_keep_size = '1GB'")  # all tests write at once while it is copied
+            primary.execute("SELECT pg_reload_conf()")
         for is_last in (False, False, True):  # other tests make and drop databases meanwhile, which may end a copy
             try:
                 self.run("pg_basebackup", *copy, "--write-recovery-conf", "--checkpoint", "fast", "--no-sync")
