@@ -1,4 +1,4 @@
-"""What a display name may hold. It stands on one line amid the words of others, and has to be visible there."""
+"""The rule of a display name: it stands on one line amid the words of others, and has to be visible there."""
 
 import re
 

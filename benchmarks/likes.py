@@ -1,4 +1,4 @@
-"""What does a like cost, and what does it cost while all users like the same item?
+"""The cost of a like, alone and while all users like the same item.
 
 Each call is one transaction that commits, from as many connections at once. `like` is the site's verb. Its limit is the
 row of the like alone, which counts nothing; its peer adds one to the item's row of counts in the same transaction, by

@@ -1,4 +1,4 @@
-"""What does it cost to remember all users' plays, and to ask for them?
+"""The cost of remembering all users' plays, and of asking for them.
 
 Ingest: `record` against the same ZADDs and SADDs packed before, on the site's own server. Merge: all users who are
 marked on a node, with ten plays each for filters that hold a month, against putting the same bytes into LMDB, as many

@@ -1,4 +1,4 @@
-"""What a name or a hashtag that is being typed may become."""
+"""Completions of a name or a hashtag while it is typed."""
 
 from typing import NamedTuple
 

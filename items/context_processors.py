@@ -1,4 +1,4 @@
-"""What every page may ask about the texts that it shows."""
+"""Facts about the texts of a page, for every template."""
 
 from collections.abc import Iterable
 from typing import Any

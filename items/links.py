@@ -1,4 +1,4 @@
-"""What a link is: one rule for the addresses in texts, in an item's content.url, and of live sessions."""
+"""The rule of a link, for the addresses in texts, in an item's content.url, and of live sessions."""
 
 import ipaddress
 import re

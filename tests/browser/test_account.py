@@ -29,13 +29,6 @@ def author() -> Any:
     return UserFactory.create(username="author", display_name="An Author")
 
 
-@pytest.fixture
-def reader(author: Any) -> Any:
-    reader = UserFactory.create(username="reader")
-    follow(follower=reader, followee=author)
-    return reader
-
-
 def say(sender: Any, text: str) -> Item:
     return publish(sender=sender, content={"text": text})
 

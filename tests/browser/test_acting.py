@@ -55,18 +55,6 @@ def words(language: str) -> dict[str, str]:
 
 
 @pytest.fixture
-def author() -> Any:
-    return UserFactory.create(username="author")
-
-
-@pytest.fixture
-def reader(author: Any) -> Any:
-    reader = UserFactory.create(username="reader")
-    follow(follower=reader, followee=author)
-    return reader
-
-
-@pytest.fixture
 def visitor(visit: Visit, reader: Any, javascript: bool, language: str) -> Visitor:
     visitor = visit(java_script_enabled=javascript, locale=language)
     visitor.enter(reader)

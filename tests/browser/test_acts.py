@@ -8,29 +8,16 @@ from playwright.sync_api import Locator, expect
 
 from items.actions import publish
 from items.models import Item, Like, Status
-from relations.actions import follow
 from relations.models import Follow
-from tests.support.browsers import Held, Visit, Visitor
+from tests.support.browsers import UNREACHABLE, Held, Visit, Visitor
 from tests.support.factories import UserFactory
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 
 
 @pytest.fixture
-def author() -> Any:
-    return UserFactory.create(username="author")
-
-
-@pytest.fixture
 def item(author: Any) -> Item:
     return publish(sender=author, content={"text": "likeable"})
-
-
-@pytest.fixture
-def reader(author: Any) -> Any:
-    reader = UserFactory.create(username="reader")
-    follow(follower=reader, followee=author)
-    return reader
 
 
 @pytest.fixture
@@ -118,9 +105,10 @@ def test_a_refused_act_is_taken_back_with_a_word(
 
 
 def test_without_a_network_an_act_is_taken_back(visitor: Visitor, item: Item, tolerated: Any) -> None:
-    tolerated("net::ERR_")
+    tolerated(*UNREACHABLE)
     visitor.goto("/")
-    visitor.page.context.set_offline(True)
+    with visitor.page.expect_event("requestfailed", lambda request: "/new" in request.url):  # a poll
+        visitor.page.context.set_offline(True)
     button(visitor, "Like").click()
     expect(visitor.page.locator("#toast")).to_have_text("No connection. Try again in a moment.")
     shows(visitor, "Like", "", "false")

@@ -11,7 +11,6 @@ from playwright.sync_api import Locator, expect
 from items.actions import publish
 from items.models import Item
 from live import actions as live
-from relations.actions import follow
 from tests.support.browsers import Visit, Visitor
 from tests.support.factories import UserFactory
 
@@ -21,13 +20,6 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 @pytest.fixture
 def author() -> Any:
     return UserFactory.create(username="author", display_name="An Author")
-
-
-@pytest.fixture
-def reader(author: Any) -> Any:
-    reader = UserFactory.create(username="reader")
-    follow(follower=reader, followee=author)
-    return reader
 
 
 @pytest.fixture

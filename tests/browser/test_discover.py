@@ -12,7 +12,7 @@ from items.actions import publish
 from items.models import Item
 from relations.actions import follow
 from relations.models import Follow
-from tests.support.browsers import Visit, Visitor
+from tests.support.browsers import UNREACHABLE, Visit, Visitor
 from tests.support.factories import UserFactory
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
@@ -374,8 +374,7 @@ def lose(page: Page, times: int) -> Callable[[], int]:
 
 
 def test_a_lost_answer_loses_nothing(visit: Visit, reader: Any, posts: list[Item], tolerated: Any) -> None:
-    tolerated("net::ERR_")
-    tolerated("htmx:")
+    tolerated(*UNREACHABLE)
     visitor = enter(visit, reader)
     page = visitor.page
     lost = lose(page, 1)

@@ -8,7 +8,6 @@ from playwright.sync_api import Response, expect
 
 from items.actions import delete, edit, publish
 from items.models import Item
-from relations.actions import follow
 from runtime.embedded import wait_for
 from storage import events
 from tests.support.browsers import Visit, Visitor, is_live
@@ -21,13 +20,6 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 @pytest.fixture
 def author() -> Any:
     return UserFactory.create(username="author", display_name="An Author")
-
-
-@pytest.fixture
-def reader(author: Any) -> Any:
-    reader = UserFactory.create(username="reader")
-    follow(follower=reader, followee=author)
-    return reader
 
 
 def say(sender: Any, text: str, **fields: Any) -> Item:

@@ -18,11 +18,6 @@ QUESTION = "Block @author? Neither of you will see the other."
 
 
 @pytest.fixture
-def author() -> Any:
-    return UserFactory.create(username="author")
-
-
-@pytest.fixture
 def friend() -> Any:
     return UserFactory.create(username="friend")
 

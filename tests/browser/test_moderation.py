@@ -11,7 +11,6 @@ from accounts.models import User
 from items.actions import publish
 from items.models import Item, Status
 from moderation.models import Case, Report, WordRule
-from relations.actions import follow
 from tests.support.browsers import Visit, Visitor
 from tests.support.factories import UserFactory
 
@@ -29,13 +28,6 @@ def rules(settings: Any) -> None:
 @pytest.fixture
 def author() -> User:
     return UserFactory.create(username="author", display_name="An Author")
-
-
-@pytest.fixture
-def reader(author: User) -> User:
-    reader = UserFactory.create(username="reader")
-    follow(follower=reader, followee=author)
-    return reader
 
 
 @pytest.fixture

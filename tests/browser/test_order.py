@@ -7,29 +7,15 @@ from playwright.sync_api import expect
 
 from items.actions import edit, publish
 from items.models import Item
-from relations.actions import follow
 from tests.support.browsers import Held, Visit, Visitor, is_live
-from tests.support.factories import UserFactory
 from tests.support.streams import StreamServer
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 
 
 @pytest.fixture
-def author() -> Any:
-    return UserFactory.create(username="author")
-
-
-@pytest.fixture
 def item(author: Any) -> Item:
     return publish(sender=author, content={"text": "first words"})
-
-
-@pytest.fixture
-def reader(author: Any) -> Any:
-    reader = UserFactory.create(username="reader")
-    follow(follower=reader, followee=author)
-    return reader
 
 
 @pytest.fixture

@@ -9,7 +9,6 @@ from playwright.sync_api import Locator, expect
 
 from items.actions import publish
 from live import actions as live
-from relations.actions import follow
 from tests.support.browsers import SCREENS, Visit, Visitor
 from tests.support.factories import UserFactory
 
@@ -21,13 +20,6 @@ LONG = "A Writer With A Display Name As Long As It May Be."
 @pytest.fixture
 def author() -> Any:
     return UserFactory.create(username="a-writer-with-a-long-username", display_name=LONG, is_big_v=True)
-
-
-@pytest.fixture
-def reader(author: Any) -> Any:
-    reader = UserFactory.create(username="reader")
-    follow(follower=reader, followee=author)
-    return reader
 
 
 def phone(visit: Visit, reader: Any, locale: str = "en-US") -> Visitor:

@@ -15,11 +15,6 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 
 
 @pytest.fixture
-def author() -> Any:
-    return UserFactory.create(username="author")
-
-
-@pytest.fixture
 def posts(author: Any) -> list[Item]:
     return [publish(sender=author, content={"text": f"words {number}"}) for number in range(75)]
 

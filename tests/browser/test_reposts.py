@@ -8,23 +8,10 @@ from playwright.sync_api import expect
 
 from items.actions import publish, repost
 from items.models import Item
-from relations.actions import follow
 from tests.support.browsers import Visit
 from tests.support.factories import UserFactory
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
-
-
-@pytest.fixture
-def author() -> Any:
-    return UserFactory.create(username="author")
-
-
-@pytest.fixture
-def reader(author: Any) -> Any:
-    reader = UserFactory.create(username="reader")
-    follow(follower=reader, followee=author)
-    return reader
 
 
 def say(sender: Any, text: str) -> Item:

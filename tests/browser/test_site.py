@@ -8,7 +8,6 @@ from playwright.sync_api import expect
 
 from items.actions import publish
 from items.models import Item, Status
-from relations.actions import follow
 from relations.models import Block, Follow, Mute
 from tests.support.browsers import Visit, Visitor
 from tests.support.factories import UserFactory
@@ -19,13 +18,6 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 @pytest.fixture
 def author() -> Any:
     return UserFactory.create(username="author", display_name="An Author")
-
-
-@pytest.fixture
-def reader(author: Any) -> Any:
-    reader = UserFactory.create(username="reader")
-    follow(follower=reader, followee=author)
-    return reader
 
 
 def say(sender: Any, text: str) -> Item:

@@ -8,9 +8,8 @@ from playwright.sync_api import Locator, expect
 
 from items.actions import publish
 from items.models import Item
-from relations.actions import follow
-from tests.support.browsers import Held, Visit, Visitor
-from tests.support.factories import PASSWORD, UserFactory
+from tests.support.browsers import UNREACHABLE, Held, Visit, Visitor
+from tests.support.factories import PASSWORD
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 
@@ -18,20 +17,8 @@ LOGGED_OUT = "You were logged out."
 
 
 @pytest.fixture
-def author() -> Any:
-    return UserFactory.create(username="author")
-
-
-@pytest.fixture
 def question(author: Any) -> Item:
     return publish(sender=author, content={"text": "a question"})
-
-
-@pytest.fixture
-def reader(author: Any) -> Any:
-    reader = UserFactory.create(username="reader")
-    follow(follower=reader, followee=author)
-    return reader
 
 
 @pytest.fixture
@@ -231,8 +218,7 @@ def test_a_failed_publication_keeps_the_text_and_publishes_once(visitor: Visitor
 
 
 def test_a_lost_answer_publishes_once(visitor: Visitor, tolerated: Any) -> None:
-    tolerated("net::ERR_")
-    tolerated("htmx:")
+    tolerated(*UNREACHABLE)
     visitor.goto("/items/new")
     visitor.page.get_by_label("What is new?").fill("important words")
 

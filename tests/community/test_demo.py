@@ -18,7 +18,7 @@ from accounts.models import User
 from items.models import CountChange, Item, ItemCounts, Like
 from notifications.feed import notifications_page
 from relations.models import Follow, FollowerCountChange
-from tests.support.timelines import Workers
+from tests.support.workers import Workers
 from timeline.explain import explain_home
 from timeline.home import home_page
 from timeline.models import Delivery

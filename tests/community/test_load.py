@@ -25,7 +25,7 @@ from items.models import Item
 from relations.models import Follow
 from storage import ids, keys
 from tests.support.at_once import at_once
-from tests.support.timelines import Workers
+from tests.support.workers import Workers
 from timeline.check import differences
 from timeline.models import Delivery, Import, ImportedUser
 

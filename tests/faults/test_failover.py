@@ -25,7 +25,8 @@ from storage import keys
 from tests.support.replica import Replica, failed_over
 from tests.support.sites import walked
 from tests.support.timelines import TASKS as TIMELINE
-from tests.support.timelines import Workers, read, seen, sources
+from tests.support.timelines import read, seen, sources
+from tests.support.workers import Workers
 from timeline.oracle import home_ids
 
 pytestmark = [
@@ -43,8 +44,7 @@ TASKS = TIMELINE | {
 @pytest.fixture
 def workers(monkeypatch: pytest.MonkeyPatch) -> Workers:
     """Of both feeds."""
-    workers = Workers()
-    monkeypatch.setattr("tests.support.timelines.TASKS", TASKS)
+    workers = Workers(TASKS)
     monkeypatch.setattr(celery.app, "send_task", workers.send_task)
     return workers
 

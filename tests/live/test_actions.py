@@ -26,7 +26,8 @@ from tests.support import servers
 from tests.support.at_once import at_once
 from tests.support.factories import UserFactory
 from tests.support.patience import SHORT
-from tests.support.sessions import TASKS, Workers
+from tests.support.sessions import TASKS
+from tests.support.workers import Workers
 
 pytestmark = pytest.mark.django_db
 
@@ -210,7 +211,7 @@ def test_the_broker_is_gone_and_the_sweeper_brings_it(
         session = plan(host)
         actions.start(session=session, now=NOW)
     assert feeds.exists(Lineup(host.pk).key) == 0
-    workers = Workers()
+    workers = Workers(TASKS, drops_others=True)
     monkeypatch.setattr(celery.app, "send_task", workers.send_task)
     celery_breaker_reset()
     assert lineup.sweep(now=datetime.now(UTC) + MINUTE) == 1

@@ -11,8 +11,8 @@ from django.utils import timezone
 from live.models import LiveSession, ReplayDelivery, State
 from tests.support.admin import act, text
 from tests.support.factories import UserFactory
-from tests.support.sessions import Workers
 from tests.support.sessions import session as made
+from tests.support.workers import Workers
 
 pytestmark = pytest.mark.django_db
 

@@ -15,7 +15,7 @@ from live.models import LiveSession, Reminder
 from relations import actions as relations
 from tests.support.at_once import at_once
 from tests.support.factories import UserFactory
-from tests.support.sessions import Workers
+from tests.support.workers import Workers
 
 pytestmark = pytest.mark.django_db
 

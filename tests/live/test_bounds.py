@@ -17,7 +17,8 @@ from live.feed import Page, live_page
 from live.models import Host, LiveSession, State
 from relations import actions as relations
 from storage import connections
-from tests.support.sessions import Workers, seen, session
+from tests.support.sessions import seen, session
+from tests.support.workers import Workers
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -26,8 +26,9 @@ from relations import actions as relations
 from storage import connections, keys
 from tests.support.patience import SHORT
 from tests.support.servers import Valkey, dead
-from tests.support.sessions import Workers, seen, session
+from tests.support.sessions import seen, session
 from tests.support.statements import statements
+from tests.support.workers import Workers
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

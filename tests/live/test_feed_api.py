@@ -13,7 +13,8 @@ from accounts.actions import issue_token
 from accounts.models import User
 from live.models import State
 from relations import actions as relations
-from tests.support.sessions import Workers, seen, session
+from tests.support.sessions import seen, session
+from tests.support.workers import Workers
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

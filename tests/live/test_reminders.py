@@ -23,8 +23,8 @@ from storage.events import ManyNotified
 from stream.news import news_for
 from tests.support.at_once import at_once
 from tests.support.factories import UserFactory
-from tests.support.sessions import Workers
 from tests.support.statements import statements
+from tests.support.workers import Workers
 
 pytestmark = pytest.mark.django_db
 

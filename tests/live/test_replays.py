@@ -17,8 +17,9 @@ from relations import actions as relations
 from storage import connections, deliveries, keys
 from storage.window import deliver
 from tests.support.servers import Valkey, dead
-from tests.support.sessions import Workers, seen, session
+from tests.support.sessions import seen, session
 from tests.support.windows import epoch_of
+from tests.support.workers import Workers
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

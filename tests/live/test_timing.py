@@ -10,7 +10,7 @@ from live import actions, timing
 from live.models import Host, LiveSession, State
 from tests.support.at_once import at_once
 from tests.support.factories import UserFactory
-from tests.support.sessions import Workers
+from tests.support.workers import Workers
 
 pytestmark = pytest.mark.django_db
 

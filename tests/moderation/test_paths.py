@@ -15,9 +15,10 @@ from moderation import actions
 from moderation.models import Case, WordRule
 from tests.items.test_views import PART
 from tests.support.admin import act
-from tests.support.cases import Say, Workers
+from tests.support.cases import Say
 from tests.support.factories import PASSWORD, UserFactory
 from tests.support.timelines import read
+from tests.support.workers import Workers
 
 pytestmark = pytest.mark.django_db
 

@@ -15,7 +15,9 @@ from django.core.signals import request_finished, request_started
 from django.test import Client
 from playwright.sync_api import Browser, BrowserContext, Locator, Page, Route, expect, sync_playwright
 
-from tests.support.factories import PASSWORD
+from accounts.models import User
+from relations.actions import follow
+from tests.support.factories import PASSWORD, UserFactory
 from tests.support.streams import StreamServer
 
 ARGUMENTS = [
@@ -34,6 +36,8 @@ ACTION = 30_000
 EXPECTATION = 20_000
 # The first has no windows of its own to draw, and takes a third less time.
 NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
+# What a page logs while the site does not answer: the browser of each request, htmx of its own (a poll among them).
+UNREACHABLE = ("net::ERR_", "htmx:")
 CHROMIUM = next(filter(None, map(shutil.which, NAMES)), None)
 
 
@@ -202,12 +206,12 @@ class Underway:
 
 
 @pytest.fixture
-def tolerated() -> Callable[[str], None]:
+def tolerated() -> Callable[..., None]:
     """Names what a page may log as an error: a server that the test takes away."""
     words: list[str] = []
 
-    def tolerate(word: str) -> None:
-        words.append(word)
+    def tolerate(*some: str) -> None:
+        words.extend(some)
 
     tolerate.words = words  # type: ignore[attr-defined]
     return tolerate
@@ -240,7 +244,8 @@ def visit(browser: Browser, live_server: Any, settings: Any, tolerated: Any) -> 
     yield new
     close()
     underway.end()
-    assert [error for error in errors if not any(word in error for word in tolerated.words)] == []
+    logged = [error for error in errors if not any(word in error for word in tolerated.words)]
+    assert not logged, logged
 
 
 @pytest.fixture(params=[True, False], ids=["javascript", "no javascript"])
@@ -282,3 +287,17 @@ def is_live(page: Page) -> None:
     page.goto("about:blank")
     with page.expect_response(re.compile("/new")):
         page.goto(address)
+
+
+@pytest.fixture
+def author() -> User:
+    """A user whose posts `reader` sees at home."""
+    return UserFactory.create(username="author")
+
+
+@pytest.fixture
+def reader(author: User) -> User:
+    """A follower of `author`."""
+    reader = UserFactory.create(username="reader")
+    follow(follower=reader, followee=author)
+    return reader

@@ -15,9 +15,9 @@ from items.models import Item
 from moderation.models import Case, WordRule
 from relations.actions import follow
 from tests.support.factories import UserFactory
-from tests.support.timelines import Workers, workers
+from tests.support.timelines import workers
 
-__all__ = ["Workers", "workers"]
+__all__ = ["workers"]
 
 Say = Callable[..., Item]
 

@@ -1,6 +1,6 @@
 """Live sessions with workers that the test runs by hand."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -12,33 +12,14 @@ from feedsite import celery
 from live import actions, tasks
 from live.models import LiveSession, State
 from tests.support.factories import UserFactory
+from tests.support.workers import Workers
 
 TASKS = {task.name: task.run for task in (tasks.apply, tasks.fan_out, tasks.materialise_replays)}
 
 
-class Workers:
-    """The messages that would be on their way to the workers."""
-
-    def __init__(self) -> None:
-        self.queue: list[tuple[str, tuple[Any, ...]]] = []
-
-    def send_task(self, name: str, args: Iterable[Any], **options: Any) -> None:
-        self.queue.append((name, tuple(args)))
-
-    def work(self) -> None:
-        """Run everything of live that is enqueued, and what that enqueues."""
-        for _ in range(1_000):
-            if not self.queue:
-                return
-            name, args = self.queue.pop(0)
-            if name in TASKS:
-                TASKS[name](*args)
-        raise AssertionError("the queue does not empty")
-
-
 @pytest.fixture
 def workers(monkeypatch: pytest.MonkeyPatch) -> Workers:
-    workers = Workers()
+    workers = Workers(TASKS, drops_others=True)
     monkeypatch.setattr(celery.app, "send_task", workers.send_task)
     return workers
 

@@ -1,6 +1,6 @@
 """Timelines with workers that the test runs by hand."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -13,6 +13,7 @@ from items import actions as items
 from items.models import Item
 from relations import actions as relations
 from tests.support.factories import UserFactory
+from tests.support.workers import Workers
 from timeline import tasks
 from timeline.home import home_page
 
@@ -32,28 +33,9 @@ TASKS = {
 }
 
 
-class Workers:
-    """The messages that would be on their way to the workers."""
-
-    def __init__(self) -> None:
-        self.queue: list[tuple[str, tuple[Any, ...]]] = []
-
-    def send_task(self, name: str, args: Iterable[Any], **options: Any) -> None:
-        self.queue.append((name, tuple(args)))
-
-    def work(self) -> None:
-        """Run everything that is enqueued, and what that enqueues."""
-        for _ in range(1_000):
-            if not self.queue:
-                return
-            name, args = self.queue.pop(0)
-            TASKS[name](*args)
-        raise AssertionError("the queue does not empty")
-
-
 @pytest.fixture
 def workers(monkeypatch: pytest.MonkeyPatch) -> Workers:
-    workers = Workers()
+    workers = Workers(TASKS)
     monkeypatch.setattr(celery.app, "send_task", workers.send_task)
     return workers
 

@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from items.models import Item
 from tests.support.admin import act, text
-from tests.support.timelines import Workers
+from tests.support.workers import Workers
 from timeline.models import Backfill, Delivery
 
 pytestmark = pytest.mark.django_db(transaction=True)

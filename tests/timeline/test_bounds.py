@@ -11,7 +11,8 @@ from items.models import Item
 from relations import actions as relations
 from storage import connections
 from tests.support.factories import ItemFactory
-from tests.support.timelines import Workers, seen
+from tests.support.timelines import seen
+from tests.support.workers import Workers
 from timeline import home
 from timeline.home import home_page, new_count
 from timeline.oracle import home_ids

@@ -13,7 +13,8 @@ from items import actions as items
 from items.models import Item
 from storage import keys
 from tests.support.servers import Valkey, dead
-from tests.support.timelines import Workers, read, seen
+from tests.support.timelines import read, seen
+from tests.support.workers import Workers
 from timeline.check import differences
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -19,7 +19,8 @@ from items.models import Item
 from relations import actions as relations
 from storage import keys, window
 from storage.connections import fetch
-from tests.support.timelines import Workers, read, seen
+from tests.support.timelines import read, seen
+from tests.support.workers import Workers
 from timeline import backfill, completions, fanout, home, truth
 from timeline.check import differences
 from timeline.models import Backfill, Delivery

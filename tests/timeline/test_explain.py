@@ -19,7 +19,8 @@ from items.models import Item, Status, Visibility
 from relations import actions as relations
 from storage import keys
 from storage.connections import feeds, fetch
-from tests.support.timelines import Workers, read, seen, sources
+from tests.support.timelines import read, seen, sources
+from tests.support.workers import Workers
 from timeline.explain import CONDITIONS, REASONS, STATES, WHYS, Explanation, _reading_only, explain_home
 from timeline.fold import REACH
 from timeline.models import Delivery

@@ -22,8 +22,9 @@ from storage.connections import FeedsUnavailableError
 from tests.support.at_once import at_once, until_one_waits
 from tests.support.servers import Valkey, dead
 from tests.support.statements import statements
-from tests.support.timelines import Workers, read, seen, sources
+from tests.support.timelines import read, seen, sources
 from tests.support.windows import generation
+from tests.support.workers import Workers
 from timeline import active_fans, backfill, fanout
 from timeline.check import differences
 from timeline.models import Backfill, Delivery, DeliveryRange

@@ -20,7 +20,8 @@ from storage.connections import feeds_for_tasks, pipelined
 from storage.window import OWN_MEMBERS, Entry, Window
 from tests.support.factories import ItemFactory
 from tests.support.servers import Valkey, restart
-from tests.support.timelines import Workers, read, seen, sources
+from tests.support.timelines import read, seen, sources
+from tests.support.workers import Workers
 from timeline import fanout, fold, home, reading
 from timeline.home import home_page, new_count
 from timeline.inbox import Inbox, Tail

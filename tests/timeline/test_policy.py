@@ -15,7 +15,8 @@ from runtime import metrics
 from storage import keys
 from storage.connections import fetch
 from storage.window import BUILD_SECONDS
-from tests.support.timelines import Workers, read, seen, sources
+from tests.support.timelines import read, seen, sources
+from tests.support.workers import Workers
 from timeline import active_fans, fanout, inbox
 from timeline.check import differences
 from timeline.models import Delivery, DeliveryRange

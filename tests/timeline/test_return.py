@@ -19,8 +19,9 @@ from storage import keys
 from storage.connections import pipelined
 from storage.window import BUILD_SECONDS, Window
 from tests.support.statements import statements
-from tests.support.timelines import TASKS, Workers, read, seen, sources
+from tests.support.timelines import TASKS, read, seen, sources
 from tests.support.windows import epoch_of
+from tests.support.workers import Workers
 from timeline import active_fans, inbox, pull
 from timeline.check import differences
 from timeline.inbox import Inbox

@@ -1,0 +1,30 @@
+"""Celery workers that a test runs by hand, for any room's tasks."""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+
+class Workers:
+    """The messages that would be on their way to the workers.
+
+    `tasks` maps names to what they run. A message of another name fails the test, or is dropped if `drops_others`.
+    """
+
+    def __init__(self, tasks: Mapping[str, Callable[..., Any]], *, drops_others: bool = False) -> None:
+        self.tasks = tasks
+        self.drops_others = drops_others
+        self.queue: list[tuple[str, tuple[Any, ...]]] = []
+
+    def send_task(self, name: str, args: Iterable[Any], **options: Any) -> None:
+        """In the place of the Celery application's."""
+        self.queue.append((name, tuple(args)))
+
+    def work(self) -> None:
+        """Run everything that is enqueued, and what that enqueues."""
+        for _ in range(1_000):
+            if not self.queue:
+                return
+            name, args = self.queue.pop(0)
+            if name in self.tasks or not self.drops_others:
+                self.tasks[name](*args)
+        raise AssertionError("the queue does not empty")
