@@ -6,7 +6,6 @@ import sys
 import tempfile
 import time
 from argparse import ArgumentParser
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal
 
@@ -71,7 +70,7 @@ def checks(folder: Path, *, amount: Amount, pytest: list[str]) -> list[tuple[str
     https = {"FEEDSITE_HTTPS": "1"}
     more = {"TEST_EVERYTHING": "1"} if amount == "all" else {}
     coverage: list[tuple[str, list[str], dict[str, str]]] = []
-    if amount == "all" and find_spec("coverage"):
+    if amount == "all":
         more["COVERAGE_FILE"] = str(folder / "coverage")
         tests += ["-p", "tests.support.measuring"]
         coverage = [
