@@ -21,7 +21,8 @@ from benchmarks.community import Community, materialise_inbox, users
 from benchmarks.measure import Report, servers_time
 from benchmarks.search import Writer, write
 from discover.impressions import Impression, record, shard_of
-from items.actions import fold_counts, like, publish
+from items import counts
+from items.actions import like, publish
 from items.models import Item
 from items.search import parse, search_items
 from notifications.feed import notifications_page, unread_count
@@ -111,7 +112,7 @@ def _acts(report: Report, community: Community, rounds: int) -> None:
         own, servers = time.process_time() - own, sum(servers_time()) - servers
         report.rows.append([name, _ms((own + servers) / rounds), _ms(own / rounds), ""])
     app.control.purge()
-    fold_counts()
+    counts.fold()
 
 
 def _floor(reader: User) -> int:

@@ -16,7 +16,8 @@ from django.db import connection, transaction
 from accounts.models import User
 from benchmarks.community import Community
 from benchmarks.measure import Report
-from items.actions import fold_counts, like
+from items import counts
+from items.actions import like
 from items.hydrate import hydrate
 from items.models import CountChange, Item, ItemCounts, Like
 from storage.connections import fetch
@@ -106,7 +107,7 @@ def _at_once(calls: list[tuple[Call, User, Item]], *, folding: bool) -> float:
     def fold() -> None:
         try:
             while not done.wait(0.1):
-                fold_counts()
+                counts.fold()
         finally:
             connection.close()
 

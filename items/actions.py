@@ -1,27 +1,25 @@
 """The verbs that change items. Each is one transaction; what must commit with it is done by receivers of the
 signals.
 
-Counts are staged: a verb inserts a `CountChange` beside what it changes, in the same transaction, and `fold_counts`
-adds them up. So they are exact on the next request, after any crash, and no row of a viral item is hot.
+What a verb changes of the counts is staged beside it (items.counts). A repeated call is known by its key
+(items.idempotency).
 """
 
-import hashlib
 import json
 from collections.abc import Callable
-from datetime import timedelta
 from typing import Any
 
-from django.db import DEFAULT_DB_ALIAS, IntegrityError, connection, transaction
+from django.db import DEFAULT_DB_ALIAS, IntegrityError, transaction
 from django.db.models.functions import Now
 from django.utils.translation import gettext as _
 
 from accounts import review
 from accounts.models import User
-from items import versions
-from items.models import CountChange, IdempotencyKey, Item, ItemType, Status, Visibility
+from items import idempotency, versions
+from items.counts import stage
+from items.models import Item, ItemType, Status, Visibility
 from items.search import index
 from items.signals import (
-    counts_folded,
     item_edited,
     item_held,
     item_liked,
@@ -35,7 +33,6 @@ from items.words import document
 from storage.connections import fetch
 
 ID_ATTEMPTS = 3
-IDEMPOTENCY_LIFE = timedelta(days=1)
 BREADTH = [Visibility.SELF, Visibility.MUTUALS, Visibility.FOLLOWERS, Visibility.PUBLIC]
 """From the fewest to the most."""
 
@@ -75,31 +72,6 @@ UNLIKE = """
     )
     SELECT item_id FROM unliked
 """
-# A change is counted either in the table or in the counts, never in both or in neither; two at once do not count twice,
-# because a row can be deleted only once. In the order of ids, so that they do not wait for each other.
-FOLD = """
-    WITH folded AS (DELETE FROM items_countchange RETURNING item_id, likes, replies, circle_replies, reposts),
-    sums AS (
-        SELECT item_id, sum(likes) AS likes, sum(replies) AS replies, sum(circle_replies) AS circle_replies,
-            sum(reposts) AS reposts
-        FROM folded GROUP BY item_id ORDER BY item_id
-    )
-    INSERT INTO items_itemcounts AS counted (item_id, likes, replies, circle_replies, reposts)
-    SELECT item_id, likes, replies, circle_replies, reposts FROM sums
-    ON CONFLICT (item_id) DO UPDATE SET likes = counted.likes + EXCLUDED.likes,
-        replies = counted.replies + EXCLUDED.replies,
-        circle_replies = counted.circle_replies + EXCLUDED.circle_replies,
-        reposts = counted.reposts + EXCLUDED.reposts
-    RETURNING item_id
-"""
-
-
-class IdempotencyConflictError(Exception):
-    """The key was used before, for something else."""
-
-
-class IdempotencyGoneError(Exception):
-    """The key was used before, for an item that its sender deleted meanwhile."""
 
 
 # --- Publishing ------------------------------------------------------------------------------------------
@@ -116,7 +88,7 @@ def publish(
     idempotency_key: str = "",
 ) -> Item:
     """Publish an item; it is in every follower's home when this returns. Raises ContentError,
-    IdempotencyConflictError, IdempotencyGoneError.
+    idempotency.IdempotencyConflictError and IdempotencyGoneError.
 
     Where a receiver of `item_submitted` has a reason, the item is held for review instead. With an `idempotency_key`
     that the sender used before for the same item, that item is returned and nothing is published. A reply to a
@@ -135,8 +107,8 @@ def publish(
         "visibility": visibility,
         "reply_to_id": reply_to.pk if reply_to else None,
     }
-    fingerprint = hashlib.sha256(json.dumps(fields, sort_keys=True).encode()).hexdigest()
-    if idempotency_key and (published := _published_under(idempotency_key, sender, fingerprint)):
+    fingerprint = idempotency.fingerprint_of(fields)
+    if idempotency_key and (published := idempotency.published_under(idempotency_key, sender, fingerprint)):
         return published
     item = Item(sender=sender, root_id=(reply_to.root_id or reply_to.pk) if reply_to else None, **fields)
     reasons = _reasons(item)
@@ -144,30 +116,13 @@ def publish(
         item.status = Status.IN_REVIEW
     item = _insert(item)
     if idempotency_key:
-        IdempotencyKey.objects.create(sender=sender, key=idempotency_key, fingerprint=fingerprint, item=item)
+        idempotency.keep(idempotency_key, item, fingerprint)
     if reasons:
         item_held.send(sender=Item, item=item, reasons=reasons)
     else:
-        _stage(item, 1)
+        stage(item, 1)
         item_published.send(sender=Item, item=item, again=False)
     return item
-
-
-def _published_under(key: str, sender: User, fingerprint: str) -> Item | None:
-    """The item that the sender published before under an idempotency key. Locks the key until the transaction ends.
-
-    Raises IdempotencyConflictError, IdempotencyGoneError.
-    """
-    with connection.cursor() as cursor:  # the second of two concurrent calls waits for the first to commit
-        cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, %s))", [key, sender.pk])
-    used = IdempotencyKey.objects.select_related("item").filter(sender=sender, key=key).first()
-    if used is None:
-        return None
-    if used.fingerprint != fingerprint:
-        raise IdempotencyConflictError
-    if not Item.objects.visible_to(sender).filter(pk=used.item_id).exists():
-        raise IdempotencyGoneError
-    return used.item
 
 
 @transaction.atomic
@@ -187,7 +142,7 @@ def repost(*, sender: User, item: Item) -> tuple[Item, bool]:
         if "item_repost_once" not in str(error):
             raise
         return mine.get(), False
-    _stage(new, 1)
+    stage(new, 1)
     item_published.send(sender=Item, item=new, again=False)
     return new, True
 
@@ -342,7 +297,7 @@ def change_visibility(*, item: Item, visibility: str) -> bool:
         raise RepostError("A repost is seen by whoever sees its original.")
     is_published = item.status == Status.PUBLISHED
     if is_published:
-        _stage(item, -1)
+        stage(item, -1)
     item.visibility = visibility
     reasons = _reasons(item) if is_published and before == Visibility.SELF else []
     item.save(update_fields=["visibility"])
@@ -356,7 +311,7 @@ def change_visibility(*, item: Item, visibility: str) -> bool:
         item_withdrawn.send(sender=Item, item=item)
         item_held.send(sender=Item, item=item, reasons=reasons)
     elif is_published:
-        _stage(item, 1)
+        stage(item, 1)
         if is_wider:
             Item.objects.filter(pk=item.pk).update(published_at=Now())
         item_published.send(sender=Item, item=item, again=True)
@@ -375,7 +330,7 @@ def _withdraw(item: Item, status: Status) -> bool:
     item.status = status
     item.save(update_fields=["status"])
     if before == Status.PUBLISHED:
-        _stage(item, -1)
+        stage(item, -1)
         item_withdrawn.send(sender=Item, item=item)
     return True
 
@@ -386,7 +341,7 @@ def _publish_again(item: Item) -> bool:
     item.published_at = Now()  # the database's clock
     item.save(update_fields=["status", "published_at"])
     item.refresh_from_db(fields=["published_at"])
-    _stage(item, 1)
+    stage(item, 1)
     item_published.send(sender=Item, item=item, again=True)
     return True
 
@@ -405,7 +360,7 @@ def take_back(*, user: User, item_id: int | None, undo: Callable[[Item], bool]) 
     return None
 
 
-# --- Likes and counts ------------------------------------------------------------------------------------
+# --- Likes -----------------------------------------------------------------------------------------------
 @transaction.atomic
 def like(*, user: User, item: Item) -> bool:
     """Like an item, or of a repost its original; True if it is new."""
@@ -421,44 +376,3 @@ def unlike(*, user: User, item: Item) -> bool:
     """Take a like back; True if there was one."""
     item = item.repost_of or item
     return bool(fetch(UNLIKE, {"user": user.pk, "item": item.pk}))
-
-
-def _stage(item: Item, sign: int) -> None:
-    """Stage what a published item adds to the counts of others (sign 1), or what it takes away with it (-1).
-
-    What only its sender sees counts nowhere.
-    """
-    if changes := count_changes(item, sign):
-        CountChange.objects.bulk_create(changes)
-
-
-def count_changes(item: Item, sign: int) -> list[CountChange]:
-    """The changes that `_stage` stages, unsaved.
-
-    See docs/decisions.md: The number of replies tells strangers nothing.
-    """
-    changes = []
-    if item.repost_of_id:
-        changes.append(CountChange(item_id=item.repost_of_id, reposts=sign))
-    elif item.reply_to_id and item.visibility != Visibility.SELF:
-        kind = "replies" if item.visibility == Visibility.PUBLIC else "circle_replies"
-        above = {item.reply_to_id, item.root_id or item.reply_to_id}
-        changes += [CountChange(item_id=item_id, **{kind: sign}) for item_id in above]
-    return changes
-
-
-@transaction.atomic
-def fold_counts() -> int:
-    """Add the staged changes to the counts of their items; how many items.
-
-    See docs/decisions.md: Counts of items are staged in PostgreSQL and not in Redis.
-    """
-    item_ids = [row[0] for row in fetch(FOLD)]
-    if item_ids:
-        counts_folded.send(sender=Item, item_ids=item_ids)
-    return len(item_ids)
-
-
-def forget_idempotency_keys() -> int:
-    """Drop the keys of calls that will not be repeated any more; returns their number."""
-    return IdempotencyKey.objects.filter(created_at__lt=Now() - IDEMPOTENCY_LIFE).delete()[0]

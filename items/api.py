@@ -12,7 +12,7 @@ from rest_framework.request import Request
 
 from accounts.api import UserCard, reader_of, signed_in
 from accounts.models import User
-from items import actions
+from items import actions, idempotency
 from items.hydrate import ItemBody, hydrate
 from items.listing import ItemPage
 from items.models import AUTHORED, Item, ItemType, Visibility
@@ -166,9 +166,9 @@ class ItemsView(ApiView):
             item = actions.publish(sender=sender, idempotency_key=key, **fields)
         except ContentError as error:
             raise serializers.ValidationError({"content": [str(error)]}) from error
-        except actions.IdempotencyConflictError as error:
+        except idempotency.IdempotencyConflictError as error:
             raise ConflictError("The Idempotency-Key was used for something else.") from error
-        except actions.IdempotencyGoneError as error:
+        except idempotency.IdempotencyGoneError as error:
             raise exceptions.NotFound from error
         return FeedResponse(hydrate([item.pk], sender)[0], status=201)
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from django.db import transaction
 
-from items.actions import count_changes
+from items.counts import changes_of
 from items.models import CountChange, IdempotencyKey, Item, ItemDocument, ItemTag, ItemVersion, Status
 from items.signals import item_withdrawn
 from storage.connections import fetch
@@ -60,7 +60,7 @@ def _delete(user_id: int, above: int, limit: int) -> list[Item]:
     ItemDocument.objects.filter(item__in=emptied).delete()
     ItemTag.objects.filter(item__in=emptied).delete()
     ItemVersion.objects.filter(item__in=emptied).delete()
-    CountChange.objects.bulk_create([change for item in published for change in count_changes(item, -1)])
+    CountChange.objects.bulk_create([change for item in published for change in changes_of(item, -1)])
     for item in published:
         item.status = Status.DELETED
         item_withdrawn.send(sender=Item, item=item)

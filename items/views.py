@@ -18,7 +18,7 @@ from django_htmx.http import reswap, trigger_client_event
 
 from accounts.access import signed_in
 from accounts.models import User
-from items import actions
+from items import actions, idempotency
 from items.actions import BREADTH
 from items.completing import completions
 from items.forms import EditForm, ItemForm
@@ -157,7 +157,7 @@ def publish(request: PageRequest, reader: User) -> HttpResponse:
             new = _publish(reader, answered_item, fields)
         except ContentError:
             form.add_error("text", _("This is too long."))
-        except actions.IdempotencyGoneError:
+        except idempotency.IdempotencyGoneError:
             raise Http404 from None
         else:
             if spot != "write":
@@ -212,7 +212,7 @@ def _publish(reader: User, answered: Item | None, fields: dict[str, Any]) -> Ite
     }
     try:
         return actions.publish(**post, idempotency_key=fields["key"])
-    except actions.IdempotencyConflictError:
+    except idempotency.IdempotencyConflictError:
         # The sender went back to a form that was sent, and wrote something else: that is another item.
         return actions.publish(**post, idempotency_key=uuid.uuid4().hex)
 

@@ -13,7 +13,7 @@ from discover import filling, indexing
 from discover.indexing import PART, create, load_part, work, write_changes
 from discover.models import ItemChange, SearchIndex
 from discover.opensearch import OpenSearchError
-from items import actions
+from items import actions, counts
 from items.models import Item, ItemCounts, Status, Visibility
 from items.words import document
 from runtime import metrics
@@ -76,7 +76,7 @@ def test_what_nobody_could_find_is_not_told(opensearch: OpenSearch) -> None:
     reply = actions.publish(sender=sender, content={"text": "reply"}, reply_to=psst)
     for item in (psst, reply):
         actions.like(user=sender, item=item)
-        actions.fold_counts()
+        counts.fold()
         actions.edit(item=item, content={"text": "again"})
         actions.delete(item=item)
     assert not ItemChange.objects.exists()
@@ -128,7 +128,7 @@ def test_likes_reach_it_when_they_are_folded(opensearch: OpenSearch) -> None:
     work()
     assert opensearch.documents[item.pk]["popularity"] == 0
     with statements() as executed:
-        assert actions.fold_counts() == 1
+        assert counts.fold() == 1
     assert len([sql for sql in executed if "SAVEPOINT" not in sql]) == 2, "a like itself costs nothing more"
     work()
     assert opensearch.documents[item.pk]["popularity"] == 3
@@ -268,7 +268,7 @@ def test_whatever_happens_in_between(opensearch: OpenSearch, seed: int) -> None:
             actions.change_visibility(item=item, visibility=Visibility.PUBLIC)
         elif deed == "like":
             actions.like(user=chance.choice(senders), item=item)
-            actions.fold_counts()
+            counts.fold()
         else:
             VERBS[deed](item)
         if chance.random() < 0.3:

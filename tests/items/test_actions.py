@@ -9,15 +9,13 @@ from django.db import connection, transaction
 
 from accounts.models import User
 from items.actions import (
-    IdempotencyConflictError,
-    IdempotencyGoneError,
     change_visibility,
     delete,
     edit,
     publish,
     restore,
 )
-from items.models import IdempotencyKey, Item, ItemType, Status, Visibility
+from items.models import Item, ItemType, Status, Visibility
 from items.signals import item_published
 from items.text import TEXT_LENGTH, URL_LENGTH, ContentError
 from storage import ids
@@ -137,64 +135,6 @@ def test_an_id_that_is_taken_is_left_alone(sender: User, monkeypatch: pytest.Mon
     item = publish(sender=sender, content=words("other"))
     assert item.pk == taken.pk + 1
     assert [each.text for each in Item.objects.order_by("id")] == ["mine", "other"]
-
-
-# --- Idempotency -----------------------------------------------------------------------------------------
-def test_a_repeated_call_gets_the_item_of_the_first(sender: User, news: News) -> None:
-    first = publish(sender=sender, content=words(), idempotency_key="one")
-    again = publish(sender=sender, content=words(), idempotency_key="one")
-    other = publish(sender=sender, content=words(), idempotency_key="two")
-    without = publish(sender=sender, content=words())
-    stranger = publish(sender=UserFactory.create(), content=words(), idempotency_key="one")
-    assert again == first
-    assert len({first.pk, other.pk, without.pk, stranger.pk}) == 4
-    assert [pk for pk, _ in news] == [first.pk, other.pk, without.pk, stranger.pk]
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"content": words("other")},
-        {"title": "t"},
-        {"visibility": Visibility.SELF},
-        {"extra_info": {"a": 1}},
-        {"type": ItemType.LINK},
-    ],
-)
-def test_the_same_key_for_something_else_is_a_conflict(sender: User, change: dict[str, Any]) -> None:
-    call: dict[str, Any] = {"sender": sender, "content": words(), "idempotency_key": "one"}
-    publish(**call)
-    with pytest.raises(IdempotencyConflictError):
-        publish(**call | change)
-    assert Item.objects.count() == 1
-
-
-def test_the_key_holds_after_the_item_was_edited_and_says_when_it_was_deleted(sender: User) -> None:
-    item = publish(sender=sender, content=words(), idempotency_key="one")
-    edit(item=item, content=words("edited"))
-    assert publish(sender=sender, content=words(), idempotency_key="one") == item
-    delete(item=item)
-    with pytest.raises(IdempotencyGoneError):
-        publish(sender=sender, content=words(), idempotency_key="one")
-    assert Item.objects.count() == 1
-
-
-@committed
-def test_the_same_call_many_times_at_once_publishes_once(sender: User) -> None:
-    results = at_once(*[lambda: publish(sender=sender, content=words(), idempotency_key="one")] * 8)
-    assert {result.pk for result in results} == {Item.objects.get().pk}
-    assert IdempotencyKey.objects.count() == 1
-    assert Delivery.objects.count() == 1
-
-
-@committed
-def test_two_things_under_one_key_at_once(sender: User) -> None:
-    results = at_once(
-        lambda: publish(sender=sender, content=words("a"), idempotency_key="one"),
-        lambda: publish(sender=sender, content=words("b"), idempotency_key="one"),
-    )
-    assert {type(result) for result in results} == {Item, IdempotencyConflictError}
-    assert Item.objects.count() == 1
 
 
 @committed

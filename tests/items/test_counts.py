@@ -13,7 +13,6 @@ from items.actions import (
     change_visibility,
     delete,
     edit,
-    fold_counts,
     hold,
     like,
     publish,
@@ -23,6 +22,7 @@ from items.actions import (
     undo_repost,
     unlike,
 )
+from items.counts import fold
 from items.hydrate import Counts, ItemBody, hydrate
 from items.models import CountChange, Item, ItemCounts, Like, Status, Visibility
 from items.signals import item_liked
@@ -92,7 +92,7 @@ def test_many_likes_at_once_and_folds_between_them() -> None:
     item = ItemFactory.create()
     people = UserFactory.create_batch(24)
     calls = [lambda person=person: like(user=person, item=item) for person in [*people, *people]]
-    folds = [fold_counts] * 6
+    folds = [fold] * 6
     assert sum(1 for result in at_once(*calls, *folds)[: len(calls)] if result is True) == 24
     assert body(item).counts.likes == Like.objects.count() == 24
     at_once(*(lambda person=person: unlike(user=person, item=item) for person in [*people[:9], *people[:9]]), *folds)
@@ -106,7 +106,7 @@ def test_a_fold_that_dies_loses_nothing(item: Item) -> None:
 
     def die() -> None:
         with transaction.atomic():
-            fold_counts()
+            fold()
             raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):

@@ -7,6 +7,7 @@ import pytest
 from accounts.models import User
 from accounts.signals import account_purged
 from items import actions, purge
+from items.counts import fold
 from items.hydrate import hydrate
 from items.models import CountChange, Item, ItemDocument, ItemTag, Like, Status
 from items.signals import item_withdrawn
@@ -22,7 +23,7 @@ def say(sender: User, **fields: Any) -> Item:
 
 def counts(item: Item) -> tuple[int, int, int]:
     shown = hydrate([item.pk], item.sender)[0].counts
-    actions.fold_counts()
+    fold()
     assert hydrate([item.pk], item.sender)[0].counts == shown
     assert not CountChange.objects.exists()
     return shown.likes, shown.replies, shown.reposts

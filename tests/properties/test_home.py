@@ -29,6 +29,7 @@ from accounts.models import Deletion, Policy, User
 from accounts.signals import account_purged
 from feedsite import celery
 from items import actions as items
+from items import counts
 from items.hydrate import Counts, hydrate
 from items.models import Item, Like, Status, Visibility
 from items.signals import item_submitted
@@ -363,7 +364,7 @@ class Home(RuleBasedStateMachine):
         backfill.Backfill.objects.update(sweep_at=past)
         policy.follow_timeline()
         relations.fold_follower_counts()
-        items.fold_counts()
+        counts.fold()
         deliveries.sweep(Delivery)
         backfill.sweep()
 

@@ -1,0 +1,64 @@
+"""The counts of items: likes, replies, reposts. They are staged: a verb of items.actions inserts a `CountChange` beside
+what it changes, in the same transaction, and `fold` adds them up. So they are exact on the next request, after any
+crash, and no row of a viral item is hot.
+"""
+
+from django.db import transaction
+
+from items.models import CountChange, Item, Visibility
+from items.signals import counts_folded
+from storage.connections import fetch
+
+# A change is counted either in the table or in the counts, never in both or in neither; two at once do not count twice,
+# because a row can be deleted only once. In the order of ids, so that they do not wait for each other.
+FOLD = """
+    WITH folded AS (DELETE FROM items_countchange RETURNING item_id, likes, replies, circle_replies, reposts),
+    sums AS (
+        SELECT item_id, sum(likes) AS likes, sum(replies) AS replies, sum(circle_replies) AS circle_replies,
+            sum(reposts) AS reposts
+        FROM folded GROUP BY item_id ORDER BY item_id
+    )
+    INSERT INTO items_itemcounts AS counted (item_id, likes, replies, circle_replies, reposts)
+    SELECT item_id, likes, replies, circle_replies, reposts FROM sums
+    ON CONFLICT (item_id) DO UPDATE SET likes = counted.likes + EXCLUDED.likes,
+        replies = counted.replies + EXCLUDED.replies,
+        circle_replies = counted.circle_replies + EXCLUDED.circle_replies,
+        reposts = counted.reposts + EXCLUDED.reposts
+    RETURNING item_id
+"""
+
+
+def stage(item: Item, sign: int) -> None:
+    """Stage what a published item adds to the counts of others (sign 1), or what it takes away with it (-1).
+
+    What only its sender sees counts nowhere.
+    """
+    if changes := changes_of(item, sign):
+        CountChange.objects.bulk_create(changes)
+
+
+def changes_of(item: Item, sign: int) -> list[CountChange]:
+    """The changes that `stage` stages, unsaved.
+
+    See docs/decisions.md: The number of replies tells strangers nothing.
+    """
+    changes = []
+    if item.repost_of_id:
+        changes.append(CountChange(item_id=item.repost_of_id, reposts=sign))
+    elif item.reply_to_id and item.visibility != Visibility.SELF:
+        kind = "replies" if item.visibility == Visibility.PUBLIC else "circle_replies"
+        above = {item.reply_to_id, item.root_id or item.reply_to_id}
+        changes += [CountChange(item_id=item_id, **{kind: sign}) for item_id in above]
+    return changes
+
+
+@transaction.atomic
+def fold() -> int:
+    """Add the staged changes to the counts of their items; how many items.
+
+    See docs/decisions.md: Counts of items are staged in PostgreSQL and not in Redis.
+    """
+    item_ids = [row[0] for row in fetch(FOLD)]
+    if item_ids:
+        counts_folded.send(sender=Item, item_ids=item_ids)
+    return len(item_ids)

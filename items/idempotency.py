@@ -1,0 +1,54 @@
+"""Idempotency keys: a call of `publish` that is repeated under its key gets the item of the first, for a day."""
+
+import hashlib
+import json
+from datetime import timedelta
+from typing import Any
+
+from django.db import connection
+from django.db.models.functions import Now
+
+from accounts.models import User
+from items.models import IdempotencyKey, Item
+
+LIFE = timedelta(days=1)
+
+
+class IdempotencyConflictError(Exception):
+    """The key was used before, for something else."""
+
+
+class IdempotencyGoneError(Exception):
+    """The key was used before, for an item that its sender deleted meanwhile."""
+
+
+def fingerprint_of(fields: dict[str, Any]) -> str:
+    """What tells the fields of one call from those of another."""
+    return hashlib.sha256(json.dumps(fields, sort_keys=True).encode()).hexdigest()
+
+
+def published_under(key: str, sender: User, fingerprint: str) -> Item | None:
+    """The item that the sender published before under an idempotency key. Locks the key until the transaction ends.
+
+    Raises IdempotencyConflictError, IdempotencyGoneError.
+    """
+    with connection.cursor() as cursor:  # the second of two concurrent calls waits for the first to commit
+        cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, %s))", [key, sender.pk])
+    used = IdempotencyKey.objects.select_related("item").filter(sender=sender, key=key).first()
+    if used is None:
+        return None
+    if used.fingerprint != fingerprint:
+        raise IdempotencyConflictError
+    if not Item.objects.visible_to(sender).filter(pk=used.item_id).exists():
+        raise IdempotencyGoneError
+    return used.item
+
+
+def keep(key: str, item: Item, fingerprint: str) -> None:
+    """Write down that the sender published the item under the key."""
+    IdempotencyKey.objects.create(sender=item.sender, key=key, fingerprint=fingerprint, item=item)
+
+
+def forget() -> int:
+    """Drop the keys of calls that will not be repeated any more; returns their number."""
+    return IdempotencyKey.objects.filter(created_at__lt=Now() - LIFE).delete()[0]
