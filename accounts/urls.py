@@ -3,6 +3,7 @@
 from django.urls import include, path
 
 from accounts import api, views
+from accounts.avatars import DRAWING
 
 api_patterns = [
     path("users", api.UsersView.as_view()),
@@ -27,4 +28,5 @@ urlpatterns = [
     path("settings/data", views.data, name="settings-data"),
     path("settings/delete", views.delete, name="settings-delete"),
     path("language", views.language, name="language"),
+    path(f"avatars/v{DRAWING}/<int:number>-<str:code>.svg", views.drawn_avatar, name="drawn-avatar"),
 ]

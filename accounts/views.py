@@ -9,25 +9,39 @@ from django.contrib.auth import login, logout, update_session_auth_hash
 from django.contrib.auth.views import LoginView as DjangoLoginView
 from django.contrib.auth.views import LogoutView as DjangoLogoutView
 from django.core.exceptions import BadRequest, ValidationError
-from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect
 from django.utils import translation
 from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
-from django.views.decorators.http import require_http_methods, require_POST
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from accounts import actions, first_admin, guard
 from accounts.access import signed_in
+from accounts.avatars import TINTS, drawing, letter_of
 from accounts.export import archive_response
 from accounts.forms import DeleteForm, LoginForm, PasswordForm, PreferencesForm, ProfileForm, SignUpForm
 from accounts.locale import set_language_cookie
 from accounts.models import User
 from web import rates
-from web.pages import INVALID, PageRequest, go_on, limited, next_page, set_theme_cookie, show, theme, too_many
+from web.pages import (
+    INVALID,
+    PageRequest,
+    go_on,
+    limited,
+    next_page,
+    set_theme_cookie,
+    show,
+    theme,
+    too_many,
+    uncounted,
+)
 
 FORM_METHODS = ["GET", "HEAD", "POST"]
 GONE = 410
+YEAR = 31_536_000
+"""Seconds."""
 
 
 @sensitive_post_parameters("password")
@@ -245,6 +259,20 @@ def delete(request: PageRequest, reader: User) -> HttpResponse:
             messages.success(request, _("Your account is deleted."))
             return redirect("login")
     return _settings(request, "accounts/delete.html", form)
+
+
+@uncounted
+@require_safe
+def drawn_avatar(request: HttpRequest, number: int, code: str) -> HttpResponse:
+    """The avatar of users without a picture. The address says all, so that no statement is made, and what it says stays
+    the same.
+    """
+    letter = letter_of(code)
+    if letter is None or number >= len(TINTS):
+        raise Http404
+    response = HttpResponse(drawing(number, letter), content_type="image/svg+xml")
+    response["Cache-Control"] = f"public, max-age={YEAR}, immutable"
+    return response
 
 
 def _settings(request: PageRequest, template: str, form: forms.Form) -> HttpResponse:

@@ -143,9 +143,9 @@ class RateMiddleware:
     the page names by `limited`, else in `read` or `write`; by reader, strangers by address. Paths that lead nowhere
     count too.
 
-    Not counted are probes, and the API here, which counts for itself. A session that an answer begins is marked. Where
-    guesses have used up the attempts of an address, the pages that sign in and sign up (`ENTRANCES`) answer without the
-    session that the browser names, so that one that has ended keeps no user out.
+    Not counted are probes, what is `uncounted`, and the API here, which counts for itself. A session that an answer
+    begins is marked. Where guesses have used up the attempts of an address, the pages that sign in and sign up
+    (`ENTRANCES`) answer without the session that the browser names, so that one that has ended keeps no user out.
     """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
@@ -201,6 +201,8 @@ class RateMiddleware:
             view = resolve(request.path_info, getattr(request, "urlconf", None)).func
             if issubclass(getattr(view, "cls", object), ApiView):
                 return ""
+            if getattr(view, "is_uncounted", False):
+                return ""
             named = getattr(view, "rates", {})
         return scope_of(named, request.method or "")
 
@@ -216,3 +218,9 @@ def limited(scope: str) -> Callable[[View[P]], View[P]]:
         return view
 
     return decorate
+
+
+def uncounted(view: View[P]) -> View[P]:
+    """Let RateMiddleware pass a view that costs as little as a static file: its user is not read, for a rate either."""
+    view.is_uncounted = True  # type: ignore[attr-defined]
+    return view

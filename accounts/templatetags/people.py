@@ -1,7 +1,6 @@
-"""How people are shown: their names, and letters and colours in place of pictures."""
+"""How people are shown: their names and their avatars."""
 
 from typing import Protocol
-from zlib import crc32
 
 from django import template
 from django.templatetags.static import static
@@ -9,10 +8,11 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
-register = template.Library()
+from accounts.avatars import drawn_url, initial, tint
 
-TINTS = 8
-"""The colours of site.css, `.tint-0` to `.tint-7`."""
+register = template.Library()
+register.filter(initial)
+register.filter(tint)
 
 
 class Person(Protocol):
@@ -72,13 +72,15 @@ def badge_of(person: Person) -> SafeString:
     )
 
 
-@register.filter
-def initial(name: str) -> str:
-    """The first letter or digit of a name; a name of signs gives its first sign."""
-    return next((letter for letter in name if letter.isalnum()), name[:1]).upper()
-
-
-@register.filter
-def tint(username: str) -> int:
-    """The colour of a user, the same on every page."""
-    return crc32(username.encode()) % TINTS
+@register.simple_tag
+def avatar(person: Person, size: int = 42) -> SafeString:
+    """The avatar of a person, `size` pixels wide unless the style sheet says otherwise. It says nothing to readers who
+    do not see it: the name stands beside it. Its place is kept, in the person's colour, until it is loaded.
+    """
+    return format_html(
+        '<img class="avatar tint-{}" src="{}" width="{}" height="{}" alt="" loading="lazy" decoding="async">',
+        tint(person.username),
+        drawn_url(person.username, person.name),
+        size,
+        size,
+    )

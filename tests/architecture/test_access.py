@@ -328,6 +328,7 @@ PAGES_WITHOUT = {
     "login": "",
     "logout": "",
     "language": "",
+    "drawn-avatar": "a letter",
     "settings": "",
     "like": "a footer or 404 (items/test_views.py)",
     "unlike": "the same",

@@ -287,6 +287,7 @@ WITHOUT = {
     "logout": "leads to the login",
     "log-out-everywhere": "leads to the settings",
     "language": "leads back",
+    "drawn-avatar": "a picture",
     "like": "leads back",
     "unlike": "leads back",
     "repost": "leads back",

@@ -21,7 +21,7 @@ from django.conf import settings
 from django.template import Context
 from django.test import Client
 
-from accounts.templatetags import people
+from accounts.avatars import drawn_url
 from items import actions, text, words
 from items.hits import hits
 from items.search import QUERY_LENGTH, parse
@@ -75,8 +75,7 @@ COSTS: dict[str, list[Callable[[str], object]]] = {
     "items.templatetags.reading.is_long": [reading.is_long],
     "items.templatetags.reading.excerpt": [lambda written: reading.excerpt(written, 240)],
     "items.templatetags.reading.linked": [linked, *(partial(linked, query=query) for query in QUERIES)],
-    "accounts.templatetags.people.initial": [people.initial],
-    "accounts.templatetags.people.tint": [people.tint],
+    "accounts.avatars.drawn_url": [lambda written: drawn_url(written, written)],
     "moderation.words.fold": [fold],
     "moderation.words.marked": [lambda written: marked(written, MATCHER)],
     "moderation.rules.with_hits": [lambda written: rules.with_hits(written, [("a", False), ("的", True)])],
@@ -89,6 +88,7 @@ OTHERS = {
     "web.templatetags.icons.icon": "the names of our icons",
     "web.templatetags.languages.tag_of": "the codes of our languages",
     "accounts.templatetags.people.isolated": "a bounded name, which is escaped, once",
+    "accounts.templatetags.people.avatar": "a bounded name; its address is measured (accounts.avatars.drawn_url)",
     "accounts.templatetags.people.name_of": "an address of ours; the name is escaped, once",
 }
 """Functions that take a string which no member writes, or a bounded one."""

@@ -1,0 +1,63 @@
+"""Drawn avatars: a letter on a colour, for users without a picture. The address holds all that the drawing needs, so it
+is answered without a statement and kept by browsers for a year.
+"""
+
+import re
+import sys
+from typing import Any
+from zlib import crc32
+
+TINTS = ("#3b5bb5", "#a3386c", "#277458", "#9a5215", "#6a4bb0", "#1f7184", "#a8413a", "#576270")
+"""The colours of site.css, `.tint-0` to `.tint-7`. White on each has a contrast of at least 4.5."""
+DRAWING = 1
+"""The version of the drawing; a change of `drawing` raises it, since browsers keep what they have."""
+LETTER = re.compile(r"[0-9a-f]{1,6}\Z")
+LETTERS = 3
+"""Characters that the upper case of one letter has at most."""
+# A lighter corner, where no letter stands.
+SVG = (
+    '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 64 64" width="128" height="128">'
+    '<defs><linearGradient id="g" x1="0" y1="0" x2="1" y2="1"><stop offset="0" stop-color="{tint}"/>'
+    '<stop offset="1" stop-color="#10131c" stop-opacity=".45"/></linearGradient></defs>'
+    '<rect width="64" height="64" fill="{tint}"/><rect width="64" height="64" fill="url(#g)"/>'
+    '<text x="32" y="{baseline}" text-anchor="middle" fill="#fff" font-size="{size}" font-weight="650" font-family="'
+    "system-ui,-apple-system,'Segoe UI',Roboto,'Noto Sans','PingFang SC','Microsoft YaHei','Noto Sans CJK SC',"
+    "'WenQuanYi Micro Hei',sans-serif\">{letter}</text></svg>"
+)
+ESCAPED = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
+
+
+def initial(name: str) -> str:
+    """The first letter or digit of a name; a name of signs gives its first sign."""
+    return next((letter for letter in name if letter.isalnum()), name[:1]).upper()
+
+
+def tint(username: str) -> int:
+    """The number of a user's colour, the same on every page."""
+    return crc32(username.encode()) % len(TINTS)
+
+
+def drawn_url(username: str, name: str) -> str:
+    """The address of the drawn avatar; the letter is spelled by its code points, so no sign has to be quoted."""
+    letter = initial(name)[:LETTERS]
+    return f"/avatars/v{DRAWING}/{tint(username)}-{_spelled(letter if letter.isprintable() else '?')}.svg"
+
+
+def _spelled(letter: str) -> str:
+    return "-".join(f"{ord(character):x}" for character in letter)
+
+
+def letter_of(code: str) -> str | None:
+    """The letter that an address spells; None of what `drawn_url` never spells."""
+    numbers = code.split("-")
+    if len(numbers) > LETTERS or not all(LETTER.match(number) for number in numbers):
+        return None
+    letter = "".join(chr(int(number, 16)) for number in numbers if int(number, 16) <= sys.maxunicode)
+    return letter if code == _spelled(letter) and letter.isprintable() else None
+
+
+def drawing(number: int, letter: str) -> str:
+    """The SVG of a colour's number and a letter."""
+    size = 30 if len(letter) == 1 else 22
+    fields: dict[str, Any] = {"tint": TINTS[number], "size": size, "baseline": 32 + round(size * 0.36)}
+    return SVG.format(letter="".join(ESCAPED.get(character, character) for character in letter), **fields)

@@ -1,0 +1,85 @@
+"""Drawn avatars: the address holds everything, and costs no statement."""
+
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
+
+from accounts.avatars import DRAWING, TINTS, drawing, drawn_url, initial, letter_of, tint
+from tests.support.factories import UserFactory
+
+NAMES = ["Ann", "作者", "ß", "ŉ", "ΐ", "/", "&", "<b>", "🦊", "🦊 fox", "_", "-a", "...", "'", "\u200d?", "ﬃ", "é"]
+
+
+def luminance(colour: str) -> float:
+    """The relative luminance of WCAG."""
+    parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+@pytest.mark.parametrize("colour", TINTS)
+def test_white_is_read_on_every_colour(colour: str) -> None:
+    assert 1.05 / (luminance(colour) + 0.05) >= 4.5
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_name_has_a_drawing(client: Client, db: None, name: str) -> None:
+    response = client.get(drawn_url("somebody", name))
+    assert response.status_code == 200
+    drawn = ElementTree.fromstring(response.content)  # noqa: S314 (our own)
+    letter = initial(name)
+    assert "".join(drawn.itertext()) == (letter if letter.isprintable() else "?")
+
+
+def test_colours_differ_and_stay() -> None:
+    assert {tint(f"user{number}") for number in range(100)} == set(range(len(TINTS)))
+    assert drawn_url("ann", "Ann") == drawn_url("ann", "anna") != drawn_url("ann", "Bo")
+    assert drawn_url("ann", "A") == reverse("drawn-avatar", args=[tint("ann"), "41"])
+
+
+@pytest.mark.parametrize(
+    "code", ["", "g", "041", "41-", "110000", "ffffffff", "d800", "7", "a", "41-41-41-41", "-41", "٤"]
+)
+def test_other_spellings_are_not_found(client: Client, db: None, code: str) -> None:
+    assert letter_of(code) is None
+    assert client.get(f"/avatars/v{DRAWING}/1-{code}.svg").status_code == 404
+
+
+def test_a_drawing_is_kept_for_a_year_and_costs_no_statement(client: Client, db: None) -> None:
+    client.force_login(UserFactory.create(username="reader"))
+    with CaptureQueriesContext(
+        connection,
+    ) as asked:
+        response = client.get(drawn_url("somebody", "Somebody"))
+    assert not asked.captured_queries
+    assert response["Cache-Control"] == "public, max-age=31536000, immutable"
+    assert response["Content-Type"] == "image/svg+xml"
+    assert response["Content-Security-Policy"].startswith("default-src 'none'")
+    assert "Vary" not in response
+    assert not response.cookies
+
+
+def test_a_colour_that_is_none(client: Client, db: None) -> None:
+    assert client.get(f"/avatars/v{DRAWING}/{len(TINTS)}-41.svg").status_code == 404
+    assert client.post(drawn_url("a", "a")).status_code == 405
+
+
+def test_drawings_are_small() -> None:
+    assert len(drawing(0, "W")) < 800
+
+
+def test_avatars_are_not_counted(client: Client, db: None, settings: Any) -> None:
+    settings.RATES = dict.fromkeys(settings.RATES, "1/hour")
+    assert {client.get(drawn_url("a", "a")).status_code for _ in range(3)} == {200}
+
+
+def test_pages_keep_the_place_of_an_avatar(client: Client, db: None) -> None:
+    ann = UserFactory.create(username="ann", display_name="Ann")
+    page = client.get("/@ann").content.decode()
+    place = f'src="{drawn_url(ann.username, ann.name)}" width="76" height="76" alt="" loading="lazy"'
+    assert place in page
