@@ -1,6 +1,7 @@
 """Fixtures that every test may use; the servers behind them come from tests/support/servers.py."""
 
 import functools
+import gc
 import math
 import os
 from collections.abc import Callable, Iterator
@@ -44,6 +45,12 @@ def pytest_configure() -> None:
     if os.environ.get("PYTEST_XDIST_WORKER"):
         DatabaseCreation.create_test_db = create_database
     DatabaseCreation._destroy_test_db = drop_database
+
+
+def pytest_collection_finish() -> None:
+    # The thousands of tests and all modules stay: no collection of garbage shall look at them again.
+    gc.collect()
+    gc.freeze()
 
 
 def empty_tables(case: TransactionTestCase) -> None:

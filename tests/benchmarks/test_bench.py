@@ -14,7 +14,7 @@ from benchmarks.__main__ import KNOWN, REAL
 from runtime.management.commands.check_all import clean_environ
 from tests.community.test_load import as_json, packed
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("embedded"), pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 
 @pytest.fixture

@@ -29,7 +29,6 @@ from timeline.oracle import home_ids
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.xdist_group("cluster"),
     pytest.mark.django_db(transaction=True),
     pytest.mark.timeout(600),
 ]

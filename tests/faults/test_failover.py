@@ -30,7 +30,6 @@ from tests.support.workers import Workers
 from timeline.oracle import home_ids
 
 pytestmark = [
-    pytest.mark.xdist_group("embedded"),
     pytest.mark.django_db(transaction=True),
     pytest.mark.slow,
     pytest.mark.timeout(300),

@@ -287,7 +287,6 @@ def test_the_command_tells_people_and_programs() -> None:
     assert not any(finding["todo"] for finding in answer["findings"] if finding["state"] == OK)
 
 
-@pytest.mark.xdist_group("cluster")
 def test_a_cluster(cluster: ValkeyCluster) -> None:
     # A node lists the replicas of others once it has heard from them.
     assert wait_for(lambda: "; none of" not in found(doctor.feeds_cluster())["feeds replicas"].text, 60)

@@ -25,7 +25,6 @@ __all__ = ["tiny_homes", "tiny_live"]
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.xdist_group("cluster"),
     pytest.mark.django_db(transaction=True),
     pytest.mark.timeout(600),
 ]

@@ -19,8 +19,6 @@ import redis
 from runtime import embedded
 from runtime.embedded import Home, Postgres, ServerError, Servers, mentions, wait_for
 
-pytestmark = pytest.mark.xdist_group("embedded")  # several PostgreSQLs at once are no kindness to a small machine
-
 
 @pytest.fixture
 def servers(tmp_path: Path) -> Iterator[Servers]:

@@ -28,7 +28,7 @@ from runtime.supervisor import Program, ProgramError, Supervisor, tagged
 from tests.support.clusters import free_ports
 from tests.support.servers import Valkey, frozen
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("embedded"), pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 
 PROGRAMS = ("asgi", "wsgi", "played_grpc", "worker", "beat")

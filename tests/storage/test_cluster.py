@@ -17,8 +17,6 @@ from tests.support.clusters import ValkeyCluster
 from tests.support.servers import frozen
 from web.health import ping
 
-pytestmark = pytest.mark.xdist_group("cluster")
-
 WINDOW = Window("inbox:1")
 SLOT = key_slot(WINDOW.key.encode())
 ECHO = script("return {KEYS[1], ARGV[1]}")

@@ -38,7 +38,6 @@ from tests.support.replica import Replica, flushed, in_use, sockets_of_primary
 from tests.support.servers import frozen_postgres
 
 pytestmark = [
-    pytest.mark.xdist_group("embedded"),
     pytest.mark.django_db(transaction=True, databases=["default", "replica"]),
 ]
 

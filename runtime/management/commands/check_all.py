@@ -65,7 +65,7 @@ def checks(folder: Path, *, amount: Amount, pytest: list[str]) -> list[tuple[str
     module = [sys.executable, "-m"]
     manage = [sys.executable, "manage.py"]
     # One more than processors: some tests wait for a time that passes, or for servers.
-    workers = ["-n", str(min(4, len(os.sched_getaffinity(0)) + 1)), "--dist", "loadgroup"]
+    workers = ["-n", str(min(4, len(os.sched_getaffinity(0)) + 1))]
     tests = [*module, "pytest", *workers, "-m", MARKS[amount], *pytest]
     https = {"FEEDSITE_HTTPS": "1"}
     more = {"TEST_EVERYTHING": "1"} if amount == "all" else {}
