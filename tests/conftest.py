@@ -1,6 +1,5 @@
 """Fixtures that every test may use; the servers behind them come from tests/support/servers.py."""
 
-import functools
 import gc
 import math
 import os
@@ -24,6 +23,7 @@ from seen.usage import usage
 from storage import connections, events, postgresql
 from tests.support import servers
 from tests.support.clusters import ValkeyCluster, feeds_on
+from tests.support.workers import queue_server
 from timeline import truth
 from web import rates
 
@@ -128,12 +128,6 @@ def broker_server() -> servers.Valkey:
 @pytest.fixture
 def plays_server() -> servers.Valkey:
     return servers.servers.plays
-
-
-@functools.cache
-def queue_server() -> redis.Redis:
-    """The broker's database in which tasks wait."""
-    return connections.client_of(f"unix://{servers.servers.broker.socket}?db=0", connections.TASK_TIMEOUT)
 
 
 @pytest.fixture

@@ -11,11 +11,10 @@ from rest_framework.test import APIClient
 
 from accounts import actions
 from accounts.models import Level, User
+from tests.support.api import API
 from tests.support.factories import PASSWORD, UserFactory
 
 pytestmark = pytest.mark.django_db
-
-API = "/api/v1"
 
 
 @pytest.fixture

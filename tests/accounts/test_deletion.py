@@ -20,6 +20,7 @@ from feedsite import celery
 from relations import actions as relations
 from relations.models import Block, Follow, FollowerCountChange, Mute
 from tests.support.at_once import at_once
+from tests.support.deletions import settle
 from tests.support.factories import PASSWORD, UserFactory
 
 pytestmark = pytest.mark.django_db
@@ -30,16 +31,6 @@ def ann() -> User:
     return UserFactory(
         username="ann", display_name="Ann", bio="about", email="ann@example.org", language="en", time_zone="UTC"
     )
-
-
-def settle(user: User) -> int:
-    """Purge until it is complete; how many parts it took."""
-    Deletion.objects.update(created_at=timezone.now() - purge.STRAGGLERS - timedelta(seconds=1))
-    for part in range(1, 100):
-        Deletion.objects.update(tried_at=None)
-        if purge.purge(user.pk):
-            return part
-    raise AssertionError("it does not end")
 
 
 def exact() -> None:

@@ -16,13 +16,13 @@ from accounts.models import User
 from items import actions as items
 from items.models import Item
 from relations import actions as relations
+from tests.support.api import API
 from tests.support.at_once import at_once
 from tests.support.factories import PASSWORD, UserFactory
 from web.rest import BODY_BYTES
 
 pytestmark = pytest.mark.django_db
 
-API = "/api/v1"
 NEW = "sesame-seeds-7"
 
 

@@ -1,6 +1,6 @@
 """No plan grows with the site: every statement of the project is explained on a site that has grown.
 
-tests/architecture/scenario.py asks for every address and runs every task and command as the users who have most of
+tests/support/scenario.py asks for every address and runs every task and command as the users who have most of
 everything; each statement that it executes is explained there and then. docs/plans.md says how to add one.
 
 See docs/decisions.md: Plans are held by rows touched.
@@ -15,10 +15,10 @@ from django.urls import URLResolver, get_resolver
 
 from feedsite import celery
 from moderation import rules
-from tests.architecture import scenario
-from tests.architecture.grown import MANY, Grown
-from tests.architecture.plans import Explained, Recorder, bare, explained, texts, worst
-from tests.architecture.scenario import Scenario
+from tests.support import scenario
+from tests.support.grown import MANY, Grown
+from tests.support.plans import Explained, Recorder, bare, explained, texts, worst
+from tests.support.scenario import Scenario
 
 CAP = 9_500
 """Rows that one statement may touch. What has grown has `MANY` or more; a page has a few probes for each of

@@ -12,7 +12,7 @@ from django.conf import settings
 
 from benchmarks.__main__ import KNOWN, REAL
 from runtime.management.commands.check_all import clean_environ
-from tests.community.test_load import as_json, packed
+from tests.support.datasets import as_json, packed
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 

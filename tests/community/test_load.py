@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,7 @@ from items.models import Item
 from relations.models import Follow
 from storage import ids, keys
 from tests.support.at_once import at_once
+from tests.support.datasets import as_json, packed
 from tests.support.workers import Workers
 from timeline.check import differences
 from timeline.models import Delivery, Import, ImportedUser
@@ -47,14 +48,6 @@ POSTS: list[dict[str, Any]] = [
 ]
 
 Load = Callable[..., str]
-
-
-def packed(path: Path, lines: Iterable[str]) -> None:
-    path.write_bytes(gzip.compress("".join(f"{line}\n" for line in lines).encode()))
-
-
-def as_json(posts: Iterable[Any]) -> list[str]:
-    return [json.dumps(post) for post in posts]
 
 
 @pytest.fixture

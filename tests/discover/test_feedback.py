@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from django.test import Client
+from django.utils import timezone
 from rest_framework.test import APIClient
 
 from accounts.actions import delete_account
@@ -14,16 +15,16 @@ from discover.models import IssuedPage, NotInterested
 from items import actions as items
 from items.models import Item
 from relations import actions as relations
-from tests.accounts.test_deletion import settle
-from tests.discover.test_exclusions import NOW
+from tests.support.api import API
 from tests.support.at_once import at_once
+from tests.support.deletions import settle
 from tests.support.factories import ItemFactory, UserFactory
+from tests.support.pages import PART
 from tests.support.statements import statements
 
 pytestmark = pytest.mark.django_db
 
-API = "/api/v1"
-HTMX = {"HTTP_HX_REQUEST": "true"}
+NOW = timezone.now()
 
 
 def unwanted(user: User) -> list[int]:
@@ -152,13 +153,13 @@ def test_callers_who_may_not(api: APIClient, page: Client) -> None:
 # --- In the pages ----------------------------------------------------------------------------------------
 def test_a_line_takes_the_place_of_the_card_and_the_card_comes_back(page: Client, ann: User) -> None:
     item: Item = ItemFactory(content={"text": "zebra"})
-    line = page.post(f"/items/{item.pk}/not-interested", **HTMX).content.decode()
+    line = page.post(f"/items/{item.pk}/not-interested", **PART).content.decode()
     assert "You will see less like this." in line
     assert re.search(rf'<article [^>]*data-id="{item.pk}"', line)
     assert f'hx-post="/items/{item.pk}/interested"' in line
     assert "zebra" not in line
     assert unwanted(ann) == [item.pk]
-    response = page.post(f"/items/{item.pk}/interested", **HTMX)
+    response = page.post(f"/items/{item.pk}/interested", **PART)
     card = response.content.decode()
     assert "zebra" in card
     assert f'hx-post="/items/{item.pk}/not-interested"' in card, "it can be said again"
@@ -170,9 +171,9 @@ def test_the_card_comes_back_with_why_it_was_recommended(page: Client, ann: User
     other, item = ItemFactory(), ItemFactory()
     for user, codes in ((UserFactory(), ["liked", "liked"]), (ann, ["popular", "fresh"])):
         IssuedPage.objects.create(user=user, item_ids=[other.pk, item.pk], reasons=codes, has_more=False, issued_at=NOW)
-    response = page.post(f"/items/{item.pk}/interested", **HTMX)
+    response = page.post(f"/items/{item.pk}/interested", **PART)
     assert response.context["item"].reason == "Among the newest"
-    never = page.post(f"/items/{ItemFactory().pk}/interested", **HTMX)
+    never = page.post(f"/items/{ItemFactory().pk}/interested", **PART)
     assert never.context["item"].reason is None
 
 
@@ -236,7 +237,7 @@ def test_the_list_has_an_undo_for_each_and_a_word_where_it_is_empty(page: Client
     feedback.not_interested(user=ann, item=item)
     shown = page.get("/history/not-interested").content.decode()
     assert f'action="/items/{item.pk}/interested"' in shown
-    part = page.get("/history/not-interested?last_id=9007199254740992", **HTMX).content.decode()
+    part = page.get("/history/not-interested?last_id=9007199254740992", **PART).content.decode()
     assert f'action="/items/{item.pk}/interested"' in part
     assert "<html" not in part
 

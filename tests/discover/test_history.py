@@ -26,15 +26,15 @@ from items.models import Item
 from items.signals import item_viewed
 from seen import played
 from storage import connections
+from tests.support.api import API
 from tests.support.factories import ItemFactory, UserFactory
+from tests.support.pages import PART
 from tests.support.patience import SHORT
 from tests.support.servers import Valkey, dead, frozen
 from tests.support.statements import statements
 
 pytestmark = pytest.mark.django_db
 
-API = "/api/v1"
-HTMX = {"HTTP_HX_REQUEST": "true"}
 UNAVAILABLE = "is not available right now"
 
 
@@ -131,8 +131,8 @@ def test_requests_that_are_no_opening(page: Client, api: APIClient, ann: User) -
         client.get(f"{prefix}/items/{own.pk}")
         client.get(f"{prefix}/items/12345")
         Client().get(address)
-    page.get(f"/items/{item.pk}", **HTMX)
-    page.get(f"/items/{item.pk}?last_id=1", **HTMX)
+    page.get(f"/items/{item.pk}", **PART)
+    page.get(f"/items/{item.pk}?last_id=1", **PART)
     page.get(f"/items/{item.pk}", headers={"sec-fetch-dest": "empty"})
     api.get(f"{API}/items/{item.pk}/replies")
     page.get(f"/@{item.sender.username}")
@@ -384,7 +384,7 @@ def test_htmx_gets_the_part_that_changes(page: Client, ann: User) -> None:
         ("clear", "Cleared.", False),
         ("resume", "Posts you open from now on are remembered again.", False),
     ):
-        part = page.post(f"/history/{verb}", **HTMX).content.decode()
+        part = page.post(f"/history/{verb}", **PART).content.decode()
         assert '<section id="history">' in part
         assert "<html" not in part
         assert said in part
@@ -395,7 +395,7 @@ def test_redis_gone_is_said_and_nothing_is_claimed(page: Client, ann: User, feed
     open_all(ann, ItemFactory(content={"text": "zebra"}))
     with frozen(feeds_server):
         assert UNAVAILABLE in text(page)
-        for options in ({}, HTMX):
+        for options in ({}, PART):
             response = page.post("/history/clear", follow=True, **options)
             assert response.status_code == 200
             assert "That did not work." in response.content.decode()
@@ -413,7 +413,7 @@ def test_a_following_page_is_a_part(page: Client, ann: User, settings: Any) -> N
     shown = text(page)
     address = re.search(r'rel="next" href="([^"]+)"', shown)
     assert address
-    part = text(page, address[1], **HTMX)
+    part = text(page, address[1], **PART)
     assert "<html" not in part
     assert 'action="/history/pause"' not in part
     found = [int(number) for number in re.findall(r"zebra (\d+)\.", shown + part)]

@@ -26,10 +26,10 @@ from discover.refreshing import refresh_words
 from items import actions
 from items.models import ItemCounts, Visibility
 from runtime import metrics
-from tests.discover.test_postgres import NOW, follow, like, post
 from tests.support.factories import UserFactory
 from tests.support.opensearch import OpenSearch, Query, RefusedError, Trouble, drips, late, says, status
 from tests.support.patience import SHORT
+from tests.support.recommending import NOW, follow, like, post
 from tests.support.statements import statements
 
 pytestmark = pytest.mark.django_db

@@ -14,41 +14,14 @@ from discover.decay import log_decay
 from discover.postgres import PostgresRecall
 from discover.recall import Candidate
 from discover.refreshing import refresh_popular, refresh_words
-from items.models import Item, Like, Status, Visibility
-from items.search import index
+from items.models import Status, Visibility
 from relations.models import Follow
 from storage import ids
 from tests.support.factories import ItemFactory, UserFactory
+from tests.support.recommending import NOW, follow, like, post
 from tests.support.statements import statements
 
 pytestmark = pytest.mark.django_db
-
-NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
-_sequence = iter(range(10**9))
-
-
-def post(
-    text: str = "something", sender: User | None = None, *, age: timedelta = timedelta(hours=1), **fields: Any
-) -> Item:
-    """An item made `age` before NOW, with what it is found by."""
-    item = ItemFactory.create(
-        id=ids.compose(NOW - age, next(_sequence) % 4096),
-        sender=sender or UserFactory.create(),
-        content={"text": text},
-        **fields,
-    )
-    index(item)
-    return item
-
-
-def follow(follower: User, *followees: User, at: datetime = NOW - timedelta(days=30)) -> None:
-    for followee in followees:
-        Follow.objects.create(follower=follower, followee=followee, created_at=at)
-
-
-def like(user: User, *items: Item, at: datetime = NOW - timedelta(minutes=5)) -> None:
-    for item in items:
-        Like.objects.create(user=user, item=item, created_at=at)
 
 
 def recall(reader: User, count: int = 500, now: datetime = NOW) -> list[Candidate]:

@@ -17,8 +17,9 @@ from items import actions as items
 from relations import actions as relations
 from storage import keys
 from storage.connections import feeds_for_tasks
-from tests.faults.test_races import Crowd
+from tests.support.api import API
 from tests.support.clusters import ValkeyCluster
+from tests.support.crowds import Crowd
 from tests.support.factories import UserFactory
 from tests.support.sites import Worker, until
 from tests.support.streams import StreamServer
@@ -33,7 +34,6 @@ pytestmark = [
     pytest.mark.timeout(600),
 ]
 
-API = "/api/v1"
 READERS, SENDERS = 6, 3
 PAGE = 20
 TAKEN_OVER_AFTER = 1_000

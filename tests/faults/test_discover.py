@@ -15,7 +15,7 @@ from discover import impressions
 from discover.feed import load_more, refresh
 from discover.models import IssuedPage
 from storage.connections import feeds_for_tasks
-from tests.faults.test_races import Crowd
+from tests.support.crowds import Crowd
 from tests.support.effort import tries
 from tests.support.factories import ItemFactory, UserFactory
 from tests.support.servers import Valkey, restart

@@ -22,7 +22,7 @@ from live.models import LiveSession, ReplayDelivery, State
 from live.oracle import feed
 from relations import actions as relations
 from storage import connections
-from tests.faults.test_races import Crowd
+from tests.support.crowds import Crowd
 from tests.support.servers import Valkey, restart
 from tests.support.sessions import seen, session
 from tests.support.sites import Worker, until

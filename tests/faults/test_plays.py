@@ -12,9 +12,10 @@ import pytest
 
 from accounts.models import User
 from runtime.embedded import Valkey
+from tests.support.api import API
 from tests.support.factories import UserFactory
 from tests.support.servers import frozen
-from tests.support.web import API, WebServer, tokens_of
+from tests.support.web import WebServer, tokens_of
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow, pytest.mark.timeout(300)]
 

@@ -20,10 +20,11 @@ import pytest
 from django.conf import settings
 
 from runtime.embedded import Home, Postgres, Servers, postgres_binaries, wait_for
+from tests.support.api import API
 from tests.support.servers import frozen_postgres
 from tests.support.sites import Worker, until
 from tests.support.streams import PATH, Client, StreamServer, database_url
-from tests.support.web import API, Answer, WebServer
+from tests.support.web import Answer, WebServer
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow, pytest.mark.timeout(600)]
 

@@ -1,14 +1,10 @@
 """People, workers and losses at the same time: what was published is in every home at once, and stays there."""
 
 import random
-import threading
 import time
 from collections import Counter, deque
-from collections.abc import Callable
-from typing import Any
 
 import pytest
-from django.db import connection
 from django.utils import timezone
 
 from accounts import big_v
@@ -16,6 +12,7 @@ from accounts.models import User
 from items import actions as items
 from relations import actions as relations
 from storage.connections import feeds_for_tasks
+from tests.support.crowds import Crowd
 from tests.support.effort import tries
 from tests.support.factories import UserFactory
 from tests.support.sites import Worker, until, walked
@@ -27,51 +24,9 @@ from timeline.oracle import home_ids
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(600)]
 
 SECONDS = tries(6, 15)
-PATIENCE = 90
-"""Seconds within which a slow machine, too, reads enough of both kinds."""
 BACKLOG = 40
 """Deliveries that may wait before who publishes waits for the worker: else it would never come to build a window."""
 PEOPLE = 12
-
-
-class Crowd:
-    """Threads that do things over and over; the first thing that goes wrong stops them all."""
-
-    def __init__(self) -> None:
-        self.stopped = threading.Event()
-        self.errors: list[BaseException] = []
-        self.threads: list[threading.Thread] = []
-        self.done = 0
-
-    def add(self, act: Callable[[random.Random], Any], seed: int) -> None:
-        self.threads.append(threading.Thread(target=self._run, args=(act, random.Random(seed))))  # noqa: S311 (chance)
-
-    def _run(self, act: Callable[[random.Random], Any], chance: random.Random) -> None:
-        try:
-            while not self.stopped.is_set():
-                act(chance)
-                self.done += 1
-        except BaseException as error:  # noqa: BLE001 (the test raises it)
-            self.errors.append(error)
-            self.stopped.set()
-        finally:
-            connection.close()
-
-    def run(self, seconds: float, enough: Callable[[], bool] = lambda: True) -> None:
-        """For so long, and until it is enough."""
-        for thread in self.threads:
-            thread.start()
-        try:
-            self.stopped.wait(seconds)
-            deadline = time.monotonic() + PATIENCE
-            while not (self.stopped.wait(0.2) or enough() or time.monotonic() > deadline):
-                pass
-        finally:
-            self.stopped.set()
-            for thread in self.threads:
-                thread.join(60)
-        if self.errors:
-            raise self.errors[0]
 
 
 def test_nothing_is_lost_between_people_workers_and_losses(worker: Worker) -> None:  # noqa: C901 (one crowd)

@@ -7,7 +7,6 @@ import pytest
 from django.contrib.auth.models import AnonymousUser
 from rest_framework.test import APIClient
 
-from accounts.actions import issue_token
 from accounts.models import User
 from items import actions as items
 from items.hydrate import hydrate
@@ -16,17 +15,10 @@ from items.profile import item_count, profile_page, replies_page, visible_item
 from relations import actions as relations
 from storage import connections
 from tests.support.answers import whole
+from tests.support.api import API, client_of
 from tests.support.factories import ItemFactory, UserFactory
 
 pytestmark = pytest.mark.django_db
-
-API = "/api/v1"
-
-
-def client_of(user: User) -> APIClient:
-    client = APIClient()
-    client.credentials(HTTP_AUTHORIZATION=f"Token {issue_token(user=user)}")
-    return client
 
 
 @pytest.fixture

@@ -14,10 +14,11 @@ from accounts.models import User
 from items import actions
 from items.models import Item, Visibility
 from relations import actions as relations
-from tests.items.test_api import API, client_of
-from tests.items.test_views import PART, PAYLOADS
+from tests.support.api import API, client_of
 from tests.support.factories import UserFactory
+from tests.support.pages import PART
 from tests.support.statements import statements
+from tests.support.texts import PAYLOADS
 
 pytestmark = pytest.mark.django_db
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from items.search import parse
 from items.templatetags.reading import LINK_LETTERS, linked
 from items.text import Kind, spans
-from tests.items.test_text import TEXTS
+from tests.support.texts import TEXTS
 
 
 @pytest.mark.parametrize(

@@ -17,9 +17,9 @@ from live import actions as live
 from live.models import LiveSession, Reminder, State
 from relations import actions as relations
 from relations.models import Block, Follow, Mute
-from tests.items.test_api import API, client_of
-from tests.items.test_views import PART, composed
+from tests.support.api import API, client_of
 from tests.support.factories import UserFactory
+from tests.support.pages import PART, composed
 from tests.support.sessions import session as plan
 
 pytestmark = pytest.mark.django_db

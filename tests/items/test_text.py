@@ -10,16 +10,7 @@ from hypothesis import strategies as st
 
 from items.models import TAG_LENGTH
 from items.text import TAGS_AN_ITEM, Kind, canonical_tag, hashtags, links, mentions, spans
-
-WIDE_AT, WIDE_HASH = "\uff20", "\uff03"
-# Texts that hold what the parser looks for far more often than chance would.
-PIECES = st.sampled_from([
-    *"@#/.:?=()[]&'\"<> \n-_%，。！？）】」", WIDE_AT, WIDE_HASH, "https://", "HTTP://", "www.", "example.com",
-    "例子.中国", "a", "Alice", "小事", "7", "é", "ß", "한", "ภา", "\u0301", "\ufb03", "\u200d", "🎉", "<script>",
-    "javascript:",
-    "\x00",
-])  # fmt: skip
-TEXTS = st.one_of(st.text(), st.lists(PIECES | st.text(max_size=3)).map("".join))
+from tests.support.texts import TEXTS, WIDE_AT, WIDE_HASH
 
 
 @pytest.mark.parametrize(

@@ -17,19 +17,11 @@ from items.templatetags.reading import ago
 from items.text import TEXT_LENGTH
 from relations.actions import block, follow
 from tests.support.factories import UserFactory
+from tests.support.pages import PART, composed
 from tests.support.statements import statements
+from tests.support.texts import PAYLOADS
 
 pytestmark = pytest.mark.django_db
-
-PART: Any = {"HTTP_HX_REQUEST": "true"}
-PAYLOADS = [
-    "<script>alert(1)</script>",
-    '"><img src=x onerror=alert(1)>',
-    "javascript:alert(1)",
-    'https://example.org/"onmouseover="alert(1)',
-    "{{ 'rend'|add:'ered' }}{% now 'Y' %}",
-    "</textarea><script>alert(1)</script>",
-]
 
 
 @pytest.fixture
@@ -46,10 +38,6 @@ def other() -> Any:
 
 def say(sender: Any, text: str = "words", **fields: Any) -> Item:
     return publish(sender=sender, content={"text": text}, **fields)
-
-
-def composed(text: str = "words", **fields: Any) -> dict[str, Any]:
-    return {"text": text, "visibility": "public", "key": uuid.uuid4().hex} | fields
 
 
 # --- Publishing ------------------------------------------------------------------------------------------

@@ -8,11 +8,11 @@ import pytest
 from rest_framework.test import APIClient
 
 from accounts import deactivation
-from accounts.actions import issue_token
 from accounts.models import User
 from live import actions
 from live.models import LiveSession, Reminder
 from relations import actions as relations
+from tests.support.api import client_of
 from tests.support.at_once import at_once
 from tests.support.factories import UserFactory
 from tests.support.workers import Workers
@@ -21,12 +21,6 @@ pytestmark = pytest.mark.django_db
 
 LIVE = "/api/v1/live/sessions"
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
-
-
-def client_of(user: User) -> APIClient:
-    client = APIClient()
-    client.credentials(HTTP_AUTHORIZATION=f"Token {issue_token(user=user)}")
-    return client
 
 
 def in_hours(hours: float) -> str:

@@ -9,22 +9,16 @@ import time_machine
 from django.utils import timezone
 from rest_framework.test import APIClient
 
-from accounts.actions import issue_token
 from accounts.models import User
 from live.models import State
 from relations import actions as relations
+from tests.support.api import client_of
 from tests.support.sessions import seen, session
 from tests.support.workers import Workers
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 FEED = "/api/v1/live/feed"
-
-
-def client_of(user: User) -> APIClient:
-    client = APIClient()
-    client.credentials(HTTP_AUTHORIZATION=f"Token {issue_token(user=user)}")
-    return client
 
 
 @pytest.fixture

@@ -13,12 +13,11 @@ from live import actions
 from live.models import LiveSession, Reminder, State
 from relations.actions import block, follow, mute
 from tests.support.factories import UserFactory
+from tests.support.pages import PART
 from tests.support.sessions import session
 from tests.support.statements import statements
 
 pytestmark = pytest.mark.django_db
-
-PART: Any = {"HTTP_HX_REQUEST": "true"}
 
 
 @pytest.fixture

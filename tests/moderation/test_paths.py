@@ -13,10 +13,10 @@ from items import actions as items
 from items.models import Item, Status
 from moderation import actions
 from moderation.models import Case, WordRule
-from tests.items.test_views import PART
 from tests.support.admin import act
 from tests.support.cases import Say
 from tests.support.factories import PASSWORD, UserFactory
+from tests.support.pages import PART
 from tests.support.timelines import read
 from tests.support.workers import Workers
 

@@ -22,7 +22,7 @@ from moderation.models import Case, Decision, Report, SenderKind, SenderRule, So
 from moderation.models import State as CaseState
 from relations.actions import block
 from storage import events
-from tests.items.test_api import API, client_of
+from tests.support.api import API, client_of
 from tests.support.factories import UserFactory
 
 pytestmark = pytest.mark.django_db

@@ -11,10 +11,10 @@ from accounts.models import User
 from items import actions as items
 from items.models import Item, Status, Visibility
 from moderation.models import Report, WordRule
-from tests.items.test_views import PART, composed
 from tests.support.admin import text
 from tests.support.cases import Say
 from tests.support.factories import UserFactory
+from tests.support.pages import PART, composed
 from tests.support.statements import statements
 
 pytestmark = pytest.mark.django_db

@@ -17,11 +17,11 @@ from notifications.models import ReadMark
 from notifications.templatetags.notices import sentence
 from relations import actions as relations
 from tests.support.factories import UserFactory
+from tests.support.pages import PART
 from tests.support.statements import statements
 
 pytestmark = pytest.mark.django_db
 
-PART: Any = {"HTTP_HX_REQUEST": "true"}
 PAGE = "/notifications"
 
 

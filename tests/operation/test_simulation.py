@@ -1,6 +1,5 @@
 """The model: costs by hand, what every policy must keep, and which is never dearer."""
 
-import gzip
 import io
 import json
 from datetime import timedelta
@@ -31,6 +30,7 @@ from operation.simulation import (
     thresholds,
 )
 from relations import actions as relations
+from tests.support.datasets import as_json, packed
 from tests.support.factories import ItemFactory, UserFactory
 
 COSTS = Costs(item=1.0, push=0.5, page=2.0, pull=0.25, packed_entry=10, entry=100)
@@ -166,16 +166,12 @@ def test_the_sites_own_graph() -> None:
     assert f"  @{sender.username}, 1 followers" in for_people.getvalue()
 
 
-def packed(path: Path, *lines: str) -> None:
-    path.write_bytes(gzip.compress("".join(f"{line}\n" for line in lines).encode()))
-
-
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    packed(tmp_path / "users.csv.gz", "id,name", "7,author-7", "3,author-3")
-    packed(tmp_path / "follows.csv.gz", "follower_id,followee_id", "3,7")
+    packed(tmp_path / "users.csv.gz", ["id,name", "7,author-7", "3,author-3"])
+    packed(tmp_path / "follows.csv.gz", ["follower_id,followee_id", "3,7"])
     post = {"author_id": 7, "created_at": "2001-02-01T08:32:30Z", "text": "first"}
-    packed(tmp_path / "posts.jsonl.gz", *(json.dumps(post | {"id": number}) for number in (1, 2)))
+    packed(tmp_path / "posts.jsonl.gz", as_json(post | {"id": number} for number in (1, 2)))
     return tmp_path
 
 
@@ -183,11 +179,11 @@ def test_a_data_set(folder: Path) -> None:
     alike = of_dataset(folder, pages=4, reads=2, quiet=True)
     assert (alike.ids.tolist(), alike.pages.tolist(), alike.items.tolist()) == ([3, 7], [4, 4], [0, 4])
     assert (alike.readers.tolist(), alike.senders.tolist()) == ([0], [1])
-    packed(folder / "interactions.csv.gz", "user_id,item_id", "3,1", "3,1", "3,2", "7,1")
+    packed(folder / "interactions.csv.gz", ["user_id,item_id", "3,1", "3,1", "3,2", "7,1"])
     found = of_dataset(folder, pages=0.04, reads=2, quiet=True)
     assert found.pages.tolist() == pytest.approx([0.06, 0.02])
     assert found.levels.tolist() == [1, 0]
-    packed(folder / "interactions.csv.gz", "user_id,item_id", "3,1", "x,1")
+    packed(folder / "interactions.csv.gz", ["user_id,item_id", "3,1", "x,1"])
     with pytest.raises(DatasetError, match=r"interactions.csv.gz line 3: "):
         of_dataset(folder, pages=4, reads=2, quiet=True)
 

@@ -12,16 +12,11 @@ from redis.crc import key_slot
 
 from runtime.embedded import Valkey
 from storage import keys
-from tests.properties import test_discover, test_live
-from tests.properties.test_home import Home, people
-from tests.properties.test_home import tiny as tiny_homes
-from tests.properties.test_home import walk_all as walk_all_homes
-from tests.properties.test_live import tiny as tiny_live
 from tests.support import servers
 from tests.support.clusters import ValkeyCluster
 from tests.support.effort import tries
-
-__all__ = ["tiny_homes", "tiny_live"]
+from tests.support.machines import homes, live, recommended
+from tests.support.machines.homes import Home, people
 
 pytestmark = [
     pytest.mark.slow,
@@ -91,13 +86,13 @@ class HomeOnCluster(Home):
 
 @pytest.mark.usefixtures("tiny_homes")
 def test_every_page_is_what_the_oracle_says() -> None:
-    walk_all_homes(HomeOnCluster, examples=EXAMPLES)
+    homes.walk_all(HomeOnCluster, examples=EXAMPLES)
 
 
 @pytest.mark.usefixtures("tiny_live")
 def test_every_page_of_every_walk_is_what_the_oracle_says() -> None:
-    test_live.walk_all(test_live.Live, examples=EXAMPLES)
+    live.walk_all(live.Live, examples=EXAMPLES)
 
 
 def test_nothing_comes_twice() -> None:
-    test_discover.pull_all(test_discover.Discover, examples=EXAMPLES)
+    recommended.pull_all(recommended.Discover, examples=EXAMPLES)

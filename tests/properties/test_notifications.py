@@ -29,8 +29,8 @@ from notifications.models import Act, Kind, Notification, ReadMark
 from relations import actions as relations
 from relations.models import Block, Follow, Mute
 from storage.ids import SEQUENCE_BITS
-from tests.properties.test_home import TABLES
 from tests.support.effort import tries
+from tests.support.machines.homes import TABLES
 
 USERS = 4
 people = st.integers(0, USERS - 1)

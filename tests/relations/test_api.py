@@ -13,11 +13,11 @@ from accounts.models import User
 from relations import actions, people
 from relations.models import Block, Follow, Mute
 from tests.support.answers import whole
+from tests.support.api import API
 from tests.support.factories import UserFactory
 
 pytestmark = pytest.mark.django_db
 
-API = "/api/v1"
 RELATIONS = {"follow": Follow, "block": Block, "mute": Mute}
 
 

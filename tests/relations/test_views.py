@@ -14,11 +14,10 @@ from relations.suggestions import suggestions
 from tests.support import servers
 from tests.support.answers import lasting
 from tests.support.factories import UserFactory
+from tests.support.pages import PART
 from tests.support.statements import statements
 
 pytestmark = pytest.mark.django_db
-
-PART: Any = {"HTTP_HX_REQUEST": "true"}
 
 
 @pytest.fixture

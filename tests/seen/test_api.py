@@ -18,10 +18,10 @@ from accounts.models import User
 from seen import played, store, tasks
 from seen.lmdb_store import LmdbStore
 from storage import keys
-from tests.schema.test_schema import allowed
 from tests.support import servers
 from tests.support.at_once import at_once
 from tests.support.factories import UserFactory
+from tests.support.schemas import allowed
 from web import rates
 from web.openapi import document
 

@@ -18,10 +18,10 @@ from seen.migration import migrate, old
 from seen.migration.old import HISTORY, MIGRATED, Phase
 from seen.played import Play, PlayedUnavailableError
 from storage import keys
-from tests.accounts.test_deletion import settle
-from tests.seen.migration.test_migrate import STORES, made_store
 from tests.support import servers
+from tests.support.deletions import settle
 from tests.support.factories import UserFactory
+from tests.support.filter_stores import STORES, made_store
 
 pytestmark = pytest.mark.django_db
 

@@ -18,7 +18,7 @@ from seen.lmdb_store import LmdbStore
 from seen.merging import mark_strays, merge_shards
 from seen.played import Play, PlaysFullError
 from storage import keys
-from tests.conftest import queue_server
+from tests.support.workers import queue_server
 
 pytestmark = pytest.mark.django_db
 

@@ -33,6 +33,7 @@ from storage import replica
 from storage.connections import fetch
 from storage.ids import MAX_ID
 from storage.postgresql.base import Connection
+from tests.support.api import API
 from tests.support.factories import UserFactory
 from tests.support.replica import Replica, flushed, in_use, sockets_of_primary
 from tests.support.servers import frozen_postgres
@@ -40,8 +41,6 @@ from tests.support.servers import frozen_postgres
 pytestmark = [
     pytest.mark.django_db(transaction=True, databases=["default", "replica"]),
 ]
-
-API = "/api/v1"
 
 
 @pytest.fixture(scope="module")

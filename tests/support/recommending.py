@@ -1,7 +1,7 @@
 """A reader of the recommended feed, and what there is to recommend."""
 
 from collections.abc import Callable, Iterator, Sequence
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -13,12 +13,43 @@ from accounts.models import User
 from discover import indexing, recallers
 from discover import opensearch as recall_from_opensearch
 from discover.recall import Candidate
-from items.models import Item
+from items.models import Item, Like
+from items.search import index
+from relations.models import Follow
+from storage import ids as item_ids
 from storage.breaker import Breaker
 from tests.support.factories import ItemFactory, UserFactory
 from tests.support.opensearch import OpenSearch
 
 Publish = Callable[..., list[int]]
+NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
+_sequence = iter(range(10**9))
+
+
+def post(
+    text: str = "something", sender: User | None = None, *, age: timedelta = timedelta(hours=1), **fields: Any
+) -> Item:
+    """An item made `age` before NOW, with what it is found by."""
+    item = ItemFactory.create(
+        id=item_ids.compose(NOW - age, next(_sequence) % 4096),
+        sender=sender or UserFactory.create(),
+        content={"text": text},
+        **fields,
+    )
+    index(item)
+    return item
+
+
+def follow(follower: User, *followees: User, at: datetime = NOW - timedelta(days=30)) -> None:
+    """Follows of long ago."""
+    for followee in followees:
+        Follow.objects.create(follower=follower, followee=followee, created_at=at)
+
+
+def like(user: User, *items: Item, at: datetime = NOW - timedelta(minutes=5)) -> None:
+    """Likes of late."""
+    for item in items:
+        Like.objects.create(user=user, item=item, created_at=at)
 
 
 @pytest.fixture

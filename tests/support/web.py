@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 from knox.models import AuthToken
 
 from accounts.models import User
+from tests.support.api import API
 from tests.support.streams import StreamServer
 
-API = "/api/v1"
 PATIENCE = 150
 """Seconds that a client waits for an answer before the test fails."""
 

@@ -1,7 +1,13 @@
-"""Celery workers that a test runs by hand, for any room's tasks."""
+"""Celery workers that a test runs by hand, for any room's tasks, and the queue of real ones."""
 
+import functools
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
+
+import redis
+
+from storage import connections
+from tests.support import servers
 
 
 class Workers:
@@ -28,3 +34,9 @@ class Workers:
             if name in self.tasks or not self.drops_others:
                 self.tasks[name](*args)
         raise AssertionError("the queue does not empty")
+
+
+@functools.cache
+def queue_server() -> redis.Redis:
+    """The broker's database in which tasks wait."""
+    return connections.client_of(f"unix://{servers.servers.broker.socket}?db=0", connections.TASK_TIMEOUT)

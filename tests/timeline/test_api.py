@@ -10,11 +10,10 @@ from accounts.models import User
 from items import actions as items
 from relations import actions as relations
 from tests.support import servers
+from tests.support.api import API
 from tests.support.factories import UserFactory
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-API = "/api/v1"
 
 
 @pytest.fixture

@@ -12,12 +12,11 @@ from items.models import Item, Status
 from relations import actions as relations
 from relations.models import Mute
 from tests.support.factories import ItemFactory, UserFactory
+from tests.support.pages import PART
 from timeline.late import late_ids
 from timeline.position import place_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-PART: Any = {"HTTP_HX_REQUEST": "true"}
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 import re
 from datetime import timedelta
-from typing import Any
 
 import pytest
 from django.db import connection
@@ -14,14 +13,13 @@ from items.models import Item
 from relations import actions as relations
 from tests.support.at_once import at_once
 from tests.support.factories import ItemFactory, UserFactory
+from tests.support.pages import PART
 from tests.support.statements import statements
 from timeline.models import ReadingPosition
 from timeline.oracle import home_ids
 from timeline.position import Offer, forget_place, note_position, offer_of, place_of
 
 pytestmark = pytest.mark.django_db
-
-PART: Any = {"HTTP_HX_REQUEST": "true"}
 
 
 @pytest.fixture

@@ -12,12 +12,11 @@ from relations.actions import follow
 from storage.connections import broker_breaker, feeds_breaker
 from tests.support import servers
 from tests.support.factories import UserFactory
+from tests.support.pages import PART
 from tests.support.statements import statements
 from timeline.views import SETTLED
 
 pytestmark = pytest.mark.django_db
-
-PART: Any = {"HTTP_HX_REQUEST": "true"}
 
 
 @pytest.fixture

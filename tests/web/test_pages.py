@@ -18,6 +18,7 @@ from items.actions import publish
 from live import actions as live
 from tests.support.answers import lasting
 from tests.support.factories import PASSWORD, UserFactory
+from tests.support.pages import PART
 
 pytestmark = pytest.mark.django_db
 
@@ -41,7 +42,6 @@ NOWHERE = [
 ]
 """What `next` may say without being an address of this site."""
 HOUR = timedelta(hours=1)
-PART: Any = {"HTTP_HX_REQUEST": "true"}
 BAD_POSITIONS = ["abc", "1.5", "NaN", "\x00", "-1", "0", str(2**53 + 1), "1" * 5000, "1_0", "\uff11\uff12"]
 
 

@@ -25,6 +25,7 @@ from runtime.embedded import feeds as feeds_of
 from storage import keys
 from storage.connections import client_of
 from tests.support import servers
+from tests.support.api import API
 from tests.support.factories import PASSWORD, ItemFactory, UserFactory
 from tests.support.statements import statements
 from web import rates
@@ -32,7 +33,6 @@ from web.rest import scope_of
 
 pytestmark = pytest.mark.django_db
 
-API = "/api/v1"
 COOKIE = settings.SESSION_COOKIE_NAME
 
 

@@ -23,6 +23,7 @@ from runtime.embedded import wait_for
 from runtime.option_kinds import parse_rate
 from storage import connections
 from tests.support import servers
+from tests.support.api import API
 from tests.support.factories import PASSWORD, ItemFactory, UserFactory
 from tests.support.patience import waits_once_a_second
 from web import rates
@@ -30,7 +31,6 @@ from web.rest import BODY_BYTES, DEPTH, ApiView, parse_json
 
 pytestmark = pytest.mark.django_db
 
-API = "/api/v1"
 LISTS = ["/timeline/home", "/users/ann/items", "/users/ann/followers", "/users/ann/following", "/items/{item}/replies"]
 
 

@@ -32,16 +32,15 @@ from seen.merging import merge_shards
 from seen.migration import migrate, old
 from seen.migration.old import HISTORY, MIGRATED, Phase
 from seen.played import Play, PlayedUnavailableError
-from seen.redis_store import RedisStore
-from tests.seen.test_merging import HOUR
 from tests.support.effort import tries
+from tests.support.filter_stores import STORES, made_store
 from tests.support.impression_servers import LATELY as NOW
 from tests.support.servers import servers
 from tests.support.streams import database_url
 
 pytestmark = pytest.mark.django_db
 Say = Callable[..., str]
-STORES = ("lmdb", "redis")
+HOUR = timedelta(hours=1)
 
 
 @pytest.fixture(autouse=True)
@@ -56,14 +55,6 @@ def _few_shards(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def filters(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FilterStore:
     """A store that is empty, of both kinds."""
     return made_store(request.param, tmp_path / "played", monkeypatch)
-
-
-def made_store(kind: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> FilterStore:
-    made = LmdbStore(folder) if kind == "lmdb" else RedisStore(settings.REDIS_URL)
-    if isinstance(made, RedisStore):
-        made.client.flushdb()
-    monkeypatch.setattr(store, "_store", made)
-    return made
 
 
 @pytest.fixture

@@ -1,6 +1,6 @@
 """Every statement of the project, and how many rows PostgreSQL touches for it.
 
-`python -m tests.architecture.plans` lists the statements that the source spells out. `explained` runs EXPLAIN ANALYZE
+`python -m tests.support.plans` lists the statements that the source spells out. `explained` runs EXPLAIN ANALYZE
 for each statement of a block, those of the ORM too.
 """
 

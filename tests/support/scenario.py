@@ -24,9 +24,9 @@ from moderation.models import Case
 from relations.actions import follower_count
 from storage.events import Edited, Listener, Position, Published, SessionChanged, Withdrawn
 from stream import news as stream
-from tests.architecture.grown import Grown
-from tests.architecture.plans import Recorder
 from tests.support.factories import PASSWORD
+from tests.support.grown import Grown
+from tests.support.plans import Recorder
 from timeline import active_fans, outbox
 
 READERS, EVENTS = 400, 100

@@ -1,0 +1,536 @@
+"""The machine of homes: whatever happens, in whatever order, every page of every home is what the SQL oracle says."""
+
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from typing import Any
+from unittest.mock import patch
+
+import hypothesis.strategies as st
+import pytest
+from django.conf import settings as django_settings
+from django.db import connection
+from django.db.models import F, Q
+from django.db.models.functions import Now
+from hypothesis import HealthCheck, event, settings
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+
+from accounts import actions as accounts
+from accounts import big_v, levels, policy
+from accounts.models import Deletion, Policy, User
+from accounts.signals import account_purged
+from feedsite import celery
+from items import actions as items
+from items import counts
+from items.hydrate import Counts, hydrate
+from items.models import Item, Like, Status, Visibility
+from items.signals import item_submitted
+from relations import actions as relations
+from storage import connections, deliveries, keys
+from storage.draws import Draw
+from tests.support.timelines import TASKS
+from timeline import active_fans, backfill, fold, inbox, oracle, pull, truth
+from timeline.check import differences
+from timeline.home import home_page, new_count
+from timeline.inbox import Tail
+from timeline.models import Delivery
+from timeline.oracle import entry_ids, home_ids, new_ids
+
+USERS = 5
+TABLES = (
+    "timeline_deliveryrange, timeline_delivery, timeline_backfill, items_idempotencykey, items_like, items_itemcounts, "
+    "items_countchange, items_item, relations_follow, "
+    "relations_block, relations_mute, relations_followercountchange, accounts_user"
+)
+
+people = st.integers(0, USERS - 1)
+pairs = st.tuples(people, people).filter(lambda pair: pair[0] != pair[1])
+some = st.integers(0, 10_000)  # picks one of whatever there is
+
+
+class Home(RuleBasedStateMachine):
+    """Five people, tiny windows, and a broker that delays, doubles, reorders and loses what it is given."""
+
+    queue: list[tuple[str, tuple[Any, ...]]]
+    may_be_short = False
+    """Whether pages and counts may stop at the bound of their work."""
+
+    @initialize(
+        follows=st.sets(pairs, min_size=4, max_size=16),
+        big_vs=st.sets(people, max_size=2),
+        senders=st.lists(people, max_size=20),
+        at_levels=st.lists(st.integers(1, 3), min_size=USERS, max_size=USERS),
+        prompt=st.booleans(),
+    )
+    def found(
+        self,
+        follows: set[tuple[int, int]],
+        big_vs: set[int],
+        senders: list[int],
+        at_levels: list[int],
+        prompt: bool,
+    ) -> None:
+        """A community that has read its homes once; with `prompt` workers nothing ever waits in the queue."""
+        with connection.cursor() as cursor:
+            cursor.execute(f"TRUNCATE {TABLES} RESTART IDENTITY CASCADE")
+        connections.feeds_for_tasks().flushall()
+        policy.change(push_level=3, inbox_from=0)
+        truth.expected.forget()
+        policy.renew()
+        self.queue = QUEUE
+        self.queue.clear()
+        self.users = [
+            User.objects.create(username=f"user{number}", level=level, last_seen_at=Now(), is_big_v=number in big_vs)
+            for number, level in enumerate(at_levels)
+        ]
+        self.cursors: dict[int, int | None] = {}
+        self.prompt = prompt
+        for one, other in sorted(follows):
+            relations.follow(follower=self.users[one], followee=self.users[other])
+        relations.fold_follower_counts()
+        for number in range(USERS):
+            self._page(number, None, 3)
+        self.work_all()
+        for sender in senders:
+            items.publish(sender=self.users[sender], content={"text": "first words"})
+        self.work_all()
+
+    # --- People ------------------------------------------------------------------------------------------
+    @rule(sender=people, visibility=st.sampled_from(Visibility.values), count=st.integers(1, 4))
+    def publish(self, sender: int, visibility: str, count: int) -> None:
+        for _ in range(count):
+            items.publish(sender=self._fresh(sender), content={"text": "words"}, visibility=visibility)
+
+    @precondition(lambda self: Item.objects.exists())
+    @rule(sender=people, pick=some, visibility=st.sampled_from(Visibility.values), reposter=st.none() | people)
+    def reply(self, sender: int, pick: int, visibility: str, reposter: int | None) -> None:
+        """Something said in a thread, which somebody may show to their followers."""
+        answered, fresh = self._item(pick), self._fresh(sender)
+        item = items.publish(sender=fresh, content={"text": "a reply"}, reply_to=answered, visibility=visibility)
+        if reposter is not None:
+            items.repost(sender=self._fresh(reposter), item=item)
+
+    @precondition(lambda self: Item.objects.exists())
+    @rule(pick=some, senders=st.lists(st.tuples(people, st.integers(0, 4)), min_size=1, max_size=4))
+    def repost(self, pick: int, senders: list[tuple[int, int]]) -> None:
+        """Several repost the same item, and say so many things in between."""
+        item = self._item(pick)
+        for sender, posts in senders:
+            items.repost(sender=self._fresh(sender), item=item)
+            for _ in range(posts):
+                items.publish(sender=self._fresh(sender), content={"text": "words"})
+
+    @precondition(lambda self: Item.objects.exclude(repost_of=None).exists())
+    @rule(sender=people, pick=some)
+    def undo_repost(self, sender: int, pick: int) -> None:
+        reposts = Item.objects.exclude(repost_of=None).order_by("id")
+        items.undo_repost(sender=self._fresh(sender), item=reposts[pick % reposts.count()])
+
+    @precondition(lambda self: Item.objects.exists())
+    @rule(person=people, pick=some, undo=st.booleans())
+    def like(self, person: int, pick: int, undo: bool) -> None:
+        (items.unlike if undo else items.like)(user=self.users[person], item=self._item(pick))
+
+    @rule(sender=people)
+    def submit(self, sender: int) -> None:
+        """Something that a moderator has to look at first."""
+        items.publish(sender=self._fresh(sender), content={"text": "suspicious"})
+
+    @precondition(lambda self: Item.objects.exists())
+    @rule(pick=some, verb=st.sampled_from(["hold", "reject", "approve"]))
+    def moderate(self, pick: int, verb: str) -> None:
+        if verb == "hold":
+            items.hold(item=self._item(pick), reasons=["reported"])
+        else:
+            getattr(items, verb)(item=self._item(pick))
+
+    @precondition(lambda self: Item.objects.filter(repost_of=None).exists())
+    @rule(pick=some)
+    def edit(self, pick: int) -> None:
+        items.edit(item=self._item(pick, repost_of=None), content={"text": "other words"})
+
+    @precondition(lambda self: Item.objects.exists())
+    @rule(pick=some)
+    def delete(self, pick: int) -> None:
+        items.delete(item=self._item(pick))
+
+    @precondition(lambda self: Item.objects.filter(status=Status.DELETED).exists())
+    @rule(pick=some)
+    def restore(self, pick: int) -> None:
+        deleted = Item.objects.filter(status=Status.DELETED).order_by("id")
+        items.restore(item=deleted[pick % deleted.count()])
+
+    @precondition(lambda self: Item.objects.filter(repost_of=None).exists())
+    @rule(pick=some, visibility=st.sampled_from(Visibility.values))
+    def show_to(self, pick: int, visibility: str) -> None:
+        items.change_visibility(item=self._item(pick, repost_of=None), visibility=visibility)
+
+    @rule(pair=pairs)
+    def follow(self, pair: tuple[int, int]) -> None:
+        relations.follow(follower=self.users[pair[0]], followee=self.users[pair[1]])
+
+    @rule(pair=pairs)
+    def unfollow(self, pair: tuple[int, int]) -> None:
+        relations.unfollow(follower=self.users[pair[0]], followee=self.users[pair[1]])
+
+    @rule(pair=pairs, undo=st.booleans())
+    def block(self, pair: tuple[int, int], undo: bool) -> None:
+        verb = relations.unblock if undo else relations.block
+        verb(blocker=self.users[pair[0]], blocked=self.users[pair[1]])
+
+    @rule(pair=pairs, undo=st.booleans())
+    def mute(self, pair: tuple[int, int], undo: bool) -> None:
+        verb = relations.unmute if undo else relations.mute
+        verb(muter=self.users[pair[0]], muted=self.users[pair[1]])
+
+    @rule(person=people, active=st.booleans())
+    def suspend(self, person: int, active: bool) -> None:
+        User.objects.filter(pk=self.users[person].pk, deleted_at=None).update(is_active=active)
+
+    @precondition(lambda self: not User.objects.exclude(deleted_at=None).exists())
+    @rule(person=people)
+    def leave(self, person: int) -> None:
+        accounts.delete_account(user=self._fresh(person))
+
+    @precondition(lambda self: Deletion.objects.exists())
+    @rule(limit=st.integers(1, 3))
+    def purge(self, limit: int) -> None:
+        """A part of what a deletion leaves to do."""
+        account_purged.send(sender=User, user=Deletion.objects.select_related("user").get().user, limit=limit)
+
+    @rule(person=people, pick=some, posts=st.integers(0, 6), limit=st.integers(1, 4))
+    def bring_back(self, person: int, pick: int, posts: int, limit: int) -> None:
+        """An item in the middle of a home is withdrawn while its reader scrolls by, and comes back by a delivery of its
+        own; then so much is published that the inbox is trimmed.
+        """
+        shown = home_ids(self.users[person].pk)
+        if len(shown) < 4:
+            return
+        place = pick % (len(shown) - 1)
+        item = Item.objects.get(pk=shown[place])
+        items.hold(item=item, reasons=["reported"])
+        above = shown[place - 1] if place else shown[place] + 1
+        self._page(person, above, limit)
+        self._page(person, shown[place + 1], limit)
+        items.approve(item=Item.objects.get(pk=item.pk))
+        self._page(person, above, limit)
+        self.time_passes()
+        self.work_all()
+        for _ in range(posts):
+            items.publish(sender=self._fresh(self.users.index(item.sender)), content={"text": "words"})
+        self.work_all()
+        self._page(person, above, limit)
+        self._page(person, shown[place + 1], limit)
+
+    # --- The policy, and PostgreSQL's own history --------------------------------------------------------
+    @rule(level=st.none() | st.integers(1, 4), inbox_from=st.none() | st.sampled_from([0, 2]))
+    def change_policy(self, level: int | None, inbox_from: int | None) -> None:
+        policy.change(push_level=level, inbox_from=inbox_from)
+
+    @rule()
+    def fail_over(self) -> None:
+        """A standby is promoted that lacked nothing; tests/faults/test_failover.py has one that does."""
+        Policy.objects.update(drawn_on=F("drawn_on") + 1)
+
+    # --- Levels and big-V --------------------------------------------------------------------------------
+    @rule(person=people, level=st.integers(0, 3))
+    def change_level(self, person: int, level: int) -> None:
+        """To any level, as settings of other ages would; windows are not trimmed, and deepened late or never."""
+        user = User.objects.filter(pk=self.users[person].pk)
+        user.filter(level__gt=level).update(push_generation=F("push_generation") + 1)
+        user.filter(level=0).update(window_epoch=Draw())
+        if user.filter(level__lt=level).exists():
+            QUEUE.append(("timeline.rise", (self.users[person].pk,)))
+        user.update(level=level, last_seen_at=Now())
+
+    @rule(person=people, days=st.integers(2, 60))
+    def stay_away(self, person: int, days: int) -> None:
+        User.objects.filter(pk=self.users[person].pk).update(last_seen_at=Now() - timedelta(days=days))
+        levels.lower_levels()
+
+    @rule(person=people)
+    def come_back(self, person: int) -> None:
+        """The workers deepen the inbox some time later."""
+        levels.touch([self.users[person].pk])
+
+    @rule(
+        person=people,
+        days=st.integers(2, 60),
+        at=st.sampled_from(["before", "after"]),
+        what=st.sampled_from(["restore", "publish", "lower", "fans", "inbox", "big-v", "follow", "nothing"]),
+        pick=some,
+    )
+    def return_amid_changes(self, person: int, days: int, at: str, what: str, pick: int) -> None:
+        """A reader comes back after days; something happens right before or after the snapshot of the deepening."""
+        user_id = self.users[person].pk
+        self.stay_away(person, days)
+        self._page(person, None, 3)
+        levels.touch([user_id])
+        self._page(person, None, 3)
+
+        def pulled(reader_id: int, count: int) -> Any:
+            if at == "before":
+                self._interfere(person, what, pick)
+                return pull.pull_entries(reader_id, count)
+            snapshot = pull.pull_entries(reader_id, count)
+            self._interfere(person, what, pick)
+            return snapshot
+
+        with patch.object(inbox, "pull_entries", pulled):
+            inbox.rise(user_id)
+        self._page(person, None, 7)
+        self._page(person, self.cursors.get(person), 7)
+
+    def _interfere(self, person: int, what: str, pick: int) -> None:
+        """Something that is whole, with its deliveries, before anything else happens."""
+        reader, other = self.users[person], pick % USERS
+
+        def restore() -> None:
+            for item_id in home_ids(reader.pk)[pick % 7 :][:2]:
+                items.hold(item=Item.objects.get(pk=item_id), reasons=["reported"])
+                items.approve(item=Item.objects.get(pk=item_id))
+
+        def publish() -> None:
+            for _ in range(1 + pick % 5):
+                items.publish(sender=self._fresh(other), content={"text": "words"})
+
+        interferences: dict[str, Callable[[], Any]] = {
+            "restore": restore,
+            "publish": publish,
+            "lower": lambda: self.stay_away(person, 3),
+            "fans": lambda: active_fans.build(self.users[other].pk),
+            "inbox": lambda: connections.feeds_for_tasks().delete(keys.inbox(reader.pk)),
+            "big-v": lambda: self._promote(other) and publish(),
+            "follow": lambda: relations.follow(follower=reader, followee=self.users[(person + 1) % USERS]),
+            "nothing": lambda: None,
+        }
+        interferences[what]()
+        Delivery.objects.update(not_before=Now() - timedelta(seconds=1))
+        for item_id in Delivery.objects.values_list("pk", flat=True):
+            TASKS["timeline.fan_out"](item_id)
+        self._page(person, self.cursors.get(person), 3)
+
+    @rule(person=people)
+    def make_big_v(self, person: int) -> None:
+        self._promote(person)
+
+    def _promote(self, person: int) -> bool:
+        """Those who are suspended are refused."""
+        user = self._fresh(person)
+        return user.is_active and big_v.make_big_v(user=user)
+
+    @rule(person=people)
+    def demote(self, person: int) -> None:
+        big_v.demote(user=self._fresh(person))
+
+    # --- Workers and the broker --------------------------------------------------------------------------
+    @precondition(lambda self: self.queue)
+    @rule(pick=some, keep=st.booleans())
+    def work(self, pick: int, keep: bool) -> None:
+        """Run any message; a kept one will be run again."""
+        name, args = self.queue[pick % len(self.queue)]
+        if not keep:
+            self.queue.remove((name, args))
+        TASKS[name](*args)
+
+    @rule()
+    def work_all(self) -> None:
+        for _ in range(5_000):  # a few hundred, where nobody has worked yet
+            if not self.queue:
+                return
+            name, args = self.queue.pop(0)
+            TASKS[name](*args)
+        raise AssertionError("the work makes work without end")
+
+    @precondition(lambda self: self.queue)
+    @rule(pick=some)
+    def lose_message(self, pick: int) -> None:
+        self.queue.pop(pick % len(self.queue))
+
+    @rule()
+    def time_passes(self) -> None:
+        """What waits has waited, and the sweepers come by."""
+        past = Now() - timedelta(seconds=1)
+        Delivery.objects.update(not_before=past, sweep_at=past)
+        backfill.Backfill.objects.update(sweep_at=past)
+        policy.follow_timeline()
+        relations.fold_follower_counts()
+        counts.fold()
+        deliveries.sweep(Delivery)
+        backfill.sweep()
+
+    # --- Redis -------------------------------------------------------------------------------------------
+    @rule(
+        person=people,
+        kind=st.sampled_from(["inbox", "outbox", "tail", "fans", "everything"]),
+        shard=st.integers(0, 1),
+    )
+    def lose(self, person: int, kind: str, shard: int) -> None:
+        user_id = self.users[person].pk
+        if kind == "everything":
+            connections.feeds_for_tasks().flushall()
+            return
+        key = {
+            "inbox": keys.inbox(user_id),
+            "outbox": keys.outbox(user_id),
+            "tail": keys.tail(user_id),
+            "fans": keys.active_fans(user_id, shard),
+        }[kind]
+        connections.feeds_for_tasks().delete(key)
+
+    # --- Readers: the oracle at every moment -------------------------------------------------------------
+    @rule(person=people, limit=st.integers(1, 7))
+    def read_top(self, person: int, limit: int) -> None:
+        self._page(person, None, limit)
+
+    @rule(person=people, limit=st.integers(1, 7))
+    def read_on(self, person: int, limit: int) -> None:
+        """Go on where this reader was, whatever happened since."""
+        self._page(person, self.cursors.get(person), limit)
+
+    @precondition(lambda self: Item.objects.exists())
+    @rule(person=people, pick=some, limit=st.integers(1, 7), offset=st.integers(-1, 1))
+    def read_anywhere(self, person: int, pick: int, limit: int, offset: int) -> None:
+        self._page(person, self._item(pick).pk + offset, limit)
+
+    @rule(person=people, limit=st.integers(1, 5))
+    def walk(self, person: int, limit: int) -> None:
+        """From the top to the first item ever."""
+        last_id: int | None = None
+        walked: list[int] = []
+        for _ in range(200):
+            page = self._page(person, last_id, limit)
+            walked += [int(item.id) for item in page.items]
+            if not page.has_more:
+                break
+            last_id = page.last_id
+        assert walked == home_ids(self.users[person].pk)
+
+    @rule(person=people, pick=some)
+    def count_new(self, person: int, pick: int) -> None:
+        ids = list(Item.objects.order_by("id").values_list("pk", flat=True))
+        since = ids[pick % len(ids)] if ids else 1
+        expected = len(new_ids(self.users[person].pk, since=since))
+        count, capped = new_count(self._fresh(person), since_id=since)
+        assert count == expected or (capped and self.may_be_short and count < expected)
+        assert self.may_be_short or not capped
+
+    @rule(person=people)
+    def counts(self, person: int) -> None:
+        """Staged and folded counts together are the exact ones."""
+        reader = self._fresh(person)
+        for item in hydrate(list(Item.objects.filter(repost_of=None).values_list("pk", flat=True)), reader):
+            wide = Visibility.values[:1] if item.visibility == Visibility.PUBLIC else Visibility.values[:3]
+            replies = Item.objects.published().filter(Q(reply_to=item.id) | Q(root=item.id), visibility__in=wide)
+            reposts = Item.objects.published().filter(repost_of=item.id)
+            likes = Like.objects.filter(item=item.id)
+            assert item.counts == Counts(likes.count(), replies.count(), reposts.count())
+            assert item.liked == likes.filter(user=reader).exists()
+            assert item.reposted == reposts.filter(sender=reader).exists()
+
+    @invariant()
+    def workers_keep_up(self) -> None:
+        if getattr(self, "prompt", False):
+            self.work_all()
+
+    def teardown(self) -> None:
+        if not hasattr(self, "users"):
+            return
+        for person in range(USERS):
+            self.walk(person, 4)
+        self.time_passes()
+        self.work_all()
+        self.time_passes()
+        self.work_all()
+        assert not Delivery.objects.exists()
+        for user in self.users:
+            assert list(differences([user.pk])) == []
+        for person in range(USERS):
+            self.walk(person, 3)
+            self.counts(person)
+
+    # --- Behind the rules --------------------------------------------------------------------------------
+    def _fresh(self, person: int) -> User:
+        return User.objects.get(pk=self.users[person].pk)
+
+    def _item(self, pick: int, **fields: Any) -> Item:
+        there = Item.objects.filter(**fields).order_by("id")
+        return there[pick % there.count()]
+
+    def _page(self, person: int, last_id: int | None, limit: int) -> Any:
+        user = self._fresh(person)
+        page = home_page(user, last_id=last_id, limit=limit)
+        expected = [item_id for item_id in home_ids(user.pk) if last_id is None or item_id < last_id]
+        event(f"page from {'+'.join(page.sources)}")
+        shown = [int(item.id) for item in page.items]
+        if self.may_be_short and page.has_more and len(shown) < limit:
+            event("a short page")
+            assert page.last_id is not None
+            assert last_id is None or page.last_id < last_id
+            assert shown == [item_id for item_id in expected if item_id >= page.last_id], page.sources
+        else:
+            assert shown == expected[:limit], page.sources
+            assert page.has_more == (len(expected) > limit) or (self.may_be_short and page.has_more), page.sources
+        self._folds(user.pk, page.items)
+        if shown:
+            assert page.last_id is not None
+            assert page.last_id <= shown[-1]
+        self.cursors[person] = page.last_id if page.has_more else None
+        return page
+
+    def _folds(self, reader_id: int, shown: list[Any]) -> None:
+        """Each repost speaks for those of the same item close below it."""
+        entries = entry_ids(reader_id)
+        roots = dict(Item.objects.filter(pk__in=entries).values_list("pk", "repost_of"))
+        for item in shown:
+            if not item.repost_of:
+                continue
+            place = entries.index(int(item.id))
+            near = entries[place + 1 : place + 1 + oracle.REACH]
+            others = sum(roots[entry] == int(item.repost_of.id) for entry in near)
+            assert item.others == others
+
+
+QUEUE: list[tuple[str, tuple[Any, ...]]] = []
+
+
+def suspect(item: Item, **kwargs: Any) -> list[str]:
+    return ["words"] if item.text == "suspicious" else []
+
+
+@pytest.fixture
+def tiny_homes(monkeypatch: pytest.MonkeyPatch, transactional_db: None) -> Iterator[None]:
+    """Windows so small that little happens in the middle of one, and a broker that is `QUEUE`."""
+    monkeypatch.setattr(django_settings, "LEVEL_CAPS", {1: 2, 2: 4, 3: 6})
+    monkeypatch.setattr(django_settings, "WINDOW_SLACK", 1)
+    monkeypatch.setattr(django_settings, "OUTBOX_CAP", 4)
+    monkeypatch.setattr(django_settings, "PENDING_CAP", 4)
+    monkeypatch.setattr(django_settings, "FAN_OUT_RANGE", 2)
+    monkeypatch.setattr(django_settings, "ACTIVE_FANS_SHARDS", 2)
+    monkeypatch.setattr(django_settings, "FAN_OUT_ATTEMPTS", 1_000)
+    monkeypatch.setattr(Tail, "LENGTH", 24)
+    monkeypatch.setattr(fold, "REACH", 3)
+    monkeypatch.setattr(oracle, "REACH", 3)
+    monkeypatch.setattr(celery.app, "send_task", lambda name, args: QUEUE.append((name, tuple(args))))
+    item_submitted.connect(suspect)
+    yield
+    item_submitted.disconnect(suspect)
+    policy.change(**policy.configured()._asdict())
+
+
+def walk_all(machine: type[Home], *, examples: int) -> None:
+    run_state_machine_as_test(
+        machine,
+        settings=settings(
+            max_examples=examples,
+            stateful_step_count=30,
+            deadline=None,
+            suppress_health_check=list(HealthCheck),
+        ),
+    )

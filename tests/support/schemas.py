@@ -1,0 +1,21 @@
+"""Answers of the API beside its schema."""
+
+import json
+from typing import Any
+
+import jsonschema
+
+
+def allowed(schema: dict[str, Any], path: str, method: str, response: Any) -> None:
+    """The response is one that the schema describes."""
+    described = schema["paths"][f"/api/v1{path}"][method]["responses"][str(response.status_code)]
+    if "content" not in described:
+        assert not response.content
+        return
+    if "application/zip" in described["content"]:
+        assert response["Content-Type"] == "application/zip"
+        assert b"".join(response.streaming_content).startswith(b"PK")
+        return
+    document = {"components": schema["components"], **described["content"]["application/json"]["schema"]}
+    validator = jsonschema.Draft202012Validator(document)
+    validator.validate(json.loads(response.content))
