@@ -212,6 +212,22 @@ class ItemBody(msgspec.Struct, dict=True):
         return url if isinstance(url, str) and is_link(url) else ""
 
     @property
+    def warning(self) -> str:
+        """What the sender warns of; the content is folded under it."""
+        warning = self.content_fields.get("warning", "")
+        return warning if isinstance(warning, str) else ""
+
+    @property
+    def is_sensitive(self) -> bool:
+        """Whether the pictures are veiled until a reader asks for them."""
+        return self.content_fields.get("sensitive") is True
+
+    @property
+    def words(self) -> str:
+        """The words that stand for the item where it is only named: never those under a warning."""
+        return self.warning or self.text or self.title or self.url
+
+    @property
     def shown(self) -> "ItemBody":
         """What a card shows, and what its buttons act on: the original of a repost."""
         return self.repost_of or self

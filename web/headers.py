@@ -16,33 +16,34 @@ from django.core.exceptions import SuspiciousOperation
 from django.http import HttpRequest, HttpResponseBase
 from django.http.request import split_domain_port
 
+FORBIDDEN = (
+    "accelerometer",
+    "autoplay",
+    "camera",
+    "display-capture",
+    "encrypted-media",
+    "geolocation",
+    "gyroscope",
+    "magnetometer",
+    "microphone",
+    "midi",
+    "payment",
+    "publickey-credentials-get",
+    "screen-wake-lock",
+    "usb",
+    "xr-spatial-tracking",
+)
+"""What a browser offers and no page of the site uses."""
+
 HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
     "Referrer-Policy": settings.SECURE_REFERRER_POLICY,
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
+    # Videos of the site itself may fill the screen.
     "Permissions-Policy": ", ".join(
-        f"{feature}=()"
-        for feature in (
-            "accelerometer",
-            "autoplay",
-            "camera",
-            "display-capture",
-            "encrypted-media",
-            "fullscreen",
-            "geolocation",
-            "gyroscope",
-            "magnetometer",
-            "microphone",
-            "midi",
-            "payment",
-            "picture-in-picture",
-            "publickey-credentials-get",
-            "screen-wake-lock",
-            "usb",
-            "xr-spatial-tracking",
-        )
+        ["fullscreen=(self)", "picture-in-picture=(self)", *(f"{feature}=()" for feature in FORBIDDEN)]
     ),
 }
 """On every answer of every process."""
@@ -103,6 +104,7 @@ def policy(request: HttpRequest, nonce: Nonce) -> str:
                 f"script-src {scripts}",
                 f"style-src 'self' {own}".strip(),
                 "img-src 'self' data: https:",
+                "media-src 'self' https:",
                 f"connect-src 'self' {stream_origin(request)}".strip(),
                 "form-action 'self'",
                 "base-uri 'none'",

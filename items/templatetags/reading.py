@@ -1,5 +1,6 @@
 """How items are read: what their texts link to, their age in a few letters, and which are folded in feeds."""
 
+import re
 from datetime import datetime, timedelta
 
 from django import template
@@ -23,8 +24,10 @@ FOLD_LETTERS = 600
 FOLD_LINES = 12
 EXCERPT_LETTERS = 1_500
 """What a feed shows of a folded text, more than the nine lines of site.css hold."""
-LINK_LETTERS = 60
-"""Longer links are shown shortened."""
+LINK_LETTERS = 36
+"""Longer links are shown shortened, all without what most begin with."""
+COMMON = re.compile(r"(?:https?://)?(?:www\.)?", re.IGNORECASE)
+"""What addresses begin with and no reader needs."""
 LINKS = 50
 """Mentions, hashtags and links of one text that lead somewhere; the others are shown as they were written."""
 
@@ -102,7 +105,7 @@ def linked(context: Context, text: str, folded: bool = False) -> SafeString:
             parts.append(marks.put(written[: end - begin], begin))
         else:
             links += 1
-            shown = marks.put(_short(written) if kind == Kind.LINK else written, begin)
+            shown = marks.put(*_short(written, begin)) if kind == Kind.LINK else marks.put(written, begin)
             parts.append(_link(kind, value, shown) if kind != Kind.MENTION or _leads(context, value) else shown)
         begin += len(written)
     parts.append(marks.put(text[begin:end], begin))
@@ -122,8 +125,22 @@ def _leads(context: Context, name: str) -> bool:
     )
 
 
-def _short(address: str) -> str:
-    return excerpt(address, LINK_LETTERS)
+def _short(address: str, begin: int) -> tuple[str, int]:
+    """The shown part of an address that begins there in a text, and where that part begins."""
+    short = COMMON.sub("", address) or address
+    return excerpt(short, LINK_LETTERS), begin + len(address) - len(short)
+
+
+@register.filter
+def domain(address: str) -> str:
+    """The host of an address, as people name it."""
+    return COMMON.sub("", address).partition("/")[0].partition("?")[0].partition("#")[0]
+
+
+@register.filter
+def short_link(address: str) -> str:
+    """An address as texts show it."""
+    return _short(address, 0)[0]
 
 
 def _link(kind: Kind, value: str, shown: SafeString) -> SafeString:

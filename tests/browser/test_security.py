@@ -58,7 +58,8 @@ WORDS = "\n".join(LONG)
 
 FOREIGN = """
     () => [...document.querySelectorAll(`[onerror], [onload], [onmouseover], [srcdoc], [href*="javascript:ran" i],
-        [href^="data:" i], [href^="vbscript" i], base, iframe, main img:not([src^="/static/"], [src^="https://a.example/"]),
+        [href^="data:" i], [href^="vbscript" i], base, iframe,
+        main img:not([src^="/static/"], [src^="/avatars/"], [src^="/media/"], [src^="https://a.example/"]),
         main b[hx-on\\\\:\\\\:load]`)]
         .map(element => element.outerHTML)
 """

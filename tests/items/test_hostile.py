@@ -74,6 +74,8 @@ COSTS: dict[str, list[Callable[[str], object]]] = {
     "items.search.parse": [lambda written: parse(written[:QUERY_LENGTH]).tsquery],
     "items.templatetags.reading.is_long": [reading.is_long],
     "items.templatetags.reading.excerpt": [lambda written: reading.excerpt(written, 240)],
+    "items.templatetags.reading.domain": [reading.domain],
+    "items.templatetags.reading.short_link": [reading.short_link],
     "items.templatetags.reading.linked": [linked, *(partial(linked, query=query) for query in QUERIES)],
     "accounts.avatars.drawn_url": [lambda written: drawn_url(written, written)],
     "moderation.words.fold": [fold],

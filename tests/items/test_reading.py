@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from items.search import parse
-from items.templatetags.reading import LINK_LETTERS, linked
+from items.templatetags.reading import LINK_LETTERS, domain, linked, short_link
 from items.text import Kind, spans
 from tests.support.texts import TEXTS
 
@@ -22,11 +22,11 @@ from tests.support.texts import TEXTS
         ("#Django #小事#", '<a href="/tags/django">#Django</a> <a href="/tags/%E5%B0%8F%E4%BA%8B">#小事#</a>'),
         (
             "www.example.com/?a&b",
-            '<a href="https://www.example.com/?a&amp;b" rel="nofollow noopener ugc">www.example.com/?a&amp;b</a>',
+            '<a href="https://www.example.com/?a&amp;b" rel="nofollow noopener ugc">example.com/?a&amp;b</a>',
         ),
         (
             f"https://example.com/{'x' * 60}",
-            f'<a href="https://example.com/{"x" * 60}" rel="nofollow noopener ugc">https://example.com/{"x" * 39}…</a>',
+            f'<a href="https://example.com/{"x" * 60}" rel="nofollow noopener ugc">example.com/{"x" * 23}…</a>',
         ),
         ("javascript:alert(1)", "javascript:alert(1)"),
     ],
@@ -36,12 +36,34 @@ def test_linked(text: str, html: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("address", "host", "short"),
+    [
+        ("https://www.example.com/", "example.com", "example.com/"),
+        ("http://example.com?a#b", "example.com", "example.com?a#b"),
+        ("HTTPS://例子.中国/路", "例子.中国", "例子.中国/路"),
+        ("www.", "", "www."),
+        (f"https://example.com/{'y' * 99}", "example.com", f"example.com/{'y' * (LINK_LETTERS - 13)}…"),
+    ],
+)
+def test_addresses_are_shown_short(address: str, host: str, short: str) -> None:
+    assert domain(address) == host
+    assert short_link(address) == short
+
+
+@pytest.mark.parametrize(
     ("text", "query", "html"),
     [
         ("red <b> blue", "b red", "<mark>red</mark> &lt;<mark>b</mark>&gt; blue"),
         ("see #blue", "blue", 'see <a href="/tags/blue">#<mark>blue</mark></a>'),
         ("今天天气", "天气", "今天<mark>天气</mark>"),
         ("one two", '"one two"', "<mark>one two</mark>"),
+        (
+            "at www.blue.example/blue",
+            "blue",
+            'at <a href="https://www.blue.example/blue" rel="nofollow noopener ugc">BLUE.example/BLUE</a>'.replace(
+                "BLUE", "<mark>blue</mark>"
+            ),
+        ),
     ],
 )
 def test_marks(text: str, query: str, html: str) -> None:
@@ -82,10 +104,7 @@ def test_no_text_gets_out_of_its_html(text: str, query: str) -> None:
     seen.close()
     assert seen.open == []
     found = list(spans(text))
-    expected = "".join(
-        f"{span.text[: LINK_LETTERS - 1]}…" if span.kind == Kind.LINK and len(span.text) > LINK_LETTERS else span.text
-        for span in found
-    )
+    expected = "".join(short_link(span.text) if span.kind == Kind.LINK else span.text for span in found)
     assert seen.text == expected
     targets = {Kind.MENTION: "/@{}", Kind.HASHTAG: "/tags/{}", Kind.LINK: "{}"}
     wanted = [targets[span.kind].format(span.value) for span in found if span.kind in targets]

@@ -1,0 +1,198 @@
+"""Pictures in cards: grids, descriptions, what is veiled or folded, and the lightbox."""
+
+import io
+import re
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from PIL import Image
+from playwright.sync_api import Locator, expect
+
+from items.actions import publish
+from items.hydrate import ItemBody
+from items.models import Item
+from tests.support.browsers import Visit, Visitor
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
+
+MADE: dict[str, list[Any]] = {}
+SIZES = [(1600, 1000), (900, 1600), (800, 800), (2000, 600)]
+
+
+def made(number: int, said: str = "", size: tuple[int, int] | None = None) -> Any:
+    width, height = size or SIZES[number]
+    return SimpleNamespace(
+        url=f"/media/{number}-{width}x{height}.jpg",
+        preview_url=f"/media/{number}-{width}x{height}.small.jpg",
+        description=said,
+        blurhash="LEHV6nWB2yk8pyo0adR*.7kCMdnj",
+        colour="#a08060",
+        width=width,
+        height=height,
+        small_width=640,
+        small_height=400,
+        focus_x=0.0,
+        focus_y=0.6,
+        is_video=False,
+    )
+
+
+def draw(route: Any) -> None:
+    number, width, height = map(int, re.search(r"(\d+)-(\d+)x(\d+)", route.request.url).groups())
+    image = Image.linear_gradient("L").resize((width, height)).convert("RGB")
+    colour = Image.new("RGB", (width, height), [(200, 80, 60), (60, 150, 90), (70, 90, 200), (200, 170, 60)][number])
+    out = io.BytesIO()
+    Image.blend(image, colour, 0.6).save(out, "JPEG")
+    route.fulfill(body=out.getvalue(), content_type="image/jpeg")
+
+
+@pytest.fixture
+def items(author: Any, monkeypatch: Any) -> dict[str, Item]:
+    monkeypatch.setattr(ItemBody, "pictures", property(lambda self: MADE.get(self.id, [])), raising=False)
+    found = {}
+    for name, content, pictures in [
+        ("veiled", {"sensitive": True}, [made(0, "veiled")]),
+        ("warned", {"warning": "Spiders, and a rather long warning of them"}, [made(2)]),
+        ("one", {}, [made(0, "A red field under a grey sky.\nWith a second line.")]),
+        ("tall", {}, [made(1)]),
+        ("small", {}, [made(1, "x", (120, 90))]),
+        ("wide", {}, [made(1, "", (3000, 100))]),
+        ("two", {}, [made(0, "a"), made(1)]),
+        ("three", {}, [made(0, "a"), made(1), made(2)]),
+        ("four", {}, [made(0, "a " * 300), made(1), made(2, "ccc"), made(3)]),
+    ]:
+        found[name] = publish(sender=author, content={"text": name} | content)
+        MADE[str(found[name].pk)] = pictures
+    return found
+
+
+@pytest.fixture
+def home(visit: Visit, screen: dict[str, Any], reader: Any, items: dict[str, Item]) -> Visitor:
+    visitor = visit(**screen)
+    visitor.page.route(re.compile("/media/"), draw)
+    visitor.enter(reader)
+    visitor.goto("/")
+    return visitor
+
+
+@pytest.fixture
+def card(home: Visitor, items: dict[str, Item]) -> Callable[[str], Locator]:
+    return lambda name: home.page.locator(f"#item-{items[name].pk}")
+
+
+def box(visitor: Visitor) -> Locator:
+    return visitor.page.get_by_role("dialog", name="Pictures")
+
+
+def shown(visitor: Visitor) -> Locator:
+    """The picture of the lightbox, and not what stands there while it comes."""
+    return box(visitor).locator(".light-stage img:not(.before)")
+
+
+def test_grids_keep_their_place(home: Visitor, card: Callable[[str], Locator]) -> None:
+    """A card is as high before its pictures are loaded as after."""
+    heights = {}
+    for name in ("one", "tall", "small", "wide", "two", "three", "four"):
+        group = card(name).locator(".pictures")
+        heights[name] = group.bounding_box()
+        group.scroll_into_view_if_needed()
+        expect(group.locator("img").last).to_have_js_property("complete", True)
+        for image in group.locator("img").all():
+            expect(image).not_to_have_js_property("naturalWidth", 0)
+        after = group.bounding_box()
+        assert after is not None
+        assert heights[name] is not None
+        assert (after["width"], after["height"]) == (heights[name]["width"], heights[name]["height"]), name
+    expect(card("four").locator(".ground")).to_have_count(0)  # they are loaded
+
+
+def test_a_description_opens_from_its_badge(home: Visitor, card: Callable[[str], Locator]) -> None:
+    badge, words = card("one").locator(".alt > summary"), card("one").locator(".alt > p")
+    expect(card("tall").locator(".alt")).to_have_count(0)
+    expect(words).to_be_hidden()
+    badge.click()
+    expect(words).to_have_text("A red field under a grey sky. With a second line.")
+    home.page.keyboard.press("Escape")
+    expect(words).to_be_hidden()
+    expect(badge).to_be_focused()
+    assert home.page.url.endswith("/")  # the card has opened nothing
+
+
+def test_sensitive_pictures_are_veiled(home: Visitor, card: Callable[[str], Locator]) -> None:
+    veil = card("veiled").locator(".veil > summary")
+    picture = card("veiled").locator(".picture img")
+    expect(picture).to_be_hidden()
+    veil.get_by_text("Sensitive. Show").click()
+    expect(picture).to_be_visible()
+    veil.get_by_text("Hide").click()
+    expect(picture).to_be_hidden()
+
+
+def test_a_warning_folds_words_and_pictures(home: Visitor, card: Callable[[str], Locator]) -> None:
+    warned = card("warned")
+    expect(warned.get_by_text("Spiders, and a rather long warning of them")).to_be_visible()
+    expect(warned.locator(".text")).to_be_hidden()
+    expect(warned.locator(".picture img")).to_be_hidden()
+    warned.locator(".warned > summary").press("Enter")
+    expect(warned.locator(".text")).to_be_visible()
+    expect(warned.locator(".picture img")).to_be_visible()
+
+
+def test_the_lightbox_by_keys(home: Visitor, card: Callable[[str], Locator]) -> None:
+    links = card("four").locator("a[data-light]")
+    links.nth(1).press("Enter")
+    expect(box(home)).to_be_visible()
+    expect(box(home).get_by_text("2 of 4")).to_be_visible()
+    for key, place in (
+        ("ArrowRight", 3),
+        ("ArrowRight", 4),
+        ("ArrowRight", 1),
+        ("ArrowLeft", 4),
+        ("Home", 1),
+        ("End", 4),
+    ):
+        home.page.keyboard.press(key)
+        expect(box(home).get_by_text(f"{place} of 4")).to_be_visible()
+        expect(shown(home)).to_have_attribute("src", re.compile(f"/{place - 1}-"))
+    home.page.keyboard.press("+")
+    expect(box(home).get_by_role("button", name="Zoom")).to_have_attribute("aria-pressed", "true")
+    home.page.keyboard.press("-")
+    for _ in range(9):  # the focus does not leave it
+        home.page.keyboard.press("Tab")
+        assert home.page.evaluate(
+            "document.activeElement === document.body || !!document.activeElement.closest('dialog')"
+        )
+    home.page.keyboard.press("Escape")
+    expect(box(home)).to_be_hidden()
+    expect(links.nth(3)).to_be_focused()
+
+
+def test_the_way_back_closes_the_lightbox(home: Visitor, card: Callable[[str], Locator]) -> None:
+    address = home.page.url
+    card("one").locator("a[data-light]").click()
+    expect(box(home)).to_be_visible()
+    expect(box(home).get_by_text("A red field")).to_be_visible()
+    expect(box(home).get_by_role("button", name="Next picture")).to_be_hidden()
+    home.page.evaluate("history.back()")
+    expect(box(home)).to_be_hidden()
+    assert home.page.url == address
+    # Closed by its button, it leaves nothing to go back over.
+    card("two").locator("a[data-light]").first.click()
+    box(home).get_by_role("button", name="Close").click()
+    expect(box(home)).to_be_hidden()
+    home.holds("!history.state?.lightbox")
+
+
+def test_a_swipe_leads_on(home: Visitor, card: Callable[[str], Locator]) -> None:
+    card("two").locator("a[data-light]").first.click()
+    swipe = """([from, to]) => {
+        const stage = document.querySelector(".light-stage");
+        const at = (clientX) => ({ clientX, clientY: 300, isPrimary: true, pointerType: "touch", bubbles: true });
+        stage.dispatchEvent(new PointerEvent("pointerdown", at(from)));
+        stage.dispatchEvent(new PointerEvent("pointerup", at(to)));
+    }"""
+    for way, place in (([300, 100], 2), ([100, 300], 1), ([200, 190], 1)):
+        home.page.evaluate(swipe, way)
+        expect(box(home).get_by_text(f"{place} of 2")).to_be_visible()

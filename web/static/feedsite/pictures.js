@@ -1,0 +1,177 @@
+// Pictures: a blurred one stands in the place of each until it is loaded, and a press opens it over the page, where
+// keys, swipes and the browser's way back lead on. Everything works without it.
+"use strict";
+
+(() => {
+  // --- Blurhashes (https://blurha.sh), drawn small and stretched by the browser
+  const DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz#$%*+,-.:;=?@[]^_{|}~";
+  const SIDE = 24; // pixels of the canvas
+
+  const numberOf = (text) => Array.from(text).reduce((sum, digit) => sum * 83 + DIGITS.indexOf(digit), 0);
+  const linear = (value) => (value / 255 <= 0.04045 ? value / 255 / 12.92 : ((value / 255 + 0.055) / 1.055) ** 2.4);
+  const shown = (value) => {
+    const part = Math.max(0, Math.min(1, value));
+    return Math.round(255 * (part <= 0.0031308 ? part * 12.92 : 1.055 * part ** (1 / 2.4) - 0.055));
+  };
+
+  function draw(hash, canvas) {
+    const size = numberOf(hash[0]);
+    const [wide, high] = [(size % 9) + 1, Math.floor(size / 9) + 1];
+    if (hash.length !== 4 + 2 * wide * high) return false;
+    const most = (numberOf(hash[1]) + 1) / 166;
+    const average = numberOf(hash.slice(2, 6));
+    const colours = [[average >> 16, (average >> 8) & 255, average & 255].map(linear)];
+    for (let at = 1; at < wide * high; at += 1) {
+      const value = numberOf(hash.slice(4 + at * 2, 6 + at * 2));
+      const parts = [Math.floor(value / 361), Math.floor(value / 19) % 19, value % 19];
+      colours.push(parts.map((part) => Math.sign(part - 9) * ((part - 9) / 9) ** 2 * most));
+    }
+    canvas.width = canvas.height = SIDE;
+    const pen = canvas.getContext("2d");
+    const pixels = pen.createImageData(SIDE, SIDE);
+    for (let y = 0; y < SIDE; y += 1) {
+      for (let x = 0; x < SIDE; x += 1) {
+        const sum = [0, 0, 0];
+        for (let row = 0; row < high; row += 1) {
+          for (let column = 0; column < wide; column += 1) {
+            const weight = Math.cos((Math.PI * x * column) / SIDE) * Math.cos((Math.PI * y * row) / SIDE);
+            colours[row * wide + column].forEach((part, channel) => (sum[channel] += part * weight));
+          }
+        }
+        pixels.data.set([...sum.map(shown), 255], 4 * (y * SIDE + x));
+      }
+    }
+    pen.putImageData(pixels, 0, 0);
+    return true;
+  }
+
+  function lay() {
+    for (const ground of document.querySelectorAll("svg.ground[data-hash]")) {
+      const { hash } = ground.dataset;
+      ground.removeAttribute("data-hash");
+      const picture = ground.parentElement.querySelector("img");
+      if (hash.length < 6 || (picture?.complete && picture.naturalWidth)) continue;
+      const canvas = document.createElement("canvas");
+      canvas.className = "ground";
+      canvas.setAttribute("aria-hidden", "true");
+      if (draw(hash, canvas)) ground.after(canvas);
+    }
+  }
+  lay();
+  document.body.addEventListener("htmx:afterSettle", lay);
+
+  // What is seen through a picture is the page.
+  document.addEventListener("load", ({ target }) => {
+    if (target.matches?.(".picture img")) target.parentElement.querySelectorAll(".ground").forEach((one) => one.remove());
+  }, { capture: true });
+
+  // --- A description closes by Esc, and by a press beside it
+  document.addEventListener("click", ({ target }) => {
+    document.querySelectorAll("details.alt[open]").forEach((one) => !one.contains(target) && (one.open = false));
+  });
+  document.addEventListener("keydown", (event) => {
+    const open = event.key === "Escape" && event.target.closest?.("details.alt[open]");
+    if (!open) return;
+    event.preventDefault();
+    open.open = false;
+    open.querySelector("summary").focus();
+  });
+
+  // --- The lightbox
+  const SWIPE = 50; // pixels
+  const box = document.getElementById("lightbox");
+  const [stage, words] = [box.querySelector(".light-stage"), box.querySelector(".light-words")];
+  const place = box.querySelector(".light-place");
+  const button = (name) => box.querySelector(`[data-do="${name}"]`);
+  let links = [];
+  let at = 0;
+
+  function show(number) {
+    at = (number + links.length) % links.length;
+    const { width, height, words: said } = links[at].dataset;
+    const picture = new Image(width, height);
+    picture.alt = links[at].querySelector("img").alt;
+    picture.decoding = "async";
+    picture.src = links[at].href;
+    // What the page has of it stands there until it is loaded whole.
+    const small = links[at].querySelector("img");
+    const before = new Image(width, height);
+    before.alt = "";
+    before.className = "before";
+    before.src = small.currentSrc || small.src;
+    const show = () => before.remove();
+    picture.addEventListener("load", show, { once: true });
+    picture.addEventListener("error", () => picture.classList.add("gone"), { once: true });
+    stage.replaceChildren(before, picture);
+    zoom(false);
+    words.textContent = said;
+    words.hidden = !said;
+    const isOne = links.length === 1;
+    place.textContent = isOne ? "" : place.dataset.words.replace("{number}", at + 1).replace("{count}", links.length);
+    for (const way of box.querySelectorAll(".light-way")) way.hidden = isOne;
+  }
+
+  function zoom(isNear = !box.classList.contains("near")) {
+    box.classList.toggle("near", isNear);
+    button("zoom").setAttribute("aria-pressed", String(isNear));
+    if (isNear) stage.scrollTo((stage.scrollWidth - stage.clientWidth) / 2, (stage.scrollHeight - stage.clientHeight) / 2);
+  }
+
+  function open(link) {
+    links = Array.from(link.closest(".pictures").querySelectorAll("a[data-light]"));
+    show(links.indexOf(link));
+    box.showModal();
+    history.pushState({ ...history.state, lightbox: true }, "");
+  }
+
+  document.addEventListener("click", (event) => {
+    const link = event.target.closest("a[data-light]");
+    if (!link || event.button || event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) return;
+    event.preventDefault();
+    open(link);
+  });
+
+  // However it is closed, its entry of the history goes with it.
+  box.addEventListener("close", () => {
+    stage.replaceChildren();
+    links[at]?.focus({ preventScroll: true });
+    if (history.state?.lightbox) history.back();
+  });
+  window.addEventListener("popstate", () => {
+    if (box.open) box.close();
+  });
+  if (history.state?.lightbox) history.replaceState({ ...history.state, lightbox: false }, "");
+
+  box.addEventListener("click", ({ target }) => {
+    const act = target.closest("[data-do]")?.dataset.do;
+    if (act === "before") show(at - 1);
+    else if (act === "after") show(at + 1);
+    else if (act === "zoom") zoom();
+    else if (act === "close" || target === box || (target === stage && !box.classList.contains("near"))) box.close();
+  });
+  stage.addEventListener("dblclick", ({ target }) => target.matches("img") && zoom());
+  box.addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    const isFar = !box.classList.contains("near");
+    if (event.key === "ArrowLeft" && isFar) show(at - 1);
+    else if (event.key === "ArrowRight" && isFar) show(at + 1);
+    else if (event.key === "Home" && isFar) show(0);
+    else if (event.key === "End" && isFar) show(links.length - 1);
+    else if (event.key === "+" || event.key === "-") zoom(event.key === "+");
+    else return;
+    event.preventDefault();
+  });
+
+  let begin = null; // where one finger began
+  stage.addEventListener("pointerdown", (event) => {
+    begin = event.isPrimary && event.pointerType !== "mouse" ? event : null;
+  });
+  stage.addEventListener("pointercancel", () => (begin = null));
+  stage.addEventListener("pointerup", (event) => {
+    if (!begin || !event.isPrimary || box.classList.contains("near")) return;
+    const [right, down] = [event.clientX - begin.clientX, event.clientY - begin.clientY];
+    begin = null;
+    if (Math.abs(right) > SWIPE && Math.abs(right) > 2 * Math.abs(down)) show(right < 0 ? at + 1 : at - 1);
+    else if (Math.abs(down) > 2 * SWIPE && Math.abs(down) > 2 * Math.abs(right)) box.close();
+  });
+})();
