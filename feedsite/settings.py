@@ -71,6 +71,7 @@ INSTALLED_APPS = [
     "runtime",
     "storage",
     "web",
+    "media",
     "accounts.apps.AccountsConfig",
     "relations",
     "items",
@@ -230,6 +231,8 @@ CELERY_BEAT_SCHEDULE = {
         ("start and end live sessions", "live.run", 2.0),
         ("measure live sessions", "live.measure", 30.0),
         ("forget kept snapshots", "live.forget_snapshots", 600.0),
+        ("sweep media", "media.sweep", 60.0),
+        ("sweep files of media", "media.sweep_files", 3600.0),
     )
 }
 
@@ -426,7 +429,10 @@ REST_FRAMEWORK = {
     "EXCEPTION_HANDLER": "web.rest.exception_handler",
     "URL_FORMAT_OVERRIDE": None,
     "TEST_REQUEST_DEFAULT_FORMAT": "json",
-    "TEST_REQUEST_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
+    "TEST_REQUEST_RENDERER_CLASSES": [
+        "rest_framework.renderers.JSONRenderer",
+        "rest_framework.renderers.MultiPartRenderer",
+    ],
 }
 CSRF_FAILURE_VIEW = "web.outage.csrf_failure"
 TOKEN_DAYS = env.whole("FEEDSITE_TOKEN_DAYS")
@@ -480,6 +486,27 @@ STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
     "staticfiles": {"BACKEND": "web.static_files.StaticStorage"},
 }
+
+# --- Pictures and videos ---------------------------------------------------------------------------------
+# Files, uploads under way and the places of decoders; with FEEDSITE_MEDIA_STORE the files are elsewhere.
+MEDIA_DIR = DATA_DIR / "media"
+MEDIA_ROOT = MEDIA_DIR / "files"
+# What the name of a file follows in its address (media.objects.address).
+MEDIA_ADDRESS = MEDIA_URL = "/media/"
+MEDIA_IMAGE_BYTES = env.whole("FEEDSITE_MEDIA_IMAGE_MB") * 2**20
+MEDIA_VIDEO_BYTES = env.whole("FEEDSITE_MEDIA_VIDEO_MB") * 2**20
+# Pixels of a picture, or of all frames of an animation; the address space of a decoder follows (media.decoding).
+MEDIA_PIXELS = env.whole("FEEDSITE_MEDIA_MEGAPIXELS") * 1_000_000
+MEDIA_FRAMES = env.whole("FEEDSITE_MEDIA_FRAMES")
+# Pictures that are decoded at once on this machine, and the seconds that one may take and that one waits for its turn.
+MEDIA_PROCESSES = env.whole("FEEDSITE_MEDIA_PROCESSES", PROCESSORS)
+MEDIA_SECONDS = env.number("FEEDSITE_MEDIA_SECONDS")
+MEDIA_WAIT_SECONDS = env.number("FEEDSITE_MEDIA_WAIT_SECONDS")
+# The internal address at which nginx has the files, where it sends them itself (X-Accel-Redirect).
+MEDIA_ACCEL = env.text("FEEDSITE_MEDIA_ACCEL")
+# Uploads go to the disk as they come, into this folder; web.uploads bounds them.
+MEDIA_INCOMING = MEDIA_DIR / "incoming"
+FILE_UPLOAD_HANDLERS = ["web.uploads.FileHandler"]
 
 # --- Security --------------------------------------------------------------------------------------------
 SESSION_COOKIE_HTTPONLY = True

@@ -1,6 +1,5 @@
 """Items, replies and profiles over HTTP."""
 
-import re
 from collections.abc import Callable, Mapping
 
 import msgspec
@@ -23,7 +22,7 @@ from items.text import TITLE_LENGTH, ContentError, canonical_tag
 from items.viewing import tell_viewed
 from relations.api import user_or_404
 from relations.visibility import standing
-from web.openapi import PAGED
+from web.openapi import IDEMPOTENCY_KEY, PAGED
 from web.rest import (
     ApiView,
     ConflictError,
@@ -37,21 +36,13 @@ from web.rest import (
     Time,
     body,
     check_text,
+    idempotency_key,
     limit,
     parse_id,
     position,
 )
 
 NOT_YOURS = "That item is not yours."
-KEY = re.compile(r"[\x21-\x7e]{1,255}", re.ASCII)
-IDEMPOTENCY_KEY = OpenApiParameter(
-    "Idempotency-Key",
-    {"type": "string", "maxLength": 255, "pattern": "^[!-~]+$"},
-    OpenApiParameter.HEADER,
-    description="The client's name for this call: repeated, it gets the item of the first.",
-)
-
-
 EMPTY_BODY = {"application/json": {"type": "object", "maxProperties": 0}}
 
 
@@ -130,13 +121,6 @@ def take_back_or_404(text: str, user: User, undo: Callable[[Item], bool]) -> Ite
     return item
 
 
-def _idempotency_key(request: Request) -> str:
-    key: str = request.META.get("HTTP_IDEMPOTENCY_KEY", "")
-    if key and not KEY.fullmatch(key):
-        raise serializers.ValidationError({"Idempotency-Key": ["At most 255 visible ASCII characters, no spaces."]})
-    return key
-
-
 class ItemsView(ApiView):
     """New items, over HTTP."""
 
@@ -156,7 +140,7 @@ class ItemsView(ApiView):
         """Publish; when this answers, the item is in every follower's home."""
         sender = signed_in(request)
         fields = body(request, NewItem)
-        key = _idempotency_key(request)
+        key = idempotency_key(request)
         if fields["reply_to"] is not None:
             answered = Item.objects.visible_to(sender).select_related("repost_of")
             fields["reply_to"] = answered.filter(pk=fields["reply_to"]).first()

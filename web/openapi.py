@@ -47,6 +47,12 @@ LIMIT = OpenApiParameter(
     description=f"How many to list; more than {PAGE_LIMIT} count as {PAGE_LIMIT}.",
 )
 PAGED = [LAST_ID, LIMIT]
+IDEMPOTENCY_KEY = OpenApiParameter(
+    "Idempotency-Key",
+    {"type": "string", "maxLength": 255, "pattern": "^[!-~]+$"},
+    OpenApiParameter.HEADER,
+    description="The client's name for this call: repeated, it gets what the first made.",
+)
 
 
 class TokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
@@ -154,9 +160,14 @@ class Schema(AutoSchema):
                 errors[403] = (Problem, "Not yours to change, or a session without its CSRF token.")
         if "{" in self.path:
             errors[404] = (Problem, "Not there, or not for you to see.")
-        if self.method in BODY_METHODS:
-            errors[415] = (Problem, "Not JSON.")
-        errors[413] = (Problem, f"More than {getattr(self.view, 'body_bytes', BODY_BYTES) // 1024} KiB.")
+        has_files = self.method in getattr(self.view, "takes_files", ())
+        if has_files:
+            errors[415] = (FIELD_PROBLEMS, "Not a form, or a file of a kind that is not taken.")
+            errors[413] = (FIELD_PROBLEMS, "The file has too many bytes, pixels or frames.")
+        else:
+            if self.method in BODY_METHODS:
+                errors[415] = (Problem, "Not JSON.")
+            errors[413] = (Problem, f"More than {getattr(self.view, 'body_bytes', BODY_BYTES) // 1024} KiB.")
         errors[429] = (Problem, "Too many calls; Retry-After says how many seconds to wait.")
         errors[503] = (Problem, "An outage; Retry-After says how many seconds to wait.")
         return errors

@@ -26,14 +26,14 @@ from django.http.multipartparser import MultiPartParserError
 from rest_framework import exceptions, serializers
 from rest_framework.authentication import SessionAuthentication
 from rest_framework.negotiation import DefaultContentNegotiation
-from rest_framework.parsers import BaseParser
+from rest_framework.parsers import BaseParser, MultiPartParser
 from rest_framework.permissions import IsAuthenticatedOrReadOnly
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 from rest_framework.views import exception_handler as default_exception_handler
 
-from web import rates
+from web import rates, uploads
 from web.rates import Call
 
 logger = logging.getLogger(__name__)
@@ -50,6 +50,8 @@ OUTAGES = (OperationalError, InterfaceError)
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 BODY_METHODS = frozenset({"POST", "PATCH"})
 JSON_TYPE = "application/json"
+FILES_TYPE = "multipart/form-data"
+KEY = re.compile(r"[\x21-\x7e]{1,255}", re.ASCII)
 NUMBER = re.compile(r"[1-9][0-9]{0,15}", re.ASCII)
 UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
@@ -177,6 +179,10 @@ class StrictJSONParser(BaseParser):
         return parse_json(data)
 
 
+class FilesParser(MultiPartParser):
+    """Forms with files, for the methods that a view names in `takes_files`."""
+
+
 class OnlyJSON(DefaultContentNegotiation):
     """Every answer is what the view renders first, whatever the Accept header asks for."""
 
@@ -274,6 +280,14 @@ def limit(request: Request, name: str = "limit") -> int:
     return PAGE if asked is None else min(asked, PAGE_LIMIT)
 
 
+def idempotency_key(request: Request) -> str:
+    """The client's name for this call, or nothing. Raises ValidationError."""
+    key: str = request.META.get("HTTP_IDEMPOTENCY_KEY", "")
+    if key and not KEY.fullmatch(key):
+        raise serializers.ValidationError({"Idempotency-Key": ["At most 255 visible ASCII characters, no spaces."]})
+    return key
+
+
 # --- Answers ---------------------------------------------------------------------------------------------
 Time = Annotated[datetime, msgspec.Meta(tz=True)]
 encode = msgspec.json.Encoder().encode
@@ -322,13 +336,14 @@ class ApiView(APIView):
     what is wrong with the envelope is said before callers are asked who they are.
 
     `rates` names the scopes of methods that are counted apart. Every POST and PATCH takes a JSON body of at most
-    `body_bytes`. `only_reads`: no POST writes what its caller may look for where reads lag (storage.replica).
+    `body_bytes`, but for the methods of `takes_files`: a form with files (web.uploads). `only_reads`: no POST writes what its caller may look for where reads lag (storage.replica).
     """
 
     rates: Mapping[str, str] = {}
     only_reads = False
     body_bytes = BODY_BYTES
-    parser_classes = [StrictJSONParser]
+    takes_files: frozenset[str] = frozenset()
+    parser_classes = [StrictJSONParser, FilesParser]
     content_negotiation_class = OnlyJSON
     throttle_classes: Sequence[Any] = []
 
@@ -344,11 +359,13 @@ class ApiView(APIView):
             length = int(request.META.get("CONTENT_LENGTH") or 0)
         except ValueError:
             raise exceptions.ParseError("Content-Length is not a number.") from None
-        if length > self.body_bytes:
-            raise PayloadTooLargeError(self.body_bytes)
-        if method in BODY_METHODS and length:
+        has_files = method in self.takes_files
+        most = uploads.most_bytes(request.path) if has_files else self.body_bytes
+        if length > most:
+            raise PayloadTooLargeError(most)
+        if (method in BODY_METHODS or has_files) and length:
             media_type = (request.content_type or "").partition(";")[0].strip().lower()
-            if media_type != JSON_TYPE:
+            if media_type != (FILES_TYPE if has_files else JSON_TYPE):
                 raise exceptions.UnsupportedMediaType(media_type or "(none)")
         super().initial(request, *args, **kwargs)
 

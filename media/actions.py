@@ -1,0 +1,311 @@
+"""The verbs that change media. What a file is and does is decided before a row is written; what withdraws a file is
+written down in the same transaction (FileMove), and done after it.
+"""
+
+import contextlib
+import hashlib
+import logging
+import os
+import secrets
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import IO, Any
+
+from django.conf import settings
+from django.db import IntegrityError, transaction
+from django.utils.translation import gettext as _
+
+from media import videos
+from media.decoder import DecoderError, Picture, decoder, place
+from media.kinds import kind_of
+from media.models import DESCRIPTION_LENGTH, FileMove, Kind, MediaFile, Use, file_names
+from media.store import StoreError, incoming, new_name, store
+
+logger = logging.getLogger(__name__)
+
+CHUNK = 1 << 20
+PICTURES_AN_ITEM = 4
+FAST = 50
+"""Files that are moved at once, right after the commit; a task does the rest."""
+
+
+class MediaError(ValueError):
+    """The file is refused; the message is for people."""
+
+
+class UnknownKindError(MediaError):
+    """The file is none that is taken here, by its bytes."""
+
+
+class TooLargeError(MediaError):
+    """The file has more bytes, pixels or frames than are allowed."""
+
+
+class UsedError(MediaError):
+    """The media cannot be used for this."""
+
+
+class KeyConflictError(Exception):
+    """The idempotency key was used before, for something else."""
+
+
+class BlockedError(MediaError):
+    """The site's rules do not allow the picture."""
+
+
+# --- Taking a file ---------------------------------------------------------------------------------------
+def upload(
+    *,
+    owner_id: int,
+    file: IO[bytes],
+    description: str = "",
+    focus: tuple[float, float] = (0.0, 0.0),
+    key: str = "",
+    pictures_only: bool = False,
+) -> MediaFile:
+    """Check a file, write it anew, keep it, and return its row, which nothing uses yet.
+
+    With a `key` that the owner used before for the same file, that row is returned. Raises MediaError,
+    KeyConflictError, media.decoder.BusyError and media.store.StoreError; nothing is kept then.
+    """
+    kind = _checked(file, pictures_only=pictures_only)
+    check_description(description)
+    digest = _digest(file)
+    if key and (made := _made_before(owner_id, key, digest)):
+        return made
+    row = MediaFile(
+        owner_id=owner_id,
+        kind=kind,
+        sha256=digest,
+        description=description,
+        focus_x=focus[0],
+        focus_y=focus[1],
+        key=key,
+    )
+    with _draft() as draft:
+        files = _pictured(row, file, draft) if kind == Kind.IMAGE else _filmed(row, file, draft)
+        row.name = new_name()
+        kept = list(zip(files, row.files, strict=True))
+        try:
+            for source, name in kept:
+                store().save(source, name)
+            with transaction.atomic():
+                row.save(force_insert=True)
+        except BaseException as error:
+            _remove_files(name for _source, name in kept)
+            if isinstance(error, IntegrityError) and key and (made := _made_before(owner_id, key, digest)):
+                return made
+            raise
+    return row
+
+
+def _checked(file: IO[bytes], *, pictures_only: bool) -> Kind:
+    """The kind of a file, which is not too large. Raises MediaError."""
+    kind = kind_of(file)
+    if kind is None:
+        raise UnknownKindError(
+            _(
+                "This file is none that is taken here: pictures are JPEG, PNG, WebP, AVIF, GIF or HEIC, videos MP4, MOV or WebM."
+            )
+        )
+    if pictures_only and kind != Kind.IMAGE:
+        raise UnknownKindError(_("This must be a picture: JPEG, PNG, WebP, AVIF, GIF or HEIC."))
+    most = settings.MEDIA_IMAGE_BYTES if kind == Kind.IMAGE else settings.MEDIA_VIDEO_BYTES
+    if _size(file) > most:
+        said = (
+            _("A picture may have at most %(count)d MB.")
+            if kind == Kind.IMAGE
+            else _("A video may have at most %(count)d MB.")
+        )
+        raise TooLargeError(said % {"count": most // 2**20})
+    return kind
+
+
+def check_description(text: str) -> None:
+    """Raise MediaError for a description that is too long."""
+    if len(text) > DESCRIPTION_LENGTH:
+        raise MediaError(_("The description may have at most %(count)d characters.") % {"count": DESCRIPTION_LENGTH})
+
+
+def _size(file: IO[bytes]) -> int:
+    return file.seek(0, os.SEEK_END)
+
+
+def _digest(file: IO[bytes]) -> str:
+    digest = hashlib.sha256()
+    file.seek(0)
+    while chunk := file.read(CHUNK):
+        digest.update(chunk)
+    return digest.hexdigest()
+
+
+def _made_before(owner_id: int, key: str, digest: str) -> MediaFile | None:
+    made = MediaFile.objects.filter(owner_id=owner_id, key=key).first()
+    if made and made.sha256 != digest:
+        raise KeyConflictError
+    return made
+
+
+@contextlib.contextmanager
+def _draft() -> Iterator[str]:
+    """The beginning of the names of files that are made; what is not kept of them goes."""
+    folder = incoming()
+    name = f"{secrets.token_hex(16)}."
+    try:
+        yield str(folder / name)
+    except OSError as error:
+        raise StoreError(str(error)) from error
+    finally:
+        for path in folder.glob(f"{name}*"):
+            path.unlink(missing_ok=True)
+
+
+def _pictured(row: MediaFile, file: IO[bytes], draft: str) -> list[Path]:
+    """Have a picture written anew; its file and its preview."""
+    picture = _decoded(file, draft)
+    for name in Picture.__struct_fields__:
+        setattr(row, name, getattr(picture, name))
+    return [Path(f"{draft}{picture.ext}"), Path(f"{draft}small.{picture.small_ext}")]
+
+
+def _decoded(file: IO[bytes], draft: str) -> Picture:
+    source = Path(f"{draft}source")
+    _copy(file, source)
+    job: dict[str, Any] = {
+        "source": str(source),
+        "target": draft,
+        "pixels": settings.MEDIA_PIXELS,
+        "frames": settings.MEDIA_FRAMES,
+        "seconds": settings.MEDIA_SECONDS,
+        "bytes": settings.MEDIA_VIDEO_BYTES,
+    }
+    try:
+        with place():
+            return decoder.run(job)
+    except DecoderError as error:
+        if error.reason == "full":
+            raise StoreError("the disk is full") from error
+        raise _refusal(error.reason) from error
+
+
+def _refusal(reason: str) -> MediaError:
+    """The sentence for a reason of the decoder."""
+    count = {"count": settings.MEDIA_PIXELS // 1_000_000}
+    if reason == "pixels":
+        return TooLargeError(_("A picture may have at most %(count)d megapixels.") % count)
+    if reason == "frames":
+        return TooLargeError(
+            _("An animation may have at most %(frames)d frames, and %(count)d megapixels in all of them.")
+            % (count | {"frames": settings.MEDIA_FRAMES})
+        )
+    if reason == "memory":
+        return TooLargeError(_("This picture takes too much memory. Save it smaller, or as JPEG."))
+    return MediaError(_("This picture is damaged or not whole: it cannot be read."))
+
+
+def _filmed(row: MediaFile, file: IO[bytes], draft: str) -> list[Path]:
+    """Check a copy of a video, and blank in it what is private."""
+    path = Path(f"{draft}video")
+    _copy(file, path)
+    with path.open("r+b") as copy:
+        try:
+            facts = videos.clean(copy, _size(copy))
+        except videos.VideoError as error:
+            raise MediaError(_("This video cannot be taken: %(reason)s") % {"reason": error}) from error
+    row.ext, row.width, row.height, row.duration = facts
+    row.size, row.colour, row.small_ext = path.stat().st_size, "#000000", ""
+    return [path]
+
+
+def _copy(file: IO[bytes], path: Path) -> None:
+    """Have the bytes of an upload in a file of that name: a second name of the file where it has one."""
+    file.seek(0)
+    name = getattr(file, "temporary_file_path", None)
+    if name is not None:
+        with contextlib.suppress(OSError):  # on another disk
+            path.hardlink_to(name())
+            return
+    with path.open("wb") as copy:
+        shutil.copyfileobj(file, copy, CHUNK)
+
+
+def _remove_files(names: Iterable[str]) -> None:
+    """Take back what was kept for nothing; what cannot be is swept after a day."""
+    for name in names:
+        try:
+            store().delete(name)
+        except (StoreError, OSError) as error:
+            logger.warning("a file without a row stays until it is swept: %s", error)
+
+
+# --- Changing one's own ----------------------------------------------------------------------------------
+def describe(
+    *, medium: MediaFile, description: str | None = None, focus: tuple[float, float] | None = None
+) -> MediaFile:
+    """Change what a medium says of itself; what is None stays. Raises MediaError."""
+    fields: dict[str, Any] = {}
+    if description is not None:
+        check_description(description)
+        fields["description"] = description
+    if focus is not None:
+        fields["focus_x"], fields["focus_y"] = focus
+    if fields:
+        MediaFile.objects.filter(pk=medium.pk).update(**fields)
+    for name, value in fields.items():
+        setattr(medium, name, value)
+    return medium
+
+
+@transaction.atomic
+def remove_unused(*, owner_id: int, media_id: int) -> bool:
+    """Remove a medium that nothing uses; True if it was there."""
+    row = MediaFile.objects.select_for_update().filter(pk=media_id, owner_id=owner_id, use=Use.NONE).first()
+    if row is None:
+        return False
+    forget([row])
+    return True
+
+
+# --- Withdrawing -----------------------------------------------------------------------------------------
+def forget(rows: Sequence[MediaFile]) -> None:
+    """Remove media for good, in the caller's transaction; their files go after its commit."""
+    MediaFile.objects.filter(pk__in=[row.pk for row in rows]).delete()
+    _move(rows, lambda: "")
+
+
+def rename(rows: Sequence[MediaFile]) -> None:
+    """Give the files of media new names, in the caller's transaction: after its commit the old addresses lead nowhere."""
+    _move(rows, new_name)
+    MediaFile.objects.bulk_update(rows, ["name"])
+
+
+def _move(rows: Sequence[MediaFile], new: Callable[[], str]) -> None:
+    moves = []
+    for row in rows:
+        to = new()
+        moves.append(FileMove(name=row.name, to=to, ext=row.ext, small_ext=row.small_ext))
+        row.name = to or row.name
+    if moves:
+        FileMove.objects.bulk_create(moves)
+        transaction.on_commit(partial(move_files, [move.pk for move in moves][:FAST]))
+
+
+def move_files(ids: Sequence[int]) -> int:
+    """Move or remove what these rows say, and the rows with it; how many. What the store refuses stays for later."""
+    done = []
+    for move in FileMove.objects.filter(pk__in=ids).order_by("pk"):
+        targets = file_names(move.to, move.ext, move.small_ext) if move.to else []
+        try:
+            for number, name in enumerate(file_names(move.name, move.ext, move.small_ext)):
+                if targets:
+                    store().move(name, targets[number])
+                else:
+                    store().delete(name)
+        except (StoreError, OSError) as error:
+            logger.warning("a file could not be withdrawn yet: %s", error)
+            break
+        done.append(move.pk)
+    FileMove.objects.filter(pk__in=done).delete()
+    return len(done)

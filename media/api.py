@@ -1,0 +1,174 @@
+"""Pictures and videos over HTTP: what a user sends, before and after an item uses it."""
+
+import math
+import re
+from collections.abc import Callable, Mapping
+from http import HTTPStatus
+from typing import Any, TypeVar
+
+from django.http import HttpResponse
+from drf_spectacular.utils import OpenApiResponse, extend_schema
+from rest_framework import exceptions, serializers
+from rest_framework.request import Request
+
+from media import actions
+from media.decoder import BusyError
+from media.models import DESCRIPTION_LENGTH, MediaFile
+from media.objects import MediaObject, media_object
+from media.store import StoreError
+from web.openapi import IDEMPOTENCY_KEY
+from web.rest import (
+    ApiView,
+    ConflictError,
+    FeedResponse,
+    OutageError,
+    Problem,
+    StrictSerializer,
+    TextField,
+    body,
+    idempotency_key,
+    parse_id,
+)
+
+T = TypeVar("T")
+FOCUS = re.compile(r"\s*(-?[0-9]?\.?[0-9]{0,9})\s*,\s*(-?[0-9]?\.?[0-9]{0,9})\s*", re.ASCII)
+
+
+class TooLargeProblem(exceptions.APIException):
+    """The file has too many bytes, pixels or frames: answered as 413, naming the field."""
+
+    status_code = HTTPStatus.REQUEST_ENTITY_TOO_LARGE
+
+
+class KindProblem(exceptions.APIException):
+    """The file is of no kind that is taken: answered as 415, naming the field."""
+
+    status_code = HTTPStatus.UNSUPPORTED_MEDIA_TYPE
+
+
+class BusyProblem(OutageError):
+    """All places for decoding are taken."""
+
+    default_detail = "Too many pictures are being taken in just now."
+    default_code = "busy"
+
+
+class FocusField(serializers.CharField):
+    """A point as "x,y", each from -1 to 1."""
+
+    def to_internal_value(self, data: Any) -> tuple[float, float]:  # type: ignore[override]
+        """The two numbers. Raises ValidationError."""
+        match = FOCUS.fullmatch(data) if isinstance(data, str) else None
+        try:
+            x, y = map(float, match.groups()) if match else (math.inf, math.inf)
+        except ValueError:
+            x = y = math.inf
+        if not (-1 <= x <= 1 and -1 <= y <= 1):
+            raise serializers.ValidationError('Two numbers from -1 to 1, as "0.5,-0.25".')
+        return x, y
+
+
+class Upload(StrictSerializer):
+    """A file, what it shows in words, and the point of it that matters."""
+
+    file = serializers.FileField(allow_empty_file=True)
+    description = TextField(max_length=DESCRIPTION_LENGTH, allow_blank=True, default="")
+    focus = FocusField(default=(0.0, 0.0))
+
+
+class Face(StrictSerializer):
+    """A picture."""
+
+    file = serializers.FileField(allow_empty_file=True)
+
+
+class MediaEdit(StrictSerializer):
+    """What is to be said of a medium from now on."""
+
+    description = TextField(max_length=DESCRIPTION_LENGTH, allow_blank=True, required=False)
+    focus = FocusField(required=False)
+
+
+def taken(field: str, take: Callable[[], T]) -> T:
+    """What `take` makes of a file. Raises the API's errors for those of media.actions, naming the field."""
+    try:
+        return take()
+    except actions.TooLargeError as error:
+        raise TooLargeProblem({field: [str(error)]}) from error
+    except actions.UnknownKindError as error:
+        raise KindProblem({field: [str(error)]}) from error
+    except actions.MediaError as error:
+        raise serializers.ValidationError({field: [str(error)]}) from error
+    except actions.KeyConflictError as error:
+        raise ConflictError("The Idempotency-Key was used for something else.") from error
+    except BusyError as error:
+        raise BusyProblem from error
+    except StoreError as error:
+        raise OutageError("The store of files is full or does not answer.") from error
+
+
+def form(request: Request, serializer: type[StrictSerializer]) -> dict[str, Any]:
+    """What `serializer` reads of a form with one file. Raises ValidationError, and OutageError for a full disk."""
+    try:
+        data = request.data
+    except OSError as error:
+        if isinstance(error, exceptions.APIException) or error.errno is None:
+            raise
+        raise OutageError("The store of files is full or does not answer.") from error
+    repeated = [name for name in data if len(data.getlist(name)) > 1] if hasattr(data, "getlist") else []
+    if repeated:
+        raise serializers.ValidationError({name[:64]: ["Give it once."] for name in repeated[:10]})
+    return body(request, serializer)
+
+
+class MediaView(ApiView):
+    """New pictures and videos, over HTTP."""
+
+    rates: Mapping[str, str] = {"POST": "upload"}
+    takes_files = frozenset({"POST"})
+
+    @extend_schema(
+        operation_id="upload_media",
+        parameters=[IDEMPOTENCY_KEY],
+        request={"multipart/form-data": Upload},
+        responses={201: MediaObject, 409: OpenApiResponse(Problem, "The key was used for something else.")},
+    )
+    def post(self, request: Request) -> HttpResponse:
+        """Send a picture or video. It is written anew, and goes after 24 hours unless an item uses it."""
+        fields, key = form(request, Upload), idempotency_key(request)
+        with fields.pop("file").open("rb") as file:
+            row = taken("file", lambda: actions.upload(owner_id=request.user.pk, file=file, key=key, **fields))
+        return FeedResponse(media_object(row), status=201)
+
+
+class MediumView(ApiView):
+    """One of the caller's own media, over HTTP."""
+
+    @extend_schema(operation_id="read_media", responses={200: MediaObject})
+    def get(self, request: Request, media_id: str) -> HttpResponse:
+        """One's own picture or video that no item uses yet."""
+        return FeedResponse(media_object(_own(request, media_id, unused=True)))
+
+    @extend_schema(operation_id="edit_media", request=MediaEdit, responses={200: MediaObject})
+    def patch(self, request: Request, media_id: str) -> HttpResponse:
+        """Change description or focus; what is not sent stays. An item that uses it shows that too."""
+        row = _own(request, media_id, unused=False)
+        fields = body(request, MediaEdit)
+        return FeedResponse(media_object(taken("description", lambda: actions.describe(medium=row, **fields))))
+
+    @extend_schema(operation_id="remove_media", responses={204: None})
+    def delete(self, request: Request, media_id: str) -> HttpResponse:
+        """Remove one that no item uses."""
+        number = parse_id(media_id)
+        if not number or not actions.remove_unused(owner_id=request.user.pk, media_id=number):
+            raise exceptions.NotFound
+        return HttpResponse(status=204)
+
+
+def _own(request: Request, text: str, *, unused: bool) -> MediaFile:
+    """The caller's medium of this id. Raises NotFound, the same for every other id."""
+    rows = MediaFile.objects.filter(pk=parse_id(text), owner_id=request.user.pk, withdrawn_at=None)
+    row = (rows.filter(use="") if unused else rows).first()
+    if row is None:
+        raise exceptions.NotFound
+    return row

@@ -1,0 +1,11 @@
+"""Media as a Django app."""
+
+from django.apps import AppConfig
+from django.utils.translation import gettext_lazy as _
+
+
+class MediaConfig(AppConfig):
+    """The app of pictures and videos."""
+
+    name = "media"
+    verbose_name = _("Pictures and videos")

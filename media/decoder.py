@@ -1,0 +1,160 @@
+"""The site's side of the program that decodes pictures (media.decoding): started once a process, asked for each."""
+
+import atexit
+import contextlib
+import fcntl
+import json
+import os
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+from django.conf import settings
+
+PAUSE = 0.02
+"""Seconds between two looks whether a place is free."""
+PATIENCE = 3
+"""As media.decoding has it, which the site does not import: it loads the decoders."""
+GRACE = 2.0
+"""Seconds that an answer is waited for beyond the child's own time."""
+REASONS = frozenset({"broken", "pixels", "frames", "memory", "full"})
+
+
+class DecoderError(Exception):
+    """The picture is refused, or cannot be written; `reason` is one of `REASONS`."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+class BusyError(Exception):
+    """All places were taken for as long as an upload waits."""
+
+
+class Picture(msgspec.Struct):
+    """The facts of a decoded picture, its file and its preview."""
+
+    ext: str
+    width: int
+    height: int
+    size: int
+    small_ext: str
+    small_width: int
+    small_height: int
+    colour: str
+    phash: int
+    blurhash: str
+
+
+class Decoder:
+    """One program, which the threads of a process share; it ends with the process. After a fork there is a new one."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._control: socket.socket | None = None
+        self._program: subprocess.Popen[bytes] | None = None
+        self._owner = 0
+
+    def run(self, job: dict[str, Any]) -> Picture:
+        """Decode one picture. Raises DecoderError."""
+        ours, theirs = socket.socketpair()
+        with ours:
+            try:
+                ours.settimeout(job["seconds"] * PATIENCE + GRACE)
+                self._hand_over(theirs)
+                ours.sendall(json.dumps(job).encode() + b"\n")
+                answer = b"".join(iter(lambda: ours.recv(65536), b""))
+            except OSError:  # the child has ended before it read, or took longer than it may
+                answer = b""
+        if not answer:
+            raise DecoderError("broken")
+        found = json.loads(answer)
+        if reason := found.get("reason"):
+            raise DecoderError(reason if reason in REASONS else "broken")
+        return msgspec.convert(found, Picture)
+
+    def stop(self) -> None:
+        """End the program; the next picture starts another."""
+        with self._lock:
+            self._forget()
+
+    def _hand_over(self, line: socket.socket) -> None:
+        """Give the other end of a job's line to the program, which is started if it does not run."""
+        with line, self._lock:
+            for attempt in (1, 2):
+                control = self._started()
+                try:
+                    socket.send_fds(control, [b"j"], [line.fileno()])
+                except OSError:
+                    self._forget()
+                    if attempt == 2:
+                        raise
+                else:
+                    return
+
+    def _started(self) -> socket.socket:
+        if self._owner != os.getpid():
+            self._control = self._program = None  # the parent's, after a fork
+        if self._control is None:
+            ours, theirs = socket.socketpair()
+            with theirs:
+                self._program = subprocess.Popen(
+                    [sys.executable, "-m", "media.decoding", str(theirs.fileno())],
+                    cwd=settings.BASE_DIR,
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                    pass_fds=[theirs.fileno()],
+                    start_new_session=True,  # Ctrl-C is for the site, which closes the line
+                )
+            self._control, self._owner = ours, os.getpid()
+        return self._control
+
+    def _forget(self) -> None:
+        if self._owner == os.getpid() and self._control is not None and self._program is not None:
+            self._control.close()
+            try:
+                self._program.wait(GRACE)
+            except subprocess.TimeoutExpired:
+                self._program.kill()
+                self._program.wait()
+        self._control = self._program = None
+
+
+decoder = Decoder()
+atexit.register(decoder.stop)
+
+
+@contextlib.contextmanager
+def place() -> Iterator[None]:
+    """Hold one of `MEDIA_PROCESSES` places, which all processes of this machine share. Raises BusyError.
+
+    A place is a locked file: a process that is killed gives it back.
+    """
+    folder = settings.MEDIA_DIR / "places"
+    folder.mkdir(parents=True, exist_ok=True)
+    with contextlib.ExitStack() as stack:
+        handles = []
+        for number in range(settings.MEDIA_PROCESSES):
+            handle = os.open(folder / f"{number}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            stack.callback(os.close, handle)
+            handles.append(handle)
+        until = time.monotonic() + settings.MEDIA_WAIT_SECONDS
+        while not any(map(_is_locked, handles)):
+            if time.monotonic() > until:
+                raise BusyError
+            time.sleep(PAUSE)
+        yield
+
+
+def _is_locked(handle: int) -> bool:
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

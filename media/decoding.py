@@ -1,0 +1,361 @@
+"""The program that decodes pictures: a process beside the site, which forks a child for each of them.
+
+The program knows neither Django nor the site. It has loaded Pillow and waits; a child begins in a millisecond, under
+limits of its own: address space, processor time, wall time and the size of a file. So a poisoned picture, a bomb or a
+crash of a decoder ends a child and nothing else. A job comes as a line of JSON on a socket of its own, and so goes what
+became of it.
+
+See docs/decisions.md: Pictures are decoded in children with limits.
+"""
+
+import contextlib
+import errno
+import io
+import json
+import math
+import os
+import resource
+import signal
+import socket
+import sys
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import blurhash
+import pillow_heif
+from PIL import Image, ImageCms, ImageSequence, features
+
+LONGEST = 3840
+"""Pixels of the longest side of what is kept."""
+SMALL = 640
+"""Pixels of the longest side of a preview."""
+QUALITY, SMALL_QUALITY = 85, 80
+TINY = 32
+"""Pixels of the longest side of what blurhash, colour and perceptual hash are made of."""
+FORMATS = ("JPEG", "PNG", "WEBP", "AVIF", "GIF", "HEIF")
+MOVING = frozenset({"PNG", "WEBP", "AVIF", "GIF"})
+"""Formats whose further frames are an animation. Those of a JPEG or HEIC are other pictures."""
+LEAST_FRAME_MS = 20
+FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS})
+ORIENTATION = 0x0112
+TURNS = {
+    2: Image.Transpose.FLIP_LEFT_RIGHT,
+    3: Image.Transpose.ROTATE_180,
+    4: Image.Transpose.FLIP_TOP_BOTTOM,
+    5: Image.Transpose.TRANSPOSE,
+    6: Image.Transpose.ROTATE_270,
+    7: Image.Transpose.TRANSVERSE,
+    8: Image.Transpose.ROTATE_90,
+}
+BYTES_OF_PROGRAM = 448 * 2**20
+"""Address space of the interpreter, its libraries and the stacks of decoders, before any pixel."""
+BYTES_OF_PIXEL = 14
+"""Address space for each pixel that is allowed: 4 bytes of the decoded picture, 3 to 8 that the decoders of AVIF and
+HEIC keep beside it, and a copy in another mode.
+"""
+PATIENCE = 3
+"""A child may take so many times its processor time: others share the processors."""
+
+
+class RefusedError(Exception):
+    """The picture is refused; the first argument is the reason, one of `REASONS` of media.decoder."""
+
+
+# --- What a picture becomes ------------------------------------------------------------------------------
+def decode(job: dict[str, Any]) -> dict[str, Any]:
+    """Write a picture anew as the job says, and its preview. Returns the facts of both. Raises RefusedError, OSError.
+
+    The size is asked of the header, before a pixel is decoded.
+    """
+    Image.MAX_IMAGE_PIXELS = job["pixels"]
+    with Image.open(job["source"], formats=FORMATS) as image:
+        check_size(image, job["pixels"])
+        if image.format in MOVING and is_moving(image):
+            return moving(image, job)
+        return still(image, job)
+
+
+def check_size(image: Image.Image, pixels: int) -> None:
+    """Raise RefusedError for more pixels than are allowed, or for none."""
+    width, height = image.size
+    if width < 1 or height < 1:
+        raise RefusedError("broken")
+    if width * height > pixels:
+        raise RefusedError("pixels")
+
+
+def is_moving(image: Image.Image) -> bool:
+    """Whether there is a second frame; that is asked by looking for it, for counting all of them takes long."""
+    try:
+        image.seek(1)
+    except EOFError:
+        return False
+    finally:
+        image.seek(0)
+    return True
+
+
+def still(image: Image.Image, job: dict[str, Any]) -> dict[str, Any]:
+    """Write one picture and its preview."""
+    turn = orientation(image)
+    size = fitting(image.size, LONGEST)
+    if image.format == "JPEG":
+        image.draft(image.mode, size)  # the decoder itself halves what is more than twice as large
+    image.load()
+    whole = plain(reduced(plain_gray(image), size), image.info.get("icc_profile"))
+    if turn is not None:
+        whole = whole.transpose(turn)
+    small = shrunk(whole)
+    extension = save(whole, job["target"], QUALITY)
+    return facts(whole, extension, job) | previewed(small, job)
+
+
+def moving(image: Image.Image, job: dict[str, Any]) -> dict[str, Any]:
+    """Write an animation as WebP, and its first frame as the preview."""
+    frames, durations, pixels = [], [], 0
+    for frame in ImageSequence.Iterator(image):
+        check_size(frame, job["pixels"])
+        pixels += frame.width * frame.height
+        if len(frames) >= job["frames"] or pixels > job["pixels"]:
+            raise RefusedError("frames")
+        frame.load()
+        size = fitting(frame.size, LONGEST)
+        frames.append(reduced(frame.convert("RGBA"), size))
+        durations.append(max(LEAST_FRAME_MS, int(frame.info.get("duration") or 100)))
+    first = frames[0]
+    if any(frame.size != first.size for frame in frames):
+        raise RefusedError("broken")
+    path = job["target"] + "webp"
+    first.save(
+        path,
+        "WEBP",
+        save_all=True,
+        append_images=frames[1:],
+        duration=durations,
+        loop=int(image.info.get("loop", 0)),
+        quality=75,
+        method=2,
+        exif=b"",
+        xmp=b"",
+        icc_profile=b"",
+    )
+    return facts(first, "webp", job) | previewed(opaque(shrunk(first)), job)
+
+
+def previewed(small: Image.Image, job: dict[str, Any]) -> dict[str, Any]:
+    """Write the preview; its facts, and what is made of it."""
+    extension = save(small, job["target"] + "small.", SMALL_QUALITY)
+    tiny = over_white(small).resize(fitting(small.size, TINY), Image.Resampling.BOX)
+    wide = tiny.width >= tiny.height
+    return {
+        "small_ext": extension,
+        "small_width": small.width,
+        "small_height": small.height,
+        "colour": dominant(tiny),
+        "phash": difference(tiny),
+        "blurhash": blurhash.encode(tiny.copy(), 4 if wide else 3, 3 if wide else 4),
+    }
+
+
+def facts(image: Image.Image, extension: str, job: dict[str, Any]) -> dict[str, Any]:
+    """The facts of what is kept."""
+    size = Path(job["target"] + extension).stat().st_size
+    return {"ext": extension, "width": image.width, "height": image.height, "size": size}
+
+
+# --- Pixels ----------------------------------------------------------------------------------------------
+def orientation(image: Image.Image) -> Image.Transpose | None:
+    """How the picture is to be turned, by its EXIF, which may be broken."""
+    try:
+        return TURNS.get(int(image.getexif().get(ORIENTATION, 1)))
+    except Exception:  # noqa: BLE001 (any error of a parser of hostile metadata: none is said)
+        return None
+
+
+def fitting(size: tuple[int, int], longest: int) -> tuple[int, int]:
+    """The size whose longer side is at most `longest`, in the same aspect, and no side less than a pixel."""
+    scale = min(1.0, longest / max(size))
+    return max(1, round(size[0] * scale)), max(1, round(size[1] * scale))
+
+
+def plain_gray(image: Image.Image) -> Image.Image:
+    """Sixteen bits as eight, and palettes in full colours, so that the picture can be reduced."""
+    if image.mode.startswith("I"):  # 16 bits of gray
+        whole = image if image.mode == "I" else image.convert("I")
+        return whole.point([level >> 8 for level in range(65536)], "L")
+    if image.mode in ("P", "PA", "1", "LA", "La", "RGBa") or "transparency" in image.info:
+        is_clear = image.mode in ("PA", "LA", "La", "RGBa") or "transparency" in image.info
+        return image.convert("RGBA" if is_clear else "RGB")
+    return image
+
+
+def reduced(image: Image.Image, size: tuple[int, int]) -> Image.Image:
+    """The picture in that size. HAMMING is as sharp as LANCZOS to the eye here, in half of its time."""
+    if image.size == size:
+        return image
+    return image.resize(size, Image.Resampling.HAMMING, reducing_gap=3.0)
+
+
+def shrunk(image: Image.Image) -> Image.Image:
+    """The preview of a picture."""
+    size = fitting(image.size, SMALL)
+    return image if image.size == size else image.resize(size, Image.Resampling.LANCZOS, reducing_gap=2.0)
+
+
+def plain(image: Image.Image, profile: bytes | None) -> Image.Image:
+    """RGB or RGBA in the colours of sRGB, without anything beside the pixels."""
+    has_alpha = image.mode == "RGBA"
+    if profile and image.mode in ("RGB", "CMYK", "RGBA"):
+        with contextlib.suppress(Exception):  # a broken profile is none
+            image = in_srgb(image, profile)
+    if image.mode != "RGB" and not has_alpha:
+        image = image.convert("RGB")
+    return opaque(image)
+
+
+def in_srgb(image: Image.Image, profile: bytes) -> Image.Image:
+    """The picture by its colour profile, which does not survive; raises what LittleCMS does."""
+    given = ImageCms.ImageCmsProfile(io.BytesIO(profile))
+    if "sRGB" in ImageCms.getProfileDescription(given):
+        return image
+    mode = "RGBA" if image.mode == "RGBA" else "RGB"
+    changed = ImageCms.profileToProfile(image, given, ImageCms.createProfile("sRGB"), outputMode=mode)
+    return changed or image
+
+
+def opaque(image: Image.Image) -> Image.Image:
+    """RGB where no pixel is transparent."""
+    if image.mode == "RGBA" and image.getchannel("A").getextrema()[0] == 255:
+        return image.convert("RGB")
+    return image
+
+
+def over_white(image: Image.Image) -> Image.Image:
+    """The picture as it looks on a white page."""
+    if image.mode == "RGB":
+        return image
+    white = Image.new("RGBA", image.size, "white")
+    white.alpha_composite(image.convert("RGBA"))
+    return white.convert("RGB")
+
+
+def save(image: Image.Image, target: str, quality: int) -> str:
+    """Write pixels and nothing else; the extension: JPEG, or WebP where something is transparent."""
+    bare = Image.new(image.mode, image.size)
+    bare.im = image.im  # without `info`, of which the writers keep parts
+    if image.mode == "RGB":
+        bare.save(target + "jpg", "JPEG", quality=quality)
+        return "jpg"
+    bare.save(target + "webp", "WEBP", quality=quality, method=2, exif=b"", xmp=b"", icc_profile=b"")
+    return "webp"
+
+
+def dominant(tiny: Image.Image) -> str:
+    """The colour that most of the picture has, as #rrggbb."""
+    few = tiny.quantize(6)
+    counted = sorted(few.getcolors() or [], reverse=True)
+    palette = few.getpalette() or [128, 128, 128]
+    place = int(counted[0][1]) * 3 if counted else 0
+    red, green, blue = palette[place : place + 3]
+    return f"#{red:02x}{green:02x}{blue:02x}"
+
+
+def difference(tiny: Image.Image) -> int:
+    """The perceptual hash (dHash): 64 bits, each whether a place is lighter than its left neighbour; signed."""
+    gray = tiny.convert("L").resize((9, 8), Image.Resampling.BILINEAR).tobytes()
+    bits = 0
+    for row in range(8):
+        for column in range(8):
+            bits = bits << 1 | (gray[row * 9 + column + 1] > gray[row * 9 + column])
+    return bits - 2**64 if bits >= 2**63 else bits
+
+
+# --- The child -------------------------------------------------------------------------------------------
+def address_space(pixels: int) -> int:
+    """Bytes that a child may map where a picture may have so many pixels."""
+    return BYTES_OF_PROGRAM + BYTES_OF_PIXEL * pixels
+
+
+def confine(job: dict[str, Any]) -> None:
+    """Bound the process: what goes beyond gets MemoryError or OSError, or is ended by the kernel."""
+    seconds = job["seconds"]
+    for kind, most in (
+        (resource.RLIMIT_AS, address_space(job["pixels"])),
+        (resource.RLIMIT_CPU, math.ceil(seconds)),
+        (resource.RLIMIT_FSIZE, job["bytes"]),
+        (resource.RLIMIT_CORE, 0),
+        (resource.RLIMIT_NOFILE, 64),
+    ):
+        resource.setrlimit(kind, (most, most))
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    signal.setitimer(signal.ITIMER_REAL, seconds * PATIENCE)
+
+
+def answer(job: dict[str, Any]) -> dict[str, Any]:
+    """The facts of the picture, or the `reason` why there are none."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            warnings.simplefilter("error", Image.DecompressionBombWarning)
+            return decode(job)
+    except RefusedError as error:
+        return {"reason": str(error)}
+    except (Image.DecompressionBombError, Image.DecompressionBombWarning):
+        return {"reason": "pixels"}
+    except MemoryError:
+        return {"reason": "memory"}
+    except OSError as error:
+        return {"reason": "full" if error.errno in FULL else "broken"}
+    except Exception:  # noqa: BLE001 (decoders of hostile bytes raise what they like)
+        return {"reason": "broken"}
+
+
+def work(line: socket.socket) -> None:
+    """Do the one job that comes on this line."""
+    with line, line.makefile("rb") as words:
+        job = json.loads(words.readline())
+        confine(job)
+        line.sendall(json.dumps(answer(job)).encode())
+
+
+def lines(control: socket.socket) -> Iterator[socket.socket]:
+    """The lines of jobs, until the site's process has gone."""
+    while True:
+        message, handles, _flags, _address = socket.recv_fds(control, 1, 1)
+        if not message:
+            return
+        yield socket.socket(fileno=handles[0])
+
+
+def warm() -> None:
+    """Load what decoders load at their first picture."""
+    pillow_heif.register_heif_opener()
+    Image.init()
+    features.check("webp")
+    tiny = Image.new("RGB", (16, 16))
+    tiny.quantize(2)
+    ImageCms.createProfile("sRGB")
+
+
+def main(handle: int) -> None:
+    """Fork a child for each job."""
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # children are nobody's business when they have ended
+    warm()
+    with socket.socket(fileno=handle) as control:
+        for line in lines(control):
+            if os.fork() == 0:
+                status = 1
+                try:
+                    control.close()
+                    work(line)
+                    status = 0
+                finally:
+                    os._exit(status)
+            line.close()
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))

@@ -1,0 +1,113 @@
+"""A picture or video, and the files of it that are to be moved or removed."""
+
+from django.db import models
+from django.db.models import Q
+from django.db.models.functions import Now
+from django.utils.translation import gettext_lazy as _
+
+DESCRIPTION_LENGTH = 1_500
+
+
+class MediaId(models.Func):
+    """A new id, made by PostgreSQL (storage.ids)."""
+
+    function = "feedsite_next_id"
+    arity = 0
+    output_field = models.BigIntegerField()
+
+
+class Use(models.TextChoices):
+    """The uses of a medium."""
+
+    NONE = "", _("not used")
+    ITEM = "item", _("item")
+    AVATAR = "avatar", _("avatar")
+    BANNER = "banner", _("banner")
+    COVER = "cover", _("cover")
+
+
+class Kind(models.TextChoices):
+    """The kinds of media."""
+
+    IMAGE = "image", _("picture")
+    VIDEO = "video", _("video")
+
+
+class MediaFile(models.Model):
+    """A picture or video. Its files are `<name>.<ext>` and, of a picture, `<name>.small.<small_ext>`.
+
+    A medium is used once: a verb takes it where `use` is empty, in the transaction of what uses it. One that is
+    withdrawn is shown nowhere; its files have another name, or are gone.
+    """
+
+    id = models.BigIntegerField(primary_key=True, db_default=MediaId(), editable=False)
+    owner_id = models.BigIntegerField(_("owner"))
+    use = models.CharField(_("use"), max_length=8, choices=Use.choices, default="", db_default="", blank=True)
+    item_id = models.BigIntegerField(_("item"), null=True, blank=True)
+    position = models.SmallIntegerField(default=0, db_default=0)
+    kind = models.CharField(_("kind"), max_length=8, choices=Kind.choices)
+    name = models.CharField(max_length=64, unique=True)
+    ext = models.CharField(max_length=8)
+    small_ext = models.CharField(max_length=8, blank=True)
+    width = models.IntegerField(_("width"))
+    height = models.IntegerField(_("height"))
+    small_width = models.IntegerField(default=0)
+    small_height = models.IntegerField(default=0)
+    size = models.BigIntegerField(_("bytes"))
+    duration = models.FloatField(_("seconds"), null=True, blank=True)
+    blurhash = models.CharField(max_length=128, blank=True)
+    colour = models.CharField(max_length=7)
+    focus_x = models.FloatField(default=0)
+    focus_y = models.FloatField(default=0)
+    description = models.CharField(_("description"), max_length=DESCRIPTION_LENGTH, blank=True)
+    sha256 = models.CharField(max_length=64, help_text="Of the file that was sent.")
+    phash = models.BigIntegerField(null=True, help_text="The perceptual hash of a picture.")
+    key = models.CharField(max_length=255, blank=True, help_text="The client's name for the call, for a day.")
+    created_at = models.DateTimeField(_("uploaded"), db_default=Now())
+    withdrawn_at = models.DateTimeField(_("withdrawn"), null=True, blank=True)
+
+    class Meta:
+        verbose_name = _("picture or video")
+        verbose_name_plural = _("pictures and videos")
+        constraints = [
+            models.UniqueConstraint(fields=["owner_id", "key"], condition=~Q(key=""), name="media_key"),
+        ]
+        indexes = [
+            models.Index(fields=["owner_id", "-id"], name="media_owner"),
+            models.Index(fields=["item_id", "position"], condition=Q(item_id__isnull=False), name="media_item"),
+            models.Index(fields=["created_at"], condition=Q(use=""), name="media_unused"),
+            models.Index(fields=["created_at"], condition=~Q(key=""), name="media_keyed"),
+            models.Index(fields=["withdrawn_at"], condition=Q(withdrawn_at__isnull=False), name="media_withdrawn"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.id}"
+
+    @property
+    def files(self) -> list[str]:
+        """The names of its files in the store."""
+        return file_names(self.name, self.ext, self.small_ext)
+
+
+def file_names(name: str, ext: str, small_ext: str) -> list[str]:
+    """The names in the store of a medium's file and of its preview, if it has one."""
+    return [f"{name}.{ext}", *([f"{name}.small.{small_ext}"] if small_ext else [])]
+
+
+class FileMove(models.Model):
+    """Files that get another name, or go: the queue of record, written with what withdraws them.
+
+    `media.actions.move_files` does it right after the commit; a task does what was left.
+    """
+
+    name = models.CharField(max_length=64, db_index=True)
+    to = models.CharField(max_length=64, blank=True, db_index=True, help_text="The new name; empty: they go.")
+    ext = models.CharField(max_length=8)
+    small_ext = models.CharField(max_length=8, blank=True)
+    created_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        default_permissions = ()
+
+    def __str__(self) -> str:
+        return f"{self.name} → {self.to or 'nothing'}"

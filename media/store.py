@@ -1,0 +1,136 @@
+"""Where files of media are kept: the data folder, or a bucket of an S3-compatible store. Files never change.
+
+A name is `ab/<30 hex digits>.<extension>`, made by chance: knowing it is what a reader needs to fetch the file.
+"""
+
+import contextlib
+import os
+import secrets
+import time
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import IO, NamedTuple, Protocol
+
+from django.conf import settings
+
+from web import uploads
+
+PREFIXES = [f"{number:02x}" for number in range(256)]
+"""What names begin with."""
+
+
+class StoreError(Exception):
+    """The store is full or does not answer: nothing was kept."""
+
+
+class Stored(NamedTuple):
+    """A file in the store, its bytes, and the seconds since it was written."""
+
+    name: str
+    size: int
+    age: float
+
+
+class Store(Protocol):
+    """The verbs of a store. Each raises StoreError."""
+
+    def save(self, source: Path, name: str) -> None:
+        """Keep a file of `incoming` under a name; when this returns it is on the disk."""
+
+    def move(self, name: str, to: str) -> None:
+        """Give a file another name; a file that is not there is passed."""
+
+    def delete(self, name: str) -> None:
+        """Remove a file, if it is there."""
+
+    def open(self, name: str) -> IO[bytes]:
+        """The file, to be read and closed by the caller. Raises FileNotFoundError too."""
+
+    def listing(self, prefix: str) -> Iterator[Stored]:
+        """The files whose names begin with one of `PREFIXES`."""
+
+
+class Folder:
+    """The files of a folder of this machine."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def save(self, source: Path, name: str) -> None:
+        """As `Store.save`."""
+        with _errors():
+            target = self.root / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            _sync(source)
+            source.rename(target)
+            _sync(target.parent)
+
+    def move(self, name: str, to: str) -> None:
+        """As `Store.move`."""
+        with _errors(), contextlib.suppress(FileNotFoundError):
+            target = self.root / to
+            target.parent.mkdir(parents=True, exist_ok=True)
+            (self.root / name).rename(target)
+            _sync(target.parent)
+
+    def delete(self, name: str) -> None:
+        """As `Store.delete`."""
+        with _errors():
+            (self.root / name).unlink(missing_ok=True)
+
+    def open(self, name: str) -> IO[bytes]:
+        """As `Store.open`."""
+        return (self.root / name).open("rb")
+
+    def listing(self, prefix: str) -> Iterator[Stored]:
+        """As `Store.listing`."""
+        now = time.time()
+        try:
+            with os.scandir(self.root / prefix) as entries:
+                for entry in entries:
+                    with contextlib.suppress(FileNotFoundError):
+                        found = entry.stat()
+                        yield Stored(f"{prefix}/{entry.name}", found.st_size, now - found.st_mtime)
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise StoreError(str(error)) from error
+
+
+@contextlib.contextmanager
+def _errors() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        if isinstance(error, FileNotFoundError):
+            raise
+        raise StoreError(str(error)) from error
+
+
+def _sync(path: Path) -> None:
+    """Have a file or folder written to the disk."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+@cache
+def store() -> Store:
+    """The store of this site."""
+    return Folder(settings.MEDIA_DIR / "files")
+
+
+def new_name() -> str:
+    """A name that no one can guess."""
+    return f"{secrets.token_hex(1)}/{secrets.token_hex(15)}"
+
+
+def incoming() -> Path:
+    """The folder of what is on its way: uploads, and pictures before they are kept. Raises StoreError."""
+    try:
+        return uploads.folder()
+    except OSError as error:
+        raise StoreError(str(error)) from error

@@ -1,0 +1,80 @@
+"""The upkeep of media, by periodic tasks, each bounded: what is left to be moved, what nothing uses, what has no row."""
+
+import time
+from collections.abc import Iterable
+from datetime import timedelta
+
+from django.db import transaction
+from django.db.models.functions import Now
+
+from media.actions import forget, move_files
+from media.models import FileMove, MediaFile, Use
+from media.store import PREFIXES, incoming, store
+from storage.connections import database_now
+
+UNUSED = timedelta(days=1)
+"""How long a medium waits to be used, and a key of idempotency is remembered."""
+WITHDRAWN = timedelta(days=30)
+"""How long a withdrawn medium can be brought back."""
+ORPHAN_SECONDS = 86_400
+"""The age from which a file without a row is one of a process that died."""
+BATCH = 500
+FILES = 20_000
+"""Files that one turn looks at."""
+
+
+def sweep() -> int:
+    """Move what was left, and remove what nothing used for a day or is long withdrawn; how many."""
+    moved = move_files(list(FileMove.objects.order_by("pk").values_list("pk", flat=True)[:BATCH]))
+    MediaFile.objects.exclude(key="").filter(created_at__lt=Now() - UNUSED).update(key="")
+    unused = MediaFile.objects.filter(use=Use.NONE, created_at__lt=Now() - UNUSED).order_by("created_at")
+    withdrawn = MediaFile.objects.filter(withdrawn_at__lt=Now() - WITHDRAWN).order_by("withdrawn_at")
+    return moved + sum(_forget(rows.values_list("pk", flat=True)[:BATCH]) for rows in (unused, withdrawn))
+
+
+@transaction.atomic
+def _forget(ids: Iterable[int]) -> int:
+    rows = list(MediaFile.objects.select_for_update(skip_locked=True).filter(pk__in=list(ids)).order_by("pk"))
+    forget(rows)
+    return len(rows)
+
+
+def sweep_files(prefixes: Iterable[str]) -> int:
+    """Remove files without a row that are older than a day, of names with these prefixes; how many."""
+    removed = looked = 0
+    for prefix in prefixes:
+        old = [stored.name for stored in store().listing(prefix) if stored.age > ORPHAN_SECONDS]
+        looked += len(old)
+        for start in range(0, len(old), BATCH):
+            for name in without_row(old[start : start + BATCH]):
+                store().delete(name)
+                removed += 1
+        if looked > FILES:
+            break
+    return removed
+
+
+def without_row(names: list[str]) -> list[str]:
+    """Those of these files that no medium has, and none is to get."""
+    stems = {name: name.partition(".")[0] for name in names}
+    asked = set(stems.values())
+    known = set(MediaFile.objects.filter(name__in=asked).values_list("name", flat=True))
+    known |= set(FileMove.objects.filter(name__in=asked).values_list("name", flat=True))
+    known |= set(FileMove.objects.filter(to__in=asked).values_list("to", flat=True))
+    return [name for name, stem in stems.items() if stem not in known]
+
+
+def sweep_incoming() -> int:
+    """Remove what killed processes left on its way a day ago; how many."""
+    until, removed = time.time() - ORPHAN_SECONDS, 0
+    for path in incoming().iterdir():
+        if path.stat().st_mtime < until:
+            path.unlink(missing_ok=True)
+            removed += 1
+    return removed
+
+
+def turn() -> int:
+    """An hour's part of the files: all of them within a day."""
+    hour = database_now().hour
+    return sweep_incoming() + sweep_files(PREFIXES[hour::24])

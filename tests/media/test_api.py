@@ -1,0 +1,162 @@
+"""Pictures and videos over HTTP: what is sent, and what comes of it."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image
+from rest_framework.test import APIClient
+
+from accounts.actions import issue_token
+from accounts.models import User
+from media.models import MediaFile
+from media.store import store
+from tests.support.factories import UserFactory
+from tests.support.pictures import animation, encoded, jpeg, mp4, opened, picture, upload, webm
+
+pytestmark = pytest.mark.django_db
+
+MEDIA = "/api/v1/me/media"
+
+
+@pytest.fixture(autouse=True)
+def _folder(tmp_path: Path, settings: Any) -> None:
+    settings.MEDIA_DIR = tmp_path
+    settings.MEDIA_INCOMING = tmp_path / "incoming"
+    store.cache_clear()
+
+
+def client_of(user: User) -> APIClient:
+    client = APIClient()
+    client.credentials(HTTP_AUTHORIZATION=f"Token {issue_token(user=user)}")
+    return client
+
+
+@pytest.fixture
+def ann() -> User:
+    return UserFactory.create(username="ann")
+
+
+@pytest.fixture
+def client(ann: User) -> APIClient:
+    return client_of(ann)
+
+
+def send(client: APIClient, data: bytes, *, name: str = "a.jpg", headers: Any = None, **fields: str) -> Any:
+    return client.post(MEDIA, {"file": upload(data, name), **fields}, format="multipart", **(headers or {}))
+
+
+def kept(media_id: str) -> Image.Image:
+    """The picture that is kept."""
+    row = MediaFile.objects.get(pk=int(media_id))
+    with store().open(row.files[0]) as file:
+        return opened(file.read())
+
+
+def files(folder: Path) -> list[Path]:
+    """All files below a folder but the places."""
+    return [path for path in folder.rglob("*") if path.is_file() and path.suffix != ".lock"]
+
+
+def test_a_photo(client: APIClient, ann: User, tmp_path: Path) -> None:
+    answer = send(client, jpeg(4100, 3075), description="a cat", focus="0.5,-0.25")
+    assert answer.status_code == 201, answer.content
+    told = answer.json()
+    assert told["type"] == "image"
+    assert told["description"] == "a cat"
+    assert told["url"].startswith("/media/")
+    assert told["meta"]["original"] == {"width": 3840, "height": 2880, "size": "3840x2880", "aspect": 1.3333}
+    assert told["meta"]["small"] == {"width": 640, "height": 480, "size": "640x480", "aspect": 1.3333}
+    assert told["meta"]["focus"] == {"x": 0.5, "y": -0.25}
+    assert len(told["blurhash"]) > 6
+    row = MediaFile.objects.get(pk=int(told["id"]))
+    assert row.owner_id == ann.pk
+    assert kept(told["id"]).size == (3840, 2880)
+    assert len(files(tmp_path)) == 2
+    assert client.get(f"{MEDIA}/{told['id']}").json() == told
+    assert client_of(UserFactory.create()).get(f"{MEDIA}/{told['id']}").status_code == 404
+    assert client.patch(f"{MEDIA}/{told['id']}", {"description": "two", "focus": "0,1"}).json()["description"] == "two"
+    assert client.delete(f"{MEDIA}/{told['id']}").status_code == 204
+    assert client.get(f"{MEDIA}/{told['id']}").status_code == 404
+
+
+@pytest.mark.parametrize("kind", ["JPEG", "PNG", "WEBP", "AVIF", "GIF", "HEIF"])
+def test_kinds(client: APIClient, kind: str) -> None:
+    answer = send(client, encoded(picture(200, 100), kind))
+    assert answer.status_code == 201, answer.content
+    found = kept(answer.json()["id"])
+    assert (found.format, found.size) == ("JPEG", (200, 100))
+    red, green, blue = found.convert("RGB").getpixel((30, 20))
+    assert red > 180
+    assert max(green, blue) < 90
+
+
+def test_what_is_transparent_is_webp(client: APIClient) -> None:
+    image = picture(200, 100).convert("RGBA")
+    image.putalpha(Image.new("L", image.size, 90))
+    answer = send(client, encoded(image, "PNG"))
+    assert kept(answer.json()["id"]).format == "WEBP"
+
+
+def test_an_animation(client: APIClient) -> None:
+    for kind in ("GIF", "WEBP", "PNG"):
+        answer = send(client, animation(5, kind))
+        found = kept(answer.json()["id"])
+        assert (found.format, found.n_frames) == ("WEBP", 5), kind  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("way", range(1, 9))
+def test_orientation(client: APIClient, way: int) -> None:
+    exif = Image.Exif()
+    exif[0x0112] = way
+    turned = picture(200, 100)
+    answer = send(client, encoded(turned, exif=exif))
+    found = kept(answer.json()["id"])
+    assert found.size == ((200, 100) if way < 5 else (100, 200))
+    corner = {1: (0, 0), 2: (1, 0), 3: (1, 1), 4: (0, 1), 5: (0, 0), 6: (1, 0), 7: (1, 1), 8: (0, 1)}[way]
+    place = (10 if corner[0] == 0 else found.width - 10, 10 if corner[1] == 0 else found.height - 10)
+    assert found.getpixel(place)[0] > 180  # type: ignore[index]
+    assert not found.getexif()
+
+
+def test_nothing_beside_the_pixels_survives(client: APIClient) -> None:
+    exif = Image.Exif()
+    exif[0x010E] = "Eiffel Tower"
+    exif.get_ifd(0x8825)[1] = "N"
+    data = encoded(picture(), exif=exif, comment=b"Eiffel Tower", icc_profile=b"Eiffel Tower", xmp=b"Eiffel Tower")
+    answer = send(client, data + b"PK\x03\x04Eiffel Tower")
+    row = MediaFile.objects.get(pk=int(answer.json()["id"]))
+    for name in row.files:
+        with store().open(name) as file:
+            told = file.read()
+        assert b"Eiffel" not in told
+        assert b"PK\x03\x04" not in told
+        assert not {"exif", "icc_profile", "comment", "xmp"} & opened(told).info.keys()
+
+
+@pytest.mark.parametrize(
+    ("data", "ext", "sides"),
+    [(mp4(), "mp4", (640, 360)), (mp4(brand=b"qt  ", turned=True), "mov", (360, 640)), (webm(), "webm", (640, 360))],
+)
+def test_a_video(client: APIClient, data: bytes, ext: str, sides: tuple[int, int]) -> None:
+    answer = send(client, data, name="holiday.exe")
+    assert answer.status_code == 201, answer.content
+    told = answer.json()
+    assert (told["type"], told["meta"]["duration"]) == ("video", 8.0)
+    assert (told["meta"]["original"]["width"], told["meta"]["original"]["height"]) == sides
+    row = MediaFile.objects.get(pk=int(told["id"]))
+    assert row.files == [f"{row.name}.{ext}"]
+    with store().open(row.files[0]) as file:
+        found = file.read()
+    assert len(found) == len(data)
+    assert b"+48.8584" not in found
+    assert b"Eiffel" not in found
+    assert b"\x11" * 500 in found or ext == "webm"
+
+
+def test_an_idempotency_key(client: APIClient) -> None:
+    key = {"HTTP_IDEMPOTENCY_KEY": "one"}
+    first = send(client, jpeg(), headers=key)
+    assert send(client, jpeg(), headers=key).json() == first.json()
+    assert MediaFile.objects.count() == 1
+    assert send(client, jpeg(90), headers=key).status_code == 409
