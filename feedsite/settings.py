@@ -488,7 +488,7 @@ STORAGES = {
 }
 
 # --- Pictures and videos ---------------------------------------------------------------------------------
-# Files, uploads under way and the places of decoders; with FEEDSITE_MEDIA_STORE the files are elsewhere.
+# Files, uploads under way and the places of decoders.
 MEDIA_DIR = DATA_DIR / "media"
 MEDIA_ROOT = MEDIA_DIR / "files"
 # What the name of a file follows in its address (media.objects.address).

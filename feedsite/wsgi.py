@@ -25,8 +25,8 @@ CREDENTIALS = frozenset({"HTTP_AUTHORIZATION", "HTTP_COOKIE"})
 READERS = max(1, settings.WEB_THREADS - 1)
 
 
-def measured(application: Application, readers: int = READERS) -> Application:
-    """Read bodies before anything else is done, and give those that came in chunks a length: Django takes a body
+class Measured:
+    """Reads bodies before anything else is done, and gives those that came in chunks a length: Django takes a body
     without Content-Length for an empty one.
 
     No more is read than Django takes, or of a form with files than `web.uploads` says; that is written to the disk as
@@ -35,65 +35,81 @@ def measured(application: Application, readers: int = READERS) -> Application:
     bodies at a time; the one that is left goes on answering requests without a body. Of these, all but one may be
     taken by files, for as long as the site works on them.
     """
-    places = threading.BoundedSemaphore(readers)
-    file_places = threading.BoundedSemaphore(max(1, readers - 1))
-    most = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
-    assert most is not None  # noqa: S101 (Django's default, for the type checker)
 
-    def serve(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+    def __init__(self, application: Application, readers: int) -> None:
+        self.application = application
+        self.places = threading.BoundedSemaphore(readers)
+        self.file_places = threading.BoundedSemaphore(max(1, readers - 1))
+        most = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
+        assert most is not None  # noqa: S101 (Django's default, for the type checker)
+        self.most = most
+
+    def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+        """Answer one request."""
         length = environ.get("CONTENT_LENGTH") or ""
         is_chunked = not length and bool(environ.get("HTTP_TRANSFER_ENCODING"))
         size = int(length) if length.isascii() and length.isdigit() and len(length) < 20 else 0
-        is_file = environ.get("CONTENT_TYPE", "").lower().startswith(FILES_TYPE)
-        if is_file and (is_chunked or size) and (allowed := uploads.most_bytes(environ.get("PATH_INFO", ""))):
-            return with_files(environ, start_response, size, allowed)
-        if size > most:
-            if environ.get("PATH_INFO", "").startswith("/api/"):
-                return application(environ, start_response)
-            return refuse(start_response, "413 Content Too Large")
-        if is_chunked or size:
-            if not places.acquire(timeout=PATIENCE):
-                return refuse(start_response, "503 Service Unavailable", ("Retry-After", "2"))
-            try:
-                body = environ["wsgi.input"].read(size or most + 1)
-            finally:
-                places.release()
-            environ["wsgi.input"] = io.BytesIO(body)
-            if is_chunked:
-                environ["CONTENT_LENGTH"] = str(len(body))
-        return application(environ, start_response)
+        if not is_chunked and not size:
+            return self.application(environ, start_response)
+        if environ.get("CONTENT_TYPE", "").lower().startswith(FILES_TYPE) and (
+            allowed := uploads.most_bytes(environ.get("PATH_INFO", ""))
+        ):
+            return self.with_files(environ, start_response, size, allowed)
+        if size > self.most:
+            return self.too_long(environ, start_response)
+        if not self.places.acquire(timeout=PATIENCE):
+            return busy(start_response)
+        try:
+            body = environ["wsgi.input"].read(size or self.most + 1)
+        finally:
+            self.places.release()
+        environ["wsgi.input"] = io.BytesIO(body)
+        if is_chunked:
+            environ["CONTENT_LENGTH"] = str(len(body))
+        return self.application(environ, start_response)
+
+    def too_long(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+        """The answer to a body that is not read; the API says it by itself."""
+        if environ.get("PATH_INFO", "").startswith("/api/"):
+            return self.application(environ, start_response)
+        return refuse(start_response, "413 Content Too Large")
 
     def with_files(
-        environ: dict[str, Any], start_response: Callable[..., Any], size: int, allowed: int
+        self, environ: dict[str, Any], start_response: Callable[..., Any], size: int, allowed: int
     ) -> Iterable[bytes]:
-        is_known = bool(CREDENTIALS.intersection(environ))
-        if size > allowed and not environ["PATH_INFO"].startswith("/api/"):
-            return refuse(start_response, "413 Content Too Large")
-        if size > allowed or not is_known:
-            environ["wsgi.input"] = io.BytesIO()
-            environ["CONTENT_LENGTH"] = str(size if is_known else 0)
-            return application(environ, start_response)
-        if not file_places.acquire(timeout=PATIENCE):
-            return refuse(start_response, "503 Service Unavailable", ("Retry-After", "2"))
+        """Answer a request whose body goes to the disk."""
+        if not CREDENTIALS.intersection(environ):
+            environ["wsgi.input"], environ["CONTENT_LENGTH"] = io.BytesIO(), "0"
+            return self.application(environ, start_response)
+        if size > allowed:
+            return self.too_long(environ, start_response)
+        if not self.file_places.acquire(timeout=PATIENCE):
+            return busy(start_response)
         try:
             with tempfile.TemporaryFile(dir=uploads.folder()) as file:
-                if not places.acquire(timeout=PATIENCE):
-                    return refuse(start_response, "503 Service Unavailable", ("Retry-After", "2"))
+                if not self.places.acquire(timeout=PATIENCE):
+                    return busy(start_response)
                 try:
                     came = uploads.spooled(environ["wsgi.input"], size or allowed + 1, file)
                 finally:
-                    places.release()
+                    self.places.release()
                 file.seek(0)
-                environ["wsgi.input"] = file
-                if not size:
-                    environ["CONTENT_LENGTH"] = str(came)
-                return application(environ, start_response)
+                environ["wsgi.input"], environ["CONTENT_LENGTH"] = file, str(size or came)
+                return self.application(environ, start_response)
         except OSError:  # the disk is full
-            return refuse(start_response, "503 Service Unavailable", ("Retry-After", "2"))
+            return busy(start_response)
         finally:
-            file_places.release()
+            self.file_places.release()
 
-    return serve
+
+def measured(application: Application, readers: int = READERS) -> Application:
+    """The application, with its bodies read and measured."""
+    return Measured(application, readers)
+
+
+def busy(start_response: Callable[..., Any]) -> Iterable[bytes]:
+    """The answer where there is no room for a body."""
+    return refuse(start_response, "503 Service Unavailable", ("Retry-After", "2"))
 
 
 def refuse(start_response: Callable[..., Any], status: str, *headers: tuple[str, str]) -> Iterable[bytes]:

@@ -107,7 +107,8 @@ def _checked(file: IO[bytes], *, pictures_only: bool) -> Kind:
     if kind is None:
         raise UnknownKindError(
             _(
-                "This file is none that is taken here: pictures are JPEG, PNG, WebP, AVIF, GIF or HEIC, videos MP4, MOV or WebM."
+                "This file is none that is taken here. "
+                "Pictures: JPEG, PNG, WebP, AVIF, GIF, HEIC. Videos: MP4, MOV, WebM."
             )
         )
     if pictures_only and kind != Kind.IMAGE:
@@ -276,7 +277,7 @@ def forget(rows: Sequence[MediaFile]) -> None:
 
 
 def rename(rows: Sequence[MediaFile]) -> None:
-    """Give the files of media new names, in the caller's transaction: after its commit the old addresses lead nowhere."""
+    """Give files of media new names, in the caller's transaction; after its commit the old addresses lead nowhere."""
     _move(rows, new_name)
     MediaFile.objects.bulk_update(rows, ["name"])
 

@@ -21,6 +21,7 @@ from web.rest import (
     ApiView,
     ConflictError,
     FeedResponse,
+    FilesParser,
     OutageError,
     Problem,
     StrictSerializer,
@@ -34,19 +35,19 @@ T = TypeVar("T")
 FOCUS = re.compile(r"\s*(-?[0-9]?\.?[0-9]{0,9})\s*,\s*(-?[0-9]?\.?[0-9]{0,9})\s*", re.ASCII)
 
 
-class TooLargeProblem(exceptions.APIException):
+class TooLargeFileError(exceptions.APIException):
     """The file has too many bytes, pixels or frames: answered as 413, naming the field."""
 
     status_code = HTTPStatus.REQUEST_ENTITY_TOO_LARGE
 
 
-class KindProblem(exceptions.APIException):
+class FileKindError(exceptions.APIException):
     """The file is of no kind that is taken: answered as 415, naming the field."""
 
     status_code = HTTPStatus.UNSUPPORTED_MEDIA_TYPE
 
 
-class BusyProblem(OutageError):
+class BusyUploadError(OutageError):
     """All places for decoding are taken."""
 
     default_detail = "Too many pictures are being taken in just now."
@@ -73,7 +74,7 @@ class Upload(StrictSerializer):
 
     file = serializers.FileField(allow_empty_file=True)
     description = TextField(max_length=DESCRIPTION_LENGTH, allow_blank=True, default="")
-    focus = FocusField(default=(0.0, 0.0))
+    focus = FocusField(required=False)
 
 
 class Face(StrictSerializer):
@@ -83,10 +84,15 @@ class Face(StrictSerializer):
 
 
 class MediaEdit(StrictSerializer):
-    """What is to be said of a medium from now on."""
+    """The words and the focus of a medium from now on."""
 
     description = TextField(max_length=DESCRIPTION_LENGTH, allow_blank=True, required=False)
     focus = FocusField(required=False)
+
+
+def caller(request: Request) -> int:
+    """The id of the user who calls."""
+    return int(request.user.pk or 0)
 
 
 def taken(field: str, take: Callable[[], T]) -> T:
@@ -94,15 +100,15 @@ def taken(field: str, take: Callable[[], T]) -> T:
     try:
         return take()
     except actions.TooLargeError as error:
-        raise TooLargeProblem({field: [str(error)]}) from error
+        raise TooLargeFileError({field: [str(error)]}) from error
     except actions.UnknownKindError as error:
-        raise KindProblem({field: [str(error)]}) from error
+        raise FileKindError({field: [str(error)]}) from error
     except actions.MediaError as error:
         raise serializers.ValidationError({field: [str(error)]}) from error
     except actions.KeyConflictError as error:
         raise ConflictError("The Idempotency-Key was used for something else.") from error
     except BusyError as error:
-        raise BusyProblem from error
+        raise BusyUploadError from error
     except StoreError as error:
         raise OutageError("The store of files is full or does not answer.") from error
 
@@ -126,6 +132,7 @@ class MediaView(ApiView):
 
     rates: Mapping[str, str] = {"POST": "upload"}
     takes_files = frozenset({"POST"})
+    parser_classes = [FilesParser]
 
     @extend_schema(
         operation_id="upload_media",
@@ -137,7 +144,7 @@ class MediaView(ApiView):
         """Send a picture or video. It is written anew, and goes after 24 hours unless an item uses it."""
         fields, key = form(request, Upload), idempotency_key(request)
         with fields.pop("file").open("rb") as file:
-            row = taken("file", lambda: actions.upload(owner_id=request.user.pk, file=file, key=key, **fields))
+            row = taken("file", lambda: actions.upload(owner_id=caller(request), file=file, key=key, **fields))
         return FeedResponse(media_object(row), status=201)
 
 
@@ -160,14 +167,14 @@ class MediumView(ApiView):
     def delete(self, request: Request, media_id: str) -> HttpResponse:
         """Remove one that no item uses."""
         number = parse_id(media_id)
-        if not number or not actions.remove_unused(owner_id=request.user.pk, media_id=number):
+        if not number or not actions.remove_unused(owner_id=caller(request), media_id=number):
             raise exceptions.NotFound
         return HttpResponse(status=204)
 
 
 def _own(request: Request, text: str, *, unused: bool) -> MediaFile:
     """The caller's medium of this id. Raises NotFound, the same for every other id."""
-    rows = MediaFile.objects.filter(pk=parse_id(text), owner_id=request.user.pk, withdrawn_at=None)
+    rows = MediaFile.objects.filter(pk=parse_id(text) or 0, owner_id=caller(request), withdrawn_at=None)
     row = (rows.filter(use="") if unused else rows).first()
     if row is None:
         raise exceptions.NotFound

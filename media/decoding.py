@@ -114,7 +114,9 @@ def still(image: Image.Image, job: dict[str, Any]) -> dict[str, Any]:
 
 def moving(image: Image.Image, job: dict[str, Any]) -> dict[str, Any]:
     """Write an animation as WebP, and its first frame as the preview."""
-    frames, durations, pixels = [], [], 0
+    frames: list[Image.Image] = []
+    durations: list[int] = []
+    pixels = 0
     for frame in ImageSequence.Iterator(image):
         check_size(frame, job["pixels"])
         pixels += frame.width * frame.height
@@ -134,7 +136,7 @@ def moving(image: Image.Image, job: dict[str, Any]) -> dict[str, Any]:
         save_all=True,
         append_images=frames[1:],
         duration=durations,
-        loop=int(image.info.get("loop", 0)),
+        loop=loops(image),
         quality=75,
         method=2,
         exif=b"",
@@ -142,6 +144,12 @@ def moving(image: Image.Image, job: dict[str, Any]) -> dict[str, Any]:
         icc_profile=b"",
     )
     return facts(first, "webp", job) | previewed(opaque(shrunk(first)), job)
+
+
+def loops(image: Image.Image) -> int:
+    """How often an animation is shown; 0: for ever."""
+    said: Any = image.info.get("loop", 0)
+    return said if isinstance(said, int) and 0 <= said < 65536 else 0
 
 
 def previewed(small: Image.Image, job: dict[str, Any]) -> dict[str, Any]:
@@ -257,7 +265,7 @@ def dominant(tiny: Image.Image) -> str:
     few = tiny.quantize(6)
     counted = sorted(few.getcolors() or [], reverse=True)
     palette = few.getpalette() or [128, 128, 128]
-    place = int(counted[0][1]) * 3 if counted else 0
+    place = int(str(counted[0][1])) * 3 if counted else 0
     red, green, blue = palette[place : place + 3]
     return f"#{red:02x}{green:02x}{blue:02x}"
 

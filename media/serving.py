@@ -92,9 +92,7 @@ def respond(name: str, environ: dict[str, Any], start_response: Callable[..., An
 
 
 def asked_for(environ: dict[str, Any], tag: str, size: int) -> tuple[int, int]:
-    """Where the part begins that is asked for, and where it ends: the whole without a range that counts, nothing for one
-    that lies outside.
-    """
+    """Where the part that is asked for begins and ends: the whole without a range that counts, else nothing outside."""
     condition = environ.get("HTTP_IF_RANGE", "").strip()
     match = RANGE.fullmatch(environ.get("HTTP_RANGE", "").replace(" ", ""))
     if match is None or (condition and condition != tag) or match[0] == "bytes=-":

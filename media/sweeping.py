@@ -1,4 +1,4 @@
-"""The upkeep of media, by periodic tasks, each bounded: what is left to be moved, what nothing uses, what has no row."""
+"""The upkeep of media by bounded periodic tasks: what is left to be moved, what nothing uses, what has no row."""
 
 import time
 from collections.abc import Iterable

@@ -370,8 +370,8 @@ GROUPS = (
         Option("FEEDSITE_MEDIA_VIDEO_MB", Whole(1, 4096, "MiB"), "40",
             "How large the file of a video may be."),
         Option("FEEDSITE_MEDIA_MEGAPIXELS", Whole(1, 250, "megapixels"), "50",
-            "How many pixels a picture may have, or all frames of an animation together. A decoder may take 448 MiB and "
-            "14 bytes a pixel: 1.1 GiB of address space with 50, 0.6 GiB with 12."),
+            "How many pixels a picture may have, or all frames of an animation together. A decoder may take 448 MiB "
+            "and 14 bytes a pixel: 1.1 GiB of address space with 50, 0.6 GiB with 12."),
         Option("FEEDSITE_MEDIA_FRAMES", Whole(1, 10000), "500",
             "How many frames an animation may have."),
         Option("FEEDSITE_MEDIA_PROCESSES", Whole(1, 1024), "",

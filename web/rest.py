@@ -336,14 +336,15 @@ class ApiView(APIView):
     what is wrong with the envelope is said before callers are asked who they are.
 
     `rates` names the scopes of methods that are counted apart. Every POST and PATCH takes a JSON body of at most
-    `body_bytes`, but for the methods of `takes_files`: a form with files (web.uploads). `only_reads`: no POST writes what its caller may look for where reads lag (storage.replica).
+    `body_bytes`, but for the methods of `takes_files`: a form with files (web.uploads). `only_reads`: no POST writes
+    what its caller may look for where reads lag (storage.replica).
     """
 
     rates: Mapping[str, str] = {}
     only_reads = False
     body_bytes = BODY_BYTES
     takes_files: frozenset[str] = frozenset()
-    parser_classes = [StrictJSONParser, FilesParser]
+    parser_classes: Sequence[type[BaseParser]] = [StrictJSONParser]
     content_negotiation_class = OnlyJSON
     throttle_classes: Sequence[Any] = []
 

@@ -39,16 +39,17 @@ def folder() -> Path:
     return path
 
 
-class Upload(UploadedFile):
+class Upload(UploadedFile):  # type: ignore[type-arg]  # it cannot be subscripted at run time
     """A file on the disk, which goes when it is closed. Nothing of the sender's name is part of its own."""
 
     def __init__(self, name: str | None, content_type: str | None, charset: str | None) -> None:
         file = tempfile.NamedTemporaryFile(suffix=".upload", dir=folder())  # noqa: SIM115 (it is the object)
+        self.path = str(file.name)
         super().__init__(file, (name or "")[-100:], content_type, 0, charset)
 
     def temporary_file_path(self) -> str:
         """Where it is."""
-        return str(self.file.name)
+        return self.path
 
 
 class FileHandler(FileUploadHandler):

@@ -243,6 +243,8 @@ API_WITHOUT = {
     "users/<str:username>/mute": "",
     "notifications/unread": "a number; compared with an oracle by a state machine (properties/test_notifications.py)",
     "notifications/read": "204",
+    "me/media": "the caller's picture",
+    "me/media/<str:media_id>": "the caller's own media (media/test_api.py)",
     "items": "what the caller publishes",
     "items/<str:item_id>/like": "204 or 404 (items/test_api.py)",
     "items/<str:item_id>/report": "204 or 404 (moderation/test_api.py)",

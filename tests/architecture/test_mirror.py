@@ -61,6 +61,13 @@ HELD = {
     "live/pull.py": "tests/live/test_replays.py",
     "live/review.py": "tests/moderation/test_sessions.py",
     "live/snapshot.py": "tests/live/test_feed.py",
+    "media/actions.py": "tests/media/test_api.py",
+    "media/decoder.py": "tests/media/test_bad_files.py",
+    "media/decoding.py": "tests/media/test_bad_files.py",
+    "media/kinds.py": "tests/media/test_bad_files.py",
+    "media/objects.py": "tests/media/test_api.py",
+    "media/store.py": "tests/media/test_sweeping.py",
+    "media/videos.py": "tests/media/test_bad_files.py",
     "moderation/sentences.py": "tests/moderation/test_admin.py",
     "moderation/subjects.py": "tests/moderation/test_sessions.py",
     "notifications/feed.py": "tests/notifications/test_actions.py",
@@ -132,6 +139,7 @@ HELD = {
     "web/outage.py": "tests/faults/test_postgresql.py",
     "web/paginator.py": "tests/relations/test_admin.py",
     "web/rates.py": "tests/web/test_rest.py",
+    "web/uploads.py": "tests/media/test_bad_files.py",
     "web/static_files.py": "tests/operation/test_proxies.py",
 }
 """Modules that are parts of one story: the test file that holds them."""

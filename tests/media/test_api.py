@@ -12,34 +12,17 @@ from accounts.models import User
 from media.models import MediaFile
 from media.store import store
 from tests.support.factories import UserFactory
-from tests.support.pictures import animation, encoded, jpeg, mp4, opened, picture, upload, webm
+from tests.support.pictures import animation, encoded, files_of, jpeg, mp4, opened, picture, upload, webm
 
 pytestmark = pytest.mark.django_db
 
 MEDIA = "/api/v1/me/media"
 
 
-@pytest.fixture(autouse=True)
-def _folder(tmp_path: Path, settings: Any) -> None:
-    settings.MEDIA_DIR = tmp_path
-    settings.MEDIA_INCOMING = tmp_path / "incoming"
-    store.cache_clear()
-
-
 def client_of(user: User) -> APIClient:
     client = APIClient()
     client.credentials(HTTP_AUTHORIZATION=f"Token {issue_token(user=user)}")
     return client
-
-
-@pytest.fixture
-def ann() -> User:
-    return UserFactory.create(username="ann")
-
-
-@pytest.fixture
-def client(ann: User) -> APIClient:
-    return client_of(ann)
 
 
 def send(client: APIClient, data: bytes, *, name: str = "a.jpg", headers: Any = None, **fields: str) -> Any:
@@ -53,12 +36,7 @@ def kept(media_id: str) -> Image.Image:
         return opened(file.read())
 
 
-def files(folder: Path) -> list[Path]:
-    """All files below a folder but the places."""
-    return [path for path in folder.rglob("*") if path.is_file() and path.suffix != ".lock"]
-
-
-def test_a_photo(client: APIClient, ann: User, tmp_path: Path) -> None:
+def test_a_photo(client: APIClient, ann: User, media_folder: Path) -> None:
     answer = send(client, jpeg(4100, 3075), description="a cat", focus="0.5,-0.25")
     assert answer.status_code == 201, answer.content
     told = answer.json()
@@ -72,7 +50,7 @@ def test_a_photo(client: APIClient, ann: User, tmp_path: Path) -> None:
     row = MediaFile.objects.get(pk=int(told["id"]))
     assert row.owner_id == ann.pk
     assert kept(told["id"]).size == (3840, 2880)
-    assert len(files(tmp_path)) == 2
+    assert len(files_of(media_folder)) == 2
     assert client.get(f"{MEDIA}/{told['id']}").json() == told
     assert client_of(UserFactory.create()).get(f"{MEDIA}/{told['id']}").status_code == 404
     assert client.patch(f"{MEDIA}/{told['id']}", {"description": "two", "focus": "0,1"}).json()["description"] == "two"
@@ -91,7 +69,7 @@ def test_kinds(client: APIClient, kind: str) -> None:
     assert max(green, blue) < 90
 
 
-def test_what_is_transparent_is_webp(client: APIClient) -> None:
+def test_transparency_becomes_webp(client: APIClient) -> None:
     image = picture(200, 100).convert("RGBA")
     image.putalpha(Image.new("L", image.size, 90))
     answer = send(client, encoded(image, "PNG"))

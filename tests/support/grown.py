@@ -17,6 +17,7 @@ from accounts.models import Deletion, HeldName, User
 from discover.models import IssuedPage, ItemChange, PopularItem, WordRarity
 from items.models import CountChange, IdempotencyKey, Item, ItemCounts, Like, Visibility
 from live.models import Host, KeptSnapshot, LiveSession, Reminder, ReplayDelivery, State
+from media.models import FileMove, MediaFile
 from moderation.models import Case, Decision, Report, SenderRule, WordRule
 from notifications.models import Act, Kind, Notification, ReadMark
 from operation.models import Sample
@@ -89,7 +90,18 @@ class Grown:
         self._notifications()
         self._live()
         self._moderation()
+        self._media()
         self._upkeep()
+
+    def _media(self) -> None:
+        facts: dict[str, Any] = {"kind": "image", "ext": "jpg", "width": 9, "height": 9, "size": 9, "colour": "#000000"}
+        medium = MediaFile.objects.create(owner_id=self.star.pk, name="0", sha256="0", use="item", item_id=1, **facts)
+        ids = {"id": self.ids(17), "name": "'a' || g"}
+        grow(medium, MANY, owner_id=self.nth, item_id=self.ids(0), key="'key' || g", **ids)
+        ids = {"id": self.ids(18), "name": "'b' || g"}
+        grow(medium, MANY, use="''", item_id="NULL::bigint", created_at="now() - g * interval '1 second'", **ids)
+        move = FileMove.objects.create(name="c", ext="jpg", small_ext="jpg")
+        grow(move, MANY, name="'c' || g", to="'d' || g")
 
     def _people(self) -> None:
         grow(

@@ -2,6 +2,7 @@
 
 import io
 import struct
+from pathlib import Path
 from typing import Any
 
 from django.core.files.uploadedfile import SimpleUploadedFile
@@ -53,6 +54,11 @@ def upload(data: bytes, name: str = "picture.jpg", kind: str = "image/jpeg") -> 
 def opened(data: bytes) -> Image.Image:
     """The picture of a file."""
     return Image.open(io.BytesIO(data))
+
+
+def files_of(folder: Path) -> list[Path]:
+    """All files below a folder but the places of decoders."""
+    return [path for path in folder.rglob("*") if path.is_file() and path.suffix != ".lock"]
 
 
 # --- Videos ----------------------------------------------------------------------------------------------

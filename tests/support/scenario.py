@@ -27,6 +27,7 @@ from stream import news as stream
 from tests.support.factories import PASSWORD
 from tests.support.grown import Grown
 from tests.support.plans import Recorder
+from tests.support.pictures import jpeg, upload
 from timeline import active_fans, outbox
 
 READERS, EVENTS = 400, 100
@@ -219,11 +220,11 @@ class Scenario:
         self.recorder.step = f"command {name}"
         call_command(name, *args)
 
-    def ask(self, client: Any, who: str, method: str, path: str, data: Any = None) -> Any:
+    def ask(self, client: Any, who: str, method: str, path: str, data: Any = None, form: str = "") -> Any:
         path, data = filled(path, self.names), filled(data, self.names)
         self.recorder.step = f"{who}: {method.upper()} {path}"
         self.asked.add(resolve(path.split("?")[0]).route)
-        options = {"format": "json"} if isinstance(client, APIClient) and data else {}
+        options = {"format": form or "json"} if isinstance(client, APIClient) and data else {}
         response = getattr(client, method)(path, data, **options)
         if response.status_code >= 400:
             self.refused.append(f"{response.status_code} {self.recorder.step} {response.content[:300]}")
@@ -301,10 +302,21 @@ def used(scenario: Scenario, who: str, page: Client, api: APIClient, posts: Any,
     planned = LiveSession.objects.filter(host=user, title="later").latest("pk")
     scenario.ask(page, who, "get", f"/live/{planned.pk}/edit")
     scenario.ask(page, who, "post", f"/live/{planned.pk}/cancel")
+    pictures(scenario, who, api)
     scenario.recorder.step = f"{who}: calls"
     follower_count(user)
     history.why(user, scenario.names["other"])
     scenario.work()
+
+
+def pictures(scenario: Scenario, who: str, api: APIClient) -> None:
+    """A picture is sent, looked at, described and removed."""
+    sent = {"file": upload(jpeg()), "description": "a picture"}
+    made = scenario.ask(api, who, "post", "/api/v1/me/media", sent, form="multipart")
+    scenario.names["media"] = made.json()["id"]
+    scenario.ask(api, who, "get", "/api/v1/me/media/{media}")
+    scenario.ask(api, who, "patch", "/api/v1/me/media/{media}", {"description": "more", "focus": "0,0"})
+    scenario.ask(api, who, "delete", "/api/v1/me/media/{media}")
 
 
 def returning(scenario: Scenario) -> None:

@@ -1,0 +1,91 @@
+"""What nothing uses, what processes left behind, and what is still to be moved."""
+
+import os
+import time
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from django.db import transaction
+from django.utils import timezone
+
+from accounts.models import User
+from media import actions, sweeping
+from media.models import FileMove, MediaFile
+from media.store import PREFIXES, StoreError, new_name, store
+from tests.support.pictures import files_of, jpeg, upload
+
+pytestmark = pytest.mark.django_db(transaction=True)
+DAY = timedelta(days=1, minutes=1)
+
+
+@pytest.fixture
+def medium(ann: User) -> MediaFile:
+    return actions.upload(owner_id=ann.pk, file=upload(jpeg()))
+
+
+def age(path: Path) -> None:
+    """Let a file be older than a day."""
+    then = time.time() - DAY.total_seconds()
+    os.utime(path, (then, then))
+
+
+def test_what_nothing_uses_goes_after_a_day(medium: MediaFile, media_folder: Path) -> None:
+    sweeping.sweep()
+    assert len(files_of(media_folder)) == 2
+    MediaFile.objects.update(created_at=timezone.now() - DAY)
+    sweeping.sweep()
+    assert not MediaFile.objects.exists()
+    assert files_of(media_folder) == []
+
+
+def test_used_media_stay(medium: MediaFile, media_folder: Path) -> None:
+    MediaFile.objects.update(created_at=timezone.now() - DAY, use="avatar", key="one")
+    sweeping.sweep()
+    assert MediaFile.objects.get().key == ""
+    assert len(files_of(media_folder)) == 2
+
+
+def test_files_without_a_row_go_after_a_day(medium: MediaFile, media_folder: Path) -> None:
+    for path in files_of(media_folder):
+        age(path)
+    old, new = (store().root / f"{new_name()}.jpg" for _ in range(2))  # type: ignore[attr-defined]
+    left = media_folder / "incoming" / "left.source"
+    for path in (old, new, left):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"x")
+    age(old)
+    age(left)
+    assert sweeping.sweep_files(PREFIXES) == 1
+    assert sweeping.sweep_incoming() == 1
+    assert new.exists()
+    assert len(files_of(media_folder)) == 3
+
+
+def test_renamed_files_are_withdrawn_at_once(medium: MediaFile, media_folder: Path) -> None:
+    before = set(files_of(media_folder))
+    with transaction.atomic():
+        actions.rename([medium])
+    after = set(files_of(media_folder))
+    assert len(after) == 2
+    assert not after & before
+    medium.refresh_from_db()
+    assert {str(path.relative_to(media_folder / "files")) for path in after} == set(medium.files)
+
+
+def test_what_the_store_refuses_is_done_later(
+    medium: MediaFile, media_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def away(name: str) -> None:
+        raise StoreError("away")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(store(), "delete", away)
+        assert actions.remove_unused(owner_id=medium.owner_id, media_id=medium.pk)
+    assert FileMove.objects.count() == 1
+    for path in files_of(media_folder):
+        age(path)
+    assert sweeping.sweep_files(PREFIXES) == 0  # they are known
+    sweeping.sweep()
+    assert not FileMove.objects.exists()
+    assert files_of(media_folder) == []
