@@ -26,8 +26,8 @@ from storage.events import Edited, Listener, Position, Published, SessionChanged
 from stream import news as stream
 from tests.support.factories import PASSWORD
 from tests.support.grown import Grown
-from tests.support.plans import Recorder
 from tests.support.pictures import jpeg, upload
+from tests.support.plans import Recorder
 from timeline import active_fans, outbox
 
 READERS, EVENTS = 400, 100
