@@ -103,6 +103,10 @@ WATCH = """
 """Notes when a page is told of something, and when it asks; chance is decided."""
 NEVER_LATER = 0.2 + 1 + 2
 """Seconds from the first piece of news until the page asks, however many come after it (live.js)."""
+BEGINNING = 6_000
+"""Milliseconds after which a page has asked all that it asks as it begins, 5.2 s after it at the latest, once or twice.
+A question that is still due would be taken for one that the test waits for.
+"""
 
 
 def watching(visit: Visit, user: Any, chance: float) -> Visitor:
@@ -125,7 +129,7 @@ def test_pages_do_not_all_ask_at_the_same_moment(visit: Visit, streams: StreamSe
     item = say(author, "words")
     for chance in (0.0, 0.9):
         visitor = watching(visit, reader, chance)
-        visitor.page.wait_for_timeout(6_000)  # what it asks as it begins
+        visitor.page.wait_for_timeout(BEGINNING)
         edit(item=item, content={"text": f"other words {chance}"})
         assert chance <= waits(visitor, "edit", f"/items/{item.pk}")
         expect(visitor.page.get_by_text(f"other words {chance}")).to_be_visible()
@@ -133,7 +137,7 @@ def test_pages_do_not_all_ask_at_the_same_moment(visit: Visit, streams: StreamSe
         assert 5 * chance <= waits(visitor, "reset", "new")
         with visitor.page.expect_response(is_stream):
             visitor.goto(f"/items/{item.pk}")
-        visitor.page.wait_for_timeout(6_000)
+        visitor.page.wait_for_timeout(BEGINNING)
         reply = say(reader, f"an answer {chance}", reply_to=item)
         assert chance <= waits(visitor, "item", f"/items/{reply.pk}")
         expect(visitor.page.get_by_text(f"an answer {chance}")).to_be_visible()
@@ -144,11 +148,11 @@ def test_news_without_end_put_a_page_off_no_further(
     visit: Visit, streams: StreamServer, author: Any, reader: Any
 ) -> None:
     visitor = watching(visit, reader, 0.9)
-    visitor.page.wait_for_timeout(6_000)
+    visitor.page.wait_for_timeout(BEGINNING)
     visitor.page.evaluate("told.length = asked.length = 0")
     for number in range(80):
         say(author, f"words {number}")
-        visitor.page.wait_for_timeout(50)
+        visitor.page.wait_for_timeout(50)  # news come at a pace
     first, last, asked = visitor.page.evaluate("[told[0][1], told.at(-1)[1], asked[0]?.[1] ?? 0]")
     assert last - first > NEVER_LATER * 1000, "they came for long enough"
     assert 0 < asked < last
@@ -270,7 +274,7 @@ def test_without_the_stream_pages_poll_and_come_back(
 
     def asks() -> bool:
         asked.clear()
-        visitor.page.wait_for_timeout(1_200)
+        visitor.page.wait_for_timeout(1_200)  # more than two polls: whether there are any is what is asked
         return bool(asked)
 
     say(author, "heard")

@@ -26,6 +26,7 @@ from discover.refreshing import refresh_words
 from items import actions
 from items.models import ItemCounts, Visibility
 from runtime import metrics
+from runtime.embedded import wait_for
 from tests.support.factories import UserFactory
 from tests.support.opensearch import OpenSearch, Query, RefusedError, Trouble, drips, late, says, status
 from tests.support.patience import SHORT
@@ -320,11 +321,11 @@ def test_one_search_at_a_time_finds_out_however_long_it_waits(
     monkeypatch.setattr(breaker, "_seconds", 0.1)
     failures = metrics.opensearch_failures.labels("search")._value
     breaker.trip()
-    time.sleep(0.15)
+    assert wait_for(lambda: not breaker.is_open, 10)
     before = failures.get()
 
     def search(number: int) -> None:
-        time.sleep(number * 0.4)
+        time.sleep(number * 0.4)  # one begins after the other, within the patience of the first
         try:
             assert source(reader) == "postgres"
         finally:

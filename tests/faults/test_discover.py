@@ -67,7 +67,7 @@ def test_nothing_comes_twice_whatever_happens_to_redis(readers: list[User], feed
     with ThreadPoolExecutor(1) as pool:
         running = pool.submit(crowd.run, SECONDS, lambda: crowd.done > 50)
         while not running.done():  # here, because the server ends with the thread that started it
-            time.sleep(chance.uniform(0.2, 0.6))
+            time.sleep(chance.uniform(0.2, 0.6))  # a crowd acts at a pace, by chance
             if chance.random() < 0.2:
                 restart(feeds_server)
             else:

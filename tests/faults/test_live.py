@@ -103,7 +103,7 @@ def test_every_walk_is_whole_or_says_that_it_is_over(  # noqa: C901 (one crowd)
         whole = walks["whole"]
         with suppress(redis.RedisError):  # it is being restarted
             connections.feeds_for_tasks().flushall()
-        time.sleep(chance.random())
+        time.sleep(chance.random())  # a crowd acts at a pace, by chance
         while walks["whole"] == whole and not crowd.stopped.wait(0.02):
             pass
 
@@ -114,7 +114,7 @@ def test_every_walk_is_whole_or_says_that_it_is_over(  # noqa: C901 (one crowd)
         if walks["whole"] > whole_by_then:
             whole_by_then = walks["whole"]
             restart(feeds_server)  # in this thread: with the one that starts it, a server dies
-            time.sleep(0.5)
+            time.sleep(0.5)  # walks go on for a while between two restarts
         return walks["whole"] > 10 and walks["over"] > 0
 
     for seed, act in enumerate((walk, walk, host, empty_redis)):

@@ -350,7 +350,7 @@ def test_a_page_may_not_take_long_and_an_export_may(site: Site) -> None:
         assert page.status == 503
         assert is_honest(page)
         assert took < GIVEN_UP + SLACK
-        time.sleep(GIVEN_UP)
+        time.sleep(GIVEN_UP)  # as long again as a page may take: the export must not have ended by then
         assert not export.done()
         session.execute("COMMIT")
         assert export.result().status == 200

@@ -44,9 +44,9 @@ def test_nothing_is_lost_between_people_workers_and_losses(worker: Worker) -> No
     until(lambda: not Delivery.objects.exists(), 150)
 
     def breathe(chance: random.Random) -> None:
-        time.sleep(chance.random() / 10)
+        time.sleep(chance.random() / 10)  # a crowd acts at a pace, by chance
         if Delivery.objects.count() > BACKLOG:
-            time.sleep(0.5)
+            time.sleep(0.5)  # BACKLOG: publishing waits for the worker
 
     def publish(chance: random.Random) -> None:
         item = items.publish(sender=User.objects.get(pk=chance.choice(stars).pk), content={"text": "words"})

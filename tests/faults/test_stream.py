@@ -14,6 +14,7 @@ from accounts.models import User
 from items import actions as items
 from items.models import Item
 from relations import actions as relations
+from runtime.embedded import wait_for
 from storage import events
 from storage.connections import feeds_breaker
 from tests.support.factories import UserFactory
@@ -78,7 +79,7 @@ def test_the_feeds_server_frozen(streams: StreamServer, author: User, fan: User,
     client.waits_for(lambda one: one.resets == 1)
     with frozen(feeds_server):
         publish(author)
-        time.sleep(5)  # longer than the process waits for an answer
+        assert wait_for(lambda: "The feeds server does not answer" in streams.said(), 60)
         late = streams.listen(fan)
         late.waits_for(lambda one: one.resets == 1)
     client.waits_for(lambda one: one.resets >= 2)
@@ -115,7 +116,7 @@ def test_postgresql_gone(streams: StreamServer, author: User, fan: User) -> None
         events.announce(events.Edited(item.pk, "public"), events.Notified(fan.pk, {"unread": 1}))
         response = streams.get(PATH, Authorization=f"Token {token}")
         assert (response.status, response.headers["Retry-After"]) == (503, "2")
-        time.sleep(2)
+        time.sleep(2)  # several attempts in vain: none may end the connection, or be told more than once
         assert not client.has_ended
         assert len(client.news) == 1
     client.waits_for(lambda one: len(one.news) == 3)

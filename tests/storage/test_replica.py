@@ -356,6 +356,6 @@ def test_the_lag_of_a_replica_that_replayed_nothing_is_unknown(server: Replica) 
 def test_a_write_that_travels_is_no_lag(server: Replica) -> None:
     """The first one after a pause: its age is that of the pause."""
     for _ in range(5):
-        time.sleep(1.2)
+        time.sleep(1.2)  # the pause after which a write comes is the fault's cause
         fetch(replica.NOTE, [0])
         assert replica.condition().lag < 1

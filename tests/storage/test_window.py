@@ -197,7 +197,7 @@ def test_a_slow_reader_deletes_nothing(feeds: redis.Redis, monkeypatch: pytest.M
     monkeypatch.setattr("storage.window.FORGET_WITHIN", 0.05)
     build(100, 200)
     command = WINDOW.forget(["7:200"], read())
-    time.sleep(0.1)
+    time.sleep(0.1)  # a reader who is slower than FORGET_WITHIN
     assert run(command) == [0]
     assert read().entries == (200, 100)
 

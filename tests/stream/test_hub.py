@@ -373,7 +373,7 @@ def test_a_connection_ends_with_what_it_rests_on(tmp_path: Path, author: User, f
         by_ticket = Client(server.port, f"?ticket={ticket}", {})
         stays = server.listen(author)
         leaves = server.listen(fan)
-        time.sleep(1)
+        time.sleep(1)  # three checks: none may end a connection that still rests on something
         assert not any(one.has_ended for one in (session, by_token, by_ticket, leaves))
         client.logout()
         session.waits_for(lambda one: one.has_ended)

@@ -414,7 +414,7 @@ def test_windows_read_again_are_no_reason_to_forget_what_is_visible_again(
 
     def restore() -> None:
         items.restore(item=item)
-        time.sleep(0.3)
+        time.sleep(0.3)  # longer than FORGET_WITHIN and AGAIN_AFTER
         assert fanout.fan_out(item.pk), "it is delivered again"
 
     with read_again_after(restore, complete):

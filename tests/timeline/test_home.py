@@ -1,6 +1,5 @@
 """The home page: where it is read from, what it costs, and what stale or hostile contents of Redis cannot do to it."""
 
-import time
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
@@ -15,6 +14,7 @@ from accounts.models import User
 from items import actions as items
 from items.models import Item
 from relations import actions as relations
+from runtime.embedded import wait_for
 from storage import connections, deliveries, keys
 from storage.connections import feeds_for_tasks, pipelined
 from storage.window import OWN_MEMBERS, Entry, Window
@@ -401,7 +401,7 @@ def test_a_hint_of_too_many_big_vs_does_not_outlive_its_truth(
     for _ in range(2):
         read(reader)
     feeds.pexpire(key, 1)
-    time.sleep(0.01)
+    assert wait_for(lambda: not feeds.exists(key), 10)
     for _ in range(2):
         workers.work()
         page = home_page(User.objects.get(pk=reader.pk))
