@@ -11,6 +11,7 @@ import io
 import logging
 import os
 from collections.abc import Awaitable, Callable, MutableMapping
+from contextlib import suppress
 from typing import Any
 
 import django
@@ -41,6 +42,8 @@ Send = Callable[[Message], Awaitable[None]]
 
 FULL_RETRY_AFTER = 30
 """Seconds that a client is asked to wait where there are too many connections."""
+END_PATIENCE = 1.0
+"""Seconds that the end of a stream may take to be written."""
 
 # The addresses of this process: requests name this module as their urlconf.
 urlpatterns = [
@@ -99,6 +102,11 @@ class Application:
                 await connection.serve(
                     lambda data: send({"type": "http.response.body", "body": data, "more_body": True})
                 )
+                if not gone.done():
+                    # Browsers log an error where an answer only breaks off.
+                    with suppress(TimeoutError):
+                        async with asyncio.timeout(END_PATIENCE):
+                            await send({"type": "http.response.body", "body": b"", "more_body": False})
             finally:
                 gone.cancel()
         finally:

@@ -41,7 +41,7 @@ def _show(request: PageRequest, reader: User, page: NotificationPage, tab: str) 
         "notices": notices(page.items, reader),
         "is_first": position(request) is None,
         "tab": tab,
-        "since_id": page.newest,
+        "since_id": page.newest or "",
         "poll_seconds": settings.HOME_POLL_SECONDS,
     }
     return show(request, "notifications/notifications.html", context, part="notifications/_more.html")
@@ -66,7 +66,7 @@ def news(request: PageRequest, reader: User) -> HttpResponse:
     context = {
         "count": count,
         "capped": capped,
-        "since_id": since_id,
+        "since_id": since_id or "",
         "tab": tab,
         "poll_seconds": settings.HOME_POLL_SECONDS,
     }

@@ -51,3 +51,23 @@ def test_the_focus_goes_on_to_what_was_loaded(visit: Visit, reader: Any, screen:
     expect(page.locator("[role=feed] article")).to_have_count(27)
     visitor.settle()
     visitor.holds("document.activeElement !== document.body")
+
+
+def test_a_menu_that_closes_and_a_card_that_leaves_hand_the_focus_on(
+    visit: Visit, reader: Any, screen: dict[str, Any]
+) -> None:
+    other = UserFactory.create(username="other")
+    follow(follower=reader, followee=other)
+    publish(sender=other, content={"text": "first of another"})
+    publish(sender=other, content={"text": "second of another"})
+    visitor = visit(**screen)
+    visitor.enter(reader)
+    visitor.goto("/")
+    page = visitor.page
+    card = page.locator("article").filter(has_text="second of another")
+    visitor.choose("Block @other", "second of another")
+    visitor.confirm("Block @other?", is_sure=False)
+    expect(card.locator("summary")).to_be_focused()
+    visitor.choose("Mute @other", "second of another")
+    expect(page.locator("article").filter(has_text="of another")).to_have_count(0)
+    expect(page.locator("article").filter(has_text="mine 1")).to_be_focused()

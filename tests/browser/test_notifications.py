@@ -88,6 +88,19 @@ def test_an_open_page_tells_of_new_entries(visit: Visit, screen: dict[str, Any])
     expect(page.locator(".pill")).to_have_count(0)
 
 
+def test_the_first_notification_is_told_to_an_empty_page(visit: Visit, screen: dict[str, Any]) -> None:
+    ann: Any = UserFactory(username="ann")
+    visitor = visit(**screen)
+    visitor.enter(ann)
+    for address in ("/notifications/mentions", "/notifications"):
+        visitor.goto(address)
+        with visitor.page.expect_response("**/notifications/news?**") as asked:
+            pass
+        assert asked.value.status == 204
+    items.publish(sender=UserFactory(), content={"text": "hello @ann"})
+    expect(visitor.page.get_by_role("link", name="1 new", exact=True)).to_be_visible()
+
+
 def test_a_row_quotes_what_was_answered_and_answers(visit: Visit, screen: dict[str, Any], javascript: bool) -> None:
     ann, bob = (UserFactory.create(username=name) for name in ("ann", "bob"))
     post = items.publish(sender=ann, content={"text": "what does it cost?"})

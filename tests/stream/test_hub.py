@@ -421,6 +421,7 @@ def test_revoked_connections_end_at_once(tmp_path: Path, author: User, fan: User
         assert not others.has_ended
         deactivate(user=author)
         others.waits_for(lambda one: one.has_ended)
+        assert all(one.is_whole for one in (out, stays, revoked, kept, by_ticket, others))
         for one in (out, stays, revoked, kept, by_ticket, others):
             one.close()
     finally:

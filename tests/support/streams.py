@@ -119,6 +119,8 @@ class Client:
         self.comments = 0
         self.last_id = ""
         self.has_ended = False
+        self.is_whole = False
+        """Whether it ended as an answer does, and did not break off."""
         self.thread = threading.Thread(target=self._read, daemon=True)
         self.thread.start()
 
@@ -140,6 +142,7 @@ class Client:
                     self.last_id = value
                 elif field == "data":
                     data += value
+            self.is_whole = True
         self.has_ended = True
 
     @property

@@ -46,19 +46,36 @@
   });
 
   function take(element) {
-    if (!element?.isConnected) return false;
+    if (!element || !element.isConnected) return false;
     element.focus({ preventScroll: true });
     return document.activeElement === element;
   }
 
+  // Also what is closed or hidden: it has the focus until the browser draws the page.
+  function isLost() {
+    const active = document.activeElement;
+    return active === document.body || !active.checkVisibility();
+  }
+
   function rescue() {
-    if (!last || document.activeElement !== document.body) return;
+    if (!last || !isLost()) return;
     const followers = last.closest("#more") || !last.isConnected ? before?.nextElementSibling : null;
     const summary = last.isConnected ? last.closest("details")?.querySelector("summary") : null;
     const places = [last, summary, last.id && document.getElementById(last.id), followers];
     places.push(article && document.getElementById(article), document.getElementById("main"));
     places.some((place) => place && take(place));
   }
+
+  // A card goes: to the next one that stays.
+  document.body.addEventListener("leaving", ({ detail: card }) => {
+    if (!card.contains(document.activeElement) && !(isLost() && last && card.contains(last))) return;
+    const others = (way) => {
+      let other = card[way];
+      while (other?.matches(".leaving")) other = other[way];
+      return other?.matches("article") && other;
+    };
+    take(others("nextElementSibling") || others("previousElementSibling")) || take(document.getElementById("main"));
+  });
 
   document.body.addEventListener("htmx:beforeSwap", ({ detail }) => {
     before = detail.target.id === "more" ? document.querySelector("#feed > :last-child, #people > :last-child") : null;

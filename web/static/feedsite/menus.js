@@ -39,11 +39,7 @@
 
   // --- Muting and blocking from a card
   function leave(article) {
-    if (article.contains(document.activeElement)) {
-      const neighbour = article.nextElementSibling || article.previousElementSibling;
-      (neighbour?.matches("article") ? neighbour : document.getElementById("main")).focus({ preventScroll: true });
-    }
-    article.classList.add("leaving");
+    document.body.dispatchEvent(new CustomEvent("leaving", { detail: article })); // asides.js: the focus
     setTimeout(() => {
       article.remove();
       number();
@@ -53,14 +49,16 @@
   // A mute leaves its user out of home and Discover; a block hides both users from each other everywhere.
   document.body.addEventListener("turned-away", ({ detail }) => {
     say(detail.said);
-    const whole = document.querySelector(`article.whole[data-sender="${detail.username}"]`);
+    const whole = document.querySelector(`article.whole[data-sender="${CSS.escape(detail.username)}"]`);
     if (detail.blocked && (whole || location.pathname.startsWith(`/@${detail.username}`))) {
       location.assign(detail.profile);
       return;
     }
     if (!detail.blocked && !document.querySelector("#timeline, #discover")) return;
     const name = CSS.escape(detail.username);
-    document.querySelectorAll(`article[data-sender="${name}"], article[data-via="${name}"]`).forEach(leave);
+    const theirs = document.querySelectorAll(`article[data-sender="${name}"], article[data-via="${name}"]`);
+    theirs.forEach((article) => article.classList.add("leaving"));
+    theirs.forEach(leave);
   });
 
   // --- An answer may renew cards that this page does not show: htmx takes those for errors
