@@ -74,7 +74,7 @@ def _wrong_password() -> ValidationError:
 
 def _refused(author: User, text: str) -> ValidationError | None:
     if text and review.reasons(Submission(author, text, is_new=False)):
-        return ValidationError(_("This holds words or links that are not allowed here."), code="not_allowed")
+        return ValidationError(_("This contains words or links that are not allowed here."), code="not_allowed")
     return None
 
 

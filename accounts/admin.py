@@ -118,7 +118,7 @@ class UserAdmin(BigVAdmin, DjangoUserAdmin):  # type: ignore[type-arg]  # not ge
     )
     list_filter = ("is_big_v", "level", "is_active", "is_staff", "last_seen_at")
     search_fields = ("id", "username", "email", "display_name")
-    search_help_text = _("A user's id or e-mail address, or a part of their name; whom it names exactly comes first.")
+    search_help_text = _("A user's id or e-mail address, or a part of the name; exact matches come first.")
     ordering = ("-id",)
     actions = ("moderate", "make_big_v", "demote", "deactivate", "reactivate")
     moderated_as = "users"
@@ -178,7 +178,9 @@ class UserAdmin(BigVAdmin, DjangoUserAdmin):  # type: ignore[type-arg]  # not ge
             exact.append(number)
         called = list(User.objects.called(term).values_list("pk", flat=True)[: FOUND + 1])
         if len(called) > FOUND and is_list(request):
-            words = gettext("More than %(count)s users are called so; these are some of them. Write more of the name.")
+            words = gettext(
+                "More than %(count)s users have such a name; some of them are listed. Type more of the name."
+            )
             self.message_user(request, words % {"count": number_format(FOUND, force_grouping=True)}, messages.WARNING)
         found = queryset.filter(pk__in=[*exact, *called])
         if ORDER_VAR in request.GET:
@@ -250,10 +252,10 @@ class UserAdmin(BigVAdmin, DjangoUserAdmin):  # type: ignore[type-arg]  # not ge
                 title=gettext("Deactivate users"),
                 meaning=counted(
                     lambda n: ngettext(
-                        "%(count)s user is signed out everywhere, and they and all they said are gone from the site "
-                        "until somebody reactivates them. It is no ban: the log of decisions does not know of it.",
-                        "%(count)s users are signed out everywhere, and they and all they said are gone from the site "
-                        "until somebody reactivates them. It is no ban: the log of decisions does not know of it.",
+                        "%(count)s user is signed out everywhere, and their profile and posts are hidden until the "
+                        "account is reactivated. This is no ban, and the log of decisions does not show it.",
+                        "%(count)s users are signed out everywhere, and their profiles and posts are hidden until the "
+                        "accounts are reactivated. This is no ban, and the log of decisions does not show it.",
                         n,
                     ),
                     len(users),
@@ -296,8 +298,8 @@ class UserAdmin(BigVAdmin, DjangoUserAdmin):  # type: ignore[type-arg]  # not ge
     @staticmethod
     def _not_deactivated(count: int) -> str:
         return ngettext(
-            "%(count)s user was left: not active already, yourself, or one whom only superusers change.",
-            "%(count)s users were left: not active already, yourself, or one whom only superusers change.",
+            "%(count)s user was left: not active already, yourself, or one that only superusers change.",
+            "%(count)s users were left: not active already, yourself, or one that only superusers change.",
             count,
         )
 

@@ -192,7 +192,7 @@ class BigVAdmin(ModeratedAdmin):
         total = {"followers": _fans(sum(self.followers(user) for user in users))}
         meaning = gettext(
             "Demoting fills the inboxes of %(followers)s in the background. Until that is done the flag stands, "
-            "and everybody sees everything. While it runs it can be taken back, in the list and on their page. "
+            "and every follower sees every post. While it runs it can be taken back, in the list and on their page. "
             "Afterwards they are not tagged automatically, until an admin allows it again or makes them big-V."
         )
         return {
@@ -241,8 +241,8 @@ class BigVAdmin(ModeratedAdmin):
             logged=MADE,
             done=lambda n: ngettext("%(count)s user is big-V now.", "%(count)s users are big-V now.", n),
             left=lambda n: ngettext(
-                "%(count)s user was left as they are: big-V already, deactivated, or one whom only superusers change.",
-                "%(count)s users were left as they are: big-V already, deactivated, or ones whom only superusers "
+                "%(count)s user was left as they are: big-V already, deactivated, or one that only superusers change.",
+                "%(count)s users were left as they are: big-V already, deactivated, or ones that only superusers "
                 "change.",
                 n,
             ),
@@ -255,9 +255,9 @@ class BigVAdmin(ModeratedAdmin):
 
         def left(count: int) -> str:
             return ngettext(
-                "%(count)s user was left as they are: no big-V, being demoted already, or one whom only superusers "
+                "%(count)s user was left as they are: no big-V, being demoted already, or one that only superusers "
                 "change.",
-                "%(count)s users were left as they are: no big-V, being demoted already, or one whom only superusers "
+                "%(count)s users were left as they are: no big-V, being demoted already, or one that only superusers "
                 "change.",
                 count,
             )

@@ -127,7 +127,7 @@ def _read_me(user: User, files: Iterable[tuple[ExportFile, int]]) -> str:
     }
     notes = _(
         "Files that end in .jsonl hold one JSON object a line. Times are UTC, ids are decimal strings. "
-        "What others wrote or did is theirs, and is not in here."
+        "Posts and acts of other people are not included."
     )
     lines = [
         f"{file.name}\n    {file.about} "

@@ -30,7 +30,8 @@ account_purged = Signal()
 
 # Sent when `reader` (User) asks for all their data. Receivers return a list of accounts.export.ExportFile.
 # Receivers: discover.receivers.export_history, items.receivers.export_items, live.receivers.export_sessions,
-# moderation.receivers.export_reports, relations.receivers.export_relations, seen.receivers.export_plays.
+# moderation.receivers.export_reports, notifications.receivers.export_choices, relations.receivers.export_relations,
+# seen.receivers.export_plays.
 export_requested = Signal()
 
 # Before a text of a member that is no item is saved: a live session's, a profile's, a name. Arguments: submission

@@ -45,13 +45,15 @@ class NotInterestedRow(msgspec.Struct):
 def files(reader: User) -> list[ExportFile]:
     """The files of a user's own data: their history, and what they do not want."""
     views = recent.views_of(reader.pk, now=timezone.now())
-    about = _("What you opened within the last days, as far as it is kept and you can still see it.")
+    about = _("The posts you opened in the last days, as far as they are kept and you can still see them.")
     if views is None:
         about += " " + _("It could not be read just now.")
     return [
         ExportFile("history.jsonl", about, _views(reader, views) if views else ()),
         ExportFile(
-            "not_interested.jsonl", _("What you are not interested in, as far as you can still see it."), _not(reader)
+            "not_interested.jsonl",
+            _("The posts you are not interested in, as far as you can still see them."),
+            _not(reader),
         ),
     ]
 

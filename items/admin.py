@@ -147,12 +147,12 @@ class ItemAdmin(ModeratedAdmin):
                 title=gettext("Delete items"),
                 meaning=counted(
                     lambda n: ngettext(
-                        "%(count)s item will be gone for everybody, its author too, with its place in every thread. It "
-                        "stays in the database: “Restore” publishes it again, also if it was held for review or "
+                        "%(count)s item disappears for all readers, its author too, and from every thread. It stays "
+                        "in the database: “Restore” publishes it again, also if it was held for review or rejected "
+                        "before.",
+                        "%(count)s items disappear for all readers, their authors too, and from every thread. They "
+                        "stay in the database: “Restore” publishes them again, also those that were held for review or "
                         "rejected before.",
-                        "%(count)s items will be gone for everybody, their authors too, with their places in every "
-                        "thread. They stay in the database: “Restore” publishes them again, also those that were held "
-                        "for review or rejected before.",
                         n,
                     ),
                     len(items),

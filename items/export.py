@@ -96,7 +96,7 @@ def _likes(user: User) -> Iterator[LikeRow]:
 def files(user: User) -> list[ExportFile]:
     """The files of a user's own data: their items and likes."""
     return [
-        ExportFile("items.jsonl", _("Everything you published, also what is in review or was rejected."), _rows(user)),
-        ExportFile("edits.jsonl", _("What your items said before you edited them."), own_versions(user)),
-        ExportFile("likes.jsonl", _("What you like, as far as you can still see it."), _likes(user)),
+        ExportFile("items.jsonl", _("Everything you published, including posts in review or rejected."), _rows(user)),
+        ExportFile("edits.jsonl", _("Earlier versions of the posts that you edited."), own_versions(user)),
+        ExportFile("likes.jsonl", _("The posts you like, as far as you can still see them."), _likes(user)),
     ]

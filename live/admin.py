@@ -159,7 +159,7 @@ class LiveSessionAdmin(ModeratedAdmin):
         )
         return None
 
-    @admin.action(description=_("Hide (from everybody but the host)"), permissions=["change"])
+    @admin.action(description=_("Hide (from all but the host)"), permissions=["change"])
     def hide(self, request: HttpRequest, queryset: QuerySet[LiveSession]) -> None:
         """Hide the chosen sessions from all but their hosts."""
         self.each(

@@ -281,10 +281,10 @@ class CaseAdmin(LogAdmin):
         )
         banned = counted(
             lambda n: ngettext(
-                "and %(count)s sender banned: they are signed out, and with all they said they are gone from the site "
-                "until the ban is lifted.",
-                "and %(count)s senders banned: they are signed out, and with all they said they are gone from the site "
-                "until the ban is lifted.",
+                "and %(count)s sender banned: they are signed out, and their profiles and posts are hidden until the "
+                "ban is lifted.",
+                "and %(count)s senders banned: they are signed out, and their profiles and posts are hidden until the "
+                "ban is lifted.",
                 n,
             ),
             len(senders),
@@ -346,7 +346,7 @@ class CaseAdmin(LogAdmin):
             self.message_user(request, gettext("The words were edited meanwhile. Look at them again."), messages.ERROR)
             return again
         except PermissionError:
-            self.message_user(request, gettext("The sender is staff, and is not banned here."), messages.ERROR)
+            self.message_user(request, gettext("The sender is staff and cannot be banned here."), messages.ERROR)
             return again
         done = {
             "approve": gettext("Approved."),
@@ -587,7 +587,7 @@ class SenderRuleForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic 
         fields: dict[str, Any] = self.cleaned_data
         user = fields.get("user") or (self.instance.user if self.instance.pk else None)
         if fields.get("kind") == SenderKind.BAN and user and not actions.may_be_banned(user, self.by):
-            raise ValidationError({"kind": _("Staff is not banned here, and nobody bans themself.")})
+            raise ValidationError({"kind": _("Staff cannot be banned here, and you cannot ban yourself.")})
         return fields
 
 

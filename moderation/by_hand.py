@@ -92,10 +92,10 @@ MEANINGS = {
         "A live session is over at once and becomes a replay; an upcoming one is cancelled. This cannot be undone."
     ),
     "ban": gettext_lazy(
-        "They are signed out, and they and all they said are gone from the site until the ban is lifted. Items and "
+        "They are signed out, and their profiles and posts are hidden until the ban is lifted. Items and "
         "live sessions that were chosen are rejected. Staff is never banned."
     ),
-    "unban": gettext_lazy("They can sign in again, and what they said is back. What was rejected stays so."),
+    "unban": gettext_lazy("They can sign in again, and their posts are back. Rejected posts stay rejected."),
     "warn": gettext_lazy(
         "They find the words below among their notifications, with the beginning of what was chosen. Nothing else "
         "changes. This cannot be taken back."

@@ -5,7 +5,7 @@ mark is written by its owner. Telling of a like is one statement (three for an i
 or answers a user one, of an item that does neither none; so nothing is left to a task that could be lost.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
@@ -20,7 +20,7 @@ from items.models import Item, Status
 from items.text import mentions
 from items.visibility import VISIBLE
 from notifications import feed
-from notifications.models import Kind
+from notifications.models import CHOOSABLE, Kind, Silenced
 from relations.rules import is_wanted
 from storage import ids
 from storage.connections import fetch, id_array
@@ -197,6 +197,21 @@ def mark_read(*, user: User, up_to: int | None = None) -> None:
         _announce_later([user.pk])
 
 
+def silence(*, user: User, kinds: Collection[str]) -> None:
+    """Leave these kinds out of the user's list and count from now on, and show all others, of before too.
+
+    Raises ValueError for a kind that cannot be chosen: warnings are always shown.
+    """
+    if unknown := set(kinds).difference(CHOOSABLE):
+        raise ValueError(f"no kinds to choose: {sorted(unknown)}")
+    with transaction.atomic():
+        if kinds:
+            Silenced.objects.update_or_create(user=user, defaults={"kinds": sorted(set(kinds))})
+        else:
+            Silenced.objects.filter(user=user).delete()
+        _announce_later([user.pk])
+
+
 def _announce_later(user_ids: Sequence[int]) -> None:
     """Tell the open pages of these users when it is committed; what fails there is only late."""
     if user_ids:
@@ -234,6 +249,7 @@ FORGET_USER = (
     FORGET_ACTS.format(which=TO_USER),
     FORGET_ENTRIES.format(which=TO_USER),
     "DELETE FROM notifications_readmark WHERE user_id = %(user)s AND %(limit)s > 0 RETURNING 1",
+    "DELETE FROM notifications_silenced WHERE user_id = %(user)s AND %(limit)s > 0 RETURNING 1",
 )
 
 

@@ -1,11 +1,11 @@
 """Reading notifications: the list, and how many of its entries are unread.
 
 An **entry** is a row of Notification: all likes of one item, all its reposts, one reply, one mention, all followers of
-one UTC day, the start of a live session, or a warning by moderators. It is shown if the reader may see its item or
-session and at least one of its acts is **shown**: the act stands (the like, the follow, the repost is there), its actor
-is active, neither of the two blocks the other, and the reader does not mute the actor. It names the newest three of
-these, and counts them up to `ACTORS_CAP`; where hidden ones took up the bound of the count, more may be shown, and the
-count is `capped`.
+one UTC day, the start of a live session, or a warning by moderators. It is shown if the reader has not silenced its
+kind, may see its item or session, and at least one of its acts is **shown**: the act stands (the like, the follow, the
+repost is there), its actor is active, neither of the two blocks the other, and the reader does not mute the actor. It
+names the newest three of these, and counts them up to `ACTORS_CAP`; where hidden ones took up the bound of the count,
+more may be shown, and the count is `capped`.
 
 **The list is in the order of `position`, newest first, and `last_id` is a position.** A position never falls, also not
 when acts are undone, and only something new raises it. So in a walk no entry comes twice, and every entry to which
@@ -58,12 +58,14 @@ MARK = "coalesce((SELECT r.up_to FROM notifications_readmark r WHERE r.user_id =
 # A repost shows its original, which is the reader's own, while that is published.
 # `n` is the entry, `a` an act and `u` its actor. OFFSET 0 keeps the planner from reading a whole table into a hash for
 # the sake of one page; CASE keeps it from asking of likes what is asked of reposts.
+SILENCED = "coalesce((SELECT s.kinds FROM notifications_silenced s WHERE s.user_id = %(reader)s), ARRAY[]::varchar[])"
 SESSION_SHOWN = "session_shown"
 """Stands for `sessions.shown`, which is known when the site is ready: `_told` puts it in."""
 ON_THE_DAY = "AND (f.created_at AT TIME ZONE 'UTC')::date = n.day"
 ITEM_SHOWN = f"""
     (n.item_id IS NULL OR EXISTS (SELECT FROM {ITEMS} WHERE i.id = n.item_id AND {VISIBLE} OFFSET 0))
     AND CASE WHEN n.kind = 'live' THEN {SESSION_SHOWN} ELSE true END
+    AND n.kind <> ALL ({SILENCED})
 """
 ACT_SHOWN = f"""
     u.is_active AND {is_wanted(READER, "a.actor_id")}

@@ -6,6 +6,7 @@ mutes of that moment; so whatever is undone or hidden is gone on the next reques
 """
 
 from django.conf import settings
+from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import Q
 
@@ -22,6 +23,10 @@ class Kind(models.TextChoices):
     MENTION = "mention"
     LIVE = "live"
     WARNING = "warning"
+
+
+CHOOSABLE = (Kind.FOLLOW, Kind.LIKE, Kind.REPOST, Kind.REPLY, Kind.MENTION, Kind.LIVE)
+"""The kinds that a user may leave out, in the order of the settings."""
 
 
 class Notification(models.Model):
@@ -110,3 +115,13 @@ class ReadMark(models.Model):
 
     def __str__(self) -> str:
         return f"{self.user_id} up to {self.up_to}"
+
+
+class Silenced(models.Model):
+    """The kinds of notifications that a user does not want to be shown; a user without a row wants all."""
+
+    user = models.OneToOneField(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, primary_key=True, related_name="+")
+    kinds = ArrayField(models.CharField(max_length=16))
+
+    def __str__(self) -> str:
+        return f"{self.user_id} without {', '.join(self.kinds)}"

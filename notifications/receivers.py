@@ -8,11 +8,12 @@ from typing import Any
 
 from django.dispatch import receiver
 
+from accounts.export import ExportFile
 from accounts.models import User
-from accounts.signals import account_purged
+from accounts.signals import account_purged, export_requested
 from items.models import Item
 from items.signals import item_edited, item_liked, item_published
-from notifications import actions
+from notifications import actions, export
 from relations.models import Follow
 from relations.signals import followed
 
@@ -39,3 +40,9 @@ def tell_of_follow(sender: type[Follow], follower: User, followee: User, **kwarg
 def forget_user(sender: type[User], user: User, limit: int, **kwargs: Any) -> int:
     """Forget a deleted account's notifications, at most `limit` rows; returns their number."""
     return actions.forget_user(user=user, limit=limit)
+
+
+@receiver(export_requested)
+def export_choices(sender: type[User], reader: User, **kwargs: Any) -> list[ExportFile]:
+    """The kinds of notifications that the user left out."""
+    return export.files(reader)

@@ -15,5 +15,6 @@ urlpatterns = [
     path("notifications", views.everything, name="notifications"),
     path("notifications/mentions", views.conversations, name="mentions"),
     path("notifications/unread", views.badge, name="unread"),
+    path("settings/notifications", views.kinds, name="settings-notifications"),
     path("notifications/news", views.news, name="notification-news"),
 ]

@@ -1,16 +1,21 @@
 """The pages of notifications, the badge that counts the unread, and the pill that counts what came since."""
 
 from django.conf import settings
+from django.contrib import messages
 from django.http import HttpResponse
-from django.views.decorators.http import require_safe
+from django.shortcuts import redirect
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_http_methods, require_safe
 from django_htmx.http import trigger_client_event
 
 from accounts.access import signed_in
 from accounts.models import User
 from notifications import actions
 from notifications.feed import NotificationPage, new_count, notifications_page, unread_count
+from notifications.forms import KindsForm
+from notifications.models import CHOOSABLE, Silenced
 from notifications.notices import notices
-from web.pages import PageRequest, fetches_ahead, position, show
+from web.pages import INVALID, PageRequest, fetches_ahead, limited, position, show
 
 
 @require_safe
@@ -73,3 +78,18 @@ def news(request: PageRequest, reader: User) -> HttpResponse:
     response = show(request, "notifications/_news.html", context)
     trigger_client_event(response, "notified")
     return response
+
+
+@signed_in
+@limited("write")
+@require_http_methods(["GET", "HEAD", "POST"])
+def kinds(request: PageRequest, reader: User) -> HttpResponse:
+    """The kinds of notifications that the reader wants."""
+    silenced = Silenced.objects.filter(user=reader).values_list("kinds", flat=True).first() or []
+    wanted = [kind.value for kind in CHOOSABLE if kind not in silenced]
+    form = KindsForm(request.POST if request.method == "POST" else None, initial={"kinds": wanted})
+    if form.is_valid():
+        actions.silence(user=reader, kinds=form.silenced())
+        messages.success(request, _("Saved."))
+        return redirect("settings-notifications")
+    return show(request, "notifications/kinds.html", {"form": form}, status=INVALID if form.errors else 200)

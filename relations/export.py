@@ -34,8 +34,10 @@ def _rows(user: User, table: str, own: str, other: str, seen: str) -> Iterator[R
 def files(user: User) -> list[ExportFile]:
     """The files of a user's own data: follows, followers, blocks and mutes."""
     return [
-        ExportFile("follows.jsonl", _("Whom you follow."), _rows(user, "follow", "follower", "followee", SEEN)),
-        ExportFile("followers.jsonl", _("Who follows you."), _rows(user, "follow", "followee", "follower", SEEN)),
-        ExportFile("blocks.jsonl", _("Whom you block."), _rows(user, "block", "blocker", "blocked", "")),
-        ExportFile("mutes.jsonl", _("Whom you mute."), _rows(user, "mute", "muter", "muted", "")),
+        ExportFile("follows.jsonl", _("The people you follow."), _rows(user, "follow", "follower", "followee", SEEN)),
+        ExportFile(
+            "followers.jsonl", _("The people who follow you."), _rows(user, "follow", "followee", "follower", SEEN)
+        ),
+        ExportFile("blocks.jsonl", _("The people you block."), _rows(user, "block", "blocker", "blocked", "")),
+        ExportFile("mutes.jsonl", _("The people you mute."), _rows(user, "mute", "muter", "muted", "")),
     ]

@@ -32,8 +32,8 @@ VERBS: dict[str, Callable[[User, User], bool]] = {
 
 ENDS = frozenset({"unfollow", "unblock", "unmute"})
 TURNED_AWAY = {
-    "mute": gettext_lazy("@%(name)s is muted. Their profile takes it back."),
-    "block": gettext_lazy("@%(name)s is blocked. Their profile takes it back."),
+    "mute": gettext_lazy("@%(name)s is muted. You can undo this on their profile."),
+    "block": gettext_lazy("@%(name)s is blocked. You can undo this on their profile."),
 }
 """The words for a reader who did it in the menu of a card."""
 

@@ -53,12 +53,14 @@ def files(reader: User, *, now: datetime) -> list[ExportFile]:
     except (PlayedUnavailableError, StoreUnavailableError):
         kept, trouble = Kept([], [], []), " " + _("It could not be read just now.")
     counted = _(
-        "About how many items you played in a month, and until when it is kept. Which ones cannot be listed: they are "
-        "kept as a Bloom filter, which only tells of a given item whether you played it."
+        "About how many items you played in each month, and until when that is kept. The items cannot be listed: a "
+        "Bloom filter keeps them, which only tells of a given item whether you played it."
     )
     return [
-        ExportFile("plays.jsonl", _("What you played last; older plays are counted by month.") + trouble, kept.plays),
-        ExportFile("issued.jsonl", _("What was issued to you last, newest first.") + trouble, kept.issued),
+        ExportFile(
+            "plays.jsonl", _("The items you played last; older plays are counted by month.") + trouble, kept.plays
+        ),
+        ExportFile("issued.jsonl", _("The items that were sent to you last, newest first.") + trouble, kept.issued),
         ExportFile("played_months.jsonl", counted + trouble, kept.months),
     ]
 

@@ -94,7 +94,7 @@ REASONS: dict[str, Any] = {
     "reply": _("It is a reply; homes show none."),
     "self": _("Only its sender sees it."),
     "original": _("It reposts an item that the reader may not see."),
-    "original_muted": _("It reposts an item of a sender whom the reader mutes."),
+    "original_muted": _("It reposts an item of a sender that the reader mutes."),
     "not_followed": _("The reader does not follow its sender."),
     "blocked": _("The reader blocks its sender."),
     "blocked_by": _("Its sender blocks the reader."),

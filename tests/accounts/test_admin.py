@@ -118,13 +118,13 @@ def test_users_are_found_by_id_e_mail_and_name_the_exact_first(admin_client: Cli
 def test_a_name_of_too_many_is_told(admin_client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("accounts.admin.FOUND", 2)
     UserFactory.create_batch(4, display_name="Common Name")
-    assert "More than 2 users are called so" in text(admin_client.get(USERS, {"q": "common"}))
+    assert "More than 2 users have such a name" in text(admin_client.get(USERS, {"q": "common"}))
     assert "More than" not in text(admin_client.get(USERS, {"q": "admin"}))
     after = text(
         act(admin_client, f"{USERS}?q=common", "make_big_v", User.objects.filter(display_name="Common Name")[0])
     )
     assert "1 user is big-V now." in after
-    assert after.count("More than 2 users are called so") == 1
+    assert after.count("More than 2 users have such a name") == 1
 
 
 def test_finding_users_looks_through_no_table(admin_client: Client) -> None:

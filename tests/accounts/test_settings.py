@@ -15,6 +15,7 @@ from accounts import actions, export
 from accounts.models import User
 from items import actions as items
 from items.models import Item
+from notifications import actions as notifications
 from relations import actions as relations
 from tests.support.api import API
 from tests.support.at_once import at_once
@@ -341,6 +342,7 @@ def known(ann: User) -> dict[str, Any]:
     relations.block(blocker=ann, blocked=dan)
     relations.block(blocker=dan, blocked=ann)
     relations.mute(muter=ann, muted=cat)
+    notifications.silence(user=ann, kinds=["like"])
     said = items.publish(sender=bob, content={"text": "liked"})
     made = [
         items.publish(sender=ann, content={"text": "第一"}, title="T", extra_info={"a": [1]}),
@@ -384,7 +386,9 @@ def test_the_archive_holds_everything(page: Client, api: APIClient, ann: User, k
         "not_interested.jsonl",
         "live_sessions.jsonl",
         "live_reminders.jsonl",
+        "silenced_notifications.jsonl",
     }
+    assert rows["silenced_notifications.jsonl"] == [{"kind": "like"}]
     (account,) = rows["account.json"]
     assert (account["username"], account["display_name"], account["bio"]) == ("Ann", "安", "b")
     assert "password" not in str(rows)

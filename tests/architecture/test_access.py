@@ -340,6 +340,7 @@ PAGES_WITHOUT = {
     "repost": "the same",
     "undo_repost": "the same",
     "settings-preferences": "",
+    "settings-notifications": "",
     "settings-password": "",
     "settings-data": "own items, in an archive",
     "settings-delete": "",

@@ -214,6 +214,7 @@ PAGES: dict[str, list[Look]] = {
     "login": [Look(fixed("/login?next=/settings"), ""), Look(fixed("/login"), "", send_empty)],
     "settings": [Look(fixed("/settings"))],
     "settings-preferences": [Look(fixed("/settings/preferences"))],
+    "settings-notifications": [Look(fixed("/settings/notifications"))],
     "settings-password": [Look(fixed("/settings/password")), Look(fixed("/settings/password"), do=send_empty)],
     "settings-data": [Look(fixed("/settings/data"))],
     "settings-delete": [Look(fixed("/settings/delete"))],

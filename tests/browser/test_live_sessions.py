@@ -108,7 +108,7 @@ def test_a_host_and_who_watches(visit: Visit, streams: StreamServer, host: Any, 
     expect(viewer.page.locator(".pill")).to_have_count(0)
     hosting.get_by_role("button", name="Remove replay").click()
     host_visitor.confirm("Remove this replay? Only you will be able to see it.")
-    shows(card(hosting, "Bread"), "removed")
+    shows(card(hosting, "Bread"), "Ended", "no replay")
     expect(bread).to_have_count(0)
     expect(stranger.page.get_by_role("status").get_by_text("This is no longer available.")).to_be_visible()
     assert LiveSession.objects.get(pk=earlier.pk).state == State.LIVE

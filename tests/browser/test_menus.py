@@ -105,3 +105,20 @@ def test_blocking_on_the_page_of_a_post_leads_to_the_profile(visitor: Visitor, a
         visitor.confirm(QUESTION)
     expect(visitor.page).to_have_url(f"{visitor.site}/@author")
     expect(visitor.page.get_by_text("You blocked @author.")).to_be_visible()
+
+
+def test_every_entry_of_every_menu_has_an_icon(visit: Visit, reader: Any, author: Any, screen: dict[str, Any]) -> None:
+    publish(sender=author, content={"text": "words"})
+    publish(sender=reader, content={"text": "mine"})
+    visitor = visit(**screen)
+    visitor.enter(reader)
+    for address in ("/", "/@author", "/@reader", "/discover"):
+        visitor.goto(address)
+        entries = visitor.page.locator("details.menu .menu-items :is(a, button)")
+        expect(entries.filter(has_not=visitor.page.locator("svg.icon"))).to_have_count(0)
+        expect(entries).not_to_have_count(0)
+    visitor.goto("/@author")
+    visitor.page.locator(".standing summary").click()
+    visitor.page.get_by_role("button", name="Mute", exact=False).last.click()
+    expect(visitor.page.locator(".standing .mark")).to_have_text("muted")
+    expect(visitor.page.locator("#mute .icon")).to_have_count(1)

@@ -86,7 +86,7 @@ def test_reported_rejected_and_banned(
     reading.page.get_by_label("Anything to add?").fill("to my cat")
     reading.page.get_by_role("button", name="Report").click()
     expect(reading.page.get_by_role("heading", name="Thank you")).to_be_visible()
-    reading.go(reading.page.get_by_role("link", name="Go on reading"))
+    reading.go(reading.page.get_by_role("link", name="Continue reading"))
     expect(reading.page.get_by_role("heading", name="Home")).to_be_visible()
     reading.shows(["Something else", "Something rude"])
     assert Report.objects.get().item == item

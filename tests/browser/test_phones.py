@@ -22,6 +22,14 @@ def author() -> Any:
     return UserFactory.create(username="a-writer-with-a-long-username", display_name=LONG, is_big_v=True)
 
 
+LAST_IS_FREE = """(() => {
+    scrollTo({ top: document.body.scrollHeight, behavior: "instant" });
+    const shown = [...document.querySelectorAll("main :is(a, button)")].filter((one) => one.checkVisibility());
+    const bar = document.querySelector(".nav").getBoundingClientRect();
+    return !shown.length || shown.at(-1).getBoundingClientRect().bottom <= bar.top;
+})()"""
+
+
 def phone(visit: Visit, reader: Any, locale: str = "en-US") -> Visitor:
     visitor = visit(**SCREENS["phone"], locale=locale)
     visitor.enter(reader)
@@ -47,23 +55,33 @@ def test_cancel_and_reply_stand_side_by_side(visit: Visit, reader: Any, author: 
     assert box(cancel)["x"] < box(send)["x"]
 
 
-def test_the_pencil_is_away_where_something_is_written_or_followed(visit: Visit, reader: Any, author: Any) -> None:
-    for number in range(30):
-        publish(sender=author, content={"text": f"words {number}"})
-    visitor = phone(visit, reader)
-    pencil = visitor.page.locator(".write")
-    visitor.goto("/")
-    expect(pencil).to_be_hidden()  # the composer is in sight
-    visitor.page.locator("article").nth(12).scroll_into_view_if_needed()
-    expect(pencil).to_be_visible()
-    visitor.page.locator("[data-act=reply]").nth(12).tap()
-    expect(visitor.page.locator(".slot textarea")).to_be_visible()
-    expect(pencil).to_be_hidden()
-    visitor.page.locator(".slot [data-close]").tap()
-    expect(pencil).to_be_visible()
-    for page in ("/settings", "/live/new", "/items/new", f"/@{author.username}/followers"):
+@pytest.mark.parametrize("locale", ["en-US", "zh-CN"])
+@pytest.mark.parametrize("width", [320, 390])
+def test_the_pencil_stands_in_the_bar_and_covers_nothing(
+    visit: Visit, reader: Any, author: Any, locale: str, width: int
+) -> None:
+    for number in range(12):
+        publish(sender=author, content={"text": f"words {number} #words"})
+    visitor = phone(visit, reader, locale)
+    visitor.page.set_viewport_size({"width": width, "height": 844})
+    name = author.username
+    pages = ("/", "/discover", "/live", "/tags/words", "/people", f"/@{name}", f"/@{name}/followers", "/items/new")
+    for page in pages:
         visitor.goto(page)
-        expect(pencil).to_be_hidden()
+        bar, pencil = box(visitor.page.locator(".nav")), box(visitor.page.locator(".write"))
+        assert bar["y"] <= pencil["y"], page
+        assert pencil["y"] + pencil["height"] <= bar["y"] + bar["height"], page
+        for link in visitor.page.locator(".nav > a:not(.write)").all():
+            place = box(link)
+            assert place["x"] + place["width"] <= pencil["x"] or place["x"] >= pencil["x"] + pencil["width"], page
+            assert place["x"] >= 0, page
+            assert place["x"] + place["width"] <= width, page
+        # At the end of the page its last control stands above the bar.
+        visitor.holds(LAST_IS_FREE)
+    visitor.goto(f"/@{name}")
+    visitor.go(visitor.page.locator(".write"))
+    expect(visitor.page.locator("main textarea")).to_be_focused()
+    expect(visitor.page.locator(".write")).to_have_attribute("aria-current", "page")
 
 
 def test_a_long_name_leaves_room_for_the_time(visit: Visit, reader: Any, author: Any) -> None:
@@ -83,7 +101,7 @@ def test_every_part_of_the_settings_is_in_sight(visit: Visit, reader: Any, local
     visitor = phone(visit, reader, locale)
     visitor.goto("/settings")
     tabs = visitor.page.locator(".tabs a")
-    expect(tabs).to_have_count(6)
+    expect(tabs).to_have_count(7)
     for tab in tabs.all():
         place = box(tab)
         assert place["x"] >= 0

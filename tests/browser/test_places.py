@@ -1,12 +1,16 @@
 """Going back after a long scroll leads to where one was; a bar says that a page is waited for."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.utils import timezone
 from playwright.sync_api import expect
 
+from accounts.models import User
 from items.actions import publish
 from items.models import Item
+from live import actions as live
 from relations.actions import follow
 from tests.support.browsers import Held, Visit, Visitor
 from tests.support.factories import UserFactory
@@ -64,6 +68,41 @@ def test_back_after_a_long_scroll_is_where_one_was(
     page.reload()
     expect(page.locator(f"#item-{chosen.pk}")).to_be_in_viewport()
     visitor.holds(f"Math.abs(document.getElementById('item-{chosen.pk}').getBoundingClientRect().top - {place}) < 3")
+
+
+@pytest.mark.parametrize("kind", ["people", "sessions"])
+def test_back_to_a_long_list_is_where_one_was(visitor: Visitor, author: Any, kind: str) -> None:
+    page, now = visitor.page, timezone.now()
+    reader = User.objects.get(username="reader")
+    for number in range(45):
+        other = UserFactory.create(username=f"other{number}")
+        if kind == "people":
+            follow(follower=other, followee=author)
+        else:
+            follow(follower=reader, followee=other)
+            live.create(host=other, title=f"Talk {number}", starts_at=now + timedelta(hours=1 + number), now=now)
+    if kind == "people":
+        address, entry, link = "/@author/followers", "#people > li", "a.name"
+    else:
+        address, entry, link = "/live", "#feed > article", ".title a"
+    visitor.goto(address)
+    entries = page.locator(entry)
+    expect(entries).to_have_count(20)
+    page.locator("#more").scroll_into_view_if_needed()
+    expect(entries).to_have_count(40)
+    visitor.settle()
+    chosen = entries.nth(33)
+    chosen.scroll_into_view_if_needed()
+    name = chosen.get_attribute("id")
+    visitor.holds("history.state?.place?.seen.length > 0 && history.state.place.count >= 40")
+    visitor.settle()
+    box = chosen.bounding_box()
+    assert box
+    visitor.go(chosen.locator(link))
+    page.go_back()
+    visitor.holds(f"Math.abs((document.getElementById('{name}')?.getBoundingClientRect().top ?? 1e6) - {box['y']}) < 3")
+    expect(page.locator(f"#{name}")).to_be_in_viewport()
+    visitor.holds(f"document.getElementById('{name}').contains(document.activeElement)")
 
 
 def test_a_new_visit_begins_at_the_top(visitor: Visitor) -> None:

@@ -40,7 +40,7 @@ def test_the_welcome_asks_for_a_name_and_interests(visitor: Visitor, javascript:
     page = visitor.page
     page.get_by_label("Display name").fill("The New One")
     page.get_by_label("#colours").check()
-    visitor.go(page.get_by_role("button", name="Go on"))
+    visitor.go(page.get_by_role("button", name="Continue"))
     expect(page.get_by_role("heading", name="People to follow")).to_be_visible()
     assert User.objects.get(username="newcomer").display_name == "The New One"
     people = page.locator(".people .handle")
@@ -66,7 +66,7 @@ def test_a_deceiving_name_is_refused(visitor: Visitor, tolerated: Callable[[str]
     visitor.enter(UserFactory.create(username="newcomer"))
     visitor.goto("/welcome")
     visitor.page.get_by_label("Display name").fill("back\u202ewards")
-    visitor.page.get_by_role("button", name="Go on").click()
+    visitor.page.get_by_role("button", name="Continue").click()
     expect(visitor.page.locator(".errorlist")).to_be_visible()
 
 

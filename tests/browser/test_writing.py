@@ -289,7 +289,7 @@ def test_an_edit_begins_and_ends_with_the_focus(visitor: Visitor, mine: Item) ->
     visitor.choose("Edit", "mine")
     visitor.page.keyboard.type(" and yours")
     visitor.page.keyboard.press("Escape")
-    expect(visitor.page.locator("#toast")).to_have_text("What you wrote is kept.")
+    expect(visitor.page.locator("#toast")).to_have_text("Your text is kept.")
     expect(card.locator(".text")).to_have_text("mine")
     visitor.choose("Edit", "mine")
     expect(area).to_have_value("mine and yours")

@@ -95,7 +95,7 @@ def test_the_list_of_items_names_senders_without_asking_for_each(
 def test_items_are_hidden_and_brought_back(admin_client: Client, items: list[Item]) -> None:
     first, deleted, _ = items
     asked = text(act(admin_client, ITEMS, "delete", first, deleted))
-    assert "2 items will be gone for everybody" in asked
+    assert "2 items disappear for all readers" in asked
     assert "@sender: first words" in asked
     assert Item.objects.get(pk=first.pk).status == Status.PUBLISHED
     page = text(act(admin_client, ITEMS, "delete", first, deleted, confirmed="yes"))

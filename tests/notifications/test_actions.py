@@ -15,7 +15,7 @@ from items import actions as items
 from items.models import Item, Status
 from notifications import actions, feed
 from notifications.feed import notifications_page, unread_count
-from notifications.models import Act, Notification, ReadMark
+from notifications.models import CHOOSABLE, Act, Notification, ReadMark, Silenced
 from relations import actions as relations
 from storage import events, ids
 from storage.events import Notified
@@ -318,3 +318,38 @@ def test_forgetting_a_user_is_bounded(ann: User, bob: User, cid: User) -> None:
     actions.mark_read(user=ann)
     steps = [actions.forget_user(user=ann, limit=3) for _ in range(4)]
     assert steps == [3, 3, 1, 0]  # acts of theirs, acts and entries of their list, the mark
+
+
+# --- Kinds that a user leaves out ------------------------------------------------------------------------
+def test_silenced_kinds_are_left_out_and_come_back(ann: User, bob: User) -> None:
+    post = say(ann)
+    items.like(user=bob, item=post)
+    relations.follow(follower=bob, followee=ann)
+    say(bob, "hello @ann")
+    actions.silence(user=ann, kinds=["like", "mention"])
+    assert told(ann) == [("follow", ["Bob"])]
+    assert unread_count(ann).unread == 1
+    assert notifications_page(ann, conversations=True).items == []
+    assert told(bob) == []
+    items.repost(sender=bob, item=post)
+    say(bob, "an answer", reply_to=post)
+    assert [kind for kind, _ in told(ann)] == ["reply", "repost", "follow"]
+    actions.silence(user=ann, kinds=["reply"])
+    assert sorted(kind for kind, _ in told(ann)) == ["follow", "like", "mention", "repost"]
+    actions.silence(user=ann, kinds=[])
+    assert len(told(ann)) == unread_count(ann).unread == 5
+    assert not Silenced.objects.exists()
+
+
+def test_warnings_cannot_be_silenced(ann: User) -> None:
+    with pytest.raises(ValueError, match="warning"):
+        actions.silence(user=ann, kinds=["like", "warning"])
+    actions.silence(user=ann, kinds=list(CHOOSABLE))
+    actions.warn(user=ann, text="Please be kind.")
+    assert [kind for kind, _ in told(ann)] == ["warning"]
+
+
+def test_the_choice_of_kinds_goes_with_the_account(ann: User) -> None:
+    actions.silence(user=ann, kinds=["like"])
+    assert actions.forget_user(user=ann, limit=10) == 1
+    assert not Silenced.objects.exists()

@@ -13,7 +13,7 @@ from items import actions as items
 from items.models import Item
 from notifications import actions
 from notifications.feed import Entry, notifications_page, unread_count
-from notifications.models import ReadMark
+from notifications.models import CHOOSABLE, ReadMark, Silenced
 from notifications.templatetags.notices import sentence
 from relations import actions as relations
 from tests.support.factories import UserFactory
@@ -230,3 +230,23 @@ def test_chinese_has_spaces_beside_names_only(reader: User, other: User, count: 
     entry.count, entry.actors = count, [UserCard("1", "bob", "Bob", False)] * min(count, 3)
     with translation.override("zh-hans"):
         assert strip_tags(sentence(entry)) == words
+
+
+def test_the_settings_keep_the_kinds_that_are_wanted(client: Client, reader: User, other: User) -> None:
+    address = "/settings/notifications"
+    assert page(client, address).count(" checked") == len(CHOOSABLE)
+    answer = client.post(address, {"kinds": ["follow", "reply", "mention"]})
+    assert (answer.status_code, answer["Location"]) == (302, address)
+    assert Silenced.objects.get(user=reader).kinds == ["like", "live", "repost"]
+    assert page(client, address).count(" checked") == 3
+    relations.follow(follower=other, followee=reader)
+    items.like(user=other, item=say(reader))
+    assert unread_count(reader).unread == 1
+    assert "liked your post" not in page(client)
+    for odd in ("warning", "nothing"):
+        assert client.post(address, {"kinds": ["follow", odd]}).status_code == 422
+    assert Silenced.objects.get(user=reader).kinds == ["like", "live", "repost"]
+    client.post(address, {})
+    assert page(client, address).count(" checked") == 0
+    client.post(address, {"kinds": [kind.value for kind in CHOOSABLE]})
+    assert not Silenced.objects.exists()

@@ -25,7 +25,7 @@ from items import actions as items
 from items.models import Item, Like, Visibility
 from notifications import actions, feed
 from notifications.feed import Entry, notifications_page, unread_count
-from notifications.models import Act, Kind, Notification, ReadMark
+from notifications.models import CHOOSABLE, Act, Kind, Notification, ReadMark, Silenced
 from relations import actions as relations
 from relations.models import Block, Follow, Mute
 from storage.ids import SEQUENCE_BITS
@@ -67,7 +67,10 @@ def oracle(reader: User) -> list[tuple[int, Line]]:
     """The positions and lines of the whole list."""
     mark = ReadMark.objects.filter(user=reader).first()
     lines: list[tuple[int, Line]] = []
+    choice = Silenced.objects.filter(user=reader).first()
     for entry in Notification.objects.filter(recipient=reader).order_by("-position"):
+        if choice and entry.kind in choice.kinds:
+            continue
         if entry.item_id and not Item.objects.visible_to(reader).filter(pk=entry.item_id).exists():
             continue
         acts = [
@@ -174,6 +177,10 @@ class Notifications(RuleBasedStateMachine):
     @rule(who=people, back=st.booleans())
     def leave(self, who: int, back: bool) -> None:
         (deactivation.reactivate if back else deactivation.deactivate)(user=self.users[who])
+
+    @rule(who=people, kinds=st.sets(st.sampled_from([kind.value for kind in CHOOSABLE]), max_size=3))
+    def silence(self, who: int, kinds: set[str]) -> None:
+        actions.silence(user=self.users[who], kinds=kinds)
 
     # --- How they read
     @rule(who=people, pick=some)

@@ -19,7 +19,7 @@ from items.models import CountChange, IdempotencyKey, Item, ItemCounts, Like, Vi
 from live.models import Host, KeptSnapshot, LiveSession, Reminder, ReplayDelivery, State
 from media.models import FileMove, MediaFile
 from moderation.models import Case, Decision, Report, SenderRule, WordRule
-from notifications.models import Act, Kind, Notification, ReadMark
+from notifications.models import Act, Kind, Notification, ReadMark, Silenced
 from operation.models import Sample
 from relations.models import Block, Follow, FollowerCountChange, Mute
 from seen.models import MergeRun, Probe
@@ -213,6 +213,7 @@ class Grown:
         act = Act.objects.create(notification=self.liked, actor=self.other)
         grow(act, MANY, id=self.ids(9), actor_id=self.nth)
         grow(ReadMark.objects.create(user=self.ordinary, up_to=1), MANY, user_id=self.nth)
+        grow(Silenced.objects.create(user=self.ordinary, kinds=["live"]), MANY, user_id=self.nth)
 
     def _live(self) -> None:
         now = timezone.now()

@@ -91,6 +91,7 @@ PAGES = [
     "/login",
     "/settings",
     "/settings/preferences",
+    "/settings/notifications",
     "/settings/password",
     "/settings/data",
     "/settings/delete",

@@ -42,17 +42,4 @@
     event.preventDefault();
     history.back();
   });
-
-  // --- The pencil of narrow screens stands in nobody's way where something is being written
-  const seen = new Set();
-  const watcher = new IntersectionObserver((entries) => {
-    for (const { target, isIntersecting } of entries) seen[isIntersecting ? "add" : "delete"](target);
-    for (const target of seen) if (!target.isConnected) seen.delete(target);
-    document.body.classList.toggle("writing", seen.size > 0);
-  });
-  function watch() {
-    document.querySelectorAll(".composer, .editing").forEach((one) => watcher.observe(one));
-  }
-  watch();
-  document.body.addEventListener("htmx:afterSettle", watch);
 })();

@@ -1,4 +1,4 @@
-// Back to where one was: how far a feed was loaded and which cards were looked at stand in the history's entry of the
+// Back to where one was: how far a feed or a list of people was loaded and which entries were looked at stand in the history's entry of the
 // page, so that going back and loading again find them, also where the browser has kept no page.
 "use strict";
 
@@ -9,11 +9,11 @@
   const HEAD = 80; // pixels that the head of the page covers
   const NOTED = 5; // cards by which the place is found, should the first be gone
 
-  const feed = document.getElementById("feed");
-  if (!feed) return;
+  const ENTRY = "#feed > article[id], #people > li[id]";
+  if (!document.querySelector("#feed, #people")) return;
 
   // The feed is another one when it was asked for again.
-  const cards = () => Array.from(document.querySelectorAll("#feed > article[id]:not(.leaving)"));
+  const cards = () => Array.from(document.querySelectorAll(ENTRY)).filter((card) => !card.matches(".leaving"));
   let timer = null;
   let isComing = false; // on the way back
 
@@ -38,7 +38,7 @@
   }, { passive: true });
   // As a page is left, its entry is the one that is left: it is noted before.
   document.addEventListener("click", ({ target }) => {
-    if (target.closest("a, button, article")) note(target.closest("#feed > article[id]")?.id);
+    if (target.closest("a, button, article")) note(target.closest(ENTRY)?.id);
   }, { capture: true });
   document.body.addEventListener("htmx:afterSettle", () => timer ?? (timer = setTimeout(note, PAUSE)));
 
@@ -80,7 +80,10 @@
     place();
     while (last && !isThere(last) && cards().length < count + BEYOND && (await load())) place();
     if (!isPlaced) goTo(seen);
-    if (opened && document.activeElement === document.body) document.getElementById(opened)?.focus({ preventScroll: true });
+    if (opened && document.activeElement === document.body) {
+      const card = document.getElementById(opened);
+      (card?.matches("li") ? card.querySelector("a") : card)?.focus({ preventScroll: true });
+    }
     isComing = false;
     note();
   }

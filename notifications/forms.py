@@ -1,0 +1,29 @@
+"""The form of the kinds of notifications that a user wants."""
+
+from django import forms
+from django.utils.translation import gettext_lazy as _
+
+from notifications.models import CHOOSABLE, Kind
+
+LABELS = {
+    Kind.FOLLOW: _("New followers"),
+    Kind.LIKE: _("Likes of your posts"),
+    Kind.REPOST: _("Reposts of your posts"),
+    Kind.REPLY: _("Replies to you"),
+    Kind.MENTION: _("Mentions of you"),
+    Kind.LIVE: _("The start of live sessions that you asked to be told of"),
+}
+
+
+class KindsForm(forms.Form):
+    """The kinds that are wanted, of those that can be chosen."""
+
+    kinds = forms.MultipleChoiceField(
+        required=False,
+        choices=[(kind.value, LABELS[kind]) for kind in CHOOSABLE],
+        widget=forms.CheckboxSelectMultiple,
+    )
+
+    def silenced(self) -> list[str]:
+        """The kinds that are not ticked."""
+        return [kind.value for kind in CHOOSABLE if kind not in self.cleaned_data["kinds"]]
