@@ -88,7 +88,7 @@ def test_the_last_press_counts(visitor: Visitor, reader: Any, item: Item) -> Non
 def test_a_refused_act_is_taken_back_with_a_word(
     visitor: Visitor, reader: Any, item: Item, tolerated: Any, status: int
 ) -> None:
-    tolerated("Failed to load resource")
+    tolerated(f"with a status of {status}")
     visitor.goto("/")
     held = Held(visitor.page, r"/items/\d+/like$")
     button(visitor, "Like").click()
@@ -117,7 +117,7 @@ def test_without_a_network_an_act_is_taken_back(visitor: Visitor, item: Item, to
 
 
 def test_a_follow_is_shown_before_its_answer(visitor: Visitor, reader: Any, author: Any, tolerated: Any) -> None:
-    tolerated("Failed to load resource")
+    tolerated("with a status of 500")
     visitor.goto("/@author")
     held = Held(visitor.page, r"/@author/(un)?follow$")
     button = visitor.page.locator("#follow")

@@ -102,9 +102,9 @@ HEADINGS = {404: "There is nothing here", 403: "You may not do this"}
 def test_errors_keep_the_frame(
     visit: Visit, screen: dict[str, Any], reader: Any, tolerated: Callable[[str], None], address: str
 ) -> None:
-    tolerated("with a status of 4")
     item = publish(sender=UserFactory.create(), content={"text": "not yours"})
     status = WRONG[address]
+    tolerated(f"with a status of {status}")
     for is_known in [True, False][: 1 + (status == 404)]:
         visitor = visit(**screen)
         if is_known:

@@ -395,8 +395,8 @@ def test_a_lost_answer_loses_nothing(visit: Visit, reader: Any, posts: list[Item
 def test_a_refusal_is_said_and_can_be_tried_again(
     visit: Visit, reader: Any, posts: list[Item], tolerated: Any, status: int, words: str
 ) -> None:
-    tolerated("Response Status Error Code")
-    tolerated("with a status of")
+    tolerated(f"Response Status Error Code {status}")
+    tolerated(f"with a status of {status}")
     visitor = enter(visit, reader)
     page = visitor.page
     page.route("**/discover", lambda route: route.fulfill(status=status), times=1)

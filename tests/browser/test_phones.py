@@ -97,6 +97,15 @@ def test_a_long_name_leaves_room_for_the_time(visit: Visit, reader: Any, author:
 
 
 @pytest.mark.parametrize("locale", ["en-US", "zh-CN"])
+def test_cancel_and_publish_stand_side_by_side(visit: Visit, reader: Any, locale: str) -> None:
+    visitor = phone(visit, reader, locale)
+    visitor.goto("/items/new")
+    cancel, send = visitor.page.locator("main [data-discard]"), visitor.page.locator("main .send")
+    expect(send).to_be_visible()
+    assert box(cancel)["y"] == box(send)["y"]
+
+
+@pytest.mark.parametrize("locale", ["en-US", "zh-CN"])
 def test_every_part_of_the_settings_is_in_sight(visit: Visit, reader: Any, locale: str) -> None:
     visitor = phone(visit, reader, locale)
     visitor.goto("/settings")
@@ -110,6 +119,8 @@ def test_every_part_of_the_settings_is_in_sight(visit: Visit, reader: Any, local
     with visitor.page.expect_navigation():
         tabs.last.tap()
     expect(visitor.page.locator(".tabs [aria-current]")).to_have_count(1)
+    visitor.page.set_viewport_size({"width": 1280, "height": 800})
+    visitor.holds("(({ scrollWidth, clientWidth }) => scrollWidth <= clientWidth)(document.querySelector('.tabs'))")
 
 
 def test_a_tap_leaves_no_tint(visit: Visit, reader: Any, author: Any) -> None:

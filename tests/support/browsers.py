@@ -37,7 +37,7 @@ EXPECTATION = 20_000
 # The first has no windows of its own to draw, and takes a third less time.
 NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
 # What a page logs while the site does not answer: the browser of each request, htmx of its own (a poll among them).
-UNREACHABLE = ("net::ERR_", "htmx:")
+UNREACHABLE = ("net::ERR_", "htmx:sendError", "htmx:sendAbort", "htmx:afterRequest", "htmx:timeout")
 CHROMIUM = next(filter(None, map(shutil.which, NAMES)), None)
 
 
@@ -231,10 +231,10 @@ def visit(browser: Browser, live_server: Any, settings: Any, tolerated: Any) -> 
         context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}} | options)
         context.set_default_timeout(ACTION)
         contexts.append(context)
-        page = context.new_page()
-        page.on("pageerror", lambda error: errors.append(str(error)))
-        page.on("console", lambda said: errors.append(said.text) if said.type == "error" else None)
-        return Visitor(page, live_server.url)
+        # Of every page that the test opens in it.
+        context.on("weberror", lambda failure: errors.append(str(failure.error)))
+        context.on("console", lambda said: errors.append(said.text) if said.type == "error" else None)
+        return Visitor(context.new_page(), live_server.url)
 
     def close() -> None:
         while contexts:

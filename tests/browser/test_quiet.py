@@ -1,0 +1,54 @@
+"""No page logs an error: the fixture `visit` hears of every error in every browser test; these tests see to it that it
+does, and open the pages of a member who has nothing yet.
+"""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.conf import settings as configured
+from playwright.sync_api import expect
+
+from tests.support.browsers import Visit
+from tests.support.factories import UserFactory
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
+
+PAGES = ["/", "/discover", "/live", "/live/own", "/live/new", "/notifications", "/notifications/mentions", "/people"]
+PAGES += ["/search", "/search?q=words", "/tags/words", "/@newcomer", "/@newcomer/replies", "/@newcomer/followers"]
+PAGES += ["/welcome", "/items/new", "/history", "/settings", "/settings/preferences", "/settings/notifications"]
+PAGES += ["/settings/password", "/settings/data", "/settings/delete"]
+BROAD = {"Failed to load resource", "with a status of", "htmx:", "Error", "status"}
+"""Words that would tolerate errors of any cause."""
+
+
+def test_the_pages_of_a_newcomer_log_nothing(visit: Visit, screen: dict[str, Any]) -> None:
+    visitor = visit(**screen)
+    visitor.enter(UserFactory.create(username="newcomer"))
+    page = visitor.page
+    for address in PAGES:
+        answers: list[int] = []
+        page.on("response", lambda answer, seen=answers: seen.append(answer.status))
+        visitor.goto(address)
+        expect(page.locator("main")).to_be_visible()
+        asks = page.locator("[data-poll][hx-trigger*='every']")
+        if asks.count():
+            path = re.compile(re.escape(str(asks.first.get_attribute("hx-get")).partition("?")[0]) + r"\?")
+            with page.expect_response(path):
+                pass
+        visitor.settle()
+        assert all(status < 400 for status in answers), (address, answers)
+
+
+def test_no_browser_test_looks_away() -> None:
+    root = configured.BASE_DIR / "tests"
+    itself = Path(__file__)
+    texts = {path: path.read_text() for path in root.rglob("*.py") if path != itself}
+    opened = {path.name for path, text in texts.items() if re.search(r"\.(new_context|launch)\(", text)}
+    assert opened == {"browsers.py"}
+    for path, text in texts.items():
+        tolerated = {
+            word for call in re.findall(r"tolerated\(([^)]*)\)", text) for word in re.findall(r'"([^"]*)"', call)
+        }
+        assert not tolerated & BROAD, path
