@@ -132,6 +132,8 @@ def test_a_row_follows_back(visit: Visit, screen: dict[str, Any], javascript: bo
     visitor.enter(ann)
     visitor.goto("/notifications")
     row = visitor.page.get_by_role("feed").get_by_role("article")
+    shown = "document.querySelector('.kind.follow use').checkVisibility()"
+    assert visitor.page.evaluate(shown), "the icon of its kind"
     expect(row.get_by_role("button")).to_have_text(["Follow back"], use_inner_text=True)
     row.get_by_role("button", name="Follow @bob").click()
     if javascript:

@@ -259,7 +259,7 @@ def test_the_list_of_rules_bans_too(desk: Client, sender: User, moderator: User)
     text(desk.post(f"{SENDERS}add/", {"user": sender.pk, "kind": "ban", "reason": "r"}, follow=True))
     assert not User.objects.get(pk=sender.pk).is_active
     page = text(desk.post(f"{SENDERS}add/", {"user": moderator.pk, "kind": "ban", "reason": ""}, follow=True))
-    assert "Staff is not banned here" in page
+    assert "Staff cannot be banned here" in page
     assert User.objects.get(pk=moderator.pk).is_active
 
 
