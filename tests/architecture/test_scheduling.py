@@ -13,8 +13,9 @@ def test_a_group_names_tests(name: str) -> None:
     assert f"def {test or 'test_'}" in text
 
 
-def test_a_test_without_a_group_is_a_scope_of_its_own(pytestconfig: pytest.Config) -> None:
+def test_a_test_without_a_group_is_a_scope_of_its_own() -> None:
+    scheduling = object.__new__(Scheduling)  # workers, one of which runs this, schedule nothing
     tests = ["tests/items/test_api.py::test_a", "tests/items/test_api.py::test_b"]
     servers = ["tests/faults/test_cluster.py::test_c", "tests/storage/test_replica.py::test_d[x@y]"]
-    scopes = [Scheduling(pytestconfig)._split_scope(test) for test in tests + servers]
+    scopes = [scheduling._split_scope(test) for test in tests + servers]
     assert scopes == [*tests, "servers", "servers"]

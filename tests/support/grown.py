@@ -37,7 +37,7 @@ def grow(template: models.Model, count: int, **columns: str) -> None:
     """Add `count` copies of a row. `columns` are SQL expressions of `g` (1 to `count`) for what differs in each."""
     meta = template._meta
     names = [
-        field.column
+        f'"{field.column}"'
         for field in meta.local_concrete_fields
         if not field.generated and (not field.primary_key or field.column in columns)
     ]

@@ -92,6 +92,7 @@ PAGES = [
     "/settings",
     "/settings/preferences",
     "/settings/notifications",
+    "/avatars/v1/1-41.svg",
     "/settings/password",
     "/settings/data",
     "/settings/delete",
