@@ -55,10 +55,11 @@ ACTS_SCAN = 300
 """The newest acts of an entry that are looked at, should most of them be hidden ones."""
 
 MARK = "coalesce((SELECT r.up_to FROM notifications_readmark r WHERE r.user_id = %(reader)s), 0)"
+# See docs/decisions.md: Kinds that a member leaves out are left out at reading.
+SILENCED = "coalesce((SELECT s.kinds FROM notifications_silenced s WHERE s.user_id = %(reader)s), ARRAY[]::varchar[])"
 # A repost shows its original, which is the reader's own, while that is published.
 # `n` is the entry, `a` an act and `u` its actor. OFFSET 0 keeps the planner from reading a whole table into a hash for
 # the sake of one page; CASE keeps it from asking of likes what is asked of reposts.
-SILENCED = "coalesce((SELECT s.kinds FROM notifications_silenced s WHERE s.user_id = %(reader)s), ARRAY[]::varchar[])"
 SESSION_SHOWN = "session_shown"
 """Stands for `sessions.shown`, which is known when the site is ready: `_told` puts it in."""
 ON_THE_DAY = "AND (f.created_at AT TIME ZONE 'UTC')::date = n.day"
