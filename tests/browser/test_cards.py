@@ -62,7 +62,7 @@ def test_what_a_card_holds_does_what_it_says(visitor: Visitor, said: Item) -> No
     expect(card.get_by_role("button", name="Like 1")).to_have_attribute("aria-pressed", "true")
     press(visitor, card.locator("summary"))
     expect(card.locator(".menu-items")).to_be_visible()
-    press(visitor, card.locator(".text"), position={"x": 60, "y": 10})  # it closes the menu, and nothing else
+    press(visitor, card.locator(".text"), position={"x": 8, "y": 10})  # it closes the menu, and nothing else
     expect(card.locator(".menu-items")).to_be_hidden()
     press(visitor, card.get_by_role("link", name="Reply", exact=True))
     area = card.locator(".slot textarea")
