@@ -15,7 +15,7 @@ from django.utils.translation import gettext as _
 
 from accounts import review
 from accounts.models import User
-from items import idempotency, versions
+from items import attachments, idempotency, versions
 from items.counts import stage
 from items.models import Item, ItemType, Status, Visibility
 from items.search import index
@@ -30,6 +30,7 @@ from items.signals import (
 from items.text import ContentError, check_content, hashtags
 from items.versions import Version
 from items.words import document
+from media import attaching
 from storage.connections import fetch
 
 ID_ATTEMPTS = 3
@@ -41,10 +42,10 @@ BREADTH = [Visibility.SELF, Visibility.MUTUALS, Visibility.FOLLOWERS, Visibility
 INSERT = """
     WITH new AS (
         INSERT INTO items_item (
-            sender_id, type, title, content, extra_info, status, visibility, reply_to_id, root_id, repost_of_id)
+            sender_id, type, title, content, extra_info, media, status, visibility, reply_to_id, root_id, repost_of_id)
         VALUES (
-            %(sender)s, %(type)s, %(title)s, %(content)s, %(extra_info)s, %(status)s, %(visibility)s, %(reply_to)s,
-            %(root)s, %(repost_of)s)
+            %(sender)s, %(type)s, %(title)s, %(content)s, %(extra_info)s, %(media)s, %(status)s, %(visibility)s,
+            %(reply_to)s, %(root)s, %(repost_of)s)
         ON CONFLICT (id) DO NOTHING RETURNING id, created_at, modified_at
     ),
     words AS (
@@ -96,7 +97,7 @@ def publish(
 
     See docs/decisions.md: Publishing is held to 2.5 times its row.
     """
-    check_content(type, content)
+    check_content(type, content, title)
     if reply_to and reply_to.repost_of:
         reply_to = reply_to.repost_of
     fields: dict[str, Any] = {
@@ -111,10 +112,13 @@ def publish(
     if idempotency_key and (published := idempotency.published_under(idempotency_key, sender, fingerprint)):
         return published
     item = Item(sender=sender, root_id=(reply_to.root_id or reply_to.pk) if reply_to else None, **fields)
+    pictures = attachments.claimed(item)
     reasons = _reasons(item)
     if reasons:
         item.status = Status.IN_REVIEW
     item = _insert(item)
+    if pictures:
+        attaching.use(pictures, item_id=item.pk)
     if idempotency_key:
         idempotency.keep(idempotency_key, item, fingerprint)
     if reasons:
@@ -166,6 +170,7 @@ def _insert(item: Item) -> Item:
         "title": item.title,
         "content": json.dumps(item.content),
         "extra_info": json.dumps(item.extra_info),
+        "media": json.dumps(item.media),
         "status": item.status,
         "visibility": item.visibility,
         "reply_to": item.reply_to_id,
@@ -202,8 +207,8 @@ def edit(
         raise RepostError("A repost says nothing that could be edited.")
     before = Version(item.title, item.content, item.modified_at, is_hidden=item.status != Status.PUBLISHED)
     if content is not None:
-        check_content(item.type, content)
-        item.content = content
+        check_content(item.type, content, item.title if title is None else title)
+        item.content = attachments.reordered(item, content)
     if title is not None:
         item.title = title
     if extra_info is not None:
@@ -308,6 +313,7 @@ def change_visibility(*, item: Item, visibility: str) -> bool:
         # What only its sender saw had not to be looked at. It is counted nowhere, so there is no count to take back.
         item.status = Status.IN_REVIEW
         item.save(update_fields=["status"])
+        attachments.withdraw(item)
         item_withdrawn.send(sender=Item, item=item)
         item_held.send(sender=Item, item=item, reasons=reasons)
     elif is_published:
@@ -329,6 +335,7 @@ def _withdraw(item: Item, status: Status) -> bool:
         return False
     item.status = status
     item.save(update_fields=["status"])
+    attachments.withdraw(item)
     if before == Status.PUBLISHED:
         stage(item, -1)
         item_withdrawn.send(sender=Item, item=item)
@@ -340,6 +347,7 @@ def _publish_again(item: Item) -> bool:
     item.status = Status.PUBLISHED
     item.published_at = Now()  # the database's clock
     item.save(update_fields=["status", "published_at"])
+    attachments.restore(item)
     item.refresh_from_db(fields=["published_at"])
     stage(item, 1)
     item_published.send(sender=Item, item=item, again=True)

@@ -149,7 +149,7 @@ class ItemsView(ApiView):
         try:
             item = actions.publish(sender=sender, idempotency_key=key, **fields)
         except ContentError as error:
-            raise serializers.ValidationError({"content": [str(error)]}) from error
+            raise serializers.ValidationError({error.field: [str(error)]}) from error
         except idempotency.IdempotencyConflictError as error:
             raise ConflictError("The Idempotency-Key was used for something else.") from error
         except idempotency.IdempotencyGoneError as error:
@@ -178,7 +178,7 @@ class ItemView(PublicApiView):
             try:
                 actions.edit(item=item, **fields)
             except ContentError as error:
-                raise serializers.ValidationError({"content": [str(error)]}) from error
+                raise serializers.ValidationError({error.field: [str(error)]}) from error
             except actions.RepostError as error:
                 raise exceptions.ParseError(str(error)) from error
         return FeedResponse(hydrate([item.pk], signed_in(request))[0])

@@ -16,6 +16,7 @@ from msgspec import UNSET, UnsetType
 from accounts.models import User
 from items.links import is_link
 from items.visibility import VISIBLE
+from media.objects import MediaObject, Shown, media_object, shown_all
 from storage.connections import fetch, id_array
 
 
@@ -27,8 +28,8 @@ def columns(item: str, sender: str) -> str:
 def _said(item: str, sender: str) -> str:
     """What an item says itself, and who says it."""
     return f"""
-    {item}.id, {item}.type, {item}.title, {item}.content::text, {item}.extra_info::text, {item}.visibility,
-    {item}.status, {item}.created_at, {item}.modified_at, {item}.reply_to_id, {item}.repost_of_id,
+    {item}.id, {item}.type, {item}.title, {item}.content::text, {item}.extra_info::text, {item}.media::text,
+    {item}.visibility, {item}.status, {item}.created_at, {item}.modified_at, {item}.reply_to_id, {item}.repost_of_id,
     {sender}.id, {sender}.username, {sender}.display_name, {sender}.is_big_v
     """
 
@@ -95,6 +96,7 @@ class Said(NamedTuple):
     title: str
     content: str
     extra_info: str
+    media: str
     visibility: str
     status: str
     created_at: datetime
@@ -180,6 +182,7 @@ class ItemBody(msgspec.Struct, dict=True):
     title: str
     content: Object
     extra_info: Object
+    media: list[MediaObject]
     visibility: str
     sender: Sender
     created_at: Time
@@ -198,6 +201,12 @@ class ItemBody(msgspec.Struct, dict=True):
         """The content as a dict."""
         fields: dict[str, Any] = msgspec.json.decode(self.content)
         return fields
+
+    @property
+    def pictures(self) -> list[Shown]:
+        """The media as pages show them."""
+        pictures: list[Shown] = self.__dict__.get("pictures_shown", [])
+        return pictures
 
     @property
     def text(self) -> str:
@@ -273,12 +282,14 @@ def body(row: ItemRow, reader_id: int | None, reason: str | None = None) -> Item
 
 
 def _body(row: ItemRow, said: Said, reader_id: int | None, reason: str | None) -> ItemBody:
-    return ItemBody(
+    pictures = shown_all(said.media)
+    item = ItemBody(
         id=str(said.id),
         type=said.type,
         title=said.title,
         content=msgspec.Raw(said.content.encode()),
         extra_info=msgspec.Raw(said.extra_info.encode()),
+        media=[media_object(each) for each in pictures],
         visibility=said.visibility,
         status=said.status if said.sender_id == reader_id else UNSET,
         created_at=said.created_at,
@@ -291,6 +302,9 @@ def _body(row: ItemRow, said: Said, reader_id: int | None, reason: str | None) -
         reposted=row.is_reposted,
         reason=reason,
     )
+    if pictures:
+        item.__dict__["pictures_shown"] = pictures
+    return item
 
 
 def bodies(rows: Iterable[ItemRow], reader: User | AnonymousUser) -> list[ItemBody]:

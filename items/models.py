@@ -51,6 +51,7 @@ class ItemType(models.TextChoices):
     IMAGE = "image", _("image")
     VIDEO = "video", _("video")
     LINK = "link", _("link")
+    ARTICLE = "article", _("article")
     REPOST = "repost", _("repost")
 
 
@@ -100,6 +101,9 @@ class Item(models.Model):
     title = models.CharField(_("title"), max_length=200, blank=True)
     content = models.JSONField(default=dict)
     extra_info = models.JSONField(default=dict, blank=True)
+    media = models.JSONField(
+        default=list, db_default=[], blank=True, editable=False, help_text="The facts of its media (media.objects)."
+    )
     status = models.CharField(_("status"), max_length=16, choices=Status.choices, default=Status.PUBLISHED)
     visibility = models.CharField(_("visible to"), max_length=16, choices=Visibility.choices, default=Visibility.PUBLIC)
     reply_to = models.ForeignKey(

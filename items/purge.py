@@ -12,12 +12,13 @@ from django.db import transaction
 from items.counts import changes_of
 from items.models import CountChange, IdempotencyKey, Item, ItemDocument, ItemTag, ItemVersion, Status
 from items.signals import item_withdrawn
+from media import attaching
 from storage.connections import fetch
 
 BATCHES = 20
 """Transactions of one call. Each call looks again from the first item on, past those that are deleted already."""
 
-EMPTY: dict[str, Any] = {"status": Status.DELETED, "title": "", "content": {}, "extra_info": {}}
+EMPTY: dict[str, Any] = {"status": Status.DELETED, "title": "", "content": {}, "extra_info": {}, "media": []}
 
 UNLIKE = """
     WITH unliked AS (
@@ -57,6 +58,7 @@ def _delete(user_id: int, above: int, limit: int) -> list[Item]:
     published = [item for item in items if item.status == Status.PUBLISHED]
     emptied = [item.pk for item in items]
     Item.objects.filter(pk__in=emptied).update(**EMPTY)
+    attaching.forget_items(emptied)
     ItemDocument.objects.filter(item__in=emptied).delete()
     ItemTag.objects.filter(item__in=emptied).delete()
     ItemVersion.objects.filter(item__in=emptied).delete()

@@ -2,12 +2,17 @@
 
 from typing import Any
 
+from django.db import transaction
 from django.dispatch import receiver
 
 from accounts.export import ExportFile
 from accounts.models import User
 from accounts.signals import account_purged, export_requested
-from items import export, purge
+from items import attachments, export, purge
+from items.models import Item, Status
+from items.signals import item_edited
+from media.models import MediaFile, Use
+from media.signals import medium_described
 
 
 @receiver(account_purged)
@@ -20,3 +25,14 @@ def purge_items(sender: type[User], user: User, limit: int, **kwargs: Any) -> in
 def export_items(sender: type[User], reader: User, **kwargs: Any) -> list[ExportFile]:
     """The files of the reader's items and likes, for their own data."""
     return export.files(reader)
+
+
+@receiver(medium_described)
+def show_described(sender: type[MediaFile], medium: MediaFile, **kwargs: Any) -> None:
+    """Write the new words of a medium into the item that uses it, and tell of it as of an edit."""
+    if medium.use != Use.ITEM or not medium.item_id:
+        return
+    with transaction.atomic():
+        item = attachments.renew(medium.item_id)
+        if item is not None and item.status == Status.PUBLISHED:
+            item_edited.send(sender=Item, item=item, visibility_before=item.visibility)

@@ -17,22 +17,38 @@ from items.models import TAG_LENGTH, ItemType
 TITLE_LENGTH = 200
 TEXT_LENGTH = 5_000
 URL_LENGTH = 2_000
+ARTICLE_LENGTH = 20_000
+WARNING_LENGTH = 200
+MEDIA_AN_ITEM = 4
+MEDIA_ID = re.compile(r"[1-9][0-9]{0,15}", re.ASCII)
 
 
 class ContentError(ValueError):
-    """The content does not fit the item's type; the message is for people."""
+    """The content does not fit the item's type; the message is for people. `field` is the one that is wrong."""
+
+    def __init__(self, message: str, field: str = "content") -> None:
+        super().__init__(message)
+        self.field = field
 
 
-def check_content(item_type: str, content: dict[str, Any]) -> None:
-    """Raise ContentError unless `content` fits: a text item needs text; any other needs text or an https link.
+def check_content(item_type: str, content: dict[str, Any], title: str | None = None) -> None:
+    """Raise ContentError unless `content` fits: a text item needs text, a picture or video its media, an article text
+    and a `title` (None: it stays); any of these and others may have text or an https link.
 
     Further keys are the business of the programs that write them.
     """
+    check_warning(content)
+    media = media_ids(content)
+    if media and item_type not in (ItemType.IMAGE, ItemType.VIDEO):
+        raise ContentError("Media belong to items of type image or video.", field="content.media")
+    if item_type == ItemType.ARTICLE and title is not None and not title.strip():
+        raise ContentError(_("An article needs a title."), field="title")
+    longest = ARTICLE_LENGTH if item_type == ItemType.ARTICLE else TEXT_LENGTH
     text = content.get("text", "")
     if not isinstance(text, str):
         raise ContentError(_("content.text must be a string."))
-    if len(text) > TEXT_LENGTH:
-        raise ContentError(_("The text may have at most %(count)d characters.") % {"count": TEXT_LENGTH})
+    if len(text) > longest:
+        raise ContentError(_("The text may have at most %(count)d characters.") % {"count": longest})
     url = content.get("url", "")
     if not isinstance(url, str):
         raise ContentError(_("content.url must be a string."))
@@ -40,10 +56,35 @@ def check_content(item_type: str, content: dict[str, Any]) -> None:
         raise ContentError(_("content.url must be a web address that begins with https://, without spaces."))
     if len(url) > URL_LENGTH:
         raise ContentError(_("The address may have at most %(count)d characters.") % {"count": URL_LENGTH})
-    if item_type == ItemType.TEXT and not text.strip():
+    if item_type in (ItemType.TEXT, ItemType.ARTICLE) and not text.strip():
         raise ContentError(_("The text must not be empty."))
-    if not text.strip() and not url:
+    if not text.strip() and not url and not media:
         raise ContentError(_("There must be a text or an address."))
+
+
+def check_warning(content: dict[str, Any]) -> None:
+    """Raise ContentError for a warning that is no text or too long, and for a `sensitive` that is neither yes nor no."""
+    warning = content.get("warning", "")
+    if not isinstance(warning, str):
+        raise ContentError("content.warning must be a string.", field="content.warning")
+    if len(warning) > WARNING_LENGTH:
+        raise ContentError(
+            _("The warning may have at most %(count)d characters.") % {"count": WARNING_LENGTH}, field="content.warning"
+        )
+    if not isinstance(content.get("sensitive", False), bool):
+        raise ContentError("content.sensitive must be true or false.", field="content.sensitive")
+
+
+def media_ids(content: dict[str, Any]) -> list[int]:
+    """The ids of the media that the content names, in order. Raises ContentError for what are none, or too many."""
+    media = content.get("media", [])
+    if not isinstance(media, list) or not all(isinstance(one, str) and MEDIA_ID.fullmatch(one) for one in media):
+        raise ContentError("content.media must be a list of ids, which are decimal strings.", field="content.media")
+    if len(media) > MEDIA_AN_ITEM or len(set(media)) < len(media):
+        raise ContentError(
+            _("A post may have at most %(count)d pictures.") % {"count": MEDIA_AN_ITEM}, field="content.media"
+        )
+    return [int(each) for each in media]
 
 
 # --- What stands in a text: mentions, hashtags, links -----------------------------------------------------

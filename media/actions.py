@@ -21,6 +21,7 @@ from media import videos
 from media.decoder import DecoderError, Picture, decoder, place
 from media.kinds import kind_of
 from media.models import DESCRIPTION_LENGTH, FileMove, Kind, MediaFile, Use, file_names
+from media.signals import medium_described
 from media.store import StoreError, incoming, new_name, store
 
 logger = logging.getLogger(__name__)
@@ -252,10 +253,11 @@ def describe(
         fields["description"] = description
     if focus is not None:
         fields["focus_x"], fields["focus_y"] = focus
-    if fields:
-        MediaFile.objects.filter(pk=medium.pk).update(**fields)
     for name, value in fields.items():
         setattr(medium, name, value)
+    if fields:
+        MediaFile.objects.filter(pk=medium.pk).update(**fields)
+        medium_described.send(sender=MediaFile, medium=medium)
     return medium
 
 

@@ -1,0 +1,86 @@
+"""The pictures and videos of items. An item keeps the facts of its media in its own row (`Item.media`), which pages
+read; the rows of media say which item uses them.
+"""
+
+from typing import Any
+
+from items.models import Item, ItemType, Status
+from items.text import ContentError, media_ids
+from media import attaching
+from media.actions import UsedError
+from media.models import Kind, MediaFile
+from media.objects import kept
+
+KINDS = {ItemType.IMAGE: Kind.IMAGE, ItemType.VIDEO: Kind.VIDEO}
+FIELD = "content.media"
+
+
+def claimed(item: Item) -> list[MediaFile]:
+    """The media that a new item asks for, locked; their facts are put into the item, which is not saved. Raises
+    ContentError.
+    """
+    ids = media_ids(item.content)
+    if not ids:
+        return []
+    try:
+        rows = attaching.claim(owner_id=item.sender_id, ids=ids)
+        attaching.check_together([row.kind for row in rows])
+    except UsedError as error:
+        raise ContentError(str(error), field=FIELD) from error
+    wanted = KINDS.get(ItemType(item.type))
+    if any(row.kind != wanted for row in rows):
+        raise ContentError(f"Media of an item of type {item.type} must be of that type.", field=FIELD)
+    item.media = kept(rows)
+    return rows
+
+
+def reordered(item: Item, content: dict[str, Any]) -> dict[str, Any]:
+    """The new content of an item, whose media it may put into another order, and whose facts follow: `content` without
+    media leaves them as they are. Raises ContentError for other media than the item has.
+    """
+    before = [int(entry["id"]) for entry in item.media]
+    if not before and not item.content.get("media"):
+        if content.get("media"):
+            raise ContentError("An edit adds no media.", field=FIELD)
+        return content
+    if "media" not in content:
+        return content | {"media": item.content.get("media", [])}
+    asked = media_ids(content)
+    if sorted(asked) != sorted(media_ids(item.content)):
+        raise ContentError("An edit may change the order of the media, and adds or removes none.", field=FIELD)
+    rows = {row.pk: row for row in attaching.of_item(item.pk)}
+    if asked != media_ids(item.content) and rows:
+        ordered = [rows[number] for number in asked if number in rows]
+        attaching.use(ordered, item_id=item.pk)
+        show(item, ordered)
+    return content
+
+
+def withdraw(item: Item) -> None:
+    """Take the addresses of an item's files away from all who had them; its sender and the moderators get new ones, and
+    no reader those of a deleted item.
+    """
+    if item.media:
+        is_deleted = item.status == Status.DELETED
+        rows = attaching.put_away(item.pk, for_good=is_deleted)
+        show(item, [] if is_deleted else rows)
+
+
+def restore(item: Item) -> None:
+    """Show again what was withdrawn with the item."""
+    if not item.media and item.content.get("media"):
+        show(item, attaching.bring_back(item.pk))
+
+
+def renew(item_id: int) -> Item | None:
+    """Write the facts of its media anew into an item; the item, locked."""
+    item = Item.objects.select_for_update(no_key=True, of=("self",)).select_related("sender").filter(pk=item_id).first()
+    if item is not None and item.media:
+        show(item, attaching.of_item(item.pk))
+    return item
+
+
+def show(item: Item, rows: list[MediaFile]) -> None:
+    """Write the facts of these media into the item's row."""
+    item.media = kept(rows)
+    Item.objects.filter(pk=item.pk).update(media=item.media)

@@ -1,0 +1,69 @@
+"""Media and what uses them: taking them for an item, and withdrawing them with it. Each in the caller's transaction."""
+
+from collections.abc import Sequence
+
+from django.db.models.functions import Now
+from django.utils.translation import gettext as _
+
+from media.actions import PICTURES_AN_ITEM, UsedError, forget, rename
+from media.models import Kind, MediaFile, Use
+from storage.connections import fetch, id_array
+
+USE = """
+    UPDATE media_mediafile m SET use = 'item', item_id = %(item)s, position = asked.place, key = ''
+    FROM unnest(%(ids)s::bigint[]) WITH ORDINALITY AS asked (id, place) WHERE m.id = asked.id RETURNING m.id
+"""
+
+
+def claim(*, owner_id: int, ids: Sequence[int]) -> list[MediaFile]:
+    """The owner's media of these ids in this order, locked until the transaction ends: of two items that ask for one at
+    the same time, one gets it. Raises UsedError.
+    """
+    free = MediaFile.objects.select_for_update().filter(pk__in=ids, owner_id=owner_id, use=Use.NONE, withdrawn_at=None)
+    found = {row.pk: row for row in free.order_by("pk")}
+    if len(found) < len(set(ids)) or len(set(ids)) < len(ids):
+        raise UsedError(_("One of these pictures is not yours, is used already, or is gone."))
+    return [found[number] for number in ids]
+
+
+def check_together(kinds: Sequence[str]) -> None:
+    """Raise UsedError unless one item may have media of these kinds: pictures, or one video."""
+    videos = sum(kind == Kind.VIDEO for kind in kinds)
+    if videos and len(kinds) > 1:
+        raise UsedError(_("A post has pictures or one video, not both."))
+    if len(kinds) > PICTURES_AN_ITEM:
+        raise UsedError(_("A post may have at most %(count)d pictures.") % {"count": PICTURES_AN_ITEM})
+
+
+def use(rows: Sequence[MediaFile], *, item_id: int) -> None:
+    """Write down that the item uses claimed media, in their order; again, for another order."""
+    fetch(USE, {"item": item_id, "ids": id_array(row.pk for row in rows)})
+
+
+def of_item(item_id: int, *, withdrawn: bool = False) -> list[MediaFile]:
+    """The media of an item in their order, locked; with `withdrawn` those that were withdrawn."""
+    rows = MediaFile.objects.select_for_update().filter(item_id=item_id, withdrawn_at__isnull=not withdrawn)
+    return list(rows.order_by("position"))
+
+
+def put_away(item_id: int, *, for_good: bool = False) -> list[MediaFile]:
+    """Give the files of an item's media new names, so that old addresses lead nowhere; the media with these names. With
+    `for_good` they are withdrawn besides, as those of a deleted item.
+    """
+    rows = of_item(item_id)
+    rename(rows)
+    if for_good:
+        MediaFile.objects.filter(pk__in=[row.pk for row in rows]).update(withdrawn_at=Now())
+    return rows
+
+
+def bring_back(item_id: int) -> list[MediaFile]:
+    """The media of an item that were withdrawn with it, shown again."""
+    rows = of_item(item_id, withdrawn=True)
+    MediaFile.objects.filter(pk__in=[row.pk for row in rows]).update(withdrawn_at=None)
+    return of_item(item_id)
+
+
+def forget_items(item_ids: Sequence[int]) -> None:
+    """Remove the media of these items for good."""
+    forget(list(MediaFile.objects.select_for_update().filter(item_id__in=item_ids).order_by("pk")))
