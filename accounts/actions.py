@@ -14,7 +14,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext_lazy
 from knox.models import AuthToken
 
-from accounts import first_admin, review
+from accounts import faces, first_admin, review
 from accounts.locale import zone_names
 from accounts.models import Deletion, HeldName, Level, User
 from accounts.review import Submission
@@ -39,6 +39,8 @@ SCRUBBED = [
     "email",
     "language",
     "time_zone",
+    "avatar",
+    "banner",
     "password",
     "is_active",
     "is_staff",
@@ -231,6 +233,7 @@ def delete_account(*, user: User) -> bool:
     )
     user.username = f"deleted-{secrets.token_hex(10)}"
     user.display_name = user.bio = user.email = user.language = user.time_zone = ""
+    faces.forget_faces(user)
     user.is_active = user.is_staff = user.is_superuser = False
     user.level, user.last_seen_at, user.last_login = Level.DORMANT, None, None
     user.deleted_at = now

@@ -1,7 +1,7 @@
 """Sign-up, tokens and one's own account, over HTTP."""
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
 
 import msgspec
 from django.contrib.auth import authenticate, update_session_auth_hash
@@ -14,15 +14,20 @@ from rest_framework import exceptions, serializers
 from rest_framework.permissions import IsAuthenticated
 from rest_framework.request import Request
 
-from accounts import actions, guard
+from accounts import actions, faces, guard
+from accounts.avatars import avatar_url
 from accounts.export import ZIP_TYPE, archive_response
 from accounts.models import User
 from accounts.tokens import TokenAuthentication
+from media.api import Face, form, taken
+from media.models import Use
 from web import rates
 from web.rest import (
+    FILES_TYPE,
     ApiView,
     ConflictError,
     FeedResponse,
+    FilesParser,
     Problem,
     StrictSerializer,
     TextField,
@@ -42,11 +47,22 @@ class Account(msgspec.Struct):
     bio: str
     is_big_v: bool
     created_at: Time
+    avatar_url: str
+    banner_url: str
 
     @classmethod
     def of(cls, user: User) -> "Account":
         """The account of this user."""
-        return cls(str(user.pk), user.username, user.display_name, user.bio, user.is_big_v, user.date_joined)
+        return cls(
+            str(user.pk),
+            user.username,
+            user.display_name,
+            user.bio,
+            user.is_big_v,
+            user.date_joined,
+            user.avatar_url,
+            user.banner_url,
+        )
 
 
 class UserCard(msgspec.Struct):
@@ -56,6 +72,20 @@ class UserCard(msgspec.Struct):
     username: str
     display_name: str
     is_big_v: bool
+    avatar_url: str = ""
+
+    @classmethod
+    def of(cls, user: User) -> Self:
+        """The card of this user."""
+        return cls(str(user.pk), user.username, user.display_name, user.is_big_v, user.avatar_url)
+
+    @classmethod
+    def from_row(
+        cls, user_id: int | str, username: str, display_name: str, is_big_v: bool, avatar: Mapping[str, Any] | None
+    ) -> Self:
+        """The card of a user of whom only these columns were read."""
+        url = avatar_url(avatar, username, display_name or username)
+        return cls(str(user_id), username, display_name, is_big_v, url)
 
     @property
     def name(self) -> str:
@@ -180,6 +210,57 @@ class MeView(ApiView):
         except DjangoValidationError as error:
             raise invalid(error) from error
         return FeedResponse(Account.of(user))
+
+
+class FaceView(ApiView):
+    """The caller's avatar or banner, over HTTP."""
+
+    rates = {"PUT": "upload"}
+    takes_files = frozenset({"PUT"})
+    parser_classes = [FilesParser]
+    use: Use
+
+    def _put(self, request: Request) -> HttpResponse:
+        user, fields = signed_in(request), form(request, Face)
+        with fields["file"].open("rb") as file:
+            taken("file", lambda: faces.set_face(user=user, use=self.use, file=file))
+        return FeedResponse(Account.of(user))
+
+    def _delete(self, request: Request) -> HttpResponse:
+        faces.remove_face(user=signed_in(request), use=self.use)
+        return HttpResponse(status=204)
+
+
+class AvatarView(FaceView):
+    """The caller's avatar, over HTTP."""
+
+    use = Use.AVATAR
+
+    @extend_schema(operation_id="set_avatar", request={FILES_TYPE: Face}, responses={200: Account})
+    def put(self, request: Request) -> HttpResponse:
+        """Set the avatar: a picture, which is cut to a square from its middle."""
+        return self._put(request)
+
+    @extend_schema(operation_id="remove_avatar", responses={204: None})
+    def delete(self, request: Request) -> HttpResponse:
+        """Remove the avatar; again changes nothing."""
+        return self._delete(request)
+
+
+class BannerView(FaceView):
+    """The caller's banner, over HTTP."""
+
+    use = Use.BANNER
+
+    @extend_schema(operation_id="set_banner", request={FILES_TYPE: Face}, responses={200: Account})
+    def put(self, request: Request) -> HttpResponse:
+        """Set the banner: a picture."""
+        return self._put(request)
+
+    @extend_schema(operation_id="remove_banner", responses={204: None})
+    def delete(self, request: Request) -> HttpResponse:
+        """Remove the banner; again changes nothing."""
+        return self._delete(request)
 
 
 class PasswordView(ApiView):

@@ -4,8 +4,14 @@ is answered without a statement and kept by browsers for a year.
 
 import re
 import sys
+from collections.abc import Mapping
 from typing import Any
 from zlib import crc32
+
+import msgspec
+from django.conf import settings
+
+from media.objects import shown
 
 TINTS = ("#3b5bb5", "#a3386c", "#277458", "#9a5215", "#6a4bb0", "#1f7184", "#a8413a", "#576270")
 """The colours of site.css, `.tint-0` to `.tint-7`. White on each has a contrast of at least 4.5."""
@@ -25,6 +31,33 @@ SVG = (
     "'WenQuanYi Micro Hei',sans-serif\">{letter}</text></svg>"
 )
 ESCAPED = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
+
+
+BANNER_SVG = (
+    '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 3 1" width="1500" height="500" preserveAspectRatio="none">'
+    '<defs><linearGradient id="g" x1="0" y1="0" x2="1" y2="1"><stop offset="0" stop-color="{tint}"/>'
+    '<stop offset="1" stop-color="#10131c" stop-opacity=".6"/></linearGradient></defs>'
+    '<rect width="3" height="1" fill="{tint}"/><rect width="3" height="1" fill="url(#g)"/></svg>'
+)
+
+
+def avatar_url(avatar: Mapping[str, Any] | str | None, username: str, name: str) -> str:
+    """The address of a user's avatar from its facts, as an object or as text; without them of the drawn one."""
+    facts = msgspec.json.decode(avatar) if isinstance(avatar, str) else avatar
+    return shown(facts).url if facts else drawn_url(username, name)
+
+
+def banner_url(banner: Mapping[str, Any] | None, username: str) -> str:
+    """The address of a user's banner from its facts; without them of the drawn one."""
+    return shown(banner).url if banner else f"/avatars/v{DRAWING}/banner-{tint(username)}.svg"
+
+
+def small(url: str) -> str:
+    """The address of the small avatar beside the large one, with its extension; a drawing has one size."""
+    if not url.startswith(settings.MEDIA_ADDRESS):
+        return url
+    name, _, extension = url.rpartition(".")
+    return f"{name}.small.{extension}"
 
 
 def initial(name: str) -> str:
@@ -61,3 +94,8 @@ def drawing(number: int, letter: str) -> str:
     size = 30 if len(letter) == 1 else 22
     fields: dict[str, Any] = {"tint": TINTS[number], "size": size, "baseline": 32 + round(size * 0.36)}
     return SVG.format(letter="".join(ESCAPED.get(character, character) for character in letter), **fields)
+
+
+def banner(number: int) -> str:
+    """The SVG of a banner in a colour."""
+    return BANNER_SVG.format(tint=TINTS[number])

@@ -15,6 +15,7 @@ from django.utils.crypto import salted_hmac
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
+from accounts import avatars
 from accounts.names import Grams, Name, grams_of, words_of
 from accounts.naming import check_display_name
 from storage.draws import Draw
@@ -149,6 +150,8 @@ class User(AbstractBaseUser, PermissionsMixin):
         db_default="",
         help_text="An IANA name; empty: the browser's.",
     )
+    avatar = models.JSONField(null=True, editable=False, help_text="The facts of a picture (media.objects).")
+    banner = models.JSONField(null=True, editable=False, help_text="The same.")
     keeps_history = models.BooleanField(
         default=True, db_default=True, help_text="Whether what the user opens is remembered for a while."
     )
@@ -226,6 +229,16 @@ class User(AbstractBaseUser, PermissionsMixin):
     def name(self) -> str:
         """What people read: the display name, or the username where there is none."""
         return self.display_name or self.username
+
+    @property
+    def avatar_url(self) -> str:
+        """The address of the avatar, which is drawn where the user has none."""
+        return avatars.avatar_url(self.avatar, self.username, self.name)
+
+    @property
+    def banner_url(self) -> str:
+        """The address of the banner, which is drawn where the user has none."""
+        return avatars.banner_url(self.banner, self.username)
 
     def get_full_name(self) -> str:
         """The name that people read."""

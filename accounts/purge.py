@@ -15,6 +15,7 @@ from django.utils import timezone
 
 from accounts.models import Deletion, User
 from accounts.signals import account_purged
+from media import actions as media
 from storage.queue import enqueue
 
 logger = logging.getLogger(__name__)
@@ -39,7 +40,8 @@ def purge(user_id: int) -> bool:
     deletion = Deletion.objects.select_related("user").get(user=user_id)
     for _ in range(ROUNDS):
         answers = account_purged.send(sender=User, user=deletion.user, limit=BATCH)
-        if not any(taken for _, taken in answers):
+        files = media.purge(owner_id=user_id, limit=BATCH)
+        if not files and not any(taken for _, taken in answers):
             return _complete(deletion)
         Deletion.objects.filter(user=user_id).update(tried_at=timezone.now())
     Deletion.objects.filter(user=user_id).update(tried_at=None)

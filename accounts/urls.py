@@ -8,6 +8,8 @@ from accounts.avatars import DRAWING
 api_patterns = [
     path("users", api.UsersView.as_view()),
     path("users/me", api.MeView.as_view()),
+    path("users/me/avatar", api.AvatarView.as_view()),
+    path("users/me/banner", api.BannerView.as_view()),
     path("users/me/password", api.PasswordView.as_view()),
     path("users/me/sessions", api.SessionsView.as_view()),
     path("users/me/delete", api.DeleteMeView.as_view()),
@@ -28,5 +30,6 @@ urlpatterns = [
     path("settings/data", views.data, name="settings-data"),
     path("settings/delete", views.delete, name="settings-delete"),
     path("language", views.language, name="language"),
+    path(f"avatars/v{DRAWING}/banner-<int:number>.svg", views.drawn_banner, name="drawn-banner"),
     path(f"avatars/v{DRAWING}/<int:number>-<str:code>.svg", views.drawn_avatar, name="drawn-avatar"),
 ]

@@ -19,7 +19,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from accounts import actions, first_admin, guard
 from accounts.access import signed_in
-from accounts.avatars import TINTS, drawing, letter_of
+from accounts.avatars import TINTS, banner, drawing, letter_of
 from accounts.export import archive_response
 from accounts.forms import DeleteForm, LoginForm, PasswordForm, PreferencesForm, ProfileForm, SignUpForm
 from accounts.locale import set_language_cookie
@@ -271,6 +271,17 @@ def drawn_avatar(request: HttpRequest, number: int, code: str) -> HttpResponse:
     if letter is None or number >= len(TINTS):
         raise Http404
     response = HttpResponse(drawing(number, letter), content_type="image/svg+xml")
+    response["Cache-Control"] = f"public, max-age={YEAR}, immutable"
+    return response
+
+
+@uncounted
+@require_safe
+def drawn_banner(request: HttpRequest, number: int) -> HttpResponse:
+    """The banner of users without a picture."""
+    if number >= len(TINTS):
+        raise Http404
+    response = HttpResponse(banner(number), content_type="image/svg+xml")
     response["Cache-Control"] = f"public, max-age={YEAR}, immutable"
     return response
 

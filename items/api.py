@@ -62,6 +62,8 @@ class Profile(msgspec.Struct):
     display_name: str
     bio: str
     is_big_v: bool
+    avatar_url: str
+    banner_url: str
     created_at: Time
     counts: ProfileCounts
     following: bool
@@ -258,6 +260,8 @@ class ProfileView(PublicApiView):
                 display_name=user.display_name,
                 bio=user.bio,
                 is_big_v=user.is_big_v,
+                avatar_url=user.avatar_url,
+                banner_url=user.banner_url,
                 created_at=user.date_joined,
                 counts=ProfileCounts(stands.followers, stands.following_count, item_count(user, reader)),
                 following=stands.following,
@@ -308,7 +312,7 @@ class SearchView(PublicApiView):
         query = parse(_asked(request))
         page = search_items(query, reader, last_id=last_id, limit=count)
         found = search_users(query, reader) if last_id is None else []
-        users = [UserCard(str(user.pk), user.username, user.display_name, user.is_big_v) for user in found]
+        users = [UserCard.of(user) for user in found]
         return FeedResponse(SearchPage(page.items, users, page.last_id, page.has_more))
 
 

@@ -13,6 +13,7 @@ import msgspec
 from django.contrib.auth.models import AnonymousUser
 from msgspec import UNSET, UnsetType
 
+from accounts.avatars import avatar_url
 from accounts.models import User
 from items.links import is_link
 from items.visibility import VISIBLE
@@ -30,7 +31,8 @@ def _said(item: str, sender: str) -> str:
     return f"""
     {item}.id, {item}.type, {item}.title, {item}.content::text, {item}.extra_info::text, {item}.media::text,
     {item}.visibility, {item}.status, {item}.created_at, {item}.modified_at, {item}.reply_to_id, {item}.repost_of_id,
-    {sender}.id, {sender}.username, {sender}.display_name, {sender}.is_big_v
+    {sender}.id, {sender}.username, {sender}.display_name, {sender}.is_big_v,
+    {sender}.avatar::text
     """
 
 
@@ -107,6 +109,7 @@ class Said(NamedTuple):
     username: str
     display_name: str
     is_big_v: bool
+    avatar: str | None
 
 
 class ItemRow(NamedTuple):
@@ -153,6 +156,13 @@ class Sender(msgspec.Struct):
     username: str
     display_name: str
     is_big_v: bool
+    avatar_url: str = ""
+
+    @classmethod
+    def of(cls, user_id: int, username: str, display_name: str, is_big_v: bool, avatar: str | None) -> "Sender":
+        """The sender of these columns; the avatar is the text of its facts."""
+        url = avatar_url(avatar, username, display_name or username)
+        return cls(str(user_id), username, display_name, is_big_v, url)
 
     @property
     def name(self) -> str:
@@ -296,7 +306,7 @@ def _body(row: ItemRow, said: Said, reader_id: int | None, reason: str | None) -
         modified_at=said.modified_at,
         reply_to=str(said.reply_to_id) if said.reply_to_id else None,
         repost_of=None,
-        sender=Sender(str(said.sender_id), said.username, said.display_name, said.is_big_v),
+        sender=Sender.of(said.sender_id, said.username, said.display_name, said.is_big_v, said.avatar),
         counts=Counts(*row.counts),
         liked=row.is_liked,
         reposted=row.is_reposted,

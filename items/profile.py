@@ -53,7 +53,7 @@ ABOVE = f"""
     ORDER BY i.id
 """  # noqa: S608
 SENDERS = f"""
-    SELECT i.id, s.id, s.username, s.display_name, s.is_big_v FROM items_item i
+    SELECT i.id, s.id, s.username, s.display_name, s.is_big_v, s.avatar::text FROM items_item i
     JOIN accounts_user s ON s.id = i.sender_id WHERE i.id = ANY(%(ids)s::bigint[]) AND {VISIBLE}
 """  # noqa: S608
 THREAD, REPLIES = (
@@ -120,7 +120,7 @@ def note_answered(items: Sequence[ItemBody], reader: User | AnonymousUser, *, bu
         return
     ids = id_array({int(item.reply_to) for item in replies if item.reply_to})
     params = {"ids": ids, "reader": reader.pk or 0}
-    senders = {str(item_id): Sender(str(sender_id), *names) for item_id, sender_id, *names in fetch(SENDERS, params)}
+    senders = {str(item_id): Sender.of(*sender) for item_id, *sender in fetch(SENDERS, params)}
     for item in replies:
         if item.reply_to in senders:
             item.answers(senders[item.reply_to])

@@ -63,7 +63,7 @@ def check_content(item_type: str, content: dict[str, Any], title: str | None = N
 
 
 def check_warning(content: dict[str, Any]) -> None:
-    """Raise ContentError for a warning that is no text or too long, and for a `sensitive` that is neither yes nor no."""
+    """Raise ContentError for a warning that is no text or too long, and for a `sensitive` that is no truth value."""
     warning = content.get("warning", "")
     if not isinstance(warning, str):
         raise ContentError("content.warning must be a string.", field="content.warning")
@@ -76,9 +76,9 @@ def check_warning(content: dict[str, Any]) -> None:
 
 
 def media_ids(content: dict[str, Any]) -> list[int]:
-    """The ids of the media that the content names, in order. Raises ContentError for what are none, or too many."""
+    """The ids of the media that the content names, in order. Raises ContentError."""
     media = content.get("media", [])
-    if not isinstance(media, list) or not all(isinstance(one, str) and MEDIA_ID.fullmatch(one) for one in media):
+    if not (isinstance(media, list) and all(isinstance(one, str) and MEDIA_ID.fullmatch(one) for one in media)):
         raise ContentError("content.media must be a list of ids, which are decimal strings.", field="content.media")
     if len(media) > MEDIA_AN_ITEM or len(set(media)) < len(media):
         raise ContentError(

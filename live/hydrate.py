@@ -28,7 +28,7 @@ VISIBLE = f"""
 """Whether the reader may see a session: not hidden, its host active, no block either way; or their own."""
 # The address is shown only from the start on, and never of a session that will not start.
 COLUMNS = """
-    l.id, l.title, h.id, h.username, h.display_name, h.is_big_v,
+    l.id, l.title, h.id, h.username, h.display_name, h.is_big_v, h.avatar,
     CASE WHEN l.state IN ('live', 'replay') OR l.host_id = %(reader)s THEN l.url ELSE '' END, l.cover_url, l.state,
     l.starts_at, l.started_at, l.ended_at,
     EXISTS (SELECT FROM live_reminder r WHERE r.session_id = l.id AND r.user_id = %(reader)s),
@@ -36,7 +36,7 @@ COLUMNS = """
     CASE WHEN l.host_id = %(reader)s THEN l.minutes END, CASE WHEN l.host_id = %(reader)s THEN l.review END
 """
 """What `body` needs, in its order."""
-WIDTH = 18
+WIDTH = 19
 ONE = f"SELECT {COLUMNS} FROM {SESSIONS} WHERE l.id = %(session)s AND {VISIBLE}"  # noqa: S608 (constants)
 CARDS = f"""
     SELECT l.id, l.title, l.state FROM {SESSIONS} WHERE l.id = ANY(%(ids)s::bigint[]) AND {VISIBLE}
@@ -102,13 +102,13 @@ class SessionPage(msgspec.Struct):
 def body(row: Sequence[Any], shown_as: str | None = None) -> SessionBody:
     """The session of a row of `COLUMNS`, as it was shown, or as it is."""
     (
-        session_id, title, host_id, username, display_name, is_big_v, url, cover_url, state,
+        session_id, title, host_id, username, display_name, is_big_v, avatar, url, cover_url, state,
         starts_at, started_at, ended_at, reminder, automatic, version, hidden, minutes, review,
     ) = row  # fmt: skip
     return SessionBody(
         id=str(session_id),
         title=title,
-        host=HostCard(str(host_id), username, display_name, is_big_v),
+        host=HostCard.from_row(host_id, username, display_name, is_big_v, avatar),
         url=_linked(url),
         cover_url=_linked(cover_url),
         state=state,

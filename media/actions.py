@@ -11,7 +11,7 @@ import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 from django.conf import settings
 from django.db import IntegrityError, transaction
@@ -30,6 +30,21 @@ CHUNK = 1 << 20
 PICTURES_AN_ITEM = 4
 FAST = 50
 """Files that are moved at once, right after the commit; a task does the rest."""
+
+
+class Shape(NamedTuple):
+    """The pixels of the longest side of a picture and of its preview; whether it is cut to a square, and whether only
+    the first frame of an animation counts. A video has no shape.
+    """
+
+    longest: int = 3840
+    small: int = 640
+    is_square: bool = False
+    is_still: bool = False
+
+
+POSTED = Shape()
+"""The shape of the pictures of items."""
 
 
 class MediaError(ValueError):
@@ -64,14 +79,14 @@ def upload(
     description: str = "",
     focus: tuple[float, float] = (0.0, 0.0),
     key: str = "",
-    pictures_only: bool = False,
+    shape: Shape = POSTED,
 ) -> MediaFile:
     """Check a file, write it anew, keep it, and return its row, which nothing uses yet.
 
     With a `key` that the owner used before for the same file, that row is returned. Raises MediaError,
     KeyConflictError, media.decoder.BusyError and media.store.StoreError; nothing is kept then.
     """
-    kind = _checked(file, pictures_only=pictures_only)
+    kind = _checked(file, pictures_only=shape is not POSTED)
     check_description(description)
     digest = _digest(file)
     if key and (made := _made_before(owner_id, key, digest)):
@@ -86,7 +101,7 @@ def upload(
         key=key,
     )
     with _draft() as draft:
-        files = _pictured(row, file, draft) if kind == Kind.IMAGE else _filmed(row, file, draft)
+        files = _pictured(row, file, draft, shape) if kind == Kind.IMAGE else _filmed(row, file, draft)
         row.name = new_name()
         kept = list(zip(files, row.files, strict=True))
         try:
@@ -164,20 +179,21 @@ def _draft() -> Iterator[str]:
             path.unlink(missing_ok=True)
 
 
-def _pictured(row: MediaFile, file: IO[bytes], draft: str) -> list[Path]:
+def _pictured(row: MediaFile, file: IO[bytes], draft: str, shape: Shape) -> list[Path]:
     """Have a picture written anew; its file and its preview."""
-    picture = _decoded(file, draft)
+    picture = _decoded(file, draft, shape)
     for name in Picture.__struct_fields__:
         setattr(row, name, getattr(picture, name))
     return [Path(f"{draft}{picture.ext}"), Path(f"{draft}small.{picture.small_ext}")]
 
 
-def _decoded(file: IO[bytes], draft: str) -> Picture:
+def _decoded(file: IO[bytes], draft: str, shape: Shape) -> Picture:
     source = Path(f"{draft}source")
     _copy(file, source)
     job: dict[str, Any] = {
         "source": str(source),
         "target": draft,
+        **shape._asdict(),
         "pixels": settings.MEDIA_PIXELS,
         "frames": settings.MEDIA_FRAMES,
         "seconds": settings.MEDIA_SECONDS,
@@ -269,6 +285,14 @@ def remove_unused(*, owner_id: int, media_id: int) -> bool:
         return False
     forget([row])
     return True
+
+
+@transaction.atomic
+def purge(*, owner_id: int, limit: int) -> int:
+    """Remove media of a deleted account, at most `limit`; how many."""
+    rows = list(MediaFile.objects.select_for_update().filter(owner_id=owner_id).order_by("-pk")[:limit])
+    forget(rows)
+    return len(rows)
 
 
 # --- Withdrawing -----------------------------------------------------------------------------------------

@@ -27,10 +27,6 @@ import blurhash
 import pillow_heif
 from PIL import Image, ImageCms, ImageSequence, features
 
-LONGEST = 3840
-"""Pixels of the longest side of what is kept."""
-SMALL = 640
-"""Pixels of the longest side of a preview."""
 QUALITY, SMALL_QUALITY = 85, 80
 TINY = 32
 """Pixels of the longest side of what blurhash, colour and perceptual hash are made of."""
@@ -72,7 +68,7 @@ def decode(job: dict[str, Any]) -> dict[str, Any]:
     Image.MAX_IMAGE_PIXELS = job["pixels"]
     with Image.open(job["source"], formats=FORMATS) as image:
         check_size(image, job["pixels"])
-        if image.format in MOVING and is_moving(image):
+        if image.format in MOVING and not job["is_still"] and is_moving(image):
             return moving(image, job)
         return still(image, job)
 
@@ -100,14 +96,16 @@ def is_moving(image: Image.Image) -> bool:
 def still(image: Image.Image, job: dict[str, Any]) -> dict[str, Any]:
     """Write one picture and its preview."""
     turn = orientation(image)
-    size = fitting(image.size, LONGEST)
+    size = fitting(image.size, job["longest"], is_square=job["is_square"])
     if image.format == "JPEG":
         image.draft(image.mode, size)  # the decoder itself halves what is more than twice as large
     image.load()
     whole = plain(reduced(plain_gray(image), size), image.info.get("icc_profile"))
     if turn is not None:
         whole = whole.transpose(turn)
-    small = shrunk(whole)
+    if job["is_square"]:
+        whole = squared(whole, job["longest"])
+    small = shrunk(whole, job["small"])
     extension = save(whole, job["target"], QUALITY)
     return facts(whole, extension, job) | previewed(small, job)
 
@@ -123,7 +121,7 @@ def moving(image: Image.Image, job: dict[str, Any]) -> dict[str, Any]:
         if len(frames) >= job["frames"] or pixels > job["pixels"]:
             raise RefusedError("frames")
         frame.load()
-        size = fitting(frame.size, LONGEST)
+        size = fitting(frame.size, job["longest"])
         frames.append(reduced(frame.convert("RGBA"), size))
         durations.append(max(LEAST_FRAME_MS, int(frame.info.get("duration") or 100)))
     first = frames[0]
@@ -143,7 +141,7 @@ def moving(image: Image.Image, job: dict[str, Any]) -> dict[str, Any]:
         xmp=b"",
         icc_profile=b"",
     )
-    return facts(first, "webp", job) | previewed(opaque(shrunk(first)), job)
+    return facts(first, "webp", job) | previewed(opaque(shrunk(first, job["small"])), job)
 
 
 def loops(image: Image.Image) -> int:
@@ -182,9 +180,11 @@ def orientation(image: Image.Image) -> Image.Transpose | None:
         return None
 
 
-def fitting(size: tuple[int, int], longest: int) -> tuple[int, int]:
-    """The size whose longer side is at most `longest`, in the same aspect, and no side less than a pixel."""
-    scale = min(1.0, longest / max(size))
+def fitting(size: tuple[int, int], longest: int, *, is_square: bool = False) -> tuple[int, int]:
+    """The size in the same aspect whose longer side is at most `longest`, or the shorter one of what is to be a square;
+    no side is less than a pixel.
+    """
+    scale = min(1.0, longest / (min(size) if is_square else max(size)))
     return max(1, round(size[0] * scale)), max(1, round(size[1] * scale))
 
 
@@ -206,9 +206,16 @@ def reduced(image: Image.Image, size: tuple[int, int]) -> Image.Image:
     return image.resize(size, Image.Resampling.HAMMING, reducing_gap=3.0)
 
 
-def shrunk(image: Image.Image) -> Image.Image:
+def squared(image: Image.Image, longest: int) -> Image.Image:
+    """The square in the middle of a picture."""
+    side = min(*image.size, longest)
+    left, top = (image.width - side) // 2, (image.height - side) // 2
+    return image.crop((left, top, left + side, top + side))
+
+
+def shrunk(image: Image.Image, longest: int) -> Image.Image:
     """The preview of a picture."""
-    size = fitting(image.size, SMALL)
+    size = fitting(image.size, longest)
     return image if image.size == size else image.resize(size, Image.Resampling.LANCZOS, reducing_gap=2.0)
 
 

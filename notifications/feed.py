@@ -99,10 +99,11 @@ PAGE = f"""
                 ORDER BY act.id DESC OFFSET {ACTS_SCAN} LIMIT 1) END
         FROM scanned n CROSS JOIN LATERAL (
             SELECT max(act.id), count(*),
-                json_agg(json_build_array(act.actor_id::text, act.username, act.display_name, act.is_big_v)
+                json_agg(json_build_array(act.actor_id::text, act.username, act.display_name, act.is_big_v,
+                    act.avatar)
                     ORDER BY act.id DESC) FILTER (WHERE act.place <= {ACTORS_SHOWN})
             FROM (
-                SELECT a.id, a.actor_id, u.username, u.display_name, u.is_big_v,
+                SELECT a.id, a.actor_id, u.username, u.display_name, u.is_big_v, u.avatar,
                     row_number() OVER (ORDER BY a.id DESC) AS place
                 FROM {NEWEST_ACTS} a JOIN accounts_user u ON u.id = a.actor_id WHERE {ACT_SHOWN}
                 ORDER BY a.id DESC LIMIT {ACTORS_CAP + 1}
@@ -249,7 +250,7 @@ def _entry(row: _Row, items: Mapping[int, ItemBody], cards: Mapping[int, Session
     return Entry(
         id=str(row.newest),
         kind=row.kind,
-        actors=[UserCard(*actor) for actor in row.actors] if is_of_people else [],
+        actors=[UserCard.from_row(*actor) for actor in row.actors] if is_of_people else [],
         count=min(row.actor_count, ACTORS_CAP) if is_of_people else 0,
         capped=row.is_capped,
         item=items[row.item_id] if row.item_id else None,

@@ -156,7 +156,7 @@ def user_page(user: User, side: Side, reader: User | AnonymousUser, last_id: int
     """The followers or followees of a user whom `reader` may know of."""
     page = people_page(user, side, reader, last_id=last_id, limit=count)
     return UserPage(
-        [UserCard(str(one.pk), one.username, one.display_name, one.is_big_v) for one in page.people],
+        [UserCard.of(one) for one in page.people],
         None if page.last_id is None else str(page.last_id),
         page.has_more,
     )

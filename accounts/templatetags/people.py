@@ -9,6 +9,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
 from accounts.avatars import drawn_url, initial, tint
+from accounts.avatars import small as small_url
 
 register = template.Library()
 register.filter(initial)
@@ -31,6 +32,11 @@ class Person(Protocol):
     @property
     def is_big_v(self) -> bool:
         """Whether the user has the badge."""
+        ...
+
+    @property
+    def avatar_url(self) -> str:
+        """The address of the avatar; empty where it is not known."""
         ...
 
 
@@ -77,10 +83,16 @@ def avatar(person: Person, size: int = 42) -> SafeString:
     """The avatar of a person, `size` pixels wide unless the style sheet says otherwise. It says nothing to readers who
     do not see it: the name stands beside it. Its place is kept, in the person's colour, until it is loaded.
     """
+    large = person.avatar_url or drawn_url(person.username, person.name)
+    small = small_url(large)
+    sources = (
+        SafeString() if small == large else format_html(' srcset="{} 160w, {} 400w" sizes="{}px"', small, large, size)
+    )
     return format_html(
-        '<img class="avatar tint-{}" src="{}" width="{}" height="{}" alt="" loading="lazy" decoding="async">',
+        '<img class="avatar tint-{}" src="{}"{} width="{}" height="{}" alt="" loading="lazy" decoding="async">',
         tint(person.username),
-        drawn_url(person.username, person.name),
+        small,
+        sources,
         size,
         size,
     )

@@ -289,6 +289,7 @@ WITHOUT = {
     "log-out-everywhere": "leads to the settings",
     "language": "leads back",
     "drawn-avatar": "a picture",
+    "drawn-banner": "a picture",
     "like": "leads back",
     "unlike": "leads back",
     "repost": "leads back",

@@ -43,6 +43,7 @@ def test_search_answers_items_and_users(ann: User) -> None:
     assert [item["id"] for item in rest["items"]] == [str(items[0].pk)]
     assert rest["has_more"] is False
     card = {"id": str(ann.pk), "username": "ann", "display_name": "安安", "is_big_v": False}
+    card["avatar_url"] = ann.avatar_url
     assert APIClient().get(f"{API}/search", {"q": "安安"}).json() == {
         "items": [], "users": [card], "last_id": None, "has_more": False,
     }  # fmt: skip

@@ -57,7 +57,8 @@ def test_from_a_plan_to_a_replay(api: APIClient, host: User, fan: User) -> None:
     assert body == {
         "id": str(session.pk),
         "title": "Show",
-        "host": {"id": str(host.pk), "username": "host", "display_name": "The Host", "is_big_v": False},
+        "host": {"id": str(host.pk), "username": "host", "display_name": "The Host", "is_big_v": False}
+        | {"avatar_url": host.avatar_url},
         "url": "https://watch.example/1",
         "cover_url": "",
         "state": "upcoming",

@@ -147,6 +147,7 @@ def test_users_are_listed_compactly(api: APIClient, ann: User, bob: User) -> Non
     actions.follow(follower=ann, followee=bob)
     assert api.get(f"{API}/users/ann/following").json()["items"] == [
         {"id": str(bob.pk), "username": "Bob", "display_name": "Bobby", "is_big_v": False}
+        | {"avatar_url": bob.avatar_url}
     ]
 
 

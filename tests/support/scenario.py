@@ -99,6 +99,8 @@ PAGES = [
     "/api/schema",
     "/api/docs",
     "/favicon.ico",
+    "/avatars/v1/1-41.svg",
+    "/avatars/v1/banner-1.svg",
 ]
 ADDRESSES = [
     "timeline/home",
@@ -319,6 +321,16 @@ def pictures(scenario: Scenario, who: str, api: APIClient) -> None:
     scenario.ask(api, who, "get", "/api/v1/me/media/{media}")
     scenario.ask(api, who, "patch", "/api/v1/me/media/{media}", {"description": "more", "focus": "0,0"})
     scenario.ask(api, who, "delete", "/api/v1/me/media/{media}")
+    for face in ("avatar", "banner"):
+        for _ in range(2):
+            sent = {"file": upload(jpeg())}
+            scenario.ask(api, who, "put", f"/api/v1/users/me/{face}", sent, form="multipart")
+        scenario.ask(api, who, "delete", f"/api/v1/users/me/{face}")
+    made = scenario.ask(api, who, "post", "/api/v1/me/media", {"file": upload(jpeg())}, form="multipart").json()["id"]
+    item = scenario.ask(api, who, "post", "/api/v1/items", {"type": "image", "content": {"media": [made]}}).json()["id"]
+    scenario.ask(api, who, "patch", f"/api/v1/me/media/{made}", {"description": "more"})
+    scenario.ask(api, who, "patch", f"/api/v1/items/{item}", {"content": {"text": "more", "media": [made]}})
+    scenario.ask(api, who, "delete", f"/api/v1/items/{item}")
 
 
 def returning(scenario: Scenario) -> None:
