@@ -62,6 +62,7 @@ HELD = {
     "live/review.py": "tests/moderation/test_sessions.py",
     "live/snapshot.py": "tests/live/test_feed.py",
     "media/actions.py": "tests/media/test_api.py",
+    "media/attaching.py": "tests/items/test_attachments.py",
     "media/decoder.py": "tests/media/test_bad_files.py",
     "media/decoding.py": "tests/media/test_bad_files.py",
     "media/kinds.py": "tests/media/test_bad_files.py",
