@@ -56,6 +56,7 @@ def test_an_entry_says_who_did_what(api: APIClient, ann: User, bob: User) -> Non
     follow, like = api.get(API).json()["items"]
     assert like.keys() == {"id", "kind", "actors", "count", "capped", "item", "session", "text", "created_at", "unread"}
     card = {"id": str(bob.pk), "username": "bob", "display_name": "Bobby", "is_big_v": True}
+    card["avatar_url"] = bob.avatar_url
     assert like["actors"][0] == card
     assert [one["username"] for one in like["actors"][1:]] == [fans[3].username, fans[2].username]
     assert (like["kind"], like["count"], like["capped"], like["unread"]) == ("like", 5, False, True)

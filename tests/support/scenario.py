@@ -99,7 +99,6 @@ PAGES = [
     "/api/schema",
     "/api/docs",
     "/favicon.ico",
-    "/avatars/v1/1-41.svg",
     "/avatars/v1/banner-1.svg",
 ]
 ADDRESSES = [
