@@ -4,7 +4,6 @@ strict Content-Security-Policy allows.
 """
 
 import json
-import re
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from typing import Any, Literal, NamedTuple
@@ -189,9 +188,17 @@ def set_reminder(page: Page) -> None:
     page.locator("button.set").first.wait_for()
 
 
+# The end of the recommendations offers to refresh, as their beginning does.
+ALL_IS_LOADED = """(() => {
+    scrollTo(0, document.body.scrollHeight);
+    return [...document.querySelectorAll("button")].filter((one) => /Refresh|刷新/.test(one.textContent)).length > 1;
+})()"""
+
+
 def fetch_in_the_background(page: Page) -> None:
     World.say(UserFactory.create(), "since then")
-    page.get_by_role("button").filter(has_text=re.compile("Refresh|刷新")).nth(1).wait_for()  # all pages are loaded
+    Visitor(page, "").holds(ALL_IS_LOADED)
+    page.evaluate("scrollTo(0, 0)")
     page.evaluate("htmx.trigger('#fresh', 'due')")
     page.locator(".pill").wait_for()
 
