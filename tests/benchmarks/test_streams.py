@@ -15,9 +15,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(120)]
 def test_the_bare_writer_hears_what_comes_between_two_waits() -> None:
     with served(BARE) as (port, pid), Listeners(port, ["token"] * 3) as listeners:
         os.kill(pid, signal.SIGSTOP)
-        time.sleep(
-            1.5
-        )  # the wait that is under way, of a second at most, ends in vain meanwhile: it cannot be seen from here
+        time.sleep(1.5)  # the wait that is under way ends in vain meanwhile, which cannot be seen from here
         events.announce(events.Published(123456))
         os.kill(pid, signal.SIGCONT)
         assert len(listeners.hear(b"123456")) == 3
