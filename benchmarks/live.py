@@ -22,8 +22,9 @@ from benchmarks.community import users
 from benchmarks.hosts import Hosts
 from benchmarks.http_page import COUNTED, PLAIN, Client, served
 from benchmarks.measure import Report, interleaved, milliseconds, over, servers_time
-from live.feed import Page, live_page
+from live.feed import live_page
 from live.hydrate import COLUMNS, SESSIONS
+from live.walk import Page
 from storage import keys
 from storage.connections import feeds, fetch, id_array, pipelined
 

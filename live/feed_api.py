@@ -10,8 +10,10 @@ from rest_framework import exceptions, serializers
 from rest_framework.request import Request
 
 from accounts.api import signed_in
-from live.feed import Page, SnapshotExpiredError, UnknownSnapshotError, live_page
+from live.feed import live_page
 from live.hydrate import SessionBody
+from live.snapshot import SnapshotExpiredError, UnknownSnapshotError
+from live.walk import Page
 from web.openapi import LAST_ID
 from web.rest import PAGE, PAGE_LIMIT, ApiView, FeedResponse, Problem, limit, position
 

@@ -114,6 +114,14 @@ OVER = """
 """
 
 
+class UnknownSnapshotError(LookupError):
+    """The reader was never given that session_id."""
+
+
+class SnapshotExpiredError(Exception):
+    """The walk paused for too long, or what it goes by was lost; a new one can begin."""
+
+
 @dataclass(frozen=True, slots=True)
 class Slice:
     """Entries of a snapshot. `is_entry`: what was asked for is one of them, or their beginning; else it is a position

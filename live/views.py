@@ -26,11 +26,13 @@ from accounts.access import signed_in
 from accounts.models import User
 from live import actions, hosting
 from live.actions import WrongStateError
-from live.feed import Page, SnapshotExpiredError, UnknownSnapshotError, live_page
+from live.feed import live_page
 from live.feed_api import keep_after
 from live.forms import SessionForm
 from live.hydrate import SessionBody, visible_session
 from live.models import LiveSession, Review, State
+from live.snapshot import SnapshotExpiredError, UnknownSnapshotError
+from live.walk import Page
 from relations.suggestions import suggestions
 from relations.visibility import standing
 from storage import ids

@@ -69,6 +69,7 @@ HELD = {
     "media/objects.py": "tests/media/test_api.py",
     "media/store.py": "tests/media/test_sweeping.py",
     "media/videos.py": "tests/media/test_bad_files.py",
+    "live/walk.py": "tests/live/test_feed.py",
     "moderation/sentences.py": "tests/moderation/test_admin.py",
     "moderation/subjects.py": "tests/moderation/test_sessions.py",
     "notifications/feed.py": "tests/notifications/test_actions.py",

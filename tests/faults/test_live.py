@@ -17,9 +17,10 @@ from rest_framework.test import APIClient
 from accounts.actions import issue_token
 from accounts.models import User
 from live import actions
-from live.feed import SnapshotExpiredError, live_page
+from live.feed import live_page
 from live.models import LiveSession, ReplayDelivery, State
 from live.oracle import feed
+from live.snapshot import SnapshotExpiredError
 from relations import actions as relations
 from storage import connections
 from tests.support.crowds import Crowd

@@ -12,9 +12,10 @@ from django.utils import timezone
 
 from accounts.levels import lower_levels
 from accounts.models import User
-from live import feed, pull, replays
-from live.feed import Page, live_page
+from live import feed, pull, replays, walk
+from live.feed import live_page
 from live.models import Host, LiveSession, State
+from live.walk import Page
 from relations import actions as relations
 from storage import connections
 from tests.support.sessions import seen, session
@@ -55,7 +56,7 @@ def looked_at(monkeypatch: pytest.MonkeyPatch) -> list[int]:
             found.append(_rows(plan[0]["Plan"]))
         return fetch(query, params, **options)
 
-    for module in (feed, pull):
+    for module in (feed, walk, pull):
         monkeypatch.setattr(module, "fetch", explained)
     return found
 
@@ -192,16 +193,16 @@ def test_a_page_past_what_was_frozen_and_vanished_is_short_and_the_walk_exact(
     fetch = connections.fetch
 
     def counted(query: str, params: Any = (), **options: Any) -> Any:
-        if query is feed.VERIFY:
+        if query is walk.VERIFY:
             asked.append(params["ids"].count(",") + 1)
         return fetch(query, params, **options)
 
-    monkeypatch.setattr(feed, "fetch", counted)
+    monkeypatch.setattr(walk, "fetch", counted)
     pages = [found := first]
     for _ in range(10):
         del asked[:]
         pages.append(found := page(reader, found))
-        assert sum(asked) <= feed.BOUND
+        assert sum(asked) <= walk.BOUND
         if not found.has_more:
             break
     assert [int(item.id) for each in pages[1:] for item in each.items] == ids

@@ -19,9 +19,10 @@ from django.utils import timezone
 
 from accounts.models import User
 from live import actions, feed, lineup, snapshot
-from live.feed import Page, SnapshotExpiredError, UnknownSnapshotError, live_page
+from live.feed import live_page
 from live.models import KeptSnapshot, LiveSession, ReplayDelivery, State
-from live.snapshot import Snapshot, forget_kept
+from live.snapshot import Snapshot, SnapshotExpiredError, UnknownSnapshotError, forget_kept
+from live.walk import Page
 from relations import actions as relations
 from storage import connections, keys
 from tests.support.patience import SHORT

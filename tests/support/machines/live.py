@@ -27,11 +27,12 @@ from accounts import big_v, levels
 from accounts.models import User
 from feedsite import celery
 from live import actions, lineup
-from live import feed as live_feed
-from live.feed import Page, SnapshotExpiredError, UnknownSnapshotError, live_page
+from live import walk as walking
+from live.feed import live_page
 from live.models import Host, LiveSession, ReplayDelivery, State
 from live.oracle import feed
-from live.snapshot import Snapshot
+from live.snapshot import Snapshot, SnapshotExpiredError, UnknownSnapshotError
+from live.walk import Page
 from relations import actions as relations
 from storage import connections, deliveries, keys
 from tests.support import servers
@@ -475,7 +476,7 @@ TAKEN: list[int] = []
 
 def is_short(page: Page) -> bool:
     """Whether a page has looked at as many entries as one may: it need not be full then."""
-    return sum(TAKEN) >= live_feed.BOUND and page.has_more
+    return sum(TAKEN) >= walking.BOUND and page.has_more
 
 
 def in_order(sessions: Any) -> list[LiveSession]:
@@ -496,8 +497,8 @@ def tiny_live(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(site, "WINDOW_SLACK", 1)
     monkeypatch.setattr(site, "PENDING_CAP", 3)
     monkeypatch.setattr(site, "LIVE_SNAPSHOTS_CAP", 3)
-    monkeypatch.setattr(live_feed, "BOUND", 8)
-    fill, take = live_feed._fill, live_feed._Entries.take
+    monkeypatch.setattr(walking, "BOUND", 8)
+    fill, take = walking.Walk.fill, walking.Entries.take
 
     def filled(*args: Any) -> None:
         TAKEN.clear()
@@ -508,8 +509,8 @@ def tiny_live(monkeypatch: pytest.MonkeyPatch) -> None:
         TAKEN.append(len(found))
         return found
 
-    monkeypatch.setattr(live_feed, "_fill", filled)
-    monkeypatch.setattr(live_feed._Entries, "take", taken)
+    monkeypatch.setattr(walking.Walk, "fill", filled)
+    monkeypatch.setattr(walking.Entries, "take", taken)
     monkeypatch.setattr(site, "FAN_OUT_ATTEMPTS", 1_000)
     monkeypatch.setattr(celery.app, "send_task", lambda name, args: QUEUE.append((name, tuple(args))))
 

@@ -1,0 +1,395 @@
+"""A page of the live feed in the making: what a walk has still ahead, verified when it is shown, and filled up.
+
+Entries of the snapshot come first, then replays from the inbox, the pending deliveries and those that are pulled, and
+from PostgreSQL what these do not have. live/feed.py says what a walk begins with.
+"""
+
+import logging
+import secrets
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from django.db import DatabaseError
+
+from accounts.models import User
+from live.hydrate import COLUMNS, SessionBody, body
+from live.models import State
+from live.pull import newest, pull_bodies
+from live.replays import Replays
+from live.snapshot import Snapshot, SnapshotExpiredError
+from relations import rules
+from relations.rules import follows, is_wanted
+from storage.connections import Command, FeedsUnavailableError, feeds, feeds_errors, fetch, id_array, pipelined
+from storage.queue import enqueue
+from storage.window import NO_SLICE, Entry, Window
+from storage.window import Slice as WindowSlice
+
+logger = logging.getLogger(__name__)
+
+SLACK = 2
+"""Candidates that are verified beyond the page: so many may fail before the page needs a second round."""
+DEEPER = 8
+"""Each round over what Redis holds is so many times as long as the one before, ..."""
+LONGEST = 500
+"""... and at most so long."""
+BOUND = 2_000
+"""Entries of a snapshot that one page looks at; then it answers short."""
+REFILLS = 3
+"""Rounds over the replays before the rest of the page comes from PostgreSQL."""
+
+BELONGS = f"({follows(rules.READER, 'l.host_id')} AND {is_wanted(rules.READER, 'l.host_id')})"
+# Of the replays that are pulled only those are candidates which may be seen.
+PULLED_HOSTS = f"""
+    SELECT l.host_id AS id FROM unnest(%(hosts)s::bigint[]) AS l (host_id) CROSS JOIN LATERAL (
+        SELECT FROM accounts_user u WHERE u.id = l.host_id AND u.is_active OFFSET 0
+    ) u WHERE {BELONGS}
+"""  # noqa: S608
+VERIFY = f"""
+    WITH {newest(PULLED_HOSTS, "l.pulled AND l.hidden_at IS NULL")},
+    wanted AS (
+        SELECT id, false AS is_pulled FROM unnest(%(ids)s::bigint[]) AS entry (id)
+        UNION ALL
+        SELECT l.id, false FROM unnest(%(positions)s::bigint[]) AS replay (position)
+        CROSS JOIN LATERAL (SELECT s.id FROM live_livesession s WHERE s.position = replay.position OFFSET 0) l
+        UNION ALL
+        SELECT id, true FROM pulled
+    )
+    SELECT wanted.is_pulled, {BELONGS},
+        l.hidden_at IS NULL AND h.is_active AND l.state IN ('upcoming', 'live', 'replay'), l.position, {COLUMNS}
+    FROM wanted
+    CROSS JOIN LATERAL (SELECT * FROM live_livesession s WHERE s.id = wanted.id OFFSET 0) l
+    CROSS JOIN LATERAL (SELECT * FROM accounts_user u WHERE u.id = l.host_id OFFSET 0) h
+"""  # noqa: S608
+
+
+class Verified(NamedTuple):
+    """A row of `VERIFY`: a session, and whether the reader may be shown it."""
+
+    is_pulled: bool
+    """Whether it is a replay that no window holds."""
+    belongs: bool
+    """Whether the reader follows its host; the window forgets a session that does not belong."""
+    is_visible: bool
+    position: int | None
+    """Of a replay."""
+    columns: Sequence[Any]
+    """live.hydrate.COLUMNS"""
+
+    @classmethod
+    def of(cls, row: Sequence[Any]) -> "Verified":
+        """The entry of a row of the verifying columns."""
+        is_pulled, belongs, is_visible, position, *columns = row
+        return cls(is_pulled, belongs, is_visible, position, columns)
+
+    @property
+    def session_id(self) -> int:
+        """The session's id."""
+        session_id: int = self.columns[0]
+        return session_id
+
+    @property
+    def is_shown(self) -> bool:
+        """Whether the session belongs to the feed and may be shown."""
+        return self.belongs and self.is_visible
+
+
+@dataclass(slots=True)
+class Page:
+    """A page of the feed. `last_id` is the session or position that was looked at last, `session_id` names the walk;
+    `has_more` is true only if another session exists, or if the page is short because it came to its bound of work.
+    The sender of the page calls `keep` afterwards.
+    """
+
+    items: list[SessionBody]
+    last_id: int | None
+    session_id: str | None
+    has_more: bool
+    sources: list[str]
+    news: "News"
+
+    def keep(self) -> None:
+        """Tell Redis what the page froze and found out, off the reader's path. Nothing of it can fail the page: a
+        snapshot that is lost is a walk that has to begin anew.
+        """
+        self.news.tell()
+
+
+@dataclass(slots=True)
+class Context:
+    """The reader's facts in PostgreSQL, read before Redis is asked."""
+
+    level: int
+    window_epoch: int
+    generation: int
+    """The policy's; 0: neither window nor lineup is to be used."""
+    pending: list[int]
+    """Positions of followed hosts' replays whose fan-out is not complete, ..."""
+    pending_bound: int
+    """... complete above this one."""
+    pulled: list[int]
+    """Followed hosts some of whose replays are pulled."""
+    frozen: int = 0
+    hosts: list[int] = field(default_factory=list)
+    """Followed hosts who have something scheduled, ..."""
+    versions: list[int] = field(default_factory=list)
+    """... and the versions of their lineups."""
+    scheduled: int = 0
+
+    @property
+    def epoch(self) -> int:
+        """What the reader's window must have been built for, as policy.EPOCH says it."""
+        return self.window_epoch ^ self.generation
+
+
+@dataclass(slots=True)
+class News:
+    """The commands for Redis when the page is sent."""
+
+    now: datetime
+    commands: list[Command] = field(default_factory=list)
+    wished: tuple[Replays, int] | None = None
+    """The inbox of replays, where it is missing, and the epoch that it is wanted for."""
+    snapshot: Snapshot | None = None
+    entries: list[int] = field(default_factory=list)
+    lives: int = 0
+
+    def tell(self) -> None:
+        """Send the commands; without Redis keep the snapshot in PostgreSQL."""
+        commands, token = list(self.commands), secrets.token_hex(8)
+        if self.snapshot:
+            commands.insert(0, self.snapshot.writing(self.entries, self.lives))
+        if self.wished:
+            window, epoch = self.wished
+            commands.insert(0, window.begin(token, epoch))
+        if not commands:
+            return
+        try:
+            with feeds_errors():
+                replies = pipelined(feeds(), commands)
+        except FeedsUnavailableError:
+            self._keep()
+            return
+        # However many pages ask at once, one of them begins, and one task builds.
+        if self.wished and replies[0]:
+            enqueue(self.wished[0].builder, self.wished[0].user_id, token)
+
+    def _keep(self) -> None:
+        if self.snapshot:
+            try:
+                self.snapshot.keep(self.entries, self.lives, self.now)
+            except DatabaseError:
+                logger.exception("a snapshot is lost; its walk begins anew")
+
+
+class Entries:
+    """The entries of a walk that are still ahead, in the frozen order: ids, minus the id where upcoming."""
+
+    def __init__(self, entries: list[int], lives: Iterable[int], *, more: Snapshot | None = None) -> None:
+        self._entries = entries
+        self._more = more  # where the rest is to be read
+        self.held = set(lives)
+        """Sessions that were live and so have no place among the replays; known when the last entry is taken."""
+
+    def take(self, count: int, last_id: int | None) -> list[int]:
+        """The next ones, at most `count`; fewer only where the snapshot ends. Raises SnapshotExpiredError."""
+        if not self._entries and self._more:
+            try:
+                with feeds_errors():
+                    read = Snapshot.slice(pipelined(feeds(), [self._more.reading(last_id, count)])[0])
+            except FeedsUnavailableError:
+                read = None
+            if read is None:
+                raise SnapshotExpiredError
+            self._entries, self._more = read.entries, self._more if len(read.entries) == count else None
+            self.held.update(read.lives)
+        taken, self._entries = self._entries[:count], self._entries[count:]
+        return taken
+
+
+@dataclass(slots=True)
+class Walk:
+    """A page in the making."""
+
+    reader: User
+    limit: int
+    context: Context
+    below: int
+    """The position that the replays have come to."""
+    news: News
+    window: WindowSlice | None = None
+    """The inbox of replays, read `window_count` deep below `below`; None where that is still to be done, ..."""
+    window_count: int = 0
+    is_windowless: bool = False
+    """... or where it cannot be used."""
+    shown: list[SessionBody] = field(default_factory=list)
+    scanned: int | None = None
+    ended: bool = False
+    is_short: bool = False
+    """Whether the bound of work was reached before the page was full."""
+    sources: set[str] = field(default_factory=set)
+
+    @property
+    def is_done(self) -> bool:
+        """Whether the page is full, with one more, or the walk has ended."""
+        return self.ended or len(self.shown) > self.limit
+
+    @property
+    def wanted(self) -> int:
+        """Candidates for the rest: one more than the page shows proves that there is more."""
+        return self.limit + 1 - len(self.shown) + SLACK
+
+    def scan(self, last_id: int, columns: Sequence[Any] | None, shown_as: str) -> None:
+        """Pass what stands at `last_id`; `columns` make its body if the reader sees it."""
+        if len(self.shown) < self.limit:
+            self.scanned = last_id
+        if columns is not None:
+            self.shown.append(body(columns, shown_as))
+
+    def read(self, commands: Sequence[Command | bytes], count: int) -> list[Any]:
+        """The replies to commands, in the same round trip as the inbox of replays, which `count` asks for."""
+        if self.is_windowless or not count:
+            return pipelined(feeds(), commands)
+        window = Replays(self.reader.pk)
+        *replies, reply = pipelined(feeds(), [*commands, window.reading(self.below, count)])
+        self.window, self.window_count = Window.slice(reply, count, self.context.epoch), count
+        if not self.window.is_usable:
+            self.is_windowless = True
+            self.news.wished = (window, self.context.epoch)
+        return replies
+
+    def fill(self, entries: Entries) -> None:
+        """Fill the page: entries first, then replays from the inbox, the pending deliveries and those that are pulled,
+        and from PostgreSQL what these do not have. Past `BOUND` entries that may not be seen any more the page is
+        short.
+        """
+        count = self.wanted
+        refills = looked = 0
+        while not self.is_done:
+            if looked == BOUND:
+                self.is_short = True
+                return
+            count = min(count, BOUND - looked)
+            chunk = entries.take(count, self.scanned)
+            looked += len(chunk)
+            positions: list[int] | None = None
+            if len(chunk) < count and refills < REFILLS:
+                refills += 1
+                positions = self._candidates(count - len(chunk), needed=self.limit - len(self.shown) - len(chunk))
+            if chunk or positions is not None:
+                self._verify(chunk, positions, count, entries.held)
+            if len(chunk) < count and positions is None:
+                break
+            count = min(count * DEEPER, LONGEST)
+        if not self.is_done:
+            self._pull(entries.held)
+
+    def _candidates(self, count: int, needed: int) -> list[int] | None:
+        """Positions of replays below `below`, newest first, at most `count`, from the inbox and the deliveries; None
+        where PostgreSQL has to serve the rest: without a window, and where it ends before the page does.
+        """
+        if self.is_windowless:
+            return None
+        if self.window is None or self.window_count < count:
+            try:
+                with feeds_errors():
+                    self.read([], count)
+            except FeedsUnavailableError:
+                self.is_windowless = True
+            if self.is_windowless or self.window is None:
+                return None
+        bound = max(self.window.bound, self.context.pending_bound)
+        pending = [position for position in self.context.pending if bound < position < self.below]
+        found = {*pending, *(position for position in self.window.entries if position > bound)}
+        if bound > 0 and len(found) < min(count, needed):
+            return None
+        self.sources.add("inbox")
+        if pending:
+            self.sources.add("pending")
+        return sorted(found, reverse=True)[:count]
+
+    def _verify(self, chunk: list[int], positions: list[int] | None, count: int, held: set[int]) -> None:
+        """Ask PostgreSQL for the candidates, and pass those that are known to come next."""
+        context, replays = self.context, positions is not None
+        rows = fetch(
+            VERIFY,
+            {
+                "reader": self.reader.pk,
+                "ids": id_array(map(abs, chunk)),
+                "positions": id_array(positions or ()),
+                "hosts": id_array(context.pulled if replays else ()),
+                "below": self.below,
+                "count": count,
+            },
+            into=Verified.of,
+        )
+        by_id = {row.session_id: row for row in rows}
+        for signed in chunk:
+            row = by_id.get(abs(signed))
+            columns = row.columns if row and row.is_shown else None
+            self.scan(abs(signed), columns, State.LIVE if signed > 0 else State.UPCOMING)
+            if self.is_done:
+                return
+        if positions is None:
+            return
+        window = self.window or NO_SLICE
+        pulled = sorted((row.position for row in rows if row.is_pulled and row.position is not None), reverse=True)
+        bound = max(window.bound, context.pending_bound)
+        if len(positions) == count - len(chunk):
+            bound = max(bound, positions[-1] - 1)
+        if len(pulled) == count:
+            bound = max(bound, pulled[-1] - 1)
+        by_position = {row.position: row for row in rows if row.position is not None}
+        self._forget(by_position)
+        for position in sorted({*positions, *pulled}, reverse=True):
+            if position <= bound:
+                break
+            row = by_position.get(position)
+            is_shown = row is not None and row.is_shown and row.session_id not in held
+            self.scan(position, row.columns if row and is_shown else None, State.REPLAY)
+            self.below = position
+            if self.is_done:
+                return
+        self.ended = bound <= 0
+        self.below = min(self.below, bound + 1)
+        # The window is read again from where the page has come to, if it goes on there.
+        self.is_windowless = bound == max(window.floor, context.pending_bound)
+        self.window = None
+
+    def _forget(self, by_position: Mapping[int, Verified]) -> None:
+        """Lazy delete of what the reader does not follow any more. Hidden replays stay: the windows are not told when
+        one is shown again.
+        """
+        window = self.window
+        if window is None:
+            return
+        members = [
+            Entry(position, host).member
+            for position, host in zip(window.entries, window.senders, strict=True)
+            if position in by_position and not by_position[position].belongs
+        ]
+        if members:
+            self.news.commands.append(Replays(self.reader.pk).forget(members, window))
+
+    def _pull(self, held: set[int]) -> None:
+        """Fill the page with replays from PostgreSQL, which knows all of them."""
+        self.sources.add("sql")
+        count = self.wanted
+        rows = pull_bodies(self.reader.pk, below=self.below, count=count, held=id_array(held))
+        for position, *columns in rows:
+            self.scan(position, columns, State.REPLAY)
+            if self.is_done:
+                return
+        self.ended = len(rows) < count
+
+    def page(self, snapshot: Snapshot | None) -> Page:
+        """The page as it is now."""
+        return Page(
+            self.shown[: self.limit],
+            self.scanned,
+            snapshot.session_id if snapshot else None,
+            self.is_short or len(self.shown) > self.limit,
+            sorted(self.sources),
+            self.news,
+        )
