@@ -21,7 +21,7 @@ from django.utils.translation import ngettext
 from accounts.big_v_admin import Progress
 from accounts.models import Level, User
 from items.models import Status, Visibility
-from moderation.admin import ModeratedUserAdmin
+from moderation.user_admin import ModeratedUserAdmin
 from operation.models import Sample
 from operation.plots import NOTHING, Plot, Step, Text, plot, quantile, stack, steps
 from timeline.explain import explain_home

@@ -11,9 +11,9 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
 
-from accounts.admin import UserAdmin
 from accounts.models import User
 from accounts.templatetags.people import badge_of
+from accounts.user_admin import UserAdmin
 from relations.models import Block, Follow, FollowerCountChange, Mute
 from web.admin import LogAdmin
 from web.rest import parse_id

@@ -5,7 +5,9 @@ from typing import Any, ClassVar
 
 from django.contrib import admin, messages
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
-from django.db.models import QuerySet
+from django.db.models import Count as CountOf
+from django.db.models import IntegerField, OuterRef, QuerySet, Subquery
+from django.db.models.functions import Coalesce
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
@@ -27,6 +29,12 @@ Count = Callable[[int], str]
 def counted(words: Count, count: int) -> str:
     """Words with their number, in the singular or plural."""
     return words(count) % {"count": number_format(count, force_grouping=True)}
+
+
+def pointing(rows: QuerySet[Any], field: str) -> Coalesce:
+    """How many `rows` point at the listed one by `field`."""
+    counts = rows.filter(**{field: OuterRef("pk")}).order_by().values(field).values(count=CountOf("pk"))
+    return Coalesce(Subquery(counts, output_field=IntegerField()), 0)
 
 
 def is_list(request: HttpRequest) -> bool:

@@ -116,7 +116,7 @@ def test_users_are_found_by_id_e_mail_and_name_the_exact_first(admin_client: Cli
 
 
 def test_a_name_of_too_many_is_told(admin_client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("accounts.admin.FOUND", 2)
+    monkeypatch.setattr("accounts.user_admin.FOUND", 2)
     UserFactory.create_batch(4, display_name="Common Name")
     assert "More than 2 users have such a name" in text(admin_client.get(USERS, {"q": "common"}))
     assert "More than" not in text(admin_client.get(USERS, {"q": "admin"}))

@@ -377,7 +377,7 @@ def test_the_queue_is_counted_to_its_end_and_says_so(
     for number in range(4):
         say(f"spam {number}")
     assert "4 cases" in text(desk.get("/admin/moderation/case/"))
-    monkeypatch.setattr("moderation.admin.QueuePaginator.exact_up_to", 2)
+    monkeypatch.setattr("moderation.case_admin.QueuePaginator.exact_up_to", 2)
     with statements() as seen:
         page = text(desk.get("/admin/moderation/case/"))
     assert "The first 2 cases are listed; there are more." in page

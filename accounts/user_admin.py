@@ -1,0 +1,302 @@
+"""Users in the admin: what may be edited there, and the verbs for what may not."""
+
+from typing import Any, ClassVar
+
+from django import forms
+from django.contrib import admin, messages
+from django.contrib.admin.views.main import ORDER_VAR, ChangeList
+from django.contrib.auth.admin import UserAdmin as DjangoUserAdmin
+from django.contrib.auth.forms import AdminPasswordChangeForm, AdminUserCreationForm, UserChangeForm
+from django.contrib.contenttypes.models import ContentType
+from django.db.models import Case, IntegerField, QuerySet, When
+from django.http import HttpRequest
+from django.template.response import TemplateResponse
+from django.urls import reverse
+from django.utils.formats import number_format
+from django.utils.translation import gettext, gettext_noop, ngettext
+from django.utils.translation import gettext_lazy as _
+from knox.models import AuthToken
+
+from accounts.actions import end_streams
+from accounts.big_v_admin import BigVAdmin
+from accounts.deactivation import deactivate, reactivate
+from accounts.models import User
+from accounts.templatetags.people import full_name_of, isolated
+from web.admin import counted, is_list
+from web.rest import parse_id
+
+POWERS = ("is_staff", "is_superuser", "groups", "user_permissions")
+"""The fields that make a user an administrator."""
+FOUND = 1_000
+"""Users whom a part of a name finds."""
+
+
+class CreationForm(AdminUserCreationForm):  # type: ignore[type-arg]  # not generic at run time
+    """The form of a new user."""
+
+    class Meta(AdminUserCreationForm.Meta):
+        model = User
+
+
+class ChangeForm(UserChangeForm):  # type: ignore[type-arg]  # not generic at run time
+    """The form of a user."""
+
+    class Meta(UserChangeForm.Meta):
+        model = User
+
+
+class PasswordForm(AdminPasswordChangeForm):  # type: ignore[type-arg]  # not generic at run time
+    """Writes the password and nothing else: counts, level and epoch change while the form is open. All that was opened
+    with the old one ends.
+    """
+
+    def save(self, commit: bool = True) -> User:
+        """Set the password, and delete the user's tokens."""
+        user: User = super().save(commit=False)
+        if commit:
+            user.save(update_fields=["password"])
+            AuthToken.objects.filter(user=user).delete()
+            end_streams(user_id=user.pk)
+        return user
+
+
+class PermissionsField(forms.ModelMultipleChoiceField):  # type: ignore[type-arg]  # not generic at run time
+    """The permissions of the models that the admin lists, named in the reader's language."""
+
+    def __init__(self, **options: Any) -> None:
+        rows = ContentType.objects.get_for_models(*admin.site._registry, for_concrete_models=False).values()
+        options["queryset"] = options["queryset"].filter(content_type__in=list(rows)).select_related("content_type")
+        super().__init__(**options)
+
+    def label_from_instance(self, obj: Any) -> str:
+        """The permission's name in the reader's language."""
+        verb, _separator, model = obj.codename.partition("_")
+        name = VERBS[verb] if verb in VERBS and model == obj.content_type.model else gettext(obj.name)
+        return f"{obj.content_type.app_labeled_name}: {name}"
+
+
+VERBS = {"add": _("add"), "change": _("change"), "delete": _("delete"), "view": _("view")}
+
+
+def _has_powers(user: User) -> bool:
+    """Whether an account may more than readers, or did before it was deactivated: staff, services."""
+    return user.is_staff or user.is_superuser or user.user_permissions.exists() or user.groups.exists()
+
+
+def is_super(request: HttpRequest) -> bool:
+    """Whether the request is by a superuser."""
+    return bool(getattr(request.user, "is_superuser", False))
+
+
+class UserList(ChangeList):
+    """Sorted by followers alone, ties are sorted in the same direction: in the order of the index."""
+
+    def get_ordering(self, request: HttpRequest, queryset: QuerySet[User]) -> list[Any]:
+        """The order; by followers it is one that the index has."""
+        ordering = super().get_ordering(request, queryset)
+        return ["follower_count", "pk"] if ordering[:2] == ["follower_count", "-id"] else ordering
+
+
+class UserAdmin(BigVAdmin, DjangoUserAdmin):  # type: ignore[type-arg]  # not generic at run time
+    """operation.admin registers it, with what the rooms between know of a user."""
+
+    form = ChangeForm
+    add_form = CreationForm
+    change_password_form = PasswordForm
+    list_display: tuple[str, ...] = (
+        "username",
+        "is_big_v",
+        "id",
+        "known_as",
+        "level",
+        "followers",
+        "following_count",
+        "last_seen_at",
+        "is_active",
+    )
+    list_filter = ("is_big_v", "level", "is_active", "is_staff", "last_seen_at")
+    search_fields = ("id", "username", "email", "display_name")
+    search_help_text = _("A user's id or e-mail address, or a part of the name; exact matches come first.")
+    ordering = ("-id",)
+    actions = ("moderate", "make_big_v", "demote", "deactivate", "reactivate")
+    moderated_as = "users"
+    fieldsets = (
+        (None, {"fields": ("username", "id", "password")}),
+        (_("Profile"), {"fields": ("display_name", "bio", "email")}),
+        (_("Timeline"), {"fields": ("is_big_v", "level", "last_seen_at", "followers", "following_count")}),
+        (_("Permissions"), {"fields": ("is_active", "is_staff", "is_superuser", "groups", "user_permissions")}),
+        (_("Dates"), {"fields": ("last_login", "date_joined", "deleted_at")}),
+    )
+    readonly_fields: ClassVar[tuple[str, ...]] = (
+        "id",
+        "is_big_v",
+        "level",
+        "last_seen_at",
+        "followers",
+        "following_count",
+        "is_active",
+        "last_login",
+        "date_joined",
+        "deleted_at",
+    )
+
+    class Media:
+        css: ClassVar[dict[str, list[str]]] = {"all": ["accounts/big_v.css"]}
+
+    @admin.display(description=_("display name"), ordering="display_name")
+    def known_as(self, user: User) -> str:
+        """The display name, isolated from the text around it."""
+        return isolated(user.display_name) if user.display_name else ""
+
+    @admin.display(description=_("followers"), ordering="follower_count")
+    def followers(self, user: User) -> int:
+        """The folded number of followers."""
+        return user.follower_count
+
+    def get_list_display(self, request: HttpRequest) -> Any:
+        """The columns; that of big-V has buttons for staff who may use them."""
+        columns = super().get_list_display(request)
+        return [self.big_v_column(request) if column == "is_big_v" else column for column in columns]
+
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
+        """The list with an order that an index has."""
+        return UserList
+
+    # --- Search
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[User], search_term: str
+    ) -> tuple[QuerySet[User], bool]:
+        """Every way is an index look-up, however many users there are; a common part of names finds `FOUND` of them."""
+        term = search_term.strip().removeprefix("@")
+        if not term:
+            return queryset, False
+        exact = [*User.objects.named(term).values_list("pk", flat=True)]
+        exact += User.objects.with_email(term).values_list("pk", flat=True)[:FOUND]
+        if number := parse_id(term):
+            exact.append(number)
+        called = list(User.objects.called(term).values_list("pk", flat=True)[: FOUND + 1])
+        if len(called) > FOUND and is_list(request):
+            words = gettext(
+                "More than %(count)s users have such a name; some of them are listed. Type more of the name."
+            )
+            self.message_user(request, words % {"count": number_format(FOUND, force_grouping=True)}, messages.WARNING)
+        found = queryset.filter(pk__in=[*exact, *called])
+        if ORDER_VAR in request.GET:
+            return found, False
+        first = Case(
+            When(pk__in=exact, then=0), When(username__istartswith=term, then=1), default=2, output_field=IntegerField()
+        )
+        return found.order_by(first, *found.query.order_by), False
+
+    # --- Permissions
+    def has_change_permission(self, request: HttpRequest, obj: User | None = None) -> bool:
+        """Accounts with powers are changed by superusers only; else to edit users would be to have these powers."""
+        if obj is not None and obj != request.user and not is_super(request) and _has_powers(obj):
+            return False
+        return super().has_change_permission(request, obj)
+
+    def get_readonly_fields(self, request: HttpRequest, obj: User | None = None) -> Any:
+        """The fields that the request may not change: powers only by superusers."""
+        return (*self.readonly_fields, *(() if is_super(request) else POWERS))
+
+    def get_fieldsets(self, request: HttpRequest, obj: User | None = None) -> Any:
+        """Nothing of a password, and of powers, for those who may only look."""
+        fieldsets = super().get_fieldsets(request, obj)
+        if obj is None or self.has_change_permission(request, obj):
+            return fieldsets
+        hidden = {"password", *POWERS}
+        return [
+            (title, {**options, "fields": [field for field in options["fields"] if field not in hidden]})
+            for title, options in fieldsets
+        ]
+
+    def formfield_for_manytomany(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
+        """The field; permissions are named in the reader's language."""
+        if db_field.name == "user_permissions":
+            kwargs["form_class"] = PermissionsField
+        return super().formfield_for_manytomany(db_field, request, **kwargs)
+
+    def has_delete_permission(self, request: HttpRequest, obj: User | None = None) -> bool:
+        """Never: others' counts and threads hang on users. Deactivating hides all they said."""
+        return False
+
+    def view_on_site(self, user: User) -> str:
+        """The address of the user's profile."""
+        return reverse("profile", args=[user.username])
+
+    def save_model(self, request: HttpRequest, obj: User, form: Any, change: bool) -> None:
+        """Write what was edited and nothing else: counts, level and epoch change while the form is open."""
+        if not change:
+            obj.save()
+            return
+        columns = {field.name for field in User._meta.concrete_fields}
+        if edited := columns.intersection(form.changed_data):
+            obj.save(update_fields=edited)
+
+    # --- Verbs
+    @admin.action(description=_("Deactivate …"), permissions=["change"])
+    def deactivate(self, request: HttpRequest, queryset: QuerySet[User]) -> TemplateResponse | None:
+        """Asks first."""
+        users = self.chosen(request, queryset)
+        if "confirmed" not in request.POST:
+            may = self.unless_barred(request, lambda user: user.is_active and user != request.user)
+            users = self.able(request, users, may, left=self._not_deactivated)
+            if not users:
+                return None
+            return self.confirm(
+                request,
+                users,
+                "deactivate",
+                title=gettext("Deactivate users"),
+                meaning=counted(
+                    lambda n: ngettext(
+                        "%(count)s user is signed out everywhere, and their profile and posts are hidden until the "
+                        "account is reactivated. This is no ban, and the log of decisions does not show it.",
+                        "%(count)s users are signed out everywhere, and their profiles and posts are hidden until the "
+                        "accounts are reactivated. This is no ban, and the log of decisions does not show it.",
+                        n,
+                    ),
+                    len(users),
+                ),
+                button=counted(
+                    lambda n: ngettext("Deactivate %(count)s user", "Deactivate %(count)s users", n), len(users)
+                ),
+                name=full_name_of,
+            )
+        self.each(
+            request,
+            users,
+            self.unless_barred(request, lambda user: user != request.user and deactivate(user=user)),
+            logged=gettext_noop("Deactivated."),
+            done=lambda n: ngettext("%(count)s user was deactivated.", "%(count)s users were deactivated.", n),
+            left=self._not_deactivated,
+        )
+        return None
+
+    @admin.action(description=_("Reactivate"), permissions=["change"])
+    def reactivate(self, request: HttpRequest, queryset: QuerySet[User]) -> None:
+        """Bring the chosen users back."""
+        self.each(
+            request,
+            self.chosen(request, queryset),
+            self.unless_barred(request, lambda user: self.reactivate_one(request, user)),
+            logged=gettext_noop("Reactivated."),
+            done=lambda n: ngettext("%(count)s user is active again.", "%(count)s users are active again.", n),
+            left=lambda n: ngettext(
+                "%(count)s user was left as they are: active, deleted for good, or banned, which moderators lift.",
+                "%(count)s users were left as they are: active, deleted for good, or banned, which moderators lift.",
+                n,
+            ),
+        )
+
+    def reactivate_one(self, request: HttpRequest, user: User) -> bool:
+        """Bring a user back; True if they were deactivated."""
+        return reactivate(user=user)
+
+    @staticmethod
+    def _not_deactivated(count: int) -> str:
+        return ngettext(
+            "%(count)s user was left: not active already, yourself, or one that only superusers change.",
+            "%(count)s users were left: not active already, yourself, or one that only superusers change.",
+            count,
+        )

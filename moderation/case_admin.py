@@ -1,0 +1,413 @@
+"""The queue of moderation in the admin: the cases, and what decides them."""
+
+from datetime import datetime, timedelta
+from itertools import chain
+from typing import Any
+
+from django import forms
+from django.contrib import admin, messages
+from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME, ActionForm
+from django.contrib.admin.views.main import ChangeList
+from django.contrib.auth.models import AnonymousUser
+from django.core.exceptions import PermissionDenied
+from django.db.models import Count, Q, QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.template.response import TemplateResponse
+from django.urls import URLPattern, path
+from django.utils import timezone
+from django.utils.dateparse import parse_datetime
+from django.utils.safestring import SafeString
+from django.utils.timesince import timesince
+from django.utils.translation import gettext, ngettext
+from django.utils.translation import gettext_lazy as _
+
+from accounts import review
+from accounts.models import User
+from accounts.review import Subject
+from accounts.templatetags.people import full_name_of, handle_of
+from items.models import Status
+from items.templatetags.reading import excerpt
+from moderation import actions, by_hand, rules, sentences, subjects
+from moderation.models import (
+    Case,
+    Decision,
+    Report,
+    SenderKind,
+    SenderRule,
+    State,
+)
+from relations.visibility import standing
+from web.admin import LogAdmin, ask, counted, pointing
+from web.paginator import EstimatedPaginator
+from web.rest import parse_id
+
+AT_ONCE = 100
+"""Cases that one action decides, one by one."""
+SHOWN = 100
+"""Reports, and lines of the log, on the page of a case."""
+MARGIN = timedelta(seconds=2)
+"""What was edited so shortly before a list was made may not be in it."""
+
+
+def in_queue(cases: QuerySet[Case]) -> QuerySet[Case]:
+    """The open cases of what would be seen if it were approved.
+
+    See docs/decisions.md: An open case is a state, and the queue is a query.
+    """
+    of_items = Q(item__sender__is_active=True) & ~Q(item__status=Status.DELETED)
+    return cases.filter(of_items | Q(item=None, host__is_active=True), state=State.OPEN)
+
+
+class StateFilter(admin.SimpleListFilter):
+    """The queue unless something else is asked for."""
+
+    title = _("state")
+    parameter_name = "state"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
+        """The states, and all cases."""
+        return [("open", _("open, also of what is gone")), *State.choices[1:], ("all", _("all"))]
+
+    def choices(self, changelist: Any) -> Any:
+        """The choices; the first is the queue."""
+        first, *rest = super().choices(changelist)
+        return [{**first, "display": _("waiting")}, *rest]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Case]) -> QuerySet[Case]:
+        """The cases in the chosen state; without a choice those in the queue."""
+        if self.value() == "all":
+            return queryset
+        if self.value() in State.values:
+            return queryset.filter(state=self.value())
+        return in_queue(queryset)
+
+
+class SeenForm(ActionForm):
+    """Says since when the moderator has looked at the list."""
+
+    seen = forms.CharField(
+        required=False, label="", widget=forms.HiddenInput, initial=lambda: (timezone.now() - MARGIN).isoformat()
+    )
+
+
+class QueuePaginator(EstimatedPaginator):
+    """Whether a case waits is asked of its item and of its sender, so fewer are counted."""
+
+    exact_up_to = 1_000
+
+
+class CaseList(ChangeList):
+    """The cases of a page, with what those of live sessions are about by one question."""
+
+    def get_results(self, request: HttpRequest) -> None:
+        """Read the page of cases, and the sessions of all of them at once."""
+        super().get_results(request)
+        self.result_list = cases = list(self.result_list)
+        found = review.sessions.find([case.session_id for case in cases if case.session_id])
+        for case in cases:
+            case.session = found.get(case.session_id)
+
+
+@admin.register(Case)
+class CaseAdmin(LogAdmin):
+    """The queue, oldest first. A case's page shows all that a decision needs, and takes it."""
+
+    paginator = QueuePaginator
+    list_display = ("excerpt", "sender", "why", "report_count", "opened")
+    list_filter = (StateFilter, "source")
+    list_select_related = ("item__sender", "host", "decided_by")
+    ordering = ("id",)
+    sortable_by = ("opened",)
+    search_fields = ("item__id",)
+    search_help_text = _("The id of an item or a live session, or the whole name of its sender.")
+    actions = ("approve", "reject", "ban")
+    action_form = SeenForm
+
+    # --- Columns
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
+        """The list that reads sessions at once."""
+        return CaseList
+
+    def get_urls(self) -> list[URLPattern]:
+        """The admin's own addresses, and that of acting by hand."""
+        act = path("act/", self.admin_site.admin_view(self.act_view), name="moderation_case_act")
+        return [act, *super().get_urls()]
+
+    def act_view(self, request: HttpRequest) -> HttpResponse:
+        """What moderators do without a report."""
+        return by_hand.act(request, self.admin_site)
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Case]:
+        """The cases with the number of their reports."""
+        cases: QuerySet[Case] = super().get_queryset(request)
+        return cases.annotate(report_count=pointing(Report.objects.all(), "case"))
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Case], search_term: str
+    ) -> tuple[QuerySet[Case], bool]:
+        """The cases of a sender, or of the item or session of an id."""
+        term = search_term.strip()
+        if not term:
+            return queryset, False
+        senders = User.objects.named(term.removeprefix("@"))
+        of = list(senders.values_list("pk", flat=True))
+        found = Q(host__in=of)
+        if number := parse_id(term):
+            found |= Q(item=number) | Q(session_id=number)
+        return queryset.filter(found), False
+
+    def get_list_display(self, request: HttpRequest) -> tuple[str, ...]:
+        """In the queue itself all are open."""
+        return (*self.list_display, "state", "decided_by") if "state" in request.GET else self.list_display
+
+    @admin.display(description=_("waiting"), ordering="pk")
+    def opened(self, case: Case) -> str:
+        """How long the case has been open, or was, for people."""
+        return timesince(case.opened_at, case.decided_at, depth=1)
+
+    @admin.display(description=_("item"))
+    def excerpt(self, case: Any) -> str:
+        """The beginning of the text that the case is about."""
+        if case.item:
+            return excerpt(rules.said(case.item), 80) or gettext("(nothing)")
+        subject: Subject | None = case.session
+        if subject is None:
+            return gettext("(a live session that is gone)")
+        return gettext("Live: %(title)s") % {"title": excerpt(subject.title, 80)}
+
+    @admin.display(description=_("sender"))
+    def sender(self, case: Case) -> SafeString:
+        """The sender, with a link."""
+        return handle_of(case.sender)
+
+    @admin.display(description=_("why"))
+    def why(self, case: Case) -> str:
+        """The reasons that opened the case, as a sentence."""
+        return excerpt("; ".join(map(sentences.explained, case.reasons)) or gettext("reports"), 80)
+
+    @admin.display(description=_("reports"))
+    def report_count(self, case: Any) -> int:
+        """The number of reports of the case."""
+        return int(case.report_count)
+
+    # --- Permissions
+    def has_decide_permission(self, request: HttpRequest) -> bool:
+        """Whether the request may decide cases."""
+        return request.user.has_perm("moderation.decide_case")
+
+    def has_view_permission(self, request: HttpRequest, obj: Case | None = None) -> bool:
+        """Whether the request may see cases; the permission to decide them is enough."""
+        return super().has_view_permission(request, obj) or self.has_decide_permission(request)
+
+    # --- Many at once
+    @admin.action(description=_("Approve (publishes; dismisses reports)"), permissions=["decide"])
+    def approve(self, request: HttpRequest, queryset: QuerySet[Case]) -> None:
+        """Approve the chosen cases."""
+        self._each(request, queryset, "approve")
+
+    @admin.action(description=_("Reject"), permissions=["decide"])
+    def reject(self, request: HttpRequest, queryset: QuerySet[Case]) -> None:
+        """Reject the chosen cases."""
+        self._each(request, queryset, "reject")
+
+    @admin.action(description=_("Reject and ban the senders …"), permissions=["decide"])
+    def ban(self, request: HttpRequest, queryset: QuerySet[Case]) -> TemplateResponse | None:
+        """Asks first."""
+        if "confirmed" in request.POST:
+            self._each(request, queryset, "ban")
+            return None
+        cases = list(queryset.select_related("item__sender", "host").order_by("pk")[:AT_ONCE])
+        able = [case for case in cases if actions.may_be_banned(case.sender, request.user)]  # type: ignore[arg-type]
+        if len(able) < len(cases):
+            self.message_user(request, counted(_staff, len(cases) - len(able)), messages.WARNING)
+        if not able:
+            return None
+        cases = able
+        fields = [("action", "ban"), *((ACTION_CHECKBOX_NAME, case.pk) for case in cases)]
+        return self._ask(request, cases, fields)
+
+    def _each(self, request: HttpRequest, queryset: QuerySet[Case], verb: str) -> None:
+        cases = list(queryset.order_by("pk")[: AT_ONCE + 1])
+        if len(cases) > AT_ONCE:
+            words = gettext("Nothing was done: these are more than %(count)s, the most that are changed at once.")
+            self.message_user(request, words % {"count": AT_ONCE}, messages.ERROR)
+            return
+        seen = parse_datetime(request.POST.get("seen", "")) or timezone.now() - timedelta(days=36_500)
+        decided = late = edited = staff = 0
+        for case in cases:
+            try:
+                self._do(request, case, verb, State.OPEN, seen, "")
+                decided += 1
+            except actions.DecidedError:
+                late += 1
+            except actions.ChangedError:
+                edited += 1
+            except PermissionError:
+                staff += 1
+        if decided:
+            self.message_user(request, counted(DONE[verb], decided), messages.SUCCESS)
+        for count, why in ((late, _late), (edited, _edited), (staff, _staff)):
+            if count:
+                self.message_user(request, counted(why, count), messages.WARNING)
+
+    def _do(self, request: HttpRequest, case: Case, verb: str, state: str, seen: datetime, note: str) -> None:
+        by = request.user
+        assert isinstance(by, User)  # noqa: S101 (the admin lets no strangers in)
+        if verb == "approve":
+            actions.approve(case=case, by=by, note=note, state=state, modified_at=seen)
+        elif verb == "reject":
+            actions.reject(case=case, by=by, note=note, state=state)
+        else:
+            actions.reject_and_ban(case=case, by=by, note=note, state=state)
+
+    def _ask(self, request: HttpRequest, cases: list[Case], fields: list[tuple[str, Any]]) -> TemplateResponse:
+        senders = {case.sender.pk: case.sender for case in cases}
+        rejected = counted(
+            lambda n: ngettext("%(count)s case will be rejected", "%(count)s cases will be rejected", n), len(cases)
+        )
+        banned = counted(
+            lambda n: ngettext(
+                "and %(count)s sender banned: they are signed out, and their profiles and posts are hidden until the "
+                "ban is lifted.",
+                "and %(count)s senders banned: they are signed out, and their profiles and posts are hidden until the "
+                "ban is lifted.",
+                n,
+            ),
+            len(senders),
+        )
+        return ask(
+            self.admin_site,
+            request,
+            self.opts,
+            title=gettext("Reject and ban"),
+            meaning=f"{rejected} {banned}",
+            button=gettext("Reject and ban"),
+            lines=[full_name_of(sender) for sender in senders.values()],
+            fields=fields,
+        )
+
+    # --- One
+    def change_view(
+        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
+    ) -> HttpResponse:
+        """The page of a case; what is posted to it is the decision."""
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        number = parse_id(object_id)
+        case = Case.objects.select_related("item__sender", "host", "decided_by").filter(pk=number or 0).first()
+        if case is None:
+            return self._get_obj_does_not_exist_redirect(request, self.opts, object_id)  # type: ignore[attr-defined,no-any-return]
+        if request.method != "POST":
+            return TemplateResponse(request, "admin/moderation/case/change_form.html", self._context(request, case))
+        if not self.has_decide_permission(request):
+            raise PermissionDenied
+        return self._take(request, case)
+
+    def _take(self, request: HttpRequest, case: Case) -> HttpResponse:
+        verb, state, note = (request.POST.get(name, "") for name in ("verb", "state", "note"))
+        seen = parse_datetime(request.POST.get("modified_at", ""))
+        again = redirect("admin:moderation_case_change", case.pk)
+        if verb not in ("approve", "reject", "ban", "unban") or seen is None:
+            return again
+        note = note.strip()[:500]
+        if verb == "unban":
+            name = {"user": f"@{case.sender.username}"}
+            if actions.unban(user=case.sender, by=request.user, reason=note):  # type: ignore[arg-type]
+                self.message_user(request, gettext("The ban of %(user)s was lifted.") % name, messages.SUCCESS)
+            else:
+                self.message_user(request, gettext("%(user)s was not banned any more.") % name, messages.WARNING)
+            return again
+        if verb == "ban" and "confirmed" not in request.POST:
+            fields = {"verb": verb, "state": state, "note": note, "modified_at": request.POST["modified_at"]}
+            return self._ask(request, [case], list(fields.items()))
+        try:
+            self._do(request, case, verb, state, seen, note)
+        except actions.DecidedError as error:
+            other = error.case.decided_by
+            words = gettext("Decided meanwhile by %(user)s: %(state)s.")
+            facts = {"user": other.username if other else "-", "state": error.case.get_state_display()}
+            self.message_user(request, words % facts, messages.ERROR)
+            return again
+        except actions.ChangedError:
+            self.message_user(request, gettext("The words were edited meanwhile. Look at them again."), messages.ERROR)
+            return again
+        except PermissionError:
+            self.message_user(request, gettext("The sender is staff and cannot be banned here."), messages.ERROR)
+            return again
+        done = {
+            "approve": gettext("Approved."),
+            "reject": gettext("Rejected."),
+            "ban": gettext("Rejected, and %(user)s banned.") % {"user": f"@{case.sender.username}"},
+        }[verb]
+        following = in_queue(Case.objects.filter(pk__gt=case.pk)).order_by("pk").first()
+        if following is None or state != State.OPEN:
+            self.message_user(request, done, messages.SUCCESS)
+            return redirect("admin:moderation_case_changelist") if state == State.OPEN else again
+        self.message_user(request, f"{done} {gettext('This is the next.')}", messages.SUCCESS)
+        return redirect("admin:moderation_case_change", following.pk)
+
+    def _context(self, request: HttpRequest, case: Case) -> dict[str, Any]:
+        item, sender, subject = case.item, case.sender, subjects.of(case)
+        hits = list(case.words.values_list("text", "whole"))
+        earlier = Case.objects.filter(host=sender).exclude(pk=case.pk)
+        return self.admin_site.each_context(request) | {
+            "title": gettext("Case %(id)s") % {"id": case.pk},
+            "opts": self.opts,
+            "case": case,
+            "item": item,
+            "subject": subject,
+            "sender": sender,
+            "followers": standing(sender, AnonymousUser()).followers,
+            "listed": (listed := SenderRule.objects.filter(user=sender).first()),
+            "is_banned": listed is not None and listed.kind == SenderKind.BAN,
+            "why": [sentences.explained(reason) for reason in case.reasons],
+            "earlier": dict(earlier.order_by().values_list("state").annotate(Count("pk"))),
+            "item_title": rules.with_hits(subject.title if subject else "", hits),
+            "item_text": rules.with_hits(subject.text if subject else "", hits),
+            "reports": case.reports.select_related("reporter").order_by("pk")[:SHOWN],
+            "log": [(line.at, sentences.sentence(line), sentences.why(line)) for line in _decisions(case)],
+            "may_decide": self.has_decide_permission(request),
+            "modified_at": (subject.modified_at if subject else timezone.now()).isoformat(),
+            "is_edited": subject is not None and subject.modified_at - subject.created_at > timedelta(seconds=1),
+            "previous": in_queue(Case.objects.filter(pk__lt=case.pk)).order_by("-pk").first(),
+            "following": in_queue(Case.objects.filter(pk__gt=case.pk)).order_by("pk").first(),
+        }
+
+
+def _decisions(case: Case) -> list[Decision]:
+    """What was decided of what the case is about, and of its sender (bans, warnings, lists), the newest first."""
+    about = Q(item=case.item_id) if case.item_id else Q(session_id=case.session_id)
+    of_sender = Q(user=case.sender, item=None, session_id=None)
+    both = (
+        Decision.objects.filter(which).select_related("by", "user").order_by("-pk")[:SHOWN]
+        for which in (about, of_sender)
+    )
+    return sorted(chain(*both), key=lambda line: -line.pk)[:SHOWN]
+
+
+DONE = {
+    "approve": lambda n: ngettext("%(count)s case approved.", "%(count)s cases approved.", n),
+    "reject": lambda n: ngettext("%(count)s case rejected.", "%(count)s cases rejected.", n),
+    "ban": lambda n: ngettext(
+        "%(count)s case rejected, the sender banned.", "%(count)s cases rejected, the senders banned.", n
+    ),
+}
+
+
+def _late(n: int) -> str:
+    return ngettext("%(count)s case had been decided meanwhile.", "%(count)s cases had been decided meanwhile.", n)
+
+
+def _edited(n: int) -> str:
+    return ngettext(
+        "%(count)s case not approved: edited since this list was made. Look again.",
+        "%(count)s cases not approved: edited since this list was made. Look again.",
+        n,
+    )
+
+
+def _staff(n: int) -> str:
+    return ngettext(
+        "%(count)s case not decided: the sender is staff.", "%(count)s cases not decided: the sender is staff.", n
+    )

@@ -1,0 +1,265 @@
+"""The lists of senders and of words in the admin."""
+
+from typing import Any
+
+from django import forms
+from django.contrib import admin, messages
+from django.core.exceptions import PermissionDenied, ValidationError
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.template.response import TemplateResponse
+from django.urls import URLPattern, path
+from django.utils.translation import gettext, ngettext
+from django.utils.translation import gettext_lazy as _
+
+from accounts.big_v_admin import handle_column
+from accounts.models import User
+from moderation import actions, by_hand
+from moderation.models import (
+    Case,
+    SenderKind,
+    SenderRule,
+    WordRule,
+)
+from web.admin import ActingAdmin, counted, pointing
+
+
+# --- Senders ---------------------------------------------------------------------------------------------
+class SenderRuleForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run time
+    """The form of a sender's rule."""
+
+    by: User
+    """The moderator."""
+
+    def clean(self) -> dict[str, Any]:
+        """The fields. Raises ValidationError for a ban of staff or of oneself."""
+        fields: dict[str, Any] = self.cleaned_data
+        user = fields.get("user") or (self.instance.user if self.instance.pk else None)
+        if fields.get("kind") == SenderKind.BAN and user and not actions.may_be_banned(user, self.by):
+            raise ValidationError({"kind": _("Staff cannot be banned here, and you cannot ban yourself.")})
+        return fields
+
+
+@admin.register(SenderRule)
+class SenderRuleAdmin(ActingAdmin):
+    """The black and the white list, and the bans."""
+
+    list_display = (
+        handle_column("user", _("user")),
+        "kind",
+        "reason",
+        handle_column("by", _("by")),
+        "created_at",
+        "is_active",
+    )
+    list_filter = ("kind",)
+    list_select_related = ("user", "by")
+    search_fields = ("=user__username",)
+    search_help_text = _("The whole name of a user.")
+    autocomplete_fields = ("user",)
+    ordering = ("-id",)
+    actions = ("unban",)
+    delete_confirmation_template = "admin/moderation/senderrule/delete.html"
+    delete_selected_confirmation_template = "admin/moderation/senderrule/delete_many.html"
+
+    @admin.display(description=_("active"), boolean=True)
+    def is_active(self, rule: SenderRule) -> bool:
+        """Whether the user may sign in and be seen."""
+        return rule.user.is_active
+
+    def get_readonly_fields(self, request: HttpRequest, obj: SenderRule | None = None) -> tuple[str, ...]:
+        """The user of a rule that exists; of a new one none."""
+        return ("user",) if obj else ()
+
+    def formfield_for_choice_field(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
+        """The field of the kind; bans only for staff who may lift them."""
+        if db_field.name == "kind" and not self.has_unban_permission(request):
+            kwargs["choices"] = [choice for choice in db_field.get_choices() if choice[0] != SenderKind.BAN]
+        return super().formfield_for_choice_field(db_field, request, **kwargs)
+
+    # --- Permissions
+    def has_unban_permission(self, request: HttpRequest) -> bool:
+        """Whether the request may lift bans."""
+        return request.user.has_perm("moderation.decide_case")
+
+    def has_change_permission(self, request: HttpRequest, obj: SenderRule | None = None) -> bool:
+        """Whether the request may change this rule."""
+        return super().has_change_permission(request, obj) and self._may(request, obj)
+
+    def has_delete_permission(self, request: HttpRequest, obj: SenderRule | None = None) -> bool:
+        """Whether the request may remove this rule."""
+        return super().has_delete_permission(request, obj) and self._may(request, obj)
+
+    def _may(self, request: HttpRequest, rule: SenderRule | None) -> bool:
+        """A ban is lifted by those who ban."""
+        return rule is None or rule.kind != SenderKind.BAN or self.has_unban_permission(request)
+
+    # --- Writing
+    form = SenderRuleForm
+
+    def get_form(self, request: HttpRequest, obj: SenderRule | None = None, change: bool = False, **kwargs: Any) -> Any:
+        """The form, which is told the moderator."""
+        form: Any = super().get_form(request, obj, change, **kwargs)
+        form.by = request.user
+        return form
+
+    def save_model(self, request: HttpRequest, obj: SenderRule, form: Any, change: bool) -> None:
+        """Set the rule by its verb, which writes the log."""
+        obj.pk = actions.list_sender(user=obj.user, kind=obj.kind, by=request.user, reason=obj.reason).pk  # type: ignore[arg-type]
+
+    def delete_model(self, request: HttpRequest, obj: SenderRule) -> None:
+        """Remove the rule by its verb, which writes the log."""
+        actions.unlist_sender(user=obj.user, by=request.user)  # type: ignore[arg-type]
+
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[SenderRule]) -> None:
+        """Remove the rules one by one."""
+        for rule in queryset.select_related("user"):
+            self.delete_model(request, rule)
+
+    @admin.action(description=_("Lift the bans"), permissions=["unban"])
+    def unban(self, request: HttpRequest, queryset: QuerySet[SenderRule]) -> None:
+        """Lift the chosen bans."""
+        done = left = 0
+        for rule in self.chosen(request, queryset.select_related("user")):
+            if actions.unban(user=rule.user, by=request.user):  # type: ignore[arg-type]
+                done += 1
+            else:
+                left += 1
+        if done:
+            self.message_user(request, by_hand.DONE["unban"](done) % {"count": done}, messages.SUCCESS)
+        if left:
+            self.message_user(request, by_hand.LEFT["unban"](left) % {"count": left}, messages.WARNING)
+
+
+# --- Words -----------------------------------------------------------------------------------------------
+class ManyWordsForm(forms.Form):
+    """The form that adds many words at once."""
+
+    words = forms.CharField(
+        label=_("Words"), widget=forms.Textarea(attrs={"rows": 15, "cols": 60}), help_text=_("One a line.")
+    )
+    whole = forms.BooleanField(label=_("Whole words only"), required=False, initial=True)
+    note = forms.CharField(label=_("Note"), max_length=200, required=False)
+
+    def clean_words(self) -> list[str]:
+        """The words, one for each line that is not empty."""
+        lines = self.cleaned_data["words"].splitlines()
+        return [line.strip() for line in lines if line.strip()]
+
+
+@admin.register(WordRule)
+class WordRuleAdmin(ActingAdmin):
+    """The list of words. A change is in force for all items that are published from then on."""
+
+    list_display = ("text", "whole", "is_enabled", "note", "hits")
+    list_filter = ("is_enabled", "whole")
+    search_fields = ("text", "note")
+    ordering = ("text",)
+    actions = ("enable", "disable")
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[WordRule]:
+        """Words with the number of cases that they opened."""
+        words: QuerySet[WordRule] = super().get_queryset(request)
+        return words.annotate(hits=pointing(Case.words.through._default_manager.all(), "wordrule"))
+
+    @admin.display(description=_("held"))
+    def hits(self, rule: Any) -> int:
+        """Cases that it opened or joined."""
+        return int(rule.hits)
+
+    def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
+        """The rules alone: however many cases name them stay, and only forget it."""
+        names = [str(rule) for rule in objs]
+        lacking = set() if self.has_delete_permission(request) else {self.opts.verbose_name}
+        return names, {self.opts.verbose_name_plural: len(names)}, lacking, []
+
+    def get_urls(self) -> list[URLPattern]:
+        """The admin's own addresses, and that of adding many words."""
+        many = path("many/", self.admin_site.admin_view(self.many_view), name="moderation_wordrule_many")
+        return [many, *super().get_urls()]
+
+    def many_view(self, request: HttpRequest) -> HttpResponse:
+        """Add many words at once; all or none."""
+        if not self.has_add_permission(request):
+            raise PermissionDenied
+        form = ManyWordsForm(request.POST or None)
+        if form.is_valid():
+            fields = form.cleaned_data
+            try:
+                new = actions.add_words(
+                    texts=fields["words"],
+                    whole=fields["whole"],
+                    note=fields["note"],
+                    by=request.user,  # type: ignore[arg-type]
+                )
+            except ValidationError as error:
+                form.add_error("words", error.messages)
+            else:
+                if new:
+                    self.message_user(request, counted(_added, new), messages.SUCCESS)
+                if known := len(set(fields["words"])) - new:
+                    self.message_user(request, counted(_known, known), messages.WARNING)
+                return redirect("admin:moderation_wordrule_changelist")
+        context = self.admin_site.each_context(request) | {
+            "title": gettext("Add words"),
+            "opts": self.opts,
+            "form": form,
+        }
+        return TemplateResponse(request, "admin/moderation/wordrule/many.html", context)
+
+    def save_model(self, request: HttpRequest, obj: WordRule, form: Any, change: bool) -> None:
+        """Write the word by its verb, which writes the log."""
+        actions.put_word(rule=obj, by=request.user)  # type: ignore[arg-type]
+
+    def delete_model(self, request: HttpRequest, obj: WordRule) -> None:
+        """Remove the word by its verb, which writes the log."""
+        actions.drop_word(rule=obj, by=request.user)  # type: ignore[arg-type]
+
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[WordRule]) -> None:
+        """Remove the words one by one."""
+        for rule in queryset:
+            self.delete_model(request, rule)
+
+    @admin.action(description=_("Enable"), permissions=["change"])
+    def enable(self, request: HttpRequest, queryset: QuerySet[WordRule]) -> None:
+        """Enable the chosen words."""
+        changed = self._set(request, queryset, True)
+        self._told(
+            request,
+            changed,
+            lambda n: ngettext("%(count)s word rule was enabled.", "%(count)s word rules were enabled.", n),
+            gettext("Nothing was done: they are enabled already."),
+        )
+
+    @admin.action(description=_("Disable"), permissions=["change"])
+    def disable(self, request: HttpRequest, queryset: QuerySet[WordRule]) -> None:
+        """Disable the chosen words."""
+        changed = self._set(request, queryset, False)
+        self._told(
+            request,
+            changed,
+            lambda n: ngettext("%(count)s word rule was disabled.", "%(count)s word rules were disabled.", n),
+            gettext("Nothing was done: they are disabled already."),
+        )
+
+    def _set(self, request: HttpRequest, queryset: QuerySet[WordRule], is_enabled: bool) -> int:
+        changed = [rule for rule in self.chosen(request, queryset) if rule.is_enabled != is_enabled]
+        for rule in changed:
+            rule.is_enabled = is_enabled
+            actions.put_word(rule=rule, by=request.user)  # type: ignore[arg-type]
+        return len(changed)
+
+    def _told(self, request: HttpRequest, changed: int, done: Any, nothing: str) -> None:
+        if changed:
+            self.message_user(request, counted(done, changed), messages.SUCCESS)
+        else:
+            self.message_user(request, nothing, messages.WARNING)
+
+
+def _added(n: int) -> str:
+    return ngettext("%(count)s word added.", "%(count)s words added.", n)
+
+
+def _known(n: int) -> str:
+    return ngettext("%(count)s word was known already.", "%(count)s words were known already.", n)

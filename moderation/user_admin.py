@@ -1,0 +1,91 @@
+"""Users as moderators see them in the admin."""
+
+from typing import Any
+
+from django.contrib import admin
+from django.db.models import OuterRef, QuerySet, Subquery
+from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
+from django.utils.translation import gettext_lazy as _
+
+from accounts.models import User
+from moderation import actions
+from moderation.models import (
+    SenderKind,
+    SenderRule,
+)
+from relations.admin import CountedUserAdmin
+from web.rest import parse_id
+
+RELATED = [
+    (_("items"), "items_item", "sender__id__exact={id}"),
+    (_("live sessions"), "live_livesession", "host__id__exact={id}"),
+    (_("cases"), "moderation_case", "host__id__exact={id}&state=all"),
+    (_("decisions"), "moderation_decision", "user__id__exact={id}"),
+    (_("reports made"), "moderation_report", "reporter__id__exact={id}"),
+    (_("rule"), "moderation_senderrule", "user__id__exact={id}"),
+    (_("follows"), "relations_follow", "follower__id__exact={id}"),
+    (_("followers"), "relations_follow", "followee__id__exact={id}"),
+    (_("blocks"), "relations_block", "blocker__id__exact={id}"),
+    (_("blocked by"), "relations_block", "blocked__id__exact={id}"),
+    (_("mutes"), "relations_mute", "muter__id__exact={id}"),
+    (_("muted by"), "relations_mute", "muted__id__exact={id}"),
+    (_("API tokens"), "knox_authtoken", "user__id__exact={id}"),
+]
+"""The lists that a user's page leads to: name, the admin's name of the list, query."""
+
+
+class ModeratedUserAdmin(CountedUserAdmin):
+    """Users with their rule, and the ways to all that is theirs. operation.admin registers it."""
+
+    list_display = (*CountedUserAdmin.list_display, "rule")
+    readonly_fields = (*CountedUserAdmin.readonly_fields, "rule")
+    change_form_template = "admin/accounts/user/moderated.html"
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[User]:
+        """Users with the rule that they are under."""
+        rule = SenderRule.objects.filter(user=OuterRef("pk")).values("kind")
+        users: QuerySet[User] = super().get_queryset(request)
+        return users.annotate(rule_kind=Subquery(rule))
+
+    def get_fieldsets(self, request: HttpRequest, obj: User | None = None) -> Any:
+        """The fields of a user, and their rule."""
+        fieldsets = super().get_fieldsets(request, obj)
+        return fieldsets if obj is None else [*fieldsets, (_("Moderation"), {"fields": ("rule",)})]
+
+    @admin.display(description=_("rule"))
+    def rule(self, user: Any) -> Any:
+        """The rule that the user is under, for people."""
+        return RULES.get(user.rule_kind, "-")
+
+    def change_view(
+        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        """The page of a user, with links to lists of what is theirs."""
+        user = User.objects.filter(pk=parse_id(object_id) or 0).first()
+        related = {"related": self._related(request, user)} if user else {}
+        return super().change_view(request, object_id, form_url, (extra_context or {}) | related)
+
+    def _related(self, request: HttpRequest, user: User) -> list[tuple[Any, str]]:
+        """The lists of what is theirs, as far as the one who asks may see them: name and address."""
+        lists = {
+            f"{model._meta.app_label}_{model._meta.model_name}": one for model, one in admin.site._registry.items()
+        }
+        return [
+            (title, f"{reverse(f'admin:{name}_changelist')}?{query.format(id=user.pk)}")
+            for title, name, query in RELATED
+            if lists[name].has_view_permission(request)
+        ]
+
+    def reactivate_one(self, request: HttpRequest, user: User) -> bool:
+        """A ban is a rule, which moderators lift; users who are not banned come back."""
+        if self.has_moderate_permission(request) and actions.unban(user=user, by=request.user):  # type: ignore[arg-type]
+            return True
+        return actions.reactivate_unless_banned(user=user)
+
+
+RULES = {
+    SenderKind.BLACK: _("black list"),
+    SenderKind.WHITE: _("white list"),
+    SenderKind.BAN: _("banned"),
+}
