@@ -19,14 +19,7 @@ from items import attachments, idempotency, versions
 from items.counts import stage
 from items.models import Item, ItemType, Status, Visibility
 from items.search import index
-from items.signals import (
-    item_edited,
-    item_held,
-    item_liked,
-    item_published,
-    item_submitted,
-    item_withdrawn,
-)
+from items.signals import item_edited, item_held, item_liked, item_published, item_submitted, item_withdrawn
 from items.text import ContentError, check_content, hashtags
 from items.versions import Version
 from items.words import document

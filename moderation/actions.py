@@ -1,50 +1,30 @@
-"""The verbs of moderation. Each is one transaction, and writes its line into the log.
+"""The verbs of moderation: cases, what moderators do by hand, and the list of words; reports and senders have modules
+of their own. Each is one transaction, and writes its line into the log.
 
 Locks are taken in one order, the item's row before the case's: publishing and editing hold the item when they open a
 case.
 """
 
-import json
-import logging
 from collections.abc import Iterable
-from datetime import datetime
 from typing import Any
 
-from django.conf import settings
 from django.db import transaction
 from django.db.models import Q
 from django.db.models.functions import Now
-from django.utils import timezone
 
 from accounts import review
-from accounts.actions import log_out_everywhere
-from accounts.deactivation import deactivate, reactivate
 from accounts.models import User
-from items import actions as items
-from items.models import Item, Status
+from items.models import Item
 from items.templatetags.reading import excerpt
-from moderation import subjects
-from moderation.models import (
-    Case,
-    Decision,
-    Report,
-    SenderKind,
-    SenderRule,
-    Source,
-    State,
-    Verb,
-    WordRule,
-)
+from moderation import senders, subjects
+from moderation.log import write
+from moderation.models import Case, Source, State, Verb, WordRule
 from moderation.words import fold
 from notifications import actions as notifications
 from storage.connections import fetch, id_array
 
-logger = logging.getLogger(__name__)
-
-
 REASONS = 20
 """Kept of a case, the newest: each edit of what waits may bring others."""
-REASON_LENGTH = 200
 ABOUT_LETTERS = 200
 """Of the words that a warning is about."""
 
@@ -70,10 +50,6 @@ class ChangedError(Exception):
     """The item was edited after the moderator had looked at it."""
 
 
-class OwnItemError(Exception):
-    """Raised when users report items or sessions of their own."""
-
-
 # --- Cases -----------------------------------------------------------------------------------------------
 def open_case(*, item: Item, source: str, reasons: list[str], rules: set[int] | None = None) -> Case:
     """The open case of an item, with these reasons added; a new one if there is none. Inside a transaction that holds
@@ -82,7 +58,7 @@ def open_case(*, item: Item, source: str, reasons: list[str], rules: set[int] | 
     return _open_case({"item": item}, {"host_id": item.sender_id}, source, reasons, rules)
 
 
-def _open_session_case(session_id: int, host: User, source: str, reasons: list[str], rules: set[int] | None) -> Case:
+def open_session_case(session_id: int, host: User, source: str, reasons: list[str], rules: set[int] | None) -> Case:
     """The same of a live session; the transaction holds its host's row."""
     return _open_case({"session_id": session_id}, {"host": host}, source, reasons, rules)
 
@@ -105,16 +81,16 @@ def _open_case(
 def record_hold(*, item: Item, reasons: list[str], rules: set[int]) -> Case:
     """What goes with an item that was held: its case and a line in the log."""
     case = open_case(item=item, source=Source.RULE, reasons=reasons, rules=rules)
-    _log(None, Verb.HOLD, item=item, note="; ".join(reasons), after={"status": item.status})
+    write(None, Verb.HOLD, item=item, note="; ".join(reasons), after={"status": item.status})
     return case
 
 
 @transaction.atomic
 def record_session_hold(*, session_id: int, host: User, reasons: list[str], rules: set[int]) -> Case:
     """The same of a live session."""
-    case = _open_session_case(session_id, host, Source.RULE, reasons, rules)
+    case = open_session_case(session_id, host, Source.RULE, reasons, rules)
     held = {"status": review.Status.IN_REVIEW}
-    _log(None, Verb.HOLD, session_id=session_id, user=host, note="; ".join(reasons), after=held)
+    write(None, Verb.HOLD, session_id=session_id, user=host, note="; ".join(reasons), after=held)
     return case
 
 
@@ -136,7 +112,7 @@ def reject(*, case: Case, by: User, note: str = "", state: str = State.OPEN) -> 
 def reject_and_ban(*, case: Case, by: User, note: str = "", state: str = State.OPEN) -> Case:
     """Reject the item and ban its sender. Raises DecidedError, PermissionError."""
     decided = _decide(case, by, State.REJECTED, note, state, None)
-    ban(user=decided.sender, by=by, reason=note)
+    senders.ban(user=decided.sender, by=by, reason=note)
     return decided
 
 
@@ -159,7 +135,7 @@ def _decide(case: Case, by: User, to: State, note: str, state: str, modified_at:
     verb = Verb.APPROVE if to == State.APPROVED else Verb.REJECT
     after = {"status": subject and subject.status, "case": case.state}
     who = {"item": case.item} if case.item else {"session_id": case.session_id, "user": case.host}
-    _log(by, verb, **who, note=note, before=before, after=after)
+    write(by, verb, **who, note=note, before=before, after=after)
     return case
 
 
@@ -175,7 +151,7 @@ def open_by_hand(*, by: User, note: str = "", item_id: int | None = None, sessio
         return None
     case = _case_by_hand(subject, item_id, session_id, by, note)
     about = {"item": case.item} if item_id else {"session_id": session_id, "user": subject.author}
-    _log(by, Verb.OPEN, **about, note=note, after={"case": State.OPEN})
+    write(by, Verb.OPEN, **about, note=note, after={"case": State.OPEN})
     return case
 
 
@@ -188,7 +164,7 @@ def hold_by_hand(*, by: User, note: str = "", item_id: int | None = None, sessio
     case = _case_by_hand(subject, item_id, session_id, by, note)
     subjects.judge(case, review.Status.IN_REVIEW)
     about = {"item": case.item} if item_id else {"session_id": session_id, "user": subject.author}
-    _log(
+    write(
         by, Verb.HOLD, **about, note=note, before={"status": subject.status}, after={"status": review.Status.IN_REVIEW}
     )
     return True
@@ -213,7 +189,7 @@ def end_session(*, session_id: int, by: User, note: str = "") -> bool:
     subject = subjects.lock(None, session_id)
     if subject is None or not review.sessions.end(session_id):
         return False
-    _log(by, Verb.END, session_id=session_id, user=subject.author, note=note)
+    write(by, Verb.END, session_id=session_id, user=subject.author, note=note)
     return True
 
 
@@ -225,7 +201,7 @@ def warn(*, user: User, by: User, note: str, about: str = "", item: Item | None 
     if not user.is_active:
         return False
     notifications.warn(user=user, text=f"{note}\n“{excerpt(about, ABOUT_LETTERS)}”" if about else note)
-    _log(by, Verb.WARN, user=user, item=item, note=note)
+    write(by, Verb.WARN, user=user, item=item, note=note)
     return True
 
 
@@ -242,180 +218,7 @@ def _case_by_hand(subject: review.Subject, item_id: int | None, session_id: int 
             item=Item.objects.select_related("sender").get(pk=item_id), source=Source.MODERATOR, reasons=reasons
         )
     assert session_id is not None  # noqa: S101 (one of the two is given)
-    return _open_session_case(session_id, subject.author, Source.MODERATOR, reasons, None)
-
-
-# --- Reports ---------------------------------------------------------------------------------------------
-@transaction.atomic
-def report(*, item: Item, reporter: User, reason: str, text: str = "") -> bool:
-    """Report an item that the reporter sees, or of a repost its original; True if they had not yet. Raises
-    OwnItemError.
-
-    It opens or joins a case. From `MODERATION_REPORTS` readers on a published item goes back into review, unless its
-    sender is on the white list or staff, or a moderator has approved what it says.
-    """
-    item = (
-        Item.objects.select_for_update(no_key=True, of=("self",))
-        .select_related("sender")
-        .get(pk=item.repost_of_id or item.pk)
-    )
-    if item.sender_id == reporter.pk:
-        raise OwnItemError
-    if Report.objects.filter(item=item, reporter=reporter).exists():
-        return False
-    case = open_case(item=item, source=Source.REPORT, reasons=[])
-    Report.objects.create(item=item, reporter=reporter, reason=reason, text=text, case=case)
-    logger.info("reported item=%s sender=%s reason=%s", item.pk, item.sender_id, reason)
-    if item.status == Status.PUBLISHED and _is_enough({"item": item}, item.sender, item.modified_at):
-        items.hold(item=item, reasons=[f"reports: from {settings.MODERATION_REPORTS} readers"])
-    return True
-
-
-@transaction.atomic
-def report_session(*, session_id: int, reporter: User, reason: str, text: str = "") -> bool:
-    """Report a live session that the reporter sees; True if they had not yet. Raises OwnItemError.
-
-    As of an item: from `MODERATION_REPORTS` readers on a session that others see goes into review.
-    """
-    subject = review.sessions.lock(session_id)
-    if subject is None or Report.objects.filter(session_id=session_id, reporter=reporter).exists():
-        return False
-    if subject.author.pk == reporter.pk:
-        raise OwnItemError
-    case = _open_session_case(session_id, subject.author, Source.REPORT, [], None)
-    Report.objects.create(session_id=session_id, reporter=reporter, reason=reason, text=text, case=case)
-    logger.info("reported session=%s host=%s reason=%s", session_id, subject.author.pk, reason)
-    known = {"session_id": session_id}
-    if subject.status == review.Status.PUBLISHED and _is_enough(known, subject.author, subject.modified_at):
-        review.sessions.judge(session_id, review.Status.IN_REVIEW)
-        why = f"reports: from {settings.MODERATION_REPORTS} readers"
-        record_session_hold(session_id=session_id, host=subject.author, reasons=[why], rules=set())
-    return True
-
-
-def forget_reporter(*, user: User, limit: int) -> int:
-    """Take away what a deleted account reported, at most `limit` rows; how many. The cases stand."""
-    reports = Report.objects.filter(reporter=user).order_by("pk").values("pk")[:limit]
-    return Report.objects.filter(pk__in=reports).delete()[0]
-
-
-def _is_enough(subject: dict[str, Any], sender: User, modified_at: datetime) -> bool:
-    """Whether enough readers have reported it since a moderator approved it last: reports of before are answered, and
-    those of accounts younger than `MODERATION_REPORTER_AGE` open a case but hide nothing.
-    """
-    threshold = settings.MODERATION_REPORTS
-    if not threshold or sender.is_staff:
-        return False
-    approvals = Case.objects.filter(**subject, state=State.APPROVED).order_by("-decided_at")
-    approved_at = approvals.values_list("decided_at", flat=True).first()
-    reports = Report.objects.filter(
-        **subject, reporter__date_joined__lt=timezone.now() - settings.MODERATION_REPORTER_AGE
-    )
-    if approved_at is not None:
-        if approved_at >= modified_at:
-            return False
-        reports = reports.filter(created_at__gt=approved_at)
-    if reports[:threshold].count() < threshold:
-        return False
-    return not SenderRule.objects.filter(user=sender, kind=SenderKind.WHITE).exists()
-
-
-# --- Senders ---------------------------------------------------------------------------------------------
-def may_be_banned(user: User, by: User) -> bool:
-    """Whether `by` may ban the user: staff, and `by` themself, may not be banned."""
-    return not (user.is_staff or user.is_superuser or user.pk == by.pk)
-
-
-@transaction.atomic
-def ban(*, user: User, by: User, reason: str = "") -> bool:
-    """Deactivate a user, end their sessions and tokens, and note the ban as their rule; True if they were not banned.
-
-    All they said is gone on the next request, and so are they. Raises PermissionError for staff and for oneself.
-    """
-    user = _held(user)
-    if not may_be_banned(user, by):
-        raise PermissionError("Staff is not banned here.")
-    before = _rule_of(user)
-    if before and before.kind == SenderKind.BAN:
-        return False
-    _put_rule(user, SenderKind.BAN, by, reason)
-    log_out_everywhere(user=user)
-    was_active = deactivate(user=user)
-    _log(
-        by,
-        Verb.BAN,
-        user=user,
-        note=reason,
-        before={"list": before.kind if before else None, "is_active": was_active},
-        after={"list": SenderKind.BAN, "is_active": False},
-    )
-    return True
-
-
-@transaction.atomic
-def unban(*, user: User, by: User, reason: str = "") -> bool:
-    """Let a banned user come back; True if they were banned. What was rejected stays so, and a deleted account too."""
-    rule = _rule_of(_held(user))
-    if rule is None or rule.kind != SenderKind.BAN:
-        return False
-    rule.delete()
-    is_active = reactivate(user=user)
-    before = {"list": SenderKind.BAN, "is_active": False}
-    _log(by, Verb.UNBAN, user=user, note=reason, before=before, after={"list": None, "is_active": is_active})
-    return True
-
-
-@transaction.atomic
-def reactivate_unless_banned(*, user: User) -> bool:
-    """Let a user be seen again whom no ban hides; True if they were not active."""
-    rule = _rule_of(_held(user))
-    return (rule is None or rule.kind != SenderKind.BAN) and reactivate(user=user)
-
-
-@transaction.atomic
-def list_sender(*, user: User, kind: str, by: User, reason: str = "") -> SenderRule:
-    """Give a sender a rule in place of the one that they have: a list, or a ban. A ban that is replaced is lifted.
-
-    Raises PermissionError for a ban of staff or of oneself.
-    """
-    if kind == SenderKind.BAN:
-        ban(user=user, by=by, reason=reason)
-        return SenderRule.objects.get(user=user)
-    unban(user=user, by=by, reason=reason)
-    before = _rule_of(user)
-    rule = _put_rule(user, kind, by, reason)
-    _log(by, Verb.LIST, user=user, note=reason, before={"list": before.kind if before else None}, after={"list": kind})
-    return rule
-
-
-@transaction.atomic
-def unlist_sender(*, user: User, by: User, reason: str = "") -> bool:
-    """Take away the rule of a sender, and with a ban the ban; True if they had one."""
-    if unban(user=user, by=by, reason=reason):
-        return True
-    rule = _rule_of(user)
-    if rule is None:
-        return False
-    rule.delete()
-    _log(by, Verb.UNLIST, user=user, note=reason, before={"list": rule.kind}, after={"list": None})
-    return True
-
-
-def _held(user: User) -> User:
-    """The user as they are now. Their rule, which may be none yet, is theirs alone who hold them until the transaction
-    ends.
-    """
-    return User.objects.select_for_update(no_key=True).get(pk=user.pk)
-
-
-def _rule_of(user: User) -> SenderRule | None:
-    """The rule of a sender who is held."""
-    return SenderRule.objects.filter(user=user).first()
-
-
-def _put_rule(user: User, kind: str, by: User, reason: str) -> SenderRule:
-    fields = {"kind": kind, "by": by, "reason": reason[:REASON_LENGTH]}
-    return SenderRule.objects.update_or_create(user=user, defaults=fields)[0]
+    return open_session_case(session_id, subject.author, Source.MODERATOR, reasons, None)
 
 
 # --- Words -----------------------------------------------------------------------------------------------
@@ -424,7 +227,7 @@ def put_word(*, rule: WordRule, by: User) -> WordRule:
     """Add or change a rule; it is in force for all items that are published from now on."""
     before = WordRule.objects.select_for_update(no_key=True).filter(pk=rule.pk).first() if rule.pk else None
     rule.save()
-    _log(by, Verb.WORD, note=rule.text, before=_word(before) if before else None, after=_word(rule))
+    write(by, Verb.WORD, note=rule.text, before=_word(before) if before else None, after=_word(rule))
     return rule
 
 
@@ -443,7 +246,7 @@ def add_words(*, texts: Iterable[str], whole: bool, note: str, by: User) -> int:
     new = [rule for folded, rule in rules.items() if folded not in known]
     if new:
         WordRule.objects.bulk_create(new, ignore_conflicts=True)
-        _log(by, Verb.WORD, note=f"{len(new)} at once", after={"texts": [rule.text for rule in new], "whole": whole})
+        write(by, Verb.WORD, note=f"{len(new)} at once", after={"texts": [rule.text for rule in new], "whole": whole})
     return len(new)
 
 
@@ -453,36 +256,8 @@ def drop_word(*, rule: WordRule, by: User) -> None:
     rule = WordRule.objects.select_for_update().get(pk=rule.pk)
     before = _word(rule)
     rule.delete()
-    _log(by, Verb.UNWORD, note=rule.text, before=before)
+    write(by, Verb.UNWORD, note=rule.text, before=before)
 
 
 def _word(rule: WordRule) -> dict[str, Any]:
     return {"text": rule.text, "whole": rule.whole, "is_enabled": rule.is_enabled, "note": rule.note}
-
-
-# --- The log ---------------------------------------------------------------------------------------------
-def _log(
-    by: User | None,
-    verb: Verb,
-    *,
-    item: Item | None = None,
-    session_id: int | None = None,
-    user: User | None = None,
-    note: str = "",
-    before: Any = None,
-    after: Any = None,
-) -> None:
-    user = user or (item.sender if item else None)
-    subject = {"item": item, "session_id": session_id}
-    Decision.objects.create(by=by, verb=verb, **subject, user=user, note=note[:500], before=before, after=after)
-    logger.info(
-        "%s by=%s item=%s session=%s user=%s before=%s after=%s: %r",
-        verb.value,
-        by.pk if by else None,
-        item.pk if item else None,
-        session_id,
-        user.pk if user else None,
-        json.dumps(before),
-        json.dumps(after),
-        note,
-    )

@@ -11,10 +11,7 @@ from django.utils.translation import gettext_lazy as _
 from accounts.big_v_admin import handle_column
 from accounts.models import User
 from moderation import case_admin, rule_admin, sentences  # noqa: F401 (they register theirs)
-from moderation.models import (
-    Decision,
-    Report,
-)
+from moderation.models import Decision, Report
 from web.admin import LogAdmin
 from web.rest import parse_id
 

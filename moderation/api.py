@@ -10,7 +10,7 @@ from rest_framework.request import Request
 from accounts import review
 from accounts.api import signed_in
 from items.models import Item
-from moderation import actions
+from moderation import reports
 from moderation.models import REPORT_LENGTH, ReportReason
 from web.rest import ApiView, StrictSerializer, TextField, body, parse_id
 
@@ -37,8 +37,8 @@ class ReportView(ApiView):
             raise exceptions.NotFound
         fields = body(request, NewReport)
         try:
-            actions.report(item=item, reporter=reporter, **fields)
-        except actions.OwnItemError as error:
+            reports.report(item=item, reporter=reporter, **fields)
+        except reports.OwnItemError as error:
             raise exceptions.ParseError("That item is yours.") from error
         return HttpResponse(status=204)
 
@@ -56,7 +56,7 @@ class SessionReportView(ApiView):
             raise exceptions.NotFound
         fields = body(request, NewReport)
         try:
-            actions.report_session(session_id=number, reporter=reporter, **fields)
-        except actions.OwnItemError as error:
+            reports.report_session(session_id=number, reporter=reporter, **fields)
+        except reports.OwnItemError as error:
             raise exceptions.ParseError("That session is yours.") from error
         return HttpResponse(status=204)

@@ -25,7 +25,7 @@ from accounts.models import User
 from accounts.review import Subject
 from items.models import Item
 from items.templatetags.reading import excerpt
-from moderation import actions, rules, subjects
+from moderation import actions, rules, senders, subjects
 from moderation.models import Case, SenderKind, SenderRule
 from web.rest import parse_id
 
@@ -237,7 +237,7 @@ def _do(verb: str, targets: list[Target], by: User, note: str) -> Counter[str]:
             found["staff"] += 1
     if verb == "ban":  # nothing is rejected of staff that could not be banned
         for target in targets:
-            if target.subject and actions.may_be_banned(target.user, by):
+            if target.subject and senders.may_be_banned(target.user, by):
                 actions.reject_by_hand(by=by, note=note, **target.about)
     return found
 
@@ -253,9 +253,9 @@ def _do_one(verb: str, target: Target, by: User, note: str) -> bool:
         case "end":
             return actions.end_session(by=by, note=note, **target.about)
         case "ban":
-            return actions.ban(user=target.user, by=by, reason=note)
+            return senders.ban(user=target.user, by=by, reason=note)
         case "unban":
-            return actions.unban(user=target.user, by=by, reason=note)
+            return senders.unban(user=target.user, by=by, reason=note)
     about = rules.said(target.item) if target.item else target.words
     return actions.warn(user=target.user, by=by, note=note, about=about, item=target.item)
 

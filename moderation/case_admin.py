@@ -28,15 +28,8 @@ from accounts.review import Subject
 from accounts.templatetags.people import full_name_of, handle_of
 from items.models import Status
 from items.templatetags.reading import excerpt
-from moderation import actions, by_hand, rules, sentences, subjects
-from moderation.models import (
-    Case,
-    Decision,
-    Report,
-    SenderKind,
-    SenderRule,
-    State,
-)
+from moderation import actions, by_hand, rules, senders, sentences, subjects
+from moderation.models import Case, Decision, Report, SenderKind, SenderRule, State
 from relations.visibility import standing
 from web.admin import LogAdmin, ask, counted, pointing
 from web.paginator import EstimatedPaginator
@@ -218,7 +211,7 @@ class CaseAdmin(LogAdmin):
             self._each(request, queryset, "ban")
             return None
         cases = list(queryset.select_related("item__sender", "host").order_by("pk")[:AT_ONCE])
-        able = [case for case in cases if actions.may_be_banned(case.sender, request.user)]  # type: ignore[arg-type]
+        able = [case for case in cases if senders.may_be_banned(case.sender, request.user)]  # type: ignore[arg-type]
         if len(able) < len(cases):
             self.message_user(request, counted(_staff, len(cases) - len(able)), messages.WARNING)
         if not able:
@@ -313,7 +306,7 @@ class CaseAdmin(LogAdmin):
         note = note.strip()[:500]
         if verb == "unban":
             name = {"user": f"@{case.sender.username}"}
-            if actions.unban(user=case.sender, by=request.user, reason=note):  # type: ignore[arg-type]
+            if senders.unban(user=case.sender, by=request.user, reason=note):  # type: ignore[arg-type]
                 self.message_user(request, gettext("The ban of %(user)s was lifted.") % name, messages.SUCCESS)
             else:
                 self.message_user(request, gettext("%(user)s was not banned any more.") % name, messages.WARNING)

@@ -80,7 +80,7 @@ class SenderRule(models.Model):
     """A sender whose items are all looked at before they are published, or none of them; or a sender who is banned.
 
     A banned account is inactive, and comes back in the transaction that takes its ban away: whatever removes or changes
-    the rule (moderation.actions) lifts the ban.
+    the rule (moderation.senders) lifts the ban.
     """
 
     user = models.OneToOneField(

@@ -10,7 +10,7 @@ from accounts.review import Submission
 from accounts.signals import account_purged, export_requested, session_held, text_submitted
 from items.models import Item
 from items.signals import item_held, item_submitted
-from moderation import actions, export, rules
+from moderation import actions, export, reports, rules
 
 
 @receiver(item_submitted)
@@ -46,7 +46,7 @@ def write_session_case(
 @receiver(account_purged)
 def forget_reporter(sender: type[User], user: User, limit: int, **kwargs: Any) -> int:
     """Forget a deleted account's reports, at most `limit`; returns their number."""
-    return actions.forget_reporter(user=user, limit=limit)
+    return reports.forget_reporter(user=user, limit=limit)
 
 
 @receiver(export_requested)

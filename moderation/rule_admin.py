@@ -15,13 +15,8 @@ from django.utils.translation import gettext_lazy as _
 
 from accounts.big_v_admin import handle_column
 from accounts.models import User
-from moderation import actions, by_hand
-from moderation.models import (
-    Case,
-    SenderKind,
-    SenderRule,
-    WordRule,
-)
+from moderation import actions, by_hand, senders
+from moderation.models import Case, SenderKind, SenderRule, WordRule
 from web.admin import ActingAdmin, counted, pointing
 
 
@@ -36,7 +31,7 @@ class SenderRuleForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic 
         """The fields. Raises ValidationError for a ban of staff or of oneself."""
         fields: dict[str, Any] = self.cleaned_data
         user = fields.get("user") or (self.instance.user if self.instance.pk else None)
-        if fields.get("kind") == SenderKind.BAN and user and not actions.may_be_banned(user, self.by):
+        if fields.get("kind") == SenderKind.BAN and user and not senders.may_be_banned(user, self.by):
             raise ValidationError({"kind": _("Staff cannot be banned here, and you cannot ban yourself.")})
         return fields
 
@@ -106,11 +101,11 @@ class SenderRuleAdmin(ActingAdmin):
 
     def save_model(self, request: HttpRequest, obj: SenderRule, form: Any, change: bool) -> None:
         """Set the rule by its verb, which writes the log."""
-        obj.pk = actions.list_sender(user=obj.user, kind=obj.kind, by=request.user, reason=obj.reason).pk  # type: ignore[arg-type]
+        obj.pk = senders.list_sender(user=obj.user, kind=obj.kind, by=request.user, reason=obj.reason).pk  # type: ignore[arg-type]
 
     def delete_model(self, request: HttpRequest, obj: SenderRule) -> None:
         """Remove the rule by its verb, which writes the log."""
-        actions.unlist_sender(user=obj.user, by=request.user)  # type: ignore[arg-type]
+        senders.unlist_sender(user=obj.user, by=request.user)  # type: ignore[arg-type]
 
     def delete_queryset(self, request: HttpRequest, queryset: QuerySet[SenderRule]) -> None:
         """Remove the rules one by one."""
@@ -122,7 +117,7 @@ class SenderRuleAdmin(ActingAdmin):
         """Lift the chosen bans."""
         done = left = 0
         for rule in self.chosen(request, queryset.select_related("user")):
-            if actions.unban(user=rule.user, by=request.user):  # type: ignore[arg-type]
+            if senders.unban(user=rule.user, by=request.user):  # type: ignore[arg-type]
                 done += 1
             else:
                 left += 1

@@ -9,11 +9,8 @@ from django.urls import reverse
 from django.utils.translation import gettext_lazy as _
 
 from accounts.models import User
-from moderation import actions
-from moderation.models import (
-    SenderKind,
-    SenderRule,
-)
+from moderation import senders
+from moderation.models import SenderKind, SenderRule
 from relations.admin import CountedUserAdmin
 from web.rest import parse_id
 
@@ -79,9 +76,9 @@ class ModeratedUserAdmin(CountedUserAdmin):
 
     def reactivate_one(self, request: HttpRequest, user: User) -> bool:
         """A ban is a rule, which moderators lift; users who are not banned come back."""
-        if self.has_moderate_permission(request) and actions.unban(user=user, by=request.user):  # type: ignore[arg-type]
+        if self.has_moderate_permission(request) and senders.unban(user=user, by=request.user):  # type: ignore[arg-type]
             return True
-        return actions.reactivate_unless_banned(user=user)
+        return senders.reactivate_unless_banned(user=user)
 
 
 RULES = {

@@ -9,7 +9,7 @@ from accounts.access import signed_in
 from accounts.models import User
 from items.hydrate import hydrate
 from items.views import FORM_METHODS, item_or_404
-from moderation import actions
+from moderation import reports
 from moderation.forms import ReportForm
 from web.pages import INVALID, PageRequest, limited, next_page, show
 
@@ -25,8 +25,8 @@ def report(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
     context = {"item": shown, "form": form, "next": next_page(request)}
     if form.is_valid():
         try:
-            actions.report(item=item, reporter=reader, **form.cleaned_data)
-        except actions.OwnItemError:
+            reports.report(item=item, reporter=reader, **form.cleaned_data)
+        except reports.OwnItemError:
             pass  # the page says so itself
         else:
             return show(request, "moderation/reported.html", context)
@@ -45,8 +45,8 @@ def report_session(request: PageRequest, reader: User, session_id: int) -> HttpR
     context = {"session": session, "form": form, "next": next_page(request) or reverse("live")}
     if form.is_valid():
         try:
-            actions.report_session(session_id=session_id, reporter=reader, **form.cleaned_data)
-        except actions.OwnItemError:
+            reports.report_session(session_id=session_id, reporter=reader, **form.cleaned_data)
+        except reports.OwnItemError:
             pass  # the page says so itself
         else:
             return show(request, "moderation/reported.html", context)

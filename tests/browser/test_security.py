@@ -17,6 +17,7 @@ from accounts.actions import issue_token
 from accounts.models import User
 from items.models import Item
 from moderation import actions as moderation
+from moderation import senders
 from moderation.models import Case
 from tests.support.browsers import Visit
 from tests.support.factories import PASSWORD, UserFactory
@@ -121,7 +122,7 @@ def said() -> dict[str, Any]:
     started = first.post(f"/api/v1/live/sessions/{session}/start")
     assert started.status_code == 200
     moderation.add_words(texts=SHORT[:3], whole=False, note=SHORT[0], by=reader)
-    moderation.list_sender(user=people[1], kind="white", by=reader, reason=SHORT[1])
+    senders.list_sender(user=people[1], kind="white", by=reader, reason=SHORT[1])
     assert own.get(f"/api/v1/items/{shown}").status_code == 200
     assert own.get(f"/api/v1/items/{answer}").status_code == 200
     own.put(f"/api/v1/items/{answer}/not-interested")

@@ -13,6 +13,7 @@ from accounts.templatetags.people import name_of
 from items import actions as items
 from live import actions as live
 from moderation import actions as moderation
+from moderation import reports
 from moderation.models import Case
 from relations.actions import follow
 from tests.support.factories import UserFactory
@@ -97,7 +98,7 @@ def test_it_stands_in_the_lists_of_the_admin(admin_client: Client, star: User, r
     mine = items.publish(sender=reader, content={"text": "mine"})
     follow(follower=star, followee=reader)
     for item, reporter in ((post, reader), (mine, star)):
-        moderation.report(item=item, reporter=reporter, reason="spam")
+        reports.report(item=item, reporter=reporter, reason="spam")
     moderation.warn(user=star, by=User.objects.get(username="admin"), note="please")
     case = Case.objects.get(item=post)
     for address in (
@@ -122,7 +123,7 @@ def test_the_badge_costs_no_statement(admin_client: Client, star: User, reader: 
             big = UserFactory.create(is_big_v=True)
             follow(follower=reader, followee=big)
             post = items.publish(sender=big, content={"text": "a word"})
-            moderation.report(item=post, reporter=UserFactory.create(is_big_v=True), reason="spam")
+            reports.report(item=post, reporter=UserFactory.create(is_big_v=True), reason="spam")
         client = Client()
         client.force_login(reader)
         lists = ("items/item/", "moderation/report/", "moderation/case/?state=all", "timeline/delivery/")

@@ -10,7 +10,7 @@ from django.utils import timezone
 from accounts.models import User
 from items import actions as items
 from items.models import Item, Status
-from moderation import actions
+from moderation import actions, reports, senders
 from moderation.models import Case, Decision, SenderKind, SenderRule, State, WordRule
 from tests.support.admin import act, text
 from tests.support.cases import Say
@@ -75,9 +75,9 @@ def test_the_queue_is_what_waits_oldest_first(desk: Client, moderator: User, spa
     assert listed(desk, q=str(sent[1].pk)) == [second]
     assert listed(desk, q="nobody") == []
     assert listed(desk, q="9" * 40) == []
-    actions.ban(user=other, by=moderator)
+    senders.ban(user=other, by=moderator)
     assert listed(desk) == [first, second]
-    actions.unban(user=other, by=moderator)
+    senders.unban(user=other, by=moderator)
     assert listed(desk) == [first, second, of_other]
 
 
@@ -88,10 +88,10 @@ def test_the_list_asks_the_same_however_long_it_is(desk: Client, say: Say, spam:
         return len(seen)
 
     for number in range(2):
-        actions.report(item=say(f"spam {number}"), reporter=UserFactory.create(), reason="spam")
+        reports.report(item=say(f"spam {number}"), reporter=UserFactory.create(), reason="spam")
     few = asked()
     for number in range(2, 8):
-        actions.report(item=say(f"spam {number}"), reporter=UserFactory.create(), reason="spam")
+        reports.report(item=say(f"spam {number}"), reporter=UserFactory.create(), reason="spam")
     assert asked() == few
 
 
@@ -104,8 +104,8 @@ def test_the_page_of_a_case_shows_what_a_decision_needs(
     reporter = UserFactory.create(username="reporter")
     case = Case.objects.get(item=item)
     items.approve(item=item)
-    actions.report(item=item, reporter=reporter, reason="abuse", text="<i>rude</i>")
-    actions.list_sender(user=sender, kind=SenderKind.BLACK, by=moderator, reason="known")
+    reports.report(item=item, reporter=reporter, reason="abuse", text="<i>rude</i>")
+    senders.list_sender(user=sender, kind=SenderKind.BLACK, by=moderator, reason="known")
     page = text(desk.get(page_of(case)))
     assert "&lt;b&gt;Buy&lt;/b&gt; <mark>SPAM</mark>" in page
     assert "a title" in page
@@ -127,7 +127,7 @@ def test_the_page_asks_the_same_however_much_there_is(desk: Client, held: Case) 
 
     few = asked()
     for reporter in UserFactory.create_batch(5):
-        actions.report(item=held.item, reporter=reporter, reason="spam")
+        reports.report(item=held.item, reporter=reporter, reason="spam")
     assert asked() == few
 
 
@@ -235,7 +235,7 @@ def test_bans_of_many_ask_first(desk: Client, spam: WordRule, say: Say, moderato
     staff = UserFactory.create(is_staff=True)
     cases = [Case.objects.get(item=say("spam", by=other)) for other in others]
     item = Item.objects.create(sender=staff, content={"text": "x"})
-    actions.report(item=item, reporter=others[0], reason="spam")
+    reports.report(item=item, reporter=others[0], reason="spam")
     cases.append(Case.objects.get(item=item))
     asked = text(act(desk, CASES, "ban", *cases, seen=now()))
     assert "2 cases will be rejected and 2 senders banned" in asked
@@ -371,7 +371,7 @@ def test_senders_are_listed_and_unlisted(desk: Client, moderator: User, sender: 
 
 
 def test_bans_are_undone_from_the_list(desk: Client, moderator: User, sender: User) -> None:
-    actions.ban(user=sender, by=moderator)
+    senders.ban(user=sender, by=moderator)
     assert "The ban of 1 user was lifted." in text(act(desk, SENDERS, "unban", SenderRule.objects.get()))
     sender.refresh_from_db()
     assert sender.is_active
@@ -380,7 +380,7 @@ def test_bans_are_undone_from_the_list(desk: Client, moderator: User, sender: Us
 def test_reports_and_the_log_are_found(desk: Client, say: Say, moderator: User) -> None:
     item, other = say("one"), say("two")
     for one in (item, other):
-        actions.report(item=one, reporter=UserFactory.create(username=f"r{one.pk % 1000}x"), reason="spam")
+        reports.report(item=one, reporter=UserFactory.create(username=f"r{one.pk % 1000}x"), reason="spam")
         actions.reject(case=Case.objects.get(item=one), by=moderator)
     assert desk.get(REPORTS, {"q": str(item.pk)}).context["cl"].result_count == 1
     assert desk.get(REPORTS).context["cl"].result_count == 2

@@ -16,7 +16,7 @@ from items.models import Item, Status
 from live import actions as live
 from live.models import LiveSession
 from live.models import State as LiveState
-from moderation import actions
+from moderation import actions, senders
 from moderation.models import Case, Decision, SenderKind, SenderRule, Source, State, Verb, WordRule
 from notifications.feed import notifications_page, unread_count
 from tests.support.admin import act, text
@@ -235,7 +235,7 @@ def test_a_ban_is_lifted_where_the_user_is(desk: Client, sender: User, moderator
 @pytest.mark.parametrize("way", ["delete", "delete_many", "change", "reactivate", "unlist"])
 def test_no_way_strands_an_account(admin_client: Client, sender: User, moderator: User, way: str) -> None:
     """Whatever takes the rule of a ban away lifts the ban, and whatever lifts the ban takes the rule away."""
-    actions.ban(user=sender, by=moderator)
+    senders.ban(user=sender, by=moderator)
     rule = SenderRule.objects.get()
     match way:
         case "delete":
@@ -249,7 +249,7 @@ def test_no_way_strands_an_account(admin_client: Client, sender: User, moderator
         case "reactivate":
             text(act(admin_client, USERS, "reactivate", sender))
         case "unlist":
-            actions.unlist_sender(user=sender, by=moderator)
+            senders.unlist_sender(user=sender, by=moderator)
     assert User.objects.get(pk=sender.pk).is_active
     assert list(SenderRule.objects.values_list("kind", flat=True)) == (["black"] if way == "change" else [])
     assert Verb.UNBAN in verbs()
@@ -267,8 +267,8 @@ def test_bans_of_before_are_rules_after_the_migration(sender: User, moderator: U
     """Both those on the black list and those whose entry was deleted, which stranded the account."""
     listed, stranded, back, deactivated = sender, *UserFactory.create_batch(3)
     for user in (listed, stranded, back):
-        actions.ban(user=user, by=moderator, reason="old")
-    actions.unban(user=back, by=moderator)
+        senders.ban(user=user, by=moderator, reason="old")
+    senders.unban(user=back, by=moderator)
     deactivate(user=deactivated)
     SenderRule.objects.filter(user=stranded).delete()
     SenderRule.objects.update(kind=SenderKind.BLACK)
@@ -300,8 +300,8 @@ def test_moderators_see_no_password_and_no_powers(desk: Client, admin_client: Cl
 def test_a_case_shows_every_decision(desk: Client, moderator: User, held: Case, sender: User, say: Say) -> None:
     """Also those about its sender: bans and their end, warnings, lists."""
     actions.reject_and_ban(case=held, by=moderator, note="enough")
-    actions.unban(user=sender, by=moderator, reason="sorry")
-    actions.list_sender(user=sender, kind=SenderKind.BLACK, by=moderator)
+    senders.unban(user=sender, by=moderator, reason="sorry")
+    senders.list_sender(user=sender, kind=SenderKind.BLACK, by=moderator)
     actions.warn(user=sender, by=moderator, note="mind the rules")
     actions.reject_by_hand(item_id=say("other").pk, by=moderator, note="of another item")
     page = text(desk.get(f"/admin/moderation/case/{held.pk}/change/"))
@@ -356,7 +356,7 @@ def test_both_rights_are_needed(client: Client, say: Say, held_permission: str) 
 
 
 def test_a_clerk_lifts_no_ban(client: Client, sender: User, moderator: User) -> None:
-    actions.ban(user=sender, by=moderator)
+    senders.ban(user=sender, by=moderator)
     clerk = UserFactory.create(is_staff=True)
     clerk.user_permissions.set(Permission.objects.exclude(codename="decide_case"))
     client.force_login(clerk)

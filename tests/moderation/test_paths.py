@@ -11,7 +11,7 @@ from accounts.actions import issue_token
 from accounts.models import User
 from items import actions as items
 from items.models import Item, Status
-from moderation import actions
+from moderation import actions, reports, senders
 from moderation.models import Case, WordRule
 from tests.support.admin import act
 from tests.support.cases import Say
@@ -66,7 +66,7 @@ Way = Callable[[Item, User], Any]
 
 def reported(item: Item, moderator: User) -> None:
     for reporter in UserFactory.create_batch(3):
-        actions.report(item=item, reporter=reporter, reason="spam")
+        reports.report(item=item, reporter=reporter, reason="spam")
 
 
 def edited(item: Item, moderator: User) -> None:
@@ -75,7 +75,7 @@ def edited(item: Item, moderator: User) -> None:
 
 
 def rejected(item: Item, moderator: User) -> None:
-    actions.report(item=item, reporter=UserFactory.create(), reason="spam")
+    reports.report(item=item, reporter=UserFactory.create(), reason="spam")
     actions.reject(case=Case.objects.get(), by=moderator)
 
 
@@ -84,7 +84,7 @@ def deleted(item: Item, moderator: User) -> None:
 
 
 def banned(item: Item, moderator: User) -> None:
-    actions.ban(user=item.sender, by=moderator)
+    senders.ban(user=item.sender, by=moderator)
 
 
 @pytest.mark.parametrize("way", [reported, edited, rejected, deleted, banned])
@@ -183,7 +183,7 @@ def test_a_ban_ends_sessions_and_tokens(sender: User, moderator: User, say: Say)
     say()
     banned, token = Reader(sender), issue_token(user=sender)
     assert banned.page.get("/settings").status_code == 200
-    actions.ban(user=sender, by=moderator)
+    senders.ban(user=sender, by=moderator)
     assert banned.page.get("/settings")["Location"].startswith("/login")
     assert banned.page.post("/items/new", {"text": "x", "visibility": "public"})["Location"].startswith("/login")
     assert banned.api.get("/api/v1/users/me").status_code == 401
@@ -193,7 +193,7 @@ def test_a_ban_ends_sessions_and_tokens(sender: User, moderator: User, say: Say)
         assert APIClient().get(f"/api/v1/{address}").status_code == 404
     assert Item.objects.count() == 1
 
-    actions.unban(user=sender, by=moderator)
+    senders.unban(user=sender, by=moderator)
     assert APIClient().get("/api/v1/users/sender").status_code == 200
     assert banned.page.get("/settings")["Location"].startswith("/login")  # what may have been stolen stays ended
     again = APIClient()

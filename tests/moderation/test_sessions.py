@@ -17,7 +17,7 @@ from live import actions as live
 from live.feed import live_page
 from live.hydrate import sessions_of, visible_session
 from live.models import Host, LiveSession, Review, State
-from moderation import actions, export
+from moderation import actions, export, reports
 from moderation.models import Case, Decision, Report, SenderKind, SenderRule, Source, WordRule
 from moderation.models import State as CaseState
 from relations.actions import block
@@ -287,14 +287,14 @@ def test_a_session_that_many_report_is_hidden_until_a_moderator_has_looked(
     session = plan()
     readers = UserFactory.create_batch(5)
     for one in readers[:3]:
-        actions.report_session(session_id=session.pk, reporter=one, reason="spam")
+        reports.report_session(session_id=session.pk, reporter=one, reason="spam")
     assert held(session)
     case = Case.objects.get()
     assert case.reasons == ["reports: from 3 readers"]
     actions.approve(case=case, by=moderator)
     assert sees(reader, session)
     for one in readers[3:]:
-        actions.report_session(session_id=session.pk, reporter=one, reason="spam")
+        reports.report_session(session_id=session.pk, reporter=one, reason="spam")
     assert sees(reader, session)  # a moderator has approved these words
 
 
@@ -309,7 +309,7 @@ def test_a_moderator_does_not_approve_unseen_words(moderator: User, plan: Plan, 
 
 def test_the_host_of_a_rejected_session_is_banned(reader: User, sender: User, moderator: User, plan: Plan) -> None:
     session = plan()
-    actions.report_session(session_id=session.pk, reporter=reader, reason="spam")
+    reports.report_session(session_id=session.pk, reporter=reader, reason="spam")
     actions.reject_and_ban(case=Case.objects.get(), by=moderator)
     sender.refresh_from_db()
     assert not sender.is_active
@@ -353,7 +353,7 @@ def test_reports_of_before_an_approval_do_not_count_against_another_wording(plan
     settings.MODERATION_REPORTS = 3
     session, moderator = plan(), UserFactory(is_staff=True)
     for reporter in UserFactory.create_batch(3):
-        actions.report_session(session_id=session.pk, reporter=reporter, reason="spam")
+        reports.report_session(session_id=session.pk, reporter=reporter, reason="spam")
     assert held(session)
     actions.approve(case=Case.objects.get(session_id=session.pk), by=moderator)
     Case.objects.update(decided_at=timezone.now() - timedelta(seconds=10))
@@ -361,5 +361,5 @@ def test_reports_of_before_an_approval_do_not_count_against_another_wording(plan
     session.refresh_from_db()
     edit(session, title="A better show")
     for count, reporter in enumerate(UserFactory.create_batch(3), 1):
-        actions.report_session(session_id=session.pk, reporter=reporter, reason="spam")
+        reports.report_session(session_id=session.pk, reporter=reporter, reason="spam")
         assert held(session) == (count == 3)

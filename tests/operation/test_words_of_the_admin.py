@@ -19,6 +19,7 @@ from items import actions as items
 from live import actions as live
 from live.models import ReplayDelivery
 from moderation import actions as moderation
+from moderation import reports, senders
 from moderation.models import Case, SenderKind, WordRule
 from operation.models import Sample
 from relations import actions as relations
@@ -73,9 +74,9 @@ def rows(desk: Client) -> None:
     over = live.create(host=li, title="看星星", starts_at=now + timedelta(hours=1), now=now)
     live.start(session=over, now=now)
     live.end(session=over, now=now)
-    moderation.report(item=items.publish(sender=li, content={"text": "请看"}), reporter=wu, reason="spam")
+    reports.report(item=items.publish(sender=li, content={"text": "请看"}), reporter=wu, reason="spam")
     moderation.reject(case=Case.objects.get(item=item), by=root, note="不行")
-    moderation.list_sender(user=li, kind=SenderKind.BLACK, by=root)
+    senders.list_sender(user=li, kind=SenderKind.BLACK, by=root)
     moderation.warn(user=li, by=root, note="请注意")
     moderation.end_session(session_id=session.pk, by=root)
     moderation.open_by_hand(item_id=Delivery.objects.latest("pk").pk, by=root)

@@ -12,7 +12,8 @@ from pytest_django import Settings
 from accounts.models import User
 from items import actions as items
 from items.models import Item
-from moderation.models import Case, WordRule
+from moderation import reports
+from moderation.models import Case, Decision, WordRule
 from relations.actions import follow
 from tests.support.factories import UserFactory
 from tests.support.timelines import workers
@@ -20,6 +21,24 @@ from tests.support.timelines import workers
 __all__ = ["workers"]
 
 Say = Callable[..., Item]
+
+
+def status(item: Item) -> str:
+    """The state of an item now."""
+    return Item.objects.get(pk=item.pk).status
+
+
+def report(item: Item, count: int = 1, **fields: Any) -> list[User]:
+    """Reports of an item by so many readers, who are returned."""
+    reporters: list[User] = UserFactory.create_batch(count)
+    for reporter in reporters:
+        reports.report(item=item, reporter=reporter, reason="spam", **fields)
+    return reporters
+
+
+def log() -> list[tuple[str, str | None]]:
+    """The verbs of the log, each with the name of the moderator."""
+    return [(line.verb, line.by and line.by.username) for line in Decision.objects.order_by("pk").select_related("by")]
 
 
 @pytest.fixture(autouse=True)

@@ -1,0 +1,40 @@
+"""The log of decisions: rows that only grow, and a line for operators beside each."""
+
+import json
+import logging
+from typing import Any
+
+from accounts.models import User
+from items.models import Item
+from moderation.models import Decision, Verb
+
+logger = logging.getLogger("moderation.actions")
+"""The name that operators know (docs/operations.md)."""
+
+
+def write(
+    by: User | None,
+    verb: Verb,
+    *,
+    item: Item | None = None,
+    session_id: int | None = None,
+    user: User | None = None,
+    note: str = "",
+    before: Any = None,
+    after: Any = None,
+) -> None:
+    """Write what was decided, by whom, of what; without `by` it was the site."""
+    user = user or (item.sender if item else None)
+    subject = {"item": item, "session_id": session_id}
+    Decision.objects.create(by=by, verb=verb, **subject, user=user, note=note[:500], before=before, after=after)
+    logger.info(
+        "%s by=%s item=%s session=%s user=%s before=%s after=%s: %r",
+        verb.value,
+        by.pk if by else None,
+        item.pk if item else None,
+        session_id,
+        user.pk if user else None,
+        json.dumps(before),
+        json.dumps(after),
+        note,
+    )
