@@ -28,7 +28,8 @@ from django.urls import path, re_path  # noqa: E402
 from runtime.logs import HEADER, request_id  # noqa: E402
 from storage import postgresql  # noqa: E402
 from stream.api import Admission, StreamView  # noqa: E402
-from stream.hub import PATIENCE, Connection, Hub, TooManyError  # noqa: E402
+from stream.connections import Connection, TooManyError  # noqa: E402
+from stream.hub import PATIENCE, Hub  # noqa: E402
 from web import health  # noqa: E402
 from web.headers import HEADERS, NO_PAGE  # noqa: E402
 from web.outage import server_error, unavailable  # noqa: E402

@@ -13,10 +13,8 @@ See docs/decisions.md: Listeners of a session are found in the room of the strea
 import asyncio
 import logging
 import time
-from collections import deque
 from collections.abc import Awaitable, Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from functools import partial
 from typing import Any, TypeVar
 
@@ -36,6 +34,8 @@ from storage.cluster import Cluster
 from storage.connections import drop_ended_sessions, feeds_for_tasks
 from storage.events import Entry, Gap, Listener, Position, Revoked, entry, event_of
 from storage.postgresql import bound_thread_long
+from stream.attempts import Attempts, pause
+from stream.connections import OLDEST, Connection, TooManyError
 from stream.news import Message, news_for, reset
 from web import rates
 from web.rest import OUTAGES
@@ -56,71 +56,7 @@ PRESENT = 1_000
 PATIENCE = 4.5
 """Seconds that opening a connection may wait for threads and for PostgreSQL."""
 HEARTBEAT = 15.0
-BACKLOG = 256
-"""Messages that wait for a slow client before it is dropped; it comes back and resumes."""
-PAUSES = (0.1, 5.0)
-"""Seconds before the first and before the late attempts to reach a server that is gone."""
-OLDEST = Position(0, 0)
 OUTAGES_OF_REDIS = (redis.RedisError, OSError)
-
-Send = Callable[[bytes], Awaitable[None]]
-
-
-class TooManyError(Exception):
-    """No more connections: of this user, or at all."""
-
-    def __init__(self, *, of_user: bool) -> None:
-        self.of_user = of_user
-
-
-class Connection:
-    """One open connection. `put` never waits; `serve` writes what was put until either side has enough."""
-
-    __slots__ = ("_is_closed", "_pending", "_task", "_waiter", "after", "grant", "listener", "opened_at", "written_at")
-
-    def __init__(self, grant: Grant, listener: Listener) -> None:
-        self.grant = grant
-        self.listener = listener
-        self.after = OLDEST
-        self.opened_at = self.written_at = time.monotonic()
-        self._is_closed = False
-        self._pending: deque[bytes] = deque()
-        self._waiter: asyncio.Future[None] | None = None
-        self._task: asyncio.Task[Any] | None = None
-
-    def put(self, message: bytes) -> None:
-        """Queue a message for writing. A connection with `BACKLOG` unwritten messages is closed instead."""
-        if len(self._pending) >= BACKLOG:
-            self.close()
-            return
-        self._pending.append(message)
-        self.written_at = time.monotonic()
-        if self._waiter is not None and not self._waiter.done():
-            self._waiter.set_result(None)
-
-    def put_first(self, messages: list[bytes]) -> None:
-        """Before all that was put since it was opened."""
-        self._pending.extendleft(reversed(messages))
-
-    def close(self) -> None:
-        """End it, even amid a write that the client does not take."""
-        self._is_closed = True
-        if self._task is not None:
-            self._task.cancel()
-
-    async def serve(self, send: Send) -> None:
-        """Write until `close`."""
-        self._task = asyncio.current_task()
-        loop = asyncio.get_running_loop()
-        with suppress(asyncio.CancelledError):
-            while not self._is_closed:
-                if not self._pending:
-                    self._waiter = loop.create_future()
-                    await self._waiter
-                waiting = b"".join(self._pending)
-                self._pending.clear()
-                await send(waiting)
-        self._task = None
 
 
 class Hub:
@@ -134,7 +70,7 @@ class Hub:
         self._of_user: dict[int, int] = {}
         self._has_tried = asyncio.Event()
         self._is_joined = self._may_have_lost = False
-        self._redis = _Attempts("The feeds server")
+        self._redis = Attempts("The feeds server")
         self._failing: set[str] = set()
         self._asked_at = 0.0
         self._tasks: list[asyncio.Task[None]] = []
@@ -168,7 +104,7 @@ class Hub:
                 logger.exception("The %s of the stream failed; it goes on", name)
                 metrics.stream_failures.labels(name).inc()
                 self._failing.add(name)
-                await asyncio.sleep(_pause(failures))
+                await asyncio.sleep(pause(failures))
                 failures += 1
             else:
                 self._failing.discard(name)
@@ -356,7 +292,7 @@ class Hub:
         connections = list(self.connections)
         self.position = entries[-1][0]
         self._asked_at = time.monotonic()
-        attempts = _Attempts("PostgreSQL")
+        attempts = Attempts("PostgreSQL")
         while connections:
             listeners = {connection.listener for connection in connections}
             try:
@@ -478,28 +414,3 @@ async def _in_thread(executor: ThreadPoolExecutor, call: Callable[[], T]) -> T:
             close_old_connections()
 
     return await asyncio.get_running_loop().run_in_executor(executor, run)
-
-
-def _pause(failures: int) -> float:
-    """Seconds before the next attempt, after so many failures before the last."""
-    first, late = PAUSES
-    return min(first * (1 << min(failures, 10)), late)
-
-
-class _Attempts:
-    """Waits longer from attempt to attempt, and says once what is the matter, and once that it is over."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-        self._failures = 0
-
-    async def failed(self, error: Exception) -> None:
-        if not self._failures:
-            logger.warning("%s does not answer: %s", self._name, error)
-        await asyncio.sleep(_pause(self._failures))
-        self._failures += 1
-
-    def succeeded(self) -> None:
-        if self._failures:
-            logger.warning("%s answers again", self._name)
-        self._failures = 0

@@ -126,6 +126,8 @@ HELD = {
     "storage/postgresql/base.py": "tests/storage/test_replica.py",
     "storage/replica/base.py": "tests/storage/test_replica.py",
     "stream/api.py": "tests/stream/test_hub.py",
+    "stream/attempts.py": "tests/stream/test_hub.py",
+    "stream/connections.py": "tests/stream/test_hub.py",
     "timeline/active_fans.py": "tests/timeline/test_fanout.py",
     "timeline/backfill.py": "tests/timeline/test_fanout.py",
     "timeline/fold.py": "tests/properties/test_fold.py",

@@ -1,0 +1,74 @@
+"""One open connection: what waits for its client, and who may listen to what."""
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import Any
+
+from accounts.grants import Grant
+from storage.events import Listener, Position
+
+BACKLOG = 256
+"""Messages that wait for a slow client before it is dropped; it comes back and resumes."""
+OLDEST = Position(0, 0)
+
+Send = Callable[[bytes], Awaitable[None]]
+
+
+class TooManyError(Exception):
+    """No more connections: of this user, or at all."""
+
+    def __init__(self, *, of_user: bool) -> None:
+        self.of_user = of_user
+
+
+class Connection:
+    """One open connection. `put` never waits; `serve` writes what was put until either side has enough."""
+
+    __slots__ = ("_is_closed", "_pending", "_task", "_waiter", "after", "grant", "listener", "opened_at", "written_at")
+
+    def __init__(self, grant: Grant, listener: Listener) -> None:
+        self.grant = grant
+        self.listener = listener
+        self.after = OLDEST
+        self.opened_at = self.written_at = time.monotonic()
+        self._is_closed = False
+        self._pending: deque[bytes] = deque()
+        self._waiter: asyncio.Future[None] | None = None
+        self._task: asyncio.Task[Any] | None = None
+
+    def put(self, message: bytes) -> None:
+        """Queue a message for writing. A connection with `BACKLOG` unwritten messages is closed instead."""
+        if len(self._pending) >= BACKLOG:
+            self.close()
+            return
+        self._pending.append(message)
+        self.written_at = time.monotonic()
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    def put_first(self, messages: list[bytes]) -> None:
+        """Before all that was put since it was opened."""
+        self._pending.extendleft(reversed(messages))
+
+    def close(self) -> None:
+        """End it, even amid a write that the client does not take."""
+        self._is_closed = True
+        if self._task is not None:
+            self._task.cancel()
+
+    async def serve(self, send: Send) -> None:
+        """Write until `close`."""
+        self._task = asyncio.current_task()
+        loop = asyncio.get_running_loop()
+        with suppress(asyncio.CancelledError):
+            while not self._is_closed:
+                if not self._pending:
+                    self._waiter = loop.create_future()
+                    await self._waiter
+                waiting = b"".join(self._pending)
+                self._pending.clear()
+                await send(waiting)
+        self._task = None
