@@ -24,7 +24,8 @@ from discover.impressions import Impression, record, shard_of
 from items import counts
 from items.actions import like, publish
 from items.models import Item
-from items.search import parse, search_items
+from items.query import parse
+from items.search import search_items
 from notifications.feed import notifications_page, unread_count
 from storage import keys
 from storage.connections import feeds, fetch, pipelined

@@ -15,7 +15,9 @@ from django.db import connection
 
 from benchmarks.community import Community, users
 from benchmarks.measure import Report, interleaved, milliseconds, over, percentile
-from items.search import Query, copy_index, parse, search_items
+from items.indexing import copy_index
+from items.query import Query, parse
+from items.search import search_items
 
 LIMIT = 20
 VOCABULARY = 30_000

@@ -20,8 +20,8 @@ from accounts.big_v import upgrade_big_vs
 from accounts.models import Level, User
 from community.dataset import Dataset, FollowRow, PostRow, UserRow
 from discover import filling
+from items.indexing import copy_index
 from items.models import Item, ItemDocument, ItemTag, ItemType, Status, Visibility
-from items.search import copy_index
 from relations.models import Follow
 from storage import ids, keys
 from storage.connections import feeds_for_tasks, pipelined

@@ -17,8 +17,8 @@ from accounts import review
 from accounts.models import User
 from items import attachments, idempotency, versions
 from items.counts import stage
+from items.indexing import index
 from items.models import Item, ItemType, Status, Visibility
-from items.search import index
 from items.signals import item_edited, item_held, item_liked, item_published, item_submitted, item_withdrawn
 from items.text import ContentError, check_content, hashtags
 from items.versions import Version

@@ -22,7 +22,8 @@ from accounts.big_v_admin import handle_column
 from accounts.models import User
 from items import actions, versions
 from items.models import Item
-from items.search import matching_items, parse
+from items.query import parse
+from items.search import matching_items
 from items.templatetags.reading import excerpt
 from web.admin import ModeratedAdmin, counted, is_list
 from web.rest import parse_id

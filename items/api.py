@@ -16,9 +16,11 @@ from items.hydrate import ItemBody, hydrate
 from items.listing import ItemPage
 from items.models import AUTHORED, Item, ItemType, Visibility
 from items.profile import item_count, profile_page, replies_page, visible_item
-from items.search import QUERY_LENGTH, parse, search_items, search_users
+from items.query import QUERY_LENGTH, parse
+from items.search import search_items
 from items.tags import tag_page
 from items.text import TITLE_LENGTH, ContentError, canonical_tag
+from items.user_search import search_users
 from items.viewing import tell_viewed
 from relations.api import user_or_404
 from relations.visibility import standing

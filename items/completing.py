@@ -3,8 +3,9 @@
 from typing import NamedTuple
 
 from accounts.models import User
-from items.search import parse, search_users
+from items.query import parse
 from items.text import canonical_tag
+from items.user_search import search_users
 from items.visibility import public_post
 from storage.connections import fetch
 

@@ -8,7 +8,7 @@ See docs/decisions.md: The hits of a query are found by an automaton over words.
 
 from collections import deque
 
-from items.search import Query
+from items.query import Query
 from items.words import Run, runs
 
 HITS = 100

@@ -252,7 +252,7 @@ class CountChange(models.Model):
 class ItemDocument(models.Model):
     """The words of an item as search compares them (items.words), beside the item: timelines do not read past them.
 
-    Written with the item by items.search.index. Reposts, and items without words, have none.
+    Written with the item by items.indexing.index. Reposts, and items without words, have none.
 
     See docs/decisions.md: Search documents stand beside the items, with a short pending list.
     """

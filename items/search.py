@@ -1,15 +1,12 @@
-"""Search over items and users, and what it needs written down.
+"""Search over items.
 
-Items: every word of the query must be in the item; newest first, exact at every cursor. Work is bounded by walking down
-in three stretches: common words are found among the newest documents within a millisecond and never asked of the index,
+Every word of the query must be in the item; newest first, exact at every cursor. Work is bounded by walking down in
+three stretches: common words are found among the newest documents within a millisecond and never asked of the index,
 which would first collect every place where they occur; rare words are the index's.
 """
 
 import itertools
-import re
-import unicodedata
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable
 from functools import cache, partial
 from typing import Any, NamedTuple
 
@@ -17,21 +14,15 @@ from django.contrib.auth.models import AnonymousUser
 from django.db import connection, connections
 
 from accounts.models import User
-from accounts.names import grams, grams_of
-from accounts.rows import user_columns, user_of
 from items.hydrate import ItemBody, verified
 from items.listing import ItemPage
-from items.models import Item
-from items.text import TAGS_AN_ITEM, hashtags
+from items.query import Query
+from items.text import TAGS_AN_ITEM
 from items.visibility import VISIBLE
-from items.words import Run, document, phrase, runs
-from relations.rules import READER, blocks, followees, follows
 from relations.visibility import visible_user
-from storage.connections import fetch, id_array
 from storage.ids import MAX_ID
 from storage.replica import PRIMARY, lagging
 
-QUERY_LENGTH = 200
 WALK = 8_000
 """The newest documents, which are compared one by one if that is cheaper (0.12 µs each)."""
 STEP = 32
@@ -41,124 +32,7 @@ ITEM_CANDIDATES = 1_000
 PROPOSALS = 2
 """How often a page asks a replica before it is filled up by the primary."""
 
-INDEX = """
-    WITH words AS (
-        INSERT INTO items_itemdocument (item_id, document) SELECT %(item)s, %(document)s::tsvector
-        WHERE %(document)s <> ''
-        ON CONFLICT (item_id) DO UPDATE SET document = EXCLUDED.document
-    )
-    INSERT INTO items_itemtag (tag, item_id) SELECT unnest(%(tags)s::text[]), %(item)s ON CONFLICT DO NOTHING
-"""
-FORGET = """
-    WITH words AS (DELETE FROM items_itemdocument WHERE item_id = %(item)s AND %(document)s = '')
-    DELETE FROM items_itemtag WHERE item_id = %(item)s AND tag <> ALL(%(tags)s::text[])
-"""
 
-
-# --- Writing ---------------------------------------------------------------------------------------------
-def index(item: Item) -> None:
-    """Write down anew what an item is found by: its words and its tags. Part of the transaction that changes the item.
-
-    The words of a new item are written with it (items.actions.INSERT).
-    """
-    params: dict[str, Any] = {"item": item.pk, "document": document(item.title, item.text), "tags": hashtags(item.text)}
-    with connection.cursor() as cursor:
-        cursor.execute(FORGET, params)
-        cursor.execute(INDEX, params)
-
-
-def copy_index(items: Iterable[tuple[int, str, str]]) -> None:
-    """Write down by COPY what new items are found by: (id, title, text) each."""
-    tags: list[tuple[str, int]] = []
-    with connection.cursor() as cursor:
-        with cursor.copy("COPY items_itemdocument (item_id, document) FROM STDIN") as copy:
-            for item_id, title, text in items:
-                if words := document(title, text):
-                    copy.write_row((item_id, words))
-                tags += [(tag, item_id) for tag in hashtags(text)]
-        with cursor.copy("COPY items_itemtag (tag, item_id) FROM STDIN") as copy:
-            for row in tags:
-                copy.write_row(row)
-
-
-def reindex(chunk: int = 20_000) -> int:
-    """Write down anew what all items are found by; how many. In a transaction, or search misses some meanwhile."""
-    count, last_id = 0, 0
-    with connection.cursor() as cursor:
-        cursor.execute("TRUNCATE items_itemdocument, items_itemtag")
-        while True:
-            cursor.execute(
-                """
-                SELECT id, title, coalesce(content->>'text', '') FROM items_item
-                WHERE id > %s AND repost_of_id IS NULL ORDER BY id LIMIT %s
-                """,
-                [last_id, chunk],
-            )
-            rows = cursor.fetchall()
-            if not rows:
-                return count
-            copy_index(rows)
-            count += len(rows)
-            last_id = rows[-1][0]
-
-
-# --- Queries ---------------------------------------------------------------------------------------------
-_PART = re.compile(r'"([^"]*)"|“([^”]*)”|([^\s"“”]+)')
-_FROM = re.compile("from[:\uff1a][@\uff20]?(.+)", re.IGNORECASE | re.DOTALL)
-
-
-@dataclass(frozen=True, slots=True)
-class Query:
-    """A query in its parts, all of which must fit.
-
-    `phrases`: what stands between spaces or in quotes, as runs one after the other, each once. `is_open`: the last one
-    may go on, as people search while they write. `senders`: of from:name. `tags`: canonical. `names`: what
-    users may be called.
-    """
-
-    phrases: tuple[tuple[Run, ...], ...]
-    is_open: bool
-    senders: tuple[str, ...]
-    tags: tuple[str, ...]
-    names: tuple[str, ...]
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether the query asks for nothing."""
-        return not (self.phrases or self.senders or self.tags)
-
-    @property
-    def tsquery(self) -> str:
-        """As PostgreSQL reads it."""
-        last = len(self.phrases) - 1
-        return " & ".join(
-            phrase(list(part), is_open=self.is_open and place == last) for place, part in enumerate(self.phrases)
-        )
-
-
-def parse(text: str) -> Query:
-    """The query that `text` spells: words, "phrases", from:name, #tag."""
-    phrases: dict[tuple[str, ...], tuple[Run, ...]] = {}
-    senders: list[str] = []
-    tags: list[str] = []
-    names: list[str] = []
-    is_open = False
-    for quoted, curly, bare in _PART.findall(text):
-        if sender := _FROM.fullmatch(bare):
-            senders.append(sender[1])
-        elif bare and bare[0] in "#\uff03" and len(tag := hashtags(bare)) == 1:
-            tags += tag
-        elif found := tuple(runs(part := quoted or curly or bare)):
-            letters = tuple(run.letters for run in found)
-            is_open = bool(bare) and letters not in phrases
-            phrases.setdefault(letters, found)
-            names += unicodedata.normalize("NFKC", part).lower().removeprefix("@").split()
-            continue
-        is_open = False
-    return Query(tuple(phrases.values()), is_open, tuple(senders), tuple(dict.fromkeys(tags)), tuple(names))
-
-
-# --- Items -----------------------------------------------------------------------------------------------
 class _Proposal(NamedTuple):
     """Ids that fit, newest first. `bound`: the id at which the search stopped for having looked at so many; None where
     there is nothing below, or as many were found as were asked for.
@@ -303,102 +177,3 @@ def _stretches(cursor: Any, below: int) -> Iterable[int]:
         yield first
         yield max(first - (last - first) * STEP, 0)
     yield 0
-
-
-# --- Users -----------------------------------------------------------------------------------------------
-CANDIDATES = 2_000
-"""Names that fit are ranked among so many; whom the reader follows, and every big-V, are always among them."""
-FEW = 5
-"""Where fewer names fit, similar ones are offered too."""
-SIMILAR_CANDIDATES = 200
-SIMILAR = 0.4
-"""How much of two names must be the same, from 0 to 1 (Dice's coefficient of their grams)."""
-SHORTEST_MISSPELT = 4
-NAME_WORDS = 8
-
-NAME = "feedsite_name(u.username, u.display_name)"
-VISIBLE_USER = f"u.is_active AND NOT {blocks('u.id', READER)}"
-
-
-def search_users(query: Query, reader: User | AnonymousUser, *, limit: int = 20) -> list[User]:
-    """Users whose name matches, as far as `reader` may know of them: the very name first, then followees of the reader,
-    names that begin so, and users with most followers. Misspelt names are found where few fit.
-    """
-    words = query.names[:NAME_WORDS]
-    if not words:
-        return []
-    name = " ".join(words)
-    params: dict[str, Any] = {"reader": reader.pk or 0, "name": name, "count": limit}
-    params |= {f"word{number}": word for number, word in enumerate(words)}
-    params["grams"] = grams_of(list(words))
-    users, on = lagging(reader.pk, lambda on: (_users(words, params, on), on))
-    if on != PRIMARY and users:
-        rows = fetch(_known(), {"ids": id_array(user.pk for user in users), "reader": reader.pk or 0})
-        users = [user_of(row) for row in rows]
-    return users[:limit]
-
-
-def _users(words: Sequence[str], params: dict[str, Any], on: str) -> list[User]:
-    """Users whose name matches, best match first."""
-    name = params["name"]
-    with connections[on].cursor() as cursor:
-        cursor.execute(_named(len(words)), params)
-        users = [user_of(row) for row in cursor.fetchall()]
-        if len(users) < FEW and len(words) == 1 and len(name) >= SHORTEST_MISSPELT:
-            half = len(name) // 2
-            halves = {"front": grams(f" {name[:half]}"), "back": grams(name[half:])}
-            cursor.execute(_similar(), params | halves | {"grams": grams(f" {name}", 2) + grams(name)})
-            known = {user.pk for user in users}
-            users += [user for row in cursor.fetchall() if (user := user_of(row)).pk not in known]
-    return users
-
-
-@cache
-def _known() -> str:
-    """Those of the users found that the reader may know of, in this order."""
-    return f"""
-        SELECT {user_columns("u")} FROM unnest(%(ids)s::bigint[]) WITH ORDINALITY AS found (id, place)
-        JOIN accounts_user u ON u.id = found.id WHERE {VISIBLE_USER} ORDER BY found.place
-    """  # noqa: S608 (columns of our own model)
-
-
-@cache
-def _named(count: int) -> str:
-    fits = " AND ".join(f"position(%(word{number})s IN {NAME}) > 0" for number in range(count))
-    return f"""
-        WITH candidate AS (
-            SELECT u.id FROM accounts_user u WHERE lower(u.username) = %(name)s
-            UNION SELECT u.id FROM ({followees(READER)}) f JOIN accounts_user u ON u.id = f.followee_id WHERE {fits}
-            UNION SELECT u.id FROM accounts_user u WHERE u.is_big_v AND {fits}
-            UNION (SELECT u.id FROM accounts_user u
-                WHERE feedsite_grams({NAME}) @> %(grams)s::text[] AND {fits} LIMIT {CANDIDATES})
-        )
-        SELECT {user_columns("u")} FROM candidate JOIN accounts_user u ON u.id = candidate.id WHERE {VISIBLE_USER}
-        ORDER BY lower(u.username) = %(name)s DESC,
-            {follows(READER, "u.id")} DESC,
-            starts_with(lower(u.username), %(name)s) OR starts_with(lower(u.display_name), %(name)s) DESC,
-            u.follower_count DESC, u.id
-        LIMIT %(count)s
-    """  # noqa: S608 (columns of our own model)
-
-
-@cache
-def _similar() -> str:
-    similarity = """(
-        SELECT 2.0 * count(*) FILTER (WHERE gram = ANY(%(grams)s::text[]))
-            / (count(*) + cardinality(%(grams)s::text[]))
-        FROM unnest(feedsite_grams(lower({name}))) AS gram)
-    """
-    # A slip of the pen leaves the front half of a name as it is, or the back half.
-    halves = " UNION ".join(
-        f"(SELECT u.id FROM accounts_user u WHERE feedsite_grams({NAME}) @> %({half})s::text[] "  # noqa: S608
-        f"LIMIT {SIMILAR_CANDIDATES})"
-        for half in ("front", "back")
-    )
-    return f"""
-        SELECT {user_columns("u")} FROM ({halves}) candidate JOIN accounts_user u ON u.id = candidate.id
-        CROSS JOIN LATERAL (SELECT greatest({similarity.format(name="u.username")},
-            {similarity.format(name="u.display_name")}) AS value OFFSET 0) likeness
-        WHERE {VISIBLE_USER} AND likeness.value >= {SIMILAR}
-        ORDER BY likeness.value DESC, u.follower_count DESC, u.id LIMIT %(count)s
-    """  # noqa: S608

@@ -7,7 +7,8 @@ from django.contrib.auth.models import AnonymousUser
 
 from accounts.models import User
 from items.listing import ItemPage
-from items.search import Query, search_items
+from items.query import Query
+from items.search import search_items
 
 
 def tag_page(tag: str, reader: User | AnonymousUser, *, last_id: int | None = None, limit: int = 20) -> ItemPage:

@@ -26,9 +26,11 @@ from items.hydrate import ItemBody, hydrate
 from items.models import Item, Status, Visibility
 from items.popular import popular_tags
 from items.profile import above, answers_page, note_answered, profile_page, replies_page, visible_item
-from items.search import QUERY_LENGTH, parse, search_items, search_users
+from items.query import QUERY_LENGTH, parse
+from items.search import search_items
 from items.tags import tag_page
 from items.text import ContentError, canonical_tag
+from items.user_search import search_users
 from items.versions import KEPT, Version, versions_of
 from items.viewing import tell_viewed
 from relations.views import followed_among, user_or_404

@@ -8,7 +8,7 @@ from django.db import migrations, models
 
 def index_what_is_there(apps, schema_editor):
     """Ten seconds for 430,000 items."""
-    from items.search import reindex
+    from items.indexing import reindex
 
     reindex()
 

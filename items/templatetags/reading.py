@@ -15,7 +15,7 @@ from django.utils.translation import gettext as _
 from items.context_processors import Names
 from items.hits import hits
 from items.hydrate import ItemBody
-from items.search import Query
+from items.query import Query
 from items.text import Kind, spans
 
 register = template.Library()

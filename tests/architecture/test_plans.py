@@ -96,7 +96,7 @@ ALLOWED = (
         "",
         "WITH candidate AS ( SELECT u.id FROM accounts_user u WHERE lower(u.username)",
         25_000,
-        "items.search: CANDIDATES of a name; big-Vs",
+        "items.user_search: CANDIDATES of a name; big-Vs",
     ),
     # One's own, as much as one made; a few times an hour.
     *(

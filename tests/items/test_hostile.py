@@ -24,7 +24,7 @@ from django.test import Client
 from accounts.avatars import drawn_url
 from items import actions, text, words
 from items.hits import hits
-from items.search import QUERY_LENGTH, parse
+from items.query import QUERY_LENGTH, parse
 from items.templatetags import reading
 from items.text import TEXT_LENGTH
 from moderation import rules
@@ -71,7 +71,7 @@ COSTS: dict[str, list[Callable[[str], object]]] = {
     "items.words.stream_safe": [words.stream_safe],
     "items.words.document": [lambda written: words.document("", written)],
     "items.hits.hits": [partial(hits_in, query=query) for query in QUERIES],
-    "items.search.parse": [lambda written: parse(written[:QUERY_LENGTH]).tsquery],
+    "items.query.parse": [lambda written: parse(written[:QUERY_LENGTH]).tsquery],
     "items.templatetags.reading.is_long": [reading.is_long],
     "items.templatetags.reading.excerpt": [lambda written: reading.excerpt(written, 240)],
     "items.templatetags.reading.domain": [reading.domain],
@@ -94,7 +94,7 @@ OTHERS = {
     "accounts.templatetags.people.name_of": "an address of ours; the name is escaped, once",
 }
 """Functions that take a string which no member writes, or a bounded one."""
-MODULES = ["items.text", "items.words", "items.hits", "items.search", "moderation.words", "moderation.rules"]
+MODULES = ["items.text", "items.words", "items.hits", "items.query", "moderation.words", "moderation.rules"]
 FILTERS = {
     "add", "admin_urlname", "capfirst", "date", "default", "default_if_none", "divisibleby", "filesizeformat",
     "floatformat", "intcomma", "join", "length", "linebreaksbr", "pluralize", "slice", "stringformat", "timesince",

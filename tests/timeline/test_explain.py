@@ -21,7 +21,8 @@ from storage import keys
 from storage.connections import feeds, fetch
 from tests.support.timelines import read, seen, sources
 from tests.support.workers import Workers
-from timeline.explain import CONDITIONS, REASONS, STATES, WHYS, Explanation, _reading_only, explain_home
+from timeline.explain import CONDITIONS, _reading_only, explain_home
+from timeline.explanation import REASONS, STATES, WHYS, Explanation
 from timeline.fold import REACH
 from timeline.models import Delivery
 from timeline.oracle import home_ids

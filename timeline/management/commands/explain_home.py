@@ -8,7 +8,8 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.utils.translation import override
 
 from accounts.models import User
-from timeline.explain import PAGE, Explanation, ItemVerdict, Window, explain_home
+from timeline.explain import PAGE, explain_home
+from timeline.explanation import Explanation, ItemVerdict, Window
 from web.rest import parse_id
 
 

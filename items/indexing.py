@@ -1,0 +1,69 @@
+"""What items are found by, written down: the document of their words, and their tags."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from django.db import connection
+
+from items.models import Item
+from items.text import hashtags
+from items.words import document
+
+INDEX = """
+    WITH words AS (
+        INSERT INTO items_itemdocument (item_id, document) SELECT %(item)s, %(document)s::tsvector
+        WHERE %(document)s <> ''
+        ON CONFLICT (item_id) DO UPDATE SET document = EXCLUDED.document
+    )
+    INSERT INTO items_itemtag (tag, item_id) SELECT unnest(%(tags)s::text[]), %(item)s ON CONFLICT DO NOTHING
+"""
+FORGET = """
+    WITH words AS (DELETE FROM items_itemdocument WHERE item_id = %(item)s AND %(document)s = '')
+    DELETE FROM items_itemtag WHERE item_id = %(item)s AND tag <> ALL(%(tags)s::text[])
+"""
+
+
+def index(item: Item) -> None:
+    """Write down anew what an item is found by: its words and its tags. Part of the transaction that changes the item.
+
+    The words of a new item are written with it (items.actions.INSERT).
+    """
+    params: dict[str, Any] = {"item": item.pk, "document": document(item.title, item.text), "tags": hashtags(item.text)}
+    with connection.cursor() as cursor:
+        cursor.execute(FORGET, params)
+        cursor.execute(INDEX, params)
+
+
+def copy_index(items: Iterable[tuple[int, str, str]]) -> None:
+    """Write down by COPY what new items are found by: (id, title, text) each."""
+    tags: list[tuple[str, int]] = []
+    with connection.cursor() as cursor:
+        with cursor.copy("COPY items_itemdocument (item_id, document) FROM STDIN") as copy:
+            for item_id, title, text in items:
+                if words := document(title, text):
+                    copy.write_row((item_id, words))
+                tags += [(tag, item_id) for tag in hashtags(text)]
+        with cursor.copy("COPY items_itemtag (tag, item_id) FROM STDIN") as copy:
+            for row in tags:
+                copy.write_row(row)
+
+
+def reindex(chunk: int = 20_000) -> int:
+    """Write down anew what all items are found by; how many. In a transaction, or search misses some meanwhile."""
+    count, last_id = 0, 0
+    with connection.cursor() as cursor:
+        cursor.execute("TRUNCATE items_itemdocument, items_itemtag")
+        while True:
+            cursor.execute(
+                """
+                SELECT id, title, coalesce(content->>'text', '') FROM items_item
+                WHERE id > %s AND repost_of_id IS NULL ORDER BY id LIMIT %s
+                """,
+                [last_id, chunk],
+            )
+            rows = cursor.fetchall()
+            if not rows:
+                return count
+            copy_index(rows)
+            count += len(rows)
+            last_id = rows[-1][0]

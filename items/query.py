@@ -1,0 +1,63 @@
+"""The query of a search, in its parts."""
+
+import re
+import unicodedata
+from dataclasses import dataclass
+
+from items.text import hashtags
+from items.words import Run, phrase, runs
+
+QUERY_LENGTH = 200
+_PART = re.compile(r'"([^"]*)"|“([^”]*)”|([^\s"“”]+)')
+_FROM = re.compile("from[:\uff1a][@\uff20]?(.+)", re.IGNORECASE | re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A query in its parts, all of which must fit.
+
+    `phrases`: what stands between spaces or in quotes, as runs one after the other, each once. `is_open`: the last one
+    may go on, as people search while they write. `senders`: of from:name. `tags`: canonical. `names`: what
+    users may be called.
+    """
+
+    phrases: tuple[tuple[Run, ...], ...]
+    is_open: bool
+    senders: tuple[str, ...]
+    tags: tuple[str, ...]
+    names: tuple[str, ...]
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the query asks for nothing."""
+        return not (self.phrases or self.senders or self.tags)
+
+    @property
+    def tsquery(self) -> str:
+        """As PostgreSQL reads it."""
+        last = len(self.phrases) - 1
+        return " & ".join(
+            phrase(list(part), is_open=self.is_open and place == last) for place, part in enumerate(self.phrases)
+        )
+
+
+def parse(text: str) -> Query:
+    """The query that `text` spells: words, "phrases", from:name, #tag."""
+    phrases: dict[tuple[str, ...], tuple[Run, ...]] = {}
+    senders: list[str] = []
+    tags: list[str] = []
+    names: list[str] = []
+    is_open = False
+    for quoted, curly, bare in _PART.findall(text):
+        if sender := _FROM.fullmatch(bare):
+            senders.append(sender[1])
+        elif bare and bare[0] in "#\uff03" and len(tag := hashtags(bare)) == 1:
+            tags += tag
+        elif found := tuple(runs(part := quoted or curly or bare)):
+            letters = tuple(run.letters for run in found)
+            is_open = bool(bare) and letters not in phrases
+            phrases.setdefault(letters, found)
+            names += unicodedata.normalize("NFKC", part).lower().removeprefix("@").split()
+            continue
+        is_open = False
+    return Query(tuple(phrases.values()), is_open, tuple(senders), tuple(dict.fromkeys(tags)), tuple(names))

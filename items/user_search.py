@@ -1,0 +1,113 @@
+"""Search over users, by their names."""
+
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+from django.contrib.auth.models import AnonymousUser
+from django.db import connections
+
+from accounts.models import User
+from accounts.names import grams, grams_of
+from accounts.rows import user_columns, user_of
+from items.query import Query
+from relations.rules import READER, blocks, followees, follows
+from storage.connections import fetch, id_array
+from storage.replica import PRIMARY, lagging
+
+CANDIDATES = 2_000
+"""Names that fit are ranked among so many; whom the reader follows, and every big-V, are always among them."""
+FEW = 5
+"""Where fewer names fit, similar ones are offered too."""
+SIMILAR_CANDIDATES = 200
+SIMILAR = 0.4
+"""How much of two names must be the same, from 0 to 1 (Dice's coefficient of their grams)."""
+SHORTEST_MISSPELT = 4
+NAME_WORDS = 8
+
+NAME = "feedsite_name(u.username, u.display_name)"
+VISIBLE_USER = f"u.is_active AND NOT {blocks('u.id', READER)}"
+
+
+def search_users(query: Query, reader: User | AnonymousUser, *, limit: int = 20) -> list[User]:
+    """Users whose name matches, as far as `reader` may know of them: the very name first, then followees of the reader,
+    names that begin so, and users with most followers. Misspelt names are found where few fit.
+    """
+    words = query.names[:NAME_WORDS]
+    if not words:
+        return []
+    name = " ".join(words)
+    params: dict[str, Any] = {"reader": reader.pk or 0, "name": name, "count": limit}
+    params |= {f"word{number}": word for number, word in enumerate(words)}
+    params["grams"] = grams_of(list(words))
+    users, on = lagging(reader.pk, lambda on: (_users(words, params, on), on))
+    if on != PRIMARY and users:
+        rows = fetch(_known(), {"ids": id_array(user.pk for user in users), "reader": reader.pk or 0})
+        users = [user_of(row) for row in rows]
+    return users[:limit]
+
+
+def _users(words: Sequence[str], params: dict[str, Any], on: str) -> list[User]:
+    """Users whose name matches, best match first."""
+    name = params["name"]
+    with connections[on].cursor() as cursor:
+        cursor.execute(_named(len(words)), params)
+        users = [user_of(row) for row in cursor.fetchall()]
+        if len(users) < FEW and len(words) == 1 and len(name) >= SHORTEST_MISSPELT:
+            half = len(name) // 2
+            halves = {"front": grams(f" {name[:half]}"), "back": grams(name[half:])}
+            cursor.execute(_similar(), params | halves | {"grams": grams(f" {name}", 2) + grams(name)})
+            known = {user.pk for user in users}
+            users += [user for row in cursor.fetchall() if (user := user_of(row)).pk not in known]
+    return users
+
+
+@cache
+def _known() -> str:
+    """Those of the users found that the reader may know of, in this order."""
+    return f"""
+        SELECT {user_columns("u")} FROM unnest(%(ids)s::bigint[]) WITH ORDINALITY AS found (id, place)
+        JOIN accounts_user u ON u.id = found.id WHERE {VISIBLE_USER} ORDER BY found.place
+    """  # noqa: S608 (columns of our own model)
+
+
+@cache
+def _named(count: int) -> str:
+    fits = " AND ".join(f"position(%(word{number})s IN {NAME}) > 0" for number in range(count))
+    return f"""
+        WITH candidate AS (
+            SELECT u.id FROM accounts_user u WHERE lower(u.username) = %(name)s
+            UNION SELECT u.id FROM ({followees(READER)}) f JOIN accounts_user u ON u.id = f.followee_id WHERE {fits}
+            UNION SELECT u.id FROM accounts_user u WHERE u.is_big_v AND {fits}
+            UNION (SELECT u.id FROM accounts_user u
+                WHERE feedsite_grams({NAME}) @> %(grams)s::text[] AND {fits} LIMIT {CANDIDATES})
+        )
+        SELECT {user_columns("u")} FROM candidate JOIN accounts_user u ON u.id = candidate.id WHERE {VISIBLE_USER}
+        ORDER BY lower(u.username) = %(name)s DESC,
+            {follows(READER, "u.id")} DESC,
+            starts_with(lower(u.username), %(name)s) OR starts_with(lower(u.display_name), %(name)s) DESC,
+            u.follower_count DESC, u.id
+        LIMIT %(count)s
+    """  # noqa: S608 (columns of our own model)
+
+
+@cache
+def _similar() -> str:
+    similarity = """(
+        SELECT 2.0 * count(*) FILTER (WHERE gram = ANY(%(grams)s::text[]))
+            / (count(*) + cardinality(%(grams)s::text[]))
+        FROM unnest(feedsite_grams(lower({name}))) AS gram)
+    """
+    # A slip of the pen leaves the front half of a name as it is, or the back half.
+    halves = " UNION ".join(
+        f"(SELECT u.id FROM accounts_user u WHERE feedsite_grams({NAME}) @> %({half})s::text[] "  # noqa: S608
+        f"LIMIT {SIMILAR_CANDIDATES})"
+        for half in ("front", "back")
+    )
+    return f"""
+        SELECT {user_columns("u")} FROM ({halves}) candidate JOIN accounts_user u ON u.id = candidate.id
+        CROSS JOIN LATERAL (SELECT greatest({similarity.format(name="u.username")},
+            {similarity.format(name="u.display_name")}) AS value OFFSET 0) likeness
+        WHERE {VISIBLE_USER} AND likeness.value >= {SIMILAR}
+        ORDER BY likeness.value DESC, u.follower_count DESC, u.id LIMIT %(count)s
+    """  # noqa: S608

@@ -1,0 +1,73 @@
+# ruff: noqa: RUF001 - full-width signs are meant
+"""Search over users: who is found, in which order, and by whom."""
+
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import AnonymousUser
+from django.db import connection
+
+from accounts.models import User
+from items.query import parse
+from items.user_search import search_users
+from relations import actions as relations
+from tests.support.factories import UserFactory
+
+pytestmark = pytest.mark.django_db
+
+
+def people(query: str, reader: User | AnonymousUser | None = None, **options: Any) -> list[str]:
+    return [user.username for user in search_users(parse(query), reader or AnonymousUser(), **options)]
+
+
+def test_users_by_username_and_display_name() -> None:
+    UserFactory.create(username="zhang", display_name="张三丰")
+    UserFactory.create(username="Maria-Lopez", display_name="María López")
+    for query in ("zhang", "ZHA", "@zhang", "张三", "三丰", "丰", "张三丰", "zhang 张"):
+        assert people(query) == ["zhang"], query
+    for query in ("maria", "lop", "López", "María López", "ia-lo", "ＭＡＲＩＡ", "m", '"maria-lopez"'):
+        assert people(query) == ["Maria-Lopez"], query
+    for query in ("李四", "zhang maria", "#zhang", "from:zhang", "!", "%", "_", "\\"):
+        assert people(query) == [], query
+
+
+def test_misspelt_names_are_found_where_few_fit() -> None:
+    UserFactory.create(username="alexandra", display_name="Alexandra Smith")
+    UserFactory.create(username="walter")
+    assert people("alexandar") == people("alxandra") == ["alexandra"]
+    assert people("xyzzy") == []
+
+
+def test_the_very_name_comes_first_then_who_is_followed() -> None:
+    reader = UserFactory.create()
+    users = {name: UserFactory.create(username=name) for name in ("sam", "sam2", "sam3", "x-sam", "sam-big")}
+    User.objects.filter(username="sam-big").update(follower_count=100)
+    User.objects.filter(username="sam2").update(follower_count=5)
+    assert people("sam") == ["sam", "sam-big", "sam2", "sam3", "x-sam"]
+    relations.follow(follower=reader, followee=users["x-sam"])
+    assert people("sam", reader) == ["sam", "x-sam", "sam-big", "sam2", "sam3"]
+    assert people("sam", reader, limit=2) == ["sam", "x-sam"]
+
+
+def test_users_who_block_the_reader_or_are_suspended_are_not_found() -> None:
+    reader = UserFactory.create(username="reader")
+    blocking, blocked, gone = (UserFactory.create(username=name) for name in ("tom-1", "tom-2", "tom-3"))
+    relations.block(blocker=blocking, blocked=reader)
+    relations.block(blocker=reader, blocked=blocked)
+    User.objects.filter(pk=gone.pk).update(is_active=False)
+    assert people("tom", reader) == ["tom-2"]
+    assert people("tom") == ["tom-1", "tom-2"]
+    assert people("tom-1", reader) == ["tom-2"]
+
+
+def test_renamed_users_are_found_by_the_new_name() -> None:
+    user = UserFactory.create(username="someone", display_name="旧名字")
+    User.objects.filter(pk=user.pk).update(display_name="新名字")
+    assert people("旧名") == []
+    assert people("新名") == ["someone"]
+
+
+def test_the_functions_of_the_index_are_those_of_the_query() -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT feedsite_grams(feedsite_name('Ab', '张')), feedsite_grams('')")
+        assert cursor.fetchone() == ([" a", " ab", " 张", "ab", "ab ", "b ", "b 张", "张"], [])
