@@ -17,7 +17,7 @@ from django.views.decorators.http import require_safe
 from seen import status
 from seen.models import MergeRun, PlayedHistory, Probe
 from seen.ring import NODES
-from seen.status import Hour, Node, Status, TaskShard
+from seen.state import Hour, Node, Status, TaskShard
 from web.admin import LogAdmin
 
 

@@ -118,6 +118,7 @@ HELD = {
     "seen/reporting.py": "tests/seen/test_api.py",
     "seen/ring.py": "tests/seen/test_merging.py",
     "seen/sample.py": "tests/seen/test_forgetting.py",
+    "seen/state.py": "tests/seen/test_status.py",
     "seen/usage.py": "tests/discover/test_exclusions.py",
     "storage/breaker.py": "tests/storage/test_connections.py",
     "storage/cache.py": "tests/discover/test_cache.py",

@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from seen import status
 from seen.ring import NODES
-from seen.status import NodeState, Run, Status
+from seen.state import NodeState, Run, Status
 
 BAR = 30
 """Letters of the longest bar."""
