@@ -24,7 +24,8 @@ from django.conf import settings
 from django.db import connection, transaction
 
 from discover.models import SearchIndex
-from discover.opensearch import MAPPINGS, OpenSearchError, server, written
+from discover.opensearch import MAPPINGS, written
+from discover.opensearch_server import OpenSearchError, server
 from items.visibility import public_post
 from runtime import metrics
 from storage import ids

@@ -8,29 +8,25 @@ every request against them.
 The server is a hint like Redis: what it does not answer within `OPENSEARCH_TIMEOUT_SECONDS`, PostgreSQL is asked
 instead (discover.recallers), and what it answers is verified before it is shown.
 
-See docs/decisions.md: OpenSearch is asked by urllib3.
 See docs/decisions.md: Words of OpenSearch are keywords.
 """
 
 import json
 import logging
 import math
-import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from functools import cache
 from typing import Any
-from urllib.parse import unquote, urlsplit
 
 import msgspec
-import urllib3
 from django.conf import settings
 
 from accounts.models import User
 from discover import decay
 from discover.interests import Interests, interests_of
 from discover.models import SearchIndex
+from discover.opensearch_server import OpenSearchError, server
 from discover.postgres import BASE, CAP_SHARE, LAST, LEAST_CAP, WEIGHTS
 from discover.recall import Candidate, RecallUnavailableError
 from runtime import metrics
@@ -41,9 +37,6 @@ logger = logging.getLogger(__name__)
 
 MOST = 10_000
 """The most that one search may ask for (index.max_result_window)."""
-ANSWER_BYTES = 64_000_000
-CONNECTIONS = 16
-CONNECT_SECONDS = 1.0
 
 LIKED_STEPS = 10
 """Items that people alike liked are asked for in groups of about the same weight, a clause each."""
@@ -65,110 +58,6 @@ MAPPINGS = {
     },
 }
 """An item as the index keeps it; its document's id is the item's."""
-
-
-class OpenSearchError(Exception):
-    """OpenSearch did not do what it was asked. `status` is that of its answer, 0 if it gave none."""
-
-    def __init__(self, message: str, status: int = 0, kind: str = "") -> None:
-        super().__init__(message)
-        self.status = status
-        self.kind = kind
-
-
-# --- The server ------------------------------------------------------------------------------------------
-class Server:
-    """OpenSearch at `https://user:password@host:9200/name`: `name` is an alias, of the index `name-1`.
-
-    An alias, because a bulk request may insist on one (require_alias): to an index that is gone it would make one
-    without our mapping.
-    """
-
-    def __init__(self, url: str) -> None:
-        parts = urlsplit(url)
-        self.name = parts.path.strip("/")
-        self.index = f"{self.name}-1"
-        self.headers = {"Accept": "application/json", "Accept-Encoding": "gzip"}
-        if parts.username:
-            user, password = unquote(parts.username), unquote(parts.password or "")
-            self.headers |= urllib3.make_headers(basic_auth=f"{user}:{password}")
-        origin = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
-        self._pool = urllib3.connection_from_url(origin, maxsize=CONNECTIONS)
-
-    def ask(
-        self,
-        method: str,
-        path: str,
-        body: bytes = b"",
-        *,
-        patience: float,
-        kind: str = "application/json",
-        encoding: str = "identity",
-    ) -> bytes:
-        """The body of the answer, within `patience` seconds. Raises OpenSearchError."""
-        until = time.monotonic() + patience
-        headers = self.headers | ({"Content-Type": kind} if body else {})
-        if encoding != "identity":
-            headers["Content-Encoding"] = encoding
-        try:
-            response = self._pool.urlopen(
-                method,
-                path,
-                body=body or None,
-                headers=headers,
-                timeout=urllib3.Timeout(connect=min(patience, CONNECT_SECONDS), total=patience),
-                retries=False,
-                redirect=False,
-                preload_content=False,
-            )
-            try:
-                answer = _read(response, until)
-            except BaseException:
-                response.close()
-                raise
-            response.release_conn()
-        except (urllib3.exceptions.HTTPError, OSError) as error:
-            raise OpenSearchError(f"it did not answer {method} {path}: {type(error).__name__}") from error
-        if response.status >= 300:
-            reason = _reason(answer)
-            raise OpenSearchError(f"{method} {path}: {response.status} {reason}", response.status, reason)
-        return answer
-
-
-def _read(response: urllib3.BaseHTTPResponse, until: float) -> bytes:
-    """All of the body; the time-out of the socket alone would let a server drip."""
-    chunks, length = [], 0
-    while chunk := response.read1(65_536):
-        chunks.append(chunk)
-        length += len(chunk)
-        if time.monotonic() > until:
-            raise OpenSearchError("its answer took too long")
-        if length > ANSWER_BYTES:
-            raise OpenSearchError("its answer is too long")
-    return b"".join(chunks)
-
-
-class _Cause(msgspec.Struct):
-    type: str = ""
-
-
-class _Failure(msgspec.Struct):
-    error: _Cause | str = ""
-
-
-def _reason(answer: bytes) -> str:
-    """The kind of an error; its words may hold what people wrote."""
-    try:
-        error = msgspec.json.decode(answer, type=_Failure).error
-    except msgspec.MsgspecError:
-        return ""
-    return error if isinstance(error, str) else error.type
-
-
-@cache
-def server() -> Server:
-    """The server of the settings, and its connections."""
-    return Server(settings.OPENSEARCH_URL)
 
 
 # --- The query -------------------------------------------------------------------------------------------

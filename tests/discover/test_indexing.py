@@ -12,7 +12,7 @@ from django.db import transaction
 from discover import filling, indexing
 from discover.indexing import PART, create, load_part, work, write_changes
 from discover.models import ItemChange, SearchIndex
-from discover.opensearch import OpenSearchError
+from discover.opensearch_server import OpenSearchError
 from items import actions, counts
 from items.models import Item, ItemCounts, Status, Visibility
 from items.words import document

@@ -18,7 +18,8 @@ from discover.feed import refresh
 from discover.indexing import work
 from discover.interests import interests_of
 from discover.models import SearchIndex
-from discover.opensearch import FOLLOWED, MAPPINGS, OpenSearchRecall, breaker, search, server
+from discover.opensearch import FOLLOWED, MAPPINGS, OpenSearchRecall, breaker, search
+from discover.opensearch_server import server
 from discover.postgres import BASE, LAST, PostgresRecall
 from discover.recall import Candidate, RecallUnavailableError
 from discover.recallers import recall

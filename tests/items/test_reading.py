@@ -8,10 +8,8 @@ from django.template import Context, Template
 from hypothesis import given
 from hypothesis import strategies as st
 
-from items.search import parse
-from items.templatetags.reading import LINK_LETTERS, domain, linked, short_link
 from items.query import parse
-from items.templatetags.reading import LINK_LETTERS, linked
+from items.templatetags.reading import LINK_LETTERS, domain, linked, short_link
 from items.text import Kind, spans
 from tests.support.texts import TEXTS
 

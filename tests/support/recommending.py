@@ -10,7 +10,7 @@ from rest_framework.test import APIClient
 
 from accounts.actions import issue_token
 from accounts.models import User
-from discover import indexing, recallers
+from discover import indexing, opensearch_server, recallers
 from discover import opensearch as recall_from_opensearch
 from discover.recall import Candidate
 from items.indexing import index
@@ -117,10 +117,10 @@ def opensearch(settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[OpenS
     engine = OpenSearch()
     settings.OPENSEARCH_URL = engine.url
     settings.OPENSEARCH_TIMEOUT_SECONDS = 10  # the stand-in computes in Python
-    recall_from_opensearch.server.cache_clear()
+    opensearch_server.server.cache_clear()
     recall_from_opensearch.breaker.reset()
     yield engine
-    recall_from_opensearch.server.cache_clear()
+    opensearch_server.server.cache_clear()
     recall_from_opensearch.breaker.reset()
     engine.close()
     assert [(error.kind, error.why) for error in engine.refused] == []

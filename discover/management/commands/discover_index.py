@@ -8,7 +8,7 @@ from django.core.management.base import BaseCommand, CommandError
 from tqdm import tqdm
 
 from discover import indexing
-from discover.opensearch import OpenSearchError
+from discover.opensearch_server import OpenSearchError
 
 
 class Command(BaseCommand):
