@@ -2,7 +2,7 @@
 
 from django.urls import include, path
 
-from items import api, views
+from items import api, search_views, views
 
 api_patterns = [
     path("users/<str:username>", api.ProfileView.as_view()),
@@ -18,9 +18,9 @@ api_patterns = [
 
 urlpatterns = [
     path("api/v1/", include(api_patterns)),
-    path("search", views.search, name="search"),
-    path("complete", views.complete, name="complete"),
-    path("tags/<str:name>", views.tag, name="tag"),
+    path("search", search_views.search, name="search"),
+    path("complete", search_views.complete, name="complete"),
+    path("tags/<str:name>", search_views.tag, name="tag"),
     path("items/new", views.publish, name="publish"),
     path("items/<int:item_id>", views.show_item, name="item"),
     path("items/<int:item_id>/edit", views.edit, name="edit"),

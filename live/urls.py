@@ -2,7 +2,7 @@
 
 from django.urls import include, path
 
-from live import api, feed_api, views
+from live import api, feed_api, host_views, views
 
 api_patterns = [
     path("live/feed", feed_api.LiveFeedView.as_view()),
@@ -18,11 +18,11 @@ urlpatterns = [
     path("api/v1/", include(api_patterns)),
     path("live", views.live, name="live"),
     path("live/news", views.news, name="live-news"),
-    path("live/own", views.own, name="live-own"),
-    path("live/new", views.plan, name="live-plan"),
+    path("live/own", host_views.own, name="live-own"),
+    path("live/new", host_views.plan, name="live-plan"),
     path("live/<int:session_id>", views.show_session, name="live-session"),
-    path("live/<int:session_id>/edit", views.edit, name="live-edit"),
+    path("live/<int:session_id>/edit", host_views.edit, name="live-edit"),
     path("live/<int:session_id>/remind", views.remind, name="live-remind"),
     path("live/<int:session_id>/forget", views.forget_reminder, name="live-forget"),
-    path("live/<int:session_id>/<slug:verb>", views.change, name="live-change"),
+    path("live/<int:session_id>/<slug:verb>", host_views.change, name="live-change"),
 ]

@@ -1,25 +1,23 @@
-"""The pages of live sessions: the feed, one session, and what hosts do with theirs.
+"""The pages of live sessions: the feed, and one session; what hosts do with theirs is in host_views.
 
 A card of a session looks one way in every list (`LOOKS`); it is asked for anew, alone, where the session changed, with
 the state that it is `as`: the one that it had when its list was made. What changed since is said on it, in its place.
 """
 
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import urlencode
 
 from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.models import AnonymousUser
-from django.core.exceptions import BadRequest, PermissionDenied, ValidationError
-from django.db import connection, transaction
+from django.core.exceptions import BadRequest
 from django.http import Http404, HttpResponse
 from django.shortcuts import redirect
 from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
-from django.views.decorators.http import require_http_methods, require_POST, require_safe
+from django.views.decorators.http import require_POST, require_safe
 from django_htmx.http import retarget, trigger_client_event
 
 from accounts.access import signed_in
@@ -28,25 +26,21 @@ from live import actions, hosting
 from live.actions import WrongStateError
 from live.feed import live_page
 from live.feed_api import keep_after
-from live.forms import SessionForm
 from live.hydrate import SessionBody, visible_session
-from live.models import LiveSession, Review, State
+from live.models import LiveSession, State
 from live.snapshot import SnapshotExpiredError, UnknownSnapshotError
 from live.walk import Page
 from relations.suggestions import suggestions
 from relations.visibility import standing
 from storage import ids
-from web.pages import INVALID, PageRequest, go_on, limited, next_page, position, show, wants_part
+from web.pages import INVALID, PageRequest, go_on, limited, position, show, wants_part
 from web.rest import PAGE, PAGE_LIMIT, parse_id
 
-FORM_METHODS = ["GET", "HEAD", "POST"]
 LOOKS = ("card", "whole", "own", "strip")
 SHOWN = 200
 """Sessions of an open page that are looked after."""
 BEFORE = timedelta(seconds=5)
 """What started so shortly before the page was made may have come too late for it."""
-TWICE = timedelta(minutes=10)
-"""A session that equals one which its host planned so shortly before is the same form, sent twice."""
 
 
 # --- The feed --------------------------------------------------------------------------------------------
@@ -102,7 +96,7 @@ def _answer(request: PageRequest, page: Page, size: int, context: dict[str, Any]
     response = show(
         request,
         "live/live.html",
-        {"page": page, "look": "card", "following": _following(page, size)} | context | _poll(),
+        {"page": page, "look": "card", "following": _following(page, size)} | context | poll(),
         part=part,
     )
     response["X-Feed-Source"] = ",".join(page.sources)
@@ -131,13 +125,14 @@ def news(request: PageRequest) -> HttpResponse:
     if not changed and _once(request, "shows") == str(count):
         return HttpResponse(status=204)
     context = {"count": count, "capped": capped, "since": since or "", "known": known}
-    response = show(request, "live/_news.html", context | _poll())
+    response = show(request, "live/_news.html", context | poll())
     if changed:
         trigger_client_event(response, "sessions", {str(pk): version for pk, version in changed.items()})
     return response
 
 
-def _poll() -> dict[str, Any]:
+def poll() -> dict[str, Any]:
+    """How often an open page asks for news."""
     return {"poll_seconds": settings.HOME_POLL_SECONDS}
 
 
@@ -184,11 +179,20 @@ def session_or_404(session_id: int, reader: User | AnonymousUser, shown_as: str 
     return session
 
 
-def own_session(session_id: int, reader: User) -> LiveSession:
-    """The reader's own session. Raises Http404, and PermissionDenied for what they see of others."""
-    if session_or_404(session_id, reader).host.id != str(reader.pk):
-        raise PermissionDenied
-    return LiveSession.objects.select_related("host").get(pk=session_id)
+WORDS = {
+    State.UPCOMING: gettext_lazy("The session has not started yet."),
+    State.LIVE: gettext_lazy("The session is live."),
+    State.REPLAY: gettext_lazy("The session has ended."),
+    State.CANCELLED: gettext_lazy("The session is cancelled."),
+    State.MISSED: gettext_lazy("The session was never started."),
+}
+
+
+def impossible(error: WrongStateError) -> str:
+    """Why a step is not possible any more, in words."""
+    if isinstance(error, actions.RejectedError):
+        return _("Moderators rejected this session, so others cannot see it. Edit it to request a new review.")
+    return _("This is no longer possible. %(state)s") % {"state": WORDS[error.state]}
 
 
 # --- One session -----------------------------------------------------------------------------------------
@@ -201,7 +205,7 @@ def show_session(request: PageRequest, session_id: int) -> HttpResponse:
         return show(request, "live/_session.html", {"session": session, "look": look})
     host = User.objects.get(pk=session.host.id)
     stands = standing(host, request.user)
-    context = {"session": session, "look": "whole", "person": host, "following": stands.following} | _poll()
+    context = {"session": session, "look": "whole", "person": host, "following": stands.following} | poll()
     return show(request, "live/session.html", context)
 
 
@@ -214,8 +218,8 @@ def remind(request: PageRequest, reader: User, session_id: int) -> HttpResponse:
     try:
         actions.remind(user=reader, session=LiveSession(pk=session_id))
     except WrongStateError as error:
-        return _answer_card(request, reader, session_id, problem=_impossible(error))
-    return _answer_card(request, reader, session_id, notice=_("You will get a notification when it starts."))
+        return answer_card(request, reader, session_id, problem=impossible(error))
+    return answer_card(request, reader, session_id, notice=_("You will get a notification when it starts."))
 
 
 @require_POST
@@ -228,10 +232,10 @@ def forget_reminder(request: PageRequest, reader: User, session_id: int) -> Http
         if not gone:
             raise Http404
         return HttpResponse() if wants_part(request) else go_on(request, "live")
-    return _answer_card(request, reader, session_id, notice=_("The reminder is off."))
+    return answer_card(request, reader, session_id, notice=_("The reminder is off."))
 
 
-def _answer_card(
+def answer_card(
     request: PageRequest, reader: User, session_id: int, *, said: str = "", notice: str = "", problem: str = ""
 ) -> HttpResponse:
     """Back to where one was, or the card as it is now, with what was done or why it was not; a `notice` is what the
@@ -247,173 +251,3 @@ def _answer_card(
     else:
         messages.success(request, said or notice)
     return go_on(request, "live-session", session_id)
-
-
-# --- Hosting ---------------------------------------------------------------------------------------------
-WORDS = {
-    State.UPCOMING: gettext_lazy("The session has not started yet."),
-    State.LIVE: gettext_lazy("The session is live."),
-    State.REPLAY: gettext_lazy("The session has ended."),
-    State.CANCELLED: gettext_lazy("The session is cancelled."),
-    State.MISSED: gettext_lazy("The session was never started."),
-}
-
-
-HELD = gettext_lazy("Your session will appear after a review.")
-
-
-def _impossible(error: WrongStateError) -> str:
-    if isinstance(error, actions.RejectedError):
-        return _("Moderators rejected this session, so others cannot see it. Edit it to request a new review.")
-    return _("This is no longer possible. %(state)s") % {"state": WORDS[error.state]}
-
-
-def _remove(*, session: LiveSession, now: datetime) -> None:
-    if session.state != State.REPLAY:
-        raise WrongStateError(session.state)
-    actions.hide(session=session, now=now)
-
-
-class Step(NamedTuple):
-    """What a host does with a session: the verb, the state in which it is done, what is said then; and what is asked
-    before.
-    """
-
-    act: Callable[..., object]
-    leads_to: State | None
-    said: Any
-    asks: Any
-    button: Any
-
-
-STEPS = {
-    "start": Step(
-        actions.start, State.LIVE, gettext_lazy("You are live."), gettext_lazy("Go live now?"), gettext_lazy("Go live")
-    ),
-    "end": Step(
-        actions.end,
-        State.REPLAY,
-        gettext_lazy("The session has ended."),
-        gettext_lazy("End this session?"),
-        gettext_lazy("End session"),
-    ),
-    "cancel": Step(
-        actions.cancel,
-        State.CANCELLED,
-        gettext_lazy("The session is cancelled."),
-        gettext_lazy("Cancel this session?"),
-        gettext_lazy("Cancel session"),
-    ),
-    "remove": Step(
-        _remove,
-        None,
-        gettext_lazy("The replay is removed."),
-        gettext_lazy("Remove this replay? Only you will be able to see it."),
-        gettext_lazy("Remove replay"),
-    ),
-}
-
-
-@require_safe
-@signed_in
-def own(request: PageRequest, reader: User) -> HttpResponse:
-    """The reader's own sessions: what is live and planned, then what is over."""
-    last_id = position(request)
-    page = hosting.past_of(reader, reader, last_id=last_id, limit=PAGE)
-    context: dict[str, Any] = {"page": page, "is_first": last_id is None, "look": "own"}
-    if last_id is None:
-        context["scheduled"] = hosting.scheduled_of(reader, reader, limit=settings.LIVE_SCHEDULED_CAP)
-    return show(request, "live/own.html", context | _poll(), part="live/_more.html")
-
-
-@signed_in
-@limited("live")
-@require_http_methods(FORM_METHODS)
-def plan(request: PageRequest, reader: User) -> HttpResponse:
-    """Plan a session."""
-    now = timezone.now()
-    form = SessionForm(request.POST or None, now=now)
-    if form.is_valid():
-        try:
-            session = _plan_once(reader, form.fields_to_save, now)
-        except ValidationError as error:
-            form.add_error(None, error)
-        except actions.TooManyError:
-            form.add_error(None, _("You have reached the limit of scheduled sessions."))
-        else:
-            if session.review:
-                messages.info(request, HELD)
-            else:
-                messages.success(request, _("Scheduled. Your followers can see it now."))
-            return redirect("live-session", session.pk)
-    return show(request, "live/form.html", {"form": form}, status=INVALID if form.errors else 200)
-
-
-@transaction.atomic
-def _plan_once(host: User, fields: dict[str, Any], now: datetime) -> LiveSession:
-    """Plan it, or find it where the same form came before."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended('live.plan', %s))", [host.pk])
-    same = LiveSession.objects.filter(
-        host=host,
-        title=fields["title"],
-        starts_at=fields["starts_at"],
-        state=State.UPCOMING,
-        pk__gt=ids.compose(now - TWICE, 0),
-    )
-    return same.first() or actions.create(host=host, now=now, **fields)
-
-
-@signed_in
-@limited("live")
-@require_http_methods(FORM_METHODS)
-def edit(request: PageRequest, reader: User, session_id: int) -> HttpResponse:
-    """Change one's own session: what it says, and while it is upcoming, when it is."""
-    session, now = own_session(session_id, reader), timezone.now()
-    form = SessionForm(request.POST or None, session=session, now=now)
-    if form.is_valid():
-        # What was not touched is not judged anew: a time may have passed meanwhile, or have had seconds.
-        changes = {name: value for name, value in form.fields_to_save.items() if name in form.changed_data}
-        try:
-            session = actions.edit(session=session, now=now, **changes)
-        except ValidationError as error:
-            form.add_error(None, error)
-        except WrongStateError as error:
-            form.add_error(None, _impossible(error))
-        else:
-            if session.review == Review.IN_REVIEW:
-                messages.info(request, HELD)
-            else:
-                messages.success(request, _("Saved."))
-            return redirect("live-session", session_id)
-    context = {"form": form, "session": session_or_404(session_id, reader)}
-    return show(request, "live/form.html", context, status=INVALID if form.errors else 200)
-
-
-@signed_in
-@limited("live")
-@require_http_methods(FORM_METHODS)
-def change(request: PageRequest, reader: User, session_id: int, verb: str) -> HttpResponse:
-    """Start, end, cancel or remove one's own session; without JavaScript this page asks first. A verb that was done
-    before is reported as done: a button that is pressed twice did its work.
-    """
-    step = STEPS.get(verb)
-    if step is None:
-        raise Http404
-    session = own_session(session_id, reader)
-    if request.method != "POST":
-        body = session_or_404(session_id, reader)
-        return show(
-            request, "live/confirm.html", {"session": body, "step": step, "verb": verb, "next": next_page(request)}
-        )
-    more = {"keeps_short": "replay" in request.POST} if verb == "end" else {}
-    said = str(step.said)
-    try:
-        done = step.act(session=session, now=timezone.now(), **more)
-    except WrongStateError as error:
-        if error.state != step.leads_to:
-            return _answer_card(request, reader, session_id, problem=_impossible(error))
-    else:
-        if verb == "end" and isinstance(done, LiveSession) and done.hidden_at and not done.review:
-            said = _("The session has ended. It was shorter than a minute, so there is no replay.")
-    return _answer_card(request, reader, session_id, said=said)

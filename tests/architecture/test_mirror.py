@@ -1,4 +1,7 @@
-"""tests/ mirrors the source: a module has a test file of its own, or stands here with the reason."""
+"""tests/ mirrors the source: a module has a test file of its own, or stands here with the reason.
+
+See docs/decisions.md: Files over 350 lines.
+"""
 
 import subprocess
 from collections.abc import Iterator
@@ -56,8 +59,10 @@ HELD = {
     "items/indexing.py": "tests/items/test_reindex.py",
     "items/profile.py": "tests/items/test_listing.py",
     "items/query.py": "tests/items/test_search.py",
+    "items/search_views.py": "tests/items/test_finding.py",
     "items/tags.py": "tests/items/test_finding.py",
     "items/visibility.py": "tests/architecture/test_access.py",
+    "live/host_views.py": "tests/live/test_views.py",
     "live/hosting.py": "tests/live/test_actions.py",
     "live/hydrate.py": "tests/moderation/test_sessions.py",
     "live/measuring.py": "tests/live/test_lineup.py",

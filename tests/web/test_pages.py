@@ -32,7 +32,7 @@ NOWHERE = [
     "javascript:alert(1)",
     "foo",
     "home",
-    "items.views.search",
+    "items.search_views.search",
     "settings",
     "?q=x",
     "#item-7",

@@ -1,0 +1,93 @@
+"""The pages on which items and users are found: hashtags, the search, and what completes while it is typed."""
+
+from typing import Any
+
+from django.core.exceptions import BadRequest
+from django.http import Http404, HttpResponse
+from django.shortcuts import redirect
+from django.utils.http import urlencode
+from django.views.decorators.http import require_safe
+
+from accounts.access import signed_in
+from accounts.models import User
+from items.completing import completions
+from items.popular import popular_tags
+from items.profile import note_answered
+from items.query import QUERY_LENGTH, parse
+from items.search import search_items
+from items.tags import tag_page
+from items.text import canonical_tag
+from items.user_search import search_users
+from relations.views import followed_among
+from web import rates
+from web.pages import INVALID, PageRequest, position, show, too_many
+from web.rest import check_text
+
+FIRST_PEOPLE = 5
+ALL_PEOPLE = 50
+
+
+@require_safe
+def tag(request: PageRequest, name: str) -> HttpResponse:
+    """What carries a hashtag, newest first; every other spelling leads to the canonical one."""
+    canonical = canonical_tag(name)
+    if canonical is None:
+        raise Http404
+    if canonical != name:
+        return redirect("tag", canonical)
+    last_id = position(request)
+    page = tag_page(canonical, request.user, last_id=last_id)
+    context = {"tag": canonical, "page": page, "is_first": last_id is None}
+    return show(request, "items/tag.html", context, part="items/_more.html")
+
+
+@require_safe
+@signed_in
+def complete(request: PageRequest, reader: User) -> HttpResponse:
+    """What a name or hashtag that is being typed may become: the options of complete.js."""
+    found = completions(_asked(request), reader)
+    return show(request, "items/_completions.html", {"completions": found})
+
+
+@require_safe
+def search(request: PageRequest) -> HttpResponse:
+    """People and items that fit a query; without one, what may be asked for."""
+    last_id, asked = position(request), _asked(request)
+    if not asked or len(asked) > QUERY_LENGTH:
+        context: dict[str, Any] = {
+            "q": asked,
+            "too_long": asked,
+            "popular": [] if asked else popular_tags(request.user),
+        }
+        return show(request, "items/search.html", context, status=INVALID if asked else 200)
+    wait = rates.hit("search", str(request.user.pk or rates.address(request)))
+    if wait is not None:
+        return too_many(request, wait)
+    query = parse(asked)
+    only_people, only_posts = (request.GET.get("show") == one for one in ("people", "posts"))
+    context = {"q": asked, "sought": query, "only_people": only_people, "is_first": last_id is None}
+    context |= {"only_posts": only_posts, "tab": urlencode({"q": asked})}
+    context["more"] = urlencode({"q": asked, "show": "posts"} if only_posts else {"q": asked})
+    if only_people or (last_id is None and not only_posts):
+        wanted = ALL_PEOPLE if only_people else FIRST_PEOPLE
+        found = search_users(query, request.user, limit=wanted + 1)
+        followed = followed_among(request.user, found)
+        context["people"] = [{"person": one, "following": one.pk in followed} for one in found[:wanted]]
+        context["more_people"] = not only_people and len(found) > wanted
+    if not only_people:
+        context["page"] = search_items(query, request.user, last_id=last_id)
+        note_answered(context["page"].items, request.user)
+    return show(request, "items/search.html", context, part="" if only_people else "items/_more.html")
+
+
+def _asked(request: PageRequest) -> str:
+    """The query, without spaces around it. Raises BadRequest."""
+    values = request.GET.getlist("q")
+    if len(values) > 1:
+        raise BadRequest("q is given twice")
+    asked = values[0].strip() if values else ""
+    try:
+        check_text(asked)
+    except ValueError as error:
+        raise BadRequest(str(error)) from None
+    return asked

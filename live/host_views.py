@@ -1,0 +1,190 @@
+"""The pages on which hosts plan, edit, start, end and take back their live sessions."""
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
+
+from django.conf import settings
+from django.contrib import messages
+from django.core.exceptions import PermissionDenied, ValidationError
+from django.db import connection, transaction
+from django.http import Http404, HttpResponse
+from django.shortcuts import redirect
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+from django.views.decorators.http import require_http_methods, require_safe
+
+from accounts.access import signed_in
+from accounts.models import User
+from live import actions, hosting
+from live.actions import WrongStateError
+from live.forms import SessionForm
+from live.models import LiveSession, Review, State
+from live.views import answer_card, impossible, poll, session_or_404
+from storage import ids
+from web.pages import INVALID, PageRequest, limited, next_page, position, show
+from web.rest import PAGE
+
+FORM_METHODS = ["GET", "HEAD", "POST"]
+TWICE = timedelta(minutes=10)
+"""A session that equals one which its host planned so shortly before is the same form, sent twice."""
+HELD = gettext_lazy("Your session will appear after a review.")
+
+
+def own_session(session_id: int, reader: User) -> LiveSession:
+    """The reader's own session. Raises Http404, and PermissionDenied for what they see of others."""
+    if session_or_404(session_id, reader).host.id != str(reader.pk):
+        raise PermissionDenied
+    return LiveSession.objects.select_related("host").get(pk=session_id)
+
+
+def _remove(*, session: LiveSession, now: datetime) -> None:
+    if session.state != State.REPLAY:
+        raise WrongStateError(session.state)
+    actions.hide(session=session, now=now)
+
+
+class Step(NamedTuple):
+    """What a host does with a session: the verb, the state in which it is done, what is said then; and what is asked
+    before.
+    """
+
+    act: Callable[..., object]
+    leads_to: State | None
+    said: Any
+    asks: Any
+    button: Any
+
+
+STEPS = {
+    "start": Step(
+        actions.start, State.LIVE, gettext_lazy("You are live."), gettext_lazy("Go live now?"), gettext_lazy("Go live")
+    ),
+    "end": Step(
+        actions.end,
+        State.REPLAY,
+        gettext_lazy("The session has ended."),
+        gettext_lazy("End this session?"),
+        gettext_lazy("End session"),
+    ),
+    "cancel": Step(
+        actions.cancel,
+        State.CANCELLED,
+        gettext_lazy("The session is cancelled."),
+        gettext_lazy("Cancel this session?"),
+        gettext_lazy("Cancel session"),
+    ),
+    "remove": Step(
+        _remove,
+        None,
+        gettext_lazy("The replay is removed."),
+        gettext_lazy("Remove this replay? Only you will be able to see it."),
+        gettext_lazy("Remove replay"),
+    ),
+}
+
+
+@require_safe
+@signed_in
+def own(request: PageRequest, reader: User) -> HttpResponse:
+    """The reader's own sessions: what is live and planned, then what is over."""
+    last_id = position(request)
+    page = hosting.past_of(reader, reader, last_id=last_id, limit=PAGE)
+    context: dict[str, Any] = {"page": page, "is_first": last_id is None, "look": "own"}
+    if last_id is None:
+        context["scheduled"] = hosting.scheduled_of(reader, reader, limit=settings.LIVE_SCHEDULED_CAP)
+    return show(request, "live/own.html", context | poll(), part="live/_more.html")
+
+
+@signed_in
+@limited("live")
+@require_http_methods(FORM_METHODS)
+def plan(request: PageRequest, reader: User) -> HttpResponse:
+    """Plan a session."""
+    now = timezone.now()
+    form = SessionForm(request.POST or None, now=now)
+    if form.is_valid():
+        try:
+            session = _plan_once(reader, form.fields_to_save, now)
+        except ValidationError as error:
+            form.add_error(None, error)
+        except actions.TooManyError:
+            form.add_error(None, _("You have reached the limit of scheduled sessions."))
+        else:
+            if session.review:
+                messages.info(request, HELD)
+            else:
+                messages.success(request, _("Scheduled. Your followers can see it now."))
+            return redirect("live-session", session.pk)
+    return show(request, "live/form.html", {"form": form}, status=INVALID if form.errors else 200)
+
+
+@transaction.atomic
+def _plan_once(host: User, fields: dict[str, Any], now: datetime) -> LiveSession:
+    """Plan it, or find it where the same form came before."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended('live.plan', %s))", [host.pk])
+    same = LiveSession.objects.filter(
+        host=host,
+        title=fields["title"],
+        starts_at=fields["starts_at"],
+        state=State.UPCOMING,
+        pk__gt=ids.compose(now - TWICE, 0),
+    )
+    return same.first() or actions.create(host=host, now=now, **fields)
+
+
+@signed_in
+@limited("live")
+@require_http_methods(FORM_METHODS)
+def edit(request: PageRequest, reader: User, session_id: int) -> HttpResponse:
+    """Change one's own session: what it says, and while it is upcoming, when it is."""
+    session, now = own_session(session_id, reader), timezone.now()
+    form = SessionForm(request.POST or None, session=session, now=now)
+    if form.is_valid():
+        # What was not touched is not judged anew: a time may have passed meanwhile, or have had seconds.
+        changes = {name: value for name, value in form.fields_to_save.items() if name in form.changed_data}
+        try:
+            session = actions.edit(session=session, now=now, **changes)
+        except ValidationError as error:
+            form.add_error(None, error)
+        except WrongStateError as error:
+            form.add_error(None, impossible(error))
+        else:
+            if session.review == Review.IN_REVIEW:
+                messages.info(request, HELD)
+            else:
+                messages.success(request, _("Saved."))
+            return redirect("live-session", session_id)
+    context = {"form": form, "session": session_or_404(session_id, reader)}
+    return show(request, "live/form.html", context, status=INVALID if form.errors else 200)
+
+
+@signed_in
+@limited("live")
+@require_http_methods(FORM_METHODS)
+def change(request: PageRequest, reader: User, session_id: int, verb: str) -> HttpResponse:
+    """Start, end, cancel or remove one's own session; without JavaScript this page asks first. A verb that was done
+    before is reported as done: a button that is pressed twice did its work.
+    """
+    step = STEPS.get(verb)
+    if step is None:
+        raise Http404
+    session = own_session(session_id, reader)
+    if request.method != "POST":
+        body = session_or_404(session_id, reader)
+        return show(
+            request, "live/confirm.html", {"session": body, "step": step, "verb": verb, "next": next_page(request)}
+        )
+    more = {"keeps_short": "replay" in request.POST} if verb == "end" else {}
+    said = str(step.said)
+    try:
+        done = step.act(session=session, now=timezone.now(), **more)
+    except WrongStateError as error:
+        if error.state != step.leads_to:
+            return answer_card(request, reader, session_id, problem=impossible(error))
+    else:
+        if verb == "end" and isinstance(done, LiveSession) and done.hidden_at and not done.review:
+            said = _("The session has ended. It was shorter than a minute, so there is no replay.")
+    return answer_card(request, reader, session_id, said=said)
