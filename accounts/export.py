@@ -5,9 +5,11 @@ from one snapshot of the database, row by row through server-side cursors, and s
 grow with the account, what fails is an error and not half an archive, and a slow download keeps no transaction open.
 """
 
+import shutil
 import tempfile
 import zipfile
 from collections.abc import Iterable
+from contextlib import suppress
 from datetime import datetime
 from itertools import chain
 from typing import IO, Any, NamedTuple, cast
@@ -22,11 +24,15 @@ from django.utils.translation import ngettext
 
 from accounts.models import User
 from accounts.signals import export_requested
+from media.models import MediaFile
+from media.store import store
 from storage.postgresql import long_statements
 
 SPOOLED = 1024 * 1024
 """Bytes of an archive that are kept in memory; a larger one goes to the disk."""
 LEVEL = 6
+MEDIA_AT_ONCE = 500
+"""Rows of media that are read at once."""
 ZIP_TYPE = "application/zip"
 
 encode = msgspec.json.Encoder().encode
@@ -57,6 +63,17 @@ class AccountRow(msgspec.Struct):
     last_seen_at: datetime | None
 
 
+class MediumRow(msgspec.Struct):
+    """A picture or video: its file in the archive, and what uses it."""
+
+    id: str
+    file: str
+    use: str
+    item_id: str | None
+    description: str
+    uploaded_at: datetime
+
+
 def write_archive(user: User, target: IO[bytes]) -> None:
     """Write the zip archive of everything about `user` into `target`, in the language that is active."""
     outermost = not connection.in_atomic_block
@@ -66,9 +83,10 @@ def write_archive(user: User, target: IO[bytes]) -> None:
                 cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
         user = User.objects.get(pk=user.pk)  # the first query: the snapshot is of this moment
         parts: list[Any] = [answer for _receiver, answer in export_requested.send(sender=User, reader=user)]
-        files: list[ExportFile] = [_account(user), *chain.from_iterable(parts)]
+        files: list[ExportFile] = [_account(user), _media(user), *chain.from_iterable(parts)]
         with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED, compresslevel=LEVEL) as archive:
             counts = [_write(archive, file) for file in files]
+            _write_media(archive, user)
             archive.writestr("README.txt", _read_me(user, zip(files, counts, strict=True)))
 
 
@@ -116,6 +134,33 @@ def _account(user: User) -> ExportFile:
         user.last_seen_at,
     )
     return ExportFile("account.json", _("Your account."), [row])
+
+
+def _media(user: User) -> ExportFile:
+    rows = MediaFile.objects.filter(owner_id=user.pk).order_by("pk").iterator(chunk_size=MEDIA_AT_ONCE)
+    return ExportFile(
+        "media.jsonl",
+        _("Your pictures and videos; their files are in the folder media."),
+        (
+            MediumRow(
+                str(row.pk), _member(row), row.use, str(row.item_id or "") or None, row.description, row.created_at
+            )
+            for row in rows
+        ),
+    )
+
+
+def _member(row: MediaFile) -> str:
+    return f"media/{row.pk}.{row.ext}"
+
+
+def _write_media(archive: zipfile.ZipFile, user: User) -> None:
+    """Add the files of the user's media; one that is being withdrawn is left out."""
+    for row in MediaFile.objects.filter(owner_id=user.pk).order_by("pk").iterator(chunk_size=MEDIA_AT_ONCE):
+        with suppress(FileNotFoundError), store().open(row.files[0]) as file:
+            member = zipfile.ZipInfo(_member(row), date_time=row.created_at.timetuple()[:6])
+            with archive.open(member, "w", force_zip64=True) as copy:
+                shutil.copyfileobj(file, copy)
 
 
 def _read_me(user: User, files: Iterable[tuple[ExportFile, int]]) -> str:

@@ -2,6 +2,7 @@
 one statement more for them.
 """
 
+from collections.abc import Iterable, Mapping
 from typing import IO, Any
 
 import msgspec
@@ -35,10 +36,10 @@ def remove_face(*, user: User, use: Use) -> User:
 
 @transaction.atomic
 def _replace(user: User, use: Use, new: MediaFile | None) -> User:
-    locked = User.objects.select_for_update(no_key=True).filter(pk=user.pk, deleted_at=None)
-    if not locked.exists():
+    locked = User.objects.select_for_update(no_key=True).filter(pk=user.pk, deleted_at=None).first()
+    if locked is None:
         return user
-    actions.forget(list(MediaFile.objects.select_for_update().filter(owner_id=user.pk, use=use)))
+    _forget([getattr(locked, FIELDS[use])])
     facts: dict[str, Any] | None = None
     if new is not None:
         MediaFile.objects.filter(pk=new.pk).update(use=use)
@@ -50,5 +51,12 @@ def _replace(user: User, use: Use, new: MediaFile | None) -> User:
 
 def forget_faces(user: User) -> None:
     """Remove avatar and banner of a user who goes, in the caller's transaction; the row is the caller's to save."""
-    actions.forget(list(MediaFile.objects.select_for_update().filter(owner_id=user.pk, use__in=FIELDS)))
+    _forget([user.avatar, user.banner])
     user.avatar = user.banner = None
+
+
+def _forget(faces: Iterable[Mapping[str, Any] | None]) -> None:
+    """Remove the media of these facts for good."""
+    ids = [int(facts["id"]) for facts in faces if facts]
+    if ids:
+        actions.forget(list(MediaFile.objects.select_for_update().filter(pk__in=ids)))

@@ -8,7 +8,7 @@ import os
 import secrets
 import time
 from collections.abc import Iterator
-from functools import cache
+from functools import lru_cache
 from pathlib import Path
 from typing import IO, NamedTuple, Protocol
 
@@ -117,10 +117,14 @@ def _sync(path: Path) -> None:
         os.close(handle)
 
 
-@cache
 def store() -> Store:
     """The store of this site."""
-    return Folder(settings.MEDIA_DIR / "files")
+    return _folder(settings.MEDIA_DIR / "files")
+
+
+@lru_cache(1)
+def _folder(root: Path) -> Folder:
+    return Folder(root)
 
 
 def new_name() -> str:

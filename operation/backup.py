@@ -1,12 +1,14 @@
 """One file with all that cannot be made anew: PostgreSQL, what was played, and the site's secret; and back.
 
 The file is a zip of stored members: `manifest.json`, `database.dump` (pg_dump's own format, compressed), `plays` (what
-is not merged yet), `played.mdb` (the filters of what was played, where they are on this machine) and `secret_key`
-(where the data folder has it). Windows, caches and queues are not in it: they are made from PostgreSQL, as ever.
+is not merged yet), `played.mdb` (the filters of what was played, where they are on this machine), `media/…` (the files
+of pictures and videos) and `secret_key` (where the data folder has it). Windows, caches and queues are not in it: they
+are made from PostgreSQL, as ever.
 
 The site may run while it is backed up. PostgreSQL is of one moment, the plays and their filters of a moment before:
 plays are read first, then the filters that they are merged into, so each is in one of the two. Of accounts that were
-deleted in between, the file has plays that PostgreSQL has taken back: a restore removes them again.
+deleted in between, the file has plays that PostgreSQL has taken back: a restore removes them again. Files of media are
+read last; one that is withdrawn meanwhile may be missing.
 
 See docs/decisions.md: Code written by hand, and why it stays.
 See docs/decisions.md: A backup is a zip of stored members.
@@ -32,6 +34,8 @@ from django.db import connection, transaction
 from django.db.migrations.loader import MigrationLoader
 
 from accounts.models import User
+from media import store as media
+from media.serving import NAME
 from runtime.embedded import ServerError, postgres_binaries
 from seen import forgetting, played
 from seen.lmdb_store import LmdbStore
@@ -41,6 +45,8 @@ from storage.connections import database_now, feeds_for_tasks, fetch, pipelined
 
 FORMAT = 1
 CHUNK = 1 << 20
+MEDIA = "media/"
+"""What the members of media begin with."""
 KEYS_AT_ONCE = 500
 TIMEOUT = b"SET transaction_timeout = 0;\n"
 """A line of pg_restore's heading, whatever the server."""
@@ -119,6 +125,8 @@ def backup(path: Path, *, now: datetime, progress: Progress) -> None:
         raise BackupError(f"{path} cannot be written: {error.strerror}.") from error
     except played.PlayedUnavailableError as error:
         raise BackupError(f"The server of plays does not answer: {error}") from error
+    except media.StoreError as error:
+        raise BackupError(f"The store of media does not answer: {error}") from error
 
 
 def _write(file: IO[bytes], *, now: datetime, progress: Progress) -> None:
@@ -132,6 +140,13 @@ def _write(file: IO[bytes], *, now: datetime, progress: Progress) -> None:
                 _copy(_filters(filters), member, "played.mdb", progress)
         with archive.open("database.dump", "w", force_zip64=True) as member:
             _copy(_database(), member, "database.dump", progress)
+        for name in _media():
+            with (
+                suppress(FileNotFoundError),
+                media.store().open(name) as picture,
+                archive.open(f"{MEDIA}{name}", "w", force_zip64=True) as member,
+            ):
+                _copy(_chunks(picture), member, "media", progress)
         secret = settings.DATA_DIR / "secret_key"
         if secret.exists():
             archive.writestr("secret_key", secret.read_bytes())
@@ -192,6 +207,14 @@ def _plays() -> Iterator[bytes]:
                 yield _framed(encoder.encode(_dumped(client, batch)))
 
 
+def _media() -> Iterator[str]:
+    """The names of all files of media."""
+    for prefix in media.PREFIXES:
+        for stored in media.store().listing(prefix):
+            if NAME.fullmatch(stored.name):
+                yield stored.name
+
+
 def _framed(data: bytes) -> bytes:
     """With its length before it."""
     return len(data).to_bytes(8, "big") + data
@@ -217,6 +240,7 @@ def restore(path: Path, *, progress: Progress) -> dict[str, Any]:
             _check(manifest, members)
             if "played.mdb" in members:
                 _restore_filters(archive, progress)
+            _restore_media(archive, progress)
             # Windows of another past may claim to hold what was never delivered to them.
             feeds_for_tasks().flushdb()
             _restore_plays(archive)
@@ -231,6 +255,8 @@ def restore(path: Path, *, progress: Progress) -> dict[str, Any]:
         raise BackupError(f"{path} cannot be restored: {error.strerror or error}.") from error
     except played.PlayedUnavailableError as error:
         raise BackupError(f"The server of plays does not answer: {error}") from error
+    except media.StoreError as error:
+        raise BackupError(f"The files of media cannot be written: {error}") from error
     return manifest
 
 
@@ -272,6 +298,17 @@ def _restore_filters(archive: zipfile.ZipFile, progress: Progress) -> None:
         folder.rename(before)
     draft.rename(folder)
     _sync_folder(folder.parent)
+
+
+def _restore_media(archive: zipfile.ZipFile, progress: Progress) -> None:
+    """The files that the backup has, beside those that are there."""
+    for member in archive.namelist():
+        name = member.removeprefix(MEDIA)
+        if member.startswith(MEDIA) and NAME.fullmatch(name):
+            draft = media.incoming() / f"{name.replace('/', '')}.restoring"
+            with archive.open(member) as picture, draft.open("wb") as file:
+                _copy(_chunks(picture), file, "media", progress)
+            media.store().save(draft, name)
 
 
 def _restore_plays(archive: zipfile.ZipFile) -> None:

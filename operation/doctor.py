@@ -28,6 +28,10 @@ from redis.crc import REDIS_CLUSTER_HASH_SLOTS
 
 from accounts import policy
 from discover import impressions
+from media import store as media
+from media.models import MediaFile
+from media.store import PREFIXES
+from media.sweeping import without_row
 from operation import inboxes
 from operation.graphs import GraphError
 from operation.models import Sample
@@ -52,6 +56,9 @@ LOCAL = frozenset({"localhost", "127.0.0.1", "[::1]", ".localhost", "testserver"
 GIB = 2**30
 YOUNG = timedelta(minutes=3)
 """So long after their start nothing is held against beat and workers for what they have not written yet."""
+MEDIA_LOOKED_AT = 500
+"""Rows of media whose files are looked for, and files whose rows are asked for at once."""
+DAY = 86_400
 LEAST_POSTGRESQL = 15
 WHY_REDIS = "GETEX and ZMSCORE (Redis 6.2), and listpacks for small inboxes (7.0)"
 SESSIONS = """
@@ -90,6 +97,7 @@ def examine(*, now: datetime, web: str, stream: str, grpc_place: str) -> list[Fi
         ("impressions", impressions_fill),
         ("played store", played_store),
         ("disk", disk),
+        ("media", media_files),
         ("queues", queues),
         ("workers", workers),
         ("beat", lambda: beat(now)),
@@ -595,6 +603,36 @@ def deliveries(now: datetime) -> Findings:
     yield judge(
         "parked deliveries", f"{parked:,}", warning=parked > 0, todo="Admin → Deliveries says why; retry them there."
     )
+
+
+def media_files() -> Findings:
+    """Check media: each row has its files, and each old file a row; of the newest rows and of some of the files."""
+    newest = MediaFile.objects.order_by("-pk")[:MEDIA_LOOKED_AT]
+    lacking = [row.pk for row in newest if not all(map(_is_kept, row.files))]
+    yield judge(
+        "media files",
+        f"of the newest {len(newest):,}, {len(lacking)} have no file" + "".join(f" (id {one})" for one in lacking[:1]),
+        error=bool(lacking),
+        todo="Bring the files back from a backup of the data folder (media/files), or delete what shows them.",
+    )
+    old = [file.name for prefix in PREFIXES[::16] for file in media.store().listing(prefix) if file.age > 2 * DAY]
+    strays = sum(
+        len(without_row(old[start : start + MEDIA_LOOKED_AT])) for start in range(0, len(old), MEDIA_LOOKED_AT)
+    )
+    yield judge(
+        "media rows",
+        f"{strays} of {len(old):,} old files have no row",
+        warning=strays > 0,
+        todo="Look whether beat and workers run: the task media.sweep_files removes such files within a day.",
+    )
+
+
+def _is_kept(name: str) -> bool:
+    try:
+        media.store().open(name).close()
+    except FileNotFoundError:
+        return False
+    return True
 
 
 def pushes() -> Findings:

@@ -28,7 +28,6 @@ def media_folder(tmp_path: Path, settings: Any) -> Path:
     settings.MEDIA_DIR = tmp_path
     settings.MEDIA_INCOMING = tmp_path / "incoming"
     settings.MEDIA_WAIT_SECONDS = settings.MEDIA_SECONDS = 60.0
-    store.cache_clear()
     return tmp_path
 
 

@@ -3,6 +3,7 @@
 import io
 import json
 import zipfile
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,11 +16,13 @@ from accounts import actions, export
 from accounts.models import User
 from items import actions as items
 from items.models import Item
+from media import actions as media
 from notifications import actions as notifications
 from relations import actions as relations
 from tests.support.api import API
 from tests.support.at_once import at_once
 from tests.support.factories import PASSWORD, UserFactory
+from tests.support.pictures import jpeg, upload
 from web.rest import BODY_BYTES
 
 pytestmark = pytest.mark.django_db
@@ -371,6 +374,7 @@ def test_the_archive_holds_everything(page: Client, api: APIClient, ann: User, k
     archive, rows = opened(content)
     assert set(rows) == {
         "account.json",
+        "media.jsonl",
         "items.jsonl",
         "edits.jsonl",
         "likes.jsonl",
@@ -488,3 +492,14 @@ def test_every_page_asks_who_it_is_for(client: Client) -> None:
         assert client.get(f"/settings{path}")["Location"].startswith("/login?next=")
         assert client.post(f"/settings{path}")["Location"] == "/login"
     assert client.post("/settings/log-out-everywhere")["Location"] == "/login"
+
+
+def test_the_archive_holds_pictures(page: Client, ann: User, settings: Any, tmp_path: Path) -> None:
+    settings.MEDIA_DIR, settings.MEDIA_INCOMING = tmp_path, tmp_path / "incoming"
+    settings.MEDIA_WAIT_SECONDS = settings.MEDIA_SECONDS = 60.0
+    row = media.upload(owner_id=ann.pk, file=upload(jpeg()), description="a cat")
+    response: Any = page.post("/settings/data")
+    archive = zipfile.ZipFile(io.BytesIO(b"".join(response.streaming_content)))
+    (told,) = [json.loads(line) for line in archive.read("media.jsonl").decode().splitlines()]
+    assert (told["id"], told["description"], told["file"]) == (str(row.pk), "a cat", f"media/{row.pk}.jpg")
+    assert archive.read(told["file"])[:3] == b"\xff\xd8\xff"

@@ -15,7 +15,6 @@ from items.models import Item, ItemType, Status, Visibility
 from items.text import ContentError
 from media import actions as media
 from media.models import MediaFile
-from media.store import store
 from tests.support.at_once import at_once
 from tests.support.factories import UserFactory
 from tests.support.pictures import files_of, jpeg, mp4, upload
@@ -30,7 +29,6 @@ def media_folder(tmp_path: Path, settings: Any) -> Path:
     settings.MEDIA_DIR = tmp_path
     settings.MEDIA_INCOMING = tmp_path / "incoming"
     settings.MEDIA_WAIT_SECONDS = settings.MEDIA_SECONDS = 60.0
-    store.cache_clear()
     return tmp_path
 
 

@@ -8,7 +8,6 @@ from rest_framework.test import APIClient
 
 from accounts.actions import issue_token
 from accounts.models import User
-from media.store import store
 from tests.support.factories import UserFactory
 
 
@@ -19,7 +18,6 @@ def media_folder(tmp_path: Path, settings: Any) -> Path:
     settings.MEDIA_INCOMING = settings.MEDIA_DIR / "incoming"
     settings.MEDIA_WAIT_SECONDS = 60.0
     settings.MEDIA_SECONDS = 60.0
-    store.cache_clear()
     return tmp_path / "media"
 
 

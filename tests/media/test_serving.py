@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from media.serving import served
-from media.store import store
 
 NAME = "3f/0123456789abcdef0123456789abcd"
 BYTES = bytes(range(256)) * 1000
@@ -17,7 +16,6 @@ Ask = Callable[..., tuple[str, dict[str, str], bytes]]
 @pytest.fixture
 def ask(tmp_path: Path, settings: Any) -> Ask:
     settings.MEDIA_DIR = tmp_path
-    store.cache_clear()
     for name in (f"{NAME}.jpg", f"{NAME}.small.webp", f"{NAME}.mp4"):
         path = tmp_path / "files" / name
         path.parent.mkdir(parents=True, exist_ok=True)

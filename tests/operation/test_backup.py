@@ -18,6 +18,7 @@ from django.utils import timezone
 from accounts import actions as accounts
 from accounts.models import User
 from items import actions as items
+from media import actions as media
 from operation import backup
 from relations import actions as relations
 from runtime.embedded import NAMESPACE, die_with_parent, wait_for
@@ -28,6 +29,7 @@ from seen.redis_store import RedisStore
 from seen.store import store
 from storage.connections import client_of
 from tests.support.factories import UserFactory
+from tests.support.pictures import jpeg, upload
 from timeline.home import home_page
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -140,6 +142,8 @@ def test_a_restored_site_answers_as_before(tmp_path: Path) -> None:
     played.client().zadd(f"played:recent:{gone.pk}", {"1002": 1795252000000.0})
     pages = {person.username: [item.id for item in home_page(person).items] for person in people}
 
+    picture = media.upload(owner_id=people[0].pk, file=upload(jpeg()))
+
     whole, torn = tmp_path / "site.backup", tmp_path / "torn.backup"
     make(whole)
     assert whole.stat().st_mode & 0o777 == 0o600
@@ -170,6 +174,9 @@ def test_a_restored_site_answers_as_before(tmp_path: Path) -> None:
     assert "This site is not empty" in told["refused"]
     assert told["filter"] == "a filter"
     assert told["plays"] == {"played:recent:7": 1795252000000.0}
+    for name in picture.files:
+        assert (folder / "media" / "files" / name).read_bytes()
+    media.purge(owner_id=people[0].pk, limit=1)
     assert told["secret"] == (settings.DATA_DIR / "secret_key").read_text()
     store().update([FilterKey(7, 24316), FilterKey(gone.pk, this_month)], lambda key, old: None)
 

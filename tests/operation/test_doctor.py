@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 import shutil
 import time
 from collections.abc import Iterator
@@ -19,6 +20,7 @@ from django.utils import timezone
 
 from discover import impressions
 from discover.impressions import Impression
+from media.models import MediaFile
 from operation import doctor
 from operation.doctor import ERROR, OK, WARNING, Finding
 from operation.models import Sample
@@ -201,6 +203,27 @@ def test_a_secret_that_others_can_read(settings: Any, tmp_path: Path) -> None:
     for mode, state in ((0o600, OK), (0o640, ERROR)):
         (tmp_path / "secret_key").chmod(mode)
         assert states(doctor.configuration())["secret key file"] == state
+
+
+def test_media_without_files_and_files_without_rows(settings: Any, tmp_path: Path) -> None:
+    settings.MEDIA_DIR, settings.MEDIA_INCOMING = tmp_path, tmp_path / "incoming"
+    assert {finding.state for finding in doctor.media_files()} == {OK}
+    row = MediaFile.objects.create(
+        owner_id=1, kind="image", name="00/1", ext="jpg", width=1, height=1, size=1, colour="#000000", sha256=""
+    )
+    files = tmp_path / "files" / "00"
+    files.mkdir(parents=True)
+    stray = files / "2.jpg"
+    stray.touch()
+    then = time.time() - 3 * 86_400
+    os.utime(stray, (then, then))
+    findings = found(doctor.media_files())
+    assert findings["media files"].state == ERROR
+    assert f"(id {row.pk})" in findings["media files"].text
+    assert findings["media rows"].state == WARNING
+    (files / "1.jpg").touch()
+    stray.unlink()
+    assert {finding.state for finding in doctor.media_files()} == {OK}
 
 
 @pytest.mark.parametrize(("free", "state"), [(50, OK), (5, WARNING), (1, ERROR)])
