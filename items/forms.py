@@ -1,17 +1,29 @@
 """The forms of items: what people type into the composer and the editor."""
 
 import uuid
+from itertools import zip_longest
 from typing import Any
 
 from django import forms
+from django.conf import settings
 from django.contrib.auth.models import AnonymousUser
+from django.core.files.uploadedfile import UploadedFile
+from django.forms.utils import ErrorList
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from accounts.models import User
 from items.hydrate import ItemBody
-from items.models import Item, Visibility
-from items.text import TEXT_LENGTH, TITLE_LENGTH, ContentError, check_content
+from items.models import Item, ItemType, Visibility
+from items.text import ARTICLE_LENGTH, TEXT_LENGTH, TITLE_LENGTH, WARNING_LENGTH, ContentError, check_content
+from media import actions as media
+from media.actions import PICTURES_AN_ITEM
+from media.decoder import BusyError
+from media.models import Kind, MediaFile
+from media.objects import Shown, entry_of, shown
+from media.store import StoreError
 from relations.models import Follow
+from web.rest import parse_id
 
 AUDIENCES = [
     (Visibility.PUBLIC, _("Everyone")),
@@ -37,7 +49,15 @@ def text_area(rows: int) -> forms.Textarea:
 
 
 class ItemForm(forms.Form):
-    """The composer. Its `key` names one publication, so that sending the form twice publishes once."""
+    """The composer. Its `key` names one publication, so that sending the form twice publishes once.
+
+    Pictures come by their ids where composer.js has sent them, else as files: `take_media` reads both.
+    """
+
+    use_required_attribute = False  # pictures need no words
+    MOST = PICTURES_AN_ITEM
+    ACCEPTED = "image/*,video/mp4,video/quicktime,video/webm"
+    numbers = range(1, PICTURES_AN_ITEM + 1)
 
     text = TextField(
         label=_("What is new?"),
@@ -46,6 +66,16 @@ class ItemForm(forms.Form):
     )
     visibility = forms.ChoiceField(label=_("Who can see it"), choices=AUDIENCES, initial=Visibility.PUBLIC)
     reply_to = forms.IntegerField(required=False, widget=forms.HiddenInput)
+    title = forms.CharField(
+        label=_("Title: a text with one is an article of up to 20,000 characters"),
+        max_length=TITLE_LENGTH,
+        required=False,
+        widget=forms.TextInput(attrs={"data-limit": ARTICLE_LENGTH, "autocomplete": "off"}),
+    )
+    warning = forms.CharField(
+        label=_("Warning: the post is folded under it"), max_length=WARNING_LENGTH, required=False
+    )
+    sensitive = forms.BooleanField(label=_("Sensitive: its pictures are veiled"), required=False)
     key = forms.RegexField(r"^[0-9a-f]{32}\Z", required=False, widget=forms.HiddenInput)
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -58,6 +88,8 @@ class ItemForm(forms.Form):
             self.auto_id = f"reply-{answered}-%s"
         text.widget.attrs["placeholder"] = text.label
         self.fields["visibility"].widget.attrs["aria-describedby"] = f"{self['text'].id_for_label}-audience"
+        self.taken: list[MediaFile] = []
+        self._media_problems: list[str] = []
 
     @classmethod
     def fresh(cls, reply_to: ItemBody | None = None, reader: User | AnonymousUser | None = None) -> "ItemForm":
@@ -68,6 +100,103 @@ class ItemForm(forms.Form):
         if reply_to:
             initial |= {"reply_to": reply_to.shown.id, "visibility": _audience(reply_to.shown, reader)}
         return cls(initial=initial)
+
+    def take_media(self, owner: User) -> None:
+        """Take the pictures that come with the form, and what is said of them. A file that is refused is told in
+        `media_errors`; what was taken stays with the form. With pictures no text is needed.
+        """
+        self._find_media(owner)
+        key = str(self.data.get("key", ""))
+        for number in self.numbers:
+            if file := self.files.get(f"file_{number}"):
+                said = str(self.data.get(f"file_description_{number}", ""))
+                self._upload(owner, file, said, f"{key}-{number}" if key else "")
+        if len(self.taken) > self.MOST or (len(self.taken) > 1 and any(one.kind == Kind.VIDEO for one in self.taken)):
+            self.refuse_media(gettext("A post has at most %(count)d pictures, or one video.") % {"count": self.MOST})
+        self.fields["text"].required = not self.taken
+
+    def _find_media(self, owner: User) -> None:
+        """Those that were taken before, in their order."""
+        columns = [self.data.getlist(name) for name in ("media", "description", "focus")]  # type: ignore[attr-defined]
+        kept = self.data.getlist("keep") if "keeps" in self.data else columns[0]  # type: ignore[attr-defined]
+        ids = [parse_id(one) or 0 for one in columns[0] if one in kept][: self.MOST]
+        rows = MediaFile.objects.filter(owner_id=owner.pk, withdrawn_at=None).in_bulk(ids) if ids else {}
+        if len(rows) < len(ids):
+            self.refuse_media(gettext("A picture is no longer there. Add it again."))
+        for number, said, focus in zip_longest(*columns, fillvalue=""):
+            row = rows.get(parse_id(number) or 0)
+            if row is not None and number in kept:
+                self.taken.append(self._described(row, said, focus_of(focus)))
+
+    def _described(self, row: MediaFile, said: str, focus: tuple[float, float]) -> MediaFile:
+        if row.use or (row.description, row.focus_x, row.focus_y) == (said, *focus):
+            return row
+        try:
+            return media.describe(medium=row, description=said, focus=focus)
+        except media.MediaError as error:
+            self.refuse_media(str(error))
+        return row
+
+    def _upload(self, owner: User, upload: "UploadedFile[Any]", said: str, key: str) -> None:
+        try:
+            with upload.open("rb") as file:
+                self.taken.append(media.upload(owner_id=owner.pk, file=file, description=said, key=key))
+        except media.MediaError as error:
+            self.refuse_media(str(error))
+        except (media.KeyConflictError, BusyError, StoreError):
+            self.refuse_media(gettext("The file could not be taken just now. Try again in a moment."))
+
+    def refuse_media(self, problem: str) -> None:
+        """Tell a problem of the pictures."""
+        self._media_problems.append(problem)
+
+    @property
+    def media_errors(self) -> ErrorList:
+        """The problems of the pictures."""
+        return ErrorList(self._media_problems)
+
+    @property
+    def media_shown(self) -> list[Shown]:
+        """The pictures that were taken, as the composer shows them."""
+        return [shown(entry_of(row)) for row in self.taken]
+
+    @property
+    def image_mb(self) -> int:
+        """The MB that a picture may have."""
+        return int(settings.MEDIA_IMAGE_BYTES) // 2**20
+
+    @property
+    def video_mb(self) -> int:
+        """The MB that a video may have."""
+        return int(settings.MEDIA_VIDEO_BYTES) // 2**20
+
+    @property
+    def type(self) -> str:
+        """The type of the new item."""
+        if not self.taken:
+            return ItemType.ARTICLE if self.cleaned_data["title"] else ItemType.TEXT
+        return ItemType.VIDEO if self.taken[0].kind == Kind.VIDEO else ItemType.IMAGE
+
+    @property
+    def content(self) -> dict[str, Any]:
+        """The content of the new item, of a valid form."""
+        content: dict[str, Any] = {"text": self.cleaned_data["text"]}
+        if self.taken:
+            content["media"] = [str(row.pk) for row in self.taken]
+        if self.cleaned_data["warning"]:
+            content["warning"] = self.cleaned_data["warning"]
+        if self.cleaned_data["sensitive"]:
+            content["sensitive"] = True
+        return content
+
+
+def focus_of(text: str) -> tuple[float, float]:
+    """The point that "x,y" names, each from -1 to 1; the middle for anything else."""
+    try:
+        x, y = (float(part) for part in text.split(","))
+    except ValueError:
+        return 0.0, 0.0
+    return (x, y) if -1 <= x <= 1 and -1 <= y <= 1 else (0.0, 0.0)
 
 
 def _audience(answered: ItemBody, reader: User | AnonymousUser | None) -> str:

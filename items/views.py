@@ -140,15 +140,19 @@ def publish(request: PageRequest, reader: User) -> HttpResponse:
         context = {"form": form, "answered": answered, "next": next_page(request)}
         context["spot"] = "slot" if wants_part(request) else "write"
         return show(request, "items/publish.html", context, part="items/_composer.html")
-    form = ItemForm(request.POST)
+    form = ItemForm(request.POST, request.FILES)
+    form.take_media(reader)
     spot = _spot(request, form)
-    if form.is_valid():
+    if form.is_valid() and not form.media_errors:
         fields: dict[str, Any] = form.cleaned_data
         answered_item = item_or_404(fields["reply_to"], reader) if fields["reply_to"] is not None else None
         try:
-            new = _publish(reader, answered_item, fields)
-        except ContentError:
-            form.add_error("text", _("This is too long."))
+            new = _publish(reader, answered_item, form)
+        except ContentError as error:
+            if error.field == "content.media":
+                form.refuse_media(str(error))
+            else:
+                form.add_error("text", _("This is too long."))
         except idempotency.IdempotencyGoneError:
             raise Http404 from None
         else:
@@ -195,15 +199,17 @@ def _say_held(request: PageRequest) -> None:
     messages.info(request, _("Your post will appear after a review."))
 
 
-def _publish(reader: User, answered: Item | None, fields: dict[str, Any]) -> Item:
+def _publish(reader: User, answered: Item | None, form: ItemForm) -> Item:
     post: dict[str, Any] = {
         "sender": reader,
-        "content": {"text": fields["text"]},
-        "visibility": fields["visibility"],
+        "type": form.type,
+        "title": form.cleaned_data["title"],
+        "content": form.content,
+        "visibility": form.cleaned_data["visibility"],
         "reply_to": answered,
     }
     try:
-        return actions.publish(**post, idempotency_key=fields["key"])
+        return actions.publish(**post, idempotency_key=form.cleaned_data["key"])
     except idempotency.IdempotencyConflictError:
         # The sender went back to a form that was sent, and wrote something else: that is another item.
         return actions.publish(**post, idempotency_key=uuid.uuid4().hex)

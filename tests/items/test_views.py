@@ -54,7 +54,9 @@ def test_publishing_in_place_gives_a_fresh_composer(client: Client, reader: Any)
     response = client.post("/items/new", composed(key=key, visibility="mutuals"), **PART)
     assert json.loads(response["HX-Trigger-After-Settle"]) == {"published": {"id": str(Item.objects.get().pk)}}
     assert key not in response.content.decode()
-    assert response.content.decode().index("words") > response.content.decode().index('hx-swap-oob="afterbegin:#feed"')
+    assert response.content.decode().index("words</p>") > response.content.decode().index(
+        'hx-swap-oob="afterbegin:#feed"'
+    )
     assert Item.objects.get().visibility == "mutuals"
 
 

@@ -48,7 +48,7 @@
     return composers().find((form) => form.dataset.draft === place);
   }
 
-  const FIELDS = ["text", "title", "visibility", "key"];
+  const FIELDS = ["text", "title", "warning", "visibility", "key"];
 
   function isBegun(form) {
     if (!form.dataset.draft.startsWith("edit")) return Boolean(form.elements.text.value.trim());
@@ -73,6 +73,7 @@
     for (const name of FIELDS) {
       const field = form.elements[name];
       if (field && typeof draft[name] === "string") field.value = draft[name];
+      if (field?.value && field.closest("details")) field.closest("details").open = true;
     }
     count(form.elements.text);
   }

@@ -1,0 +1,226 @@
+"""Pictures in composers: picked, dropped and pasted; what is said of them; and what a failure leaves."""
+
+import base64
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Locator, Route, expect
+
+from items.models import Item
+from media.models import MediaFile
+from media.store import store
+from tests.support.browsers import UNREACHABLE, Held, Visit, Visitor
+from tests.support.pictures import jpeg
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
+
+UPLOAD = "/api/v1/me/media$"
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, settings: Any) -> Path:
+    settings.MEDIA_DIR = tmp_path / "media"
+    settings.MEDIA_INCOMING = settings.MEDIA_DIR / "incoming"
+    settings.MEDIA_WAIT_SECONDS = 60.0
+    settings.MEDIA_SECONDS = 60.0
+    store.cache_clear()
+    return tmp_path / "media"
+
+
+def give(visitor: Visitor, folder: Path) -> None:
+    """Let the visitor's browser find the files, which another process serves on a site."""
+
+    def answer(route: Route) -> None:
+        (found,) = folder.rglob(route.request.url.rsplit("/", 1)[1])
+        route.fulfill(path=found)
+
+    visitor.page.route(re.compile("/media/"), answer)
+
+
+def file(name: str = "a.jpg", width: int = 80) -> Any:
+    return {"name": name, "mimeType": "image/jpeg", "buffer": jpeg(width, 60)}
+
+
+@pytest.fixture
+def home(visit: Visit, screen: dict[str, Any], reader: Any, folder: Path) -> Visitor:
+    visitor = visit(**screen)
+    give(visitor, folder)
+    visitor.enter(reader)
+    visitor.goto("/")
+    return visitor
+
+
+def pick(visitor: Visitor, *files: Any) -> None:
+    visitor.page.locator(".composer [data-pick]").first.set_input_files(list(files))
+
+
+def entries(visitor: Visitor) -> Locator:
+    return visitor.page.locator(".composer .medium")
+
+
+def kept(visitor: Visitor, count: int) -> None:
+    """Wait until so many pictures are kept, and no others are there."""
+    expect(visitor.page.locator('.composer .medium[data-state="kept"]')).to_have_count(count)
+    expect(entries(visitor)).to_have_count(count)
+
+
+def ids(visitor: Visitor) -> list[str]:
+    return [
+        str(one.input_value()) for one in visitor.page.locator('.composer [name="media"]').all() if one.input_value()
+    ]
+
+
+GIVE = """([kind, data]) => {
+    const bytes = Uint8Array.from(atob(data), (one) => one.charCodeAt(0));
+    const files = new DataTransfer();
+    files.items.add(new File([bytes], "given.jpg", { type: "image/jpeg" }));
+    const area = document.querySelector(".composer textarea");
+    const options = { bubbles: true, cancelable: true };
+    area.dispatchEvent(
+        kind === "paste" ? new ClipboardEvent(kind, { ...options, clipboardData: files })
+        : new DragEvent(kind, { ...options, dataTransfer: files }));
+}"""
+
+
+@pytest.mark.parametrize("way", ["drop", "paste"])
+def test_pictures_are_dropped_and_pasted(home: Visitor, way: str) -> None:
+    home.page.evaluate(GIVE, [way, base64.b64encode(jpeg()).decode()])
+    kept(home, 1)
+
+
+def test_pictures_are_ordered_described_and_removed(home: Visitor, reader: Any) -> None:
+    pick(home, file("a.jpg", 80), file("b.jpg", 90), file("c.jpg", 100))
+    kept(home, 3)
+    assert MediaFile.objects.filter(owner_id=reader.pk, use="").count() == 3
+    first, second, third = ids(home)
+    reminder = home.page.get_by_text("Describe your pictures")
+    expect(reminder).to_be_visible()
+    expect(entries(home).first.get_by_role("button", name="Move to the front")).to_be_disabled()
+    entries(home).nth(0).get_by_role("button", name="Move to the end").press("Enter")
+    assert ids(home) == [second, first, third]
+    expect(entries(home).nth(1).get_by_role("button", name="Move to the end")).to_be_focused()
+    entries(home).nth(2).drag_to(entries(home).nth(0))
+    home.holds(f"document.querySelector('.composer [name=media]').value === '{third}'")
+    for place in range(3):
+        entries(home).nth(place).get_by_label("Description").fill("x" * (1400 if place else 3))
+    expect(reminder).to_be_hidden()
+    expect(entries(home).nth(1)).to_contain_text("Characters left: 100")
+    entries(home).nth(2).get_by_role("button", name="Remove").press("Enter")
+    assert third in ids(home)
+    kept(home, 2)
+
+
+def test_the_focus_is_set_by_press_and_keys(home: Visitor) -> None:
+    pick(home, file())
+    kept(home, 1)
+    focus = entries(home).locator(".medium-focus")
+    value = home.page.locator('.composer [name="focus"]').first
+    expect(value).to_have_value("0,0")
+    size = focus.bounding_box()
+    assert size is not None
+    focus.click(position={"x": size["width"] * 0.75, "y": size["height"] * 0.25})
+    x, y = map(float, value.input_value().split(","))
+    assert abs(x - 0.5) < 0.05
+    assert abs(y - 0.5) < 0.05
+    focus.press("ArrowLeft")
+    assert float(value.input_value().split(",")[0]) == pytest.approx(x - 0.1, abs=0.02)
+
+
+def test_a_fifth_picture_is_refused(home: Visitor) -> None:
+    pick(home, *(file(f"{number}.jpg", 60 + number) for number in range(5)))
+    kept(home, 4)
+    expect(home.page.locator("#toast")).to_contain_text("at most 4 pictures")
+
+
+def test_a_failed_upload_keeps_the_text_and_is_sent_again(home: Visitor, tolerated: Callable[..., None]) -> None:
+    tolerated(*UNREACHABLE, "with a status of")
+    home.page.get_by_label("What is new?").fill("words that stay")
+    held = Held(home.page, UPLOAD)
+    pick(home, file())
+    expect(entries(home).locator("progress")).to_be_visible()
+    held.answer(503)
+    expect(entries(home).get_by_text("It was not sent.")).to_be_visible()
+    home.page.get_by_role("button", name="Publish").click()
+    expect(home.page.locator("#toast")).to_contain_text("A picture was not sent")
+    expect(home.page.get_by_label("What is new?")).to_have_value("words that stay")
+    assert not Item.objects.exists()
+    entries(home).get_by_role("button", name="Send again").click()
+    kept(home, 1)
+
+
+def test_a_file_that_is_no_picture(home: Visitor, tolerated: Callable[..., None]) -> None:
+    tolerated("with a status of 4")
+    pick(home, {"name": "a.jpg", "mimeType": "image/jpeg", "buffer": b"<svg onload=alert(1)>"})
+    expect(entries(home).locator(".medium-problem")).to_have_text(re.compile("not taken|cannot be read"))
+    expect(entries(home).get_by_role("button", name="Send again")).to_be_hidden()
+
+
+def test_a_post_goes_as_soon_as_its_pictures_are_sent(home: Visitor) -> None:
+    held = Held(home.page, UPLOAD)
+    pick(home, file("a.jpg", 80), file("b.jpg", 90))
+    entries(home).nth(1).get_by_label("Description").fill("A blue corner")
+    home.page.locator(".warns > summary").first.click()
+    home.page.get_by_label("Sensitive").check()
+    home.page.get_by_role("button", name="Publish").click()
+    held.let_go()
+    card = home.page.locator("#feed article").first
+    expect(card.locator(".veil")).to_be_visible()
+    card.locator(".veil > summary").click()
+    expect(card.locator(".pictures img")).to_have_count(2)
+    expect(card.get_by_alt_text("A blue corner")).to_be_visible()
+    item = Item.objects.get()
+    assert item.type == "image"
+    assert item.content["sensitive"] is True
+    assert [one.get("description", "") for one in item.media] == ["", "A blue corner"]
+    expect(entries(home)).to_have_count(0)
+
+
+def test_an_article_is_written_with_a_title(home: Visitor) -> None:
+    home.page.locator(".titled > summary").first.click()
+    home.page.get_by_label("Title").fill("On bread")
+    home.page.get_by_label("What is new?").fill("crumbs " * 1000)
+    home.page.get_by_role("button", name="Publish").click()
+    card = home.page.locator("#feed article").first
+    expect(card.get_by_text("On bread")).to_be_visible()
+    expect(card.get_by_role("link", name="Read on")).to_be_visible()
+    assert Item.objects.get().type == "article"
+
+
+@pytest.fixture
+def plain(visit: Visit, screen: dict[str, Any], reader: Any, folder: Path) -> Visitor:
+    visitor = visit(**screen, java_script_enabled=False)
+    give(visitor, folder)
+    visitor.enter(reader)
+    visitor.goto("/items/new")
+    return visitor
+
+
+def test_plain_file_fields(plain: Visitor) -> None:
+    page = plain.page
+    page.locator(".files > summary").click()
+    page.get_by_label("File 2").set_input_files(file())
+    page.get_by_label("Description").nth(1).fill("Four fields of colour")
+    plain.go(page.get_by_role("button", name="Publish"))
+    expect(page.get_by_alt_text("Four fields of colour")).to_have_count(1)
+    assert Item.objects.get().text == ""
+
+
+def test_a_refused_file_keeps_words_and_other_files(plain: Visitor, tolerated: Callable[..., None]) -> None:
+    tolerated("with a status of 4")
+    page = plain.page
+    page.get_by_label("What is new?").fill("words that stay")
+    page.locator(".files > summary").click()
+    page.get_by_label("File 1").set_input_files(file())
+    page.get_by_label("File 2").set_input_files({"name": "b.jpg", "mimeType": "image/jpeg", "buffer": b"no picture"})
+    plain.go(page.get_by_role("button", name="Publish"))
+    expect(page.locator("ul.errorlist")).to_contain_text("none that is taken here")
+    expect(page.get_by_label("What is new?")).to_have_value("words that stay")
+    expect(page.get_by_label("Keep it")).to_be_checked()
+    assert not Item.objects.exists()
+    plain.go(page.get_by_role("button", name="Publish"))
+    item = Item.objects.get()
+    assert item.text == "words that stay"
+    assert len(item.media) == 1
