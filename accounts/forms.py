@@ -166,3 +166,17 @@ class ProfileForm(forms.Form):
         help_text=_("Up to 500 characters."),
         widget=forms.Textarea(attrs={"rows": 4}),
     )
+    avatar = forms.FileField(
+        label=_("Your picture"),
+        required=False,
+        help_text=_("It is cut to a square from its middle."),
+        widget=forms.FileInput(attrs={"accept": "image/*"}),
+    )
+    remove_avatar = forms.BooleanField(label=_("Remove your picture"), required=False)
+    banner = forms.FileField(
+        label=_("Banner"),
+        required=False,
+        help_text=_("A wide picture at the top of your profile."),
+        widget=forms.FileInput(attrs={"accept": "image/*"}),
+    )
+    remove_banner = forms.BooleanField(label=_("Remove the banner"), required=False)

@@ -17,13 +17,17 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from accounts import actions, first_admin, guard
+from accounts import actions, faces, first_admin, guard
 from accounts.access import signed_in
 from accounts.avatars import TINTS, banner, drawing, letter_of
 from accounts.export import archive_response
 from accounts.forms import DeleteForm, LoginForm, PasswordForm, PreferencesForm, ProfileForm, SignUpForm
 from accounts.locale import set_language_cookie
 from accounts.models import User
+from media.actions import MediaError
+from media.decoder import BusyError
+from media.models import Use
+from media.store import StoreError
 from web import rates
 from web.pages import (
     INVALID,
@@ -162,16 +166,36 @@ def language(request: PageRequest) -> HttpResponse:
 @require_http_methods(FORM_METHODS)
 def settings(request: PageRequest, reader: User) -> HttpResponse:
     """How one presents oneself."""
-    form = ProfileForm(request.POST or None, initial={"display_name": reader.display_name, "bio": reader.bio})
+    initial = {"display_name": reader.display_name, "bio": reader.bio}
+    form = ProfileForm(request.POST or None, request.FILES or None, initial=initial)
     if form.is_valid():
+        fields = form.cleaned_data
         try:
-            actions.edit_profile(user=reader, **form.cleaned_data)
+            actions.edit_profile(user=reader, display_name=fields["display_name"], bio=fields["bio"])
         except ValidationError as error:
             form.add_error(None, error)
         else:
+            for use, name in faces.FIELDS.items():
+                _set_face(form, reader, use, name)
+        if not form.errors:
             messages.success(request, _("Saved."))
             return redirect("settings")
     return _settings(request, "accounts/settings.html", form)
+
+
+def _set_face(form: ProfileForm, reader: User, use: Use, name: str) -> None:
+    """Set or remove the avatar or the banner, as the form says; a refusal stands at its field."""
+    upload = form.cleaned_data.get(name)
+    if upload:
+        try:
+            with upload.open("rb") as file:
+                faces.set_face(user=reader, use=use, file=file)
+        except MediaError as error:
+            form.add_error(name, str(error))
+        except (BusyError, StoreError):
+            form.add_error(name, _("The file could not be taken just now. Try again in a moment."))
+    elif form.cleaned_data.get(f"remove_{name}"):
+        faces.remove_face(user=reader, use=use)
 
 
 @signed_in

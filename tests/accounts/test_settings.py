@@ -13,6 +13,7 @@ from knox.models import AuthToken
 from rest_framework.test import APIClient
 
 from accounts import actions, export
+from accounts.avatars import small
 from accounts.models import User
 from items import actions as items
 from items.models import Item
@@ -503,3 +504,28 @@ def test_the_archive_holds_pictures(page: Client, ann: User, settings: Any, tmp_
     (told,) = [json.loads(line) for line in archive.read("media.jsonl").decode().splitlines()]
     assert (told["id"], told["description"], told["file"]) == (str(row.pk), "a cat", f"media/{row.pk}.jpg")
     assert archive.read(told["file"])[:3] == b"\xff\xd8\xff"
+
+
+def test_a_picture_and_a_banner_are_set_and_removed(client: Client, tmp_path: Path, settings: Any) -> None:
+    settings.MEDIA_DIR = tmp_path / "media"
+    settings.MEDIA_INCOMING = settings.MEDIA_DIR / "incoming"
+    settings.MEDIA_WAIT_SECONDS = settings.MEDIA_SECONDS = 60.0
+    ann = UserFactory.create(username="ann")
+    client.force_login(ann)
+    own = {"display_name": "Ann", "bio": ""}
+    files = {"avatar": upload(jpeg()), "banner": upload(jpeg(300, 100))}
+    assert client.post("/settings", own | files).status_code == 302
+    ann.refresh_from_db()
+    assert ann.display_name == "Ann"
+    page = client.get("/@ann").content.decode()
+    assert small(ann.avatar_url) in page
+    assert f'class="banner" src="{ann.banner_url}"' in page
+    refused = client.post("/settings", own | {"avatar": upload(b"no picture")})
+    assert refused.status_code == 422
+    assert "none that is taken here" in refused.content.decode()
+    kept = ann.avatar_url
+    ann.refresh_from_db()
+    assert ann.avatar_url == kept
+    assert client.post("/settings", own | {"remove_avatar": "on", "remove_banner": "on"}).status_code == 302
+    ann.refresh_from_db()
+    assert (ann.avatar, ann.banner) == (None, None)

@@ -11,7 +11,6 @@ from playwright.sync_api import Locator, Route, expect
 
 from items.models import Item
 from media.models import MediaFile
-from media.store import store
 from tests.support.browsers import UNREACHABLE, Held, Visit, Visitor
 from tests.support.pictures import jpeg
 
@@ -26,7 +25,6 @@ def folder(tmp_path: Path, settings: Any) -> Path:
     settings.MEDIA_INCOMING = settings.MEDIA_DIR / "incoming"
     settings.MEDIA_WAIT_SECONDS = 60.0
     settings.MEDIA_SECONDS = 60.0
-    store.cache_clear()
     return tmp_path / "media"
 
 
