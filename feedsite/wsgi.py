@@ -21,7 +21,7 @@ Application = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 PATIENCE = 0.02
 """Seconds that a request with a body waits for a place; bodies that have arrived are read in less."""
 FILES_TYPE = "multipart/form-data"
-CREDENTIALS = frozenset({"HTTP_AUTHORIZATION", "HTTP_COOKIE"})
+CREDENTIALS = ("HTTP_AUTHORIZATION", "HTTP_COOKIE")
 READERS = max(1, settings.WEB_THREADS - 1)
 
 
@@ -78,7 +78,7 @@ class Measured:
         self, environ: dict[str, Any], start_response: Callable[..., Any], size: int, allowed: int
     ) -> Iterable[bytes]:
         """Answer a request whose body goes to the disk."""
-        if not CREDENTIALS.intersection(environ):
+        if not any(environ.get(name) for name in CREDENTIALS):
             environ["wsgi.input"], environ["CONTENT_LENGTH"] = io.BytesIO(), "0"
             return self.application(environ, start_response)
         if size > allowed:

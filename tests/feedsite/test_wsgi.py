@@ -4,13 +4,17 @@ import io
 import json
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pytest
-from django.conf import settings
+from django.conf import LazySettings, settings
 from django.test import RequestFactory
 
+from accounts.actions import issue_token
 from feedsite.wsgi import application, measured
+from tests.support.factories import UserFactory
+from tests.support.pictures import files_of, jpeg, upload
 from web.rest import BODY_BYTES
 
 pytestmark = pytest.mark.django_db(transaction=True)  # a real request closes connections that are in a transaction
@@ -98,3 +102,35 @@ def test_slow_bodies_leave_a_thread_to_those_who_send_none(rf: RequestFactory) -
         assert [one.result(60) for one in slow] == [[b"served"]] * 2
     assert post(io.BytesIO(b"{}")) == [b"served"]
     assert statuses == ["503 Service Unavailable"]
+
+
+def form(rf: RequestFactory, token: str, data: bytes, path: str = "/api/v1/me/media") -> dict[str, Any]:
+    """A form with a file, as a client sends it."""
+    credentials = {"HTTP_AUTHORIZATION": f"Token {token}"} if token else {}
+    environ: dict[str, Any] = rf.post(path, {"file": upload(data)}, **credentials).environ  # type: ignore[arg-type]
+    return environ
+
+
+def test_files_go_by_the_disk(rf: RequestFactory, tmp_path: Path, settings: LazySettings) -> None:
+    settings.MEDIA_DIR, settings.MEDIA_INCOMING = tmp_path, tmp_path / "incoming"
+    settings.MEDIA_WAIT_SECONDS = settings.MEDIA_SECONDS = 60.0
+    token = issue_token(user=UserFactory.create())
+    assert status_of(form(rf, token, jpeg())) == 201
+    environ = form(rf, token, jpeg())
+    body = environ["wsgi.input"].read(int(environ.pop("CONTENT_LENGTH")))
+    assert status_of(environ | {"HTTP_TRANSFER_ENCODING": "chunked", "wsgi.input": io.BytesIO(body)}) == 201
+    assert status_of(form(rf, token, bytes(3_000_000))) == 415
+    assert status_of(form(rf, token, bytes(3_000_000), "/api/v1/items")) == 413
+    assert len(files_of(tmp_path)) == 4
+
+
+def test_files_that_are_not_read(rf: RequestFactory, tmp_path: Path, settings: LazySettings) -> None:
+    settings.MEDIA_INCOMING = tmp_path / "incoming"
+    settings.MEDIA_IMAGE_BYTES = settings.MEDIA_VIDEO_BYTES = 1_000_000
+    token = issue_token(user=UserFactory.create())
+    for credential, status in ((token, 413), ("", 401)):
+        environ = form(rf, credential, bytes(3_000_000))
+        body = environ["wsgi.input"]
+        assert status_of(environ) == status
+        assert body.read(1), "nothing of it was read"
+    assert files_of(tmp_path) == []
