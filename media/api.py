@@ -55,7 +55,11 @@ class BusyUploadError(OutageError):
 
 
 class FocusField(serializers.CharField):
-    """A point as "x,y", each from -1 to 1."""
+    """A point as "x,y", each from -1 to 1; an empty one is the middle."""
+
+    def run_validation(self, data: Any = serializers.empty) -> Any:
+        """The two numbers. Raises ValidationError."""
+        return (0.0, 0.0) if isinstance(data, str) and not data.strip() else super().run_validation(data)
 
     def to_internal_value(self, data: Any) -> tuple[float, float]:  # type: ignore[override]
         """The two numbers. Raises ValidationError."""
@@ -74,7 +78,7 @@ class Upload(StrictSerializer):
 
     file = serializers.FileField(allow_empty_file=True)
     description = TextField(max_length=DESCRIPTION_LENGTH, allow_blank=True, default="")
-    focus = FocusField(required=False)
+    focus = FocusField(required=False, allow_blank=True)
 
 
 class Face(StrictSerializer):
@@ -87,7 +91,7 @@ class MediaEdit(StrictSerializer):
     """The words and the focus of a medium from now on."""
 
     description = TextField(max_length=DESCRIPTION_LENGTH, allow_blank=True, required=False)
-    focus = FocusField(required=False)
+    focus = FocusField(required=False, allow_blank=True)
 
 
 def caller(request: Request) -> int:
