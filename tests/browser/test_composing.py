@@ -134,7 +134,7 @@ def test_a_fifth_picture_is_refused(home: Visitor) -> None:
 
 
 def test_a_failed_upload_keeps_the_text_and_is_sent_again(home: Visitor, tolerated: Callable[..., None]) -> None:
-    tolerated(*UNREACHABLE, "with a status of")
+    tolerated(*UNREACHABLE, "with a status of 503")
     home.page.get_by_label("What is new?").fill("words that stay")
     held = Held(home.page, UPLOAD)
     pick(home, file())
@@ -150,7 +150,7 @@ def test_a_failed_upload_keeps_the_text_and_is_sent_again(home: Visitor, tolerat
 
 
 def test_a_file_that_is_no_picture(home: Visitor, tolerated: Callable[..., None]) -> None:
-    tolerated("with a status of 4")
+    tolerated("with a status of 415")
     pick(home, {"name": "a.jpg", "mimeType": "image/jpeg", "buffer": b"<svg onload=alert(1)>"})
     expect(entries(home).locator(".medium-problem")).to_have_text(re.compile("not taken|cannot be read"))
     expect(entries(home).get_by_role("button", name="Send again")).to_be_hidden()
@@ -207,7 +207,7 @@ def test_plain_file_fields(plain: Visitor) -> None:
 
 
 def test_a_refused_file_keeps_words_and_other_files(plain: Visitor, tolerated: Callable[..., None]) -> None:
-    tolerated("with a status of 4")
+    tolerated("with a status of 422")
     page = plain.page
     page.get_by_label("What is new?").fill("words that stay")
     page.locator(".files > summary").click()

@@ -112,7 +112,7 @@ def test_an_edit_that_is_held_says_so_in_place(visit: Visit, author: User, reade
     publish(sender=author, content={"text": "words"})
     writing = signed_in(visit, author)
     writing.choose("Edit")
-    writing.page.get_by_role("main").get_by_label("Text").fill("casino")
+    writing.page.get_by_role("main").get_by_label("Text", exact=True).fill("casino")
     writing.page.get_by_role("button", name="Save").click()
     expect(writing.page.get_by_text(TOLD, exact=True)).to_be_visible()
     expect(writing.page.locator("article").get_by_text("in review")).to_be_visible()

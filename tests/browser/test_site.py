@@ -122,7 +122,7 @@ def test_editing(visit: Visit, reader: Any, javascript: bool) -> None:
     expect(visitor.page.locator("article .text")).to_have_text("befor")
     visitor.goto("/")
     visitor.choose("Edit")
-    visitor.page.get_by_role("main").get_by_label("Text").fill("before\nand after")
+    visitor.page.get_by_role("main").get_by_label("Text", exact=True).fill("before\nand after")
     visitor.page.get_by_role("button", name="Save").click()
     expect(visitor.page.get_by_text("and after")).to_be_visible()
     expect(visitor.page).to_have_url(f"{visitor.site}/" if javascript else re.compile("/items/"))

@@ -29,6 +29,7 @@
   // What depends on the pictures as they stand.
   function look(form) {
     const all = entries(form);
+    form.elements.text.required = !all.length; // pictures need no words
     if (form.elements.title?.value) stretch(form.elements.title);
     form.querySelector(".reminder").hidden = !all.some((one) => !field(one, "description").value.trim());
     all.forEach((one, place) => {
