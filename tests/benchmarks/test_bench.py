@@ -1,4 +1,4 @@
-"""That every benchmark runs. What it measures at these sizes means nothing, and is not looked at."""
+"""That benchmarks run: a third of them in every run of the tests, all before a release. What it measures at these sizes means nothing, and is not looked at."""
 
 import json
 import math
@@ -13,6 +13,7 @@ from django.conf import settings
 from benchmarks.__main__ import KNOWN, REAL
 from runtime.management.commands.check_all import clean_environ
 from tests.support.datasets import as_json, packed
+from tests.support.effort import tries
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
@@ -42,10 +43,13 @@ def data(tmp_path: Path) -> Path:
     return folder
 
 
-def test_every_benchmark_runs_and_prints_its_ratios(tmp_path: Path, data: Path) -> None:
+RUN = KNOWN[:: tries(3, 1)]
+
+
+def test_benchmarks_run_and_print_their_ratios(tmp_path: Path, data: Path) -> None:
     results, page = tmp_path / "results.json", tmp_path / "benchmarks.md"
     page.write_text((settings.BASE_DIR / "docs" / "benchmarks.md").read_text())
-    command = [sys.executable, "-m", "benchmarks", *KNOWN, "--quick", "--json", str(results), "--page", str(page)]
+    command = [sys.executable, "-m", "benchmarks", *RUN, "--quick", "--json", str(results), "--page", str(page)]
     command += ["--data", str(data)]
     run = subprocess.run(
         command,
@@ -58,7 +62,7 @@ def test_every_benchmark_runs_and_prints_its_ratios(tmp_path: Path, data: Path) 
     )
     assert run.returncode == 0, run.stdout + run.stderr
     found = json.loads(results.read_text())["results"]
-    assert list(found) == list(KNOWN)
+    assert list(found) == list(RUN)
     for name in found:
         assert f"### {name}: " in run.stdout
         assert found[name]["rows"]

@@ -176,6 +176,23 @@ def test_a_post_goes_as_soon_as_its_pictures_are_sent(home: Visitor) -> None:
     expect(entries(home)).to_have_count(0)
 
 
+def test_pictures_stay_unveiled_where_the_timeline_comes_anew(home: Visitor) -> None:
+    home.page.locator(".warns > summary").first.click()
+    home.page.get_by_label("Sensitive").check()
+    pick(home, file())
+    kept(home, 1)
+    held = Held(home.page, f"^{re.escape(home.site)}/$")
+    home.page.get_by_role("button", name="Publish").click()
+    veil = home.page.locator("#feed article .veil").first
+    veil.locator("summary").click()
+    veil.evaluate("one => one.mark = 'of before'")
+    held.let_go()
+    home.holds("!document.querySelector('#feed article .veil').mark")
+    expect(veil.locator(".pictures img")).to_be_visible()
+    veil.locator("summary").click()
+    expect(veil.locator(".pictures img")).to_be_hidden()
+
+
 def test_an_article_is_written_with_a_title(home: Visitor) -> None:
     home.page.locator(".titled > summary").first.click()
     home.page.get_by_label("Title").fill("On bread")

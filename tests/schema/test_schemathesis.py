@@ -10,6 +10,7 @@ import pytest
 from accounts.actions import issue_token
 from items import actions as items
 from relations import actions as relations
+from tests.support.effort import tries
 from tests.support.factories import UserFactory
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
@@ -46,7 +47,15 @@ def test_the_site_keeps_to_its_schema(live_server: Any, settings: Any, tmp_path:
     config.write_text(RULES % issue_token(user=victim))
     command = [str(Path(sys.executable).with_name("schemathesis")), "--config-file", str(config), "run"]
     command += [f"{live_server.url}/api/schema", "--header", f"Authorization: Token {issue_token(user=user)}"]
-    command += ["--checks", "all", "--max-examples", "3", "--generation-deterministic", "--max-redirects", "0"]
+    command += [
+        "--checks",
+        "all",
+        "--max-examples",
+        str(tries(2, 3)),
+        "--generation-deterministic",
+        "--max-redirects",
+        "0",
+    ]
     command += ["--workers", "2", "--request-timeout", "30", "--suppress-health-check", "all", "--no-color"]
     command += ["--exclude-path-regex", FILES]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)

@@ -64,8 +64,8 @@ def checks(folder: Path, *, amount: Amount, pytest: list[str]) -> list[tuple[str
     scripts = Path(sys.executable).parent
     module = [sys.executable, "-m"]
     manage = [sys.executable, "manage.py"]
-    # One more than processors: some tests wait for a time that passes, or for servers.
-    workers = ["-n", str(min(4, len(os.sched_getaffinity(0)) + 1))]
+    # Two more than processors: one worker mostly waits for servers that it starts, and the others now and then.
+    workers = ["-n", str(min(6, len(os.sched_getaffinity(0)) + 2))]
     tests = [*module, "pytest", *workers, "-m", MARKS[amount], *pytest]
     https = {"FEEDSITE_HTTPS": "1"}
     more = {"TEST_EVERYTHING": "1"} if amount == "all" else {}

@@ -65,6 +65,21 @@
     if (target.matches?.(".picture img")) target.parentElement.querySelectorAll(".ground").forEach((one) => one.remove());
   }, { capture: true });
 
+  // --- What a reader has unveiled or unfolded stays so where its card comes anew
+  const VEILS = "article details.veil, article details.warned";
+  const shownOnes = new Set();
+  const keyOf = (veil) => `${veil.closest("article").dataset.id} ${veil.className}`;
+  document.addEventListener("toggle", ({ target }) => {
+    if (!target.matches?.(VEILS)) return;
+    if (target.open) shownOnes.add(keyOf(target));
+    else shownOnes.delete(keyOf(target));
+  }, { capture: true });
+  function unveil() {
+    for (const veil of document.querySelectorAll(VEILS)) if (shownOnes.has(keyOf(veil))) veil.open = true;
+  }
+  document.body.addEventListener("htmx:afterSettle", unveil);
+  document.body.addEventListener("renewed", unveil);
+
   // --- A description closes by Esc, and by a press beside it
   document.addEventListener("click", ({ target }) => {
     document.querySelectorAll("details.alt[open]").forEach((one) => !one.contains(target) && (one.open = false));
