@@ -1,4 +1,6 @@
-"""That benchmarks run: a third of them in every run of the tests, all before a release. What it measures at these sizes means nothing, and is not looked at."""
+"""Benchmarks run: a third of them in every run of the tests, all before a release. The figures of these sizes mean
+nothing, and are not looked at.
+"""
 
 import json
 import math
