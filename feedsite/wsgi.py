@@ -119,5 +119,6 @@ def refuse(start_response: Callable[..., Any], status: str, *headers: tuple[str,
     return [detail]
 
 
-application = served(measured(get_wsgi_application()))
+site = Measured(get_wsgi_application(), READERS)
+application = served(site, site.places)  # slow readers and slow senders together leave a thread
 postgresql.bound(settings.DATABASE_TIMEOUT_SECONDS)

@@ -2,9 +2,14 @@
 
 A file never changes, so its name is its ETag, and it may be kept for a year. It is sent with the type that its
 extension has and may do nothing in a browser. With `FEEDSITE_MEDIA_ACCEL` the proxy sends it, told by X-Accel-Redirect.
+
+A thread waits for a reader of more than `AT_ONCE` bytes, however slow that is. So such an answer takes one of the
+places that leave a thread for the rest of the site; without a free one it is 503. Videos are read in parts that take
+none.
 """
 
 import re
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from typing import IO, Any
 
@@ -25,6 +30,10 @@ TYPES = {
     "webm": "video/webm",
 }
 CHUNK = 1 << 16
+AT_ONCE = 1 << 19
+"""Bytes of an answer that are handed to the server as a whole, and of a part of a video whose end was not asked for."""
+PATIENCE = 0.02
+"""Seconds that a large answer waits for a place."""
 RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})", re.ASCII)
 POLICY = "default-src 'none'; img-src 'self'; media-src 'self'; style-src 'unsafe-inline'; sandbox"
 """For a file that is opened by itself: it is shown, and runs nothing."""
@@ -36,19 +45,21 @@ ALWAYS: Headers = [
 ]
 
 
-def served(application: Application) -> Application:
-    """The application, with files of media before it."""
+def served(application: Application, places: threading.Semaphore) -> Application:
+    """The application, with files of media before it. `places`: for the answers that a thread may have to wait with."""
 
     def serve(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
         path = environ.get("PATH_INFO", "")
         if not path.startswith(PREFIX):
             return application(environ, start_response)
-        return respond(path.removeprefix(PREFIX), environ, start_response)
+        return respond(path.removeprefix(PREFIX), environ, start_response, places)
 
     return serve
 
 
-def respond(name: str, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+def respond(
+    name: str, environ: dict[str, Any], start_response: Callable[..., Any], places: threading.Semaphore
+) -> Iterable[bytes]:
     """The answer for one name."""
     method = environ.get("REQUEST_METHOD", "")
     match = NAME.fullmatch(name)
@@ -84,11 +95,16 @@ def respond(name: str, environ: dict[str, Any], start_response: Callable[..., An
     if is_part:
         headers.append(("Content-Range", f"bytes {begin}-{end - 1}/{size}"))
     headers.append(("Content-Length", str(end - begin)))
-    start_response("206 Partial Content" if is_part else "200 OK", headers)
-    if method == "HEAD":
+    is_large = method == "GET" and end - begin > AT_ONCE
+    if is_large and not places.acquire(timeout=PATIENCE):
         file.close()
-        return []
-    return _parts(file, begin, end)
+        return _short(start_response, "503 Service Unavailable", ("Retry-After", "2"))
+    start_response("206 Partial Content" if is_part else "200 OK", headers)
+    if is_large:
+        return Parts(file, begin, end, places)
+    with file:
+        file.seek(begin)
+        return [] if method == "HEAD" else [file.read(end - begin)]
 
 
 def asked_for(environ: dict[str, Any], tag: str, size: int) -> tuple[int, int]:
@@ -102,19 +118,40 @@ def asked_for(environ: dict[str, Any], tag: str, size: int) -> tuple[int, int]:
         return (max(0, size - int(last)), size) if int(last) else (size, size)
     if last and int(last) < int(first):
         return 0, size
-    return int(first), min(size, int(last) + 1) if last else size
+    if last:
+        return int(first), min(size, int(last) + 1)
+    is_video = TYPES[environ["PATH_INFO"].rpartition(".")[2]].startswith("video/")
+    return int(first), min(size, int(first) + AT_ONCE) if is_video else size
 
 
 def _is_known(condition: str, tag: str) -> bool:
     return any(each.strip().removeprefix("W/") in (tag, "*") for each in condition.split(",") if each.strip())
 
 
-def _parts(file: IO[bytes], begin: int, end: int) -> Iterator[bytes]:
-    with file:
+class Parts(Iterator[bytes]):
+    """The bytes of a file from `begin` to `end`. Its place is given back when it is closed, at the latest when it is
+    forgotten: a generator that was never begun would keep it.
+    """
+
+    def __init__(self, file: IO[bytes], begin: int, end: int, places: threading.Semaphore) -> None:
         file.seek(begin)
-        while begin < end and (part := file.read(min(CHUNK, end - begin))):
-            begin += len(part)
-            yield part
+        self._file, self._left, self._places = file, end - begin, places
+
+    def __next__(self) -> bytes:
+        """The next part."""
+        part = self._file.read(min(CHUNK, self._left))
+        self._left -= len(part)
+        if not part:
+            raise StopIteration
+        return part
+
+    def close(self) -> None:
+        """Close the file and give the place back, once."""
+        if not self._file.closed:
+            self._file.close()
+            self._places.release()
+
+    __del__ = close
 
 
 def _short(start_response: Callable[..., Any], status: str, *headers: tuple[str, str]) -> Iterable[bytes]:

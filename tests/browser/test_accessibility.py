@@ -334,7 +334,8 @@ TOO_WIDE = """
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.timeout(900)  # every page
-# English is the longer one, and stands where there is the least room.
+# English is the longer one, and stands where there is the least room. A run looks at each page in one of the two; the
+# run before a release at all pages in both, and in both schemes.
 @pytest.mark.parametrize(
     ("language", "width", "schemes"), [("en", 390, ["light", "dark"]), ("zh", 1280, ["dark", "light"])]
 )
@@ -346,7 +347,9 @@ def test_nothing_stands_in_anybodys_way(
     world = World()
     visitors: dict[str, Visitor] = {}
     wrong: list[str] = []
-    for name, looks in PAGES.items():
+    for number, (name, looks) in enumerate(PAGES.items()):
+        if number % 2 != (width == 390) and not EVERYTHING:
+            continue
         for place, look in enumerate(looks):
             visitor = visitors.get(look.who)
             if not visitor:

@@ -1,12 +1,13 @@
 """Files of media over HTTP: ranges, conditions, headers, and no other file than those."""
 
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from media.serving import served
+from media.serving import AT_ONCE, CHUNK, served
 
 NAME = "3f/0123456789abcdef0123456789abcd"
 BYTES = bytes(range(256)) * 1000
@@ -30,7 +31,7 @@ def ask(tmp_path: Path, settings: Any) -> Ask:
             told.extend([status, dict(headers)])
 
         environ = {"PATH_INFO": path, "REQUEST_METHOD": method, **headers}
-        body = b"".join(served(lambda *_: [b"the site"])(environ, start))
+        body = b"".join(served(lambda *_: [b"the site"], threading.BoundedSemaphore(1))(environ, start))
         return (*told, body) if told else ("", {}, body)
 
     return call
@@ -129,3 +130,30 @@ def test_the_proxy_sends_it(ask: Ask, settings: Any) -> None:
     assert "sandbox" in headers["Content-Security-Policy"]
     assert body == b""
     assert ask("/media/../secret.jpg")[0] == "404 Not Found"
+
+
+def test_slow_readers_of_large_files_leave_a_thread(tmp_path: Path, settings: Any) -> None:
+    settings.MEDIA_DIR = tmp_path
+    large, video = tmp_path / f"files/{NAME}.jpg", tmp_path / f"files/{NAME}.mp4"
+    large.parent.mkdir(parents=True)
+    for path in (large, video):
+        path.write_bytes(bytes(AT_ONCE + 1))
+    application = served(lambda *_: [b"the site"], threading.BoundedSemaphore(1))
+    told: list[str] = []
+
+    def get(path: str, **headers: str) -> Any:
+        environ = {"PATH_INFO": path, "REQUEST_METHOD": "GET", **headers}
+        return application(environ, lambda status, _headers: told.append(status[:3]))
+
+    first = get(f"/media/{NAME}.jpg")
+    assert next(first) == bytes(CHUNK)
+    get(f"/media/{NAME}.jpg")
+    part = get(f"/media/{NAME}.mp4", HTTP_RANGE="bytes=1-")
+    assert [len(each) for each in part] == [AT_ONCE]
+    part = get(f"/media/{NAME}.mp4", HTTP_RANGE="bytes=0-")
+    assert [len(each) for each in part] == [AT_ONCE]
+    first.close()
+    first.close()
+    get(f"/media/{NAME}.jpg")  # forgotten before it began
+    assert b"".join(get(f"/media/{NAME}.jpg")) == large.read_bytes()
+    assert told == ["200", "503", "206", "206", "200", "200"]

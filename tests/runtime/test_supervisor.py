@@ -180,6 +180,7 @@ def test_a_site_lives_survives_and_goes(site: Site, folder: Path, port: int) -> 
     assert manage(folder, "shell", "-v", "0", "-c", count) == users, "also without the site"
 
 
+@pytest.mark.long
 def test_every_line_is_json_where_json_is_asked_for(folder: Path, port: int) -> None:
     site = Site(folder, port, {"FEEDSITE_LOG_FORMAT": "json"})
     try:
