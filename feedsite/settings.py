@@ -491,7 +491,7 @@ STORAGES = {
 # Files, uploads under way and the places of decoders.
 MEDIA_DIR = DATA_DIR / "media"
 MEDIA_ROOT = MEDIA_DIR / "files"
-# What the name of a file follows in its address (media.objects.address).
+# The address of a file is this and its name (media.objects.address).
 MEDIA_ADDRESS = MEDIA_URL = "/media/"
 MEDIA_IMAGE_BYTES = env.whole("FEEDSITE_MEDIA_IMAGE_MB") * 2**20
 MEDIA_VIDEO_BYTES = env.whole("FEEDSITE_MEDIA_VIDEO_MB") * 2**20

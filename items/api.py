@@ -335,7 +335,7 @@ class TagItemsView(PublicApiView):
 
     @extend_schema(operation_id="list_tag_items", parameters=PAGED, responses={200: ItemPage})
     def get(self, request: Request, tag: str) -> HttpResponse:
-        """What carries a hashtag (written without #, in any case and width), newest first."""
+        """The items with a hashtag (written without #, in any case and width), newest first."""
         reader, last_id, count = reader_of(request), position(request), limit(request)
         canonical = canonical_tag(tag)
         if canonical is None:

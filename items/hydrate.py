@@ -232,7 +232,7 @@ class ItemBody(msgspec.Struct, dict=True):
 
     @property
     def warning(self) -> str:
-        """What the sender warns of; the content is folded under it."""
+        """The sender's warning, under which the content is folded."""
         warning = self.content_fields.get("warning", "")
         return warning if isinstance(warning, str) else ""
 

@@ -23,7 +23,7 @@ class IdempotencyGoneError(Exception):
 
 
 def fingerprint_of(fields: dict[str, Any]) -> str:
-    """What tells the fields of one call from those of another."""
+    """A digest of the fields of a call, which differs from that of any other fields."""
     return hashlib.sha256(json.dumps(fields, sort_keys=True).encode()).hexdigest()
 
 

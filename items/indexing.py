@@ -1,4 +1,4 @@
-"""What items are found by, written down: the document of their words, and their tags."""
+"""The index of items: writes the document of their words, and their tags."""
 
 from collections.abc import Iterable
 from typing import Any

@@ -29,7 +29,7 @@ ALL_PEOPLE = 50
 
 @require_safe
 def tag(request: PageRequest, name: str) -> HttpResponse:
-    """What carries a hashtag, newest first; every other spelling leads to the canonical one."""
+    """The items with a hashtag, newest first; every other spelling redirects to the canonical one."""
     canonical = canonical_tag(name)
     if canonical is None:
         raise Http404
@@ -44,7 +44,7 @@ def tag(request: PageRequest, name: str) -> HttpResponse:
 @require_safe
 @signed_in
 def complete(request: PageRequest, reader: User) -> HttpResponse:
-    """What a name or hashtag that is being typed may become: the options of complete.js."""
+    """Completions of the name or hashtag that is being typed: the options of complete.js."""
     found = completions(_asked(request), reader)
     return show(request, "items/_completions.html", {"completions": found})
 

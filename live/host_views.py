@@ -46,8 +46,8 @@ def _remove(*, session: LiveSession, now: datetime) -> None:
 
 
 class Step(NamedTuple):
-    """What a host does with a session: the verb, the state in which it is done, what is said then; and what is asked
-    before.
+    """A host's step with a session: its verb, the state to which it leads, the message after it, and the question
+    before it.
     """
 
     act: Callable[..., object]
@@ -143,7 +143,7 @@ def edit(request: PageRequest, reader: User, session_id: int) -> HttpResponse:
     session, now = own_session(session_id, reader), timezone.now()
     form = SessionForm(request.POST or None, session=session, now=now)
     if form.is_valid():
-        # What was not touched is not judged anew: a time may have passed meanwhile, or have had seconds.
+        # Only changed fields are judged anew: an untouched time may have passed meanwhile, or have had seconds.
         changes = {name: value for name, value in form.fields_to_save.items() if name in form.changed_data}
         try:
             session = actions.edit(session=session, now=now, **changes)

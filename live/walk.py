@@ -139,7 +139,7 @@ class Context:
 
     @property
     def epoch(self) -> int:
-        """What the reader's window must have been built for, as policy.EPOCH says it."""
+        """The epoch for which the reader's window must have been built, as policy.EPOCH computes it."""
         return self.window_epoch ^ self.generation
 
 

@@ -100,7 +100,7 @@ def caller(request: Request) -> int:
 
 
 def taken(field: str, take: Callable[[], T]) -> T:
-    """What `take` makes of a file. Raises the API's errors for those of media.actions, naming the field."""
+    """The result of `take` for a file. Raises the API's errors for those of media.actions, naming the field."""
     try:
         return take()
     except actions.TooLargeError as error:
@@ -118,7 +118,10 @@ def taken(field: str, take: Callable[[], T]) -> T:
 
 
 def form(request: Request, serializer: type[StrictSerializer]) -> dict[str, Any]:
-    """What `serializer` reads of a form with one file. Raises ValidationError, and OutageError for a full disk."""
+    """The fields of a form with one file, as `serializer` reads them.
+
+    Raises ValidationError, and OutageError for a full disk.
+    """
     try:
         data = request.data
     except OSError as error:

@@ -357,7 +357,7 @@ def warm() -> None:
 
 def main(handle: int) -> None:
     """Fork a child for each job."""
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # children are nobody's business when they have ended
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel removes children that have ended
     warm()
     with socket.socket(fileno=handle) as control:
         for line in lines(control):

@@ -1,4 +1,4 @@
-"""What a file is by its bytes, whatever its name and its sender say."""
+"""The kind of a file by its bytes, whatever its name and its sender say."""
 
 from typing import IO
 

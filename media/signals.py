@@ -1,4 +1,4 @@
-"""What happens to media, for the rooms above."""
+"""Events of media, for the rooms above."""
 
 from django.dispatch import Signal
 

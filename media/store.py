@@ -17,7 +17,7 @@ from django.conf import settings
 from web import uploads
 
 PREFIXES = [f"{number:02x}" for number in range(256)]
-"""What names begin with."""
+"""The folders of files: each name begins with one."""
 
 
 class StoreError(Exception):

@@ -40,7 +40,7 @@ AT_ONCE = 100
 SHOWN = 100
 """Reports, and lines of the log, on the page of a case."""
 MARGIN = timedelta(seconds=2)
-"""What was edited so shortly before a list was made may not be in it."""
+"""An edit so shortly before a list was made may not be in it."""
 
 
 def in_queue(cases: QuerySet[Case]) -> QuerySet[Case]:
@@ -128,7 +128,7 @@ class CaseAdmin(LogAdmin):
         return [act, *super().get_urls()]
 
     def act_view(self, request: HttpRequest) -> HttpResponse:
-        """What moderators do without a report."""
+        """The verbs of moderators without a report."""
         return by_hand.act(request, self.admin_site)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Case]:
@@ -369,7 +369,7 @@ class CaseAdmin(LogAdmin):
 
 
 def _decisions(case: Case) -> list[Decision]:
-    """What was decided of what the case is about, and of its sender (bans, warnings, lists), the newest first."""
+    """The decisions about the subject of the case and about its sender (bans, warnings, lists), newest first."""
     about = Q(item=case.item_id) if case.item_id else Q(session_id=case.session_id)
     of_sender = Q(user=case.sender, item=None, session_id=None)
     both = (

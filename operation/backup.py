@@ -46,7 +46,7 @@ from storage.connections import database_now, feeds_for_tasks, fetch, pipelined
 FORMAT = 1
 CHUNK = 1 << 20
 MEDIA = "media/"
-"""What the members of media begin with."""
+"""The beginning of the names of media in the archive."""
 KEYS_AT_ONCE = 500
 TIMEOUT = b"SET transaction_timeout = 0;\n"
 """A line of pg_restore's heading, whatever the server."""

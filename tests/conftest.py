@@ -5,6 +5,7 @@ import math
 import os
 from collections.abc import Callable, Iterator
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -183,9 +184,18 @@ def _nothing_left_behind() -> Iterator[None]:
     queue_server().delete("celery")
 
 
+@pytest.fixture
+def media_folder(tmp_path: Path, settings: Any) -> Path:
+    """A folder of this test's own for its files of media, and patience for their decoders."""
+    settings.MEDIA_DIR = tmp_path / "media"
+    settings.MEDIA_INCOMING = settings.MEDIA_DIR / "incoming"
+    settings.MEDIA_WAIT_SECONDS = settings.MEDIA_SECONDS = 60.0
+    return tmp_path / "media"
+
+
 @pytest.fixture(scope="session")
 def valkey_cluster() -> Iterator[ValkeyCluster]:
-    """Three primaries with a replica each; tests that use it are of one xdist group, so that one process starts it."""
+    """Three primaries with a replica each; tests.support.scheduling gives all tests that use it to one process."""
     cluster = ValkeyCluster(3, 1)
     yield cluster
     cluster.stop()

@@ -33,7 +33,7 @@ FORBIDDEN = (
     "usb",
     "xr-spatial-tracking",
 )
-"""What a browser offers and no page of the site uses."""
+"""Features of browsers that no page of the site uses."""
 
 HEADERS = {
     "X-Content-Type-Options": "nosniff",

@@ -45,7 +45,7 @@ def focus(picture: Picture) -> str:
 
 @register.simple_tag
 def ground(picture: Picture) -> SafeString:
-    """What stands under a picture until it is loaded: its colour, over which pictures.js draws its blurhash."""
+    """The ground of a picture until it is loaded: its colour, over which pictures.js draws its blurhash."""
     return format_html(
         '<svg class="ground" aria-hidden="true" data-hash="{}" viewBox="0 0 1 1" preserveAspectRatio="none">'
         '<rect width="1" height="1" fill="{}"/></svg>',

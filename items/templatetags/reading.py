@@ -27,7 +27,7 @@ EXCERPT_LETTERS = 1_500
 LINK_LETTERS = 36
 """Longer links are shown shortened, all without what most begin with."""
 COMMON = re.compile(r"(?:https?://)?(?:www\.)?", re.IGNORECASE)
-"""What addresses begin with and no reader needs."""
+"""The beginnings of addresses that no reader needs."""
 LINKS = 50
 """Mentions, hashtags and links of one text that lead somewhere; the others are shown as they were written."""
 

@@ -8,27 +8,17 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from rest_framework.test import APIClient
 
 from accounts import actions, faces
-from accounts.actions import issue_token
 from accounts.avatars import small
 from accounts.models import User
 from items import actions as items
 from media.models import MediaFile, Use
 from media.store import store
 from relations import actions as relations
+from tests.support.api import API, client_of
 from tests.support.factories import UserFactory
 from tests.support.pictures import animation, encoded, files_of, jpeg, mp4, opened, picture, upload
 
-pytestmark = pytest.mark.django_db(transaction=True)
-
-API = "/api/v1"
-
-
-@pytest.fixture(autouse=True)
-def media_folder(tmp_path: Path, settings: Any) -> Path:
-    settings.MEDIA_DIR = tmp_path
-    settings.MEDIA_INCOMING = tmp_path / "incoming"
-    settings.MEDIA_WAIT_SECONDS = settings.MEDIA_SECONDS = 60.0
-    return tmp_path
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("media_folder")]
 
 
 @pytest.fixture
@@ -38,9 +28,7 @@ def ann() -> User:
 
 @pytest.fixture
 def client(ann: User) -> APIClient:
-    client = APIClient()
-    client.credentials(HTTP_AUTHORIZATION=f"Token {issue_token(user=ann)}")
-    return client
+    return client_of(ann)
 
 
 def put(client: APIClient, face: str, file: SimpleUploadedFile) -> Any:

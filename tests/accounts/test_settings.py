@@ -3,7 +3,6 @@
 import io
 import json
 import zipfile
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -495,9 +494,8 @@ def test_every_page_asks_who_it_is_for(client: Client) -> None:
     assert client.post("/settings/log-out-everywhere")["Location"] == "/login"
 
 
-def test_the_archive_holds_pictures(page: Client, ann: User, settings: Any, tmp_path: Path) -> None:
-    settings.MEDIA_DIR, settings.MEDIA_INCOMING = tmp_path, tmp_path / "incoming"
-    settings.MEDIA_WAIT_SECONDS = settings.MEDIA_SECONDS = 60.0
+@pytest.mark.usefixtures("media_folder")
+def test_the_archive_holds_pictures(page: Client, ann: User) -> None:
     row = media.upload(owner_id=ann.pk, file=upload(jpeg()), description="a cat")
     response: Any = page.post("/settings/data")
     archive = zipfile.ZipFile(io.BytesIO(b"".join(response.streaming_content)))
@@ -506,10 +504,8 @@ def test_the_archive_holds_pictures(page: Client, ann: User, settings: Any, tmp_
     assert archive.read(told["file"])[:3] == b"\xff\xd8\xff"
 
 
-def test_a_picture_and_a_banner_are_set_and_removed(client: Client, tmp_path: Path, settings: Any) -> None:
-    settings.MEDIA_DIR = tmp_path / "media"
-    settings.MEDIA_INCOMING = settings.MEDIA_DIR / "incoming"
-    settings.MEDIA_WAIT_SECONDS = settings.MEDIA_SECONDS = 60.0
+@pytest.mark.usefixtures("media_folder")
+def test_a_picture_and_a_banner_are_set_and_removed(client: Client) -> None:
     ann = UserFactory.create(username="ann")
     client.force_login(ann)
     own = {"display_name": "Ann", "bio": ""}

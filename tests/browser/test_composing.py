@@ -19,15 +19,6 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 UPLOAD = "/api/v1/me/media$"
 
 
-@pytest.fixture(autouse=True)
-def folder(tmp_path: Path, settings: Any) -> Path:
-    settings.MEDIA_DIR = tmp_path / "media"
-    settings.MEDIA_INCOMING = settings.MEDIA_DIR / "incoming"
-    settings.MEDIA_WAIT_SECONDS = 60.0
-    settings.MEDIA_SECONDS = 60.0
-    return tmp_path / "media"
-
-
 def give(visitor: Visitor, folder: Path) -> None:
     """Let the visitor's browser find the files, which another process serves on a site."""
 
@@ -43,9 +34,9 @@ def file(name: str = "a.jpg", width: int = 80) -> Any:
 
 
 @pytest.fixture
-def home(visit: Visit, screen: dict[str, Any], reader: Any, folder: Path) -> Visitor:
+def home(visit: Visit, screen: dict[str, Any], reader: Any, media_folder: Path) -> Visitor:
     visitor = visit(**screen)
-    give(visitor, folder)
+    give(visitor, media_folder)
     visitor.enter(reader)
     visitor.goto("/")
     return visitor
@@ -205,9 +196,9 @@ def test_an_article_is_written_with_a_title(home: Visitor) -> None:
 
 
 @pytest.fixture
-def plain(visit: Visit, screen: dict[str, Any], reader: Any, folder: Path) -> Visitor:
+def plain(visit: Visit, screen: dict[str, Any], reader: Any, media_folder: Path) -> Visitor:
     visitor = visit(**screen, java_script_enabled=False)
-    give(visitor, folder)
+    give(visitor, media_folder)
     visitor.enter(reader)
     visitor.goto("/items/new")
     return visitor

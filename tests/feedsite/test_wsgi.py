@@ -111,9 +111,7 @@ def form(rf: RequestFactory, token: str, data: bytes, path: str = "/api/v1/me/me
     return environ
 
 
-def test_files_go_by_the_disk(rf: RequestFactory, tmp_path: Path, settings: LazySettings) -> None:
-    settings.MEDIA_DIR, settings.MEDIA_INCOMING = tmp_path, tmp_path / "incoming"
-    settings.MEDIA_WAIT_SECONDS = settings.MEDIA_SECONDS = 60.0
+def test_files_go_by_the_disk(rf: RequestFactory, media_folder: Path) -> None:
     token = issue_token(user=UserFactory.create())
     assert status_of(form(rf, token, jpeg())) == 201
     environ = form(rf, token, jpeg())
@@ -121,11 +119,10 @@ def test_files_go_by_the_disk(rf: RequestFactory, tmp_path: Path, settings: Lazy
     assert status_of(environ | {"HTTP_TRANSFER_ENCODING": "chunked", "wsgi.input": io.BytesIO(body)}) == 201
     assert status_of(form(rf, token, bytes(3_000_000))) == 415
     assert status_of(form(rf, token, bytes(3_000_000), "/api/v1/items")) == 413
-    assert len(files_of(tmp_path)) == 4
+    assert len(files_of(media_folder)) == 4
 
 
-def test_files_that_are_not_read(rf: RequestFactory, tmp_path: Path, settings: LazySettings) -> None:
-    settings.MEDIA_INCOMING = tmp_path / "incoming"
+def test_files_that_are_not_read(rf: RequestFactory, media_folder: Path, settings: LazySettings) -> None:
     settings.MEDIA_IMAGE_BYTES = settings.MEDIA_VIDEO_BYTES = 1_000_000
     token = issue_token(user=UserFactory.create())
     for credential, status in ((token, 413), ("", 401)):
@@ -133,4 +130,4 @@ def test_files_that_are_not_read(rf: RequestFactory, tmp_path: Path, settings: L
         body = environ["wsgi.input"]
         assert status_of(environ) == status
         assert body.read(1), "nothing of it was read"
-    assert files_of(tmp_path) == []
+    assert files_of(media_folder) == []

@@ -7,7 +7,6 @@ import pytest
 from django.db import connection
 from rest_framework.test import APIClient
 
-from accounts.actions import issue_token
 from accounts.models import User
 from items import actions, purge
 from items.hydrate import hydrate
@@ -15,21 +14,12 @@ from items.models import Item, ItemType, Status, Visibility
 from items.text import ContentError
 from media import actions as media
 from media.models import MediaFile
+from tests.support.api import API, client_of
 from tests.support.at_once import at_once
 from tests.support.factories import UserFactory
 from tests.support.pictures import files_of, jpeg, mp4, upload
 
-pytestmark = pytest.mark.django_db(transaction=True)
-
-API = "/api/v1"
-
-
-@pytest.fixture(autouse=True)
-def media_folder(tmp_path: Path, settings: Any) -> Path:
-    settings.MEDIA_DIR = tmp_path
-    settings.MEDIA_INCOMING = tmp_path / "incoming"
-    settings.MEDIA_WAIT_SECONDS = settings.MEDIA_SECONDS = 60.0
-    return tmp_path
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("media_folder")]
 
 
 @pytest.fixture
@@ -39,9 +29,7 @@ def ann() -> User:
 
 @pytest.fixture
 def client(ann: User) -> APIClient:
-    client = APIClient()
-    client.credentials(HTTP_AUTHORIZATION=f"Token {issue_token(user=ann)}")
-    return client
+    return client_of(ann)
 
 
 def sent(owner: User, data: bytes | None = None, **fields: Any) -> str:

@@ -1,4 +1,4 @@
-"""What nothing uses, what processes left behind, and what is still to be moved."""
+"""Sweeps of unused media, of the leftovers of processes, and of moves that are still to be made."""
 
 import os
 import time

@@ -205,13 +205,12 @@ def test_a_secret_that_others_can_read(settings: Any, tmp_path: Path) -> None:
         assert states(doctor.configuration())["secret key file"] == state
 
 
-def test_media_without_files_and_files_without_rows(settings: Any, tmp_path: Path) -> None:
-    settings.MEDIA_DIR, settings.MEDIA_INCOMING = tmp_path, tmp_path / "incoming"
+def test_media_without_files_and_files_without_rows(media_folder: Path) -> None:
     assert {finding.state for finding in doctor.media_files()} == {OK}
     row = MediaFile.objects.create(
         owner_id=1, kind="image", name="00/1", ext="jpg", width=1, height=1, size=1, colour="#000000", sha256=""
     )
-    files = tmp_path / "files" / "00"
+    files = media_folder / "files" / "00"
     files.mkdir(parents=True)
     stray = files / "2.jpg"
     stray.touch()

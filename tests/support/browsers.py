@@ -36,7 +36,8 @@ ACTION = 30_000
 EXPECTATION = 20_000
 # The first has no windows of its own to draw, and takes a third less time.
 NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
-# What a page logs while the site does not answer: the browser of each request, htmx of its own (a poll among them).
+# The errors that a page logs while the site does not answer: the browser's for each request, and htmx's for its own (a
+# poll among them).
 UNREACHABLE = ("net::ERR_", "htmx:sendError", "htmx:sendAbort", "htmx:afterRequest", "htmx:timeout")
 CHROMIUM = next(filter(None, map(shutil.which, NAMES)), None)
 

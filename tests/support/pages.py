@@ -1,4 +1,4 @@
-"""What browsers send to the pages."""
+"""The requests of browsers to the pages."""
 
 import uuid
 from typing import Any

@@ -47,7 +47,7 @@ def animation(frames: int = 3, kind: str = "GIF", size: tuple[int, int] = (40, 3
 
 
 def upload(data: bytes, name: str = "picture.jpg", kind: str = "image/jpeg") -> SimpleUploadedFile:
-    """What a form sends."""
+    """A file as a form sends it."""
     return SimpleUploadedFile(name, data, kind)
 
 

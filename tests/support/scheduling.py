@@ -17,7 +17,7 @@ GROUPS = {
     "tests/runtime/test_supervisor.py": "servers",
     "tests/storage/test_cluster.py": "servers",
     "tests/storage/test_replica.py": "servers",
-    # What a module makes once would be made by every worker.
+    # Every worker would make what these modules make once.
     "tests/benchmarks/test_scaling.py": "scaling",
     "tests/operation/test_simulation.py": "simulation",
     "tests/schema/test_schema.py": "schema",

@@ -26,7 +26,7 @@
     look(form);
   }
 
-  // What depends on the pictures as they stand.
+  // Renews all that depends on the pictures as they stand.
   function look(form) {
     const all = entries(form);
     form.elements.text.required = !all.length; // pictures need no words

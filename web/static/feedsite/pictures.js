@@ -60,7 +60,7 @@
   lay();
   document.body.addEventListener("htmx:afterSettle", lay);
 
-  // What is seen through a picture is the page.
+  // A transparent picture lets the page shine through, not the ground.
   document.addEventListener("load", ({ target }) => {
     if (target.matches?.(".picture img")) target.parentElement.querySelectorAll(".ground").forEach((one) => one.remove());
   }, { capture: true });
@@ -108,7 +108,7 @@
     picture.alt = links[at].querySelector("img").alt;
     picture.decoding = "async";
     picture.src = links[at].href;
-    // What the page has of it stands there until it is loaded whole.
+    // The page's preview stands there until the picture is loaded whole.
     const small = links[at].querySelector("img");
     const before = new Image(width, height);
     before.alt = "";
