@@ -28,7 +28,7 @@ RUNTIME_LOCK = ROOT / "requirements.lock"
 DEV_LOCK = ROOT / "requirements-dev.lock"  # holds everything that RUNTIME_LOCK holds
 DEV_COMMANDS = {"check_all"}
 
-# What asks no server anything, or, like `up`, starts the servers by rules of its own.
+# Commands that ask no server, or, like `up`, start the servers by rules of their own.
 SERVERLESS_COMMANDS = {
     "bench",
     "check_all",

@@ -25,7 +25,7 @@ from storage.queue import enqueue
 
 PASSWORD_LENGTH = 256
 """Characters; a password is hashed as a whole, so that its length must have an end."""
-# What Django's validator says, which Django's own Chinese catalogue lacks: here it gets into ours.
+# Texts of Django's validator that Django's own Chinese catalogue lacks; here they get into the site's catalogue.
 TOO_SHORT = ngettext_lazy(
     "This password is too short. It must contain at least %d character.",
     "This password is too short. It must contain at least %d characters.",

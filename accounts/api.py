@@ -94,7 +94,7 @@ class UserCard(msgspec.Struct):
 
 
 class Token(msgspec.Struct):
-    """What stands after `Authorization: Token `; it is shown once."""
+    """The token, as a client sends it after `Authorization: Token `. It is shown once."""
 
     token: str
 
@@ -334,7 +334,7 @@ class ExportView(ApiView):
 
 
 def _stayed(request: Request, user: User) -> HttpResponse:
-    """Nothing to say to a caller whose other sessions end; where a session asked, it and its browser go on."""
+    """Answer 204 to a caller whose other sessions end. A session that asked stays signed in, as does its browser."""
     response = HttpResponse(status=204)
     if not request.auth:
         update_session_auth_hash(request._request, user)

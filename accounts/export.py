@@ -43,7 +43,7 @@ class ExportFile(NamedTuple):
 
     name: str
     about: str
-    """What it holds, for its reader, in their language."""
+    """A sentence for the owner of the archive about the file's content, in their language."""
     rows: Iterable[Any]
 
 

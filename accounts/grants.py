@@ -26,7 +26,8 @@ TICKET_SECONDS = 30
 BORROWED_SECONDS = 60
 """How long a connection lives that only a ticket of a session vouches for: nobody can tell whether that ended."""
 
-# What ends a connection: the user is deactivated or has another password, the session or the token is gone.
+# The connections that may stay open. One ends when its user is deactivated or gets another password, and when its
+# session or its token is gone.
 STANDING = """
     SELECT held.place FROM unnest(%(users)s::bigint[], %(passwords)s::text[], %(sessions)s::text[], %(digests)s::text[])
         WITH ORDINALITY AS held (user_id, password, session, digest, place)
@@ -50,7 +51,7 @@ class Ticket(NamedTuple):
 
 
 class Grant(NamedTuple):
-    """What one open connection rests on; `session` and `digest` are empty where it rests on neither."""
+    """The credentials of one open connection. `session` and `digest` are empty if it depends on neither."""
 
     user_id: int
     password: str
@@ -117,7 +118,7 @@ def digest_of(request: Request) -> str:
 
 
 def grant_of(request: Request, user: User) -> Grant:
-    """What a connection that this request opens rests on."""
+    """The credentials of a connection that this request opens."""
     password = hashlib.md5(user.password.encode(), usedforsecurity=False).hexdigest()
     if request.auth is None:  # neither a token nor a ticket
         return Grant(user.pk, password, session=request._request.session.session_key or "")

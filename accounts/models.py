@@ -227,7 +227,7 @@ class User(AbstractBaseUser, PermissionsMixin):
 
     @property
     def name(self) -> str:
-        """What people read: the display name, or the username where there is none."""
+        """The display name, or the username where there is none."""
         return self.display_name or self.username
 
     @property
@@ -249,7 +249,7 @@ class User(AbstractBaseUser, PermissionsMixin):
         return self.username
 
     def _get_session_auth_hash(self, secret: str | None = None) -> str:
-        """What a session must name to be valid: another password ends them, and so does another session epoch."""
+        """The hash that a valid session carries. Another password or another session epoch ends all sessions."""
         value = f"{self.password} {self.session_epoch}"
         return salted_hmac("accounts.User.session", value, secret=secret, algorithm="sha256").hexdigest()
 

@@ -11,7 +11,7 @@ from accounts.models import User
 
 @cache
 def user_columns(alias: str) -> str:
-    """What `user_of` needs, in its order."""
+    """The columns of `user_of`, in its order."""
     return ", ".join(f"{alias}.{field.column}" for field in User._meta.concrete_fields)
 
 

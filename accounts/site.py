@@ -19,7 +19,7 @@ SAID_BY_DJANGO = (
     gettext_noop("Change or view list link"),
     gettext_noop("After you’ve created a user, you’ll be able to edit more user options."),  # noqa: RUF001 (as Django has it)
 )
-"""What Django's admin says, and Django's own Chinese catalogue lacks: here it gets into ours."""
+"""Texts of Django's admin that Django's own Chinese catalogue lacks; here they get into the site's catalogue."""
 
 
 class AdminSite(admin.AdminSite):

@@ -40,7 +40,7 @@ class TokenAuthentication(KnoxTokenAuthentication, rates.Claimed):  # type: igno
 
     def authenticate_credentials(self, token: bytes) -> tuple[User, str]:
         """The user of the token, and the token's hash. Raises AuthenticationFailed."""
-        # What knox.crypto.hash_token makes of a token: the SHA-512 of its bytes.
+        # The same digest as knox.crypto.hash_token makes: the SHA-512 of the token's bytes.
         digest = hashlib.sha512(token).hexdigest()
         rows = fetch(_by_digest(), {"digest": digest})
         if not rows:

@@ -200,7 +200,7 @@ class UserAdmin(BigVAdmin, DjangoUserAdmin):  # type: ignore[type-arg]  # not ge
         return (*self.readonly_fields, *(() if is_super(request) else POWERS))
 
     def get_fieldsets(self, request: HttpRequest, obj: User | None = None) -> Any:
-        """Nothing of a password, and of powers, for those who may only look."""
+        """The fields of the form. Users who may only look see neither the password nor the powers."""
         fieldsets = super().get_fieldsets(request, obj)
         if obj is None or self.has_change_permission(request, obj):
             return fieldsets

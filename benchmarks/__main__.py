@@ -71,7 +71,7 @@ def main() -> None:
                 continue
             reports[name] = report
             print(as_text(report), end="\n\n", flush=True)
-            # What was measured stays if something fails later.
+            # Saved after each benchmark, so that its figures stay if a later one fails.
             _save(options, {"seconds": round(time.perf_counter() - begin), "size": asdict(size)}, reports)
     print(f"{time.perf_counter() - begin:.0f} s in all; load now {os.getloadavg()[0]:.2f}.")
     missed = [ratio.name for report in reports.values() for ratio in report.ratios if ratio.is_met is False]

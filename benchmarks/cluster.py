@@ -1,4 +1,4 @@
-"""What does a page cost on a cluster of three nodes, against a single server?
+"""The cost of a page on a cluster of three nodes, against a single server.
 
 The same readers with the same windows on both; pages alternate. `Redis alone` is what a page asks it, without
 PostgreSQL. All nodes and the single server share this machine, so this is what the client and the further processes
@@ -131,7 +131,7 @@ def fill(windows: Sequence[str], client: redis.Redis, number: int) -> None:
     deliver(client, Entry(INFINITY - 10_000 + number, 1), windows, [cap_of(3)] * len(windows))
 
 
-# --- What it is timed on ---------------------------------------------------------------------------------
+# --- The readers' windows --------------------------------------------------------------------------------
 def build(reader: User) -> list[Outbox]:
     """A reader's windows on the feeds server; the outboxes that their page reads."""
     materialise_inbox(reader.pk)

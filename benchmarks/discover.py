@@ -1,4 +1,4 @@
-"""What does a page of the recommended feed cost that comes from the cache, against a raw LPOP?
+"""The cost of a page of the recommended feed that comes from the cache, against a raw LPOP.
 
 Measured: `CandidateList.pop` (ids, reasons and how many are left, in one round trip) and `load_more` (a lock, the pop,
 one query that verifies and hydrates, and the row that says what was issued), both against redis-py's `lpop(key, 20)`;

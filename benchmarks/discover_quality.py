@@ -51,7 +51,7 @@ RECALL_TARGET = 50
 
 
 class Past:
-    """What was known at a date, and what came of it."""
+    """The community at a date: the posts and readers known then, and the likes and follows that came after it."""
 
     def __init__(self, now: datetime, readers: int) -> None:
         self.now = now

@@ -37,7 +37,7 @@ RECALL_TARGET = 50
 
 
 class Watched:
-    """What happens inside the calls: every recall's time, every refresh's yield, every wrong answer of the filters."""
+    """A watch on the calls: each recall's time, each refresh's yield, each wrong answer of the filters."""
 
     def __init__(self) -> None:
         self.shown: defaultdict[int, dict[int, date]] = defaultdict(dict)

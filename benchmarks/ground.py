@@ -166,8 +166,8 @@ def own_site() -> Iterator[Path]:
 
 
 def emptied(*, find_people: bool = True) -> None:
-    """Nothing is in the database and in Redis any more. Without `find_people`, neither is the index of people's names,
-    which takes longer to make for a million of them than everything else; the next call brings it back.
+    """Empty the database and Redis. Without `find_people`, the index of people's names is dropped as well, which takes
+    longer to make for a million of them than everything else; the next call brings it back.
     """
     from django.core.management import call_command
     from django.db import connection

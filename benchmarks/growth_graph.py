@@ -56,7 +56,7 @@ class Waits:
 
 @dataclass(slots=True)
 class Found:
-    """What was measured of one community; pages by their name."""
+    """The figures of one community; pages by their name."""
 
     count: int
     followees: float

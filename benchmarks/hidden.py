@@ -76,7 +76,7 @@ def run(community: Community) -> Report:
         if name != "ordinary":
             report.ratio(f"{name} / ordinary page", over(times, name, "ordinary"), at_most=3)
     with connection.cursor() as cursor:
-        cursor.execute("SET session_replication_role = replica")  # nothing refers to these rows; looking takes minutes
+        cursor.execute("SET session_replication_role = replica")  # no row refers to these; checking takes minutes
         for statement in FORGET:
             cursor.execute(statement, {"users": list(range(FIRST, FIRST + 2 * len(KINDS)))})
         cursor.execute("RESET session_replication_role")

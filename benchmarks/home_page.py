@@ -1,4 +1,4 @@
-"""What does a page of home cost, against the same rows by the shortest way, and does it grow with whom one follows?
+"""The cost of a page of home and its growth with the number of followees, against the shortest way to the same rows.
 
 Measured: `home_page` (ids, verified and hydrated: what the API shows), and its ids alone. Peers: redis-py's reading
 of 20 ids and one prepared SELECT of the same columns; the best plain-SQL pull (LATERAL top-k per followee, ids first,

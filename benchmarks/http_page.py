@@ -1,4 +1,4 @@
-"""What does a page cost over HTTP, against an authenticated DRF view that returns a constant?
+"""The cost of a page over HTTP, against an authenticated DRF view that returns a constant.
 
 granian serves the site with one worker; a client asks in turn over one kept connection with a token. Measured:
 processor time (user + system) of granian's worker (CPU), by its own clock, of PostgreSQL, of Redis and of two Celery

@@ -127,7 +127,7 @@ def fill(today: date, impressions: int) -> list[int]:
 
 
 def pages(number: int, today: date) -> list[Impression]:
-    """What fifty readers see, on a day of its own that is not looked at."""
+    """The impressions of fifty readers, on a day of their own that no query looks at."""
     first = 1 + number * 20
     return [Impression(user, today + timedelta(days=1), range(first, first + 20)) for user in range(READERS)]
 
@@ -146,7 +146,7 @@ EXISTS = "3,500 BF.EXISTS (redis-py)"
 
 
 def peers(client: redis.Redis, readers: list[int], impressions: int) -> dict[str, Callable[[int], object]]:
-    """What one would write by hand: filters of the module's own making, as full."""
+    """The peers: filters as one would write them by hand, made by the module and as full."""
     each = impressions // len(readers)
     for ago in range(DAYS):
         client.execute_command("BF.RESERVE", f"{PEER}:{ago}", settings.IMPRESSION_ERROR, impressions)

@@ -226,7 +226,7 @@ READING: dict[Callable[[Person], None], int] = {
     Person.watch: 2,
     Person.filter_played: 2,
 }
-"""What people do, and how often of 34 times; a scroll is up to three calls."""
+"""The acts of people who read, each with its share of 34; a scroll is up to three calls."""
 WRITING: dict[Callable[[Person], None], int] = {
     Person.publish: 8,
     Person.like: 6,
@@ -248,7 +248,7 @@ def expected(answer: ResponseContextManager, *statuses: int, gone: bool) -> Any:
     return answer.json() if answer.content else {}
 
 
-# --- What came of it -------------------------------------------------------------------------------------
+# --- The outcome -----------------------------------------------------------------------------------------
 def processor_time() -> Counter[str]:
     """Processor seconds so far on this machine, by `KINDS`, and of everything."""
     tick = os.sysconf("SC_CLK_TCK")

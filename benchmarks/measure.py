@@ -68,7 +68,7 @@ class Ratio:
 
 @dataclass(slots=True)
 class Report:
-    """What one benchmark found: a table, and the ratios that matter."""
+    """The result of one benchmark: a table, and the ratios that matter."""
 
     name: str
     question: str
@@ -96,7 +96,7 @@ class Report:
 
     @classmethod
     def from_json(cls, found: Mapping[str, Any]) -> "Report":
-        """What `as_json` wrote, in this run or an earlier one."""
+        """The report that `as_json` wrote, in this run or an earlier one."""
         report = cls(**found)
         report.ratios = [
             Ratio(**{name: value for name, value in ratio.items() if name != "is_met"}) for ratio in found["ratios"]
@@ -123,7 +123,7 @@ def over(times: Times, one: str, other: str, middle: Callable[[Sequence[float]],
 
 
 def percentile(times: Sequence[float], share: float) -> float:
-    """What `share` of the times do not exceed, in ms."""
+    """The time that `share` of the times do not exceed, in ms."""
     ordered = sorted(times)
     return ordered[min(len(ordered) - 1, int(share * len(ordered)))] * 1000
 

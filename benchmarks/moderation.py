@@ -1,4 +1,4 @@
-"""What do the rules of moderation cost a publish, with how many words?
+"""The cost of the rules of moderation for a publish, by the number of words.
 
 Each call is one transaction that is rolled back, so that no commit hides what is measured: `publish` with the rules
 and, its limit, without them; and the rules alone, for a post of 200 characters and for the longest. The words are

@@ -47,7 +47,7 @@ def forget_since(moment: datetime) -> None:
     """Take out of the database what was posted, followed and liked from then on."""
     first = ids.compose(moment, 0)
     with connection.cursor() as cursor:
-        # Nothing that stays refers to what goes.
+        # No row that stays refers to a row that goes.
         cursor.execute("SET session_replication_role = replica")
         for table, column in (("items_itemdocument", "item_id"), ("items_itemtag", "item_id"), ("items_item", "id")):
             cursor.execute(f"DELETE FROM {table} WHERE {column} >= %s", [first])  # noqa: S608 (constants)

@@ -165,7 +165,7 @@ def over_http(report: Report, rounds: int, requests: int) -> None:
 
 
 def _packed(batch: Sequence[Play]) -> tuple[list[bytes], int]:
-    """What `record` sends, as bytes, and how many replies there are."""
+    """The commands that `record` sends, as bytes, and the number of their replies."""
     by_user: dict[int, list[int]] = {}
     shards: dict[int, list[int]] = {}
     for play in batch:

@@ -19,7 +19,7 @@ AT_TARGET = 0.6
 
 
 def charts(report: Report) -> Iterator[tuple[str, str, str]]:
-    """What there is to draw of a report: the file's name, what it shows in words, and the SVG."""
+    """The plots of a report: the file's name, a description in words, and the SVG."""
     for chart in report.charts:
         said = described(chart)
         yield f"{report.name}.{chart.name}.svg".replace("_", "-"), said, growth(chart, said)

@@ -25,7 +25,7 @@ MET = {True: "met", False: "**missed**", None: ""}
 
 
 def machine() -> dict[str, Any]:
-    """What was measured on what."""
+    """The date, the machine and the versions of a run."""
     from storage.connections import feeds_for_tasks, fetch
 
     model = re.search(r"model name\s*:\s*(.+)", Path("/proc/cpuinfo").read_text())
@@ -77,7 +77,7 @@ def _ratios(report: Report) -> list[str]:
 
 # --- JSON ------------------------------------------------------------------------------------------------
 def write(path: Path, about: Mapping[str, Any], reports: Mapping[str, Report]) -> None:
-    """What `read` takes, and programs."""
+    """Write the reports as JSON, for `read` and for programs."""
     results = {name: report.as_json() for name, report in reports.items()}
     path.write_text(json.dumps({**about, "results": results}, indent=1, ensure_ascii=False) + "\n")
 
@@ -114,7 +114,7 @@ def renew(page: Path, reports: Mapping[str, Report]) -> dict[str, Report]:
 
 
 def as_part(report: Report, pictures: Sequence[str]) -> str:
-    """What the page says of a benchmark."""
+    """The part of the page about one benchmark."""
     took = f" in {_seconds(report)} s" if report.seconds else ""
     about = f"Measured {report.machine['date']}{took} at a load of {_load(report)}: {report.n}."
     parts = [f"### {report.name}: {report.question}", about, f"Data: {report.data_set}."]

@@ -30,7 +30,7 @@ TARGET = 2
 
 
 class Counter:
-    """What was sent where."""
+    """The queries, round trips and messages of a stretch of code, counted."""
 
     def __init__(self) -> None:
         self.queries = 0

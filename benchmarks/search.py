@@ -1,4 +1,4 @@
-"""What does a page of search cost, by what is asked for, against the index alone and against a scan?
+"""The cost of a page of search, by the kind of query, against the index alone and against a scan.
 
 The newest items get texts of words by Zipf's law, one in twenty Chinese. Measured: `search_items` (a page of 20,
 verified and hydrated). Peers: the ids of the same page from the GIN index alone, which collects every place of a word
@@ -24,7 +24,7 @@ VOCABULARY = 30_000
 IDEOGRAPHS = 1_500
 CHINESE_SHARE = 0.05
 TARGET = 0.5
-"""What a page for a common word may cost of the index's price, with all the rows that it brings."""
+"""The part of the index's price that a page for a common word may cost, with all the rows that it brings."""
 
 BY_INDEX = """
     SELECT item_id FROM items_itemdocument WHERE document @@ %s::tsquery ORDER BY item_id + 0 DESC LIMIT 20
@@ -73,7 +73,7 @@ def write(writer: Writer, count: int) -> None:
             "UPDATE items_item i SET content = jsonb_build_object('text', said.text) FROM said WHERE said.id = i.id"
         )
         cursor.execute("DROP TABLE said")
-        # What other benchmarks published has been written down already.
+        # The reports of the benchmarks that published the other documents are written already.
         cursor.execute("TRUNCATE items_itemdocument, items_itemtag")
         copy_index(texts)
         cursor.execute("VACUUM ANALYZE items_item, items_itemdocument")

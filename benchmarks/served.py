@@ -1,4 +1,4 @@
-"""What granian serves for `http_page`: the site with the addresses of the benchmark."""
+"""The application that granian serves for `http_page`: the site with the addresses of the benchmark."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""What does an open stream cost, and how soon after publishing does everybody hear of it?
+"""The cost of an open stream, and the time from a publish until all streams hear of it.
 
 The stream process as `up` runs it, and one client process that holds all connections. `items.actions.publish` by one
 whom all of them follow; heard is when a connection has received the event. The peer is a bare asyncio server that reads
@@ -28,7 +28,7 @@ from items.actions import publish
 from runtime.embedded import die_with_parent, wait_for
 
 KILOBYTES = 40
-"""What a stream may take."""
+"""The memory that a stream may take."""
 SECONDS = 0.25
 """How late the 99th of a hundred may hear."""
 TICKS = os.sysconf("SC_CLK_TCK")

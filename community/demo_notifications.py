@@ -11,7 +11,7 @@ from relations.models import Follow
 from storage import ids
 
 UNREAD = timedelta(hours=5)
-"""What happened since is unread."""
+"""Entries of the last so many hours are unread."""
 
 
 class Told(NamedTuple):

@@ -44,5 +44,5 @@ def older(item_id: int, exponent: float) -> int:
 
 
 def recency(created_at: str, days: float) -> str:
-    """What a follow or like of this time, before `now`, tells of its user today: 1, and 1 / e after so many days."""
+    """SQL for the weight of a follow or like of that time: 1 if it is of now, 1 / e after so many days."""
     return f"exp(-least(extract(epoch FROM %(now)s - {created_at})::float8 / {days * 86_400}, 100))"

@@ -35,7 +35,7 @@ LEFT_OUT = 0.5
 """The weight of a view from which on the item is left out."""
 
 SENDER_FACTOR = 0.5
-"""What the worth is multiplied by for each item of the sender that the reader does not want."""
+"""The factor of a candidate's worth for each item of its sender that the reader does not want."""
 TAG_FACTOR = 0.7
 """And for each such item that carries a hashtag of the candidate, once for every hashtag that they share."""
 FLOOR = 0.05

@@ -42,7 +42,7 @@ def _clear(reader: User) -> str:
 
 
 VERBS: dict[str, Callable[[User], str]] = {"pause": _pause, "resume": _resume, "clear": _clear}
-"""What one does with one's history; each returns what to say when it is done."""
+"""The buttons of the history. Each returns the sentence that tells the reader of its success."""
 
 
 @require_safe

@@ -129,7 +129,8 @@ def told(senders: str) -> str:
 REASON = """CASE WHEN is_known THEN 'sender' WHEN friends > 0 THEN 'follows:' || friends
     WHEN is_follower THEN 'follower' ELSE 'similar' END"""
 
-# What the reader is interested in: what they wrote, answered and liked, and a little what those write whom they follow.
+# Items that tell a reader's interests: those that they wrote, answered and liked, and with less weight those of their
+# followees.
 HEARD = f"""
     WITH own AS MATERIALIZED (
         SELECT id, reply_to_id FROM items_item

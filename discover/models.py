@@ -91,8 +91,8 @@ class PopularItem(models.Model):
 
 
 class SearchIndex(models.Model):
-    """What we know of an index in OpenSearch. Its row is locked while something is written to the index: writers take
-    turns, and what is read last is written last.
+    """The state of an index in OpenSearch. Its row is locked while documents are written to the index: writers take
+    turns, and the rows that are read last are written last.
     """
 
     name = models.CharField(max_length=200, primary_key=True)

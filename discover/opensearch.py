@@ -43,7 +43,7 @@ LIKED_STEPS = 10
 POPULARITY_FULL = 4.0
 """The decimal logarithm of the popularity that counts in full: 10,000."""
 FOLLOWED = 0.001
-"""What the relevance of followed senders is multiplied with; they come last besides."""
+"""The factor of followed senders' relevance; they come last besides."""
 
 MAPPINGS = {
     "dynamic": False,

@@ -37,11 +37,11 @@ from storage.connections import fetch, id_array
 from storage.replica import lagging
 
 WEIGHTS = {"liked": 1.0, "graph": 1.0, "tags": 0.5, "words": 0.25, "popular": 0.05}
-"""What the sources are worth, against each other."""
+"""The weights of the sources, against each other."""
 BASE = 0.01
 """And what every new item is worth, even if no other source knows it."""
 NEXT = 0.95
-"""What a sender's second newest post counts of the newest, and so on."""
+"""The weight of a sender's second newest post, as a part of the newest's, and so on."""
 
 CAP_SHARE = 0.04
 """Of the candidates, at most so many are of one sender ..."""
@@ -82,7 +82,7 @@ class PostgresRecall:
 
 @cache
 def _rank(count: int) -> str:
-    """What the sources found, what is popular and what is fresh, added up, verified, capped by sender, best first.
+    """The items of the sources, the popular and the fresh ones: added up, verified, capped by sender, best first.
 
     The bounds stand in the text: the planner takes an unknown LIMIT for a tenth of the table.
     """

@@ -1,4 +1,4 @@
-"""What a reader viewed last: two lists of ids in Redis, of the posts that they opened and of the replies that they saw.
+"""A reader's last views: two lists of ids in Redis, of the posts that they opened and of the replies that they saw.
 
 A list is what the seed article describes: item ids, newest first, each once, 10 of them (`RECENT_VIEWS`), gone 7 days
 after the last. Beside it, in a second key of its slot, stands when each was viewed: milliseconds since 1970, no two of

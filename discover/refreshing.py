@@ -41,7 +41,7 @@ RECENT = 5_000
 ACTS = 50_000
 """The newest likes, and the newest items (of which the replies and reposts count), by which posts become popular."""
 REPLY = 2
-"""What a reply or repost counts; a like counts 1, ..."""
+"""The weight of a reply or repost; a like counts 1, ..."""
 FOLLOWER = 0.02
 """... and a follower of the sender so much, of whom at most MOST_FOLLOWERS are counted."""
 MOST_FOLLOWERS = 200

@@ -87,7 +87,7 @@ def lead(page: Page, site: str, username: str, what: str) -> None:
         page.locator(f'[role=feed] article:not(:has(.badge)) .name:not([href="/@{username}"])').first.click()
         page.locator("#standing").wait_for()
     elif what == "thread":
-        # What was answered most, of some pages of home.
+        # The item with the most answers, of some pages of home.
         for _ in range(4):
             page.mouse.wheel(0, 20_000)
             page.wait_for_timeout(700)

@@ -21,7 +21,7 @@ PROCESSORS = len(os.sched_getaffinity(0))
 
 
 def replica_database(primary: dict[str, Any], given: dict[str, Any], timeout: float) -> dict[str, Any]:
-    """What Django connects to the replica at `given` with: as to the primary, but impatient, and only to read."""
+    """The settings of Django's connection to the replica at `given`: the primary's, but impatient and read-only."""
     options = given.get("OPTIONS", {})
     said = f"-c statement_timeout={int(timeout * 1000)} -c default_transaction_read_only=on"
     said = f"{options['options']} {said}" if "options" in options else said
@@ -46,7 +46,7 @@ HTTPS = env.switch("FEEDSITE_HTTPS")
 # Behind a proxy that sets `Forwarded` on every request, which is believed then (web.proxy).
 PROXY = env.switch("FEEDSITE_PROXY", HTTPS)
 
-# What `up` starts, and where it listens.
+# The processes that `up` starts, and the address where it listens.
 HOST = env.text("FEEDSITE_HOST")
 PORT = env.whole("PORT")
 WEB_PROCESSES = env.whole("FEEDSITE_WEB_PROCESSES", PROCESSORS)
@@ -266,7 +266,7 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.NumericPasswordValidator"},
 ]
 
-# --- What the timelines promise --------------------------------------------------------------------------
+# --- Promises of the timelines ---------------------------------------------------------------------------
 # Inbox length by level: 0 dormant (no inbox), 1 seen within a month, 2 within a week, 3 within a day.
 LEVEL_CAPS = {
     1: env.whole("FEEDSITE_LEVEL_1_CAP"),
@@ -332,7 +332,7 @@ RECALL_COUNT = env.whole("FEEDSITE_RECALL_COUNT")
 RECALL_DEPTH = env.whole("FEEDSITE_RECALL_DEPTH")
 # How long the rest of a refresh waits to be scrolled in.
 CANDIDATES_TTL = timedelta(minutes=env.number("FEEDSITE_CANDIDATES_MINUTES"))
-# What an item is worth falls with its age by a Gaussian curve: to DECAY at SCALE days beyond the first OFFSET days.
+# An item's worth falls with its age by a Gaussian curve: to DECAY at SCALE days beyond the first OFFSET days.
 DISCOVER_SCALE_DAYS = env.number("FEEDSITE_DISCOVER_SCALE_DAYS")
 DISCOVER_OFFSET_DAYS = env.number("FEEDSITE_DISCOVER_OFFSET_DAYS")
 DISCOVER_DECAY = env.number("FEEDSITE_DISCOVER_DECAY")
@@ -342,7 +342,7 @@ if OPENSEARCH_URL:
     CELERY_BEAT_SCHEDULE["tell OpenSearch"] = _every(2.0, "discover.index")
 # How long a refresh waits for it, in seconds.
 OPENSEARCH_TIMEOUT_SECONDS = env.number("FEEDSITE_OPENSEARCH_TIMEOUT_SECONDS")
-# What counts as seen: the impressions of a week, the plays of three months (and the last issued), or both.
+# The records that count as seen: the impressions of a week, the plays of three months (and the last issued), or both.
 DISCOVER_SEEN = env.text("FEEDSITE_DISCOVER_SEEN")
 # Items of one sender in a page.
 SENDER_CAP = env.whole("FEEDSITE_DISCOVER_SENDER_CAP")
@@ -355,7 +355,7 @@ IMPRESSION_CAPACITY = env.whole("FEEDSITE_IMPRESSION_CAPACITY")
 # Unseen items that one day's filter takes for seen; seven are asked.
 IMPRESSION_ERROR = env.number("FEEDSITE_IMPRESSION_ERROR")
 
-# --- What readers have seen ------------------------------------------------------------------------------
+# --- Items that readers have seen ------------------------------------------------------------------------
 # Posts that a reader opened last, and replies that they saw last, as far as recommendations know; 0: none.
 RECENT_VIEWS = env.whole("FEEDSITE_RECENT_VIEWS")
 RECENT_REPLY_VIEWS = env.whole("FEEDSITE_RECENT_REPLY_VIEWS")
@@ -411,7 +411,7 @@ READING_GAP = timedelta(seconds=env.number("FEEDSITE_READING_GAP_SECONDS"))
 READING_INTERVAL = timedelta(seconds=10)
 
 # --- Metrics ---------------------------------------------------------------------------------------------
-# Who sends it may read /metrics; without it only this machine itself may.
+# A caller that sends this token may read /metrics; without a token only this machine itself may.
 METRICS_TOKEN = env.text("FEEDSITE_METRICS_TOKEN")
 # Readers a minute whose windows are compared with PostgreSQL, and the seconds that this may take; 0 readers: none.
 CHECK_READERS = env.whole("FEEDSITE_CHECK_READERS")

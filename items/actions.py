@@ -303,7 +303,7 @@ def change_visibility(*, item: Item, visibility: str) -> bool:
     if is_wider:  # it was said to fewer people
         versions.hide(item.pk)
     if reasons:
-        # What only its sender saw had not to be looked at. It is counted nowhere, so there is no count to take back.
+        # Rules do not look at an item that only its sender sees. It is counted nowhere, so no count is taken back.
         item.status = Status.IN_REVIEW
         item.save(update_fields=["status"])
         attachments.withdraw(item)

@@ -90,7 +90,7 @@ class Nothing(StrictSerializer):
 
 
 class ItemEdit(StrictSerializer):
-    """What an item is to say from now on."""
+    """The changes of an edit; fields that are left out stay as they are."""
 
     title = TextField(max_length=TITLE_LENGTH, allow_blank=True, required=False)
     content = ObjectField(required=False)
@@ -279,14 +279,14 @@ class ProfileItemsView(PublicApiView):
 
     @extend_schema(operation_id="list_user_items", parameters=PAGED, responses={200: ItemPage})
     def get(self, request: Request, username: str) -> HttpResponse:
-        """What a user published and reposted, newest first."""
+        """Posts and reposts of a user, newest first."""
         reader, last_id, count = reader_of(request), position(request), limit(request)
         user = user_or_404(username, reader)
         return FeedResponse(profile_page(user, reader, last_id=last_id, limit=count))
 
 
 class SearchPage(msgspec.Struct):
-    """What fits a query. `users` are on the first page, the best 20; `last_id` and `has_more` are of `items`."""
+    """Matches of a query. `users` are on the first page, the best 20; `last_id` and `has_more` are of `items`."""
 
     items: list[ItemBody]
     users: list[UserCard]

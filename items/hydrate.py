@@ -27,7 +27,7 @@ def columns(item: str, sender: str) -> str:
 
 
 def _said(item: str, sender: str) -> str:
-    """What an item says itself, and who says it."""
+    """The columns of an item's own content and of its sender."""
     return f"""
     {item}.id, {item}.type, {item}.title, {item}.content::text, {item}.extra_info::text, {item}.media::text,
     {item}.visibility, {item}.status, {item}.created_at, {item}.modified_at, {item}.reply_to_id, {item}.repost_of_id,
@@ -76,7 +76,7 @@ that is asked once, of whichever it is.
 ORIGINALS = "LEFT JOIN items_item o ON o.id = i.repost_of_id LEFT JOIN accounts_user os ON os.id = o.sender_id"
 """Where the columns of the original come from."""
 ITEMS = f"items_item i JOIN accounts_user s ON s.id = i.sender_id {ORIGINALS}"
-"""What `COLUMNS` are selected from, with the parameter `reader`."""
+"""The FROM clause of `COLUMNS`, with the parameter `reader`."""
 BY_ID = f"""
     SELECT {COLUMNS} FROM unnest(%(ids)s::bigint[]) WITH ORDINALITY AS wanted (id, place)
     JOIN items_item i ON i.id = wanted.id JOIN accounts_user s ON s.id = i.sender_id {ORIGINALS}
@@ -91,7 +91,7 @@ VERIFIED = f"""
 
 
 class Said(NamedTuple):
-    """What an item says itself, and who says it: the columns of `_said`."""
+    """An item's own content and its sender: the columns of `_said`."""
 
     id: int
     type: str
@@ -220,7 +220,7 @@ class ItemBody(msgspec.Struct, dict=True):
 
     @property
     def text(self) -> str:
-        """What people read of the content."""
+        """The text of the content, as people read it."""
         text = self.content_fields.get("text", "")
         return text if isinstance(text, str) else ""
 
@@ -248,7 +248,7 @@ class ItemBody(msgspec.Struct, dict=True):
 
     @property
     def shown(self) -> "ItemBody":
-        """What a card shows, and what its buttons act on: the original of a repost."""
+        """The item that a card shows and that its buttons act on: the original of a repost."""
         return self.repost_of or self
 
     def fold(self, others: int) -> None:

@@ -75,7 +75,7 @@ class ItemQuerySet(models.QuerySet["Item"]):
         return self.filter(sender=sender)
 
     def visible_to(self, reader: User | AnonymousUser) -> Self:
-        """What `reader` may see wherever they meet it (items.visibility)."""
+        """The items that `reader` may see wherever they meet them (items.visibility)."""
         rule = visible("items_item", "s").replace("%(reader)s", str(int(reader.pk or 0)))
         seen = f"EXISTS (SELECT FROM accounts_user s WHERE s.id = items_item.sender_id AND {rule})"
         return self.filter(RawSQL(seen, [], output_field=models.BooleanField()))  # noqa: S611 (a constant and a number)
@@ -194,7 +194,7 @@ class Item(models.Model):
 
     @property
     def text(self) -> str:
-        """What people read of the content."""
+        """The text of the content, as people read it."""
         text = self.content.get("text", "")
         return text if isinstance(text, str) else ""
 
@@ -218,7 +218,7 @@ class Like(models.Model):
 
 
 class ItemCounts(models.Model):
-    """What has been counted of an item; exact together with the changes not yet folded into it.
+    """The folded counts of an item; they are exact together with the changes not yet folded into them.
 
     `replies` are the public ones; `circle_replies`, those for followers or mutuals, count under items that are not
     public themselves, so that no number tells strangers of what they cannot see.
@@ -285,7 +285,7 @@ class ItemTag(models.Model):
 
 
 class ItemVersion(models.Model):
-    """What an item said before an edit (items.versions)."""
+    """An item's title and content before an edit (items.versions)."""
 
     item = models.ForeignKey(
         Item, on_delete=models.DO_NOTHING, related_name="versions", db_index=False, db_constraint=False

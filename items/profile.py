@@ -25,8 +25,9 @@ CIRCLES = f"""
         ) i JOIN accounts_user s ON s.id = i.sender_id WHERE {visible_alone("i", "s")}
     ),
 """  # noqa: S608 (constants)
-# What the owner said: to others, and what nobody else sees while it is held or rejected. The subquery hides from the
-# planner who it is: for an owner of much of all there is it would walk all items in their order.
+# The owner's items: those that others see, and those that only the owner sees while they are held or rejected. The
+# subquery hides from the planner who the owner is: for an owner of a large part of all items it would walk all items in
+# their order.
 SAID = """
     SELECT i.id FROM items_item i WHERE i.sender_id = (SELECT %(owner)s::bigint) AND i.id < %(below)s
 """
@@ -89,7 +90,7 @@ def visible_item(item_id: int, reader: User | AnonymousUser) -> ItemBody | None:
 
 
 def profile_page(owner: User, reader: User | AnonymousUser, *, last_id: int | None = None, limit: int = 20) -> ItemPage:
-    """What `owner` published and reposted below `last_id` (exclusive) as far as `reader` may see it, newest first."""
+    """Posts and reposts of `owner` below `last_id` (exclusive) as far as `reader` may see them, newest first."""
     below = MAX_ID + 1 if last_id is None else last_id
     params = {"owner": owner.pk, "below": below, "reader": reader.pk or 0, "scan": SCAN, "count": limit + 1}
     return page_of(fetch(PROFILE, params, into=ListedRow.of), reader, limit)
@@ -105,7 +106,7 @@ def answers_page(owner: User, reader: User | AnonymousUser, *, last_id: int | No
 
 
 def above(reply: ItemBody, reader: User | AnonymousUser) -> list[ItemBody]:
-    """What a reply's thread is about and what it answers, as far as `reader` may see them; nothing for other items."""
+    """The root of a reply's thread and the item it answers, as far as `reader` may see them; empty for other items."""
     if not reply.reply_to:
         return []
     return bodies(fetch(ABOVE, {"item": int(reply.id), "reader": reader.pk or 0}, into=ItemRow.of), reader)

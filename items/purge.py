@@ -1,4 +1,4 @@
-"""What items do when an account is deleted: its items are deleted and emptied, also those that its user had deleted
+"""Purging of items when an account is deleted: its items are deleted and emptied, also those that its user had deleted
 before, its likes are taken back, and all counts stay exact.
 
 The rows stay, because others answer and repost them, and say nothing any more; no words are left to be searched for,

@@ -28,7 +28,7 @@ WALK = 8_000
 STEP = 32
 """The second stretch is so many times as long as the first; the third is the rest."""
 ITEM_CANDIDATES = 1_000
-"""What fits and is looked at for a page in one stretch, whether the reader may see it or not."""
+"""Items that fit and are looked at for a page in one stretch, whether the reader may see them or not."""
 PROPOSALS = 2
 """How often a page asks a replica before it is filled up by the primary."""
 

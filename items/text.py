@@ -1,4 +1,4 @@
-"""What an item may hold, limits and the shape of `content`; and what stands in its text: mentions, hashtags, links.
+"""Limits of an item and the shape of its `content`; and the parts of its text: mentions, hashtags, links.
 
 See docs/decisions.md: Code written by hand, and why it stays.
 """
@@ -87,7 +87,7 @@ def media_ids(content: dict[str, Any]) -> list[int]:
     return [int(each) for each in media]
 
 
-# --- What stands in a text: mentions, hashtags, links -----------------------------------------------------
+# --- Parts of a text: mentions, hashtags, links -----------------------------------------------------------
 TAGS_AN_ITEM = 30
 # Chinese keyboards give the signs in full width.
 _AT = "@\uff20"

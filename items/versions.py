@@ -44,7 +44,7 @@ OF_SENDER = """
 
 
 class Version(NamedTuple):
-    """What an item said from `written_at` on."""
+    """The title and content of an item from `written_at` on."""
 
     title: str
     content: dict[str, Any]

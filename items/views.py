@@ -117,7 +117,7 @@ def show_item(request: PageRequest, item_id: int) -> HttpResponse:
 
 @require_safe
 def edits(request: PageRequest, item_id: int) -> HttpResponse:
-    """What an item says and said before its edits, newest first."""
+    """The page of an item's versions: the one of now and those before its edits, newest first."""
     item = body_or_404(item_id, request.user).shown
     now = Version(item.title, item.content_fields, item.modified_at)
     context = {"item": item, "versions": [now, *versions_of(int(item.id), request.user)], "kept": KEPT}
@@ -179,7 +179,7 @@ def _spot(request: PageRequest, form: ItemForm) -> str:
 
 
 def _answer_in_place(request: PageRequest, new: Item, reader: User, spot: str) -> HttpResponse:
-    """What changes in the page in which `new` was written: it stands there before the page says so."""
+    """The parts of the open page that change with `new`: the item stands there before the stream announces it."""
     is_held = new.status == Status.IN_REVIEW
     counted = sorted({pk for pk in (new.reply_to_id, new.root_id) if pk})
     shown, *counting = hydrate([new.pk, *counted], reader)

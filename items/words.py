@@ -85,7 +85,7 @@ def stream_safe(text: str) -> str:
 
 
 def document(title: str, text: str) -> str:
-    """What a message says, as PostgreSQL reads a tsvector: words with their places. Empty if there are none."""
+    """The words of a message with their places, as PostgreSQL reads a tsvector. Empty if there are none."""
     words: list[str] = []
     place = _add(words, title, 1) + _TITLE_GAP if title else 1
     _add(words, text, place)

@@ -42,7 +42,7 @@ OPEN_TO_EDIT = (State.UPCOMING, State.LIVE, State.REPLAY)
 PLAN = frozenset({"starts_at", "automatic", "minutes"})
 """The fields that are settled once a session has started."""
 WORDING = ("title", "url", "cover_url")
-"""What others read of a session: moderation's rules are asked of it."""
+"""The fields of a session that others read; moderation's rules check them."""
 EARLIER = 1_000
 """Sessions of the host within an hour, at most, with which a new one is compared; no limit of moderation is higher."""
 
@@ -269,7 +269,7 @@ def _remind(session: LiveSession) -> None:
         transaction.on_commit(partial(enqueue, "live.remind", session.pk))
 
 
-# --- What moderators decide ------------------------------------------------------------------------------
+# --- Decisions of moderators -----------------------------------------------------------------------------
 @transaction.atomic
 def hold(*, session: LiveSession, now: datetime) -> bool:
     """Hide a session that others see until a moderator approves it; True if it was shown."""
@@ -365,7 +365,7 @@ def forget_reminder(*, user: User, session: LiveSession) -> bool:
     return bool(fetch(FORGET_REMINDER, {"session": session.pk, "user": user.pk}))
 
 
-# --- What the verbs share --------------------------------------------------------------------------------
+# --- Parts that the verbs share --------------------------------------------------------------------------
 def _lock(host_id: int, *, is_new: bool = False) -> None:
     with connection.cursor() as cursor:
         if is_new:
@@ -400,7 +400,7 @@ def _save(session: LiveSession, now: datetime, *fields: str) -> None:
 
 
 def _tell(session: LiveSession, *, before: str | None, was_hidden: bool, moves: bool) -> None:
-    """What follows from every change. `moves`: the host's lineup holds something else from now on."""
+    """Announce a change. With `moves`, the host's lineup holds something else from now on and is written anew."""
     if moves:
         fetch(RESCHEDULE, {"host": session.host_id})
         transaction.on_commit(partial(enqueue, "live.apply", session.host_id))
@@ -414,7 +414,7 @@ def _plan_next(session: LiveSession, now: datetime) -> None:
 
     See docs/decisions.md: A series is a column.
     """
-    if session.repeat_minutes is None or session.review:  # what was not approved is not said again
+    if session.repeat_minutes is None or session.review:  # a session that was not approved is not repeated
         return
     period = timedelta(minutes=session.repeat_minutes)
     periods = max(0, (now - session.starts_at) // period) + 1

@@ -43,7 +43,7 @@ RATES: Mapping[str, str] = {"POST": "live", "PATCH": "live", "DELETE": "live"}
 
 
 class StateProblem(msgspec.Struct):
-    """What the session's state does not allow; `state` is the one that it is in."""
+    """A call that the session's state does not allow; `state` is the one that it is in."""
 
     detail: str
     state: str
@@ -103,7 +103,7 @@ class NewSession(StrictSerializer):
 
 
 class SessionEdit(StrictSerializer):
-    """What a session is to be from now on. Once it has started, `starts_at`, `automatic` and `minutes` stand."""
+    """The changes of a session. Once it has started, `starts_at`, `automatic` and `minutes` stand."""
 
     title = TextField(max_length=TITLE_LENGTH, required=False)
     starts_at = MomentField(required=False)
@@ -115,7 +115,7 @@ class SessionEdit(StrictSerializer):
 
 @contextmanager
 def answers() -> Iterator[None]:
-    """What the verbs refuse, as the API says it."""
+    """Turn the verbs' refusals into answers of the API."""
     try:
         yield
     except actions.RejectedError as error:

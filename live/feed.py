@@ -68,7 +68,7 @@ FIRST = f"""
     ) lineups WHERE u.id = %(reader)s
 """  # noqa: S608 (constants)
 NEXT = f"{READER} FROM accounts_user u WHERE u.id = %(reader)s"
-# What has ended since the freeze was live then; it has no other place in the walk.
+# A session that has ended since the freeze was live then; it has no other place in the walk.
 LINEUPS = f"""
     SELECT h.user_id, h.version, s.id, {SCORE} FROM unnest(%(hosts)s::bigint[]) AS wanted (id)
     CROSS JOIN LATERAL (SELECT * FROM live_host h WHERE h.user_id = wanted.id OFFSET 0) h
@@ -116,7 +116,7 @@ def _first_page(reader: User, page_size: int, now: datetime) -> Page:
 
 
 def _freeze(walk: Walk) -> list[tuple[int, int]]:
-    """What all followed hosts have live and upcoming, in the feed's order, as (score, id)."""
+    """The live and upcoming sessions of all followed hosts, in the feed's order, as (score, id)."""
     context, found = walk.context, list[tuple[int, int]]()
     lost: list[int] = []
     commands = list(map(Lineup.packed, context.hosts))
@@ -184,7 +184,7 @@ def _next_page(reader: User, snapshot: Snapshot | None, last_id: int | None, pag
 
 
 def _resume(walk: Walk, snapshot: Snapshot, last_id: int | None, now: datetime) -> tuple[Slice, Snapshot | None]:
-    """What the snapshot holds after `last_id`, and the snapshot itself where it may hold more.
+    """The snapshot's sessions after `last_id`, and the snapshot itself where it may hold more.
 
     One that is so young that it may not be written yet is waited for.
     """
@@ -201,7 +201,7 @@ def _resume(walk: Walk, snapshot: Snapshot, last_id: int | None, now: datetime) 
         time.sleep(PAUSE)
 
 
-# --- What all pages share --------------------------------------------------------------------------------
+# --- Parts that all pages share --------------------------------------------------------------------------
 def _context(reader: User, query: str, below: int) -> Context:
     params = {"reader": reader.pk, "below": below, "pending": settings.PENDING_CAP + 1}
     return Context(*fetch(query, params)[0])

@@ -37,8 +37,8 @@ def _address(label: Any, help_text: Any) -> LinkField:
 
 
 class SessionForm(forms.Form):
-    """What a session says of itself, and when it is. The time is of the zone that the form was shown in (`zone`),
-    whatever has become of the reader's zone since.
+    """The words and the time of a session. The time is of the zone that the form was shown in (`zone`), even if the
+    reader has changed their zone since.
     """
 
     title = forms.CharField(

@@ -74,7 +74,7 @@ def hosts_to_follow(reader: User, *, count: int = 6) -> list[User]:
     return list(hosts.order_by("-follower_count", "pk")[:count])
 
 
-# --- What changed since a page was made ------------------------------------------------------------------
+# --- Changes since a page was made -----------------------------------------------------------------------
 def started_since(reader: User, since: datetime, *, known: list[int]) -> tuple[int, bool]:
     """How many sessions in the reader's feed went live and still are, but for the `known`; and whether it is more."""
     params = {"reader": reader.pk, "since": since, "known": id_array(known), "count": STARTED_CAP + 1}

@@ -21,7 +21,7 @@ from storage.ids import MAX_ID
 from web.rest import Time
 
 SESSIONS = "live_livesession l JOIN accounts_user h ON h.id = l.host_id"
-"""What `VISIBLE` and `COLUMNS` are asked of, with the parameter `reader` (0: nobody who is signed in)."""
+"""The FROM clause of `VISIBLE` and `COLUMNS`, with the parameter `reader` (0: not signed in)."""
 VISIBLE = f"""
     (l.host_id = %(reader)s OR (l.hidden_at IS NULL AND h.is_active AND {unblocked(READER, "l.host_id")}))
 """
@@ -35,13 +35,13 @@ COLUMNS = """
     l.automatic, l.version, CASE WHEN l.host_id = %(reader)s THEN l.hidden_at IS NOT NULL END,
     CASE WHEN l.host_id = %(reader)s THEN l.minutes END, CASE WHEN l.host_id = %(reader)s THEN l.review END
 """
-"""What `body` needs, in its order."""
+"""The columns of `body`, in its order."""
 WIDTH = 19
 ONE = f"SELECT {COLUMNS} FROM {SESSIONS} WHERE l.id = %(session)s AND {VISIBLE}"  # noqa: S608 (constants)
 CARDS = f"""
     SELECT l.id, l.title, l.state FROM {SESSIONS} WHERE l.id = ANY(%(ids)s::bigint[]) AND {VISIBLE}
 """  # noqa: S608
-# What came to nothing is of interest to its host alone.
+# A cancelled or missed session is of interest to its host alone.
 OF_HOST = f"""
     SELECT {COLUMNS} FROM {SESSIONS}
     WHERE l.host_id = %(host)s AND l.id < %(below)s AND {VISIBLE}

@@ -1,4 +1,4 @@
-"""What live sessions tell of themselves in `/metrics`."""
+"""Figures of live sessions for `/metrics`."""
 
 from datetime import datetime
 

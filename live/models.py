@@ -18,7 +18,7 @@ TITLE_LENGTH = 200
 
 
 class State(models.TextChoices):
-    """What a session is. Upcoming becomes live, cancelled or missed; live becomes a replay; the others are final."""
+    """States of a session. Upcoming becomes live, cancelled or missed; live becomes a replay; the others are final."""
 
     UPCOMING = "upcoming", _("upcoming")
     LIVE = "live", _("live")
@@ -28,7 +28,7 @@ class State(models.TextChoices):
 
 
 class Review(models.TextChoices):
-    """What moderators have to say of a session that is hidden because of what it says."""
+    """The decisions of moderators on a session that is hidden because of its words."""
 
     IN_REVIEW = "in_review", _("in review")
     REJECTED = "rejected", _("rejected")
@@ -100,7 +100,7 @@ class LiveSession(models.Model):
             models.Index(fields=["host", "-id"], name="live_of_host"),
             models.Index(fields=["host"], condition=Q(state__in=["upcoming", "live"]), name="live_lineup"),
             models.Index(fields=["host", "-position"], condition=Q(state="replay"), name="live_replays"),
-            # What pages and windows pull (live/pull.py), an index a kind, so that no other is looked through.
+            # Sessions that pages and windows pull (live/pull.py), an index a kind, so that no other is looked through.
             models.Index(
                 fields=["host", "-position"], condition=Q(state="replay", hidden_at=None), name="live_shown_replays"
             ),

@@ -23,7 +23,7 @@ TAKE = """
         WHERE r.session_id = %(session)s ORDER BY r.user_id LIMIT %(count)s FOR UPDATE OF r SKIP LOCKED))
     RETURNING user_id
 """
-# What another worker holds is still there for this one, and may come back: then the session stays due.
+# A reminder that another worker holds still has its row and may come back: the session stays due until none is left.
 DONE = """
     UPDATE live_livesession SET reminders_due = false
     WHERE id = %(session)s AND reminders_due AND NOT EXISTS (SELECT FROM live_reminder WHERE session_id = %(session)s)

@@ -1,4 +1,4 @@
-"""What moderators are told of sessions, and what they decide of them (accounts.review).
+"""Live sessions as moderation sees them, and the decisions of moderators on them (accounts.review).
 
 See docs/decisions.md: Live and moderation meet in `accounts/review.py`.
 """

@@ -188,7 +188,7 @@ class Snapshot:
 
     @staticmethod
     def slice(reply: Sequence[bytes] | None) -> Slice | None:
-        """What `reading` replied; None where there is no snapshot."""
+        """The slice in the reply to `reading`; None where there is no snapshot."""
         if reply is None:
             return None
         found, entries, lives = reply

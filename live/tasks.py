@@ -1,4 +1,4 @@
-"""What the workers do for live sessions: each task takes ids and calls one function."""
+"""Workers' tasks for live sessions: each task takes ids and calls one function."""
 
 from celery import shared_task
 

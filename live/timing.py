@@ -1,4 +1,4 @@
-"""What sessions do by themselves as time goes by: automatic ones start and end, those that are not started are missed,
+"""Automatic changes of sessions as time goes by: automatic ones start and end, those that are not started are missed,
 and those that are not ended end after a day.
 
 One periodic task looks for what is due and calls the same verbs as hosts do. They look again under the host's lock: two

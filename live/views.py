@@ -40,7 +40,7 @@ LOOKS = ("card", "whole", "own", "strip")
 SHOWN = 200
 """Sessions of an open page that are looked after."""
 BEFORE = timedelta(seconds=5)
-"""What started so shortly before the page was made may have come too late for it."""
+"""A session that started so shortly before the page was made may have come too late for it."""
 
 
 # --- The feed --------------------------------------------------------------------------------------------
@@ -112,8 +112,8 @@ def _following(page: Page, size: int) -> str:
 
 @require_safe
 def news(request: PageRequest) -> HttpResponse:
-    """What an open page asks: how many sessions went live `since` it was made, but for the `known` ones, and which of
-    those that it `has` are not as it shows them. 204 while it says nothing new.
+    """The news of an open page: how many sessions went live `since` it was made, but for the `known` ones, and which of
+    those that it `has` are not as it shows them. 204 while there is no news.
     """
     since, known = position(request, "since"), _once(request, "known")
     shown = _versions(_once(request, "has"))

@@ -59,7 +59,7 @@ class RefusedError(Exception):
     """The picture is refused; the first argument is the reason, one of `REASONS` of media.decoder."""
 
 
-# --- What a picture becomes ------------------------------------------------------------------------------
+# --- From a picture to its files -------------------------------------------------------------------------
 def decode(job: dict[str, Any]) -> dict[str, Any]:
     """Write a picture anew as the job says, and its preview. Returns the facts of both. Raises RefusedError, OSError.
 

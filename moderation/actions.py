@@ -79,7 +79,7 @@ def _open_case(
 
 @transaction.atomic
 def record_hold(*, item: Item, reasons: list[str], rules: set[int]) -> Case:
-    """What goes with an item that was held: its case and a line in the log."""
+    """Open the case of an item that was held, and write a line in the log."""
     case = open_case(item=item, source=Source.RULE, reasons=reasons, rules=rules)
     write(None, Verb.HOLD, item=item, note="; ".join(reasons), after={"status": item.status})
     return case

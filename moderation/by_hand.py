@@ -56,7 +56,7 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Choosable:
-    """What may be chosen in a list: its name in the address, who may see it, its list, its verbs."""
+    """A kind of rows that moderators choose in a list: its name in the address, the permission, its list, its verbs."""
 
     name: str
     permission: str
@@ -235,7 +235,7 @@ def _do(verb: str, targets: list[Target], by: User, note: str) -> Counter[str]:
             found["done" if _do_one(verb, target, by, note) else verb] += 1
         except PermissionError:
             found["staff"] += 1
-    if verb == "ban":  # nothing is rejected of staff that could not be banned
+    if verb == "ban":  # items of staff who could not be banned stay
         for target in targets:
             if target.subject and senders.may_be_banned(target.user, by):
                 actions.reject_by_hand(by=by, note=note, **target.about)

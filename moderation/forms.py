@@ -7,7 +7,7 @@ from moderation.models import REPORT_LENGTH, ReportReason
 
 
 class ReportForm(forms.Form):
-    """What a reader has against an item."""
+    """A reader's report of an item."""
 
     reason = forms.ChoiceField(
         label=_("What is wrong with it?"),

@@ -1,4 +1,4 @@
-"""What moderators keep and decide: words, senders, cases, reports, and the log of decisions, which only grows."""
+"""Records of moderation: words, senders, cases, reports, and the log of decisions, which only grows."""
 
 from typing import Any
 
@@ -108,7 +108,7 @@ class SenderRule(models.Model):
 
 
 class Source(models.TextChoices):
-    """What opened a case."""
+    """The act that opened a case."""
 
     RULE = "rule", _("a rule")
     REPORT = "report", _("a report")
@@ -202,7 +202,7 @@ class ReportReason(models.TextChoices):
 
 
 class Report(models.Model):
-    """What a reader has against an item or a live session; each says it once."""
+    """A reader's report of an item or a live session; each reader reports it once."""
 
     item = models.ForeignKey(
         Item, on_delete=models.PROTECT, null=True, related_name="+", db_index=False, verbose_name=_("item")
@@ -235,7 +235,7 @@ class Report(models.Model):
 
 
 class Verb(models.TextChoices):
-    """What the log knows."""
+    """The kinds of decisions in the log."""
 
     HOLD = "hold", _("hold for review")
     OPEN = "open", _("open a case")
@@ -282,7 +282,7 @@ class Decision(models.Model):
         verbose_name_plural = _("log of decisions")
         default_permissions = ("view",)
         indexes = [
-            # What concerns a user and none of their items or sessions: bans, warnings, lists.
+            # Decisions that concern a user and none of their items or sessions: bans, warnings, lists.
             models.Index(fields=["user", "-id"], condition=Q(item=None, session_id=None), name="decision_of_user"),
         ]
 

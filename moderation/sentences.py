@@ -1,4 +1,4 @@
-"""What the log of decisions and the reasons of a case say to people, in the reader's language."""
+"""Sentences for people of the log of decisions and of a case's reasons, in the reader's language."""
 
 import re
 from typing import Any
@@ -16,7 +16,7 @@ from moderation.models import Decision, SenderKind, State, Verb
 
 NUMBER = re.compile(r"\d+")
 
-# What a decision of each kind says. `what` is an item or a live session, `whom` the user whom it concerns.
+# The sentence of each kind of decision. `what` is an item or a live session, `whom` the user whom it concerns.
 SENTENCES: dict[str, Any] = {
     Verb.HOLD: gettext_lazy("{who} held {what} of {whom} for review"),
     Verb.OPEN: gettext_lazy("{who} opened a case of {what} of {whom}"),
@@ -84,7 +84,7 @@ def why(decision: Decision) -> str:
 
 
 def changes(decision: Decision) -> str:
-    """What was otherwise before, a line each."""
+    """The facts that a decision changed, a line each."""
     before, after = decision.before or {}, decision.after or {}
     lines = []
     for fact, name in FACTS.items():

@@ -1,4 +1,4 @@
-"""What a case is about, item or live session, in one shape (accounts.review.Subject).
+"""The subject of a case, item or live session, in one shape (accounts.review.Subject).
 
 See docs/decisions.md: Live and moderation meet in `accounts/review.py`.
 """
@@ -13,7 +13,7 @@ from moderation.models import Case
 
 
 def of(case: Case) -> Subject | None:
-    """What it is about as it is now; None if it is gone."""
+    """The subject of a case as it is now; None if it is gone."""
     if case.item_id is None:
         return review.sessions.find([case.session_id]).get(case.session_id) if case.session_id else None
     return of_item(Item.objects.select_related("sender").get(pk=case.item_id))

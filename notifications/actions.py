@@ -110,7 +110,7 @@ MARK = """
 """
 
 
-# --- What happened ---------------------------------------------------------------------------------------
+# --- Acts that users are told of -------------------------------------------------------------------------
 def tell_of_item(*, item: Item) -> None:
     """Tell of a repost, of a reply, and of mentions; users who were told of the item before are not told again.
 

@@ -1,4 +1,4 @@
-"""What every page may show of the notifications."""
+"""Values of the notifications for every page's template."""
 
 from typing import Any
 

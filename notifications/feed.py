@@ -179,9 +179,9 @@ class Unread(msgspec.Struct):
 
 
 class Entry(msgspec.Struct):
-    """What happened, once for all who did it. `actors` are the newest of them, `count` says how many they are, or if it
-    is `capped`, that they are more, or may be. `item` is what was liked or reposted, the reply, or the post that
-    mentions; `session` is the live session that started. A `warning` has no actors: its `text` is what moderators say.
+    """One event, once for all users who took part. `actors` are the newest of them. `count` is their number; if it is
+    `capped`, they are more, or may be. `item` is the liked or reposted item, the reply, or the post that mentions;
+    `session` is the live session that started. A `warning` has no actors: its `text` is the moderators' message.
     """
 
     id: str

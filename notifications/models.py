@@ -14,7 +14,7 @@ from items.models import Item, ItemId
 
 
 class Kind(models.TextChoices):
-    """What others did, and what moderators say."""
+    """The kinds of notifications: acts of others, and warnings of moderators."""
 
     LIKE = "like"
     REPLY = "reply"

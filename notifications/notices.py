@@ -1,4 +1,4 @@
-"""What the page of notifications shows beside an entry: the item that was answered, and whom to follow back."""
+"""Additions of the page of notifications to an entry: the item that was answered, and the followers to follow back."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -10,7 +10,7 @@ from notifications.feed import Entry
 from relations.models import Follow
 
 ANSWERABLE = ("reply", "mention")
-"""What rows offer to like and to answer."""
+"""The kinds of entries whose rows offer to like and to answer."""
 
 
 class Notice(NamedTuple):
@@ -18,7 +18,7 @@ class Notice(NamedTuple):
 
     entry: Entry
     quoted: ItemBody | None
-    """What the entry's item answers, if the reader may see it."""
+    """The item that the entry's item answers, if the reader may see it."""
     back: list[UserCard]
     """The new followers whom the reader does not follow, each in one row of a page only."""
 

@@ -1,4 +1,4 @@
-"""What notifications have to know of live sessions. These are of a room above, which says it when it is made ready.
+"""Live sessions as notifications show them. The room above, which has the sessions, says how to find them at start-up.
 
 See docs/decisions.md: Notifications learn of sessions at start-up.
 """

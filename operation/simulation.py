@@ -125,7 +125,7 @@ def per_pair(graph: Graph, costs: Costs) -> Mask:
     return pushed
 
 
-# --- What a policy costs ---------------------------------------------------------------------------------
+# --- The cost of a policy --------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True)
 class Sender:
     """A sender with much work: rates a day, and the lag of an item."""

@@ -100,7 +100,7 @@ class Drawing:
         for at, _, _ in placed:
             heights.append(max(at, heights[-1] + LINE if heights else top))
         limit = bottom
-        for place in range(len(heights) - 1, -1, -1):  # what was pushed out at the end, and everything above it
+        for place in range(len(heights) - 1, -1, -1):  # labels pushed out at the end move back, and those above
             heights[place] = min(heights[place], limit)
             limit = heights[place] - LINE
         for height, (_, words, series) in zip(heights, placed, strict=True):

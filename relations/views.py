@@ -67,7 +67,7 @@ def relate(request: PageRequest, reader: User, username: str, verb: str) -> Http
         error = _("That is you.")
     except actions.FollowCapError:
         error = _("You have reached the limit of follows.")
-    if not is_visible:  # what was one's own is ended, and nothing is told of the other
+    if not is_visible:  # the reader's own relation is ended, and no fact of the other user is told
         return HttpResponse() if wants_part(request) else go_on(request, "home")
     if request.POST.get("card") and not error and verb in TURNED_AWAY:
         return _turned_away(request, person, verb)

@@ -24,7 +24,7 @@ FOLDER = "PROMETHEUS_MULTIPROC_DIR"
 """The library's own name for the folder; it reads the environment again whenever a process opens a file."""
 NO_SLOT = -1
 RESERVED_BYTES = 1 << 16
-"""What a file takes of the disk when it is opened: the counts of a full disk, too, shall reach `/metrics`."""
+"""Bytes of disk that a file takes when it is opened, so that the counts of a full disk, too, reach `/metrics`."""
 TELL_SECONDS = 60.0
 """A process tells of counts that cannot be written once in this time."""
 

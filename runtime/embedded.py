@@ -725,7 +725,7 @@ def keep(data_dir: Path, names: Sequence[str]) -> None:
         report(f"The data folder {data_dir} cannot be used: {error}")
 
 
-# --- What the site sees ----------------------------------------------------------------------------------
+# --- The servers that the site sees ----------------------------------------------------------------------
 def is_redis(url: str) -> bool:
     """Whether a server at this address speaks the Redis protocol, as far as the address says."""
     return url.startswith(("redis://", "rediss://", "unix://"))

@@ -467,7 +467,7 @@ RENAMED = {
 """Names of version 0.1.0 → names of now. The old ones are read, with a warning, until version 0.3.0."""
 
 
-# --- What contradicts another ----------------------------------------------------------------------------
+# --- Options that contradict another ---------------------------------------------------------------------
 class Rule(NamedTuple):
     """A rule between options; `broken` gets their values and answers whether the rule is broken."""
 

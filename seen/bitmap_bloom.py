@@ -34,8 +34,8 @@ FILTERS = 4
 ASKED_AT_ONCE = 1000
 """Ids that are looked up together: what numpy makes for them stays small enough to be in the processor's cache."""
 
-# What a string is divided into, and where the blocks of a user begin, whose hashes are `a` and `b`. Of the block with
-# most room: how many bits are set, and where it begins.
+# The blocks of a string for a user with the hashes `a` and `b`: where each begins, and their size. `emptiest` returns
+# the bits set in the block with most room, and where it begins.
 BLOCKS = f"""
     local function emptiest(key, starts, size)
         local best, fewest
@@ -255,7 +255,7 @@ class BitmapFilter:
 
 
 def _joined(fills: Sequence[Fill | None]) -> Fill | None:
-    """What the filters of a key hold together, over the capacity of the first."""
+    """The members of all filters of a key together, over the capacity of the first."""
     first = fills[0]
     return first and Fill(sum(each.members for each in fills if each), first.capacity)
 

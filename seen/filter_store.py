@@ -1,4 +1,4 @@
-"""What every disk store of the month filters is: its keys, its errors, and when a filter expires.
+"""The contract of every disk store of the month filters: its keys, its errors, and when a filter expires.
 
 A filter is read, changed and written back; that no other writer changes it meanwhile is the store's promise. LMDB has
 one writer at a time, over all processes of the machine; a server compares what it has with what was read, and the

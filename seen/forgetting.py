@@ -1,4 +1,4 @@
-"""What `seen` does when an account is deleted: nothing says any more what it played or was issued.
+"""Removal of a deleted account's plays and issued items from `seen`.
 
 A merge that was under way may write a filter after it was removed, and a service may report a play late. So a merge
 asks, after it has written, who of its users is deleted, and removes them again: whichever of the two comes last removes

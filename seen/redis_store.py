@@ -105,7 +105,7 @@ class RedisStore:
         raise StoreUnavailableError(f"{len(left)} filters are written by others all the time")
 
     def purge(self, *, now: datetime, limit: int) -> int:
-        """Nothing: the server removes expired filters by itself."""
+        """Always 0: the server removes expired filters by itself."""
         return 0
 
     def stats(self) -> dict[int, MonthStats]:

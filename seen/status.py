@@ -163,7 +163,7 @@ def _info(reply: bytes) -> dict[str, str]:
     return {name: value for name, colon, value in lines if colon}
 
 
-# --- What was merged ---------------------------------------------------------------------------------------
+# --- Merges ------------------------------------------------------------------------------------------------
 LAST_RUNS = """
     SELECT DISTINCT ON (task_shard, is_second) task_shard, extract(minute FROM started_at) >= 30 AS is_second,
         started_at, seconds, users, plays, error
@@ -247,7 +247,7 @@ def _measured(now: datetime) -> Measured | None:
     )
 
 
-# --- What wants looking after ------------------------------------------------------------------------------
+# --- Problems that an administrator looks after ------------------------------------------------------------
 def _problems(status: Status) -> Iterator[Problem]:
     yield from _problems_of_merging(status)
     if (probe := status.probe) is not None:
@@ -259,7 +259,7 @@ def _problems(status: Status) -> Iterator[Problem]:
             )
             yield Problem("missed", text % {"count": probe.missed_lately})
         expected = probe.error * probe.unplayed
-        if probe.claimed > expected + 4 * expected**0.5 + 4:  # what chance adds once in ten thousand probes
+        if probe.claimed > expected + 4 * expected**0.5 + 4:  # chance exceeds it once in ten thousand probes
             text = _("The filters take %(ratio).2f %% of unplayed ids for played; configured are %(error).2f %%.")
             yield Problem("error", text % {"ratio": 100 * probe.ratio, "error": 100 * probe.error})
     if (server := status.server) is not None:

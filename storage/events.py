@@ -109,7 +109,7 @@ class Position(NamedTuple):
 
 
 Entry = tuple[Position, Event | None]
-"""What the stream holds at a place; None for what another version of the program wrote."""
+"""An entry of the stream: its place, and its event, or None if another version of the program wrote it."""
 
 
 class Listener(NamedTuple):

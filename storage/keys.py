@@ -161,7 +161,7 @@ def replays(user_id: int) -> str:
 
 
 def snapshot(user_id: int, digest: str) -> str:
-    """What a reader's walks through live sessions go by that began in the same order."""
+    """The frozen order of a reader's walks through live sessions; `digest` is of that order."""
     return f"live:snapshot:{{{user_id}}}:{digest}"
 
 

@@ -71,8 +71,8 @@ PIPELINE_LENGTH = 500
 OWN_MEMBERS = 3
 """Members of every complete window that are no entries; an inbox may have two more."""
 
-# What a script calls to know in which run of the server it is: the time in which no other server was the primary of
-# what it holds. The replication id is another one after each restart and each time that a replica takes over, also
+# A script's function for the run of the server in which it is: the time in which no other server was the primary of
+# its data. The replication id is another one after each restart and each time that a replica takes over, also
 # where it was the primary before and got back, as a replica, what others lacked. A node of a cluster has the same one
 # all along, but takes a higher epoch with a slot that comes to it: what was elsewhere in between is of another run.
 RUN = """

@@ -269,7 +269,7 @@ class Hub:
                 return
         gap = Position.parse(await self._reader.execute_command(*entry(Gap())))  # type: ignore[no-untyped-call]
         if self.position is None or gap <= self.position:
-            # Nothing was read before, or the clock of the server that came back is behind: no connection reads the gap.
+            # The first read, or the clock of the server that came back is behind: no connection reads the gap.
             self.position = self.written = gap
             _deliver(self.connections, [(None, gap, reset(gap))])
             for connection in self.connections:

@@ -84,7 +84,7 @@ class ItemNews(msgspec.Struct, omit_defaults=True):
 
 RESET = "reset"
 Message = tuple[Listener | None, Position, bytes]
-"""What to write to the connections of one listener, or of everybody, for the event at a place."""
+"""The bytes for the connections of one listener, or of all (None), for the event at a place."""
 
 _encode = msgspec.json.Encoder().encode
 

@@ -157,8 +157,8 @@ def inbox_from(db: None) -> Iterator[Callable[[int], None]]:
 
 @pytest.fixture(autouse=True)
 def _ids_in_order(request: pytest.FixtureRequest, django_db_blocker: Any) -> None:
-    """What a test makes one after the other has ids in that order: the numbers within a millisecond, which begin anew
-    after 4,095, do not do so between two rows of one millisecond. For tests of up to 2,000 rows.
+    """Rows that a test makes one after the other have ids in that order: the numbers within a millisecond, which begin
+    anew after 4,095, do not do so between two rows of one millisecond. For tests of up to 2,000 rows.
     """
     if request.node.get_closest_marker("django_db") or {"db", "transactional_db"}.intersection(request.fixturenames):
         request.getfixturevalue("django_db_setup")

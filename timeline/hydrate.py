@@ -14,8 +14,8 @@ from timeline.pull import ANY_BELOW, HELD, IN_TIMELINE, POST_BELOW, Candidate, o
 
 FOLLOWED = follows(READER, "i.sender_id")
 BELONGS = f"{IN_TIMELINE} AND (i.sender_id = %(reader)s OR ({FOLLOWED} AND {is_wanted(READER, 'i.sender_id')}))"
-# What follows below an id: posts (2), only reposts, all of which may be folded or hidden (1), nothing (0). Asked once a
-# page, where the windows end with it.
+# The kind of items that follow below an id: posts (2), only reposts, all of which may be folded or hidden (1), none
+# (0). Asked once a page, where the windows end with it.
 POSTS, REPOSTS, NOTHING = 2, 1, 0
 # A plan is set up for all that it might look at: what follows is in a statement of its own.
 VERIFIED = tuple(
@@ -53,7 +53,7 @@ class Verified(NamedTuple):
     has_shown_original: bool
     is_published: bool
     older: int | None
-    """What follows below an id: `POSTS`, `REPOSTS` or `NOTHING`; None where it was not asked."""
+    """The kind of items below an id: `POSTS`, `REPOSTS` or `NOTHING`; None where it was not asked."""
     is_pending: bool
     """Whether its delivery is pending, as far as that was asked (timeline.truth)."""
 

@@ -73,7 +73,7 @@ SHOWN = f"({HELD} AND {original_shown('i')})"
 
 
 # --- Streams ---------------------------------------------------------------------------------------------
-# What one sender says to one circle: an ordered index scan, so that readers outside of the circle pass nothing of it.
+# The items of one sender for one circle: an ordered index scan, so that readers outside of the circle pass none of it.
 STREAMS = {
     "followers": "i.visibility IN ('public', 'followers')",
     "mutuals": "i.visibility = 'mutuals'",
@@ -192,7 +192,7 @@ PULL_ABOVE = f"""
     SELECT posts.are_enough, pulled.id, pulled.repost_of_id, {original_shown("pulled")}
     FROM posts LEFT JOIN pulled ON true ORDER BY pulled.id DESC
 """  # noqa: S608
-# What stands around a position.
+# The items around a position.
 AROUND = f"""
     WITH senders AS MATERIALIZED ({SENDERS}),
     heads AS MATERIALIZED ({_heads("i.id < %(last_id)s")}),

@@ -79,7 +79,7 @@ def _proposed(reader: User) -> int:
 @limited("write")
 @require_http_methods(["GET", "HEAD", "POST"])
 def welcome(request: PageRequest, reader: User) -> HttpResponse:
-    """What a new member may say of themself: a name to show, and hashtags that interest them. Both may be skipped."""
+    """The page for a new member: a name to show, and hashtags that interest them. Both may be skipped."""
     tags = popular_tags(reader)
     form = WelcomeForm(tags, request.POST or None, initial={"display_name": reader.display_name})
     if form.is_valid():

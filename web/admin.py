@@ -1,4 +1,4 @@
-"""What the admins of the rooms have in common: rows to look at, and verbs that ask first and tell what they did."""
+"""Common parts of the rooms' admins: rows to look at, and verbs that ask first and report what they did."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ClassVar
@@ -171,11 +171,11 @@ class ActingAdmin(QuickListAdmin):
 
 
 class ModeratedAdmin(ActingAdmin):
-    """Rows on which moderators act without a report (moderation.hand), from the list and from each one's page."""
+    """Rows on which moderators act without a report (moderation.by_hand), from the list and from each one's page."""
 
     change_form_template = "admin/moderated.html"
     moderated_as: str
-    """What moderation.hand calls such rows."""
+    """The name of such rows in moderation.by_hand."""
     moderated_at_once = 100
 
     def has_moderate_permission(self, request: HttpRequest) -> bool:

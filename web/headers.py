@@ -1,4 +1,4 @@
-"""What every answer tells the browser about trust: Content-Security-Policy and its like.
+"""Headers of every answer about trust: Content-Security-Policy and its like.
 
 Our own instead of django-csp, because the policy follows the answer and not the view: pages get one with a nonce of
 their own, whatever is no page (JSON, files, archives) may do nothing at all, and where the stream process has a port of
@@ -87,7 +87,7 @@ class HeadersMiddleware:
 
 
 def policy(request: HttpRequest, nonce: Nonce) -> str:
-    """What a page may do: load from the site itself, and run what carries its nonce.
+    """The Content-Security-Policy of a page: it loads from the site itself, and runs scripts that carry its nonce.
 
     Django's admin knows no nonces: there, scripts are files of the site.
 

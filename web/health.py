@@ -111,7 +111,7 @@ def server_states() -> dict[str, str]:
 
 
 def probed(checks: Mapping[str, Callable[[], object]]) -> dict[str, str]:
-    """What came of the checks, which run at once; whatever they raise is wrong."""
+    """The result of each check; they run at once, and any exception counts as a failure."""
     states: dict[str, str] = {}
 
     def probe(name: str, check: Callable[[], object]) -> None:

@@ -183,5 +183,5 @@ def document() -> bytes:
 
 @require_safe
 def schema(request: HttpRequest) -> HttpResponse:
-    """What the API says of itself."""
+    """The OpenAPI description of the API."""
     return HttpResponse(document(), content_type="application/vnd.oai.openapi+json")

@@ -187,7 +187,7 @@ class RateMiddleware:
 
     @staticmethod
     def _name(request: HttpRequest) -> str | None:
-        """What the address of a page is called, None of one that leads nowhere."""
+        """The name of the page's route; None for an address that leads nowhere."""
         with contextlib.suppress(Resolver404):
             return resolve(request.path_info, getattr(request, "urlconf", None)).url_name
         return None

@@ -1,4 +1,4 @@
-"""What the proxy in front says of a request: its client's address, and whether it came over TLS.
+"""Facts of a request from the proxy in front: its client's address, and whether it came over TLS.
 
 One header is believed, `Forwarded` (RFC 7239), where `settings.PROXY` says that a proxy sets it on every request. Its
 name has no hyphen. Names with hyphens (X-Forwarded-For, X-Forwarded-Proto, X-Real-IP) cannot be believed: a WSGI

@@ -237,7 +237,7 @@ class StrictSerializer(serializers.Serializer[Any]):
 
 
 def body(request: Request, serializer: type[StrictSerializer], **options: Any) -> dict[str, Any]:
-    """What `serializer` reads of the body; it raises ValidationError."""
+    """The validated fields of the request's body. Raises ValidationError."""
     reader = serializer(data=request.data, **options)
     reader.is_valid(raise_exception=True)
     fields: dict[str, Any] = reader.validated_data
@@ -416,7 +416,7 @@ class PublicApiView(ApiView):
 
 
 class NotFoundView(ApiView):
-    """What no other address answers to, in the words of every other 404."""
+    """The view of all addresses without a route of their own; it answers 404 in the words of every other 404."""
 
     authentication_classes: Sequence[Any] = []
     permission_classes: Sequence[Any] = []

@@ -1,7 +1,7 @@
 import django.contrib.postgres.indexes
 from django.db import migrations, models
 
-# What people know a user by, without regard to case and width.
+# The names by which people find a user, without regard to case and width.
 NAME = """
     CREATE FUNCTION feedsite_name(username text, display_name text) RETURNS text
     LANGUAGE sql IMMUTABLE PARALLEL SAFE

@@ -23,7 +23,7 @@ register = template.Library()
 FOLD_LETTERS = 600
 FOLD_LINES = 12
 EXCERPT_LETTERS = 1_500
-"""What a feed shows of a folded text, more than the nine lines of site.css hold."""
+"""The letters that a feed shows of a folded text, more than the nine lines of site.css hold."""
 LINK_LETTERS = 36
 """Longer links are shown shortened, all without what most begin with."""
 COMMON = re.compile(r"(?:https?://)?(?:www\.)?", re.IGNORECASE)

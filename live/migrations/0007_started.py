@@ -1,4 +1,4 @@
-"""What forgotten or automatic sessions end is found among those that are live; built beside writers."""
+"""The sweep of forgotten and automatic sessions finds them among the live ones by an index; built beside writers."""
 
 from django.contrib.postgres.operations import RemoveIndexConcurrently
 from django.db import migrations, models

@@ -27,7 +27,7 @@ WORDS: dict[str, Promise] = {
     "since-minutes": gettext_lazy("for {m} min"),
     "begun": gettext_lazy("just started"),
 }
-"""What sessions.js says too, as time goes by."""
+"""The words for the time left and the time passed. sessions.js uses them too, as time goes by."""
 
 
 def _filled(name: str, seconds: int) -> str:
@@ -87,7 +87,7 @@ def ticking_words() -> SafeString:
 
 @register.inclusion_tag("live/_strip.html", takes_context=True)
 def sessions_of(context: Context, person: User) -> dict[str, Any]:
-    """What a person hosts now and soon, as far as the reader of the page may see it."""
+    """The sessions that a person hosts now and soon, as far as the reader of the page may see them."""
     request = context["request"]
     return {
         "sessions": scheduled_of(person, request.user, limit=3),

@@ -1,4 +1,4 @@
-"""What was decided of a user is found by an index; built beside writers."""
+"""Decisions about a user are found by an index; built beside writers."""
 
 from django.db import migrations, models
 

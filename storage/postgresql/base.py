@@ -18,7 +18,7 @@ from django.db.backends.postgresql import base
 from storage.scout import Scout
 
 Waiting = Generator[Any, Any, Any]
-"""What psycopg does on a connection: it yields what it waits for and is sent what came, which may be nothing yet."""
+"""An operation of psycopg on a connection: it yields what it waits for and is sent what came, maybe nothing yet."""
 
 GRACE = 0.5
 """Seconds that the client waits beyond the server's own timeout."""

@@ -115,7 +115,7 @@ def _needed(reader_id: int) -> Needed:
     position, now, everybody, own = fetch(NEEDED, {"reader": reader_id})[0]
     if not reader_id:
         return Needed(position, now, 0)
-    if everybody is None:  # nothing is known of what was written; it is from now on
+    if everybody is None:  # the notes were lost in a crash: replicas must have the log up to now
         ((everybody,),) = fetch(NOTE, [0])
     return Needed(position, now, max(everybody, own or 0))
 
@@ -134,7 +134,7 @@ def is_configured() -> bool:
 
 
 def lagging(reader_id: int | None, read: Callable[[str], T], *, seconds: float = 0) -> T:
-    """What `read` finds in the database that it is told, by its alias: the replica's, or the primary's.
+    """The answer of `read` from the database whose alias it is given: the replica's, or the primary's.
 
     `reader_id` is the reader whose writes it must find; None without such a reader. `read` only reads, and may be
     called twice: what a replica has not answered within `seconds` (`REPLICA_TIMEOUT_SECONDS`) the primary is asked. It

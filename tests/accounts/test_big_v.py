@@ -21,7 +21,7 @@ News = list[tuple[str, int, bool]]
 
 @pytest.fixture
 def news() -> Iterator[News]:
-    """What was announced: the news, who, and the flag in the database at that moment."""
+    """The announcements: the signal's name, the user's id, and the flag in the database at that moment."""
     heard: News = []
 
     def listen(name: str, signal: Signal) -> Any:

@@ -29,7 +29,7 @@ def seen(ago: timedelta | None, **fields: Any) -> User:
 
 @pytest.fixture
 def news() -> Iterator[News]:
-    """What `levels_lowered` announced."""
+    """The announcements of `levels_lowered`: the ids of users by level."""
     heard: News = []
 
     def hear(user_ids_by_level: dict[int, list[int]], **kwargs: Any) -> None:

@@ -70,7 +70,7 @@ def ann() -> User:
 FAULTS = pytest.mark.parametrize("fault", [frozen, dead, full])
 
 
-# --- What it saves ---------------------------------------------------------------------------------------
+# --- Statements that a copy saves ------------------------------------------------------------------------
 def test_a_page_asks_postgresql_for_the_user_and_not_for_the_session(ann: User) -> None:
     client = Client()
     client.force_login(ann)
@@ -227,7 +227,7 @@ def test_sessions_of_the_version_before_go_on(ann: User, feeds: redis.Redis) -> 
     assert not is_in(client)
 
 
-# --- What a copy is not ----------------------------------------------------------------------------------
+# --- Entries that are no copy ----------------------------------------------------------------------------
 @pytest.mark.parametrize(
     "rubbish",
     [b"", b"7", b"null", b"{}", b'"signed:by:none"', b"\x80\x04\x95\x05\x00\x00\x00.", b"\xff\xfe", b"[" * 100_000],

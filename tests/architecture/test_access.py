@@ -42,8 +42,8 @@ FOLLOWS = {"follower", "mutual", "muting", "blocked", "blocking"}
 """The relations in which the reader follows the sender."""
 
 KINDS = ("post", "reply", "repost", "answered", "shared")
-"""What carries the words: the sender's post; their reply in somebody's public thread; somebody else's repost of another
-post of theirs; somebody else's public reply to their post, and a repost of it.
+"""Items that carry the words: the sender's post; their reply in somebody's public thread; somebody else's repost of
+another post of theirs; somebody else's public reply to their post, and a repost of it.
 """
 
 
@@ -112,7 +112,7 @@ Path = Callable[[World], str]
 
 @dataclass
 class Shows:
-    """What a route shows: the kinds it may have, how it is asked, and who is shown less than the table says."""
+    """A route: the kinds that it may show, how it is asked, and the readers who are shown less than the table says."""
 
     path: Path
     kinds: tuple[str, ...]
@@ -124,7 +124,7 @@ class Shows:
     published_only: bool = False
     """Whether even its sender does not see here what is held for review or rejected; a reply to it they do."""
     before: Callable[[World], None] = lambda world: None
-    """What everybody does first, so that there is something to show."""
+    """An act before all requests, so that there is something to show."""
     public_only: bool = False
     """Whether it shows nothing but what everybody may see."""
     body: dict[str, Any] | None = None
@@ -391,7 +391,7 @@ def clients(world: World, side: str) -> dict[str, Any]:
 
 
 def expected(visibility: Visibility, status: Status, relation: str, kind: str) -> bool:
-    """What the table says of the sender's item, which everything else hangs on."""
+    """Whether the table shows the sender's item, which everything else hangs on, to a reader in this relation."""
     if relation == "sender":
         # Their own in every status but deleted; what hangs on an item is seen while that is published.
         own = status != Status.DELETED
@@ -453,7 +453,7 @@ def test_what_the_suspended_said_is_nowhere(world: World, side: str) -> None:
 
 
 def test_a_hidden_reply_is_in_no_number(world: World) -> None:
-    """What strangers get of a thread is the same bytes, whether somebody answers in their circle or not."""
+    """A stranger gets the same bytes of a thread, whether somebody answers in their circle or not."""
     thread = ItemFactory(sender=world.author)
     client = api_client(world, "stranger")
     before = client.get(f"/api/v1/items/{thread.pk}").content

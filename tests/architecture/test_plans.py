@@ -29,7 +29,7 @@ class Allowed(NamedTuple):
     """A statement that may touch more, and why that is bounded, or does no harm."""
 
     step: str
-    """What its steps begin with: a user of the scenario, `task`, `admin`; empty: any."""
+    """The beginning of the steps' names: a user of the scenario, `task`, `admin`; empty: any."""
     text: str
     """A part of it, with single spaces."""
     rows: int
@@ -234,7 +234,7 @@ def test_no_plan_grows(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def grown(recorder: Recorder) -> list[str]:
-    """What touches more than it may, worst first."""
+    """The statements that touch more rows than they may, worst first."""
     over: dict[str, list[Explained]] = defaultdict(list)
     for one in recorder.explained:
         if one.touched > max([CAP, *(allowed.rows for allowed in ALLOWED if allowed.fits(one))]):

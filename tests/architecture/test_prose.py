@@ -15,6 +15,8 @@ RIDDLE = re.compile(
     r"(?:^|\n\s*\n\s*|(?<=[.!?])\s+)(?:who|whoever|nobody|everybody|everyone|somebody|what is)\b", re.IGNORECASE
 )
 """A sentence that begins with a subject that names no thing. A part in brackets is none by itself."""
+OPENING = re.compile(r"(?:what|who|whoever|nobody|no one|nothing)\b", re.IGNORECASE)
+"""The beginning of a docstring or comment, also of one that asks a question, that names no thing."""
 Text = tuple[int, str]
 """The line in which a text begins, and the text."""
 
@@ -56,8 +58,10 @@ def comments(source: str) -> Iterator[Text]:
 
 def riddles(source: str) -> list[Text]:
     tree = ast.parse(source)
-    texts = (*strings_alone(tree), *names_of_tests(tree), *comments(source))
-    return [(line, text) for line, text in texts if RIDDLE.search(text.strip())]
+    prose = [*strings_alone(tree), *comments(source)]
+    opened = [(line, text) for line, text in prose if OPENING.match(text.strip())]
+    begun = [(line, text) for line, text in (*prose, *names_of_tests(tree)) if RIDDLE.search(text.strip())]
+    return list(dict.fromkeys(opened + begun))
 
 
 def test_sentences_name_their_subject() -> None:
@@ -77,6 +81,11 @@ def test_sentences_name_their_subject() -> None:
         'LIMIT = 3\n"""Rows. What is more is left out."""',
         "X = 1  # somebody else was faster",
         "# A lock.\n# Who waits is told.\nX = 1",
+        '"""What a page costs."""',
+        '"""What does a page cost?"""',
+        'LIMIT = 3\n"""What a page may hold."""',
+        "X = 1  # nothing changed",
+        "# --- No one asks ---\nX = 1",
         "def test_who_may_not() -> None: ...",
     ],
 )
@@ -88,7 +97,7 @@ def test_riddles_are_found(source: str) -> None:
     "source",
     [
         '"""A reader who waits is told; nobody is a word amid a sentence here."""',
-        '"""What a page costs."""',
+        '"""The cost of a page, and what it asks."""',
         "# a user: somebody.name\nX = 'Who can see it'",
         "def test_readers_who_wait() -> None: ...",
     ],

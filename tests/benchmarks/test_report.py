@@ -1,4 +1,4 @@
-"""What becomes of reports: JSON, the page that they renew part by part, and its plots."""
+"""Reports: JSON, the page that they renew part by part, and its plots."""
 
 from pathlib import Path
 from xml.etree import ElementTree

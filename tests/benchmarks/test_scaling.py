@@ -1,4 +1,4 @@
-"""What docs/scaling.md says is what docs/benchmarks.json gives, and the arithmetic between them."""
+"""The figures in docs/scaling.md are those of docs/benchmarks.json, and the arithmetic between them."""
 
 import re
 from pathlib import Path

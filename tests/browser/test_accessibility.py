@@ -317,7 +317,7 @@ def test_every_page_is_looked_at() -> None:
 
 
 def violations(page: Page, rules: list[str] | None = None) -> Iterator[str]:
-    """What axe finds in the page as it is."""
+    """The violations that axe finds in the page as it is."""
     only = {"type": "rule", "values": rules} if rules else {"type": "tag", "values": TAGS}
     options = json.dumps({"runOnly": only, "resultTypes": ["violations"]})
     for found in page.evaluate(f"axe.run({options})")["violations"]:

@@ -1,4 +1,4 @@
-"""What people do with what others wrote: like, repost, answer; with JavaScript and without, in both languages."""
+"""Acts on the items of others: like, repost, answer; with JavaScript and without, in both languages."""
 
 import re
 from typing import Any
@@ -81,7 +81,7 @@ def test_liking(visitor: Visitor, author: Any, reader: Any, words: dict[str, str
     expect(button(card, words["like"], "2")).to_have_attribute("aria-pressed", "true")
     visitor.settle()
     assert Like.objects.filter(user=reader, item=item).exists()
-    if javascript:  # nothing moved, and the keyboard is where it was
+    if javascript:  # the page stayed in place, and so did the focus
         expect(button(card, words["like"], "2")).to_be_focused()
         visitor.page.keyboard.press("Enter")
     else:
@@ -205,7 +205,7 @@ def test_a_reply_that_was_begun_is_kept_and_closed_by_keys(visit: Visit, reader:
     expect(area).to_have_count(0)
     expect(link).to_be_focused()
     link.press("Enter")
-    expect(area).to_have_value("half a thou")  # what somebody wrote is not thrown away by a key
+    expect(area).to_have_value("half a thou")  # the key does not throw away written words
     visitor.settle()
     area.fill("")
     visitor.page.keyboard.press("Escape")

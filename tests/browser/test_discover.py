@@ -271,7 +271,7 @@ def test_new_posts_wait_behind_a_badge(visit: Visit, reader: Any, settings: Any)
     with page.expect_response(lambda answer: answer.request.method == "POST"):
         pass
     visitor.settle()
-    expect(page.locator(".pill")).to_have_count(0)  # nothing new: nobody is told
+    expect(page.locator(".pill")).to_have_count(0)  # no new post, so no message
     hide(visitor, True)  # both are there when it is asked for them
     write(2, "fresh")
     hide(visitor, False)

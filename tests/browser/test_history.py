@@ -1,4 +1,4 @@
-"""What readers see of themselves: what they opened, and what they do not want; with JavaScript and without."""
+"""The reader's own pages: the posts that they opened, and those that they do not want; with JavaScript and without."""
 
 import pytest
 from playwright.sync_api import expect
@@ -92,7 +92,7 @@ def test_what_one_does_not_want_and_wants_again(visitor: Visitor, made: list[Ite
 def test_while_redis_is_away(
     visitor: Visitor, made: list[Item], feeds_server: Valkey, monkeypatch: pytest.MonkeyPatch, javascript: bool
 ) -> None:
-    # What a frozen server is sent it does when it thaws: of the clearing it shall not hear, however late that comes.
+    # A frozen server runs at its thaw the commands sent to it: it must never get the clearing, however late it thaws.
     monkeypatch.setattr(feeds_breaker, "_seconds", 600.0)
     page = visitor.page
     visitor.goto(f"/items/{made[0].pk}")

@@ -153,7 +153,7 @@ def test_what_changes_while_one_scrolls(visit: Visit, host: Any, fan: Any) -> No
     shows(card(page, "soon 04"), "Cancelled", "was cancelled")
     expect(page.get_by_role("link", name="2 sessions went live")).to_be_visible()
     assert place
-    # What grows above it is made up for when the next frame is drawn.
+    # The page makes up for growth above the card when the next frame is drawn.
     visitor.holds(
         f"Math.abs(document.getElementById('session-{upcoming[1].pk}').getBoundingClientRect().y - {place['y']}) < 2"
     )
@@ -164,7 +164,7 @@ def test_what_changes_while_one_scrolls(visit: Visit, host: Any, fan: Any) -> No
     scroll_down(page)
     expect(page.get_by_text("You're all caught up.")).to_be_visible()
     shows(card(page, "soon 30"), "Live", "has started")
-    # What was on the page stays, also of whom one follows no more; what was to come is left out.
+    # Cards on the page stay, also of hosts who are no longer followed; sessions still to come are left out.
     gone = {"soon 25", "soon 31", "soon 35"}
     shown = [one.title for one in [*live, *upcoming, *replays] if one.title not in gone]
     expect(titles(page)).to_have_text(shown)

@@ -51,7 +51,7 @@ def test_the_badge_grows_on_an_open_page(visit: Visit) -> None:
     visitor = visit()
     visitor.log_in(ann)
     items.publish(sender=UserFactory(), content={"text": "hello @ann"})
-    # What the stream's script does at the event of that name.
+    # The stream's script does the same at the event of that name.
     visitor.page.evaluate("document.body.dispatchEvent(new CustomEvent('notification'))")
     expect(visitor.page.locator("#unread")).to_contain_text("1 unread notification")
     visitor.settle()

@@ -1,4 +1,4 @@
-"""What reaches an open page by several ways stands in one order: the newer edit, replies by their ids, each once."""
+"""Items that reach an open page by several ways stand in one order: the newer edit, replies by their ids, each once."""
 
 from typing import Any
 

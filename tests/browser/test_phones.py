@@ -1,4 +1,4 @@
-"""What phones need: buttons side by side, nothing covered, names that leave room, no tint that stays after a tap."""
+"""Pages on phones: buttons side by side, no part covered, names that leave room, no tint that stays after a tap."""
 
 from datetime import timedelta
 from typing import Any

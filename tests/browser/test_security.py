@@ -1,4 +1,4 @@
-"""What people write never runs, in whatever field it was written and wherever it is shown; and the pages that are not
+"""Written text never runs, in whatever field it was written and wherever it is shown; and the pages that are not
 in test_accessibility.py's table keep their Content-Security-Policy.
 """
 
@@ -180,7 +180,7 @@ def test_what_people_write_never_runs(visit: Visit, settings: Any, tolerated: An
         marked += "ran(" in page.content()
     assert ran == []
     assert marked > 25  # they were there to be seen
-    for path in ["/", f"/items/{said['shown']}", "/@writer0"]:  # what the pages' own scripts fetch and swap in
+    for path in ["/", f"/items/{said['shown']}", "/@writer0"]:  # parts that the pages' own scripts fetch and swap in
         page.goto(visitor.site + path)
         page.locator("main summary").first.click()
         page.locator("main a[data-act=reply], main [data-act=reply]").first.click()
@@ -208,7 +208,7 @@ def test_the_admin_and_the_documentation_keep_the_policy(visit: Visit, said: dic
 
 
 def test_nothing_but_the_sites_own_scripts_runs(visit: Visit, tolerated: Any) -> None:
-    """What the policy is for: were something written to run all the same, the browser would refuse it."""
+    """The purpose of the policy: if a written script ran all the same, the browser would refuse it."""
     reader: User = UserFactory.create(username="reader")
     visitor = visit()
     visitor.enter(reader)

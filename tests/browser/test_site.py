@@ -1,4 +1,4 @@
-"""What people do on the site, in Chromium, with JavaScript and without."""
+"""The site as people use it, in Chromium, with JavaScript and without."""
 
 import re
 from typing import Any

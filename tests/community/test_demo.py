@@ -130,7 +130,7 @@ def test_two_sites_have_the_same_people_and_other_passwords() -> None:
 
 
 def site() -> dict[str, list[Any]]:
-    """What a new site holds; the site is gone afterwards."""
+    """The content of a new site; the site is gone afterwards."""
     with transaction.atomic():
         passwords = list(logins(demo()).values())
         said = list(Item.objects.order_by("id").values_list("sender__username", "content"))

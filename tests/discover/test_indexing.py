@@ -1,4 +1,4 @@
-"""What OpenSearch is told: everything, what changes, in any order of troubles, and never twice the wrong way."""
+"""The index in OpenSearch gets all items and all changes, in any order of troubles, and never an older state last."""
 
 import random
 from datetime import UTC, datetime, timedelta
@@ -134,7 +134,7 @@ def test_likes_reach_it_when_they_are_folded(opensearch: OpenSearch) -> None:
     assert opensearch.documents[item.pk]["popularity"] == 3
 
 
-# --- Nothing is lost, nothing is undone ------------------------------------------------------------------
+# --- No change is lost or undone -------------------------------------------------------------------------
 def test_a_change_is_queued_in_its_transaction(opensearch: OpenSearch) -> None:
     work()
     with transaction.atomic():

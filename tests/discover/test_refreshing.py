@@ -1,4 +1,4 @@
-"""What recall keeps ready: the rarity of words, and what is popular."""
+"""Tables that recall keeps ready: the rarity of words, and the popular items."""
 
 import time
 from datetime import timedelta

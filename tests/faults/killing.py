@@ -53,7 +53,7 @@ DEATHS_OF_ONE = 3
 Act = Callable[[random.Random], object]
 
 
-# --- What they do ----------------------------------------------------------------------------------------
+# --- Acts of the processes -------------------------------------------------------------------------------
 def a_sender(chance: random.Random) -> User:
     return User.objects.get(username=chance.choice(["star", "star", "big", "friend"]))
 

@@ -69,8 +69,8 @@ def beat(tmp_path: Path, transactional_db: None) -> Iterator[None]:
 
 @pytest.mark.parametrize("hours", [1, -1])
 def test_fault_7_a_worker_whose_clock_is_an_hour_wrong(hours: int, tmp_path: Path, beat: None) -> None:
-    """What the broker lost is swept up and delivered, nothing is given up, sessions begin at their time and not an hour
-    before or after it, and nobody falls asleep an hour early.
+    """Deliveries that the broker lost are swept up, none is given up, sessions begin at their time and not an hour
+    before or after it, and no user falls asleep an hour early.
     """
     now = timezone.now()
     sender, fan = UserFactory(last_seen_at=now), UserFactory(last_seen_at=now)

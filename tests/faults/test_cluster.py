@@ -68,7 +68,7 @@ def test_slots_move_and_a_primary_is_killed(
         found = [int(item["id"]) for item in answer.json()["items"]]
         source = answer["X-Feed-Source"]
         assert found == sorted(found, reverse=True), source
-        # What was published meanwhile may be there, and push out the oldest.
+        # Items that were published meanwhile may be there, and push out the oldest.
         assert set(found) <= set(home_ids(reader.pk)), source
         assert len(found) >= len(before), source
         assert [item_id for item_id in before if item_id >= found[-1]] == [i for i in found if i in before], source
@@ -91,7 +91,7 @@ def test_slots_move_and_a_primary_is_killed(
 
 
 def test_streams_follow_who_takes_over(cluster: ValkeyCluster, tmp_path: Path) -> None:
-    """What the former primary took with it is made up for by a `reset`: open pages ask."""
+    """A `reset` makes up for the events that the former primary took with it: open pages ask."""
     author, fan = UserFactory(), UserFactory()
     relations.follow(follower=fan, followee=author)
     streams = StreamServer(tmp_path, FEEDSITE_REDIS_URL=cluster.url)

@@ -147,7 +147,7 @@ def watched(key: str) -> Iterator[Counter[str]]:
                     return
                 if words[0].upper() == "EVALSHA" and words[3] == key:
                     counts[words[1]] += 1
-                is_own = seen["client_type"] != "lua"  # what scripts call is shown too
+                is_own = seen["client_type"] != "lua"  # the monitor shows the calls of scripts too
                 if is_own and words[:2] == ["ZSCORE", key] and words[2].startswith("build:"):
                     counts["tasks"] += 1
 

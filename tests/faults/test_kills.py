@@ -106,7 +106,7 @@ def test_fault_1_kills_amid_publish_and_fan_out(people: list[User], tmp_path: Pa
         try:
             for line in killing.stdout:
                 places = json.loads(line)
-                # What a dead process had sent to PostgreSQL may still be under way.
+                # Statements that a dead process had sent to PostgreSQL may still be under way.
                 until(lambda: set(fetch(SESSIONS)) <= own, 60)
                 for person in chance.sample(people, 3):
                     assert walked(person) == home_ids(person.pk)

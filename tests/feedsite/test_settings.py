@@ -1,4 +1,4 @@
-"""What the settings make of the environment, in a process of its own."""
+"""The settings by the environment, in a process of its own."""
 
 import subprocess
 import sys
@@ -130,7 +130,7 @@ def test_facts_believed_of_a_proxy(tmp_path: Path, environ: dict[str, str], says
     ],
 )
 def test_browsers_are_told_what_was_asked_for(tmp_path: Path, environ: dict[str, str], header: str | None) -> None:
-    """What a browser has heard of HTTPS cannot be taken back."""
+    """A browser that has heard of HTTPS keeps to it: the header cannot be taken back."""
     code = (
         "import django; django.setup(); from django.http import HttpResponse; from django.test import RequestFactory; "
         "from django.middleware.security import SecurityMiddleware; "

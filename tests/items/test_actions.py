@@ -36,7 +36,7 @@ def sender() -> User:
 
 @pytest.fixture
 def news() -> Iterator[News]:
-    """What was published, and whether again."""
+    """The ids of published items, each with whether it was published again."""
     heard: News = []
 
     def hear(item: Item, again: bool, **kwargs: Any) -> None:

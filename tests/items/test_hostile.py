@@ -40,9 +40,9 @@ PIECES = [
     "'", " ", "\n", "\t \n", "&",
     "<", ">", "&<>", "\\", "%", "{{", "{%", "\U0001f600", "\u202e", "-", "_",
 ]  # fmt: skip
-"""What hostile texts repeat."""
+"""Pieces that hostile texts repeat."""
 SECONDS = 0.020
-"""What the longest text that may be published may cost, ..."""
+"""Seconds that the longest text that may be published may take, ..."""
 PATIENCE = 3
 """... and how much more where others use the machine."""
 GROWTH = 9

@@ -13,7 +13,7 @@ from tests.support.factories import ItemFactory, UserFactory
 
 pytestmark = pytest.mark.django_db
 
-# What stands between the reader and the sender → the visibilities that the reader meets.
+# The relation between the reader and the sender → the visibilities that the reader meets.
 MATRIX = {
     "nobody": {"public"},
     "stranger": {"public"},

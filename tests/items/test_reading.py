@@ -72,7 +72,7 @@ def test_marks(text: str, query: str, html: str) -> None:
 
 
 class Seen(HTMLParser):
-    """What a browser makes of it."""
+    """HTML as a browser parses it: the text, the open tags and the addresses."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -85,7 +85,7 @@ def test_hashtags(text: str, tags: list[str]) -> None:
         ("http://127.0.0.1:80 http://127.0.0.1:123456", ["http://127.0.0.1:80", "http://127.0.0.1"]),
         ("https://example.com/a?b=c&d=%20#e~f", ["https://example.com/a?b=c&d=%20#e~f"]),
         ('"https://example.com/a" <https://example.com/b>', ["https://example.com/a", "https://example.com/b"]),
-        # What a browser would take for a password is not part of the address.
+        # A part before `@`, which a browser would take for a password, is not part of the address.
         ("https://example.com@evil.example/", ["https://example.com"]),
         ("http:// https://x www. www.a ftp://a.org javascript:alert(1) example.com shttp://a.org", []),
         ("http\u017f://example.com", []),

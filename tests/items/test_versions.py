@@ -49,7 +49,7 @@ def test_an_edit_keeps_what_was_said_before(ann: Any, bob: Any, client: Client) 
     item = say(ann, "first words")
     written = item.modified_at
     edit(item, "second words")
-    edit(item, "second words")  # nothing changed
+    edit(item, "second words")  # the same words again: no change
     actions.edit(item=item, extra_info={"a": 1})
     edit(item, "third words")
     assert seen_by(item, bob) == ["second words", "first words"]
@@ -109,7 +109,7 @@ def test_moderators_hide_versions(verb: str, ann: Any, bob: Any) -> None:
         "hide": lambda: versions.hide(item.pk),
     }
     acts[verb]()
-    edit(item, "third")  # what was held or rejected is no version for others either
+    edit(item, "third")  # words that were held or rejected are no version for others either
     actions.approve(item=item)
     assert seen_by(item, bob) == (["second"] if verb == "hide" else [])
     assert seen_by(item, ann) == ["second", "first"]

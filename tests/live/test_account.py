@@ -1,4 +1,4 @@
-"""What becomes of sessions and reminders when an account goes, and what its owner takes along."""
+"""Sessions and reminders of an account that goes, and the files that its owner takes along."""
 
 import io
 import json

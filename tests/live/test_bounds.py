@@ -1,4 +1,4 @@
-"""What others hide, or what is hidden of theirs, makes no page of the live feed dear."""
+"""Hidden sessions, and those that others hide, make no page of the live feed dear."""
 
 import json
 from collections.abc import Callable

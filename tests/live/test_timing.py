@@ -1,4 +1,4 @@
-"""What sessions do by themselves: automatic ones go live and end, forgotten ones are missed."""
+"""Automatic changes of sessions: automatic ones go live and end, forgotten ones are missed."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any

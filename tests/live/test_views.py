@@ -47,7 +47,7 @@ def shown(response: Any) -> list[int]:
 
 
 def form_of(page: str) -> dict[str, str]:
-    """What a browser would send of the form as it stands there."""
+    """The fields that a browser would send of the form as it stands there."""
     fields = dict(re.findall(r'name="(\w+)"[^>]*?value="([^"]*)"', page[page.index("panel form") :]))
     fields |= {name: value for value, name in re.findall(r'value="([^"]*)"[^>]*?name="(\w+)"', page)}
     return {name: value for name, value in fields.items() if name not in ("csrfmiddlewaretoken", "automatic", "q")}
@@ -120,7 +120,7 @@ def test_readers_who_follow_no_host_are_shown_some(host: Any) -> None:
     assert f"@{silent.username}" not in page
 
 
-# --- What an open page asks ------------------------------------------------------------------------------
+# --- Questions of an open page ---------------------------------------------------------------------------
 def test_an_open_page_hears_what_went_live_and_what_changed(host: Any, fan: Any) -> None:
     since = int((timezone.now() - timedelta(minutes=1)).timestamp() * 1000)
     upcoming, other = session(host), session(host)

@@ -44,7 +44,7 @@ def listed(desk: Client, **query: str) -> list[Case]:
 
 
 def fields(desk: Client, case: Case) -> dict[str, str]:
-    """What the page of a case sends along with a button."""
+    """The hidden fields that the page of a case sends along with a button."""
     page = text(desk.get(page_of(case)))
     found = dict(re.findall(r'<input type="hidden" name="(state|modified_at)" value="([^"]*)"', page))
     assert set(found) == {"state", "modified_at"}

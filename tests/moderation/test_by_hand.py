@@ -1,4 +1,4 @@
-"""What moderators do without a report: on items, live sessions and users, and what a ban and its end are."""
+"""Acts of moderators without a report: on items, live sessions and users, and what a ban and its end do."""
 
 from datetime import timedelta
 from importlib import import_module

@@ -1,4 +1,4 @@
-"""What moderation takes away is gone from every path on the next request; what it gives back is there at once."""
+"""Rejected content is gone from every path on the next request; restored content is there at once."""
 
 from collections.abc import Callable
 from typing import Any
@@ -195,7 +195,7 @@ def test_a_ban_ends_sessions_and_tokens(sender: User, moderator: User, say: Say)
 
     senders.unban(user=sender, by=moderator)
     assert APIClient().get("/api/v1/users/sender").status_code == 200
-    assert banned.page.get("/settings")["Location"].startswith("/login")  # what may have been stolen stays ended
+    assert banned.page.get("/settings")["Location"].startswith("/login")  # a session perhaps stolen stays ended
     again = APIClient()
     again.credentials(HTTP_AUTHORIZATION=f"Token {token}")
     assert again.get("/api/v1/users/me").status_code == 401  # nor do tokens

@@ -70,7 +70,7 @@ def test_accounts_that_were_just_made_open_a_case_and_hide_nothing(say: Say, set
 
 
 def test_links_that_a_young_account_adds_later_are_refused(say: Say, sender: User, settings: Settings) -> None:
-    """What others see stays as it is; what nobody sees yet is held as ever."""
+    """The text that others see stays as it is; a private item that becomes public is held as ever."""
     settings.MODERATION_LINK_AGE = timedelta(days=3)
     item = say()
     User.objects.filter(pk=sender.pk).update(date_joined=timezone.now())

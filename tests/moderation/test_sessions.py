@@ -235,7 +235,7 @@ def test_names_and_profiles(sender: User, spam: WordRule, client: Client) -> Non
     assert set(refused.value.message_dict) == {"bio"}
     accounts.edit_profile(user=sender, display_name="Sender", bio="https://old.example")
     WordRule.objects.create(text="sender")
-    accounts.edit_profile(user=sender, display_name="Sender", bio="")  # what was right stays so
+    accounts.edit_profile(user=sender, display_name="Sender", bio="")  # a name from before the rule may stay
     with pytest.raises(ValidationError) as refused:
         accounts.sign_up(username="sp-spam", password="correct horse battery staple")
     assert set(refused.value.message_dict) == {"username"}

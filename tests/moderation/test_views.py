@@ -98,7 +98,7 @@ def test_the_page_asks_little(page: Client, say: Say) -> None:
     assert len(asked) <= 5
 
 
-# --- What senders are told -------------------------------------------------------------------------------
+# --- Messages to senders ---------------------------------------------------------------------------------
 @pytest.fixture
 def writer(client: Client, sender: User, spam: WordRule) -> Client:
     client.force_login(sender)

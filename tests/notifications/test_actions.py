@@ -54,7 +54,7 @@ def still(monkeypatch: pytest.MonkeyPatch) -> int:
 
 
 def told(user: User) -> list[tuple[str, list[str]]]:
-    """What the user's list says, newest first."""
+    """The entries of the user's list, newest first: the kind and the actors' names."""
     return [(entry.kind, [card.username for card in entry.actors]) for entry in notifications_page(user).items]
 
 
@@ -187,7 +187,7 @@ def test_a_day_has_an_entry_of_its_own_for_followers(ann: User, bob: User, cid: 
     assert told(ann) == [("follow", ["Bob", "cid"])]
 
 
-# --- What it costs ---------------------------------------------------------------------------------------
+# --- The cost --------------------------------------------------------------------------------------------
 def test_most_posts_cost_nothing_and_the_others_one_statement(ann: User, bob: User) -> None:
     for text, fields, most in [
         ("words", {}, 0),

@@ -35,7 +35,7 @@ CELERY = celery.bin.celery.celery
 
 
 def interpolated(text: str) -> str:
-    """What compose makes of it where nothing is set; what must be set becomes `x`."""
+    """The text after compose has filled in the variables with none set; a required one becomes `x`."""
     while found := re.search(r"\$\{\w+:([-?])([^${}]*)\}", text):
         text = text[: found.start()] + (found[2] if found[1] == "-" else "x") + text[found.end() :]
     return text

@@ -292,7 +292,7 @@ def test_processes_by_their_healthz(live_server: Any) -> None:
 
 
 def test_the_command_tells_people_and_programs() -> None:
-    """Nothing of the site runs here but its servers."""
+    """Only the servers of the site run here, none of its programs."""
     told, written = io.StringIO(), io.StringIO()
     with pytest.raises(SystemExit) as exit_of_people:
         call_command("doctor", stdout=told, no_color=True)

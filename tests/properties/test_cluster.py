@@ -1,4 +1,4 @@
-"""What homes, the live and the recommended feed promise, with the feeds on a cluster: the same machines, with nodes
+"""Promises of home, the live and the recommended feed, with the feeds on a cluster: the same machines, with nodes
 that freeze; and homes with replicas that take over and lack what was acknowledged, and slots that move.
 """
 

@@ -119,7 +119,7 @@ class Notifications(RuleBasedStateMachine):
         all_items = Item.objects.order_by("id")
         return all_items[pick % all_items.count()]
 
-    # --- What people do
+    # --- Acts of people
     @rule(sender=people, visibility=st.sampled_from(Visibility.values), named=st.sets(people, max_size=2))
     def publish(self, sender: int, visibility: str, named: set[int]) -> None:
         text = " ".join(["words", *(f"@user{one}" for one in sorted(named))])
@@ -206,7 +206,7 @@ class Notifications(RuleBasedStateMachine):
         else:
             assert {entry for entry, _ in stayed} <= set(seen)
 
-    # --- What must hold
+    # --- Invariants
     @invariant()
     def lists_are_what_the_oracle_says(self) -> None:
         for reader in getattr(self, "users", []):

@@ -42,7 +42,7 @@ EPOCHS: dict[int, list[int]] = {}
 
 
 def state(user: User) -> tuple[int, int, int]:
-    """What the user row says: followees, exact followers, and the place of the epoch among those met (1: the first)."""
+    """The user's followees, exact followers, and the place of the window's epoch among those met (1: the first)."""
     user.refresh_from_db()
     met = EPOCHS.setdefault(user.pk, [user.window_epoch])
     if user.window_epoch not in met:
@@ -156,7 +156,7 @@ def test_the_cap_binds_and_frees(settings: Any) -> None:
     follow(follower=user, followee=others[1])
     with pytest.raises(FollowCapError):
         follow(follower=user, followee=others[2])
-    assert follow(follower=user, followee=others[0]) is False  # nothing new, so nothing to refuse
+    assert follow(follower=user, followee=others[0]) is False  # the follow is there already: the cap does not refuse it
     assert state(user)[:2] == (2, 0)
     unfollow(follower=user, followee=others[0])
     assert follow(follower=user, followee=others[2]) is True

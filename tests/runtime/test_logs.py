@@ -159,7 +159,7 @@ def test_what_a_program_of_the_site_wrote_becomes_one_object(line: str, expected
 
 
 def test_enqueueing_carries_the_id_through_a_real_broker() -> None:
-    """What lies in the queue names the request."""
+    """The message in the queue names the request."""
     with app.connection_for_write() as connection:
         queue = connection.SimpleQueue("celery", no_ack=True)
         queue.clear()

@@ -169,7 +169,7 @@ def test_this_machine_reads_them(client: Client, peer: str) -> None:
         {"REMOTE_ADDR": "unix:"},
         {"REMOTE_ADDR": "192.0.2.1", "HTTP_X_FORWARDED_FOR": "127.0.0.1"},
         {"REMOTE_ADDR": "192.0.2.1", "HTTP_FORWARDED": "for=127.0.0.1"},
-        # What a proxy on this machine passes on, whatever the client wrote before.
+        # The headers that a proxy on this machine passes on, whatever the client wrote before.
         {"REMOTE_ADDR": "127.0.0.1", "HTTP_X_FORWARDED_FOR": "192.0.2.1"},
         {"REMOTE_ADDR": "127.0.0.1", "HTTP_X_FORWARDED_FOR": "127.0.0.1"},
         {"REMOTE_ADDR": "127.0.0.1", "HTTP_X_FORWARDED_FOR": "127.0.0.1, 127.0.0.1"},

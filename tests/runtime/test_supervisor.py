@@ -104,7 +104,7 @@ class Site:
         return code
 
     def leftovers(self) -> list[str]:
-        """What still runs of the site: programs by their tag, servers by their folder."""
+        """The processes of the site that still run: programs by their tag, servers by their folder."""
         found = [f"tagged {pid}" for pid in tagged(str(self.folder))]
         for command in Path("/proc").glob("[0-9]*/cmdline"):
             try:
@@ -146,7 +146,7 @@ def test_a_site_lives_survives_and_goes(site: Site, folder: Path, port: int) -> 
     assert site.get("/metrics")[0] == 200
     assert (folder / "run" / "metrics" / "0.lock").exists()
 
-    # What dies is started again: the programs, the keeper of the servers, a server.
+    # Killed processes are started again: the programs, the keeper of the servers, a server.
     before = site.children()
     assert sorted(before) == sorted(PROGRAMS)
     keeper = json.loads((folder / "run" / "keeper.lock").read_text())["pid"]
@@ -232,7 +232,7 @@ def manage(folder: Path, *arguments: str) -> str:
 
 
 def refused(folder: Path, port: int | str, more: Mapping[str, str], code: int = 1) -> str:
-    """What `up` prints when it refuses to start: one line."""
+    """The line that `up` prints when it refuses to start."""
     command = [sys.executable, "manage.py", "up"]
     environ = clean_environ(folder) | {"PORT": str(port)} | more
     result = subprocess.run(command, cwd=settings.BASE_DIR, env=environ, check=False, capture_output=True, text=True)

@@ -56,7 +56,7 @@ def test_every_method_of_every_route_is_in_it(schema: dict[str, Any]) -> None:
 
 
 NAMED_ELSEWHERE = ("/api/v1/seen/", "/api/v1/live/feed")
-"""What may not be there is named in the body, or in the query."""
+"""Paths whose body or query names the thing that may not be there."""
 TOLD_EACH = {"/api/v1/seen/plays/batch"}
 """Of several that are named, the answer says which are not there."""
 NAMED_BY_KEY = {("/api/v1/items", "post")}

@@ -15,7 +15,7 @@ from tests.support.factories import UserFactory
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 
-# What no schema can say, and the answer to it: who may not follow themself, what a text must hold, and the like.
+# Rules that no schema can say, and their answers: no user follows themself, a text must hold something, and the like.
 RULES = """
 [generation]
 allow-x00 = false

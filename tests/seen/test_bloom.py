@@ -64,7 +64,7 @@ def test_vectors_hash_as_numbers_do(ids: list[int], seed: int, hashes: int, bits
     assert positions(numbers, bits).tolist() == [[number * bits >> 32 for number in row] for row in twin]
 
 
-# --- What every kind must do -----------------------------------------------------------------------------
+# --- Duties of every kind --------------------------------------------------------------------------------
 @hypothesis_settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(shown=st.lists(st.tuples(st.integers(1, 5), st.sampled_from("abc"), st.lists(ITEMS, max_size=60)), max_size=12))
 def test_what_was_added_is_known(

@@ -147,7 +147,7 @@ def refused(call: Any, request: Any, **options: Any) -> grpc.RpcError:
     return refusal.value
 
 
-# --- What it answers -------------------------------------------------------------------------------------
+# --- Answers ---------------------------------------------------------------------------------------------
 def test_what_was_played_or_issued_is_left_out_in_order(seen: SeenStub, ann: User) -> None:
     who = token(ann)
     assert ids_left(seen, who, 5, 3, 4) == [5, 3, 4]
@@ -249,7 +249,7 @@ def test_two_clients_at_once(
         assert list(pool.map(work, clients)) == [list(range(41, 50))] * 2
 
 
-# --- What it refuses -------------------------------------------------------------------------------------
+# --- Refusals --------------------------------------------------------------------------------------------
 def test_without_a_token_nothing(seen: SeenStub) -> None:
     for value in ("", "Token", "Token nonsense", "Bearer nonsense", "Token a b", "Token " + "a" * 4000):
         refusal = refused(seen.Filter, FilterRequest(ids=[1]), metadata=[("authorization", value)])

@@ -317,7 +317,7 @@ def test_old_merges_and_probes_are_forgotten() -> None:
 
 # --- Where it is shown -----------------------------------------------------------------------------------
 def counted(name: str, **labels: str) -> float:
-    """What /metrics says."""
+    """The value of a metric in /metrics."""
     shown = text(Client().get("/metrics"))
     (found,) = (
         one.value

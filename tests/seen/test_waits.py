@@ -54,7 +54,7 @@ def asked(
 
 
 class Answers:
-    """What came of one question asked by `THREADS` threads at once."""
+    """The answers to one question asked by `THREADS` threads at once."""
 
     def __init__(self, ask: Callable[[], object]) -> None:
         self.answered = self.failed = 0

@@ -51,7 +51,7 @@ CREATED = r"(?i)CREATE\s+(?:UNLOGGED\s+)?TABLE\s+(\S+)"
 
 
 def offences(migration: Any, before: ProjectState) -> Iterator[str]:
-    """What blocks writers for as long as it takes to read a table that was there before the migration."""
+    """The operations that block writers for as long as it takes to read a table that was there before the migration."""
     state = before.clone()
     operations = list(_flat(migration.operations))
     models_made = {each.name.lower() for each in operations if isinstance(each, migrations.CreateModel)}
@@ -159,7 +159,7 @@ def test_it_blocks_no_writer(app: str, name: str) -> None:
 
 
 def test_first_migrations_are_first() -> None:
-    """What counts as initial is not looked at."""
+    """The checks skip initial migrations, so only the first of an app may be one."""
     loader = MigrationLoader(None)
     for (app, name), migration in loader.disk_migrations.items():
         if app in APPS and migration.initial:

@@ -1,4 +1,4 @@
-"""What beat sends is there to be run, and the broker's failures reach nobody."""
+"""Tasks that beat sends exist, and failures of the broker reach no caller."""
 
 from datetime import timedelta
 

@@ -99,7 +99,7 @@ def outcomes() -> Counter[str]:
 
 
 class Outcomes:
-    """What became of the reads of a block that might lag."""
+    """The outcomes of the reads of a block that might lag."""
 
     def __enter__(self) -> "Outcomes":
         self.before = outcomes()
@@ -114,7 +114,7 @@ def serves(reader: User | None = None) -> bool:
     return replica.lagging(reader and reader.pk, lambda on: bool(fetch("SELECT pg_is_in_recovery()", on=on)[0][0]))
 
 
-# --- What goes there -------------------------------------------------------------------------------------
+# --- Reads that go there ---------------------------------------------------------------------------------
 READS: dict[str, Callable[[User], object]] = {
     "search": lambda reader: client_of(None).get(f"{API}/search", {"q": "words", "last_id": MAX_ID}),
     "people": lambda reader: client_of(None).get("/search", {"q": "ann", "show": "people"}),

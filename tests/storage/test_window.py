@@ -247,7 +247,7 @@ def test_a_full_inbox_of_the_many_stays_a_listpack(feeds: redis.Redis, settings:
 
 
 def test_a_primary_that_was_replaced_and_comes_back_does_not_trust_what_it_holds(tmp_path: Path) -> None:
-    """What was delivered to it alone was lost when it became the replica of another, though it ran all the time."""
+    """Deliveries to it alone were lost when it became the replica of another, though it ran all the time."""
     home = Home(tmp_path)
     home.make()
     ports = free_ports()

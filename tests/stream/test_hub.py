@@ -164,7 +164,7 @@ def test_what_cannot_be_made_up_is_said_to_be_lost(listen: Listen, author: User,
 
 
 def test_an_id_ahead_of_the_servers_clock_costs_nothing(listen: Listen, author: User, fan: User) -> None:
-    """What a server with another clock said is answered by `reset`, and then by all that happens."""
+    """An id from a server with another clock is answered by `reset`, and then by all that happens."""
     ahead = listen(fan, "?last_event_id=99999999999999-0")
     ahead.waits_for(lambda one: one.resets == 1)
     item = publish(author)

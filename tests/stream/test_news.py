@@ -28,7 +28,7 @@ def entries(*events: Event | None) -> list[Entry]:
 
 
 def heard(listeners: list[Listener], *events: Event) -> dict[Listener, list[tuple[str, str]]]:
-    """What each listener is told: (name, data), in order."""
+    """The messages for each listener: (name, data), in order."""
     told: dict[Listener, list[tuple[str, str]]] = {listener: [] for listener in listeners}
     for listener, _, data in news_for(listeners, entries(*events)):
         name, _, payload = data.decode().removeprefix("event: ").partition("\nid: ")

@@ -12,7 +12,7 @@ from storage.connections import fetch
 
 
 def at_once(*calls: Callable[[], Any]) -> list[Any]:
-    """What each call returned, or the exception that it raised, in their order. Needs `transaction=True`."""
+    """The value that each call returned, or the exception that it raised, in their order. Needs `transaction=True`."""
     barrier = threading.Barrier(len(calls))
 
     def run(call: Callable[[], Any]) -> Any:

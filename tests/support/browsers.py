@@ -262,7 +262,7 @@ SCREENS: dict[str, dict[str, Any]] = {
 
 @pytest.fixture(params=SCREENS)
 def screen(request: pytest.FixtureRequest) -> dict[str, Any]:
-    """What a browser of this kind is opened with."""
+    """The options with which a browser of this kind is opened."""
     return SCREENS[request.param]
 
 

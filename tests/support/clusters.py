@@ -104,7 +104,7 @@ class ValkeyCluster:
             self.ask(node, "CLUSTER", "REPLICATE", self.name(primaries[number // self.replicas]))
         self.settled()
 
-    # --- What it is --------------------------------------------------------------------------------------
+    # --- Facts of the cluster ----------------------------------------------------------------------------
     @property
     def url(self) -> str:
         return "redis+cluster://" + ",".join(f"127.0.0.1:{self.places[node]}" for node in self.nodes[: self.primaries])
@@ -160,7 +160,7 @@ class ValkeyCluster:
         facts = self.at(node).info("replication")
         return facts["role"] == "master" or facts["master_link_status"] == "up"
 
-    # --- What becomes of it --------------------------------------------------------------------------------
+    # --- Changes of the cluster ----------------------------------------------------------------------------
     def wait(self, condition: Any) -> None:
         if not wait_for(condition, 60):
             raise AssertionError("the cluster does not come to rest; its nodes say:\n" + self.views())

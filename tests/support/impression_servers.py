@@ -58,7 +58,7 @@ def use(settings: Settings) -> Iterator[Use]:
 
 @pytest.fixture
 def chosen(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is known of the server yet, as in a new process."""
+    """Forget the kind of the server, as in a new process."""
     monkeypatch.setattr(impressions, "_chosen", impressions._Chosen())
 
 

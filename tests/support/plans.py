@@ -23,7 +23,7 @@ FILLED_IN = re.compile(r"%(?:\(\w+\))?s|\{\w*\}")
 """Where a text takes a parameter or another text."""
 
 
-# --- What the source spells out --------------------------------------------------------------------------
+# --- Statements in the source ----------------------------------------------------------------------------
 @dataclass(frozen=True)
 class Text:
     """A statement in the source, or the beginning of one that is composed."""
@@ -31,7 +31,7 @@ class Text:
     file: str
     line: int
     parts: tuple[str, ...]
-    """What stands between the parameters and texts that are filled in, without white space."""
+    """The text between the parameters and texts that are filled in, without white space."""
 
     @property
     def place(self) -> str:
@@ -81,7 +81,7 @@ def _strings(tree: ast.AST) -> Iterator[tuple[int, str]]:
             yield node.lineno, node.value
 
 
-# --- What PostgreSQL does --------------------------------------------------------------------------------
+# --- Plans of PostgreSQL ---------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class Explained:
     """A statement as it ran in one step of a scenario, by one kind of plan."""

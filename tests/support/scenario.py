@@ -400,7 +400,7 @@ def newcomer(scenario: Scenario) -> None:
 
 
 def told(scenario: Scenario) -> None:
-    """What the stream's process asks."""
+    """The questions of the stream's process."""
     site = scenario.site
     scenario.recorder.step = "stream"
     readers = [*range(site.first, site.first + READERS), site.star.pk, site.reader.pk]

@@ -124,7 +124,7 @@ def test_pages_below_the_floor_cost_a_statement_more(
     read(reader)
     last_id = published[9]
     found = []
-    for statements in (2, 1, 1):  # what was pulled with the first page is the tail of the others
+    for statements in (2, 1, 1):  # the rows pulled with the first page are the tail of the others
         calls.queries.clear()
         calls.trips = 0
         page = home_page(reader, last_id=last_id)
@@ -593,7 +593,7 @@ def test_a_tail_of_another_run_of_the_server_is_not_used(
 def test_a_tail_that_was_pulled_before_a_delivery_is_not_written_after_it(reader: User, feeds: redis.Redis) -> None:
     tail = Tail(reader.pk)
     pipelined(feeds, [tail.reading(100, 5, 1, "t")])
-    pipelined(feeds, [tail.drop()])  # what a delivery below the inbox's floor does
+    pipelined(feeds, [tail.drop()])  # the same as a delivery below the inbox's floor does
     assert pipelined(feeds, [tail.complete("t", 1, 0, 100, [Entry(50, 7)])]) == [0]
 
 
@@ -650,7 +650,7 @@ def test_reposts_are_there_as_far_as_their_originals(
     read(reader)
     workers.work()
     assert sources(reader) == ["inbox"]
-    # What hides the original, or shows it, is told to no window.
+    # No window hears of an act that hides the original or shows it.
     follow(reader, stranger)
     relations.unfollow(follower=reader, followee=friend)
     follow(reader, friend)

@@ -1,4 +1,4 @@
-"""What arrived below the top of an open page counts as new."""
+"""Items that arrived below the top of an open page count as new."""
 
 import re
 from typing import Any

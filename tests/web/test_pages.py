@@ -1,4 +1,4 @@
-"""What every page has in common: error pages, positions, going on safely, parts for htmx."""
+"""Common parts of all pages: error pages, positions, going on safely, parts for htmx."""
 
 import re
 from datetime import timedelta
@@ -40,7 +40,7 @@ NOWHERE = [
     "/" + "x" * 2_000,
     "",
 ]
-"""What `next` may say without being an address of this site."""
+"""Values of `next` that are no address of this site."""
 HOUR = timedelta(hours=1)
 BAD_POSITIONS = ["abc", "1.5", "NaN", "\x00", "-1", "0", str(2**53 + 1), "1" * 5000, "1_0", "\uff11\uff12"]
 

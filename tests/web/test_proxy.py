@@ -1,4 +1,4 @@
-"""What the site believes of a proxy's word on the client."""
+"""The site's trust in a proxy's word on the client."""
 
 import pytest
 from django.conf import LazySettings

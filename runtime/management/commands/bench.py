@@ -14,7 +14,7 @@ class Command(BaseCommand):
     """Hand over to `python -m benchmarks`, which starts servers of its own: this site's take no part."""
 
     help = "Measure the site against peers and limits, on servers of its own."
-    requires_system_checks: list[str] = []  # nothing of this process is measured
+    requires_system_checks: list[str] = []  # the benchmarks run in other processes
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """The benchmarks' names and options."""

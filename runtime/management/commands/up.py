@@ -164,7 +164,7 @@ def prepare(*, demo: bool) -> list[str]:
     return words.getvalue().splitlines()
 
 
-# --- What runs -------------------------------------------------------------------------------------------
+# --- The programs that run -------------------------------------------------------------------------------
 def supervised(at: Place) -> list[Program]:
     """The programs, each tagged with the site that it is of; pages lead browsers to the stream's port."""
     tags = {TAG: str(settings.DATA_DIR), METRICS: str(metrics_folder()), "FEEDSITE_STREAM_PORT": str(at.stream)}

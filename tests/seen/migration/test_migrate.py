@@ -68,7 +68,7 @@ def old_redis(monkeypatch: pytest.MonkeyPatch) -> Iterator[redis.Redis]:
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[datetime]:
-    """What the commands take for now."""
+    """The time that the commands take for now."""
     moment = [NOW]
     monkeypatch.setattr(timezone, "now", lambda: moment[0])
     return moment
@@ -363,7 +363,7 @@ def test_without_the_old_redis_nothing_is_acknowledged_nor_answered(
         unseen(7, [1], now=NOW)
 
 
-# --- What it costs -----------------------------------------------------------------------------------------
+# --- The cost ----------------------------------------------------------------------------------------------
 @pytest.mark.usefixtures("clock")
 def test_round_trips(
     filters: FilterStore, command: Say, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest

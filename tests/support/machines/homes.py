@@ -355,7 +355,7 @@ class Home(RuleBasedStateMachine):
 
     @rule()
     def time_passes(self) -> None:
-        """What waits has waited, and the sweepers come by."""
+        """The deliveries that wait have waited long enough, and the sweepers come by."""
         past = Now() - timedelta(seconds=1)
         Delivery.objects.update(not_before=past, sweep_at=past)
         backfill.Backfill.objects.update(sweep_at=past)

@@ -429,7 +429,7 @@ class Live(RuleBasedStateMachine):
         return found
 
     def _late(self, walk: Walk) -> set[int]:
-        """What ended later with a position drawn before the freeze, and is no entry of it."""
+        """The sessions that ended later with a position drawn before the freeze, and are no entry of it."""
         frozen = max(
             (p for p in LiveSession.objects.filter(pk__in=walk.ended).values_list("position", flat=True) if p),
             default=0,

@@ -59,7 +59,7 @@ class Discover(RuleBasedStateMachine):
     def _say(self, sender: int, **fields: Any) -> None:
         items.publish(sender=self.senders[sender], content={"text": "words"}, **fields)
 
-    # --- What readers do
+    # --- Acts of readers
     @rule(reader=readers, call=calls, limit=limits, named=st.booleans())
     def pull(self, reader: int, call: Any, limit: int, named: bool) -> None:
         name = f"call {next(self.names)}" if named else None
@@ -88,7 +88,7 @@ class Discover(RuleBasedStateMachine):
         visible = self._visible(reader)
         assert [item.id for item in again.items] == [item.id for item in page.items if int(item.id) in visible]
 
-    # --- What others do
+    # --- Acts of others
     @rule(sender=senders, visibility=st.sampled_from(["public", "public", "followers", "self"]))
     def publish(self, sender: int, visibility: str) -> None:
         self._say(sender, visibility=visibility)
@@ -106,7 +106,7 @@ class Discover(RuleBasedStateMachine):
     def block(self, reader: int, sender: int, undo: bool) -> None:
         (relations.unblock if undo else relations.block)(blocker=self.senders[sender], blocked=self.readers[reader])
 
-    # --- What servers do
+    # --- Acts of servers
     @rule()
     def record(self) -> None:
         record_issued_pages()
@@ -156,7 +156,7 @@ class Discover(RuleBasedStateMachine):
             assert self._visible(reader) <= self.shown[reader], "something is never shown"
 
     def _visible(self, reader: int) -> set[int]:
-        """What the reader may be shown, as plain queries say it."""
+        """The ids that the reader may be shown, by plain queries."""
         user = self.readers[reader]
         hidden = {
             *Block.objects.filter(blocked=user).values_list("blocker", flat=True),
