@@ -21,31 +21,38 @@ SHAPES = {
 FIELDS = {Use.AVATAR: "avatar", Use.BANNER: "banner"}
 
 
-def set_face(*, user: User, use: Use, file: IO[bytes]) -> User:
-    """Give a user an avatar or a banner; the one before goes. An avatar is cut to a square from its middle. Raises what
-    media.actions.upload does.
+def take(*, user: User, use: Use, file: IO[bytes]) -> MediaFile:
+    """Keep a picture in the shape of an avatar, which is cut to a square from its middle, or of a banner; `replace`
+    gives it to the user. Raises what media.actions.upload does.
     """
-    new = actions.upload(owner_id=user.pk, file=file, shape=SHAPES[use])
-    return _replace(user, use, new)
+    return actions.upload(owner_id=user.pk, file=file, shape=SHAPES[use])
+
+
+def set_face(*, user: User, use: Use, file: IO[bytes]) -> User:
+    """Give a user an avatar or a banner; the one before goes. Raises what media.actions.upload does."""
+    return replace(user=user, new={use: take(user=user, use=use, file=file)})
 
 
 def remove_face(*, user: User, use: Use) -> User:
     """Take a user's avatar or banner away; one that is drawn stands in its place."""
-    return _replace(user, use, None)
+    return replace(user=user, new={use: None})
 
 
 @transaction.atomic
-def _replace(user: User, use: Use, new: MediaFile | None) -> User:
+def replace(*, user: User, new: Mapping[Use, MediaFile | None]) -> User:
+    """Give a user what was taken, or nothing, in the place of the avatar or banner before."""
     locked = User.objects.select_for_update(no_key=True).filter(pk=user.pk, deleted_at=None).first()
-    if locked is None:
+    if locked is None or not new:
         return user
-    _forget([getattr(locked, FIELDS[use])])
-    facts: dict[str, Any] | None = None
-    if new is not None:
-        MediaFile.objects.filter(pk=new.pk).update(use=use)
-        facts = msgspec.to_builtins(entry_of(new))
-    User.objects.filter(pk=user.pk).update(**{FIELDS[use]: facts})
-    setattr(user, FIELDS[use], facts)
+    _forget(getattr(locked, FIELDS[use]) for use in new)
+    facts: dict[str, Any] = {}
+    for use, medium in new.items():
+        if medium is not None:
+            MediaFile.objects.filter(pk=medium.pk).update(use=use)
+        facts[FIELDS[use]] = msgspec.to_builtins(entry_of(medium)) if medium else None
+    User.objects.filter(pk=user.pk).update(**facts)
+    for name, value in facts.items():
+        setattr(user, name, value)
     return user
 
 

@@ -1,5 +1,6 @@
 """The pages of accounts: sign up, log in and out, settings."""
 
+from contextlib import ExitStack
 from typing import Any
 
 from django import forms
@@ -17,17 +18,16 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from accounts import actions, faces, first_admin, guard
+from accounts import actions, first_admin, guard
 from accounts.access import signed_in
 from accounts.avatars import TINTS, banner, drawing, letter_of
 from accounts.export import archive_response
+from accounts.faces import FIELDS
 from accounts.forms import DeleteForm, LoginForm, PasswordForm, PreferencesForm, ProfileForm, SignUpForm
 from accounts.locale import set_language_cookie
 from accounts.models import User
+from accounts.presenting import FacesError, present
 from media.actions import MediaError
-from media.decoder import BusyError
-from media.models import Use
-from media.store import StoreError
 from web import rates
 from web.pages import (
     INVALID,
@@ -169,33 +169,28 @@ def settings(request: PageRequest, reader: User) -> HttpResponse:
     initial = {"display_name": reader.display_name, "bio": reader.bio}
     form = ProfileForm(request.POST or None, request.FILES or None, initial=initial)
     if form.is_valid():
-        fields = form.cleaned_data
-        try:
-            actions.edit_profile(user=reader, display_name=fields["display_name"], bio=fields["bio"])
-        except ValidationError as error:
-            form.add_error(None, error)
-        else:
-            for use, name in faces.FIELDS.items():
-                _set_face(form, reader, use, name)
+        _present(form, reader)
         if not form.errors:
             messages.success(request, _("Saved."))
             return redirect("settings")
     return _settings(request, "accounts/settings.html", form)
 
 
-def _set_face(form: ProfileForm, reader: User, use: Use, name: str) -> None:
-    """Set or remove the avatar or the banner, as the form says; a refusal stands at its field."""
-    upload = form.cleaned_data.get(name)
-    if upload:
+def _present(form: ProfileForm, reader: User) -> None:
+    """Change what the form says, all or nothing; a refusal stands at its field."""
+    fields = form.cleaned_data
+    with ExitStack() as stack:
+        files = {use: stack.enter_context(fields[name].open("rb")) for use, name in FIELDS.items() if fields[name]}
+        removed = [use for use, name in FIELDS.items() if fields[f"remove_{name}"] and not fields[name]]
         try:
-            with upload.open("rb") as file:
-                faces.set_face(user=reader, use=use, file=file)
-        except MediaError as error:
-            form.add_error(name, str(error))
-        except (BusyError, StoreError):
-            form.add_error(name, _("The file could not be taken just now. Try again in a moment."))
-    elif form.cleaned_data.get(f"remove_{name}"):
-        faces.remove_face(user=reader, use=use)
+            present(user=reader, display_name=fields["display_name"], bio=fields["bio"], files=files, removed=removed)
+        except ValidationError as error:
+            form.add_error(None, error)
+        except FacesError as error:
+            for use, reason in error.reasons.items():
+                is_refusal = isinstance(reason, MediaError)
+                said = str(reason) if is_refusal else _("The file could not be taken just now. Try again in a moment.")
+                form.add_error(FIELDS[use], said)
 
 
 @signed_in

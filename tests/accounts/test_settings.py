@@ -3,6 +3,7 @@
 import io
 import json
 import zipfile
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,12 +18,13 @@ from accounts.models import User
 from items import actions as items
 from items.models import Item
 from media import actions as media
+from media.models import MediaFile
 from notifications import actions as notifications
 from relations import actions as relations
 from tests.support.api import API
 from tests.support.at_once import at_once
 from tests.support.factories import PASSWORD, UserFactory
-from tests.support.pictures import jpeg, upload
+from tests.support.pictures import files_of, jpeg, upload
 from web.rest import BODY_BYTES
 
 pytestmark = pytest.mark.django_db
@@ -525,3 +527,34 @@ def test_a_picture_and_a_banner_are_set_and_removed(client: Client) -> None:
     assert client.post("/settings", own | {"remove_avatar": "on", "remove_banner": "on"}).status_code == 302
     ann.refresh_from_db()
     assert (ann.avatar, ann.banner) == (None, None)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_form_of_oneself_is_one_act(client: Client, media_folder: Path) -> None:
+    """Of a name, a picture and a banner, a refused one leaves the others as they were."""
+    ann = UserFactory.create(username="ann")
+    client.force_login(ann)
+    client.post("/settings", {"display_name": "Ann", "bio": "", "avatar": upload(jpeg()), "banner": upload(jpeg())})
+    ann.refresh_from_db()
+    before, files = (ann.display_name, ann.avatar, ann.banner), files_of(media_folder)
+    new = {"display_name": "Anna", "bio": "words"}
+    for sent, field in [
+        ({"avatar": upload(jpeg(90)), "banner": upload(b"no picture")}, "banner"),
+        ({"avatar": upload(b"no picture"), "banner": upload(jpeg(90))}, "avatar"),
+        ({"remove_avatar": "on", "banner": upload(jpeg()[:-200])}, "banner"),
+        ({"avatar": upload(jpeg(90)), "display_name": "\u202e"}, "display_name"),
+    ]:
+        answer = client.post("/settings", new | sent)
+        assert answer.status_code == 422
+        assert list(answer.context["form"].errors) == [field]
+        ann.refresh_from_db()
+        assert (ann.display_name, ann.avatar, ann.banner) == before
+        assert files_of(media_folder) == files
+    both = client.post("/settings", new | {"avatar": upload(b"no picture"), "banner": upload(b"none either")})
+    assert list(both.context["form"].errors) == ["avatar", "banner"]
+    assert client.post("/settings", new | {"avatar": upload(jpeg(90)), "remove_banner": "on"}).status_code == 302
+    ann.refresh_from_db()
+    assert (ann.display_name, ann.banner) == ("Anna", None)
+    assert ann.avatar != before[1]
+    assert MediaFile.objects.count() == 1
+    assert len(files_of(media_folder)) == 2

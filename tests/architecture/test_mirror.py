@@ -34,6 +34,7 @@ HELD = {
     "accounts/grants.py": "tests/stream/test_hub.py",
     "accounts/management/commands/admin_link.py": "tests/accounts/test_first_admin.py",
     "accounts/names.py": "tests/accounts/test_naming.py",
+    "accounts/presenting.py": "tests/accounts/test_settings.py",
     "accounts/review.py": "tests/moderation/test_sessions.py",
     "accounts/rows.py": "tests/architecture/test_plans.py",
     "accounts/site.py": "tests/accounts/test_admin.py",

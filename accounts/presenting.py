@@ -1,0 +1,52 @@
+"""How a user presents themself: name, words, picture and banner, changed in one act, all of them or none."""
+
+from collections.abc import Collection, Mapping
+from contextlib import suppress
+from typing import IO
+
+from django.db import DatabaseError, transaction
+
+from accounts import actions, faces
+from accounts.models import User
+from media import actions as media
+from media.actions import MediaError
+from media.decoder import BusyError
+from media.models import MediaFile, Use
+from media.store import StoreError
+
+
+class FacesError(Exception):
+    """Pictures that cannot be taken; `reasons` has the error of `media.actions.upload` for each."""
+
+    def __init__(self, reasons: Mapping[Use, Exception]) -> None:
+        super().__init__(", ".join(reasons))
+        self.reasons = reasons
+
+
+def present(
+    *, user: User, display_name: str, bio: str, files: Mapping[Use, IO[bytes]], removed: Collection[Use]
+) -> None:
+    """Change name and words, set these pictures, and remove those. Raises FacesError, and ValidationError as
+    `actions.edit_profile` does; nothing has changed then.
+    """
+    new: dict[Use, MediaFile | None] = dict.fromkeys(removed)
+    taken: list[MediaFile] = []
+    reasons: dict[Use, Exception] = {}
+    try:
+        for use, file in files.items():
+            try:
+                taken.append(faces.take(user=user, use=use, file=file))
+            except (MediaError, BusyError, StoreError) as error:
+                reasons[use] = error
+            else:
+                new[use] = taken[-1]
+        if reasons:
+            raise FacesError(reasons)
+        with transaction.atomic():
+            actions.edit_profile(user=user, display_name=display_name, bio=bio)
+            faces.replace(user=user, new=new)
+    except BaseException:
+        with suppress(DatabaseError):  # what stays then is swept after a day
+            for row in taken:
+                media.remove_unused(owner_id=row.owner_id, media_id=row.pk)
+        raise
