@@ -46,7 +46,7 @@ def present(
             actions.edit_profile(user=user, display_name=display_name, bio=bio)
             faces.replace(user=user, new=new)
     except BaseException:
-        with suppress(DatabaseError):  # what stays then is swept after a day
+        with suppress(DatabaseError):  # a file that stays is swept after a day
             for row in taken:
                 media.remove_unused(owner_id=row.owner_id, media_id=row.pk)
         raise

@@ -151,6 +151,6 @@ def deliver_all(item_id: int) -> None:
 
 
 def nothing_left() -> bool:
-    """Whether every delivery was completed. What was said to workers, who are not there, is forgotten."""
+    """Whether every delivery was completed. Messages to workers, which do not run, are purged."""
     app.control.purge()
     return not Delivery.objects.exists()

@@ -135,7 +135,7 @@ QUICK = Size(
 def own_site() -> Iterator[Path]:
     """Servers and a migrated database in a temporary folder; Django's settings must not have been read before.
 
-    Nothing of the environment takes part: neither the site's settings nor its servers.
+    The environment takes no part: neither the site's settings nor its servers.
     """
     with tempfile.TemporaryDirectory(prefix="feedsite-bench-", ignore_cleanup_errors=True) as folder:
         for name in [name for name in os.environ if name.startswith("FEEDSITE_") and name != "FEEDSITE_VENV"]:

@@ -1,7 +1,7 @@
 """How do a page and a fan-out grow with the community, from a thousand users to forty thousand of the real graph?
 
-Pages of readers drawn by chance among those whose home has three pages; the first, and the second. What a page waits
-for PostgreSQL and for Redis is clocked where it waits; the rest is Python. Beside it in every round, the least that a
+Pages of readers drawn by chance among those whose home has three pages; the first, and the second. A page's waits
+for PostgreSQL and for Redis are clocked where it waits; the rest is Python. Beside it in every round, the least that a
 page could wait for: two times SELECT 1 and a PING. A fan-out is what workers do for an item whose sender is drawn by
 chance among the posts, as `growth_followers` counts it; its limit too.
 

@@ -1,6 +1,6 @@
 """Bring a data set into the site by COPY: all of it in one transaction, or nothing.
 
-Nothing is fanned out. The users are new, so no window of an earlier user can lack what the data set brings; what Redis
+No item is fanned out. The users are new, so no window of an earlier user can lack what the data set brings; what Redis
 may still hold under the new users' ids (from a database that is gone) is dropped after the commit.
 """
 

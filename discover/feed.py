@@ -1,6 +1,6 @@
 """The recommended feed: `refresh` recalls anew, `load_more` goes on, and no reader gets an item twice.
 
-What a reader gets is written down in PostgreSQL with the call itself (IssuedPage), and their calls are served one after
+A reader's page is written down in PostgreSQL with the call itself (IssuedPage), and their calls are served one after
 the other. So whatever Redis forgets, brings back or does not answer, a page holds nothing that a page of the last day
 held; the week before that is known to the Bloom filters (discover.impressions), to which a task adds the pages later.
 
@@ -132,7 +132,7 @@ class Filled:
 
 # --- The two calls ---------------------------------------------------------------------------------------
 def refresh(reader: User, *, limit: int, request_id: str | None = None, now: datetime | None = None) -> FeedPage:
-    """The best of what `reader` has not seen. What was cached before is dropped.
+    """The best items that `reader` has not seen. The candidates cached before are dropped.
 
     A call that is repeated under its `request_id` within a day gets its page again. Raises Django's database errors,
     and nothing where Redis fails.

@@ -31,8 +31,8 @@ def interested_again(*, user: User, item: Item) -> bool:
 
 @transaction.atomic
 def forget_user(*, user: User, limit: int) -> int:
-    """Take away what a deleted account did not want and was issued, at most `limit` rows of each; how many. What it
-    viewed is forgotten too; where Redis does not answer, that is gone within a week.
+    """Remove the unwanted items and the issued pages of a deleted account, at most `limit` rows of each; how many. Its
+    views are forgotten too; where Redis does not answer, they are gone within a week.
     """
     with suppress(FeedsUnavailableError):
         recent.clear(user.pk)

@@ -57,8 +57,8 @@ ALSO_LIKED = f"""
 """  # noqa: S608
 
 
-# Those who follow the same people as the reader lead to whom they follow. What was followed of late says most, so the
-# newest follows are enough; how fast they age was chosen on real follows (docs/decisions.md).
+# Those who follow the same people as the reader lead to whom they follow. The newest follows tell most, so the
+# newest 50 are enough; how fast they age was chosen on real follows (docs/decisions.md).
 NEAR = f"""
     WITH mine AS MATERIALIZED (
         SELECT followee_id, {recency("created_at", 365)} AS weight FROM (

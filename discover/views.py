@@ -1,6 +1,6 @@
 """The Discover tab: the recommended feed as a page.
 
-What the feed returns counts as shown, and does not come again for a week. So the page never asks twice for one thing:
+An item that the feed returns counts as shown and stays away for a week. So the page never asks twice for one thing:
 a *walk* begins with a refresh and goes on page by page, and page N of it is asked for under the request id `WALK.N`.
 The server makes the walk's name, and every form says which page it asks for; a repeated request gets the same page,
 after a lost answer and after the reader's return.
@@ -118,7 +118,7 @@ def _issue(reader: User, walk: str, number: int) -> FeedPage:
 
 # --- Answers ---------------------------------------------------------------------------------------------
 def _whole(request: PageRequest, reader: User, asked: str | None, number: int) -> HttpResponse:
-    """The page itself. What was fetched for a reader who has gone since begins their next visit."""
+    """The page itself. A page fetched for a reader who has gone since begins their next visit."""
     coming = _kept(request, COMING)
     for walk in filter(None, (asked or _kept(request, CURRENT), coming, new_walk())):
         page = _issue(reader, walk, number)

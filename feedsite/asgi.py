@@ -123,8 +123,8 @@ class Application:
         return response
 
     async def _open(self, request: ASGIRequest) -> HttpResponseBase | tuple[Connection, list[tuple[bytes, bytes]]]:
-        """A connection and its headers, or why not. What it took to decide is let go: it would be a fifth of
-        what an open connection takes.
+        """A connection and its headers, or why not. The objects of the decision are let go: they would be
+        a fifth of an open connection's memory.
         """
         hub = self._hub()
         try:

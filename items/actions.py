@@ -1,7 +1,7 @@
 """The verbs that change items. Each is one transaction; what must commit with it is done by receivers of the
 signals.
 
-What a verb changes of the counts is staged beside it (items.counts). A repeated call is known by its key
+A verb's changes of the counts are staged beside it (items.counts). A repeated call is known by its key
 (items.idempotency).
 """
 
@@ -189,7 +189,7 @@ def edit(
     content: dict[str, Any] | None = None,
     extra_info: dict[str, Any] | None = None,
 ) -> Item:
-    """Change what an item says; what is None stays. What it said before is kept (items.versions). Raises ContentError,
+    """Change what an item says; what is None stays. Its earlier words are kept (items.versions). Raises ContentError,
     RepostError.
 
     A published item that gives a reason for it goes back into review, and so does a rejected one. Links that a young

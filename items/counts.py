@@ -31,7 +31,7 @@ FOLD = """
 def stage(item: Item, sign: int) -> None:
     """Stage what a published item adds to the counts of others (sign 1), or what it takes away with it (-1).
 
-    What only its sender sees counts nowhere.
+    An item that only its sender sees counts nowhere.
     """
     if changes := changes_of(item, sign):
         CountChange.objects.bulk_create(changes)

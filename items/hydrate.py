@@ -184,7 +184,7 @@ NONE = Counts(0, 0, 0)
 class ItemBody(msgspec.Struct, dict=True):
     """An item as every reader gets it (shared contract: an item). Ids are decimal strings, times UTC.
 
-    What pages note beside it (its `__dict__`) is not part of its JSON.
+    The notes of pages beside it (its `__dict__`) are not part of its JSON.
     """
 
     id: str

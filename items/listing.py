@@ -1,7 +1,7 @@
 """Lists of items in the order of their ids, with a bound of work: candidates by an index, then the rule of who may see.
 
-What a reader may not see is passed one by one, but never more than `SCAN` of it: there a list answers short, with the
-`last_id` that it came to and `has_more`, though nothing may follow.
+Items hidden from the reader are passed one by one, but never more than `SCAN` of them: there a list answers short, with
+the `last_id` that it came to and `has_more`, though nothing may follow.
 
 See docs/decisions.md: A page has a bound of work, and answers short at it.
 """

@@ -200,7 +200,7 @@ class Item(models.Model):
 
 
 class Like(models.Model):
-    """`user` likes `item`. Nothing but this row says so; what it adds to the count is staged beside it."""
+    """`user` likes `item`. Only this row says so; its addition to the count is staged beside it."""
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="likes", db_index=False)
     # Items are never removed, and checking that on every like would lock the row of a viral one.

@@ -17,7 +17,7 @@ from storage.ids import MAX_ID
 KEPT = timedelta(minutes=5)
 """How long they are remembered, for all readers: so often it is counted."""
 NEWEST = 5_000
-"""The newest public posts, whose hashtags are counted. What others cannot see takes the place of none."""
+"""The newest public posts, whose hashtags are counted. Items that others cannot see take the place of none."""
 SENDERS = 2
 """Users who must have used it: one alone makes no hashtag popular."""
 WITNESSES = 3

@@ -115,7 +115,7 @@ def create(
 
 @transaction.atomic
 def edit(*, session: LiveSession, now: datetime, **changes: Any) -> LiveSession:
-    """Change title, url, cover_url; while it is upcoming also starts_at, automatic, minutes. What equals what there is
+    """Change title, url, cover_url; while it is upcoming also starts_at, automatic, minutes. An equal value
     changes nothing. A session that gives moderation a reason by its new words is held, and so is a rejected one; links
     that a young account adds to one that others see are refused. Raises ValidationError by field, and WrongStateError.
     """
@@ -282,7 +282,7 @@ def hold(*, session: LiveSession, now: datetime) -> bool:
 
 @transaction.atomic
 def approve(*, session: LiveSession, now: datetime) -> bool:
-    """Show what moderation held or rejected; True if it did. What its host or an admin took away stays away."""
+    """Show a session that moderation held or rejected; True if it did. One hidden by its host or an admin stays so."""
     session = _held(session)
     return bool(session.review) and _show(session, now)
 
@@ -439,7 +439,7 @@ def _milliseconds(moment: datetime) -> datetime:
 
 
 def _check(session: LiveSession, changed: set[str], now: datetime) -> None:
-    """Raise ValidationError for what is changed and must not be so. What was right once stays so as time goes by."""
+    """Raise ValidationError for changed fields that are wrong. A field that was right once stays so as time goes by."""
     errors: dict[str, str] = {}
     if "title" in changed and not session.title.strip():
         errors["title"] = _("Enter a title.")

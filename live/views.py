@@ -1,7 +1,7 @@
 """The pages of live sessions: the feed, and one session; what hosts do with theirs is in host_views.
 
 A card of a session looks one way in every list (`LOOKS`); it is asked for anew, alone, where the session changed, with
-the state that it is `as`: the one that it had when its list was made. What changed since is said on it, in its place.
+the state that it is `as`: the one that it had when its list was made. Later changes are told on the card.
 """
 
 from datetime import UTC, datetime, timedelta

@@ -110,7 +110,7 @@ class Page:
     news: "News"
 
     def keep(self) -> None:
-        """Tell Redis what the page froze and found out, off the reader's path. Nothing of it can fail the page: a
+        """Tell Redis what the page froze and found out, off the reader's path. No error of it can fail the page: a
         snapshot that is lost is a walk that has to begin anew.
         """
         self.news.tell()

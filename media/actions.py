@@ -1,4 +1,4 @@
-"""The verbs that change media. What a file is and does is decided before a row is written; what withdraws a file is
+"""The verbs that change media. A file is judged before a row is written. A withdrawal of a file is
 written down in the same transaction (FileMove), and done after it.
 """
 
@@ -320,7 +320,7 @@ def _move(rows: Sequence[MediaFile], new: Callable[[], str]) -> None:
 
 
 def move_files(ids: Sequence[int]) -> int:
-    """Move or remove what these rows say, and the rows with it; how many. What the store refuses stays for later."""
+    """Move or remove what these rows say, and the rows with it; how many. A move that fails stays for later."""
     done = []
     for move in FileMove.objects.filter(pk__in=ids).order_by("pk"):
         targets = file_names(move.to, move.ext, move.small_ext) if move.to else []

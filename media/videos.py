@@ -1,6 +1,6 @@
 """Videos by their boxes: MP4 and MOV (ISO base media), WebM (EBML). No frame is decoded.
 
-A file must be made of whole boxes from its first byte to its last. What may say where or by whom it was filmed is
+A file must be made of whole boxes from its first byte to its last. Boxes that may tell its place or author are
 blanked in place: user data, metadata, and tracks that are neither pictures, sound nor text, with their samples. The
 length of the file, and with it every offset, stays.
 """

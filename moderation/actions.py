@@ -142,7 +142,7 @@ def _decide(case: Case, by: User, to: State, note: str, state: str, modified_at:
 # --- Without a report ------------------------------------------------------------------------------------
 @transaction.atomic
 def open_by_hand(*, by: User, note: str = "", item_id: int | None = None, session_id: int | None = None) -> Case | None:
-    """Open a case of an item or a live session that no rule and no reader named. What it is about stays as it is.
+    """Open a case of an item or a live session that no rule and no reader named. Its subject stays as it is.
 
     None if a case of it is open already, or if it is gone.
     """

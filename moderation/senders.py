@@ -46,7 +46,7 @@ def ban(*, user: User, by: User, reason: str = "") -> bool:
 
 @transaction.atomic
 def unban(*, user: User, by: User, reason: str = "") -> bool:
-    """Let a banned user come back; True if they were banned. What was rejected stays so, and a deleted account too."""
+    """Let a banned user come back; True if they were banned. Rejected items stay so, and a deleted account too."""
     rule = _rule_of(_held(user))
     if rule is None or rule.kind != SenderKind.BAN:
         return False

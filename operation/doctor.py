@@ -1,6 +1,6 @@
 """Looks at the configuration and at every server, and says what is wrong and what to do about it.
 
-A check yields findings; what it raises is one too. Nothing is changed, and nothing takes long: servers get `PATIENCE`.
+A check yields findings; what it raises is one too. No check changes the site or takes long: servers get `PATIENCE`.
 """
 
 import http.client

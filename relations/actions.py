@@ -1,6 +1,6 @@
 """The verbs that change relations. Each is idempotent, one transaction, and exact on the very next request.
 
-What shows items of a sender again (follow, unblock, unmute) advances the window epoch of the follower, in the same
+Acts that show items of a sender again (follow, unblock, unmute) advance the window epoch of the follower, in the same
 transaction: their cached windows are not used again until they are rebuilt. The window of a user who does not follow
 the sender lacks nothing of theirs, so no act of a stranger advances its epoch.
 """

@@ -34,7 +34,7 @@ def part_of(
 ) -> str:
     """SQL of a `Part`: the first `size` followers with after < id <= last, and of those the ones that meet the
     condition `where` on the user `u`. All arguments are SQL; `besides` is the id of one more user of whom `where` is
-    asked. Nothing is looked at unless `provided`.
+    asked. No row is looked at unless `provided`.
 
     The followers are found first, and then those users by their ids: joined, the planner walks all users from the first
     on. Two arrays are a third of the client's work for as many rows.

@@ -63,7 +63,7 @@ class Slots:
             return NO_SLOT
 
     def _take(self, folder: Path, number: int) -> tuple[int, IO[bytes]] | None:
-        """A slot that is free. What its last process was doing (gauges) is over; what that has counted stays."""
+        """A slot that is free. Its last process's gauges are dropped; that process's counts stay."""
         lock = (folder / f"{number}.lock").open("ab")
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

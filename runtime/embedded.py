@@ -287,7 +287,7 @@ class Valkey(Server):
 def feeds(home: Home) -> Valkey:
     """Windows, other hints, and the cache.
 
-    Nothing is kept on disk, on purpose: a window that came back from an old snapshot would still claim to be
+    No data is kept on disk, on purpose: a window that came back from an old snapshot would still claim to be
     complete down to its floor and miss what was delivered since; an empty server is filled from PostgreSQL.
     allkeys-lru: all that it holds are hints, which may go. The listpack limit keeps the inboxes of levels 1 and 2 at
     about a third of a skiplist's bytes.
@@ -300,8 +300,8 @@ def feeds(home: Home) -> Valkey:
 def broker(home: Home, *, durable: bool = True) -> Valkey:
     """Celery's queue, and the rate counters: never evicted, and synced once a second.
 
-    A task that is lost with the machine is sent for again by a sweeper. What need not be `durable` is never synced: it
-    outlives the server, and not the machine.
+    A task that is lost with the machine is sent for again by a sweeper. A queue that is not `durable` is never synced:
+    it outlives the server, and not the machine.
     """
     return Valkey(home, "broker", _kept("everysec" if durable else "no"))
 

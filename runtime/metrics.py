@@ -222,8 +222,8 @@ def show(request: HttpRequest) -> HttpResponse:
 def may_read(request: HttpRequest) -> bool:
     """Whether the request has the token (FEEDSITE_METRICS_TOKEN), or comes from this very machine, past every proxy.
 
-    What a proxy passes on comes from the machine's own address too, if it runs there; that it was passed on is seen by
-    the headers that proxies set, whatever they say. A page of another site, open in a browser on this machine, may lead
+    A request passed on by a proxy comes from the machine's own address too, if the proxy runs there; it is known by the
+    headers that proxies set, whatever they say. A page of another site, open in a browser on this machine, may lead
     its own name here: without the token the Host must be an address of this machine, or a name of the site.
     """
     scheme, _, token = request.headers.get("Authorization", "").partition(" ")

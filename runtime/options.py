@@ -140,7 +140,7 @@ GROUPS = (
                 "else the embedded server",
             example="redis://plays.internal/1"),
         Option("FEEDSITE_FEEDS_MEMORY", MEMORY, "512mb",
-            "What the embedded feeds server may hold; beyond it the server evicts."),
+            "Memory of the embedded feeds server; beyond it the server evicts."),
     )),
     Group("Processes", "", (
         Option("FEEDSITE_WEB_PROCESSES", Whole(1, 1024), "",
@@ -313,7 +313,7 @@ GROUPS = (
         Option("FEEDSITE_MODERATION_LINK_DAYS", Whole(0, 36500, "days"), "3",
             "Items with links, of accounts younger than this."),
         Option("FEEDSITE_MODERATION_BURST", Whole(0, 1000000), "30",
-            "What one sender publishes beyond so many items within FEEDSITE_MODERATION_BURST_MINUTES."),
+            "Items of one sender beyond so many within FEEDSITE_MODERATION_BURST_MINUTES."),
         Option("FEEDSITE_MODERATION_BURST_MINUTES", Whole(1, 525600, "minutes"), "10",
             "The time for the burst."),
         Option("FEEDSITE_MODERATION_SAME_TEXT", Whole(0, 1000000), "5",

@@ -44,7 +44,7 @@ class Fill(NamedTuple):
 class Filter(Protocol):
     """Filters of one kind, each made on its first write for `capacity` members at an error rate of `error`.
 
-    A key goes on as it was made when the settings change meanwhile. What a key has no room for goes into further
+    A key goes on as it was made when the settings change meanwhile. Members that a key has no room for go into further
     filters, so that the error rate holds beyond the capacity too. Errors are those of redis-py.
     """
 

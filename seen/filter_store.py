@@ -2,7 +2,7 @@
 
 A filter is read, changed and written back; that no other writer changes it meanwhile is the store's promise. LMDB has
 one writer at a time, over all processes of the machine; a server compares what it has with what was read, and the
-change is made again where it differs. What was written is there for good when `update` returns.
+change is made again where it differs. A filter is there for good when `update` returns.
 
 See docs/decisions.md: Filters expire by the clock on the site's wall.
 """

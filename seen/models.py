@@ -6,7 +6,7 @@ from django.utils.translation import gettext_noop
 
 
 class MergeRun(models.Model):
-    """One task's work on its part of a node, for the site's operators. Nothing is decided by it. A task that found no
+    """One task's work on its part of a node, for the site's operators. No program decides by it. A task that found no
     user, and did not fail, is not written down.
     """
 

@@ -229,7 +229,7 @@ class Cluster(redis.Redis):
     def lanes(self, keys: Sequence[bytes]) -> Iterator[list[Any]]:
         """For each key a connection to the node that has it, for RESP by hand; keys of one node share it.
 
-        What a node answers with MOVED or ASK is the caller's to send again, by `ask`.
+        A command that a node answers with MOVED or ASK is the caller's to send again, by `ask`.
         """
         self._look_at_once(time.monotonic() + self.timeout)
         nodes = [self._owner(key_slot(key)) for key in keys]

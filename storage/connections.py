@@ -372,7 +372,7 @@ def borrowed(client: redis.Redis) -> Iterator[Any]:
 def lanes(client: redis.Redis, names: Sequence[bytes]) -> Iterator[list[Any]]:
     """For each of the keys a connection to the server that has it, for RESP by hand, as `borrowed`.
 
-    What a node of a cluster answers with MOVED or ASK was not run; `pipelined` finds the right one.
+    A command that a node of a cluster answers with MOVED or ASK was not run; `pipelined` finds the right node.
     """
     if isinstance(client, Cluster):
         with client.lanes(names) as connections:

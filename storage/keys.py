@@ -1,4 +1,4 @@
-"""Every Redis key of the project: builder, type, member, score, life. Nothing else spells a key.
+"""Every Redis key of the project: builder, type, member, score, life. No other module spells a key.
 
 | key | type | member -> score | bound | lost: |
 |---|---|---|---|---|

@@ -348,7 +348,7 @@ def deliver(client: redis.Redis, entry: Entry, windows: Sequence[str], caps: Seq
     or that are under construction.
 
     ZSCORE and ZADD of one key each, and ZCARD for every `MEASURE_EVERY`th item: this works on a cluster and costs
-    half of a script. What the replies show to be no window, below the floor, or over its cap by the slack, is settled
+    half of a script. Windows that are missing, below the floor, or over their cap by the slack are settled
     at the end, in one more round trip. Windows that are on another node by now come after that. Doing it twice, late or
     out of order changes nothing.
     """

@@ -1,6 +1,6 @@
 """Compares inboxes and outboxes with PostgreSQL, above their floors, and drops what differs.
 
-What waits for lazy deletion (deleted, unfollowed, blocked, muted) is no difference: every reading verifies. A
+An entry that waits for lazy deletion (deleted, unfollowed, blocked, muted) is no difference: every reading verifies. A
 missing entry is: nothing would ever show it until the window is built again.
 
 See docs/decisions.md: The oracle is asked all the time.

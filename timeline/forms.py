@@ -10,7 +10,7 @@ from accounts.models import User
 
 
 class WelcomeForm(forms.Form):
-    """A name to show, and hashtags of the site that interest the member. Nothing is required."""
+    """A name to show, and hashtags of the site that interest the member. No field is required."""
 
     display_name = forms.CharField(
         label=_("Display name"),

@@ -402,7 +402,7 @@ def _count(walk: Walk) -> None:
 
 
 def _tell(walk: Walk) -> None:
-    """Tell Redis what the page found out, and workers what to build. Nothing of it matters to the reader, so no error
+    """Tell Redis what the page found out, and workers what to build. The page is ready without it, so no error
     of Redis or of the broker fails the page.
 
     In one round trip: windows to begin (`walk.wishes`), the inbox to deepen, and `walk.news`, in this order; the

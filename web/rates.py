@@ -128,8 +128,8 @@ def hit(scope: str, who: str, cost: int = 1) -> float | None:
     """Count one call, as `cost` of the rate's; None if it may pass, else the seconds to wait. A refused call of more
     than one costs nothing.
 
-    Without the cache server reading and writing go on uncounted: a rate limit is no reason to be down. What guards
-    passwords (`GUARDED`) is counted by each process for itself then. One call a second finds out.
+    Without the cache server reading and writing go on uncounted: a rate limit is no reason to be down. The rates that
+    guard passwords (`GUARDED`) are counted by each process for itself then. One call a second finds out.
     """
     return hit_each(scope, {who: cost}).get(who)
 

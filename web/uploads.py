@@ -1,7 +1,7 @@
 """Bodies with files: the addresses that take them, how long they may be, and how they come to the disk.
 
 The WSGI application (feedsite.wsgi) writes such a body to the disk as it comes, before Django sees it; Django's parser
-then takes the files apart. Nothing of a file is ever whole in memory.
+then takes the files apart. A file is never whole in memory.
 """
 
 import re
@@ -40,7 +40,7 @@ def folder() -> Path:
 
 
 class Upload(UploadedFile):  # type: ignore[type-arg]  # it cannot be subscripted at run time
-    """A file on the disk, which goes when it is closed. Nothing of the sender's name is part of its own."""
+    """A file on the disk, which goes when it is closed. The name that the sender gave is no part of its own."""
 
     def __init__(self, name: str | None, content_type: str | None, charset: str | None) -> None:
         file = tempfile.NamedTemporaryFile(suffix=".upload", dir=folder())  # noqa: SIM115 (it is the object)

@@ -141,7 +141,7 @@ def joined(one: Months, other: Months) -> Months:
 def by_month(ids: Ids, moments: NDArray[np.float64], *, now: datetime) -> Months:
     """Ids by the month in which they were played, of which `moments` has the milliseconds since 1970.
 
-    What has no time belongs to the running month: whenever it was played, it is known for three whole months from now
+    A play without a time is of the running month: whenever it was played, it is known for three whole months from now
     on, as long as if it had been played just now. What was played so long ago that no read asks is left out.
 
     See docs/decisions.md: An unknown time of a play is now.

@@ -1,7 +1,7 @@
 """Reads that may lag, from a replica of PostgreSQL if there is one (FEEDSITE_REPLICA_URL).
 
-The primary is the truth. A replica *proposes*: which items fit a query, whom to follow, what to recommend. What it
-proposes is shown after the primary has verified and hydrated it, so hidden or deleted items are gone at once. No router
+The primary is the truth. A replica *proposes*: which items fit a query, whom to follow, what to recommend. A
+proposal is shown after the primary has verified and hydrated it, so hidden or deleted items are gone at once. No router
 moves a read here: a caller whose read may lag says so, by `lagging`.
 
 Readers find their own writes. After a request of theirs that may have written, the position of the primary's log is
@@ -75,7 +75,7 @@ class ReplicaFailedError(Exception):
 @dataclass(frozen=True, slots=True)
 class Standing:
     """How far a replica had replayed the log: up to `position` in bytes, and to a commit of the time `committed` (Unix,
-    by the primary's clock). What it had it has: replay does not go back.
+    by the primary's clock). A replica keeps what it had: replay does not go back.
     """
 
     is_replica: bool

@@ -21,7 +21,7 @@ from tests.support.plans import Explained, Recorder, bare, explained, texts, wor
 from tests.support.scenario import Scenario
 
 CAP = 9_500
-"""Rows that one statement may touch. What has grown has `MANY` or more; a page has a few probes for each of
+"""Rows that one statement may touch. A grown table has `MANY` or more; a page has a few probes for each of
 500 followees."""
 
 

@@ -389,7 +389,7 @@ def test_fault_9_a_migration_under_50_requests_a_second(site: Site) -> None:
     longest = 0.0
 
     def waited() -> float:
-        """The longest time that anybody was seen to wait for a lock. What requests take says more about the machine."""
+        """The longest time that anybody was seen to wait for a lock. Times of requests tell more of the machine."""
         nonlocal longest
         with site.session() as session:
             longest = max(longest, (session.execute(WAITING).fetchone() or (0,))[0])

@@ -1,4 +1,4 @@
-"""Opening an item: who is told, and of what. What counts as opening is tried in tests/discover/test_history.py."""
+"""Opening an item: who is told, and of what. tests/discover/test_history.py tries what counts as opening."""
 
 from collections.abc import Iterator
 from typing import Any

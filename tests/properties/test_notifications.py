@@ -190,7 +190,7 @@ class Notifications(RuleBasedStateMachine):
 
     @rule(who=people, limit=st.integers(1, 3))
     def walk_on(self, who: int, limit: int) -> None:
-        """A page further, or from the top. Nothing comes twice, and nothing is left out that is in its place and shown
+        """A page further, or from the top. No entry comes twice, and none is left out that is in its place and shown
         from the first page to the last.
         """
         reader = self.users[who]

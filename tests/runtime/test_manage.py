@@ -1,4 +1,4 @@
-"""manage.py before its environment exists. Nothing is downloaded: pip is told to look nowhere."""
+"""manage.py before its environment exists. No package is downloaded: pip is told to look nowhere."""
 
 import json
 import os

@@ -39,7 +39,7 @@ BEFORE = frozenset(
         ("notifications", "0002_sessions"),
     }
 )
-"""Older than the rule, and older than any site that has grown. Nothing is added here."""
+"""Older than the rule, and older than any site that has grown. The list does not grow."""
 TABLE = r"ALTER\s+TABLE\s+(?:IF\s+EXISTS\s+)?"
 CONSTRAINT = r"ADD\s+(?:CONSTRAINT\s+\S+\s+)?(?:CHECK|UNIQUE|PRIMARY|FOREIGN|EXCLUDE)"
 FORBIDDEN_SQL = {

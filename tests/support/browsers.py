@@ -31,7 +31,7 @@ ARGUMENTS = [
     "--disable-sync",
     "--host-resolver-rules=MAP *.example ~NOTFOUND",  # at once and always, whatever the machine's resolver says
 ]
-# Milliseconds. What passes waits for no longer than it takes; the machine may be doing much else.
+# Milliseconds. A test that passes waits no longer than it must; the machine may be doing much else.
 ACTION = 30_000
 EXPECTATION = 20_000
 # The first has no windows of its own to draw, and takes a third less time.

@@ -1,4 +1,4 @@
-"""People and items for tests. What commits and fans out as it does on the site is made by the verbs, not here."""
+"""People and items for tests. The verbs make items that commit and fan out as on the site; the factories do not."""
 
 from typing import Any
 

@@ -1,7 +1,7 @@
 """Branch coverage of the processes that run tests, loaded by `check_all --all` as `-p tests.support.measuring`.
 
-Each process leaves a file beside COVERAGE_FILE, which `coverage combine` joins. What workers, servers and programs run
-that tests start is not measured.
+Each process leaves a file beside COVERAGE_FILE, which `coverage combine` joins. Workers, servers and programs
+that tests start are not measured.
 """
 
 from coverage import Coverage

@@ -1,7 +1,7 @@
 """A stand-in for OpenSearch that takes nothing but what is published, because no test machine has the real one.
 
 It speaks HTTP, checks every request against the formats of docs.opensearch.org, keeps what it is sent, and answers
-searches as documented. What it knows is written here by hand from these pages, and only as far as the site uses it;
+searches as documented. Its knowledge is written here by hand from these pages, and only as far as the site uses it;
 everything else it refuses:
 
 - Query DSL: Function score (gauss, field value factor, weight, score and boost modes), Boolean, Constant score, Term,

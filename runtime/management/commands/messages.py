@@ -15,8 +15,8 @@ NOT_OURS = [".venv", "var", "tests", "docs", "benchmarks", "locale", "web/static
 class Command(BaseCommand):
     """Needs GNU gettext; the site itself does not, for the compiled catalogues are kept beside the sources.
 
-    It writes into the folder that it is called in. What it finds new has an empty translation, and what only
-    resembles something known is marked fuzzy: both are for people to finish, and tests/runtime/test_messages.py says
+    It writes into the folder that it is called in. A new text has an empty translation, and one that only
+    resembles a known text is marked fuzzy: both are for people to finish, and tests/runtime/test_messages.py says
     so until they have.
     """
 

@@ -1,4 +1,4 @@
-// What the page asks of the server, beside htmx and through it: with the token of the moment, and one queue for each
+// Requests of the page to the server, beside htmx and through it: with the token of the moment, and one queue for each
 // item, so that no older answer comes after a newer one.
 "use strict";
 
@@ -52,7 +52,7 @@ class Refusal extends Error {
   }
 }
 
-// What an answer means that is none.
+// Tell the reader of an answer that failed, by its status.
 function tellStatus(status) {
   if (status === 401) {
     tellLoggedOut(true);

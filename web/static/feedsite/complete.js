@@ -53,7 +53,7 @@
     const options = document.createElement("template");
     options.innerHTML = html;
     const found = options.content.querySelectorAll("li");
-    // What stands there already needs no completion.
+    // A word that is complete already needs no completion.
     if (!found.length || (found.length === 1 && found[0].dataset.text.toLowerCase() === word.toLowerCase())) return close();
     close();
     area = one;

@@ -91,7 +91,7 @@
     if (document.activeElement === area) area.setSelectionRange(area.value.length, area.value.length);
   }
 
-  // What another tab wrote, published or discarded.
+  // Show the draft that another tab wrote; empty the form if that tab published or discarded it.
   function renew(form) {
     const draft = read(form.dataset.draft);
     if (draft) fill(form, draft);
@@ -253,7 +253,7 @@
     // as above
   }
 
-  // What the page before leaves to do.
+  // The page before leaves a discarded draft for this one to offer.
   const discarded = recall("discarded");
   if (discarded) {
     remember("discarded", null);

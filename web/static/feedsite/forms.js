@@ -1,4 +1,4 @@
-// What forms do with scripts: passwords can be read while they are typed. Everything works without.
+// Additions to forms: passwords can be read while they are typed. Forms work without this script.
 "use strict";
 
 function hide(button) {

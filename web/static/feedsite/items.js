@@ -19,8 +19,8 @@ async function fetchCard(id, isWhole) {
   return response.ok ? cardOf(await response.text(), id) : null;
 }
 
-// What the page knows better: who reposted or opened it, why it is there, what one may do with it, what was written
-// below it.
+// Keep the parts of an item that the page knows better: its reposters and openers, the reason why it is there, its
+// menu, and the text written below it.
 function keepOf(old, fresh) {
   for (const known of old.querySelectorAll(":scope > .via, :scope > .menu, .suggested")) {
     const place = fresh.querySelector(`.${known.classList[0]}`);
@@ -70,7 +70,7 @@ function renewItem(id) {
   });
 }
 
-// What came while a composer was open in a card is shown when it is closed.
+// A change that came while a composer was open in a card is shown when the composer is closed.
 function renewLate() {
   for (const item of document.querySelectorAll("article[data-late]")) {
     if (isComposing(item)) continue;

@@ -1,4 +1,4 @@
-// What happens elsewhere, as it happens: one stream a browser, which its tabs share. Without it pages poll as before.
+// Events of the site as they happen: one stream a browser, which its tabs share. Without it pages poll as before.
 // See docs/decisions.md: Pages reconnect by themselves.
 "use strict";
 

@@ -1,4 +1,4 @@
-// What menus of cards do beside htmx: a link is copied, and cards of people who are muted or blocked leave the page;
+// Acts of cards' menus beside htmx: a link is copied, and cards of people who are muted or blocked leave the page;
 // and the page's title says how many notifications are unread. Everything works without it.
 "use strict";
 

@@ -54,7 +54,7 @@
   let timer;
   let asking = null;
 
-  // What is being written: the word before the cursor, if it begins with from:.
+  // The word before the cursor, if it begins with from:.
   function begun() {
     const before = field.value.slice(0, field.selectionStart);
     const found = /(?:^|\s)from[:：][@＠]?([\w-]*)$/i.exec(before);

@@ -71,7 +71,7 @@
     detail.parameters.has = open.map(({ dataset }) => `${dataset.session}:${dataset.version}`).join(",");
   });
 
-  // Nobody may see it any more, or its host is not followed.
+  // The session is hidden from the reader by now: its card goes.
   document.body.addEventListener("htmx:responseError", ({ detail }) => {
     if (detail.elt.matches("[data-session]") && detail.xhr.status === 404) remove(detail.elt);
   });

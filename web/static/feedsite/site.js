@@ -1,4 +1,4 @@
-// What the pages add to htmx: said outcomes, counted characters, keys in feeds. Everything works without it.
+// Additions of the pages to htmx: messages of outcomes, counted characters, keys in feeds. Pages work without it.
 "use strict";
 
 const toast = document.getElementById("toast");
@@ -40,7 +40,7 @@ document.body.addEventListener("deleted", (event) => {
   say(toast.dataset.deleted);
   leave(event.target.closest("article"));
 });
-// What somebody had no interest in is back: the card in its place in a feed, or off the list of those.
+// An item that the reader dismissed is back: its card in its place in a feed, or off the list of dismissed items.
 document.body.addEventListener("restored", (event) => {
   const item = event.target.closest("article");
   if (event.target.matches('[hx-swap="delete"]')) {
