@@ -25,6 +25,8 @@ from items.models import Item
 from items.query import parse
 from items.search import matching_items
 from items.templatetags.reading import excerpt
+from media import attaching
+from media.admin import ShotList, shots
 from web.admin import ModeratedAdmin, counted, is_list
 from web.rest import parse_id
 
@@ -32,11 +34,28 @@ FOUND = 1_000
 """Items that words find, the newest."""
 
 
+class ItemList(ShotList):
+    """The items of a page, with their pictures."""
+
+    def item_of(self, row: Any) -> int | None:
+        """The id of the item."""
+        return int(row.pk)
+
+
 @admin.register(Item)
 class ItemAdmin(ModeratedAdmin):
     """Items, to read, to hide and to bring back."""
 
-    list_display = ("id", handle_column("sender", _("sender")), "excerpt", "status", "visibility", "type", "created_at")
+    list_display = (
+        "id",
+        handle_column("sender", _("sender")),
+        "excerpt",
+        "small",
+        "status",
+        "visibility",
+        "type",
+        "created_at",
+    )
     list_filter = ("status", "visibility", "type")
     list_select_related = ("sender",)
     ordering = ("-id",)
@@ -51,6 +70,7 @@ class ItemAdmin(ModeratedAdmin):
         "id",
         "sender",
         "said",
+        "pictures",
         "type",
         "status",
         "visibility",
@@ -71,7 +91,7 @@ class ItemAdmin(ModeratedAdmin):
     @admin.display(description=_("words"))
     def said(self, item: Item) -> SafeString:
         """Title and text as people wrote them; then whatever else the item holds, a line each."""
-        more = {key: value for key, value in (item.content | item.extra_info).items() if key != "text"}
+        more = {key: value for key, value in (item.content | item.extra_info).items() if key not in ("text", "media")}
         lines = [
             (key, value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
             for key, value in more.items()
@@ -82,6 +102,21 @@ class ItemAdmin(ModeratedAdmin):
             linebreaksbr(item.text),
             format_html_join("", '<div class="help">{}: {}</div>', lines),
         )
+
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ItemList]:
+        """The list that reads the pictures of a page at once."""
+        return ItemList
+
+    @admin.display(description=_("pictures"))
+    def small(self, item: Any) -> SafeString:
+        """Its pictures, in the list."""
+        return shots(item.shots, is_veiled=item.is_sensitive)
+
+    @admin.display(description=_("pictures"), empty_value="-")
+    def pictures(self, item: Item) -> SafeString | None:
+        """Its pictures or its video, also those that others do not see."""
+        media = attaching.all_of([item.pk]).get(item.pk)
+        return shots(media, is_veiled=item.is_sensitive) if media else None
 
     @admin.display(description=_("in reply to"))
     def in_reply_to(self, item: Item) -> SafeString | str:

@@ -242,6 +242,11 @@ class ItemBody(msgspec.Struct, dict=True):
         return self.content_fields.get("sensitive") is True
 
     @property
+    def is_veiled(self) -> bool:
+        """Whether its pictures are not to be seen at once: sensitive ones, and those under a warning."""
+        return self.is_sensitive or bool(self.warning)
+
+    @property
     def words(self) -> str:
         """The words that stand for the item where it is only named: never those under a warning."""
         return self.warning or self.text or self.title or self.url

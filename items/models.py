@@ -198,6 +198,11 @@ class Item(models.Model):
         text = self.content.get("text", "")
         return text if isinstance(text, str) else ""
 
+    @property
+    def is_sensitive(self) -> bool:
+        """Whether its pictures are veiled until a reader asks for them; so are those under a warning."""
+        return self.content.get("sensitive") is True or bool(self.content.get("warning"))
+
 
 class Like(models.Model):
     """`user` likes `item`. Only this row says so; its addition to the count is staged beside it."""

@@ -1,6 +1,6 @@
 """Media and what uses them: taking them for an item, and withdrawing them with it. Each in the caller's transaction."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from django.db.models.functions import Now
 from django.utils.translation import gettext as _
@@ -44,6 +44,15 @@ def of_item(item_id: int, *, withdrawn: bool = False) -> list[MediaFile]:
     """The media of an item in their order, locked; with `withdrawn` those that were withdrawn."""
     rows = MediaFile.objects.select_for_update().filter(item_id=item_id, withdrawn_at__isnull=not withdrawn)
     return list(rows.order_by("position"))
+
+
+def all_of(item_ids: Iterable[int | None]) -> dict[int, list[MediaFile]]:
+    """All media of these items in their order, whatever their state, by the item's id; one statement."""
+    found: dict[int, list[MediaFile]] = {}
+    ids = {number for number in item_ids if number}
+    for row in MediaFile.objects.filter(item_id__in=ids).order_by("item_id", "position", "pk") if ids else ():
+        found.setdefault(row.item_id or 0, []).append(row)
+    return found
 
 
 def put_away(item_id: int, *, for_good: bool = False) -> list[MediaFile]:

@@ -1,12 +1,15 @@
-"""The addresses of media. Files themselves are served before Django (media.serving)."""
+"""The addresses of media. Files themselves are served before Django (media.serving), but for those of staff."""
 
-from django.urls import include, path
+from django.urls import include, path, re_path
 
-from media import api
+from media import api, views
 
 api_patterns = [
     path("me/media", api.MediaView.as_view()),
     path("me/media/<str:media_id>", api.MediumView.as_view()),
 ]
 
-urlpatterns = [path("api/v1/", include(api_patterns))]
+urlpatterns = [
+    path("api/v1/", include(api_patterns)),
+    re_path(r"^staff/media/(?P<media_id>[0-9]{1,16})/(?P<size>whole|preview)$", views.staff_file, name="staff-file"),
+]

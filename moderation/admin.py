@@ -1,5 +1,7 @@
 """The reports and the log in the admin; the cases, the rules and the users have modules of their own."""
 
+from typing import Any
+
 from django.contrib import admin
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest
@@ -10,6 +12,8 @@ from django.utils.translation import gettext_lazy as _
 
 from accounts.big_v_admin import handle_column
 from accounts.models import User
+from media import attaching
+from media.admin import ShotList, shots
 from moderation import case_admin, rule_admin, sentences  # noqa: F401 (they register theirs)
 from moderation.models import Decision, Report
 from web.admin import LogAdmin
@@ -23,16 +27,17 @@ class ReportAdmin(LogAdmin):
     list_display = (
         "created_at",
         "of_item",
+        "pictures",
         "session_id",
         handle_column("reporter", _("reporter")),
         "reason",
         "text",
         "of_case",
     )
-    fields = ("id", "created_at", "item", "session_id", "reporter", "reason", "text", "of_case")
+    fields = ("id", "created_at", "item", "all_pictures", "session_id", "reporter", "reason", "text", "of_case")
     readonly_fields = fields
     list_filter = ("reason",)
-    list_select_related = ("reporter", "case")
+    list_select_related = ("reporter", "case", "item")
     search_fields = ("=item__id", "=session_id", "=reporter__username")
     search_help_text = _("The id of an item or a live session, or the whole name of who reported it.")
 
@@ -40,6 +45,21 @@ class ReportAdmin(LogAdmin):
     def of_item(self, report: Report) -> int | None:
         """The id of the reported item; None if it was a session."""
         return report.item_id
+
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ShotList]:
+        """The list that reads the pictures of a page at once."""
+        return ShotList
+
+    @admin.display(description=_("pictures"))
+    def pictures(self, report: Any) -> SafeString:
+        """The pictures of the reported item, in the list."""
+        return shots(report.shots, is_veiled=report.item is not None and report.item.is_sensitive)
+
+    @admin.display(description=_("pictures"), empty_value="-")
+    def all_pictures(self, report: Report) -> SafeString | None:
+        """The pictures of the reported item, on the report's page."""
+        media = attaching.all_of([report.item_id]).get(report.item_id or 0)
+        return shots(media, is_veiled=report.item is not None and report.item.is_sensitive) if media else None
 
     @admin.display(description=_("case"))
     def of_case(self, report: Report) -> SafeString:

@@ -28,6 +28,8 @@ from accounts.review import Subject
 from accounts.templatetags.people import full_name_of, handle_of
 from items.models import Status
 from items.templatetags.reading import excerpt
+from media import attaching
+from media.admin import ShotList, shots
 from moderation import actions, by_hand, rules, senders, sentences, subjects
 from moderation.models import Case, Decision, Report, SenderKind, SenderRule, State
 from relations.visibility import standing
@@ -90,13 +92,15 @@ class QueuePaginator(EstimatedPaginator):
     exact_up_to = 1_000
 
 
-class CaseList(ChangeList):
-    """The cases of a page, with what those of live sessions are about by one question."""
+class CaseList(ShotList):
+    """The cases of a page, with what those of live sessions are about by one question, and the pictures of items by
+    another.
+    """
 
     def get_results(self, request: HttpRequest) -> None:
         """Read the page of cases, and the sessions of all of them at once."""
         super().get_results(request)
-        self.result_list = cases = list(self.result_list)
+        cases = self.result_list
         found = review.sessions.find([case.session_id for case in cases if case.session_id])
         for case in cases:
             case.session = found.get(case.session_id)
@@ -107,7 +111,7 @@ class CaseAdmin(LogAdmin):
     """The queue, oldest first. A case's page shows all that a decision needs, and takes it."""
 
     paginator = QueuePaginator
-    list_display = ("excerpt", "sender", "why", "report_count", "opened")
+    list_display = ("excerpt", "pictures", "sender", "why", "report_count", "opened")
     list_filter = (StateFilter, "source")
     list_select_related = ("item__sender", "host", "decided_by")
     ordering = ("id",)
@@ -168,6 +172,11 @@ class CaseAdmin(LogAdmin):
         if subject is None:
             return gettext("(a live session that is gone)")
         return gettext("Live: %(title)s") % {"title": excerpt(subject.title, 80)}
+
+    @admin.display(description=_("pictures"))
+    def pictures(self, case: Any) -> SafeString:
+        """The pictures of the item that the case is about."""
+        return shots(case.shots, is_veiled=case.item is not None and case.item.is_sensitive)
 
     @admin.display(description=_("sender"))
     def sender(self, case: Case) -> SafeString:
@@ -358,6 +367,8 @@ class CaseAdmin(LogAdmin):
             "earlier": dict(earlier.order_by().values_list("state").annotate(Count("pk"))),
             "item_title": rules.with_hits(subject.title if subject else "", hits),
             "item_text": rules.with_hits(subject.text if subject else "", hits),
+            "media": attaching.all_of([case.item_id]).get(case.item_id or 0, []),
+            "is_veiled": item is not None and item.is_sensitive,
             "reports": case.reports.select_related("reporter").order_by("pk")[:SHOWN],
             "log": [(line.at, sentences.sentence(line), sentences.why(line)) for line in _decisions(case)],
             "may_decide": self.has_decide_permission(request),

@@ -321,6 +321,7 @@ PAGES: dict[str, list[Shows]] = {
 PAGES_WITHOUT = {
     "news": "a number",
     "position": "",
+    "staff-file": "a picture, to staff alone (media/test_views.py)",
     "welcome": "hashtags",
     "welcome-people": "people",
     "find-people": "people",

@@ -296,6 +296,7 @@ WITHOUT = {
     "log-out-everywhere": "leads to the settings",
     "language": "leads back",
     "drawn-avatar": "a picture",
+    "staff-file": "a picture",
     "drawn-banner": "a picture",
     "like": "leads back",
     "unlike": "leads back",

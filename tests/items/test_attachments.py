@@ -10,14 +10,14 @@ from rest_framework.test import APIClient
 from accounts.models import User
 from items import actions, purge
 from items.hydrate import hydrate
-from items.models import Item, ItemType, Status, Visibility
+from items.models import Item, Status, Visibility
 from items.text import ContentError
-from media import actions as media
 from media.models import MediaFile
 from tests.support.api import API, client_of
 from tests.support.at_once import at_once
 from tests.support.factories import UserFactory
-from tests.support.pictures import files_of, jpeg, mp4, upload
+from tests.support.picture_posts import posted, sent
+from tests.support.pictures import files_of, mp4
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("media_folder")]
 
@@ -30,15 +30,6 @@ def ann() -> User:
 @pytest.fixture
 def client(ann: User) -> APIClient:
     return client_of(ann)
-
-
-def sent(owner: User, data: bytes | None = None, **fields: Any) -> str:
-    """The id of a new medium."""
-    return str(media.upload(owner_id=owner.pk, file=upload(data or jpeg()), **fields).pk)
-
-
-def posted(owner: User, *ids: str, **content: Any) -> Item:
-    return actions.publish(sender=owner, type=ItemType.IMAGE, content={"media": list(ids), **content})
 
 
 def test_a_post_with_pictures(client: APIClient, ann: User) -> None:

@@ -11,10 +11,11 @@ from accounts.models import User
 from items import actions as items
 from items.models import Item, Status
 from moderation import actions, reports, senders
-from moderation.models import Case, Decision, SenderKind, SenderRule, State, WordRule
+from moderation.models import Case, Decision, Report, SenderKind, SenderRule, State, WordRule
 from tests.support.admin import act, text
 from tests.support.cases import Say
 from tests.support.factories import UserFactory
+from tests.support.picture_posts import posted, sent
 from tests.support.statements import statements
 
 pytestmark = pytest.mark.django_db
@@ -389,3 +390,24 @@ def test_reports_and_the_log_are_found(desk: Client, say: Say, moderator: User) 
     line = Decision.objects.first()
     assert line is not None
     assert "rejected" in text(desk.get(f"{LOG}{line.pk}/change/"))
+
+
+# --- Pictures --------------------------------------------------------------------------------------------
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("content", [{}, {"sensitive": True}])
+def test_cases_and_reports_show_pictures(
+    desk: Client, sender: User, spam: WordRule, media_folder: object, content: dict[str, bool]
+) -> None:
+    media = [sent(sender, description="a red square"), sent(sender)]
+    item = posted(sender, *media, text="buy spam now", **content)
+    reports.report(item=item, reporter=UserFactory.create(), reason="spam")
+    case, report = Case.objects.get(item=item), Report.objects.get(item=item)
+    for address in (CASES, page_of(case), REPORTS, f"{REPORTS}{report.pk}/change/"):
+        page = text(desk.get(address))
+        assert re.findall(r"/staff/media/([0-9]+)/preview", page) == media, address
+        assert page.count("shot-veil") == (2 if content else 0)
+        assert 'alt="a red square"' in page
+    desk.get(seen := f"/staff/media/{media[0]}/preview").close()
+    assert desk.head(seen).status_code == 200
+    items.delete(item=item)
+    assert re.findall(r"/staff/media/([0-9]+)/preview", text(desk.get(page_of(case)))) == media

@@ -10,6 +10,7 @@ from django.utils.html import strip_tags
 from accounts.api import UserCard
 from accounts.models import User
 from items import actions as items
+from items.hydrate import hydrate
 from items.models import Item
 from notifications import actions
 from notifications.feed import Entry, notifications_page, unread_count
@@ -18,6 +19,7 @@ from notifications.templatetags.notices import sentence
 from relations import actions as relations
 from tests.support.factories import UserFactory
 from tests.support.pages import PART
+from tests.support.picture_posts import posted, sent
 from tests.support.statements import statements
 
 pytestmark = pytest.mark.django_db
@@ -250,3 +252,39 @@ def test_the_settings_keep_the_kinds_that_are_wanted(client: Client, reader: Use
     assert page(client, address).count(" checked") == 0
     client.post(address, {"kinds": [kind.value for kind in CHOOSABLE]})
     assert not Silenced.objects.exists()
+
+
+# --- Pictures --------------------------------------------------------------------------------------------
+@pytest.mark.django_db(transaction=True)
+def test_entries_show_a_small_picture(client: Client, reader: User, other: User, media_folder: object) -> None:
+    def page() -> str:
+        client.get(PAGE)  # reads what is new
+        with statements() as asked:
+            shown = client.get(PAGE).content.decode()
+        counts.append(len(asked))
+        return shown
+
+    counts: list[int] = []
+    items.like(user=other, item=say(reader))
+    assert "thumb" not in page()
+    open_one = posted(reader, sent(reader, description="a <red> square"), sent(reader))
+    items.like(user=other, item=open_one)
+    shown = page()
+    (entry,) = hydrate([open_one.pk], reader)
+    assert shown.count(entry.pictures[0].preview_url) == 1
+    assert entry.pictures[1].preview_url not in shown
+    assert 'alt="a &lt;red&gt; square"' in shown
+    assert ">+1</span>" in shown
+    assert "A post without words" in shown
+    for content in ({"sensitive": True}, {"warning": "spiders", "text": "many legs"}):
+        veiled = posted(reader, sent(reader, description="a secret"), **content)
+        items.like(user=other, item=veiled)
+        shown = page()
+        (entry,) = hydrate([veiled.pk], reader)
+        assert entry.pictures[0].preview_url not in shown
+        assert entry.pictures[0].url not in shown
+        assert "a secret" not in shown
+        assert 'class="ground"' in shown
+    items.reject(item=open_one)
+    assert "a &lt;red&gt; square" in page()  # one's own
+    assert len(set(counts)) == 1

@@ -20,6 +20,7 @@ from discover import history, indexing
 from feedsite import celery
 from items.models import Item
 from live.models import LiveSession
+from media.models import MediaFile
 from moderation.models import Case
 from relations.actions import follower_count
 from storage.events import Edited, Listener, Position, Published, SessionChanged, Withdrawn
@@ -452,6 +453,9 @@ def staff(scenario: Scenario) -> None:
         "relations/follow/?q=star",
     ):
         scenario.ask(page, "admin", "get", f"/admin/{asked}")
+    medium = MediaFile.objects.filter(use="item", owner_id=scenario.site.reader.pk).latest("pk")
+    for size in ("preview", "whole"):
+        scenario.ask(page, "admin", "get", f"/staff/media/{medium.pk}/{size}")
     star, case = scenario.site.star.pk, Case.objects.filter(state="open", item__isnull=False).latest("pk").pk
     scenario.ask(page, "admin", "get", f"/admin/accounts/user/{star}/change/")
     scenario.ask(

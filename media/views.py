@@ -1,0 +1,77 @@
+"""Files of media for staff, by their id: also those whose public addresses lead nowhere any more."""
+
+import threading
+from http import HTTPStatus
+from typing import Any
+
+from django.conf import settings
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
+from django.views.decorators.http import require_safe
+
+from media import serving
+from media.models import MediaFile
+from media.store import StoreError, store
+
+MAY_SEE = ("media.view_mediafile", "items.view_item", "items.change_item", "moderation.decide_case")
+"""The permissions of which one is enough to see every file."""
+PLACES = 2
+PATIENCE = 1.0
+"""Seconds that a file waits for a place."""
+
+_places = threading.BoundedSemaphore(PLACES)
+"""A thread waits for a slow reader of a file: so many threads of a process at once."""
+
+
+@require_safe
+def staff_file(request: HttpRequest, media_id: int, size: str) -> HttpResponseBase:
+    """The file of a medium, or its preview, in whatever state it is.
+
+    Not found for all but staff with a permission of `MAY_SEE`, as for a medium that never was. No cache keeps it.
+
+    See docs/decisions.md: Staff see withdrawn files by their ids.
+    """
+    user = request.user
+    if not (user.is_staff and any(map(user.has_perm, MAY_SEE))):
+        raise Http404
+    row = MediaFile.objects.filter(pk=media_id).first()
+    if row is None:
+        raise Http404
+    name = row.files[-1] if size == "preview" else row.files[0]
+    response = _answer(request, name)
+    response.headers["Cache-Control"] = "private, no-store"
+    response.headers["Content-Security-Policy"] = serving.POLICY
+    return response
+
+
+def _answer(request: HttpRequest, name: str) -> HttpResponseBase:
+    kind = serving.TYPES[name.rpartition(".")[2]]
+    if settings.MEDIA_ACCEL:
+        return HttpResponse(headers={"Content-Type": kind, "X-Accel-Redirect": f"{settings.MEDIA_ACCEL}{name}"})
+    try:
+        file = store().open(name)
+    except (OSError, StoreError) as error:
+        raise Http404 from error
+    size = file.seek(0, 2)
+    begin, end = serving.asked_for(_environ(request, name), "", size)
+    if begin >= end and size:
+        file.close()
+        status = HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE
+        return HttpResponse(status=status, headers={"Content-Range": f"bytes */{size}"})
+    headers = {"Content-Type": kind, "Content-Length": str(end - begin), "Accept-Ranges": "bytes"}
+    is_part = (begin, end) != (0, size)
+    if is_part:
+        headers["Content-Range"] = f"bytes {begin}-{end - 1}/{size}"
+    status = HTTPStatus.PARTIAL_CONTENT if is_part else HTTPStatus.OK
+    if request.method == "HEAD":
+        file.close()
+        return HttpResponse(status=status, headers=headers)
+    if not _places.acquire(timeout=PATIENCE):
+        file.close()
+        return HttpResponse(status=HTTPStatus.SERVICE_UNAVAILABLE, headers={"Retry-After": "2"})
+    return StreamingHttpResponse(serving.Parts(file, begin, end, _places), status=status, headers=headers)
+
+
+def _environ(request: HttpRequest, name: str) -> dict[str, Any]:
+    """What `serving.asked_for` reads of a request."""
+    asked: dict[str, Any] = {key: request.META[key] for key in ("HTTP_RANGE", "HTTP_IF_RANGE") if key in request.META}
+    return {**asked, "PATH_INFO": name}
