@@ -82,7 +82,7 @@ def test_parts_of_a_video(ann: User) -> None:
 @pytest.mark.parametrize(
     "path", ["0/whole", f"{2**53}/whole", "99999999999999999/whole", "1/large", "x/whole", "-1/whole"]
 )
-def test_what_is_no_medium(path: str) -> None:
+def test_an_unknown_medium(path: str) -> None:
     assert of("view_item").get(f"/staff/media/{path}").status_code == 404
 
 
