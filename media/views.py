@@ -72,6 +72,6 @@ def _answer(request: HttpRequest, name: str) -> HttpResponseBase:
 
 
 def _environ(request: HttpRequest, name: str) -> dict[str, Any]:
-    """What `serving.asked_for` reads of a request."""
+    """The part of a request that `serving.asked_for` reads."""
     asked: dict[str, Any] = {key: request.META[key] for key in ("HTTP_RANGE", "HTTP_IF_RANGE") if key in request.META}
     return {**asked, "PATH_INFO": name}
