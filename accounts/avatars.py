@@ -11,7 +11,7 @@ from zlib import crc32
 import msgspec
 from django.conf import settings
 
-from media.objects import shown
+from media.objects import address_of
 
 TINTS = ("#3b5bb5", "#a3386c", "#277458", "#9a5215", "#6a4bb0", "#1f7184", "#a8413a", "#576270")
 """The colours of site.css, `.tint-0` to `.tint-7`. White on each has a contrast of at least 4.5."""
@@ -44,12 +44,12 @@ BANNER_SVG = (
 def avatar_url(avatar: Mapping[str, Any] | str | None, username: str, name: str) -> str:
     """The address of a user's avatar from its facts, as an object or as text; without them of the drawn one."""
     facts = msgspec.json.decode(avatar) if isinstance(avatar, str) else avatar
-    return shown(facts).url if facts else drawn_url(username, name)
+    return address_of(facts) if facts else drawn_url(username, name)
 
 
 def banner_url(banner: Mapping[str, Any] | None, username: str) -> str:
     """The address of a user's banner from its facts; without them of the drawn one."""
-    return shown(banner).url if banner else f"/avatars/v{DRAWING}/banner-{tint(username)}.svg"
+    return address_of(banner) if banner else f"/avatars/v{DRAWING}/banner-{tint(username)}.svg"
 
 
 def small(url: str) -> str:

@@ -3,6 +3,7 @@ themself.
 """
 
 from datetime import datetime
+from typing import NamedTuple
 
 from accounts.models import User
 from discover import reasons, recent
@@ -28,23 +29,29 @@ WHY = """
 """
 
 
-def viewed_page(reader: User, *, last_id: int | None = None, limit: int = 20, now: datetime) -> ItemPage | None:
+class Viewed(NamedTuple):
+    """A page of items that a reader opened, and when, by the items' ids."""
+
+    page: ItemPage
+    at: dict[str, datetime]
+
+
+def viewed_page(reader: User, *, last_id: int | None = None, limit: int = 20, now: datetime) -> Viewed | None:
     """The posts that `reader` opened within the last 7 days before `last_id` (exclusive), the last opened first; None
-    if Redis does not say. `last_id` is the time of a view (`View.moment`); every item notes its own, `viewed_at`.
+    if Redis does not say. `last_id` is the time of a view (`View.moment`).
     """
     views = recent.views_of(reader.pk, now=now)
     if views is None:
         return None
     before = [view for view in views.items if last_id is None or view.moment < last_id]
     if not before:
-        return ItemPage([], None, has_more=False)
+        return Viewed(ItemPage([], None, has_more=False), {})
     params = {"ids": id_array(view.item_id for view in before), "reader": reader.pk, "count": limit + 1}
     rows = fetch(VIEWED, params, into=ItemRow.of)
     by_item: dict[str, View] = {str(view.item_id): view for view in before}
     items = bodies(rows[:limit], reader)
-    for item in items:
-        item.__dict__["viewed_at"] = by_item[item.id].viewed_at
-    return ItemPage(items, str(by_item[items[-1].id].moment) if items else None, len(rows) > limit)
+    page = ItemPage(items, str(by_item[items[-1].id].moment) if items else None, len(rows) > limit)
+    return Viewed(page, {item.id: by_item[item.id].viewed_at for item in items})
 
 
 def unwanted_page(reader: User, *, last_id: int | None = None, limit: int = 20) -> ItemPage:

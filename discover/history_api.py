@@ -24,10 +24,10 @@ class HistoryView(ApiView):
         `last_id` is a time here, not an item's id.
         """
         reader, last_id, count = signed_in(request), position(request), limit(request)
-        page = viewed_page(reader, last_id=last_id, limit=count, now=timezone.now())
-        if page is None:
+        viewed = viewed_page(reader, last_id=last_id, limit=count, now=timezone.now())
+        if viewed is None:
             raise OutageError
-        return FeedResponse(page)
+        return FeedResponse(viewed.page)
 
     @extend_schema(operation_id="clear_history", responses={204: None})
     def delete(self, request: Request) -> HttpResponse:

@@ -20,6 +20,7 @@ from accounts.actions import edit_preferences
 from accounts.models import User
 from discover import feedback, recent
 from discover.history import unwanted_page, viewed_page, why
+from items.cards import Card, cards
 from items.profile import visible_item
 from items.views import item_or_404, take_back_or_404
 from storage.connections import FeedsUnavailableError
@@ -55,8 +56,10 @@ def history(request: PageRequest, reader: User) -> HttpResponse:
 
 
 def _viewed(reader: User, last_id: int | None = None) -> dict[str, Any]:
+    viewed = viewed_page(reader, last_id=last_id, now=timezone.now())
     return {
-        "page": viewed_page(reader, last_id=last_id, now=timezone.now()),
+        "page": viewed and viewed.page,
+        "cards": [Card(item, viewed_at=viewed.at[item.id]) for item in viewed.page.items] if viewed else [],
         "is_first": last_id is None,
         "tab": "viewed",
         "note": "discover/_viewed_at.html",
@@ -69,8 +72,10 @@ def _viewed(reader: User, last_id: int | None = None) -> dict[str, Any]:
 def unwanted(request: PageRequest, reader: User) -> HttpResponse:
     """The page of the items that the reader is not interested in."""
     last_id = position(request)
+    page = unwanted_page(reader, last_id=last_id)
     context = {
-        "page": unwanted_page(reader, last_id=last_id),
+        "page": page,
+        "cards": cards(page.items),
         "is_first": last_id is None,
         "tab": "unwanted",
         "note": "discover/_unwanted_since.html",
@@ -118,11 +123,11 @@ def interested(request: PageRequest, reader: User, item_id: int) -> HttpResponse
     """Take that back; again changes nothing. In the page the card comes back."""
     item = take_back_or_404(item_id, reader, lambda item: feedback.interested_again(user=reader, item=item))
     if wants_part(request):
-        card = visible_item(item.pk, reader)
-        if card is None:
+        shown = visible_item(item.pk, reader)
+        if shown is None:
             return HttpResponse()
-        card.reason = why(reader, item.pk)
-        part = show(request, "items/_item.html", {"item": card, "discovering": True})
+        shown.reason = why(reader, item.pk)
+        part = show(request, "items/_item.html", {"card": Card(shown), "discovering": True})
         return trigger_client_event(part, "restored")
     messages.success(request, _("This post and similar ones may be recommended again."))
     return go_on(request, "unwanted")

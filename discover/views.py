@@ -37,6 +37,7 @@ from accounts.models import User
 from discover import feed
 from discover.feed import FeedPage
 from discover.issued_pages import KEPT
+from items.cards import cards
 from items.models import Item
 from relations.models import Follow
 from relations.suggestions import suggestions
@@ -181,6 +182,7 @@ def _fetched(request: PageRequest, reader: User, walk: str) -> HttpResponse:
 def _context(reader: User, page: FeedPage, walk: str, number: int) -> dict[str, object]:
     return {
         "page": page,
+        "cards": cards(page.items),
         "walk": walk,
         "number": number,
         "next_number": number + 1,

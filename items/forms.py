@@ -20,7 +20,7 @@ from media import actions as media
 from media.actions import PICTURES_AN_ITEM
 from media.decoder import BusyError
 from media.models import Kind, MediaFile
-from media.objects import Shown, entry_of, shown
+from media.objects import MediaObject, media_object
 from media.store import StoreError
 from relations.models import Follow
 from web.rest import parse_id
@@ -156,9 +156,9 @@ class ItemForm(forms.Form):
         return ErrorList(self._media_problems)
 
     @property
-    def media_shown(self) -> list[Shown]:
+    def media_shown(self) -> list[MediaObject]:
         """The pictures that were taken, as the composer shows them."""
-        return [shown(entry_of(row)) for row in self.taken]
+        return [media_object(row) for row in self.taken]
 
     @property
     def image_mb(self) -> int:

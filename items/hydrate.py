@@ -17,7 +17,7 @@ from accounts.avatars import avatar_url
 from accounts.models import User
 from items.links import is_link
 from items.visibility import VISIBLE
-from media.objects import MediaObject, Shown, media_object, shown_all
+from media.objects import MediaObject, media_objects
 from storage.connections import fetch, id_array
 
 
@@ -181,11 +181,8 @@ class Counts(msgspec.Struct):
 NONE = Counts(0, 0, 0)
 
 
-class ItemBody(msgspec.Struct, dict=True):
-    """An item as every reader gets it (shared contract: an item). Ids are decimal strings, times UTC.
-
-    The notes of pages beside it (its `__dict__`) are not part of its JSON.
-    """
+class ItemBody(msgspec.Struct):
+    """An item as every reader gets it (shared contract: an item). Ids are decimal strings, times UTC."""
 
     id: str
     type: str
@@ -211,12 +208,6 @@ class ItemBody(msgspec.Struct, dict=True):
         """The content as a dict."""
         fields: dict[str, Any] = msgspec.json.decode(self.content)
         return fields
-
-    @property
-    def pictures(self) -> list[Shown]:
-        """The media as pages show them."""
-        pictures: list[Shown] = self.__dict__.get("pictures_shown", [])
-        return pictures
 
     @property
     def text(self) -> str:
@@ -256,29 +247,6 @@ class ItemBody(msgspec.Struct, dict=True):
         """The item that a card shows and that its buttons act on: the original of a repost."""
         return self.repost_of or self
 
-    def fold(self, others: int) -> None:
-        """Let the entry speak for so many others who reposted the same item close by."""
-        self.__dict__["folded"] = others
-        if self.reason != "own":
-            who = self.sender.name
-            self.reason = f"{who} reposted" if not others else f"{who} and {others} other{'s' * (others > 1)} reposted"
-
-    @property
-    def others(self) -> int:
-        """How many more followed senders reposted the same item close by; home folds theirs into this one."""
-        others: int = self.__dict__.get("folded", 0)
-        return others
-
-    def answers(self, sender: Sender) -> None:
-        """Note whose item this reply answers, for where the two do not stand together."""
-        self.__dict__["answered"] = sender
-
-    @property
-    def answered(self) -> Sender | None:
-        """The sender whose item this reply answers, where that was noted."""
-        sender: Sender | None = self.__dict__.get("answered")
-        return sender
-
     @property
     def is_edited(self) -> bool:
         """Whether the item was changed more than a second after it was made."""
@@ -297,14 +265,13 @@ def body(row: ItemRow, reader_id: int | None, reason: str | None = None) -> Item
 
 
 def _body(row: ItemRow, said: Said, reader_id: int | None, reason: str | None) -> ItemBody:
-    pictures = shown_all(said.media)
-    item = ItemBody(
+    return ItemBody(
         id=str(said.id),
         type=said.type,
         title=said.title,
         content=msgspec.Raw(said.content.encode()),
         extra_info=msgspec.Raw(said.extra_info.encode()),
-        media=[media_object(each) for each in pictures],
+        media=media_objects(said.media),
         visibility=said.visibility,
         status=said.status if said.sender_id == reader_id else UNSET,
         created_at=said.created_at,
@@ -317,9 +284,6 @@ def _body(row: ItemRow, said: Said, reader_id: int | None, reason: str | None) -
         reposted=row.is_reposted,
         reason=reason,
     )
-    if pictures:
-        item.__dict__["pictures_shown"] = pictures
-    return item
 
 
 def bodies(rows: Iterable[ItemRow], reader: User | AnonymousUser) -> list[ItemBody]:

@@ -3,7 +3,7 @@
 Each is one prepared statement: building the same query by the ORM costs more than the rest of the page.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 
 from django.contrib.auth.models import AnonymousUser
 
@@ -100,9 +100,7 @@ def answers_page(owner: User, reader: User | AnonymousUser, *, last_id: int | No
     """The replies that `owner` wrote below `last_id` (exclusive) as far as `reader` may see them, newest first."""
     below = MAX_ID + 1 if last_id is None else last_id
     params = {"owner": owner.pk, "below": below, "reader": reader.pk or 0, "scan": SCAN, "count": limit + 1}
-    page = page_of(fetch(ANSWERS, params, into=ListedRow.of), reader, limit)
-    note_answered(page.items, reader)
-    return page
+    return page_of(fetch(ANSWERS, params, into=ListedRow.of), reader, limit)
 
 
 def above(reply: ItemBody, reader: User | AnonymousUser) -> list[ItemBody]:
@@ -112,19 +110,15 @@ def above(reply: ItemBody, reader: User | AnonymousUser) -> list[ItemBody]:
     return bodies(fetch(ABOVE, {"item": int(reply.id), "reader": reader.pk or 0}, into=ItemRow.of), reader)
 
 
-def note_answered(items: Sequence[ItemBody], reader: User | AnonymousUser, *, but: str = "") -> None:
-    """Note for those that are replies whose items they answer, as far as `reader` may see these. `but`: what needs
-    no saying, because they stand under it.
+def answered_senders(items: Iterable[ItemBody], reader: User | AnonymousUser, *, but: str = "") -> dict[str, Sender]:
+    """The senders of the items that these reply to, by the ids of those, as far as `reader` may see them. `but`: the id
+    of the item under which the replies stand, which needs no naming.
     """
-    replies = [item for item in items if item.reply_to and item.reply_to != but]
-    if not replies:
-        return
-    ids = id_array({int(item.reply_to) for item in replies if item.reply_to})
-    params = {"ids": ids, "reader": reader.pk or 0}
-    senders = {str(item_id): Sender.of(*sender) for item_id, *sender in fetch(SENDERS, params)}
-    for item in replies:
-        if item.reply_to in senders:
-            item.answers(senders[item.reply_to])
+    ids = {int(item.reply_to) for item in items if item.reply_to and item.reply_to != but}
+    if not ids:
+        return {}
+    rows = fetch(SENDERS, {"ids": id_array(ids), "reader": reader.pk or 0})
+    return {str(item_id): Sender.of(*sender) for item_id, *sender in rows}
 
 
 def replies_page(

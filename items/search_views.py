@@ -10,9 +10,10 @@ from django.views.decorators.http import require_safe
 
 from accounts.access import signed_in
 from accounts.models import User
+from items.cards import cards
 from items.completing import completions
 from items.popular import popular_tags
-from items.profile import note_answered
+from items.profile import answered_senders
 from items.query import QUERY_LENGTH, parse
 from items.search import search_items
 from items.tags import tag_page
@@ -37,7 +38,7 @@ def tag(request: PageRequest, name: str) -> HttpResponse:
         return redirect("tag", canonical)
     last_id = position(request)
     page = tag_page(canonical, request.user, last_id=last_id)
-    context = {"tag": canonical, "page": page, "is_first": last_id is None}
+    context = {"tag": canonical, "page": page, "cards": cards(page.items), "is_first": last_id is None}
     return show(request, "items/tag.html", context, part="items/_more.html")
 
 
@@ -75,8 +76,9 @@ def search(request: PageRequest) -> HttpResponse:
         context["people"] = [{"person": one, "following": one.pk in followed} for one in found[:wanted]]
         context["more_people"] = not only_people and len(found) > wanted
     if not only_people:
-        context["page"] = search_items(query, request.user, last_id=last_id)
-        note_answered(context["page"].items, request.user)
+        page = search_items(query, request.user, last_id=last_id)
+        answered = answered_senders(page.items, request.user)
+        context |= {"page": page, "cards": cards(page.items, answered=answered)}
     return show(request, "items/search.html", context, part="" if only_people else "items/_more.html")
 
 

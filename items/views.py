@@ -18,10 +18,11 @@ from accounts.access import signed_in
 from accounts.models import User
 from items import actions, idempotency
 from items.actions import BREADTH
+from items.cards import Card, cards
 from items.forms import EditForm, ItemForm
 from items.hydrate import ItemBody, hydrate
 from items.models import Item, Status, Visibility
-from items.profile import above, answers_page, note_answered, profile_page, replies_page, visible_item
+from items.profile import above, answered_senders, answers_page, profile_page, replies_page, visible_item
 from items.text import ContentError
 from items.versions import KEPT, Version, versions_of
 from items.viewing import tell_viewed
@@ -84,9 +85,13 @@ def profile_replies(request: PageRequest, username: str) -> HttpResponse:
 def _profile(request: PageRequest, username: str, tab: str) -> HttpResponse:
     person = user_or_404(username, request.user)
     last_id = position(request)
-    read = profile_page if tab == "posts" else answers_page
-    page = read(person, request.user, last_id=last_id)
-    context = {"person": person, "page": page, "is_first": last_id is None, "tab": tab}
+    if tab == "posts":
+        page = profile_page(person, request.user, last_id=last_id)
+        shown = cards(page.items)
+    else:
+        page = answers_page(person, request.user, last_id=last_id)
+        shown = cards(page.items, answered=answered_senders(page.items, request.user))
+    context = {"person": person, "page": page, "cards": shown, "is_first": last_id is None, "tab": tab}
     if wants_part(request):
         return show(request, "items/_more.html", context)
     context["stands"] = standing(person, request.user)
@@ -101,14 +106,20 @@ def show_item(request: PageRequest, item_id: int) -> HttpResponse:
     if wants_part(request) and request.GET.get("text") == "whole":
         return show(request, "items/_content.html", {"item": item.shown, "whole": True, "is_unfolded": True})
     if wants_part(request) and last_id is None:
-        note_answered([item], request.user)
-        return show(request, "items/_item.html", {"item": item})
+        (card,) = cards([item], answered=answered_senders([item], request.user))
+        return show(request, "items/_item.html", {"card": card})
     page = replies_page(item, request.user, last_id=last_id)
-    note_answered(page.items, request.user, but=item.shown.id)
-    context = {"item": item, "page": page, "is_first": last_id is None, "in_thread": True}
+    answered = answered_senders(page.items, request.user, but=item.shown.id)
+    shown = cards(page.items, answered=answered)
+    context = {"page": page, "cards": shown, "is_first": last_id is None, "in_thread": True}
     if wants_part(request):
         return show(request, "items/_more.html", context)
-    context |= {"above": above(item, request.user), "form": ItemForm.fresh(item, request.user)}
+    context |= {
+        "item": item,
+        "card": Card(item),
+        "above": cards(above(item, request.user)),
+        "form": ItemForm.fresh(item, request.user),
+    }
     response = show(request, "items/item.html", context)
     if request.headers.get("Sec-Fetch-Dest") != "empty":  # a script that renews an open page opens nothing
         tell_viewed(request, response, item, request.user, replies=page.items)
@@ -137,7 +148,7 @@ def publish(request: PageRequest, reader: User) -> HttpResponse:
         answered = body_or_404(answered_id, reader) if answered_id is not None else None
         form = ItemForm.fresh(answered, reader)
         form.fields["text"].widget.attrs["autofocus"] = True
-        context = {"form": form, "answered": answered, "next": next_page(request)}
+        context = {"form": form, "answered": answered and Card(answered.shown), "next": next_page(request)}
         context["spot"] = "slot" if wants_part(request) else "write"
         return show(request, "items/publish.html", context, part="items/_composer.html")
     form = ItemForm(request.POST, request.FILES)
@@ -183,9 +194,9 @@ def _answer_in_place(request: PageRequest, new: Item, reader: User, spot: str) -
     is_held = new.status == Status.IN_REVIEW
     counted = sorted({pk for pk in (new.reply_to_id, new.root_id) if pk})
     shown, *counting = hydrate([new.pk, *counted], reader)
-    context: dict[str, Any] = {"item": shown, "counting": counting, "spot": spot}
+    context: dict[str, Any] = {"card": Card(shown), "counting": counting, "spot": spot}
     if spot == "home":
-        context |= {"form": ItemForm.fresh(), "next": reverse("home"), "item": None if is_held else shown}
+        context |= {"form": ItemForm.fresh(), "next": reverse("home"), "card": None if is_held else Card(shown)}
     elif spot == "thread":
         context["form"] = ItemForm.fresh(visible_item(new.reply_to_id or 0, reader), reader)
     if spot != "home":
@@ -310,7 +321,7 @@ def edit(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
     if form.is_valid():
         is_held = own.status == Status.IN_REVIEW
         if spot == "slot":
-            part = reswap(show(request, "items/_item.html", {"item": hydrate([own.pk], reader)[0]}), "none")
+            part = reswap(show(request, "items/_item.html", {"card": Card(hydrate([own.pk], reader)[0])}), "none")
             return trigger_client_event(part, "held") if is_held else part
         if is_held:
             _say_held(request)

@@ -27,40 +27,9 @@ class Entry(msgspec.Struct, omit_defaults=True):
     size: int = 0
     duration: float | None = None
     blurhash: str = ""
-    colour: str = "#808080"
     x: float = 0.0
     y: float = 0.0
     description: str = ""
-
-
-class Shown(msgspec.Struct, frozen=True):
-    """A medium as a page shows it. `preview_url` of a video is its own address: the browser draws the poster."""
-
-    id: str
-    type: str
-    url: str
-    preview_url: str
-    description: str
-    blurhash: str
-    colour: str
-    width: int
-    height: int
-    small_width: int
-    small_height: int
-    size: int
-    focus_x: float
-    focus_y: float
-    duration: float | None
-
-    @property
-    def aspect(self) -> float:
-        """Width by height."""
-        return aspect(self.width, self.height)
-
-    @property
-    def is_video(self) -> bool:
-        """Whether it is a video."""
-        return self.type == Kind.VIDEO
 
 
 class Dimensions(msgspec.Struct):
@@ -89,7 +58,9 @@ class Meta(msgspec.Struct, omit_defaults=True):
 
 
 class MediaObject(msgspec.Struct):
-    """A picture or video, by the names that Mastodon's clients know."""
+    """A picture or video, by the names that Mastodon's clients know. `preview_url` of a video is its own address: the
+    browser draws the poster.
+    """
 
     id: str
     type: str
@@ -99,9 +70,13 @@ class MediaObject(msgspec.Struct):
     blurhash: str
     meta: Meta
 
+    @property
+    def is_video(self) -> bool:
+        """Whether it is a video."""
+        return self.type == Kind.VIDEO
+
 
 _entries = msgspec.json.Decoder(list[Entry])
-_entry = msgspec.json.Decoder(Entry | None)
 
 
 def address(name: str, ext: str) -> str:
@@ -124,7 +99,6 @@ def entry_of(row: MediaFile) -> Entry:
         size=row.size,
         duration=row.duration,
         blurhash=row.blurhash,
-        colour=row.colour,
         x=row.focus_x,
         y=row.focus_y,
         description=row.description,
@@ -136,57 +110,37 @@ def kept(rows: Iterable[MediaFile]) -> list[dict[str, Any]]:
     return [msgspec.to_builtins(entry_of(row)) for row in rows]
 
 
-def shown(entry: Entry | Mapping[str, Any]) -> Shown:
-    """A medium from its facts."""
-    if not isinstance(entry, Entry):
-        entry = msgspec.convert(entry, Entry)
+def address_of(facts: Mapping[str, Any]) -> str:
+    """The public address of a medium from its facts."""
+    return address(facts["name"], facts["ext"])
+
+
+def media_objects(text: str) -> list[MediaObject]:
+    """The media of an item from the text of its column."""
+    return [] if text == "[]" else [_object(entry) for entry in _entries.decode(text)]
+
+
+def media_object(row: MediaFile) -> MediaObject:
+    """A medium from its row."""
+    return _object(entry_of(row))
+
+
+def _object(entry: Entry) -> MediaObject:
     url = address(entry.name, entry.ext)
     has_small = bool(entry.small_ext)
-    return Shown(
+    small = (entry.small_width, entry.small_height) if has_small else (entry.width, entry.height)
+    return MediaObject(
         id=entry.id,
         type=entry.kind,
         url=url,
         preview_url=address(f"{entry.name}.small", entry.small_ext) if has_small else url,
         description=entry.description,
         blurhash=entry.blurhash,
-        colour=entry.colour,
-        width=entry.width,
-        height=entry.height,
-        small_width=entry.small_width if has_small else entry.width,
-        small_height=entry.small_height if has_small else entry.height,
-        size=entry.size,
-        focus_x=entry.x,
-        focus_y=entry.y,
-        duration=entry.duration,
-    )
-
-
-def shown_all(text: str) -> list[Shown]:
-    """The media of an item from the text of its column."""
-    return [] if text == "[]" else [shown(entry) for entry in _entries.decode(text)]
-
-
-def shown_one(text: str | None) -> Shown | None:
-    """A user's avatar or banner from the text of its column."""
-    entry = _entry.decode(text) if text else None
-    return shown(entry) if entry else None
-
-
-def media_object(medium: Shown | MediaFile) -> MediaObject:
-    """A medium as the API shows it."""
-    one = shown(entry_of(medium)) if isinstance(medium, MediaFile) else medium
-    return MediaObject(
-        id=one.id,
-        type=one.type,
-        url=one.url,
-        preview_url=one.preview_url,
-        description=one.description,
-        blurhash=one.blurhash,
         meta=Meta(
-            original=_dimensions(one.width, one.height),
-            small=_dimensions(one.small_width, one.small_height),
-            focus=Focus(one.focus_x, one.focus_y),
-            duration=one.duration,
+            original=_dimensions(entry.width, entry.height),
+            small=_dimensions(*small),
+            focus=Focus(entry.x, entry.y),
+            duration=entry.duration,
         ),
     )
 

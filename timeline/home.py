@@ -56,6 +56,8 @@ class Page:
     last_id: int | None
     has_more: bool
     sources: list[str]
+    others: dict[str, int] = field(default_factory=dict)
+    """By the id of a repost: how many other reposts of the same item close by are folded into it, if any."""
 
 
 @dataclass(slots=True)
@@ -74,6 +76,8 @@ class Walk:
     """Entries of the home from `top` on, shown, folded or hidden, as far as they were looked at."""
     shown: list[ItemBody] = field(default_factory=list)
     """Bodies for the page, newest first; one beyond `limit` proves that there is more."""
+    others: dict[str, int] = field(default_factory=dict)
+    """By the id of a shown repost: how many others it stands for, where it does."""
     folds: dict[int, int] = field(default_factory=dict)
     """By repost: how many others it stands for, or `FOLDED`."""
     truth: Truth | None = None
@@ -136,9 +140,16 @@ class Walk:
         if others == FOLDED:
             return
         item = body(row, self.reader_id, "own" if row.said.sender_id == self.reader_id else "following")
-        if row.is_repost:
-            item.fold(others)
+        if others:
+            self.others[item.id] = others
+        if row.is_repost and item.reason != "own":
+            item.reason = _reposted_by(item.sender.name, others)
         self.shown.append(item)
+
+
+def _reposted_by(name: str, others: int) -> str:
+    """The reason of a repost, as the API says it."""
+    return f"{name} reposted" if not others else f"{name} and {others} other{'s' * (others > 1)} reposted"
 
 
 def home_page(reader: User, *, last_id: int | None = None, limit: int = 20) -> Page:
@@ -150,7 +161,8 @@ def home_page(reader: User, *, last_id: int | None = None, limit: int = 20) -> P
     walk = walked(reader, last_id=last_id, limit=limit)
     _count(walk)
     _tell(walk)
-    return Page(walk.shown[:limit], walk.scanned, bool(walk.more) or len(walk.shown) > limit, sorted(walk.sources))
+    has_more = bool(walk.more) or len(walk.shown) > limit
+    return Page(walk.shown[:limit], walk.scanned, has_more, sorted(walk.sources), walk.others)
 
 
 def walked(reader: User, *, last_id: int | None, limit: int) -> Walk:

@@ -1,5 +1,7 @@
 """The home page: composer, timeline, the pill that says how many posts came since, and where the reader was."""
 
+from collections.abc import Iterable
+
 from django.conf import settings
 from django.core.exceptions import BadRequest, ValidationError
 from django.http import HttpResponse
@@ -11,12 +13,13 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from accounts.access import signed_in
 from accounts.actions import edit_profile
 from accounts.models import User
+from items.cards import Card
 from items.forms import ItemForm
 from items.popular import popular_tags
 from items.text import canonical_tag
 from relations.suggestions import suggestions
 from timeline.forms import WelcomeForm
-from timeline.home import NEW_CAP, home_page, new_count
+from timeline.home import NEW_CAP, Page, home_page, new_count
 from timeline.late import late_ids
 from timeline.position import forget_place, note_position, offer_of, place_of
 from timeline.welcome import PEOPLE, people_for
@@ -40,12 +43,10 @@ def home(request: PageRequest, reader: User) -> HttpResponse:
     page = home_page(reader, last_id=last_id, limit=PAGE)
     first = last_id is None
     top = int(page.items[0].id) if page.items else None
-    if late and first and top:
-        arrived = {str(item_id) for item_id in late_ids(reader.pk, since=late, top=top)}
-        for item in page.items:
-            item.__dict__["is_late"] = item.id in arrived
+    arrived = late_ids(reader.pk, since=late, top=top) if late and first and top else []
     context = {
         "page": page,
+        "cards": _cards(page, arrived),
         "is_first": first,
         "since_id": top if first and top else "",
         "at": place.now,
@@ -60,6 +61,12 @@ def home(request: PageRequest, reader: User) -> HttpResponse:
     response = show(request, "timeline/home.html", context, part=part)
     response["X-Feed-Source"] = ",".join(page.sources)
     return response
+
+
+def _cards(page: Page, arrived: Iterable[int]) -> list[Card]:
+    """The entries of home; `arrived` are the ids of those that reached the open page late."""
+    late = {str(item_id) for item_id in arrived}
+    return [Card(item, others=page.others.get(item.id, 0), is_late=item.id in late) for item in page.items]
 
 
 SETTLED = 5

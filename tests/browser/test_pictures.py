@@ -3,39 +3,38 @@
 import io
 import re
 from collections.abc import Callable
-from types import SimpleNamespace
 from typing import Any
 
+import msgspec
 import pytest
 from PIL import Image
 from playwright.sync_api import Locator, expect
 
 from items.actions import publish
-from items.hydrate import ItemBody
 from items.models import Item
+from media.objects import Entry
 from tests.support.browsers import Visit, Visitor
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 
-MADE: dict[str, list[Any]] = {}
 SIZES = [(1600, 1000), (900, 1600), (800, 800), (2000, 600)]
 
 
-def made(number: int, said: str = "", size: tuple[int, int] | None = None) -> Any:
+def made(number: int, said: str = "", size: tuple[int, int] | None = None) -> Entry:
     width, height = size or SIZES[number]
-    return SimpleNamespace(
-        url=f"/media/{number}-{width}x{height}.jpg",
-        preview_url=f"/media/{number}-{width}x{height}.small.jpg",
+    return Entry(
+        id=str(number + 1),
+        kind="image",
+        name=f"{number}-{width}x{height}",
+        ext="jpg",
+        small_ext="jpg",
         description=said,
         blurhash="LEHV6nWB2yk8pyo0adR*.7kCMdnj",
-        colour="#a08060",
         width=width,
         height=height,
         small_width=640,
         small_height=400,
-        focus_x=0.0,
-        focus_y=0.6,
-        is_video=False,
+        y=0.6,
     )
 
 
@@ -49,8 +48,7 @@ def draw(route: Any) -> None:
 
 
 @pytest.fixture
-def items(author: Any, monkeypatch: Any) -> dict[str, Item]:
-    monkeypatch.setattr(ItemBody, "pictures", property(lambda self: MADE.get(self.id, [])), raising=False)
+def items(author: Any) -> dict[str, Item]:
     found = {}
     for name, content, pictures in [
         ("veiled", {"sensitive": True}, [made(0, "veiled")]),
@@ -64,7 +62,7 @@ def items(author: Any, monkeypatch: Any) -> dict[str, Item]:
         ("four", {}, [made(0, "a " * 300), made(1), made(2, "ccc"), made(3)]),
     ]:
         found[name] = publish(sender=author, content={"text": name} | content)
-        MADE[str(found[name].pk)] = pictures
+        Item.objects.filter(pk=found[name].pk).update(media=msgspec.to_builtins(pictures))
     return found
 
 

@@ -172,9 +172,9 @@ def test_the_card_comes_back_with_why_it_was_recommended(page: Client, ann: User
     for user, codes in ((UserFactory(), ["liked", "liked"]), (ann, ["popular", "fresh"])):
         IssuedPage.objects.create(user=user, item_ids=[other.pk, item.pk], reasons=codes, has_more=False, issued_at=NOW)
     response = page.post(f"/items/{item.pk}/interested", **PART)
-    assert response.context["item"].reason == "Among the newest"
+    assert response.context["card"].item.reason == "Among the newest"
     never = page.post(f"/items/{ItemFactory().pk}/interested", **PART)
-    assert never.context["item"].reason is None
+    assert never.context["card"].item.reason is None
 
 
 def test_without_javascript_one_comes_back_with_a_message(page: Client, ann: User) -> None:

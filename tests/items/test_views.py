@@ -157,12 +157,12 @@ def test_a_reply_stands_under_what_it_is_about(client: Client, reader: Any, othe
     third = say(reader, "the third", reply_to=second)
     say(other, "beneath", reply_to=third)
     response = client.get(f"/items/{third.pk}")
-    assert [item.text for item in response.context["above"]] == ["the root", "the second"]
+    assert [card.item.text for card in response.context["above"]] == ["the root", "the second"]
     assert [item.text for item in response.context["page"].items] == ["beneath"]
     page = response.content.decode()
     assert "Replies in between" in page
     assert "the first" not in page
-    assert [item.text for item in client.get(f"/items/{first.pk}").context["above"]] == ["the root"]
+    assert [card.item.text for card in client.get(f"/items/{first.pk}").context["above"]] == ["the root"]
     assert "Replies in between" not in client.get(f"/items/{second.pk}").content.decode()
 
 

@@ -86,7 +86,7 @@ def _walk(reader: User, limit: int) -> None:
             if item.repost_of:
                 place = entries.index(int(item.id))
                 near = entries[place + 1 : place + 1 + oracle.REACH]
-                assert item.others == sum(roots[entry] == int(item.repost_of.id) for entry in near)
+                assert page.others.get(item.id, 0) == sum(roots[entry] == int(item.repost_of.id) for entry in near)
 
 
 def _count(reader: User) -> None:

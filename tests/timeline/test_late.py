@@ -79,7 +79,7 @@ def test_the_pill_counts_them_and_they_are_marked(client: Client, reader: User, 
     link = re.search(r'hx-get="(/\?late=\d+)"', part)
     assert link
     shown = client.get(link[1], **PART)
-    marked = [item.text for item in shown.context["page"].items if item.is_late]
+    marked = [card.item.text for card in shown.context["cards"] if card.is_late]
     assert marked == ["held back"]
     assert shown.content.decode().count("mark fresh") == 1
     assert "mark fresh" not in client.get("/").content.decode()

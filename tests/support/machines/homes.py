@@ -37,7 +37,7 @@ from storage.draws import Draw
 from tests.support.timelines import TASKS
 from timeline import active_fans, backfill, fold, inbox, oracle, pull, truth
 from timeline.check import differences
-from timeline.home import home_page, new_count
+from timeline.home import Page, home_page, new_count
 from timeline.inbox import Tail
 from timeline.models import Delivery
 from timeline.oracle import entry_ids, home_ids, new_ids
@@ -477,24 +477,24 @@ class Home(RuleBasedStateMachine):
         else:
             assert shown == expected[:limit], page.sources
             assert page.has_more == (len(expected) > limit) or (self.may_be_short and page.has_more), page.sources
-        self._folds(user.pk, page.items)
+        self._folds(user.pk, page)
         if shown:
             assert page.last_id is not None
             assert page.last_id <= shown[-1]
         self.cursors[person] = page.last_id if page.has_more else None
         return page
 
-    def _folds(self, reader_id: int, shown: list[Any]) -> None:
+    def _folds(self, reader_id: int, page: Page) -> None:
         """Each repost speaks for those of the same item close below it."""
         entries = entry_ids(reader_id)
         roots = dict(Item.objects.filter(pk__in=entries).values_list("pk", "repost_of"))
-        for item in shown:
+        for item in page.items:
             if not item.repost_of:
                 continue
             place = entries.index(int(item.id))
             near = entries[place + 1 : place + 1 + oracle.REACH]
             others = sum(roots[entry] == int(item.repost_of.id) for entry in near)
-            assert item.others == others
+            assert page.others.get(item.id, 0) == others
 
 
 QUEUE: list[tuple[str, tuple[Any, ...]]] = []

@@ -1,0 +1,62 @@
+"""Cards: the facts of a page stand beside an item, and never in what the API tells of it."""
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from django.contrib.auth.models import AnonymousUser
+from PIL import Image
+
+from items.actions import publish, repost
+from items.cards import cards
+from items.hydrate import hydrate
+from items.models import Visibility
+from items.profile import answered_senders
+from items.templatetags.pictures import average_colour, ground
+from media import actions as media
+from media.objects import media_object
+from tests.support.factories import UserFactory
+from tests.support.pictures import encoded, upload
+
+pytestmark = pytest.mark.django_db
+
+
+def test_a_reply_names_the_sender_that_it_answers_where_the_reader_sees_both() -> None:
+    asker, answerer = UserFactory.create(), UserFactory.create()
+    open_one = publish(sender=asker, content={"text": "asked"})
+    closed = publish(sender=asker, content={"text": "asked few"}, visibility=Visibility.SELF)
+    replies = [publish(sender=answerer, content={"text": "so"}, reply_to=one) for one in (open_one, closed)]
+    stranger = AnonymousUser()
+    items = hydrate([reply.pk for reply in replies], stranger)
+    before = msgspec.json.encode(items)
+    answered = answered_senders(items, stranger)
+    shown = cards(items, answered=answered)
+    assert [card.answered and card.answered.username for card in shown] == [asker.username, None]
+    assert answered_senders(items, stranger, but=str(open_one.pk)) == {}
+    assert msgspec.json.encode(items) == before
+
+
+def test_entries_without_facts_ask_nothing(django_assert_num_queries: Any) -> None:
+    sender = UserFactory.create()
+    item = publish(sender=sender, content={"text": "alone"})
+    shared, _ = repost(sender=UserFactory.create(), item=item)
+    items = hydrate([item.pk, shared.pk], sender)
+    with django_assert_num_queries(0):
+        shown = cards(items, answered=answered_senders(items, sender))
+    assert [(card.item, card.others, card.answered, card.is_late) for card in shown] == [
+        (one, 0, None, False) for one in items
+    ]
+
+
+@pytest.mark.parametrize("colour", [(200, 80, 60), (0, 0, 0), (255, 255, 255), (13, 140, 250)])
+def test_the_ground_of_a_picture_has_its_average_colour(media_folder: Path, colour: tuple[int, int, int]) -> None:
+    plain = encoded(Image.new("RGB", (60, 40), colour))
+    row = media.upload(owner_id=1, file=upload(plain))
+    found = average_colour(row.blurhash)
+    assert all(abs(int(found[at : at + 2], 16) - part) <= 4 for at, part in zip((1, 3, 5), colour, strict=True)), found
+    assert found in ground(media_object(row))
+
+
+def test_without_a_blurhash_the_ground_is_black() -> None:
+    assert average_colour("") == "#000000"
