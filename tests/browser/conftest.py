@@ -1,3 +1,17 @@
-"""The fixtures of these tests, from tests/support."""
+"""The fixtures of these tests, from tests/support, and how many of their settings every run tries."""
+
+import pytest
 
 from tests.support.browsers import author, browser, javascript, reader, screen, streams, tolerated, visit  # noqa: F401
+from tests.support.effort import is_usual
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """A flow runs on one of the two screens, half of the flows on each; with and without JavaScript on one of them
+    each. Under `check_all --all` every flow runs in all settings.
+    """
+    for item in items:
+        given = item.callspec.params if isinstance(item, pytest.Function) and hasattr(item, "callspec") else {}
+        if "screen" in given and not is_usual(item.originalname, given["screen"], given.get("javascript", True)):
+            item.add_marker(pytest.mark.long)
