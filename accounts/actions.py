@@ -63,7 +63,7 @@ class AdminExistsError(Exception):
 
 
 def _name_taken() -> ValidationError:
-    return ValidationError({"username": ValidationError(_("A user with that name exists."), code="unique")})
+    return ValidationError({"username": ValidationError(_("This username is taken."), code="unique")})
 
 
 def _is_held(username: str) -> bool:

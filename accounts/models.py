@@ -129,7 +129,7 @@ class User(AbstractBaseUser, PermissionsMixin):
         max_length=30,
         unique=True,
         validators=[username_pattern, not_reserved],
-        error_messages={"unique": _("A user with that name exists.")},
+        error_messages={"unique": _("This username is taken.")},
     )
     display_name = models.CharField(_("display name"), max_length=50, blank=True, validators=[check_display_name])
     bio = models.CharField(_("about them"), max_length=500, blank=True)
@@ -194,7 +194,7 @@ class User(AbstractBaseUser, PermissionsMixin):
             models.UniqueConstraint(
                 Lower("username"),
                 name="user_lower_username",
-                violation_error_message=_("A user with that name exists."),
+                violation_error_message=_("This username is taken."),
             ),
             models.CheckConstraint(condition=models.Q(level__range=(0, 3)), name="user_level"),
             models.CheckConstraint(

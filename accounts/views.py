@@ -11,6 +11,7 @@ from django.contrib.auth.views import LoginView as DjangoLoginView
 from django.contrib.auth.views import LogoutView as DjangoLogoutView
 from django.core.exceptions import BadRequest, ValidationError
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
+from django.middleware.csrf import rotate_token
 from django.shortcuts import redirect
 from django.utils import translation
 from django.utils.translation import gettext as _
@@ -132,12 +133,13 @@ class LoginView(DjangoLoginView):
 
 
 class LogoutView(DjangoLogoutView):
-    """Django's; what the session has open elsewhere ends with it."""
+    """Django's; what the session has open elsewhere ends with it. Pages that the browser keeps show nothing more."""
 
     def post(self, request: Any, *args: Any, **kwargs: Any) -> HttpResponse:
-        """Sign out, and end the user's open streams."""
+        """Sign out, and end the user's open streams. By the new token kept pages know of it (asking.js)."""
         user_id = request.user.pk
         response = super().post(request, *args, **kwargs)
+        rotate_token(request)
         if user_id:
             actions.end_streams(user_id=user_id)
         return response
@@ -275,6 +277,7 @@ def delete(request: PageRequest, reader: User) -> HttpResponse:
             form.add_error(None, _("You are the last superuser of this site. Make another user superuser first."))
         else:
             logout(request)
+            rotate_token(request)
             messages.success(request, _("Your account is deleted."))
             return redirect("login")
     return _settings(request, "accounts/delete.html", form)

@@ -59,6 +59,12 @@ class Version(NamedTuple):
         return text if isinstance(text, str) else ""
 
     @property
+    def warning(self) -> str:
+        """The words under which the content is folded; nothing where it is not."""
+        warning = self.content.get("warning", "")
+        return warning if isinstance(warning, str) else ""
+
+    @property
     def url(self) -> str:
         """The https link that the content names, or nothing."""
         url = self.content.get("url", "")

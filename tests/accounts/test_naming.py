@@ -38,6 +38,7 @@ REFUSED = {
     "variation selectors": "\ufe0f\U000e0100",
     "tags": "\U000e0041\U000e0042",
     "a blank Braille pattern": "\u2800",
+    "a null notehead": "\U0001d159",
     "spaces between": "\u200b \u3164",
 }
 KEPT = [

@@ -23,7 +23,7 @@ def test_sign_up_begins_a_session(client: Client) -> None:
 @pytest.mark.parametrize(
     ("fields", "words"),
     [
-        ({"username": "Taken"}, "A user with that name exists."),
+        ({"username": "Taken"}, "This username is taken."),
         ({"username": "settings"}, "This name is reserved."),
         ({"username": "no spaces"}, "1 to 30 letters"),
         ({"username": "newcomer\n"}, "1 to 30 letters"),

@@ -40,7 +40,9 @@ def test_opened_items_are_there_until_they_are_cleared(visitor: Visitor, made: l
     for item in (made[0], made[2]):
         visitor.goto(f"/items/{item.pk}")
     visitor.goto("/settings")
-    visitor.go(page.get_by_role("navigation", name="Settings").get_by_role("link", name="History"))
+    settings = page.get_by_role("navigation", name="Settings")
+    visitor.go(settings.get_by_role("link", name="History"))
+    expect(settings.get_by_role("link", name="History")).to_have_attribute("aria-current", "page")
     expect(page.get_by_role("feed", name="Posts that you opened").locator("article")).to_have_count(2)
     visitor.shows(["zebra 2", "zebra 0"])
 

@@ -106,6 +106,25 @@ def test_cancel_and_publish_stand_side_by_side(visit: Visit, reader: Any, locale
 
 
 @pytest.mark.parametrize("locale", ["en-US", "zh-CN"])
+@pytest.mark.parametrize("place", ["/", "/items/new"])
+def test_what_a_text_may_have_stands_at_the_left_beneath_it(visit: Visit, reader: Any, locale: str, place: str) -> None:
+    visitor = phone(visit, reader, locale)
+    visitor.goto(place)
+    form = visitor.page.locator("form.composer")
+    text = box(form.locator("textarea"))
+    tools = [box(tool) for tool in form.locator(".tool").locator("visible=true").all()]
+    audience, send = box(form.locator("select")), box(form.locator(".send"))
+    assert len(tools) == 3
+    assert abs(tools[0]["x"] - text["x"]) < 12
+    assert [*sorted(tools, key=lambda tool: tool["x"])] == tools
+    assert tools[0]["y"] >= text["y"] + text["height"]
+    middles = {round(one["y"] + one["height"] / 2) for one in (*tools, audience)}
+    assert max(middles) - min(middles) <= 2
+    assert audience["x"] >= tools[2]["x"] + tools[2]["width"]
+    assert abs(send["x"] + send["width"] - text["x"] - text["width"]) < 2
+
+
+@pytest.mark.parametrize("locale", ["en-US", "zh-CN"])
 def test_every_part_of_the_settings_is_in_sight(visit: Visit, reader: Any, locale: str) -> None:
     visitor = phone(visit, reader, locale)
     visitor.goto("/settings")

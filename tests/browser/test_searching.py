@@ -74,6 +74,23 @@ def test_recent_searches(visit: Visit, reader: Any, screen: dict[str, Any]) -> N
     expect(recent).to_be_hidden()
 
 
+def test_old_searches_are_forgotten(visit: Visit, reader: Any) -> None:
+    visitor = visit()
+    visitor.enter(reader)
+    visitor.goto("/search")
+    day = 86_400_000
+    put = "([key, asked, age]) => localStorage.setItem(key, JSON.stringify({ at: Date.now() - age, asked }))"
+    visitor.page.evaluate(put, [f"searches-{reader.pk}", ["apple"], 89 * day])
+    visitor.page.evaluate(put, ["searches-8", ["of somebody"], 91 * day])
+    visitor.page.evaluate("localStorage.setItem('searches-9', '{')")
+    visitor.page.evaluate("localStorage.setItem('searches-7', '[\"of before\"]')")  # as an earlier version kept them
+    visitor.goto("/search")
+    expect(visitor.page.get_by_role("region", name="Recent searches").get_by_role("link")).to_have_text(["apple"])
+    left = visitor.page.evaluate("Object.keys(localStorage).filter((key) => key.startsWith('searches-')).sort()")
+    assert left == sorted(["searches-7", f"searches-{reader.pk}"])
+    assert visitor.page.evaluate("JSON.parse(localStorage.getItem('searches-7')).at > Date.now() - 60000")
+
+
 def test_a_long_post_is_unfolded_in_place(visit: Visit, reader: Any, screen: dict[str, Any]) -> None:
     publish(sender=reader, content={"text": "words " * 400 + "the end"})
     visitor = visit(**screen)

@@ -4,7 +4,7 @@ import re
 from typing import Any
 
 import pytest
-from playwright.sync_api import Locator, expect
+from playwright.sync_api import Dialog, Locator, expect
 
 from items.actions import publish
 from items.models import Item
@@ -247,6 +247,75 @@ def test_what_another_tab_published_is_no_draft_any_more(visitor: Visitor) -> No
     visitor.page.bring_to_front()
     visitor.page.reload()
     expect(visitor.page.get_by_label("What is new?")).to_have_value("")
+
+
+REFUSING = {
+    "full": "Storage.prototype.setItem = () => { throw new DOMException('full', 'QuotaExceededError'); };",
+    "forbidden": "Object.defineProperty(window, 'localStorage', { get() { throw new DOMException('no'); } });",
+}
+"""Browsers that keep nothing."""
+
+
+@pytest.mark.parametrize("browser_is", REFUSING)
+def test_where_the_browser_keeps_nothing_the_page_keeps_the_text_and_says_so(
+    visitor: Visitor, reader: Any, question: Item, browser_is: str, tolerated: Any
+) -> None:
+    tolerated("401")
+    visitor.page.add_init_script(REFUSING[browser_is])
+    visitor.goto(f"/@{question.sender.username}")
+    reply = area_of(visitor, f"reply:{question.pk}")
+    opener = visitor.page.locator(f"#item-{question.pk} [data-act=reply]")
+    opener.click()
+    reply.press_sequentially("half an answer")
+    reply.press("Escape")
+    expect(visitor.page.locator("#toast")).to_contain_text("Your text is kept.")
+    opener.click()
+    expect(reply).to_have_value("half an answer")
+    visitor.page.context.clear_cookies()
+    visitor.page.locator(".slot").get_by_role("button", name="Reply").click()
+    notice = visitor.page.get_by_role("alert").filter(has_text=LOGGED_OUT)
+    expect(notice.get_by_text("Your text is not kept")).to_be_visible()
+    expect(notice.get_by_text("Your text is kept in this browser.")).to_be_hidden()
+    asked: list[str] = []
+
+    def stay(dialog: Dialog) -> None:
+        asked.append(dialog.type)
+        dialog.dismiss()
+
+    visitor.page.on("dialog", stay)
+    notice.get_by_role("link", name="Log in").click(no_wait_after=True)
+    expect(reply).to_have_value("half an answer")
+    visitor.page.wait_for_timeout(200)
+    assert asked == ["beforeunload"]
+    visitor.page.remove_listener("dialog", stay)
+    visitor.page.on("dialog", lambda dialog: dialog.accept())
+    visitor.go(notice.get_by_role("link", name="Log in"))
+
+
+def test_a_draft_that_cannot_be_read_is_dropped(visitor: Visitor, reader: Any) -> None:
+    visitor.goto("/")
+    mine, old = f"draft {reader.pk} post", "draft 9 post"
+    broken = {mine: "null", old: '{"text": "words"}', "draft 8 post": "{", "draft 7 post": '{"at": 1}'}
+    for key, value in broken.items():
+        visitor.page.evaluate("([key, value]) => localStorage.setItem(key, value)", [key, value])
+    visitor.page.reload()
+    visitor.holds("!Object.keys(localStorage).some((key) => key.startsWith('draft '))")
+    expect(visitor.page.get_by_label("What is new?")).to_have_value("")
+
+
+def test_a_text_that_another_tab_published_may_be_published_again(visitor: Visitor) -> None:
+    visitor.goto("/")
+    area = visitor.page.get_by_label("What is new?")
+    key = visitor.page.locator("form.composer [name=key]")
+    own = key.input_value()
+    other = Visitor(visitor.page.context.new_page(), visitor.site)
+    other.goto("/items/new")
+    other.page.get_by_label("What is new?").press_sequentially("good morning")
+    expect(area).to_have_value("good morning")
+    expect(key).not_to_have_value(own)
+    other.go(other.page.get_by_role("button", name="Publish"))
+    expect(area).to_have_value("")
+    expect(key).to_have_value(own)
 
 
 def test_the_post_stands_at_home_before_it_is_said(visitor: Visitor) -> None:

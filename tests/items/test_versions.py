@@ -70,6 +70,15 @@ def test_the_newest_are_kept(ann: Any) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
+def test_a_version_stands_under_the_warning_it_had(ann: Any, client: Client) -> None:
+    item = actions.publish(sender=ann, content={"text": "the end of the film", "warning": "spoilers"})
+    edit(item, "no end at all")
+    shown = page(client, item)
+    folded = shown[shown.index("spoilers") :]
+    assert folded.index("the end of the film") < folded.index("</details>")
+    assert shown.index("no end at all") < shown.index("spoilers")
+
+
 def test_edits_at_once_keep_no_more(ann: Any) -> None:
     item = say(ann)
     for number in range(versions.KEPT):

@@ -76,6 +76,16 @@ def test_missing_pages_are_the_same_page(client: Client, address: str) -> None:
     assert lasting(response) == lasting(client.get("/items/1"))
 
 
+def test_the_address_of_a_form_is_a_page_in_the_frame_of_the_site(client: Client, reader: Any) -> None:
+    response = client.get("/items/1/like")
+    assert (response.status_code, response["Allow"]) == (405, "POST")
+    shown = response.content.decode()
+    assert "This address only takes forms" in shown
+    assert 'href="/@reader"' in shown
+    client.logout()
+    assert 'href="/signup"' in client.get("/items/1/like").content.decode()
+
+
 def test_a_post_without_csrf_token_is_refused_with_a_page(reader: Any) -> None:
     strict = Client(enforce_csrf_checks=True)
     strict.force_login(reader)
@@ -125,6 +135,38 @@ def test_an_open_page_of_another_user_acts_for_nobody(client: Client, reader: An
     other = UserFactory.create()
     assert client.post("/items/new", fields, **PART, HTTP_X_READER=str(other.pk)).status_code == 401
     assert client.post("/items/new", fields, **PART, HTTP_X_READER=str(reader.pk)).status_code == 200
+
+
+def test_an_open_page_of_another_user_reads_nothing(client: Client, reader: Any) -> None:
+    other = UserFactory.create()
+    for address in ("/@reader", "/search?q=words", "/api/v1/users/me"):
+        assert client.get(address, HTTP_X_READER=str(other.pk)).status_code == 401, address
+        assert client.get(address, HTTP_X_READER=str(reader.pk)).status_code == 200, address
+    client.logout()
+    assert client.get("/@reader", HTTP_X_READER=str(reader.pk)).status_code == 401
+
+
+def test_a_form_of_another_users_page_changes_nothing(client: Client, reader: Any) -> None:
+    other = UserFactory.create(username="other")
+    fields = {"display_name": "Other", "bio": "words of the other"}
+    refused = client.post("/settings", fields | {"page_reader": str(other.pk)})
+    assert refused.status_code == 403
+    assert "In this browser you are @reader now." in refused.content.decode()
+    reader.refresh_from_db()
+    assert (reader.display_name, reader.bio) == ("", "")
+    assert client.post("/settings", fields | {"page_reader": str(reader.pk)})["Location"] == "/settings"
+    assert client.post("/logout", {"page_reader": str(other.pk)})["Location"] == "/login"
+    # The session ended: the form leads to the log-in, as ever.
+    assert client.post("/settings", fields | {"page_reader": str(reader.pk)})["Location"] == "/login"
+
+
+def test_logging_out_gives_the_browser_another_token(reader: Any) -> None:
+    browser = Client()
+    browser.force_login(reader)
+    browser.get("/settings")
+    before = browser.cookies["csrftoken"].value
+    browser.post("/logout")
+    assert browser.cookies["csrftoken"].value not in ("", before)
 
 
 def test_an_open_page_without_session_and_token_is_told_so(reader: Any) -> None:

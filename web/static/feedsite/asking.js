@@ -14,10 +14,31 @@ document.body.addEventListener("htmx:configRequest", ({ detail }) => {
   detail.headers["X-CSRFToken"] = token();
   if ("csrfmiddlewaretoken" in detail.parameters) detail.parameters.csrfmiddlewaretoken = token();
 });
+// Another user may have logged in meanwhile: the page says whom it was made for (accounts/access.py).
 document.addEventListener("submit", ({ target }) => {
   const field = target.querySelector('[name="csrfmiddlewaretoken"]');
-  if (field) field.value = token();
+  if (!field) return;
+  field.value = token();
+  const { reader } = document.body.dataset;
+  if (!reader || target.querySelector('[name="page_reader"]')) return;
+  const whose = document.createElement("input");
+  Object.assign(whose, { type: "hidden", name: "page_reader", value: reader });
+  target.append(whose);
 }, { capture: true });
+
+// What every request of the page says: its token, and whom it was made for.
+function credentials() {
+  return { ...JSON.parse(document.body.getAttribute("hx-headers")), "X-CSRFToken": token() };
+}
+
+// A log-in and a log-out change the token: a page that the browser kept whole from before them is asked for anew, and
+// shows nothing until then.
+const tokenOfPage = token();
+window.addEventListener("pageshow", ({ persisted }) => {
+  if (!persisted || token() === tokenOfPage) return;
+  document.body.hidden = true;
+  location.reload();
+});
 
 // The answer's HTML. A failure is told in words, and thrown.
 async function ask(path, headers = {}) {
@@ -26,8 +47,7 @@ async function ask(path, headers = {}) {
     answer = await fetch(path, {
       method: "POST",
       headers: {
-        ...JSON.parse(document.body.getAttribute("hx-headers")),
-        "X-CSRFToken": token(),
+        ...credentials(),
         "HX-Request": "true",
         "HX-Current-URL": location.href,
         ...headers,

@@ -26,7 +26,7 @@
     asking?.abort();
     asking = new AbortController();
     const response = await fetch(`/complete?q=${encodeURIComponent(word)}`, {
-      headers: { "HX-Request": "true" },
+      headers: { ...credentials(), "HX-Request": "true" },
       signal: asking.signal,
     });
     if (!response.ok || response.redirected) return "";

@@ -99,8 +99,7 @@
     underway.set(entry, { request, file });
     request.open("POST", ADDRESS);
     request.responseType = "json";
-    const headers = JSON.parse(document.body.getAttribute("hx-headers"));
-    for (const [name, value] of Object.entries(headers)) request.setRequestHeader(name, value);
+    for (const [name, value] of Object.entries(credentials())) request.setRequestHeader(name, value);
     request.setRequestHeader("Idempotency-Key", entry.dataset.key);
     request.upload.addEventListener("progress", (event) => (bar.value = (100 * event.loaded) / event.total));
     request.addEventListener("load", () => {

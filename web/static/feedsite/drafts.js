@@ -9,36 +9,51 @@
   const here = () => location.pathname;
 
   // --- What is kept
+  const unkept = new Map(); // what the browser refused to keep, by place: it lives as long as this page
   function keyOf(place) {
     return `${PREFIX}${reader} ${place}`;
   }
 
-  function read(place) {
+  function keysOfDrafts(beginning) {
     try {
-      return JSON.parse(localStorage.getItem(keyOf(place)));
+      return Object.keys(localStorage).filter((key) => key.startsWith(beginning));
+    } catch {
+      return []; // the browser keeps nothing
+    }
+  }
+
+  function parsed(key) {
+    try {
+      const draft = JSON.parse(localStorage.getItem(key));
+      return typeof draft === "object" ? draft : null;
     } catch {
       return null;
     }
   }
 
-  function write(place, draft) {
-    try {
-      if (draft) localStorage.setItem(keyOf(place), JSON.stringify(draft));
-      else localStorage.removeItem(keyOf(place));
-    } catch {
-      // The browser keeps nothing, or no more: the composer works without.
-    }
+  function read(place) {
+    return unkept.get(place) || parsed(keyOf(place));
   }
 
-  try {
-    for (const key of Object.keys(localStorage)) {
-      if (!key.startsWith(PREFIX)) continue;
-      const { at } = JSON.parse(localStorage.getItem(key));
-      if (at < Date.now() - FORGOTTEN) localStorage.removeItem(key);
+  function write(place, draft) {
+    unkept.delete(place);
+    try {
+      localStorage.removeItem(keyOf(place));
+      if (draft) localStorage.setItem(keyOf(place), JSON.stringify(draft));
+    } catch {
+      if (draft) unkept.set(place, draft); // the browser keeps nothing, or no more
     }
-  } catch {
-    // as above
+    document.body.toggleAttribute("data-unkept", unkept.size > 0);
   }
+
+  for (const key of keysOfDrafts(PREFIX)) {
+    if (!(parsed(key)?.at >= Date.now() - FORGOTTEN)) localStorage.removeItem(key);
+  }
+
+  // What would be lost with the page is asked about.
+  window.addEventListener("beforeunload", (event) => {
+    if (unkept.size) event.preventDefault();
+  });
 
   function composers() {
     return Array.from(document.querySelectorAll("form[data-draft]"));
@@ -70,6 +85,7 @@
   }
 
   function fill(form, draft) {
+    if (form.elements.key) form.dataset.key ||= form.elements.key.value; // of its own, under which nothing is published
     for (const name of FIELDS) {
       const field = form.elements[name];
       if (field && typeof draft[name] === "string") field.value = draft[name];
@@ -97,6 +113,7 @@
     if (draft) fill(form, draft);
     else {
       form.reset();
+      if (form.dataset.key) form.elements.key.value = form.dataset.key; // a form leaves hidden fields as they are
       count(form.elements.text);
     }
   }
@@ -147,7 +164,7 @@
       if (value) sessionStorage.setItem(name, JSON.stringify(value));
       else sessionStorage.removeItem(name);
     } catch {
-      // as above
+      // the browser keeps nothing
     }
   }
 
@@ -221,8 +238,7 @@
   // Those that were open in this page when it was left: loaded again, or come back to after a log-in.
   const opened = new Set();
   function reopen() {
-    for (const key of Object.keys(localStorage)) {
-      if (!key.startsWith(keyOf(""))) continue;
+    for (const key of keysOfDrafts(keyOf(""))) {
       const place = key.slice(keyOf("").length);
       const draft = read(place);
       if (!draft?.open || draft.page !== here() || opened.has(place) || at(place)) continue;
@@ -247,11 +263,7 @@
     if (detail.requestConfig?.elt.hasAttribute("data-more")) reopen();
   });
   composers().forEach(restore);
-  try {
-    reopen();
-  } catch {
-    // as above
-  }
+  reopen();
 
   // The page before leaves a discarded draft for this one to offer.
   const discarded = recall("discarded");

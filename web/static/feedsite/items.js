@@ -13,7 +13,7 @@ function cardOf(html, id) {
 
 async function fetchCard(id, isWhole) {
   const response = await fetch(isWhole ? location.href : `/items/${id}`, {
-    headers: isWhole ? {} : { "HX-Request": "true", "HX-Current-URL": location.href },
+    headers: { ...credentials(), ...(isWhole ? {} : { "HX-Request": "true", "HX-Current-URL": location.href }) },
   });
   if (response.status === 404) removeItem(id);
   return response.ok ? cardOf(await response.text(), id) : null;

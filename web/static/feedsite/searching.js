@@ -9,22 +9,47 @@
   // --- Recent searches: in this browser only, by reader
   const recent = document.getElementById("recent");
   const place = `searches-${recent?.dataset.reader}`;
+  const FORGOTTEN = 90 * 86_400_000; // milliseconds after the last search
+
+  // An earlier version of this page kept the list alone.
+  function kept(key) {
+    try {
+      const value = JSON.parse(localStorage.getItem(key));
+      return Array.isArray(value) ? { at: Date.now(), asked: value } : { at: 0, asked: [], ...value };
+    } catch {
+      return { at: 0, asked: [] };
+    }
+  }
 
   function known() {
+    const { asked } = kept(place);
+    return Array.isArray(asked) ? asked.filter((one) => typeof one === "string") : [];
+  }
+
+  function write(key, value) {
     try {
-      const kept = JSON.parse(localStorage.getItem(place));
-      return Array.isArray(kept) ? kept.filter((one) => typeof one === "string") : [];
+      if (value.asked.length) localStorage.setItem(key, JSON.stringify(value));
+      else localStorage.removeItem(key);
     } catch {
-      return [];
+      // no room, or the browser keeps nothing
     }
   }
 
   function keep(searches) {
-    try {
-      localStorage.setItem(place, JSON.stringify(searches));
-    } catch {
-      // no room, or the browser keeps nothing
+    write(place, { at: Date.now(), asked: searches });
+  }
+
+  // Those of readers who have searched here for the last time, too.
+  function forget() {
+    for (const key of Object.keys(localStorage).filter((one) => one.startsWith("searches-"))) {
+      const { at, asked } = kept(key);
+      write(key, at >= Date.now() - FORGOTTEN ? { at, asked } : { at, asked: [] });
     }
+  }
+  try {
+    forget();
+  } catch {
+    // the browser keeps nothing
   }
 
   if (recent) {
@@ -87,7 +112,7 @@
     asking = new AbortController();
     const query = new URLSearchParams({ q: word.name, show: "people" });
     try {
-      const answer = await fetch(`${location.pathname}?${query}`, { signal: asking.signal });
+      const answer = await fetch(`${location.pathname}?${query}`, { headers: credentials(), signal: asking.signal });
       if (!answer.ok) return show([]);
       const page = new DOMParser().parseFromString(await answer.text(), "text/html");
       const people = Array.from(page.querySelectorAll("ul.people > .item")).slice(0, 5);

@@ -166,7 +166,7 @@ document.body.addEventListener("htmx:afterSettle", (event) => {
     const id = atTop();
     if (!id || id === told) return;
     told = id;
-    const headers = { "X-CSRFToken": token() };
+    const headers = credentials();
     const body = new URLSearchParams({ item_id: id });
     fetch(timeline.dataset.position, { method: "POST", headers, body, keepalive: true }).catch(() => {});
   }

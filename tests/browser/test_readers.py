@@ -1,0 +1,80 @@
+"""One browser, several users: a page belongs to the user whom it was made for, also after another one logged in."""
+
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from items.actions import publish
+from tests.support.browsers import Visit, Visitor
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
+
+COME_BACK = "dispatchEvent(new PageTransitionEvent('pageshow', {persisted: true}))"
+"""The event by which a browser shows a page that it kept whole; headless ones keep none."""
+
+
+@pytest.fixture
+def visitor(visit: Visit, reader: Any, screen: dict[str, Any]) -> Visitor:
+    visitor = visit(**screen)
+    visitor.log_in(reader)
+    return visitor
+
+
+def second_page(visitor: Visitor) -> Page:
+    """Another tab of the same browser."""
+    return visitor.page.context.new_page()
+
+
+def log_out(visitor: Visitor) -> None:
+    visitor.goto("/settings")
+    visitor.go(visitor.page.get_by_role("button", name="Log out").locator("visible=true"))
+
+
+def test_a_form_of_another_users_page_says_so_and_changes_nothing(
+    visitor: Visitor, reader: Any, author: Any, tolerated: Any
+) -> None:
+    tolerated("401", "403")
+    visitor.goto("/settings")
+    visitor.page.get_by_label("About you").fill("words of the reader")
+    other = Visitor(second_page(visitor), visitor.site)
+    log_out(other)
+    other.log_in(author)
+    visitor.go(visitor.page.get_by_role("button", name="Save"))
+    expect(visitor.page.get_by_role("heading", name="You are logged in as another user")).to_be_visible()
+    author.refresh_from_db()
+    assert author.bio == ""
+
+
+def test_a_page_left_open_notes_no_place_for_another_user(
+    visitor: Visitor, reader: Any, author: Any, tolerated: Any
+) -> None:
+    tolerated("401")
+    for number in range(30):
+        publish(sender=author, content={"text": f"post {number}"})
+    visitor.goto("/")
+    other = Visitor(second_page(visitor), visitor.site)
+    log_out(other)
+    other.log_in(author)
+    visitor.page.evaluate("scrollTo(0, 1500)")
+    with visitor.page.expect_response(lambda answer: answer.url.endswith("/position")) as noted:
+        visitor.page.evaluate("dispatchEvent(new PageTransitionEvent('pagehide'))")
+    assert noted.value.status == 401
+
+
+def test_a_page_that_the_browser_kept_is_not_shown_after_the_log_out(visitor: Visitor, tolerated: Any) -> None:
+    tolerated("401")
+    visitor.goto("/settings")
+    with second_page(visitor) as page:
+        log_out(Visitor(page, visitor.site))
+    with visitor.page.expect_navigation():
+        visitor.page.evaluate(COME_BACK)
+    expect(visitor.page).to_have_url(f"{visitor.site}/login?next=%2Fsettings")
+
+
+def test_a_page_that_the_browser_kept_stays_as_it_was(visitor: Visitor) -> None:
+    visitor.goto("/settings")
+    visitor.page.get_by_label("About you").fill("half a thou")
+    visitor.page.evaluate(COME_BACK)
+    expect(visitor.page.locator("body")).not_to_have_attribute("hidden", "")
+    expect(visitor.page.get_by_label("About you")).to_have_value("half a thou")
