@@ -37,12 +37,12 @@ from web.rest import (
     TextField,
     Time,
     body,
-    check_text,
     idempotency_key,
     limit,
     parse_id,
     position,
 )
+from web.strict_json import check_text
 
 NOT_YOURS = "That item is not yours."
 EMPTY_BODY = {"application/json": {"type": "object", "maxProperties": 0}}

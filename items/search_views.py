@@ -22,7 +22,7 @@ from items.user_search import search_users
 from relations.views import followed_among
 from web import rates
 from web.pages import INVALID, PageRequest, position, show, too_many
-from web.rest import check_text
+from web.strict_json import check_text
 
 FIRST_PEOPLE = 5
 ALL_PEOPLE = 50

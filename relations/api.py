@@ -15,15 +15,7 @@ from relations import actions
 from relations.people import Side, people_page
 from relations.visibility import is_username, users_visible_to, visible_user
 from web.openapi import PAGED
-from web.rest import (
-    ApiView,
-    ConflictError,
-    FeedResponse,
-    Problem,
-    PublicApiView,
-    limit,
-    position,
-)
+from web.rest import ApiView, ConflictError, FeedResponse, Problem, PublicApiView, limit, position
 
 
 class UserPage(msgspec.Struct):

@@ -17,17 +17,7 @@ from seen.checker import unseen
 from seen.filter_store import StoreUnavailableError
 from seen.played import PlayedUnavailableError
 from seen.reporting import report
-from web.rest import (
-    MAX_POSITION,
-    NUMBER,
-    ApiView,
-    FeedResponse,
-    IdField,
-    OutageError,
-    Problem,
-    StrictSerializer,
-    body,
-)
+from web.rest import MAX_POSITION, NUMBER, ApiView, FeedResponse, IdField, OutageError, Problem, StrictSerializer, body
 
 NO_USER = OpenApiResponse(Problem, "No such user.")
 REPORTED = 500

@@ -22,7 +22,8 @@ from drf_spectacular.plumbing import ResolvedComponent
 from drf_spectacular.renderers import OpenApiJsonRenderer
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse
 
-from web.rest import BODY_BYTES, BODY_METHODS, MAX_POSITION, NUMBER, PAGE, PAGE_LIMIT, Problem
+from web.rest import BODY_METHODS, MAX_POSITION, NUMBER, PAGE, PAGE_LIMIT, Problem
+from web.strict_json import BODY_BYTES
 
 REFERENCE = "#/components/schemas/{name}"
 FIELD_PROBLEMS = {

@@ -25,7 +25,7 @@ from tests.support.api import API
 from tests.support.at_once import at_once
 from tests.support.factories import PASSWORD, UserFactory
 from tests.support.pictures import files_of, jpeg, upload
-from web.rest import BODY_BYTES
+from web.strict_json import BODY_BYTES
 
 pytestmark = pytest.mark.django_db
 

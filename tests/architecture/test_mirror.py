@@ -159,6 +159,7 @@ HELD = {
     "web/outage.py": "tests/faults/test_postgresql.py",
     "web/paginator.py": "tests/relations/test_admin.py",
     "web/rates.py": "tests/web/test_rest.py",
+    "web/strict_json.py": "tests/web/test_rest.py",
     "web/uploads.py": "tests/media/test_bad_files.py",
     "web/static_files.py": "tests/operation/test_proxies.py",
 }

@@ -15,7 +15,7 @@ from accounts.actions import issue_token
 from feedsite.wsgi import application, measured
 from tests.support.factories import UserFactory
 from tests.support.pictures import files_of, jpeg, upload
-from web.rest import BODY_BYTES
+from web.strict_json import BODY_BYTES
 
 pytestmark = pytest.mark.django_db(transaction=True)  # a real request closes connections that are in a transaction
 

@@ -30,7 +30,7 @@ from items.text import TEXT_LENGTH
 from moderation import rules
 from moderation.words import Matcher, Word, fold, marked
 from tests.support.factories import UserFactory
-from web.rest import check_text, parse_json
+from web.strict_json import check_text, parse_json
 
 PIECES = [
     "@", "@a", "的@a", "@a ", "#", "#a", "#a ", "#1", "#的", "#的#", "https://", "https://a.b ", "https://a.b/(",
@@ -81,14 +81,15 @@ COSTS: dict[str, list[Callable[[str], object]]] = {
     "moderation.words.fold": [fold],
     "moderation.words.marked": [lambda written: marked(written, MATCHER)],
     "moderation.rules.with_hits": [lambda written: rules.with_hits(written, [("a", False), ("的", True)])],
-    "web.rest.check_text": [lambda written: check_text([written])],
-    "web.rest.parse_json": [lambda written: parse_json(json.dumps({"content": {"text": written}}).encode())],
+    "web.strict_json.check_text": [lambda written: check_text([written])],
+    "web.strict_json.parse_json": [lambda written: parse_json(json.dumps({"content": {"text": written}}).encode())],
 }
 """The measured calls, by name."""
 OTHERS = {
     "moderation.rules.hit_rules": "folds, and asks the matcher: both are measured",
     "web.templatetags.icons.icon": "the names of our icons",
     "web.templatetags.languages.tag_of": "the codes of our languages",
+    "items.templatetags.pictures.average_colour": "a blurhash of ours, of which four digits are read",
     "accounts.templatetags.people.isolated": "a bounded name, which is escaped, once",
     "accounts.templatetags.people.avatar": "a bounded name; its address is measured (accounts.avatars.drawn_url)",
     "accounts.templatetags.people.name_of": "an address of ours; the name is escaped, once",

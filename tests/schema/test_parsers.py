@@ -13,7 +13,8 @@ from accounts import grants, guard
 from items.text import canonical_tag, spans
 from storage.events import Position, event_of
 from web import proxy, rates
-from web.rest import DEPTH, MAX_POSITION, parse_id, parse_json
+from web.rest import MAX_POSITION, parse_id
+from web.strict_json import DEPTH, parse_json
 
 often = hypothesis_settings(max_examples=100, deadline=None, database=None)
 digits = st.text("0123456789-_+. \u0663\uff11e\x00", max_size=25)

@@ -27,7 +27,8 @@ from tests.support.api import API
 from tests.support.factories import PASSWORD, ItemFactory, UserFactory
 from tests.support.patience import waits_once_a_second
 from web import rates
-from web.rest import BODY_BYTES, DEPTH, ApiView, parse_json
+from web.rest import ApiView
+from web.strict_json import BODY_BYTES, DEPTH, parse_json
 
 pytestmark = pytest.mark.django_db
 
