@@ -72,6 +72,8 @@ class MediumRow(msgspec.Struct):
     item_id: str | None
     description: str
     uploaded_at: datetime
+    is_removed: bool
+    """Whether moderators removed it; its file is not in the archive then."""
 
 
 def write_archive(user: User, target: IO[bytes]) -> None:
@@ -143,7 +145,13 @@ def _media(user: User) -> ExportFile:
         _("Your pictures and videos; their files are in the folder media."),
         (
             MediumRow(
-                str(row.pk), _member(row), row.use, str(row.item_id or "") or None, row.description, row.created_at
+                str(row.pk),
+                "" if row.hidden_at else _member(row),
+                row.use,
+                str(row.item_id or "") or None,
+                row.description,
+                row.created_at,
+                row.hidden_at is not None,
             )
             for row in rows
         ),
@@ -155,8 +163,9 @@ def _member(row: MediaFile) -> str:
 
 
 def _write_media(archive: zipfile.ZipFile, user: User) -> None:
-    """Add the files of the user's media; one that is being withdrawn is left out."""
-    for row in MediaFile.objects.filter(owner_id=user.pk).order_by("pk").iterator(chunk_size=MEDIA_AT_ONCE):
+    """Add the files of the user's media; one that is being withdrawn is left out, and those that moderators hid."""
+    rows = MediaFile.objects.filter(owner_id=user.pk, hidden_at=None).order_by("pk")
+    for row in rows.iterator(chunk_size=MEDIA_AT_ONCE):
         with suppress(FileNotFoundError), store().open(row.files[0]) as file:
             member = zipfile.ZipInfo(_member(row), date_time=row.created_at.timetuple()[:6])
             with archive.open(member, "w", force_zip64=True) as copy:

@@ -36,31 +36,32 @@ def claimed(item: Item) -> list[MediaFile]:
 
 def reordered(item: Item, content: dict[str, Any]) -> dict[str, Any]:
     """The new content of an item, whose media it may put into another order, and whose facts follow: `content` without
-    media leaves them as they are. Raises ContentError for other media than the item has.
+    media leaves them as they are. Those that moderators hid stay, behind the others if they are not named. Raises
+    ContentError for other media than the item has.
     """
-    before = [int(entry["id"]) for entry in item.media]
-    if not before and not item.content.get("media"):
+    known, shown_ids = media_ids(item.content), [int(entry["id"]) for entry in item.media]
+    if not known:
         if content.get("media"):
             raise ContentError("An edit adds no media.", field=FIELD)
         return content
     if "media" not in content:
-        return content | {"media": item.content.get("media", [])}
+        return content | {"media": item.content["media"]}
     asked = media_ids(content)
-    if sorted(asked) != sorted(media_ids(item.content)):
+    hidden = [number for number in known if number not in shown_ids and number not in asked]
+    if sorted(asked + hidden) != sorted(known):
         raise ContentError("An edit may change the order of the media, and adds or removes none.", field=FIELD)
-    rows = {row.pk: row for row in attaching.of_item(item.pk)}
-    if asked != media_ids(item.content) and rows:
-        ordered = [rows[number] for number in asked if number in rows]
-        attaching.use(ordered, item_id=item.pk)
-        show(item, ordered)
-    return content
+    asked += hidden
+    if asked != known:
+        attaching.place(asked, item_id=item.pk)
+        show(item, attaching.of_item(item.pk))
+    return content | {"media": [str(number) for number in asked]}
 
 
 def withdraw(item: Item) -> None:
     """Take the addresses of an item's files away from all who had them; its sender and the moderators get new ones, and
     no reader those of a deleted item.
     """
-    if item.media:
+    if item.media or item.content.get("media"):  # all of them may be hidden
         is_deleted = item.status == Status.DELETED
         rows = attaching.put_away(item.pk, for_good=is_deleted)
         show(item, [] if is_deleted else rows)

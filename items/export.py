@@ -16,7 +16,9 @@ from storage.connections import stream
 
 OWN = f"""
     SELECT i.id, i.type, i.title, i.content::text, i.extra_info::text, i.visibility, i.status, i.created_at,
-        i.published_at, i.modified_at, i.reply_to_id, i.repost_of_id, {counts("i")}
+        i.published_at, i.modified_at, i.reply_to_id, i.repost_of_id, {counts("i")},
+        CASE WHEN jsonb_typeof(i.content->'media') = 'array'
+            THEN greatest(0, jsonb_array_length(i.content->'media') - jsonb_array_length(i.media)) ELSE 0 END
     FROM items_item i WHERE i.sender_id = %(reader)s AND i.status <> 'deleted' ORDER BY i.id
 """  # noqa: S608 (constants)
 LIKES = f"""
@@ -42,6 +44,8 @@ class OwnItem(msgspec.Struct):
     reply_to: str | None
     repost_of: str | None
     counts: Counts
+    removed_media: int
+    """Of its pictures, those that moderators removed."""
 
 
 class LikeRow(msgspec.Struct):
@@ -66,6 +70,7 @@ def _own(
     reply_to_id: int | None,
     repost_of_id: int | None,
     counted: list[int],
+    removed_media: int,
 ) -> OwnItem:
     """A row of `OWN`."""
     return OwnItem(
@@ -82,6 +87,7 @@ def _own(
         reply_to=str(reply_to_id) if reply_to_id else None,
         repost_of=str(repost_of_id) if repost_of_id else None,
         counts=Counts(*counted),
+        removed_media=removed_media,
     )
 
 

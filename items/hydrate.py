@@ -233,6 +233,16 @@ class ItemBody(msgspec.Struct):
         return self.content_fields.get("sensitive") is True
 
     @property
+    def removed(self) -> int:
+        """How many of its pictures moderators removed: to its sender, and to others where nothing else is left."""
+        if self.type not in ("image", "video"):
+            return 0
+        named = self.content_fields.get("media")
+        missing = len(named) - len(self.media) if isinstance(named, list) else 0
+        is_told = self.status is not UNSET or not (self.media or self.words)
+        return max(0, missing) if is_told else 0
+
+    @property
     def is_veiled(self) -> bool:
         """Whether its pictures are not to be seen at once: sensitive ones, and those under a warning."""
         return self.is_sensitive or bool(self.warning)

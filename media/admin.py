@@ -63,7 +63,7 @@ class MediaFileAdmin(LogAdmin):
         "duration",
         "sha256",
         "created_at",
-        "withdrawn_at",
+        "hidden_at",
     )
     readonly_fields = fields
     sortable_by = ("id",)
@@ -97,6 +97,8 @@ class MediaFileAdmin(LogAdmin):
     @admin.display(description=_("state"))
     def state(self, medium: MediaFile) -> Any:
         """Whether others may see it."""
+        if medium.hidden_at:
+            return _("hidden by moderators")
         return _("withdrawn") if medium.withdrawn_at else _("shown where it is used")
 
 

@@ -6,12 +6,19 @@ from django.db.models.functions import Now
 from django.utils.translation import gettext as _
 
 from media.actions import PICTURES_AN_ITEM, UsedError, forget, rename
-from media.models import Kind, MediaFile, Use
+from media.models import NEVER, Kind, MediaFile, Use
 from storage.connections import fetch, id_array
 
 USE = """
     UPDATE media_mediafile m SET use = 'item', item_id = %(item)s, position = asked.place, key = ''
     FROM unnest(%(ids)s::bigint[]) WITH ORDINALITY AS asked (id, place) WHERE m.id = asked.id RETURNING m.id
+"""
+
+
+PLACE = """
+    UPDATE media_mediafile m SET position = asked.place
+    FROM unnest(%(ids)s::bigint[]) WITH ORDINALITY AS asked (id, place)
+    WHERE m.id = asked.id AND m.item_id = %(item)s RETURNING m.id
 """
 
 
@@ -36,14 +43,21 @@ def check_together(kinds: Sequence[str]) -> None:
 
 
 def use(rows: Sequence[MediaFile], *, item_id: int) -> None:
-    """Write down that the item uses claimed media, in their order; again, for another order."""
+    """Write down that the item uses claimed media, in their order."""
     fetch(USE, {"item": item_id, "ids": id_array(row.pk for row in rows)})
 
 
+def place(ids: Sequence[int], *, item_id: int) -> None:
+    """Put the media of an item into this order."""
+    fetch(PLACE, {"item": item_id, "ids": id_array(ids)})
+
+
 def of_item(item_id: int, *, withdrawn: bool = False) -> list[MediaFile]:
-    """The media of an item in their order, locked; with `withdrawn` those that were withdrawn."""
+    """The media of an item in their order, locked; with `withdrawn` those that were withdrawn. Hidden ones are left
+    out of both.
+    """
     rows = MediaFile.objects.select_for_update().filter(item_id=item_id, withdrawn_at__isnull=not withdrawn)
-    return list(rows.order_by("position"))
+    return list(rows.filter(hidden_at=None).order_by("position", "pk"))
 
 
 def all_of(item_ids: Iterable[int | None]) -> dict[int, list[MediaFile]]:
@@ -61,16 +75,37 @@ def put_away(item_id: int, *, for_good: bool = False) -> list[MediaFile]:
     """
     rows = of_item(item_id)
     rename(rows)
-    if for_good:
-        MediaFile.objects.filter(pk__in=[row.pk for row in rows]).update(withdrawn_at=Now())
+    if for_good:  # the hidden ones too
+        MediaFile.objects.filter(item_id=item_id).update(withdrawn_at=Now())
     return rows
 
 
 def bring_back(item_id: int) -> list[MediaFile]:
-    """The media of an item that were withdrawn with it, shown again."""
+    """The media of an item that were withdrawn with it, shown again; hidden ones stay hidden."""
     rows = of_item(item_id, withdrawn=True)
     MediaFile.objects.filter(pk__in=[row.pk for row in rows]).update(withdrawn_at=None)
+    MediaFile.objects.filter(item_id=item_id, hidden_at__isnull=False).update(withdrawn_at=NEVER)
     return of_item(item_id)
+
+
+def hide(item_id: int, ids: Sequence[int] | None) -> list[MediaFile]:
+    """Take these media of an item (None: all) from all readers, its owner too; those that were shown. Their files get
+    names that are told to no one.
+
+    See docs/decisions.md: A hidden picture keeps its row and loses its name.
+    """
+    rows = [row for row in of_item(item_id) if ids is None or row.pk in ids]
+    rename(rows)
+    MediaFile.objects.filter(pk__in=[row.pk for row in rows]).update(hidden_at=Now(), withdrawn_at=NEVER)
+    return rows
+
+
+def unhide(item_id: int, ids: Sequence[int] | None) -> list[MediaFile]:
+    """Show these hidden media of an item (None: all) again; those that were hidden."""
+    hidden = MediaFile.objects.select_for_update().filter(item_id=item_id, hidden_at__isnull=False)
+    rows = [row for row in hidden.order_by("pk") if ids is None or row.pk in ids]
+    MediaFile.objects.filter(pk__in=[row.pk for row in rows]).update(hidden_at=None, withdrawn_at=None)
+    return rows
 
 
 def forget_items(item_ids: Sequence[int]) -> None:

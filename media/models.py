@@ -1,11 +1,15 @@
 """A picture or video, and the files of it that are to be moved or removed."""
 
+from datetime import UTC, datetime
+
 from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
 from django.utils.translation import gettext_lazy as _
 
 DESCRIPTION_LENGTH = 1_500
+NEVER = datetime(9999, 1, 1, tzinfo=UTC)
+"""When a hidden medium is withdrawn, so that no sweep removes it; with its item it is withdrawn at that moment."""
 
 
 class MediaId(models.Func):
@@ -65,6 +69,7 @@ class MediaFile(models.Model):
     key = models.CharField(max_length=255, blank=True, help_text="The client's name for the call, for a day.")
     created_at = models.DateTimeField(_("uploaded"), db_default=Now())
     withdrawn_at = models.DateTimeField(_("withdrawn"), null=True, blank=True)
+    hidden_at = models.DateTimeField(_("hidden"), null=True, blank=True, help_text="By moderators; withdrawn besides.")
 
     class Meta:
         verbose_name = _("picture or video")

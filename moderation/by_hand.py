@@ -25,7 +25,8 @@ from accounts.models import User
 from accounts.review import Subject
 from items.models import Item
 from items.templatetags.reading import excerpt
-from moderation import actions, rules, senders, subjects
+from media import attaching
+from moderation import actions, pictures, rules, senders, subjects
 from moderation.models import Case, SenderKind, SenderRule
 from web.rest import parse_id
 
@@ -65,7 +66,9 @@ class Choosable:
 
 
 KINDS = [
-    Choosable("items", "items.view_item", "admin:items_item", ("hold", "reject", "ban", "warn", "open")),
+    Choosable(
+        "items", "items.view_item", "admin:items_item", ("hold", "reject", "hide", "show", "ban", "warn", "open")
+    ),
     Choosable(
         "sessions", "live.view_livesession", "admin:live_livesession", ("end", "hold", "reject", "ban", "warn", "open")
     ),
@@ -74,6 +77,8 @@ KINDS = [
 LABELS = {
     "hold": gettext_lazy("Hold for review"),
     "reject": gettext_lazy("Reject"),
+    "hide": gettext_lazy("Hide the pictures"),
+    "show": gettext_lazy("Show the pictures again"),
     "end": gettext_lazy("End"),
     "ban": gettext_lazy("Ban the users"),
     "unban": gettext_lazy("Lift the ban"),
@@ -88,6 +93,11 @@ MEANINGS = {
         "Only the author sees it from now on, and it is marked as rejected. A case notes it, where it can be "
         "approved after all."
     ),
+    "hide": gettext_lazy(
+        "The post stays without its pictures, whose files are withdrawn at once. The author is told, with the words "
+        "below."
+    ),
+    "show": gettext_lazy("Pictures that were hidden are back, under new addresses."),
     "end": gettext_lazy(
         "A live session is over at once and becomes a replay; an upcoming one is cancelled. This cannot be undone."
     ),
@@ -105,6 +115,12 @@ MEANINGS = {
 DONE: dict[str, Callable[[int], str]] = {
     "hold": lambda n: ngettext("%(count)d was held for review.", "%(count)d were held for review.", n),
     "reject": lambda n: ngettext("%(count)d was rejected.", "%(count)d were rejected.", n),
+    "hide": lambda n: ngettext(
+        "Pictures of %(count)d item were hidden.", "Pictures of %(count)d items were hidden.", n
+    ),
+    "show": lambda n: ngettext(
+        "Pictures of %(count)d item are shown again.", "Pictures of %(count)d items are shown again.", n
+    ),
     "end": lambda n: ngettext("%(count)d live session was ended.", "%(count)d live sessions were ended.", n),
     "ban": lambda n: ngettext("%(count)d user was banned.", "%(count)d users were banned.", n),
     "unban": lambda n: ngettext("The ban of %(count)d user was lifted.", "The bans of %(count)d users were lifted.", n),
@@ -122,6 +138,8 @@ LEFT: dict[str, Callable[[int], str]] = {
         "%(count)d were left as they are: rejected or deleted already.",
         n,
     ),
+    "hide": lambda n: ngettext("%(count)d item had no picture to hide.", "%(count)d items had no picture to hide.", n),
+    "show": lambda n: ngettext("%(count)d item had no hidden picture.", "%(count)d items had no hidden picture.", n),
     "end": lambda n: ngettext("%(count)d was over already.", "%(count)d were over already.", n),
     "ban": lambda n: ngettext("%(count)d user was banned already.", "%(count)d users were banned already.", n),
     "unban": lambda n: ngettext("%(count)d user was not banned.", "%(count)d users were not banned.", n),
@@ -136,6 +154,12 @@ LEFT: dict[str, Callable[[int], str]] = {
     "staff": lambda n: ngettext(
         "%(count)d user was not banned: staff, or yourself.", "%(count)d users were not banned: staff, or yourself.", n
     ),
+}
+
+
+DONE_PICTURES: dict[str, Callable[[int], str]] = {
+    "hide": lambda n: ngettext("%(count)s picture was hidden.", "%(count)s pictures were hidden.", n),
+    "show": lambda n: ngettext("%(count)s picture is shown again.", "%(count)s pictures are shown again.", n),
 }
 
 
@@ -186,9 +210,8 @@ def act(request: HttpRequest, site: AdminSite) -> HttpResponse:
     verbs = [verb for verb in kind.verbs if verb != "unban" or banned]
     form = ActForm(verbs, request.POST or None)
     if form.is_valid():
-        _tell(
-            request, form.cleaned_data["verb"], _do(form.cleaned_data["verb"], targets, by, form.cleaned_data["note"])
-        )
+        verb, note = form.cleaned_data["verb"], form.cleaned_data["note"]
+        _tell(request, verb, _do(verb, targets, by, note, _chosen(request)))
         return redirect(back)
     context = site.each_context(request) | {
         "title": _("Moderate"),
@@ -196,12 +219,26 @@ def act(request: HttpRequest, site: AdminSite) -> HttpResponse:
         "form": form,
         "targets": targets,
         "banned": banned,
+        **_media(targets),
         "users": len({target.user.pk for target in targets}),
         "kind": kind,
         "verbs": [(verb, LABELS[verb], MEANINGS[verb]) for verb in verbs],
         "back": back,
     }
     return TemplateResponse(request, "admin/moderation/case/act.html", context)
+
+
+def _chosen(request: HttpRequest) -> list[int] | None:
+    """The ids of the pictures that were chosen on the page of one item; None: all."""
+    ids = [parse_id(text) for text in request.POST.getlist("picture")[:AT_ONCE]]
+    return [number for number in ids if number is not None] if ids else None
+
+
+def _media(targets: list[Target]) -> dict[str, Any]:
+    """The pictures of the item, where there is one item."""
+    item = targets[0].item if len(targets) == 1 else None
+    media = attaching.all_of([item.pk]).get(item.pk, []) if item else []
+    return {"media": media, "is_veiled": item is not None and item.is_sensitive}
 
 
 def _asked(request: HttpRequest) -> tuple[Choosable, list[int]]:
@@ -222,7 +259,7 @@ def _targets(kind: Choosable, ids: list[int]) -> list[Target]:
     return [Target(item.sender, subjects.of_item(item), item) for item in items]
 
 
-def _do(verb: str, targets: list[Target], by: User, note: str) -> Counter[str]:
+def _do(verb: str, targets: list[Target], by: User, note: str, chosen: list[int] | None) -> Counter[str]:
     """Do it to each; how often it was done (`done`), and how often not, by why not (a key of LEFT)."""
     found: Counter[str] = Counter()
     warned: set[int] = set()
@@ -232,7 +269,7 @@ def _do(verb: str, targets: list[Target], by: User, note: str) -> Counter[str]:
                 continue
             warned.add(target.user.pk)
         try:
-            found["done" if _do_one(verb, target, by, note) else verb] += 1
+            found["done" if _do_one(verb, target, by, note, chosen) else verb] += 1
         except PermissionError:
             found["staff"] += 1
     if verb == "ban":  # items of staff who could not be banned stay
@@ -242,7 +279,11 @@ def _do(verb: str, targets: list[Target], by: User, note: str) -> Counter[str]:
     return found
 
 
-def _do_one(verb: str, target: Target, by: User, note: str) -> bool:
+def _do_one(verb: str, target: Target, by: User, note: str, chosen: list[int] | None) -> bool:
+    if verb in ("hide", "show"):
+        assert target.item is not None  # noqa: S101 (verbs of items alone)
+        do = pictures.hide if verb == "hide" else pictures.show
+        return do(item=target.item, by=by, ids=chosen, note=note) > 0
     match verb:
         case "hold":
             return actions.hold_by_hand(by=by, note=note, **target.about)

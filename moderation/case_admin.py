@@ -1,5 +1,6 @@
 """The queue of moderation in the admin: the cases, and what decides them."""
 
+import re
 from datetime import datetime, timedelta
 from itertools import chain
 from typing import Any
@@ -26,17 +27,19 @@ from accounts import review
 from accounts.models import User
 from accounts.review import Subject
 from accounts.templatetags.people import full_name_of, handle_of
-from items.models import Status
+from items.models import Item, Status
 from items.templatetags.reading import excerpt
 from media import attaching
 from media.admin import ShotList, shots
-from moderation import actions, by_hand, rules, senders, sentences, subjects
+from moderation import actions, by_hand, pictures, rules, senders, sentences, subjects
 from moderation.models import Case, Decision, Report, SenderKind, SenderRule, State
 from relations.visibility import standing
 from web.admin import LogAdmin, ask, counted, pointing
 from web.paginator import EstimatedPaginator
 from web.rest import parse_id
 
+PICTURE_VERB = re.compile(r"(hide|show)-(all|[0-9]{1,16})", re.ASCII)
+"""The posts of the buttons of pictures: the verb, and the id of a picture or all."""
 AT_ONCE = 100
 """Cases that one action decides, one by one."""
 SHOWN = 100
@@ -310,6 +313,9 @@ class CaseAdmin(LogAdmin):
         verb, state, note = (request.POST.get(name, "") for name in ("verb", "state", "note"))
         seen = parse_datetime(request.POST.get("modified_at", ""))
         again = redirect("admin:moderation_case_change", case.pk)
+        if (picture := PICTURE_VERB.fullmatch(verb)) and case.item:
+            self._take_pictures(request, case.item, *picture.groups(), note=note.strip()[:500])
+            return again
         if verb not in ("approve", "reject", "ban", "unban") or seen is None:
             return again
         note = note.strip()[:500]
@@ -349,6 +355,15 @@ class CaseAdmin(LogAdmin):
         self.message_user(request, f"{done} {gettext('This is the next.')}", messages.SUCCESS)
         return redirect("admin:moderation_case_change", following.pk)
 
+    def _take_pictures(self, request: HttpRequest, item: Item, verb: str, which: str, *, note: str) -> None:
+        """Hide or show pictures of the item, and tell how many."""
+        ids = None if which == "all" else [int(which)]
+        do = pictures.hide if verb == "hide" else pictures.show
+        if count := do(item=item, by=request.user, ids=ids, note=note):  # type: ignore[arg-type]
+            self.message_user(request, counted(by_hand.DONE_PICTURES[verb], count), messages.SUCCESS)
+        else:
+            self.message_user(request, gettext("The pictures were so already."), messages.WARNING)
+
     def _context(self, request: HttpRequest, case: Case) -> dict[str, Any]:
         item, sender, subject = case.item, case.sender, subjects.of(case)
         hits = list(case.words.values_list("text", "whole"))
@@ -368,6 +383,7 @@ class CaseAdmin(LogAdmin):
             "item_title": rules.with_hits(subject.title if subject else "", hits),
             "item_text": rules.with_hits(subject.text if subject else "", hits),
             "media": attaching.all_of([case.item_id]).get(case.item_id or 0, []),
+            "acts": self.has_decide_permission(request) and item is not None and item.status != Status.DELETED,
             "is_veiled": item is not None and item.is_sensitive,
             "reports": case.reports.select_related("reporter").order_by("pk")[:SHOWN],
             "log": [(line.at, sentences.sentence(line), sentences.why(line)) for line in _decisions(case)],

@@ -249,6 +249,8 @@ class Verb(models.TextChoices):
     UNLIST = "unlist", _("take off a list")
     WORD = "word", _("add or change a word")
     UNWORD = "unword", _("remove a word")
+    HIDE = "hide", _("hide pictures")
+    SHOW = "show", _("show pictures again")
 
 
 class Decision(models.Model):

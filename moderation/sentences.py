@@ -26,6 +26,8 @@ SENTENCES: dict[str, Any] = {
     Verb.WARN: gettext_lazy("{who} warned {whom}"),
     Verb.BAN: gettext_lazy("{who} banned {whom}"),
     Verb.UNBAN: gettext_lazy("{who} lifted the ban of {whom}"),
+    Verb.HIDE: gettext_lazy("{who} hid pictures of {what} of {whom}"),
+    Verb.SHOW: gettext_lazy("{who} showed pictures of {what} of {whom} again"),
     Verb.UNWORD: gettext_lazy("{who} removed the word rule “{what}”"),
 }
 LISTED = {
@@ -48,6 +50,7 @@ FACTS = {
     "whole": gettext_lazy("whole words only"),
     "is_enabled": gettext_lazy("enabled"),
     "note": gettext_lazy("note"),
+    "pictures": gettext_lazy("pictures"),
 }
 """The names of what a decision changes."""
 VALUES: dict[Any, Any] = {

@@ -43,7 +43,7 @@ def test_a_post_with_pictures(client: APIClient, ann: User) -> None:
     assert client.get(f"{API}/items/{told['id']}").json()["media"] == told["media"]
     assert client.get(f"{API}/users/ann/items").json()["items"][0]["media"] == told["media"]
     (shown,) = hydrate([int(told["id"])], ann)
-    assert [picture.url for picture in shown.pictures] == [each["url"] for each in told["media"]]
+    assert [picture.url for picture in shown.media] == [each["url"] for each in told["media"]]
     assert client.delete(f"{API}/me/media/{ids[0]}").status_code == 404
     assert client.post(f"{API}/items", {"content": {"text": "words"}}).json()["media"] == []
 

@@ -271,8 +271,8 @@ def test_entries_show_a_small_picture(client: Client, reader: User, other: User,
     items.like(user=other, item=open_one)
     shown = page()
     (entry,) = hydrate([open_one.pk], reader)
-    assert shown.count(entry.pictures[0].preview_url) == 1
-    assert entry.pictures[1].preview_url not in shown
+    assert shown.count(entry.media[0].preview_url) == 1
+    assert entry.media[1].preview_url not in shown
     assert 'alt="a &lt;red&gt; square"' in shown
     assert ">+1</span>" in shown
     assert "A post without words" in shown
@@ -281,8 +281,8 @@ def test_entries_show_a_small_picture(client: Client, reader: User, other: User,
         items.like(user=other, item=veiled)
         shown = page()
         (entry,) = hydrate([veiled.pk], reader)
-        assert entry.pictures[0].preview_url not in shown
-        assert entry.pictures[0].url not in shown
+        assert entry.media[0].preview_url not in shown
+        assert entry.media[0].url not in shown
         assert "a secret" not in shown
         assert 'class="ground"' in shown
     items.reject(item=open_one)

@@ -1,0 +1,41 @@
+"""The verbs by which moderators hide pictures and videos of items, and show them again.
+
+The item stays, and says what its sender wrote; its row keeps no facts of hidden media, so no page, feed or client gets
+them, and none asks one statement more.
+"""
+
+from collections.abc import Callable, Sequence
+
+from django.db import transaction
+
+from items import attachments
+from items.models import Item, Status
+from items.signals import item_edited
+from media import attaching
+from media.models import MediaFile
+
+
+@transaction.atomic
+def hide_media(*, item: Item, ids: Sequence[int] | None = None) -> list[int]:
+    """Hide these media of an item (None: all); the ids of those that were shown. Their files are withdrawn at once."""
+    return _change(item, lambda: attaching.hide(item.pk, ids))
+
+
+@transaction.atomic
+def show_media(*, item: Item, ids: Sequence[int] | None = None) -> list[int]:
+    """Show these hidden media of an item (None: all) again; the ids of those that were hidden."""
+    return _change(item, lambda: attaching.unhide(item.pk, ids))
+
+
+def _change(item: Item, change: Callable[[], list[MediaFile]]) -> list[int]:
+    """Change the media of an item that is locked, and is not deleted; tell of it as of an edit."""
+    rows = Item.objects.select_for_update(no_key=True, of=("self",)).select_related("sender")
+    item = rows.get(pk=item.pk)
+    if item.status == Status.DELETED:
+        return []
+    changed = change()
+    if changed:
+        attachments.show(item, attaching.of_item(item.pk))
+        if item.status == Status.PUBLISHED:
+            item_edited.send(sender=Item, item=item, visibility_before=item.visibility)
+    return [row.pk for row in changed]

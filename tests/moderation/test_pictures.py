@@ -1,0 +1,173 @@
+"""Hiding pictures of posts: from a case and by hand, with its log, its notification, and the way back."""
+
+import json
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Permission
+from django.test import Client
+
+from accounts.models import User
+from items import actions as items
+from items import export
+from items.hydrate import hydrate
+from items.models import Item
+from moderation import actions, pictures
+from moderation.models import Case, Decision
+from notifications.feed import notifications_page
+from tests.support.admin import text
+from tests.support.factories import UserFactory
+from tests.support.picture_posts import posted, sent
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("media_folder")]
+
+ACT = "/admin/moderation/case/act/"
+
+
+@pytest.fixture
+def desk(client: Client, moderator: User) -> Client:
+    client.force_login(moderator)
+    client.get("/settings")  # copies the session
+    return client
+
+
+@pytest.fixture
+def item(sender: User) -> Item:
+    return posted(sender, sent(sender, description="a red square"), sent(sender), text="look at this")
+
+
+@pytest.fixture
+def case(item: Item, moderator: User) -> Case:
+    case = actions.open_by_hand(by=moderator, item_id=item.pk)
+    assert case is not None
+    return case
+
+
+def ids(item: Item) -> list[str]:
+    return [each.id for each in hydrate([item.pk], item.sender)[0].media]
+
+
+def press(desk: Client, case: Case, verb: str, note: str = "") -> str:
+    """The page of the case after a button."""
+    fields = {"verb": verb, "note": note, "state": case.state, "modified_at": case.opened_at.isoformat()}
+    return text(desk.post(f"/admin/moderation/case/{case.pk}/change/", fields, follow=True))
+
+
+def log() -> list[tuple[str, str, Any]]:
+    lines = Decision.objects.filter(verb__in=["hide", "show"]).order_by("pk")
+    return [(line.verb, line.note, line.after) for line in lines]
+
+
+def told(user: User) -> list[str]:
+    return [entry.text for entry in notifications_page(user).items if entry.kind == "warning"]
+
+
+def test_one_picture_from_a_case(desk: Client, case: Case, item: Item, sender: User) -> None:
+    one, two = ids(item)
+    page = text(desk.get(f"/admin/moderation/case/{case.pk}/change/"))
+    assert f'value="hide-{one}"' in page
+    assert 'value="hide-all"' in page
+    shown = press(desk, case, f"hide-{one}", "a private person")
+    assert "1 picture was hidden." in shown
+    assert f'value="show-{one}"' in shown
+    assert "hidden by moderators" in shown
+    assert ids(item) == [two]
+    assert log() == [("hide", "a private person", {"pictures": [one]})]
+    assert told(sender) == ["A picture of your post was removed.\na private person\n“look at this”"]
+    assert "The pictures were so already." in press(desk, case, f"hide-{one}")
+    assert len(told(sender)) == 1
+    desk.get(f"/staff/media/{one}/preview").close()
+    assert desk.head(f"/staff/media/{one}/preview").status_code == 200
+    assert "1 picture is shown again." in press(desk, case, f"show-{one}", "a mistake")
+    assert ids(item) == [one, two]
+    assert log()[1] == ("show", "a mistake", {"pictures": [one]})
+    case.refresh_from_db()
+    assert case.state == "open"
+
+
+def test_all_pictures_from_a_case(desk: Client, case: Case, item: Item, sender: User) -> None:
+    both = ids(item)
+    sender.language = "zh-hans"
+    sender.save(update_fields=["language"])
+    assert "2 pictures were hidden." in press(desk, case, "hide-all")
+    assert ids(item) == []
+    assert told(sender)[0].startswith("你的帖子有 2 张图片")
+    assert "2 pictures are shown again." in press(desk, case, "show-all")
+    assert ids(item) == both
+
+
+def test_the_log_in_words(desk: Client, case: Case, item: Item) -> None:
+    press(desk, case, "hide-all")
+    press(desk, case, "show-all")
+    page = text(desk.get("/admin/moderation/decision/"))
+    assert "hid pictures of" in page
+    assert "showed pictures of" in page
+
+
+@pytest.mark.parametrize("verb", ["hide-", "hide-x", "hide--1", "drop-all", f"hide-{'9' * 16}", "hide-0", "hide-all "])
+def test_verbs_that_no_button_has(desk: Client, case: Case, item: Item, verb: str) -> None:
+    press(desk, case, verb)
+    assert len(ids(item)) == 2
+    assert log() == []
+
+
+def test_pictures_of_other_items_are_left(desk: Client, case: Case, sender: User) -> None:
+    other = posted(sender, sent(sender))
+    press(desk, case, f"hide-{ids(other)[0]}")
+    assert len(ids(other)) == 1
+
+
+def test_staff_who_may_only_look(client: Client, case: Case, item: Item) -> None:
+    looking = UserFactory.create(is_staff=True)
+    looking.user_permissions.set(Permission.objects.filter(codename__in=["view_case", "view_item"]))
+    client.force_login(looking)
+    address = f"/admin/moderation/case/{case.pk}/change/"
+    assert "hide-" not in text(client.get(address))
+    fields = {"verb": "hide-all", "state": "open", "modified_at": case.opened_at.isoformat()}
+    assert client.post(address, fields).status_code == 403
+    assert client.post(f"{ACT}?items={item.pk}", {"verb": "hide"}).status_code == 403
+    assert len(ids(item)) == 2
+
+
+def test_by_hand(desk: Client, item: Item, sender: User) -> None:
+    one, two = ids(item)
+    address = f"{ACT}?items={item.pk}"
+    page = text(desk.get(address))
+    assert f'name="picture" value="{one}"' in page
+    answer = text(desk.post(address, {"verb": "hide", "note": "why", "picture": [two]}, follow=True))
+    assert "Pictures of 1 item were hidden." in answer
+    assert ids(item) == [one]
+    assert "Pictures of 1 item were hidden." in text(desk.post(address, {"verb": "hide"}, follow=True))
+    assert ids(item) == []
+    assert "had no picture to hide" in text(desk.post(address, {"verb": "hide"}, follow=True))
+    assert "are shown again" in text(desk.post(address, {"verb": "show"}, follow=True))
+    assert ids(item) == [one, two]
+    assert "had no picture to hide" in text(desk.post(address, {"verb": "hide", "picture": ["1"]}, follow=True))
+    words = items.publish(sender=sender, content={"text": "words"})
+    both = f"{ACT}?items={item.pk},{words.pk}"
+    assert 'name="picture"' not in text(desk.get(both))
+    assert "1 item had no picture to hide." in text(desk.post(both, {"verb": "hide"}, follow=True))
+    assert desk.post(f"{ACT}?users={sender.pk}", {"verb": "hide"}).status_code == 200  # no verb of users
+
+
+def test_a_card_says_so(client: Client, item: Item, moderator: User) -> None:
+    pictures.hide(item=item, by=moderator, ids=[int(ids(item)[0])])
+    words = "A picture was removed by moderators."
+    assert words not in text(client.get(f"/items/{item.pk}"))
+    client.force_login(item.sender)
+    assert words in text(client.get(f"/items/{item.pk}"))
+
+
+def test_the_archive_counts_them(item: Item, moderator: User, sender: User) -> None:
+    pictures.hide(item=item, by=moderator)
+    items.publish(sender=sender, content={"text": "words"})
+    rows = list(export.files(sender)[0].rows)
+    assert [row.removed_media for row in rows] == [2, 0]
+    assert json.loads(bytes(rows[0].content))["media"]
+
+
+def test_users_who_left_are_not_told(item: Item, moderator: User, sender: User) -> None:
+    sender.is_active = False
+    sender.save(update_fields=["is_active"])
+    assert pictures.hide(item=Item.objects.get(pk=item.pk), by=moderator) == 2
+    assert told(sender) == []
