@@ -181,7 +181,7 @@ def test_a_restored_site_answers_as_before(tmp_path: Path) -> None:
     store().update([FilterKey(7, 24316), FilterKey(gone.pk, this_month)], lambda key, old: None)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.skipif(not OLDER.exists(), reason="wants Debian's postgresql-15")
 def test_a_site_on_the_oldest_postgresql_is_backed_up_and_restored(tmp_path: Path) -> None:
     data, sockets = tmp_path / "postgres", tmp_path / "sockets"

@@ -368,6 +368,11 @@ def test_a_database_of_others_gets_no_users_but_a_link(folder: Path, port: int, 
     assert "password:" not in site.printed
     assert not (folder / "demo.txt").exists()
 
+
+@pytest.mark.long
+def test_a_database_of_others_gets_the_demo_where_it_is_asked_for(
+    folder: Path, port: int, database: dict[str, str]
+) -> None:
     again = Site(folder, port, database, "--demo")
     try:
         again.wait_until_up()
