@@ -262,6 +262,23 @@ def test_a_name_reorders_nothing_around_it(visit: Visit, reader: Any, author: An
     expect(visitor.page.locator(".helptext bdi")).to_have_count(1)
 
 
+LETTERS_OF_THE_LINK = """Array.from([0, 5], (place) => {
+    const range = document.createRange();
+    range.setStart(document.querySelector(".text a").firstChild, place);
+    range.setEnd(document.querySelector(".text a").firstChild, place + 1);
+    return range.getBoundingClientRect().x;
+})"""
+
+
+def test_a_control_in_a_text_turns_no_link_round(visit: Visit, reader: Any, author: Any) -> None:
+    item = say(author, "\u202esee https://good.example/ab")
+    visitor = visit()
+    visitor.enter(reader)
+    visitor.goto(f"/items/{item.pk}")
+    first, later = visitor.page.evaluate(LETTERS_OF_THE_LINK)
+    assert first < later
+
+
 @pytest.mark.parametrize("locale", ["en-US", "zh-CN"])
 @pytest.mark.parametrize("width", [320, 390, 1280])
 def test_no_page_of_the_settings_is_wider_than_the_screen(visit: Visit, reader: Any, locale: str, width: int) -> None:

@@ -107,6 +107,19 @@ def test_blocking_on_the_page_of_a_post_leads_to_the_profile(visitor: Visitor, a
     expect(visitor.page.get_by_text("You blocked @author.")).to_be_visible()
 
 
+def test_blocking_from_the_page_of_a_longer_name_stays_there(visit: Visit, reader: Any, author: Any) -> None:
+    other = UserFactory.create(username="author-two")
+    repost(sender=other, item=say(author, "a bad one"))
+    say(other, "a good one")
+    visitor = visit()
+    visitor.enter(reader)
+    visitor.goto("/@author-two")
+    visitor.choose("Block @author", "a bad one")
+    visitor.confirm(QUESTION)
+    visitor.shows(["a good one"])
+    expect(visitor.page).to_have_url(f"{visitor.site}/@author-two")
+
+
 def test_every_entry_of_every_menu_has_an_icon(visit: Visit, reader: Any, author: Any, screen: dict[str, Any]) -> None:
     publish(sender=author, content={"text": "words"})
     publish(sender=reader, content={"text": "mine"})

@@ -78,3 +78,33 @@ def test_a_page_that_the_browser_kept_stays_as_it_was(visitor: Visitor) -> None:
     visitor.page.evaluate(COME_BACK)
     expect(visitor.page.locator("body")).not_to_have_attribute("hidden", "")
     expect(visitor.page.get_by_label("About you")).to_have_value("half a thou")
+
+
+def test_a_discarded_text_is_offered_to_its_writer_only(
+    visitor: Visitor, reader: Any, author: Any, tolerated: Any
+) -> None:
+    tolerated("401")
+    visitor.goto("/items/new")
+    visitor.page.get_by_label("What is new?").fill("for my diary")
+    visitor.page.context.clear_cookies()
+    visitor.go(visitor.page.get_by_role("link", name="Cancel"))
+    expect(visitor.page).to_have_url(f"{visitor.site}/login")
+    visitor.log_in(author)
+    expect(visitor.page.get_by_label("What is new?")).to_have_value("")
+    expect(visitor.page.locator("#toast")).to_be_empty()
+    visitor.page.reload()
+    expect(visitor.page.locator("#toast")).to_be_empty()
+
+
+def test_another_user_of_the_tab_begins_at_the_top(visitor: Visitor, reader: Any, author: Any, tolerated: Any) -> None:
+    tolerated("401")
+    for number in range(45):
+        publish(sender=author, content={"text": f"post {number}"})
+    visitor.goto("/")
+    visitor.page.evaluate("scrollTo(0, document.body.scrollHeight)")
+    visitor.holds("document.querySelectorAll('#feed > article').length > 20")
+    visitor.holds("history.state?.place?.count > 20 && history.state.place.seen.length > 0")
+    visitor.enter(author)
+    visitor.page.reload()
+    expect(visitor.page.locator("#feed > article")).to_have_count(20)
+    visitor.is_at_top()

@@ -181,7 +181,7 @@
     const draft = read(form.dataset.draft);
     write(form.dataset.draft, null);
     if (!draft) return;
-    const discarded = { place: form.dataset.draft, draft, address: location.pathname + location.search };
+    const discarded = { reader, place: form.dataset.draft, draft, address: location.pathname + location.search };
     if (leaves) remember("discarded", discarded);
     else offer(discarded);
   }
@@ -269,7 +269,7 @@
   const discarded = recall("discarded");
   if (discarded) {
     remember("discarded", null);
-    offer(discarded);
+    if (discarded.reader === reader) offer(discarded); // the session may have ended, and another user come
   }
   const resumed = recall("resumed");
   const form = resumed && at(resumed);

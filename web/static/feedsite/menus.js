@@ -50,7 +50,8 @@
   document.body.addEventListener("turned-away", ({ detail }) => {
     say(detail.said);
     const whole = document.querySelector(`article.whole[data-sender="${CSS.escape(detail.username)}"]`);
-    if (detail.blocked && (whole || location.pathname.startsWith(`/@${detail.username}`))) {
+    const isTheirs = `${location.pathname}/`.startsWith(`/@${detail.username}/`);
+    if (detail.blocked && (whole || isTheirs)) {
       location.assign(detail.profile);
       return;
     }

@@ -12,6 +12,8 @@
   const ENTRY = "#feed > article[id], #people > li[id]";
   if (!document.querySelector("#feed, #people")) return;
 
+  const reader = document.body.dataset.reader || null; // another user of the tab begins at the top
+
   // The feed is another one when it was asked for again.
   const cards = () => Array.from(document.querySelectorAll(ENTRY)).filter((card) => !card.matches(".leaving"));
   let timer = null;
@@ -28,6 +30,7 @@
       last: all.at(-1)?.id,
       count: all.length,
       opened: opened || null,
+      reader,
     };
     history.replaceState({ ...history.state, place }, "");
   }
@@ -90,5 +93,5 @@
 
   history.scrollRestoration = "manual";
   const place = history.state?.place;
-  if (place?.seen.length) comeBack(place);
+  if (place?.seen.length && place.reader === reader) comeBack(place);
 })();
