@@ -271,8 +271,11 @@ class NotEmptyError(Exception):
 
 
 @transaction.atomic
-def make(*, size: int = 60) -> Demo:
-    """Make a community of `size` users. Raises NotEmptyError if the site has users."""
+def make(*, size: int = 60, has_pictures: bool = False) -> Demo:
+    """Make a community of `size` users, which takes a second, or ten with faces and pictures.
+
+    Raises NotEmptyError if the site has users.
+    """
     with connection.cursor() as cursor:  # of two at once, the second finds the users of the first
         cursor.execute("SELECT pg_advisory_xact_lock(hashtext('feedsite.demo'))")
     if User.objects.exists():
@@ -286,6 +289,13 @@ def make(*, size: int = 60) -> Demo:
     users = _people(chance, size, now, {login.username: login.password for login in logins})
     follows = _follows(chance, users, now)
     items = _items(chance, users, now)
+    if has_pictures:
+        from community import demo_pictures  # loads what draws; most starts of a site draw nothing
+
+        demo_pictures.faces(users)
+        demo_pictures.illustrate(items, random.Random(SEED))  # noqa: S311 (made-up pictures, no secrets)
+    Item.objects.bulk_create(items, batch_size=2000)
+    copy_index((item.pk, item.title, item.text) for item in items if not item.repost_of)
     likes = _likes(chance, users, items, now)
     _counts(items, likes)
     for user in users:
@@ -372,8 +382,8 @@ def _follows(chance: random.Random, users: list[User], now: datetime) -> list[Fo
 
 
 def _items(chance: random.Random, users: list[User], now: datetime) -> list[Item]:
-    """Posts, replies and reposts over the last days, none held back for fan-out: windows are built when they are
-    read.
+    """Posts, replies and reposts over the last days, to be saved; none is held back for fan-out: windows are built when
+    they are read.
     """
     count = len(users) * POSTS_PER_USER
     # More and more towards now; the last is a few minutes old. Distinct milliseconds, so that sequence 0 will do.
@@ -406,8 +416,6 @@ def _items(chance: random.Random, users: list[User], now: datetime) -> list[Item
             if item.visibility == Visibility.PUBLIC:
                 said.append(item)
         items.append(item)
-    Item.objects.bulk_create(items, batch_size=2000)
-    copy_index((item.pk, item.title, item.text) for item in items if not item.repost_of)
     return items
 
 

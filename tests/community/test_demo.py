@@ -34,7 +34,7 @@ def data_dir(settings: Any, tmp_path: Path) -> Path:
 
 def demo(*args: str) -> str:
     out = io.StringIO()
-    call_command("demo", *args, stdout=out)
+    call_command("demo", "--no-pictures", *args, stdout=out)
     return out.getvalue()
 
 

@@ -20,9 +20,12 @@ class Command(BaseCommand):
     help = "Make a small made-up community, with logins that are printed and kept in the data folder."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """The number of users, and whether a site with users is an error."""
+        """The number of users, whether a site with users is an error, and whether pictures are drawn."""
         parser.add_argument("--users", type=int, default=60, help="How many users (default 60).")
         parser.add_argument("--if-empty", action="store_true", help="Do nothing, in silence, where there are users.")
+        parser.add_argument(
+            "--no-pictures", action="store_true", help="Draw no faces and no pictures: a second's work."
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Make the community, and keep its logins in the data folder. Raises CommandError on a site with users."""
@@ -31,7 +34,7 @@ class Command(BaseCommand):
         path = Path(settings.DATA_DIR) / FILE
         try:
             with transaction.atomic():
-                made = demo.make(size=options["users"])
+                made = demo.make(size=options["users"], has_pictures=not options["no_pictures"])
                 # Before the commit: there are never users whose passwords are lost.
                 keep(path, made.logins)
         except demo.NotEmptyError:

@@ -1,0 +1,148 @@
+"""The demo community's faces and pictures: drawn by program, and in the state that uploading leaves."""
+
+import io
+import logging
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from django.core.management import call_command
+from PIL import Image
+
+from accounts.models import User
+from community import demo, demo_pictures
+from community.demo_canvas import Canvas
+from community.demo_faces import face
+from community.demo_pictures import MOST_FACES, MOST_POSTS, PAINTERS, SIGNS
+from items.models import Item, ItemDocument, ItemType
+from items.text import check_content
+from media.models import MediaFile, Use
+from media.objects import kept
+from storage.connections import fetch
+from tests.support.pictures import files_of
+from timeline.home import home_page
+
+SOME = Counter({1: 8, 2: 1, 3: 2, 4: 1})
+"""Of pictures a post, at least so many posts."""
+
+
+@pytest.fixture
+def made(db: None, media_folder: Path, tmp_path: Path, settings: Any) -> Path:
+    settings.DATA_DIR = tmp_path
+    call_command("demo", stdout=io.StringIO())
+    return media_folder
+
+
+def test_a_demo_with_faces_and_pictures(made: Path) -> None:
+    """One demo for all these questions, for it takes seconds."""
+    rows = list(MediaFile.objects.order_by("pk"))
+    assert len(files_of(made)) == 2 * len(rows), "every row has its files, and no file is left over"
+    assert {row.use for row in rows} == {Use.ITEM, Use.AVATAR, Use.BANNER}, "none is left unused"
+    assert sum(row.size for row in rows) < 12_000_000
+    _faces(rows)
+    _posts(rows)
+
+
+def _faces(rows: list[MediaFile]) -> None:
+    users = {user.pk: user for user in User.objects.all()}
+    avatars = [row for row in rows if row.use == Use.AVATAR]
+    assert len(avatars) == MOST_FACES
+    assert all(users[row.owner_id].avatar["id"] == str(row.pk) for row in avatars)
+    assert len({row.sha256 for row in avatars}) == MOST_FACES, "no two have the same face"
+    for name in ("mira", "tomas", "lin-wei", *SIGNS):
+        assert any(user.avatar for user in users.values() if user.username == name), name
+    assert sum(row.use == Use.BANNER for row in rows) == 5
+    assert any(not user.avatar for user in users.values()), "some are drawn as letters"
+
+
+def _posts(rows: list[MediaFile]) -> None:
+    items = list(Item.objects.exclude(type__in=[ItemType.TEXT, ItemType.REPOST]))
+    pictured = [item for item in items if item.type == ItemType.IMAGE]
+    assert 15 < len(pictured) <= MOST_POSTS + len(demo_pictures.FEATURES)
+    counts = Counter(len(item.media) for item in pictured)
+    assert all(counts[number] >= least for number, least in SOME.items()), counts
+    for item in items:
+        check_content(item.type, item.content, item.title)
+        media = sorted((row for row in rows if row.item_id == item.pk), key=lambda row: row.position)
+        assert [str(row.pk) for row in media] == item.content.get("media", [])
+        assert item.media == kept(media)
+        assert all(row.owner_id == item.sender_id and row.description for row in media)
+    used = [row for row in rows if row.use == Use.ITEM]
+    assert {"tall", "wide", "square"} <= {_aspect(row) for row in used}
+    assert [row.ext for row in used].count("webp") == 1, "one is an animation"
+    assert sum(item.content.get("sensitive", False) for item in items) == 2
+    assert sum(bool(item.content.get("warning")) for item in items) == 1
+    (article,) = (item for item in items if item.type == ItemType.ARTICLE)
+    (link,) = (item for item in items if item.type == ItemType.LINK)
+    assert article.title.startswith("Bread")
+    assert link.content["url"].startswith("https://")
+    assert ItemDocument.objects.filter(item=article).exists()
+    assert fetch(
+        "SELECT document @@ to_tsquery('simple', 'bored') FROM items_itemdocument WHERE item_id = %(item)s",
+        {"item": article.pk},
+    ) == [(True,)]
+    home = home_page(User.objects.get(username="mira"), limit=40)
+    assert sum(bool(item.media) for item in home.items) >= 4
+
+
+def _aspect(row: MediaFile) -> str:
+    ratio = row.width / row.height
+    return "tall" if ratio < 0.9 else "wide" if ratio > 1.1 else "square"
+
+
+def test_the_same_seed_draws_the_same() -> None:
+    for seed in (1, 2):
+        assert face(seed).tobytes() == face(seed).tobytes()
+    assert face(1).tobytes() != face(2).tobytes()
+
+
+@pytest.mark.parametrize("scene", PAINTERS)
+def test_scenes(scene: str) -> None:
+    """A scene fills its canvas in every aspect, differs by its seed, and is more than a surface of one colour."""
+    drawn = {}
+    for width, height in ((240, 160), (120, 200), (300, 120)):
+        for seed in (1, 1, 2):
+            canvas = Canvas(width, height, np.random.default_rng(seed))
+            PAINTERS[scene](canvas)
+            image = canvas.finished()
+            assert image.size == (width, height)
+            assert drawn.setdefault((width, seed), image.tobytes()) == image.tobytes()
+            low, high = image.convert("L").getextrema()
+            assert high - low > 60  # type: ignore[operator]  # one band
+        assert drawn[width, 1] != drawn[width, 2]
+
+
+def test_the_light_turns() -> None:
+    frames = demo_pictures.animation(80, 60, seed=1)
+    assert len({frame.tobytes() for frame in frames}) > len(frames) // 2
+    assert all(isinstance(frame, Image.Image) for frame in frames)
+
+
+def test_a_store_that_takes_nothing_ends_the_pictures_and_not_the_demo(
+    db: None, media_folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    media_folder.mkdir()
+    (media_folder / "files").write_text("no folder")
+    with caplog.at_level(logging.WARNING):
+        demo.make(size=24, has_pictures=True)
+    assert caplog.text.count("fewer pictures") == 2
+    assert not MediaFile.objects.exists()
+    assert User.objects.count() == 24
+    assert not Item.objects.filter(type=ItemType.IMAGE).exists()
+
+
+def test_a_picture_that_is_refused_leaves_its_post_as_it_was(
+    db: None, media_folder: Path, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The third shot of a feature is larger than the site allows."""
+    monkeypatch.setattr(demo_pictures, "MOST_FACES", 0)
+    settings.MEDIA_PIXELS = 500 * 600
+    small, large = demo_pictures.Shot("sea", (200, 100), "small"), demo_pictures.Shot("sea", (800, 400), "large")
+    feature = demo_pictures.FEATURES[1]
+    monkeypatch.setattr(demo_pictures, "FEATURES", [feature._replace(shots=(small, small, large))])
+    demo.make(size=24, has_pictures=True)
+    assert not Item.objects.filter(content__text=feature.text).exists()
+    assert not Item.objects.exclude(media=[]).exists()
+    assert set(MediaFile.objects.values_list("use", flat=True)) == {Use.NONE}, "a day's sweep takes them"
