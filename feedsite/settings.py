@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 
 from celery.schedules import crontab
 
-from runtime import embedded, environment
+from runtime import bucket_address, embedded, environment
 from runtime.option_kinds import database
 from runtime.options import RATES as RATE_VARIABLES
 
@@ -492,8 +492,15 @@ STORAGES = {
 # Files, uploads under way and the places of decoders.
 MEDIA_DIR = DATA_DIR / "media"
 MEDIA_ROOT = MEDIA_DIR / "files"
+# The bucket that has the files, and how long it may take for an answer; without one they are in MEDIA_ROOT. Django's
+# pages of errors show no setting with SECRET in its name.
+MEDIA_STORE_SECRET_URL = env.text("FEEDSITE_MEDIA_STORE")
+MEDIA_STORE_TIMEOUT_SECONDS = env.number("FEEDSITE_MEDIA_STORE_TIMEOUT_SECONDS")
+_PUBLIC = bucket_address.parse(MEDIA_STORE_SECRET_URL).public if MEDIA_STORE_SECRET_URL else ""
 # The address of a file is this and its name (media.objects.address).
-MEDIA_ADDRESS = MEDIA_URL = "/media/"
+MEDIA_ADDRESS = MEDIA_URL = f"{_PUBLIC}/" if _PUBLIC else "/media/"
+# Where pages may load pictures and videos from besides the site itself.
+MEDIA_ORIGIN = bucket_address.origin(_PUBLIC)
 MEDIA_IMAGE_BYTES = env.whole("FEEDSITE_MEDIA_IMAGE_MB") * 2**20
 MEDIA_VIDEO_BYTES = env.whole("FEEDSITE_MEDIA_VIDEO_MB") * 2**20
 # Pixels of a picture, or of all frames of an animation; the address space of a decoder follows (media.decoding).

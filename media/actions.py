@@ -5,9 +5,11 @@ written down in the same transaction (FileMove), and done after it.
 import contextlib
 import hashlib
 import logging
+import math
 import os
 import secrets
 import shutil
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -29,7 +31,9 @@ logger = logging.getLogger(__name__)
 CHUNK = 1 << 20
 PICTURES_AN_ITEM = 4
 FAST = 50
-"""Files that are moved at once, right after the commit; a task does the rest."""
+"""Media whose files are moved at once, right after the commit; a task does the rest."""
+FAST_SECONDS = 2.0
+"""Seconds that this may take of a request; a bucket may be slow."""
 
 
 class Shape(NamedTuple):
@@ -316,13 +320,18 @@ def _move(rows: Sequence[MediaFile], new: Callable[[], str]) -> None:
         row.name = to or row.name
     if moves:
         FileMove.objects.bulk_create(moves)
-        transaction.on_commit(partial(move_files, [move.pk for move in moves][:FAST]))
+        transaction.on_commit(partial(move_files, [move.pk for move in moves][:FAST], FAST_SECONDS))
 
 
-def move_files(ids: Sequence[int]) -> int:
-    """Move or remove what these rows say, and the rows with it; how many. A move that fails stays for later."""
-    done = []
+def move_files(ids: Sequence[int], seconds: float = math.inf) -> int:
+    """Move or remove what these rows say, and the rows with it; how many. A move that fails, or is not begun within
+    these seconds, stays for later.
+    """
+    done: list[int] = []
+    until = time.monotonic() + seconds
     for move in FileMove.objects.filter(pk__in=ids).order_by("pk"):
+        if time.monotonic() > until:
+            break
         targets = file_names(move.to, move.ext, move.small_ext) if move.to else []
         try:
             for number, name in enumerate(file_names(move.name, move.ext, move.small_ext)):

@@ -5,9 +5,11 @@ extension has and may do nothing in a browser. With `FEEDSITE_MEDIA_ACCEL` the p
 
 A thread waits for a reader of more than `AT_ONCE` bytes, however slow that is. So such an answer takes one of the
 places that leave a thread for the rest of the site; without a free one it is 503. Videos are read in parts that take
-none.
+none. Where the files are in a bucket, each answer takes a place while it waits for the store; one that does not answer
+is 503 too.
 """
 
+import contextlib
 import re
 import threading
 from collections.abc import Callable, Iterable, Iterator
@@ -15,25 +17,20 @@ from typing import IO, Any
 
 from django.conf import settings
 
-from media.store import store
+from media.store import CACHING, NAME, TYPES, Store, StoreError, store
 
 Application = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 Headers = list[tuple[str, str]]
 
 PREFIX = "/media/"
-NAME = re.compile(r"[0-9a-f]{2}/[0-9a-f]{30}(?:\.small)?\.(jpg|webp|mp4|mov|webm)", re.ASCII)
-TYPES = {
-    "jpg": "image/jpeg",
-    "webp": "image/webp",
-    "mp4": "video/mp4",
-    "mov": "video/quicktime",
-    "webm": "video/webm",
-}
 CHUNK = 1 << 16
 AT_ONCE = 1 << 19
 """Bytes of an answer that are handed to the server as a whole, and of a part of a video whose end was not asked for."""
 PATIENCE = 0.02
 """Seconds that a large answer waits for a place."""
+REMOTE_PATIENCE = 1.0
+"""Seconds that an answer with a file of a bucket waits for a place."""
+BUSY = ("503 Service Unavailable", ("Retry-After", "2"))
 RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})", re.ASCII)
 POLICY = "default-src 'none'; img-src 'self'; media-src 'self'; style-src 'unsafe-inline'; sandbox"
 """For a file that is opened by itself: it is shown, and runs nothing."""
@@ -67,44 +64,69 @@ def respond(
         return _short(start_response, "404 Not Found")
     if method not in ("GET", "HEAD"):
         return _short(start_response, "405 Method Not Allowed", ("Allow", "GET, HEAD"))
-    tag = f'"{name}"'
     headers: Headers = [
         *ALWAYS,
         ("Content-Type", TYPES[match[1]]),
-        ("Cache-Control", "public, max-age=31536000, immutable"),
-        ("ETag", tag),
+        ("Cache-Control", CACHING),
+        ("ETag", f'"{name}"'),
         ("Accept-Ranges", "bytes"),
     ]
     if settings.MEDIA_ACCEL:
         start_response("200 OK", [*headers, ("X-Accel-Redirect", f"{settings.MEDIA_ACCEL}{name}")])
         return []
+    kept = store()
+    if kept.is_remote and not places.acquire(timeout=REMOTE_PATIENCE):
+        return _short(start_response, *BUSY)
+    answer: Iterable[bytes] = ()
     try:
-        file = store().open(name)
-    except OSError:
-        return _short(start_response, "404 Not Found")
-    if _is_known(environ.get("HTTP_IF_NONE_MATCH", ""), tag):
-        file.close()
-        start_response("304 Not Modified", headers)
-        return []
-    size = file.seek(0, 2)
-    begin, end = asked_for(environ, tag, size)
-    if begin >= end and size:
-        file.close()
-        return _short(start_response, "416 Range Not Satisfiable", ("Content-Range", f"bytes */{size}"))
-    is_part = (begin, end) != (0, size)
-    if is_part:
-        headers.append(("Content-Range", f"bytes {begin}-{end - 1}/{size}"))
-    headers.append(("Content-Length", str(end - begin)))
-    is_large = method == "GET" and end - begin > AT_ONCE
-    if is_large and not places.acquire(timeout=PATIENCE):
-        file.close()
-        return _short(start_response, "503 Service Unavailable", ("Retry-After", "2"))
-    start_response("206 Partial Content" if is_part else "200 OK", headers)
-    if is_large:
-        return Parts(file, begin, end, places)
-    with file:
+        answer = _answer(kept, name, environ, start_response, headers, places)
+    except FileNotFoundError:
+        answer = _short(start_response, "404 Not Found")
+    except (StoreError, OSError):
+        answer = _short(start_response, *BUSY)
+    finally:
+        if kept.is_remote and not isinstance(answer, Parts):
+            places.release()
+    return answer
+
+
+def _answer(
+    kept: Store,
+    name: str,
+    environ: dict[str, Any],
+    start_response: Callable[..., Any],
+    headers: Headers,
+    places: threading.Semaphore,
+) -> Iterable[bytes]:
+    """The answer with a file, which is closed with it. Of a bucket the caller holds a place, which `Parts` give back.
+    Raises FileNotFoundError, OSError and StoreError before the answer has begun.
+    """
+    tag = f'"{name}"'
+    with contextlib.ExitStack() as stack:
+        file = stack.enter_context(kept.open(name))
+        if _is_known(environ.get("HTTP_IF_NONE_MATCH", ""), tag):
+            start_response("304 Not Modified", headers)
+            return []
+        size = file.seek(0, 2)
+        begin, end = asked_for(environ, tag, size)
+        if begin >= end and size:
+            return _short(start_response, "416 Range Not Satisfiable", ("Content-Range", f"bytes */{size}"))
+        is_part = (begin, end) != (0, size)
+        if is_part:
+            headers.append(("Content-Range", f"bytes {begin}-{end - 1}/{size}"))
+        headers.append(("Content-Length", str(end - begin)))
+        status = "206 Partial Content" if is_part else "200 OK"
+        is_get = environ["REQUEST_METHOD"] == "GET"
+        if is_get and end - begin > AT_ONCE:
+            if not kept.is_remote and not places.acquire(timeout=PATIENCE):
+                return _short(start_response, *BUSY)
+            stack.pop_all()
+            start_response(status, headers)
+            return Parts(file, begin, end, places)
         file.seek(begin)
-        return [] if method == "HEAD" else [file.read(end - begin)]
+        body = [file.read(end - begin)] if is_get else []
+        start_response(status, headers)
+        return body
 
 
 def asked_for(environ: dict[str, Any], tag: str, size: int) -> tuple[int, int]:

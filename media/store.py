@@ -5,6 +5,7 @@ A name is `ab/<30 hex digits>.<extension>`, made by chance: knowing it is what a
 
 import contextlib
 import os
+import re
 import secrets
 import time
 from collections.abc import Iterator
@@ -14,13 +15,26 @@ from typing import IO, NamedTuple, Protocol
 
 from django.conf import settings
 
+from runtime import bucket_address
+from storage.breaker import UnavailableError
 from web import uploads
 
 PREFIXES = [f"{number:02x}" for number in range(256)]
 """The folders of files: each name begins with one."""
+NAME = re.compile(r"[0-9a-f]{2}/[0-9a-f]{30}(?:\.small)?\.(jpg|webp|mp4|mov|webm)", re.ASCII)
+TYPES = {
+    "jpg": "image/jpeg",
+    "webp": "image/webp",
+    "mp4": "video/mp4",
+    "mov": "video/quicktime",
+    "webm": "video/webm",
+}
+"""The type that a file is sent with, by its extension."""
+CACHING = "public, max-age=31536000, immutable"
+"""How long a file may be kept: a year."""
 
 
-class StoreError(Exception):
+class StoreError(UnavailableError):
     """The store is full or does not answer: nothing was kept."""
 
 
@@ -35,6 +49,9 @@ class Stored(NamedTuple):
 class Store(Protocol):
     """The verbs of a store. Each raises StoreError."""
 
+    is_remote: bool
+    """Whether each file is asked of a server, for which a thread waits."""
+
     def save(self, source: Path, name: str) -> None:
         """Keep a file of `incoming` under a name; when this returns it is on the disk."""
 
@@ -47,12 +64,17 @@ class Store(Protocol):
     def open(self, name: str) -> IO[bytes]:
         """The file, to be read and closed by the caller. Raises FileNotFoundError too."""
 
+    def has(self, name: str) -> bool:
+        """Whether the file is there."""
+
     def listing(self, prefix: str) -> Iterator[Stored]:
         """The files whose names begin with one of `PREFIXES`."""
 
 
 class Folder:
     """The files of a folder of this machine."""
+
+    is_remote = False
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -82,6 +104,10 @@ class Folder:
     def open(self, name: str) -> IO[bytes]:
         """As `Store.open`."""
         return (self.root / name).open("rb")
+
+    def has(self, name: str) -> bool:
+        """As `Store.has`."""
+        return (self.root / name).exists()
 
     def listing(self, prefix: str) -> Iterator[Stored]:
         """As `Store.listing`."""
@@ -119,12 +145,21 @@ def _sync(path: Path) -> None:
 
 def store() -> Store:
     """The store of this site."""
+    if url := settings.MEDIA_STORE_SECRET_URL:
+        return _bucket(url, settings.MEDIA_STORE_TIMEOUT_SECONDS)
     return _folder(settings.MEDIA_DIR / "files")
 
 
 @lru_cache(1)
 def _folder(root: Path) -> Folder:
     return Folder(root)
+
+
+@lru_cache(1)
+def _bucket(url: str, timeout_seconds: float) -> Store:
+    from media.bucket import Bucket  # boto3 takes half a second and 20 MB, of sites that have a bucket
+
+    return Bucket(bucket_address.parse(url), timeout_seconds)
 
 
 def new_name() -> str:

@@ -10,7 +10,7 @@ from django.views.decorators.http import require_safe
 
 from media import serving
 from media.models import MediaFile
-from media.store import StoreError, store
+from media.store import TYPES, store
 
 MAY_SEE = ("media.view_mediafile", "items.view_item", "items.change_item", "moderation.decide_case")
 """The permissions of which one is enough to see every file."""
@@ -27,6 +27,7 @@ def staff_file(request: HttpRequest, media_id: int, size: str) -> HttpResponseBa
     """The file of a medium, or its preview, in whatever state it is.
 
     Not found for all but staff with a permission of `MAY_SEE`, as for a medium that never was. No cache keeps it.
+    Raises StoreError, which is answered 503.
 
     See docs/decisions.md: Staff see withdrawn files by their ids.
     """
@@ -44,12 +45,12 @@ def staff_file(request: HttpRequest, media_id: int, size: str) -> HttpResponseBa
 
 
 def _answer(request: HttpRequest, name: str) -> HttpResponseBase:
-    kind = serving.TYPES[name.rpartition(".")[2]]
+    kind = TYPES[name.rpartition(".")[2]]
     if settings.MEDIA_ACCEL:
         return HttpResponse(headers={"Content-Type": kind, "X-Accel-Redirect": f"{settings.MEDIA_ACCEL}{name}"})
     try:
         file = store().open(name)
-    except (OSError, StoreError) as error:
+    except OSError as error:
         raise Http404 from error
     size = file.seek(0, 2)
     begin, end = serving.asked_for(_environ(request, name), "", size)

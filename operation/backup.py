@@ -2,8 +2,8 @@
 
 The file is a zip of stored members: `manifest.json`, `database.dump` (pg_dump's own format, compressed), `plays` (what
 is not merged yet), `played.mdb` (the filters of what was played, where they are on this machine), `media/…` (the files
-of pictures and videos) and `secret_key` (where the data folder has it). Windows, caches and queues are not in it: they
-are made from PostgreSQL, as ever.
+of pictures and videos, unless they are in a bucket) and `secret_key` (where the data folder has it). Windows, caches
+and queues are not in it: they are made from PostgreSQL, as ever.
 
 The site may run while it is backed up. PostgreSQL is of one moment, the plays and their filters of a moment before:
 plays are read first, then the filters that they are merged into, so each is in one of the two. Of accounts that were
@@ -35,7 +35,7 @@ from django.db.migrations.loader import MigrationLoader
 
 from accounts.models import User
 from media import store as media
-from media.serving import NAME
+from media.store import NAME
 from runtime.embedded import ServerError, postgres_binaries
 from seen import forgetting, played
 from seen.lmdb_store import LmdbStore
@@ -85,6 +85,12 @@ FILTERS_LEFT_OUT = (
 )
 
 
+MEDIA_LEFT_OUT = (
+    "The files of pictures and videos are NOT in it: they are in the bucket of FEEDSITE_MEDIA_STORE, which is yours to "
+    "copy or to version."
+)
+
+
 class BackupError(Exception):
     """It cannot be done; the message says what to do instead."""
 
@@ -100,9 +106,8 @@ class Play(msgspec.Struct, array_like=True):
 # --- Making one ------------------------------------------------------------------------------------------
 def left_out() -> list[str]:
     """The data that a backup of this site lacks, though it cannot be made anew: a sentence each."""
-    if isinstance(store(), LmdbStore):
-        return []
-    return [FILTERS_LEFT_OUT]
+    said = [] if isinstance(store(), LmdbStore) else [FILTERS_LEFT_OUT]
+    return [*said, MEDIA_LEFT_OUT] if media.store().is_remote else said
 
 
 def backup(path: Path, *, now: datetime, progress: Progress) -> None:
@@ -208,8 +213,8 @@ def _plays() -> Iterator[bytes]:
 
 
 def _media() -> Iterator[str]:
-    """The names of all files of media."""
-    for prefix in media.PREFIXES:
+    """The names of all files of media; none of a bucket, which its owner backs up."""
+    for prefix in () if media.store().is_remote else media.PREFIXES:
         for stored in media.store().listing(prefix):
             if NAME.fullmatch(stored.name):
                 yield stored.name

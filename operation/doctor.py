@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from datetime import datetime, timedelta
+from itertools import islice, takewhile
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -58,6 +59,10 @@ YOUNG = timedelta(minutes=3)
 """So long after their start nothing is held against beat and workers for what they have not written yet."""
 MEDIA_LOOKED_AT = 500
 """Rows of media whose files are looked for, and files whose rows are asked for at once."""
+MEDIA_LISTED = 1_000
+"""Files of a prefix that are listed, of which there are 16."""
+MEDIA_SECONDS = 10.0
+"""Seconds that looking for files of a bucket may take."""
 DAY = 86_400
 LEAST_POSTGRESQL = 15
 WHY_REDIS = "GETEX and ZMSCORE (Redis 6.2), and listpacks for small inboxes (7.0)"
@@ -607,15 +612,20 @@ def deliveries(now: datetime) -> Findings:
 
 def media_files() -> Findings:
     """Check media: each row has its files, and each old file a row; of the newest rows and of some of the files."""
+    kept = media.store()
+    until = time.monotonic() + MEDIA_SECONDS
     newest = MediaFile.objects.order_by("-pk")[:MEDIA_LOOKED_AT]
-    lacking = [row.pk for row in newest if not all(map(_is_kept, row.files))]
+    looked = list(takewhile(lambda row: time.monotonic() < until, newest))
+    lacking = [row.pk for row in looked if not all(map(kept.has, row.files))]
     yield judge(
         "media files",
-        f"of the newest {len(newest):,}, {len(lacking)} have no file" + "".join(f" (id {one})" for one in lacking[:1]),
+        f"of the newest {len(looked):,}, {len(lacking)} have no file" + "".join(f" (id {one})" for one in lacking[:1]),
         error=bool(lacking),
-        todo="Bring the files back from a backup of the data folder (media/files), or delete what shows them.",
+        todo="Bring the files back from a backup of the data folder (media/files) or of the bucket, or delete what "
+        "shows them.",
     )
-    old = [file.name for prefix in PREFIXES[::16] for file in media.store().listing(prefix) if file.age > 2 * DAY]
+    listed = (file for prefix in PREFIXES[::16] for file in islice(kept.listing(prefix), MEDIA_LISTED))
+    old = [file.name for file in listed if file.age > 2 * DAY]
     strays = sum(
         len(without_row(old[start : start + MEDIA_LOOKED_AT])) for start in range(0, len(old), MEDIA_LOOKED_AT)
     )
@@ -625,14 +635,6 @@ def media_files() -> Findings:
         warning=strays > 0,
         todo="Look whether beat and workers run: the task media.sweep_files removes such files within a day.",
     )
-
-
-def _is_kept(name: str) -> bool:
-    try:
-        media.store().open(name).close()
-    except FileNotFoundError:
-        return False
-    return True
 
 
 def pushes() -> Findings:

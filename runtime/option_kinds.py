@@ -13,7 +13,7 @@ from zoneinfo import ZoneInfo
 
 import environ
 
-from runtime import cluster_address
+from runtime import bucket_address, cluster_address
 
 
 class Kind(Protocol):
@@ -238,6 +238,10 @@ def _check_broker(url: str) -> None:
         raise ValueError("it names no host")
 
 
+def _check_bucket(url: str) -> None:
+    bucket_address.parse(url)
+
+
 def _check_opensearch(url: str) -> None:
     parts = _split(url)
     if not parts.hostname or parts.query or parts.fragment:
@@ -273,6 +277,7 @@ BROKER = Address(
     ("redis", "rediss", "redis+socket", "amqp", "amqps"), "redis://user:password@host:6379/0", _check_broker
 )
 OPENSEARCH = Address(("https", "http"), "https://user:password@host:9200/name", _check_opensearch)
+BUCKET = Address(("s3",), "s3://key:secret@s3.example.org/bucket?public=https://cdn.example.org", _check_bucket)
 PORT = Whole(1, 65_535)
 SECONDS = Number(0.001, 86_400, "seconds")
 DAYS = Whole(1, 36_500, "days")

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from runtime.cluster_address import names_cluster
 from runtime.option_kinds import (
     BROKER,
+    BUCKET,
     DAYS,
     FEEDS,
     HOST,
@@ -384,6 +385,13 @@ GROUPS = (
         Option("FEEDSITE_MEDIA_ACCEL", Text(r"/[!-~]*/", "a path that begins and ends with a slash"), "",
             "The internal address of the folder `media/files` in nginx, which then sends the files (X-Accel-Redirect).",
             otherwise="the site sends them", example="/protected-media/"),
+        Option("FEEDSITE_MEDIA_STORE", BUCKET, "",
+            "A bucket of an S3-compatible store for the files, which holds nothing else; a / in key or secret is %2F. "
+            "`endpoint=` is the origin of its API where that is not https://host, `public=` where browsers fetch files "
+            "(without it the site sends them), `region=` and `style=virtual` are for stores that want them.",
+            otherwise="the data folder", example="s3://key:secret@s3.example.org/bucket?public=https://cdn.example.org"),
+        Option("FEEDSITE_MEDIA_STORE_TIMEOUT_SECONDS", SECONDS, "5",
+            "How long the bucket may take for an answer; an upload is answered 503 then."),
     )),
     Group("Live sessions", "", (
         Option("FEEDSITE_LIVE_GRACE_MINUTES", MINUTES, "120",

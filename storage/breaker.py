@@ -20,6 +20,10 @@ FAILURES: tuple[type[Exception], ...] = (redis.ConnectionError, redis.TimeoutErr
 """The exceptions of a server of the Redis protocol that does not answer; its errors are answers."""
 
 
+class UnavailableError(Exception):
+    """A server other than PostgreSQL, without which a request has no answer, does not answer: pages and API say 503."""
+
+
 class OpenError(ConnectionError):
     """The server failed a moment ago, or another thread is finding out whether it answers: it was not asked."""
 

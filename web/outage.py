@@ -17,7 +17,7 @@ logger = logging.getLogger(__name__)
 
 
 class OutageMiddleware:
-    """Answers 503 where a view fails because PostgreSQL does not answer. Pages of the admin may ask it for longer."""
+    """Answers 503 where a view fails because a server does not answer. Pages of the admin may ask it for longer."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self.get_response = get_response
@@ -31,10 +31,10 @@ class OutageMiddleware:
         return wrong_method(request, response) if isinstance(response, HttpResponseNotAllowed) else response
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponseBase | None:
-        """The answer to a request that PostgreSQL failed: 503; None for other errors."""
+        """The answer to a request that a server failed: 503; None for other errors."""
         if not isinstance(exception, OUTAGES):
             return None
-        logger.error("PostgreSQL failed a request: %s", exception)
+        logger.error("A server failed a request: %s", exception)
         return unavailable(request)
 
 

@@ -32,6 +32,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 from rest_framework.views import exception_handler as default_exception_handler
 
+from storage.breaker import UnavailableError
 from web import rates, uploads
 from web.rates import Call
 from web.strict_json import BODY_BYTES, JSON_TYPE, PayloadTooLargeError, StrictJSONParser
@@ -44,7 +45,8 @@ MAX_POSITION = 2**53
 RETRY_AFTER = 2
 """Seconds that a client is asked to wait after an outage."""
 
-OUTAGES = (OperationalError, InterfaceError)
+
+OUTAGES = (OperationalError, InterfaceError, UnavailableError)
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 BODY_METHODS = frozenset({"POST", "PATCH"})
 FILES_TYPE = "multipart/form-data"
@@ -200,7 +202,7 @@ class Problem(msgspec.Struct):
 def exception_handler(exc: Exception, context: dict[str, Any]) -> Response | None:
     """DRF's, and what Django raises: outages, bodies that cannot be read, requests that cannot be meant well."""
     if isinstance(exc, OUTAGES):
-        logger.error("PostgreSQL failed a request: %s", exc)
+        logger.error("A server failed a request: %s", exc)
         exc = OutageError()
     elif isinstance(exc, RequestDataTooBig):
         exc = PayloadTooLargeError()

@@ -6,6 +6,8 @@ then takes the files apart. A file is never whole in memory.
 
 import re
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -64,23 +66,44 @@ class FileHandler(FileUploadHandler):
         super().new_file(*args, **kwargs)
         if len(self._uploads) == FILES_AT_ONCE:
             raise StopUpload(connection_reset=True)
-        self._uploads.append(Upload(self.file_name, self.content_type, self.charset))
+        with self._all_or_nothing():
+            self._uploads.append(Upload(self.file_name, self.content_type, self.charset))
 
     def receive_data_chunk(self, raw_data: bytes, start: int) -> None:
-        """Write a part of the file."""
-        self._uploads[-1].write(raw_data)
+        """Write a part of the file. Raises OSError where the disk is full; nothing of the body is left then."""
+        with self._all_or_nothing():
+            self._uploads[-1].write(raw_data)
 
     def file_complete(self, file_size: int) -> Upload:
         """The file, from its beginning."""
         upload = self._uploads[-1]
-        upload.seek(0)
+        with self._all_or_nothing():
+            upload.seek(0)
         upload.size = file_size
         return upload
 
+    @contextmanager
+    def _all_or_nothing(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError:
+            self.upload_interrupted()
+            raise
+
     def upload_interrupted(self) -> None:
-        """Remove what has come."""
+        """Remove what has come, at once; also where the disk is too full to write what is left of it."""
         for upload in self._uploads:
-            upload.close()
+            with suppress(OSError):
+                upload.close()
+
+    @property
+    def file(self) -> "FileHandler":
+        """The object that Django's parser closes where a body breaks off."""
+        return self
+
+    def close(self) -> None:
+        """Remove what has come."""
+        self.upload_interrupted()
 
 
 def spooled(stream: IO[bytes], size: int, file: IO[bytes]) -> int:

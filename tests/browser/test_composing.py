@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Locator, Route, expect
+from playwright.sync_api import Locator, expect
 
 from items.models import Item
 from media.models import MediaFile
@@ -19,16 +19,6 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 UPLOAD = "/api/v1/me/media$"
 
 
-def give(visitor: Visitor, folder: Path) -> None:
-    """Let the visitor's browser find the files, which another process serves on a site."""
-
-    def answer(route: Route) -> None:
-        (found,) = folder.rglob(route.request.url.rsplit("/", 1)[1])
-        route.fulfill(path=found)
-
-    visitor.page.route(re.compile("/media/"), answer)
-
-
 def file(name: str = "a.jpg", width: int = 80) -> Any:
     return {"name": name, "mimeType": "image/jpeg", "buffer": jpeg(width, 60)}
 
@@ -36,7 +26,7 @@ def file(name: str = "a.jpg", width: int = 80) -> Any:
 @pytest.fixture
 def home(visit: Visit, screen: dict[str, Any], reader: Any, media_folder: Path) -> Visitor:
     visitor = visit(**screen)
-    give(visitor, media_folder)
+    visitor.find_media(media_folder)
     visitor.enter(reader)
     visitor.goto("/")
     return visitor
@@ -198,7 +188,7 @@ def test_an_article_is_written_with_a_title(home: Visitor) -> None:
 @pytest.fixture
 def plain(visit: Visit, screen: dict[str, Any], reader: Any, media_folder: Path) -> Visitor:
     visitor = visit(**screen, java_script_enabled=False)
-    give(visitor, media_folder)
+    visitor.find_media(media_folder)
     visitor.enter(reader)
     visitor.goto("/items/new")
     return visitor

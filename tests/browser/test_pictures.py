@@ -1,75 +1,54 @@
 """Pictures in cards: grids, descriptions, what is veiled or folded, and the lightbox."""
 
-import io
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
-from PIL import Image
 from playwright.sync_api import Locator, expect
 
 from items.actions import publish
-from items.models import Item
-from media.objects import Entry
+from items.models import Item, ItemType
+from media import actions as media
 from tests.support.browsers import Visit, Visitor
+from tests.support.pictures import jpeg, upload
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 
 SIZES = [(1600, 1000), (900, 1600), (800, 800), (2000, 600)]
-
-
-def made(number: int, said: str = "", size: tuple[int, int] | None = None) -> Entry:
-    width, height = size or SIZES[number]
-    return Entry(
-        id=str(number + 1),
-        kind="image",
-        name=f"{number}-{width}x{height}",
-        ext="jpg",
-        small_ext="jpg",
-        description=said,
-        blurhash="LEHV6nWB2yk8pyo0adR*.7kCMdnj",
-        width=width,
-        height=height,
-        small_width=640,
-        small_height=400,
-        y=0.6,
-    )
-
-
-def draw(route: Any) -> None:
-    number, width, height = map(int, re.search(r"(\d+)-(\d+)x(\d+)", route.request.url).groups())
-    image = Image.linear_gradient("L").resize((width, height)).convert("RGB")
-    colour = Image.new("RGB", (width, height), [(200, 80, 60), (60, 150, 90), (70, 90, 200), (200, 170, 60)][number])
-    out = io.BytesIO()
-    Image.blend(image, colour, 0.6).save(out, "JPEG")
-    route.fulfill(body=out.getvalue(), content_type="image/jpeg")
+LONG = "a " * 300
+WORDS = "A red field under a grey sky.\nWith a second line."
+POSTS: list[tuple[str, dict[str, Any], list[tuple[tuple[int, int], str]]]] = [
+    ("veiled", {"sensitive": True}, [(SIZES[0], "veiled")]),
+    ("warned", {"warning": "Spiders, and a rather long warning of them"}, [(SIZES[2], "")]),
+    ("one", {}, [(SIZES[0], WORDS)]),
+    ("tall", {}, [(SIZES[1], "")]),
+    ("small", {}, [((120, 90), "x")]),
+    ("wide", {}, [((3000, 100), "")]),
+    ("two", {}, [(SIZES[0], "a"), (SIZES[1], "")]),
+    ("three", {}, [(SIZES[0], "a"), (SIZES[1], ""), (SIZES[2], "")]),
+    ("four", {}, [(SIZES[0], LONG), (SIZES[1], ""), (SIZES[2], "ccc"), (SIZES[3], "")]),
+]
+"""Posts by their texts: what else they say, and the size and description of each picture."""
 
 
 @pytest.fixture
-def items(author: Any) -> dict[str, Item]:
+def items(author: Any, media_folder: Path) -> dict[str, Item]:
     found = {}
-    for name, content, pictures in [
-        ("veiled", {"sensitive": True}, [made(0, "veiled")]),
-        ("warned", {"warning": "Spiders, and a rather long warning of them"}, [made(2)]),
-        ("one", {}, [made(0, "A red field under a grey sky.\nWith a second line.")]),
-        ("tall", {}, [made(1)]),
-        ("small", {}, [made(1, "x", (120, 90))]),
-        ("wide", {}, [made(1, "", (3000, 100))]),
-        ("two", {}, [made(0, "a"), made(1)]),
-        ("three", {}, [made(0, "a"), made(1), made(2)]),
-        ("four", {}, [made(0, "a " * 300), made(1), made(2, "ccc"), made(3)]),
-    ]:
-        found[name] = publish(sender=author, content={"text": name} | content)
-        Item.objects.filter(pk=found[name].pk).update(media=msgspec.to_builtins(pictures))
+    for name, content, pictures in POSTS:
+        ids = [
+            str(media.upload(owner_id=author.pk, file=upload(jpeg(*size)), description=said, focus=(0.0, 0.6)).pk)
+            for size, said in pictures
+        ]
+        found[name] = publish(sender=author, type=ItemType.IMAGE, content={"text": name, "media": ids} | content)
     return found
 
 
 @pytest.fixture
-def home(visit: Visit, screen: dict[str, Any], reader: Any, items: dict[str, Item]) -> Visitor:
+def home(visit: Visit, screen: dict[str, Any], reader: Any, items: dict[str, Item], media_folder: Path) -> Visitor:
     visitor = visit(**screen)
-    visitor.page.route(re.compile("/media/"), draw)
+    visitor.find_media(media_folder)
     visitor.enter(reader)
     visitor.goto("/")
     return visitor
@@ -138,7 +117,7 @@ def test_a_warning_folds_words_and_pictures(home: Visitor, card: Callable[[str],
     expect(warned.locator(".picture img")).to_be_visible()
 
 
-def test_the_lightbox_by_keys(home: Visitor, card: Callable[[str], Locator]) -> None:
+def test_the_lightbox_by_keys(home: Visitor, items: dict[str, Item], card: Callable[[str], Locator]) -> None:
     links = card("four").locator("a[data-light]")
     links.nth(1).press("Enter")
     expect(box(home)).to_be_visible()
@@ -153,7 +132,7 @@ def test_the_lightbox_by_keys(home: Visitor, card: Callable[[str], Locator]) -> 
     ):
         home.page.keyboard.press(key)
         expect(box(home).get_by_text(f"{place} of 4")).to_be_visible()
-        expect(shown(home)).to_have_attribute("src", re.compile(f"/{place - 1}-"))
+        expect(shown(home)).to_have_attribute("src", re.compile(items["four"].media[place - 1]["name"]))
     home.page.keyboard.press("+")
     expect(box(home).get_by_role("button", name="Zoom")).to_have_attribute("aria-pressed", "true")
     home.page.keyboard.press("-")

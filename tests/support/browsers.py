@@ -88,6 +88,15 @@ class Visitor:
         name = settings.SESSION_COOKIE_NAME
         self.page.context.add_cookies([{"name": name, "value": client.cookies[name].value, "url": self.site}])
 
+    def find_media(self, folder: Path) -> None:
+        """Have the browser find files of media, which on a site are served before Django."""
+
+        def answer(route: Route) -> None:
+            (found,) = folder.rglob(route.request.url.rsplit("/", 1)[1])
+            route.fulfill(path=found)
+
+        self.page.route(re.compile("/media/"), answer)
+
     def _is_home(self) -> None:
         expect(self.page.get_by_role("heading", name="Home")).to_be_visible()
 

@@ -1,0 +1,213 @@
+"""Files of media in a bucket of an S3-compatible store, through django-storages.
+
+Each question to the store has a deadline, and a breaker stands before it: a store that is away or frozen costs one wait
+a second and process, not one a request. A file comes in one PUT, which the store keeps whole or not at all.
+
+See docs/decisions.md: A bucket is asked behind a breaker, and the site sends its files.
+"""
+
+import io
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
+from typing import IO, Any
+
+from botocore.config import Config
+from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError
+from storages.backends.s3 import S3Storage
+from urllib3.exceptions import HTTPError
+
+from media.store import CACHING, NAME, TYPES, Stored, StoreError
+from runtime.bucket_address import BucketAddress
+from storage.breaker import Breaker, OpenError
+
+CONNECT_SECONDS = 2.0
+"""Seconds that a connection may take, and each part of what is sent; less where an answer may take less."""
+CONNECTIONS = 20
+LISTED_AT_ONCE = 1000
+READ_AT_ONCE = 1 << 16
+MISSING = frozenset({"404", "NoSuchKey", "NotFound"})
+AWAY = frozenset({500, 502, 503, 504, 429})
+"""Answers of a store that cannot answer now."""
+
+
+class AwayError(StoreError):
+    """The store did not answer in time, or said that it cannot."""
+
+
+logger = logging.getLogger(__name__)
+breaker = Breaker(name="media", failures=(AwayError,), slow_share=float("inf"))
+
+
+class Bucket:
+    """The files of a bucket, which has nothing else in it."""
+
+    is_remote = True
+
+    def __init__(self, address: BucketAddress, timeout_seconds: float) -> None:
+        self.address = address
+        self._timeout = timeout_seconds
+
+    def __repr__(self) -> str:
+        return f"<Bucket {self.address!r}>"
+
+    @cached_property
+    def _client(self) -> Any:
+        """boto3's, which threads share. It is made as django-storages makes it for each thread."""
+        config = Config(
+            signature_version="s3v4",
+            s3={"addressing_style": self.address.style},
+            connect_timeout=min(CONNECT_SECONDS, self._timeout),
+            read_timeout=self._timeout,
+            retries={"total_max_attempts": 1},
+            max_pool_connections=CONNECTIONS,
+            # Stores other than Amazon's know no checksums at the end of a body.
+            request_checksum_calculation="when_required",
+            response_checksum_validation="when_required",
+        )
+        storage = S3Storage(
+            access_key=self.address.key,
+            secret_key=self.address.secret,
+            security_token=None,  # none of the environment's
+            session_profile=None,
+            bucket_name=self.address.name,
+            endpoint_url=self.address.endpoint,
+            region_name=self.address.region,
+            client_config=config,
+        )
+        return storage.connection.meta.client
+
+    def save(self, source: Path, name: str) -> None:
+        """As `Store.save`."""
+        kind = TYPES[name.rpartition(".")[2]]
+        with self._asking(), source.open("rb") as file:
+            self._client.put_object(**self._named(name), Body=file, ContentType=kind, CacheControl=CACHING)
+        source.unlink(missing_ok=True)
+
+    def move(self, name: str, to: str) -> None:
+        """As `Store.move`: the file is copied within the store, then removed."""
+        try:
+            with self._asking():
+                self._client.copy_object(**self._named(to), CopySource={"Bucket": self.address.name, "Key": name})
+        except FileNotFoundError:
+            return
+        self.delete(name)
+
+    def delete(self, name: str) -> None:
+        """As `Store.delete`."""
+        with self._asking():
+            self._client.delete_object(**self._named(name))
+
+    def open(self, name: str) -> IO[bytes]:
+        """As `Store.open`. Reading raises StoreError too."""
+        return io.BufferedReader(_Remote(self, name), READ_AT_ONCE)
+
+    def has(self, name: str) -> bool:
+        """As `Store.has`."""
+        try:
+            with self._asking():
+                self._client.head_object(**self._named(name))
+        except FileNotFoundError:
+            return False
+        return True
+
+    def listing(self, prefix: str) -> Iterator[Stored]:
+        """As `Store.listing`, a thousand at a time; files with other names than the site gives are not its own."""
+        asked: dict[str, Any] = {"Bucket": self.address.name, "Prefix": f"{prefix}/", "MaxKeys": LISTED_AT_ONCE}
+        while True:
+            with self._asking():
+                page = self._client.list_objects_v2(**asked)
+            now = datetime.now(UTC)
+            for each in page.get("Contents", ()):
+                if NAME.fullmatch(each["Key"]):
+                    yield Stored(each["Key"], each["Size"], (now - each["LastModified"]).total_seconds())
+            if not page.get("IsTruncated"):
+                return
+            asked["ContinuationToken"] = page["NextContinuationToken"]
+
+    def part(self, name: str, begin: int) -> tuple[Any, int]:
+        """The body of a file from there on, and the bytes that the whole file has. Raises FileNotFoundError too."""
+        asked = {"Range": f"bytes={begin}-"} if begin else {}
+        with self._asking():
+            answer = self._client.get_object(**self._named(name), **asked)
+        return answer["Body"], begin + answer["ContentLength"]
+
+    def read(self, body: Any, size: int) -> bytes:
+        """At most `size` further bytes of a body. Raises StoreError."""
+        with self._asking():
+            return bytes(body.read(size))
+
+    def _named(self, name: str) -> dict[str, str]:
+        return {"Bucket": self.address.name, "Key": name}
+
+    @contextmanager
+    def _asking(self) -> Iterator[None]:
+        """Ask the store behind the breaker. Raises StoreError and FileNotFoundError, in whose words is no secret."""
+        try:
+            with breaker.asking(self._timeout), _errors():
+                yield
+        except OpenError as error:
+            raise AwayError(str(error)) from error
+        except StoreError as error:
+            logger.error("%s", error)
+            raise
+
+
+@contextmanager
+def _errors() -> Iterator[None]:
+    try:
+        yield
+    except ClientError as error:
+        code = error.response.get("Error", {}).get("Code", "")
+        status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
+        if code in MISSING:
+            raise FileNotFoundError(str(error)) from error
+        raise (AwayError if status in AWAY else StoreError)(f"the bucket answers {status} {code}") from error
+    except (BotoCoreError, HTTPClientError, HTTPError) as error:
+        raise AwayError(f"the bucket does not answer ({type(error).__name__})") from error
+
+
+class _Remote(io.RawIOBase):
+    """A file of a bucket. One request opens it and reads it to its end; each jump to another place costs one more."""
+
+    _body: Any = None
+
+    def __init__(self, bucket: Bucket, name: str) -> None:
+        super().__init__()
+        self._bucket, self._name, self._at = bucket, name, 0
+        self._body, self._size = bucket.part(name, 0)
+        self._body_at = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._at
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        self._at = offset + (0, self._at, self._size)[whence]
+        return self._at
+
+    def readinto(self, buffer: Any) -> int:
+        if self._at >= self._size:
+            return 0
+        if self._body_at != self._at:
+            self._body.close()
+            self._body, _size = self._bucket.part(self._name, self._at)
+            self._body_at = self._at
+        part = self._bucket.read(self._body, len(buffer))
+        buffer[: len(part)] = part
+        self._at = self._body_at = self._at + len(part)
+        return len(part)
+
+    def close(self) -> None:
+        if self._body is not None:
+            self._body.close()
+            self._body = None
+        super().close()

@@ -1,0 +1,94 @@
+"""How a setting names a bucket: `s3://key:secret@host/bucket[?endpoint=…&public=…&region=…&style=…]`.
+
+Key and secret are spelled as in every address, so a `/` in them is `%2F`. `endpoint` is the origin of the store's API
+where that is not `https://host`, `public` the address from which browsers fetch files, `style` is `path` or `virtual`.
+settings.py imports this module: standard library only.
+"""
+
+import re
+from typing import NamedTuple
+from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
+
+PARAMETERS = frozenset({"endpoint", "public", "region", "style"})
+STYLES = ("path", "virtual")
+_HOST = r"(?:[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*|\[[0-9A-Fa-f:]+\])(?::[0-9]{1,5})?"
+ORIGIN = re.compile(rf"https?://{_HOST}")
+PUBLIC = re.compile(rf"(https?://{_HOST})((?:/[A-Za-z0-9._~-]+)*)/?")
+NAME = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
+REGION = re.compile(r"[a-z0-9-]{1,40}")
+AMAZON = re.compile(r"s3[.-]([a-z0-9-]+)\.amazonaws\.com(?:\.cn)?")
+
+
+class BucketAddress(NamedTuple):
+    """A bucket of an S3-compatible store, and how to come to it."""
+
+    key: str
+    secret: str
+    endpoint: str
+    """The origin of the store's API."""
+    name: str
+    region: str
+    style: str
+    """Where requests name the bucket: in the path, or (`virtual`) in the host."""
+    public: str
+    """The address of the files for browsers, without a slash at its end; empty: the site sends them."""
+
+    def __repr__(self) -> str:
+        return f"<the bucket {self.name} at {self.endpoint}>"
+
+
+def parse(url: str) -> BucketAddress:
+    """Raises ValueError, which says what is wrong with the address and repeats nothing of its secrets."""
+    parts = _split(url)
+    key, secret = (unquote(each or "") for each in (parts.username, parts.password))
+    if not key or not secret:
+        hint = "; a / in them is written as %2F" if "@" in parts.path or ":" in parts.netloc else ""
+        raise ValueError(f"it has no key:secret@ before the host{hint}")
+    name = parts.path.strip("/")
+    if not NAME.fullmatch(name):
+        raise ValueError("its path is no name of a bucket (3 to 63 small letters, digits, dots and dashes)")
+    said = _parameters(parts.query)
+    host = parts.netloc.rpartition("@")[2]
+    endpoint = said.get("endpoint", f"https://{host}").rstrip("/")
+    if not ORIGIN.fullmatch(endpoint):
+        raise ValueError("its host or its endpoint is no origin such as https://s3.example.org")
+    public = said.get("public", "").rstrip("/")
+    if public and not PUBLIC.fullmatch(public):
+        raise ValueError("its public address is not like https://cdn.example.org or https://cdn.example.org/folder")
+    amazon = AMAZON.fullmatch(parts.hostname or "")
+    region = said.get("region", amazon[1] if amazon else "us-east-1")
+    if not REGION.fullmatch(region):
+        raise ValueError("its region is no word of small letters, digits and dashes")
+    style = said.get("style", STYLES[0])
+    if style not in STYLES:
+        raise ValueError("its style is neither path nor virtual")
+    return BucketAddress(key, secret, endpoint, name, region, style, public)
+
+
+def origin(public: str) -> str:
+    """Scheme and host of a public address; empty for none."""
+    found = PUBLIC.fullmatch(public)
+    return found[1] if found else ""
+
+
+def _split(url: str) -> SplitResult:
+    try:
+        parts = urlsplit(url)
+        parts.port  # noqa: B018 (raises where it is no port)
+    except ValueError:
+        raise ValueError("host or port are malformed; a / in key or secret is written as %2F") from None
+    if parts.fragment or "#" in url:
+        raise ValueError("it holds a #, which is written as %23")
+    if not parts.hostname:
+        raise ValueError("it names no host")
+    return parts
+
+
+def _parameters(query: str) -> dict[str, str]:
+    pairs = parse_qsl(query, keep_blank_values=True)
+    said = dict(pairs)
+    if set(said) - PARAMETERS:
+        raise ValueError(f"its parameters are {', '.join(sorted(PARAMETERS))}, and no others")
+    if len(said) < len(pairs):
+        raise ValueError("one of its parameters is given twice")
+    return {name: value for name, value in said.items() if value}
