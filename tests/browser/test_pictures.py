@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Locator, expect
+from playwright.sync_api import Locator, Route, expect
 
 from items.actions import publish
 from items.models import Item, ItemType
@@ -83,6 +83,18 @@ def test_grids_keep_their_place(home: Visitor, card: Callable[[str], Locator]) -
         assert heights[name] is not None
         assert (after["width"], after["height"]) == (heights[name]["width"], heights[name]["height"]), name
     expect(card("four").locator(".ground")).to_have_count(0)  # they are loaded
+
+
+def test_pictures_that_are_loaded_before_the_script(home: Visitor, card: Callable[[str], Locator]) -> None:
+    """Their ground goes too: it would be seen through what is transparent."""
+    held: list[Route] = []
+    home.page.route(re.compile(r"/pictures\.js"), lambda route: held.append(route))
+    home.page.goto(home.site, wait_until="commit")
+    image = card("four").locator(".picture img").first
+    expect(image).not_to_have_js_property("naturalWidth", 0)
+    expect(card("four").locator(".picture").first.locator(".ground")).to_have_count(1)
+    held[0].continue_()
+    expect(card("four").locator(".picture").first.locator(".ground")).to_have_count(0)
 
 
 def test_a_description_opens_from_its_badge(home: Visitor, card: Callable[[str], Locator]) -> None:

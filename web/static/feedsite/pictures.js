@@ -50,7 +50,8 @@
       const { hash } = ground.dataset;
       ground.removeAttribute("data-hash");
       const picture = ground.parentElement.querySelector("img");
-      if (hash.length < 6 || (picture?.complete && picture.naturalWidth)) continue;
+      if (picture?.complete && picture.naturalWidth) ground.remove(); // it was loaded before this script
+      if (!ground.isConnected || hash.length < 6) continue;
       const canvas = document.createElement("canvas");
       canvas.className = "ground";
       canvas.setAttribute("aria-hidden", "true");
