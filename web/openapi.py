@@ -50,9 +50,9 @@ LIMIT = OpenApiParameter(
 PAGED = [LAST_ID, LIMIT]
 IDEMPOTENCY_KEY = OpenApiParameter(
     "Idempotency-Key",
-    {"type": "string", "maxLength": 255, "pattern": "^[!-~]+$"},
+    {"type": "string", "maxLength": 255, "pattern": "^[!-~]*$"},
     OpenApiParameter.HEADER,
-    description="The client's name for this call: repeated, it gets what the first made.",
+    description="The client's name for this call: repeated, it gets what the first made. An empty one counts as none.",
 )
 
 

@@ -1,5 +1,6 @@
 """Schemathesis on the whole schema: what it allows is answered as it says, what it forbids is refused."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +10,7 @@ import pytest
 
 from accounts.actions import issue_token
 from items import actions as items
+from media.models import MediaFile
 from relations import actions as relations
 from tests.support.effort import tries
 from tests.support.factories import UserFactory
@@ -34,7 +36,19 @@ headers = { Authorization = "Token %s" }
 
 
 FILES = "^/api/v1/(me/media|users/me/(avatar|banner))$"
-"""Addresses that take files: made-up bytes are none. tests/media and tests/accounts/test_faces.py send real ones."""
+"""Addresses that take files. Made-up bytes are none, so these are asked with pictures (tests/schema/pictures.py)."""
+
+
+def checked(site: str, config: Path, *options: str, **environ: str) -> None:
+    """Run schemathesis on the site's schema."""
+    command = [str(Path(sys.executable).with_name("schemathesis")), "--config-file", str(config), "run"]
+    command += [f"{site}/api/schema", "--checks", "all", "--generation-deterministic", "--max-redirects", "0"]
+    command += ["--workers", "2", "--request-timeout", "30", "--suppress-health-check", "all", "--no-color"]
+    done = subprocess.run(
+        [*command, *options], cwd=config.parent, env=os.environ | environ, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout[-20_000:] + done.stderr[-2_000:]
+    assert "Selected: 0/" not in done.stdout
 
 
 def test_the_site_keeps_to_its_schema(live_server: Any, settings: Any, tmp_path: Path) -> None:
@@ -45,19 +59,19 @@ def test_the_site_keeps_to_its_schema(live_server: Any, settings: Any, tmp_path:
     items.publish(sender=writer, content={"text": "words"})
     config = tmp_path / "schemathesis.toml"
     config.write_text(RULES % issue_token(user=victim))
-    command = [str(Path(sys.executable).with_name("schemathesis")), "--config-file", str(config), "run"]
-    command += [f"{live_server.url}/api/schema", "--header", f"Authorization: Token {issue_token(user=user)}"]
-    command += [
-        "--checks",
-        "all",
-        "--max-examples",
-        str(tries(2, 3)),
-        "--generation-deterministic",
-        "--max-redirects",
-        "0",
-    ]
-    command += ["--workers", "2", "--request-timeout", "30", "--suppress-health-check", "all", "--no-color"]
-    command += ["--exclude-path-regex", FILES]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout[-20_000:] + done.stderr[-2_000:]
-    assert "Selected: 0/" not in done.stdout
+    token = ["--header", f"Authorization: Token {issue_token(user=user)}"]
+    checked(live_server.url, config, *token, "--max-examples", str(tries(2, 3)), "--exclude-path-regex", FILES)
+
+
+def test_files_keep_to_the_schema(live_server: Any, settings: Any, tmp_path: Path, media_folder: Path) -> None:
+    settings.RATE_SCALE = 1e6
+    user = UserFactory.create(username="user")
+    config = tmp_path / "schemathesis.toml"
+    config.write_text(RULES % issue_token(user=user))
+    token = ["--header", f"Authorization: Token {issue_token(user=user)}"]
+    environ = {"SCHEMATHESIS_HOOKS": "tests.schema.pictures", "PYTHONPATH": str(settings.BASE_DIR)}
+    checked(
+        live_server.url, config, *token, "--max-examples", str(tries(5, 30)), "--include-path-regex", FILES, **environ
+    )
+    assert MediaFile.objects.filter(use="").count() > 1, "pictures were taken"
+    assert MediaFile.objects.filter(use="avatar").count() <= 1

@@ -1,0 +1,9 @@
+"""Read by schemathesis: a file that a form has is a tiny picture (`format: binary` of the schema)."""
+
+import schemathesis
+from hypothesis import strategies as st
+
+from tests.support.pictures import encoded, picture
+
+FILES = [encoded(picture(8, 6), kind) for kind in ("JPEG", "PNG", "GIF")]
+schemathesis.openapi.format("binary", st.sampled_from(FILES))
