@@ -2,9 +2,10 @@
 
 | file | a line holds |
 |---|---|
-| users.csv.gz | `id`, `name` (becomes the username) |
+| users.csv.gz | `id`, `name` (becomes the username), and `avatar`, the path of a picture, where there are some |
 | follows.csv.gz | `follower_id`, `followee_id`, and `created_at` where it is known |
-| posts.jsonl.gz | an object with `id`, `author_id`, `created_at`, `text` |
+| posts.jsonl.gz | an object with `id`, `author_id`, `created_at`, `text`, and `media` where there are some: paths,
+or objects with `path` and `description` |
 
 Csv files begin with a header; further columns and keys are left out. Times are ISO-8601 with an offset.
 Whatever is wrong is one DatasetError that names the file and the line.
@@ -42,11 +43,14 @@ class DatasetError(Exception):
 
 
 class UserRow(NamedTuple):
-    """A user of users.csv.gz, and the line it stands in."""
+    """A user of users.csv.gz, and the line it stands in. `avatar` is the path of a picture in the data set's folder, or
+    empty.
+    """
 
     line: int
     id: int
     name: str
+    avatar: str
 
 
 class FollowRow(NamedTuple):
@@ -57,6 +61,13 @@ class FollowRow(NamedTuple):
     created_at: datetime | None
 
 
+class Medium(NamedTuple):
+    """A picture or video of a post: its path in the data set's folder, and what it shows in words."""
+
+    path: str
+    description: str
+
+
 class PostRow(NamedTuple):
     """A post of posts.jsonl.gz, and the line it stands in."""
 
@@ -64,6 +75,12 @@ class PostRow(NamedTuple):
     author_id: int
     created_at: datetime
     text: str
+    media: tuple[Medium, ...]
+
+
+class _Medium(msgspec.Struct):
+    path: str
+    description: str = ""
 
 
 class _Post(msgspec.Struct):
@@ -71,6 +88,7 @@ class _Post(msgspec.Struct):
     author_id: int
     created_at: Annotated[datetime, msgspec.Meta(tz=True)]
     text: str
+    media: list[str | _Medium] = []
 
 
 class _File:
@@ -142,6 +160,7 @@ class Dataset:
     """
 
     def __init__(self, folder: Path, *, quiet: bool = False) -> None:
+        self.folder = folder
         self._users, self._follows, self._posts = (_File(folder / name, quiet=quiet) for name in FILES)
         self._user_ids: set[int] = set()
         self._latest = datetime.now(UTC) + CLOCK_SKEW
@@ -179,7 +198,7 @@ class Dataset:
                 raise file.wrong(f"the name {name} stands in an earlier line")
             self._user_ids.add(user_id)
             names.add(name.lower())
-            yield UserRow(file.line, user_id, name)
+            yield UserRow(file.line, user_id, name, row.get("avatar", ""))
 
     def follows(self) -> Iterator[FollowRow]:
         """Distinct pairs of two known users."""
@@ -210,13 +229,15 @@ class Dataset:
         return moment
 
     def posts(self) -> Iterator[PostRow]:
-        """Distinct ids, known authors, times that an item id can hold, texts that an item may hold."""
+        """Distinct ids, known authors, times that an item id can hold, texts that an item may hold. What the media
+        are is asked when they are opened.
+        """
         file, seen = self._posts, set()
         decode = msgspec.json.Decoder(_Post).decode
         for line in file:
             try:
                 post = decode(line)
-                check_content(ItemType.TEXT, {"text": post.text})
+                _check(post)
             except (msgspec.MsgspecError, ContentError) as error:
                 raise file.wrong(error) from None
             if "\0" in post.text:
@@ -228,7 +249,10 @@ class Dataset:
             self._check_past(file, post.created_at)
             if post.created_at <= ids.EPOCH:
                 raise file.wrong(f"{post.created_at} lies before 2000, where item ids begin")
-            yield PostRow(file.line, post.author_id, post.created_at, post.text)
+            media = (
+                Medium(one, "") if isinstance(one, str) else Medium(one.path, one.description) for one in post.media
+            )
+            yield PostRow(file.line, post.author_id, post.created_at, post.text, tuple(media))
 
     def _check_known(self, file: _File, user_id: int) -> None:
         if user_id not in self._user_ids:
@@ -237,6 +261,13 @@ class Dataset:
     def _check_past(self, file: _File, moment: datetime) -> None:
         if moment > self._latest:
             raise file.wrong(f"{moment} lies in the future")
+
+
+def _check(post: _Post) -> None:
+    """Raise ContentError unless an item may hold the text, and so many media."""
+    places = [str(place) for place, _ in enumerate(post.media, start=1)]
+    kind = ItemType.IMAGE if places else ItemType.TEXT
+    check_content(kind, {"text": post.text, "media": places})
 
 
 def _number(file: _File, row: dict[str, str], column: str) -> int:

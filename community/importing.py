@@ -5,7 +5,7 @@ may still hold under the new users' ids (from a database that is gone) is droppe
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import islice
@@ -19,9 +19,13 @@ from django.db import DatabaseError, connection, transaction
 from accounts.big_v import upgrade_big_vs
 from accounts.models import Level, User
 from community.dataset import Dataset, FollowRow, PostRow, UserRow
+from community.importing_media import Pictures
 from discover import filling
 from items.indexing import copy_index
 from items.models import Item, ItemDocument, ItemTag, ItemType, Status, Visibility
+from media import attaching
+from media.models import MediaFile
+from media.objects import kept
 from relations.models import Follow
 from storage import ids, keys
 from storage.connections import feeds_for_tasks, pipelined
@@ -42,6 +46,8 @@ class Loaded:
 
     record: Import
     is_new: bool
+    media: int = 0
+    """Pictures and videos that this call brought."""
 
 
 def load(dataset: Dataset, *, password: str | None = None, say: Callable[[str], None] = print) -> Loaded:
@@ -49,7 +55,14 @@ def load(dataset: Dataset, *, password: str | None = None, say: Callable[[str], 
 
     `password` is set for all its users; without one they cannot sign in. `say` is told of waits.
     """
-    loaded = _load(dataset, password, say)
+    pictures = Pictures(dataset)
+    try:
+        loaded = _load(dataset, pictures, password, say)
+    except BaseException:
+        pictures.take_back()
+        raise
+    finally:
+        pictures.end()
     users = list(ImportedUser.objects.filter(source=loaded.record).values_list("user_id", flat=True))
     if loaded.is_new:
         say("sorting out the tables ...")
@@ -62,7 +75,7 @@ def load(dataset: Dataset, *, password: str | None = None, say: Callable[[str], 
 
 
 @transaction.atomic
-def _load(dataset: Dataset, password: str | None, say: Callable[[str], None]) -> Loaded:
+def _load(dataset: Dataset, pictures: Pictures, password: str | None, say: Callable[[str], None]) -> Loaded:
     _lock(say)
     done = Import.objects.filter(fingerprint=dataset.fingerprint).first()
     if done:
@@ -78,7 +91,10 @@ def _load(dataset: Dataset, password: str | None, say: Callable[[str], None]) ->
     say("copying users and follows ...")
     _copy_users(users, follows, user_ids, password)
     _copy_follows(follows, user_ids)
-    posts = _copy_posts(dataset, user_ids)
+    for user in users:
+        if user.avatar:
+            pictures.give_face(user, user_ids[user.id])
+    posts = _copy_posts(dataset, pictures, user_ids)
     record = Import.objects.create(fingerprint=dataset.fingerprint, users=len(users), follows=len(follows), posts=posts)
     imported = ((user_ids[user.id], record.pk, user.id) for user in users)
     _copy(ImportedUser, ("user_id", "source_id", "original_id"), imported)
@@ -86,7 +102,7 @@ def _load(dataset: Dataset, password: str | None, say: Callable[[str], None]) ->
     say("checking the references ...")
     with connection.cursor() as cursor:
         cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
-    return Loaded(record, is_new=True)
+    return Loaded(record, is_new=True, media=len(pictures))
 
 
 def _lock(say: Callable[[str], None]) -> None:
@@ -148,24 +164,26 @@ def _copy_follows(follows: list[FollowRow], user_ids: dict[int, int]) -> None:
     _copy(Follow, ("follower_id", "followee_id", "created_at"), rows)
 
 
-def _copy_posts(dataset: Dataset, user_ids: dict[int, int]) -> int:
+def _copy_posts(dataset: Dataset, pictures: Pictures, user_ids: dict[int, int]) -> int:
     constants = (
-        ItemType.TEXT.value,
         "",
         "{}",
         Status.PUBLISHED.value,
         Visibility.PUBLIC.value,
     )
-    named = ("id", "sender_id", "content", "modified_at")
-    columns = (*named, "type", "title", "extra_info", "status", "visibility")
+    named = ("id", "sender_id", "type", "content", "media", "modified_at")
+    columns = (*named, "title", "extra_info", "status", "visibility")
     encode = msgspec.json.Encoder().encode
     count = 0
     for item_ids, posts in _with_ids(dataset):
+        shown = _shown(pictures, item_ids, posts, user_ids)
         rows = (
             (
                 item_id,
                 user_ids[post.author_id],
-                encode({"text": post.text}).decode(),
+                shown[item_id][0].kind if item_id in shown else ItemType.TEXT.value,
+                encode(_content(post, shown.get(item_id, ()))).decode(),
+                encode(kept(shown.get(item_id, ()))).decode(),
                 post.created_at,
                 *constants,
             )
@@ -175,6 +193,22 @@ def _copy_posts(dataset: Dataset, user_ids: dict[int, int]) -> int:
         copy_index((item_id, "", post.text) for item_id, post in zip(item_ids, posts, strict=True))
         count += len(posts)
     return count
+
+
+def _shown(
+    pictures: Pictures, item_ids: list[int], posts: list[PostRow], user_ids: dict[int, int]
+) -> dict[int, list[MediaFile]]:
+    """The media of the items that have some, which use them from now on."""
+    shown = {}
+    for item_id, post in zip(item_ids, posts, strict=True):
+        if post.media:
+            shown[item_id] = pictures.of_post(post, user_ids[post.author_id])
+            attaching.use(shown[item_id], item_id=item_id)
+    return shown
+
+
+def _content(post: PostRow, media: Sequence[MediaFile]) -> dict[str, Any]:
+    return {"text": post.text} | ({"media": [str(row.pk) for row in media]} if media else {})
 
 
 def _with_ids(dataset: Dataset) -> Iterator[tuple[list[int], list[PostRow]]]:

@@ -114,7 +114,7 @@ def upload(
             with transaction.atomic():
                 row.save(force_insert=True)
         except BaseException as error:
-            _remove_files(name for _source, name in kept)
+            take_back(name for _source, name in kept)
             if isinstance(error, IntegrityError) and key and (made := _made_before(owner_id, key, digest)):
                 return made
             raise
@@ -253,7 +253,7 @@ def _copy(file: IO[bytes], path: Path) -> None:
         shutil.copyfileobj(file, copy, CHUNK)
 
 
-def _remove_files(names: Iterable[str]) -> None:
+def take_back(names: Iterable[str]) -> None:
     """Take back what was kept for nothing; what cannot be is swept after a day."""
     for name in names:
         try:

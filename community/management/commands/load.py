@@ -44,6 +44,8 @@ class Command(BaseCommand):
             raise CommandError("Stopped; nothing is half-loaded. Run it again.", returncode=130) from None
         record = loaded.record
         counts = f"{record.users:,} users, {record.follows:,} follows, {record.posts:,} posts"
+        if loaded.media:
+            counts += f", {loaded.media:,} pictures and videos"
         if loaded.is_new:
             self.stdout.write(f"Loaded {counts} in {time.monotonic() - begin:.1f} s.")
         else:
