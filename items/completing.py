@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 from accounts.models import User
+from items.popular import popular_beginning
 from items.query import parse
 from items.text import canonical_tag
 from items.user_search import search_users
@@ -31,13 +32,13 @@ TAGGED = f"""
         FROM walk WHERE walk.tag IS NOT NULL AND walk.place < {TAGS}
     )
     SELECT walk.tag FROM walk CROSS JOIN LATERAL (
-        SELECT count(*) AS uses FROM (
+        SELECT count(DISTINCT i.sender_id) AS senders FROM (
             SELECT t.item_id FROM items_itemtag t WHERE t.tag = walk.tag ORDER BY t.item_id DESC LIMIT {USES}
         ) newest JOIN items_item i ON i.id = newest.item_id JOIN accounts_user s ON s.id = i.sender_id
         WHERE {public_post("i")} AND s.is_active
     ) used
-    WHERE starts_with(walk.tag, %(begin)s) AND used.uses > 0
-    ORDER BY walk.tag = %(begin)s DESC, used.uses DESC, walk.tag LIMIT {COUNT}
+    WHERE starts_with(walk.tag, %(begin)s) AND used.senders > 0
+    ORDER BY walk.tag = %(begin)s DESC, used.senders DESC, walk.tag LIMIT {COUNT}
 """  # noqa: S608 (constants)
 
 
@@ -58,7 +59,7 @@ def completions(typed: str, reader: User) -> list[Completion]:
         return []
     if sign == "@":
         return _people(letters, reader)
-    return _tags(letters) if sign == "#" else []
+    return _tags(letters, reader) if sign == "#" else []
 
 
 def _people(letters: str, reader: User) -> list[Completion]:
@@ -72,10 +73,12 @@ def _people(letters: str, reader: User) -> list[Completion]:
     return [Completion(f"@{user.username}", user) for user in named[:COUNT]]
 
 
-def _tags(letters: str) -> list[Completion]:
+def _tags(letters: str, reader: User) -> list[Completion]:
     # The beginning of a tag may have no letter yet.
     begin = canonical_tag(letters) or (letters if letters.isdigit() and letters.isascii() else None)
     if begin is None:
         return []
-    rows = fetch(TAGGED, {"begin": begin, "end": f"{begin}\U0010fffd"})
-    return [Completion(f"#{row[0]}") for row in rows]
+    there = [row[0] for row in fetch(TAGGED, {"begin": begin, "end": f"{begin}\U0010fffd"})]
+    # One sender can fill the walk with tags of their own; what several people use stands before those.
+    tags = [tag for tag in there if tag == begin] + popular_beginning(begin, reader, COUNT) + there
+    return [Completion(f"#{tag}") for tag in list(dict.fromkeys(tags))[:COUNT]]

@@ -1,4 +1,4 @@
-"""Hashtags that several people use of late, for the page of the search."""
+"""Hashtags that several people use of late, for the page of the search and for completions."""
 
 from collections.abc import Sequence
 from datetime import timedelta
@@ -23,6 +23,10 @@ SENDERS = 2
 WITNESSES = 3
 """Items that are remembered of a hashtag, each of another sender."""
 COUNT = 10
+REMEMBERED = 300
+"""Hashtags that are remembered, of which completions have more use than the page of the search."""
+COUNTING = timedelta(seconds=10)
+"""How long other completions do without, while one counts anew."""
 
 POPULAR = f"""
     SELECT tag, (array_agg(item_id ORDER BY item_id DESC))[:{WITNESSES}] FROM (
@@ -34,7 +38,7 @@ POPULAR = f"""
         CROSS JOIN LATERAL (SELECT t.tag FROM items_itemtag t WHERE t.item_id = i.id OFFSET 0) used
         GROUP BY used.tag, i.sender_id
     ) by_sender
-    GROUP BY tag HAVING count(*) >= {SENDERS} ORDER BY count(*) DESC, max(item_id) DESC LIMIT {COUNT}
+    GROUP BY tag HAVING count(*) >= {SENDERS} ORDER BY count(*) DESC, max(item_id) DESC LIMIT {REMEMBERED}
 """  # noqa: S608 (constants)
 SHOWN = f"""
     SELECT used.place
@@ -53,8 +57,28 @@ def popular_tags(reader: User | AnonymousUser) -> list[str]:
     """
     found = cache.get(keys.popular_tags())
     if not _is_proposal(found):
-        found = [[tag, items] for tag, items in fetch(POPULAR)]
-        cache.set(keys.popular_tags(), found, KEPT.total_seconds())
+        found = _count()
+    return _shown(found[:COUNT], reader)
+
+
+def popular_beginning(begin: str, reader: User, count: int) -> list[str]:
+    """At most `count` hashtags that begin so, as `popular_tags` has them.
+
+    They are asked for with each letter that is typed: without the cache there are none, instead of a count each time.
+    """
+    found = cache.get(keys.popular_tags())
+    if not _is_proposal(found):
+        found = _count() if cache.add(keys.popular_tags(), [], COUNTING.total_seconds()) else []
+    return _shown([one for one in found if one[0].startswith(begin)][:count], reader)
+
+
+def _count() -> list[Any]:
+    found = [[tag, items] for tag, items in fetch(POPULAR)]
+    cache.set(keys.popular_tags(), found, KEPT.total_seconds())
+    return found
+
+
+def _shown(found: list[Any], reader: User | AnonymousUser) -> list[str]:
     used = [(place, tag, item) for place, (tag, items) in enumerate(found) for item in items]
     if not used:
         return []
@@ -65,7 +89,7 @@ def popular_tags(reader: User | AnonymousUser) -> list[str]:
 
 
 def _is_proposal(found: Any) -> bool:
-    return isinstance(found, list) and len(found) <= COUNT and all(_is_tag(one) for one in found)
+    return isinstance(found, list) and len(found) <= REMEMBERED and all(_is_tag(one) for one in found)
 
 
 def _is_tag(one: Any) -> bool:

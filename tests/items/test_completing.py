@@ -11,6 +11,8 @@ from items.completing import completions
 from items.models import Item
 from relations import actions as relations
 from tests.support.factories import UserFactory
+from tests.support.servers import Valkey, dead, frozen, full
+from tests.support.statements import statements
 
 pytestmark = pytest.mark.django_db
 
@@ -63,6 +65,26 @@ def test_many_hashtags(reader: Any) -> None:
     for number in range(40):
         say(reader, f"#tag{number:02}")
     assert texts("#tag", reader) == [f"#tag{number:02}" for number in range(6)]
+
+
+def test_one_sender_crowds_no_hashtag_out(reader: Any) -> None:
+    for _ in range(2):
+        say(UserFactory.create(), "#tram and #tra")
+    say(reader, " ".join(f"#tr0{number:02}" for number in range(30)))
+    for number in range(3):
+        say(reader, f"{number} #tr029")
+    assert texts("#tr", reader)[:2] == ["#tra", "#tram"]
+    assert texts("#tra", reader) == ["#tra", "#tram"]
+    assert len(texts("#tr0", reader)) == 6
+
+
+@pytest.mark.parametrize("fault", [frozen, dead, full])
+def test_without_the_cache_nothing_is_counted_with_each_letter(reader: Any, feeds_server: Valkey, fault: Any) -> None:
+    for _ in range(2):
+        say(UserFactory.create(), "#tram")
+    with fault(feeds_server), statements() as asked:
+        assert texts("#tr", reader) == ["#tram"]
+    assert ["WITH RECURSIVE walk" in statement for statement in asked] == [True]
 
 
 LONG = [f"#{'x' * 101}", f"@{'x' * 31}"]
