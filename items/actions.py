@@ -24,6 +24,7 @@ from items.text import ContentError, check_content, hashtags
 from items.versions import Version
 from items.words import document
 from media import attaching
+from media.offering import telling
 from storage.connections import fetch
 
 ID_ATTEMPTS = 3
@@ -69,6 +70,7 @@ UNLIKE = """
 
 
 # --- Publishing ------------------------------------------------------------------------------------------
+@telling
 @transaction.atomic
 def publish(
     *,

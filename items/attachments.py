@@ -10,6 +10,7 @@ from media import attaching
 from media.actions import UsedError
 from media.models import Kind, MediaFile
 from media.objects import kept
+from media.offering import BlockedMediaError, offer
 
 KINDS = {ItemType.IMAGE: Kind.IMAGE, ItemType.VIDEO: Kind.VIDEO}
 FIELD = "content.media"
@@ -30,6 +31,10 @@ def claimed(item: Item) -> list[MediaFile]:
     wanted = KINDS.get(ItemType(item.type))
     if any(row.kind != wanted for row in rows):
         raise ContentError(f"Media of an item of type {item.type} must be of that type.", field=FIELD)
+    try:
+        offer(rows, owner_id=item.sender_id)
+    except BlockedMediaError as error:
+        raise ContentError(str(error), field=FIELD) from error
     item.media = kept(rows)
     return rows
 

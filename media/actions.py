@@ -23,6 +23,7 @@ from media import videos
 from media.decoder import DecoderError, Picture, decoder, place
 from media.kinds import kind_of
 from media.models import DESCRIPTION_LENGTH, FileMove, Kind, MediaFile, Use, file_names
+from media.offering import BlockedMediaError, offer, telling
 from media.signals import medium_described
 from media.store import StoreError, incoming, new_name, store
 
@@ -76,6 +77,7 @@ class BlockedError(MediaError):
 
 
 # --- Taking a file ---------------------------------------------------------------------------------------
+@telling
 def upload(
     *,
     owner_id: int,
@@ -112,6 +114,7 @@ def upload(
             for source, name in kept:
                 store().save(source, name)
             with transaction.atomic():
+                _offer(row, is_face=shape is not POSTED)
                 row.save(force_insert=True)
         except BaseException as error:
             take_back(name for _source, name in kept)
@@ -119,6 +122,23 @@ def upload(
                 return made
             raise
     return row
+
+
+def _offer(row: MediaFile, *, is_face: bool) -> None:
+    try:
+        offer([row], owner_id=row.owner_id, is_face=is_face)
+    except BlockedMediaError as error:
+        raise BlockedError(str(error)) from error
+
+
+def fingerprint(file: IO[bytes]) -> tuple[str, int | None]:
+    """The SHA-256 of a file and the perceptual hash of a picture, by which others are compared with it; nothing is
+    kept. Raises what `upload` does.
+    """
+    kind = _checked(file, pictures_only=False)
+    with _draft() as draft:
+        phash = _decoded(file, draft, POSTED).phash if kind == Kind.IMAGE else None
+    return _digest(file), phash
 
 
 def _checked(file: IO[bytes], *, pictures_only: bool) -> Kind:

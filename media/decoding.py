@@ -103,11 +103,12 @@ def still(image: Image.Image, job: dict[str, Any]) -> dict[str, Any]:
     whole = plain(reduced(plain_gray(image), size), image.info.get("icc_profile"))
     if turn is not None:
         whole = whole.transpose(turn)
+    compared = difference(tiny_of(shrunk(whole, job["small"])))  # before it is cut
     if job["is_square"]:
         whole = squared(whole, job["longest"])
     small = shrunk(whole, job["small"])
     extension = save(whole, job["target"], QUALITY)
-    return facts(whole, extension, job) | previewed(small, job)
+    return facts(whole, extension, job) | previewed(small, job) | {"phash": compared}
 
 
 def moving(image: Image.Image, job: dict[str, Any]) -> dict[str, Any]:
@@ -153,7 +154,7 @@ def loops(image: Image.Image) -> int:
 def previewed(small: Image.Image, job: dict[str, Any]) -> dict[str, Any]:
     """Write the preview; its facts, and what is made of it."""
     extension = save(small, job["target"] + "small.", SMALL_QUALITY)
-    tiny = over_white(small).resize(fitting(small.size, TINY), Image.Resampling.BOX)
+    tiny = tiny_of(small)
     wide = tiny.width >= tiny.height
     return {
         "small_ext": extension,
@@ -163,6 +164,11 @@ def previewed(small: Image.Image, job: dict[str, Any]) -> dict[str, Any]:
         "phash": difference(tiny),
         "blurhash": blurhash.encode(tiny.copy(), 4 if wide else 3, 3 if wide else 4),
     }
+
+
+def tiny_of(small: Image.Image) -> Image.Image:
+    """The few pixels that hashes are made of."""
+    return over_white(small).resize(fitting(small.size, TINY), Image.Resampling.BOX)
 
 
 def facts(image: Image.Image, extension: str, job: dict[str, Any]) -> dict[str, Any]:

@@ -80,6 +80,7 @@ class MediaFile(models.Model):
         indexes = [
             models.Index(fields=["owner_id", "-id"], name="media_owner"),
             models.Index(fields=["item_id", "position"], condition=Q(item_id__isnull=False), name="media_item"),
+            models.Index(fields=["sha256", "-id"], name="media_digest"),
             models.Index(fields=["created_at"], condition=Q(use=""), name="media_unused"),
             models.Index(fields=["created_at"], condition=~Q(key=""), name="media_keyed"),
             models.Index(fields=["withdrawn_at"], condition=Q(withdrawn_at__isnull=False), name="media_withdrawn"),

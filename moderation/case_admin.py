@@ -384,6 +384,7 @@ class CaseAdmin(LogAdmin):
             "item_text": rules.with_hits(subject.text if subject else "", hits),
             "media": attaching.all_of([case.item_id]).get(case.item_id or 0, []),
             "acts": self.has_decide_permission(request) and item is not None and item.status != Status.DELETED,
+            "may_block": request.user.has_perm("moderation.add_picturerule"),
             "is_veiled": item is not None and item.is_sensitive,
             "reports": case.reports.select_related("reporter").order_by("pk")[:SHOWN],
             "log": [(line.at, sentences.sentence(line), sentences.why(line)) for line in _decisions(case)],

@@ -4,6 +4,7 @@ from typing import Any
 
 from django.conf import settings
 from django.core.exceptions import ValidationError
+from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
@@ -234,6 +235,72 @@ class Report(models.Model):
         return str(_("report %(id)s") % {"id": self.pk})
 
 
+class PictureAction(models.TextChoices):
+    """What a rule does with a picture that it finds."""
+
+    HOLD = "hold", _("hold the post for review")
+    REJECT = "reject", _("refuse the file")
+
+
+DISTANCE = 6
+"""Of the 64 bits of a hash, those that may differ."""
+
+
+class PictureRule(models.Model):
+    """A picture or video that is held or refused wherever it is sent again (moderation.hashes)."""
+
+    sha256 = models.CharField(max_length=64, unique=True, editable=False)
+    phash = models.BigIntegerField(null=True, editable=False, help_text="Empty: only the same file is found.")
+    action = models.CharField(_("what is done"), max_length=8, choices=PictureAction.choices)
+    distance = models.SmallIntegerField(
+        _("difference"),
+        default=DISTANCE,
+        validators=[MinValueValidator(0), MaxValueValidator(10)],
+        help_text=_("From 0 (looks the same) to 10 of 64; 6 finds it resized, compressed anew, recoloured or stamped."),
+    )
+    note = models.CharField(_("note"), max_length=200)
+    is_enabled = models.BooleanField(_("enabled"), default=True)
+    medium_id = models.BigIntegerField(null=True, editable=False, help_text="Where it was blocked from.")
+    by = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        on_delete=models.SET_NULL,
+        null=True,
+        editable=False,
+        related_name="+",
+        db_index=False,
+        verbose_name=_("by"),
+    )
+    created_at = models.DateTimeField(_("since"), db_default=Now(), editable=False)
+    attempts = models.IntegerField(_("attempts"), default=0, db_default=0, editable=False)
+    last_attempt_at = models.DateTimeField(_("last attempt"), null=True, editable=False)
+
+    class Meta:
+        verbose_name = _("blocked picture")
+        verbose_name_plural = _("blocked pictures")
+
+    def __str__(self) -> str:
+        return self.note or self.sha256[:12]
+
+
+class PictureAttempt(models.Model):
+    """A user's attempt to send what a rule blocks; the newest of each rule, for 90 days."""
+
+    rule = models.ForeignKey(PictureRule, on_delete=models.CASCADE, related_name="+", db_index=False)
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    item_id = models.BigIntegerField(null=True, help_text="The item that was held.")
+    at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        default_permissions = ()
+        indexes = [
+            models.Index(fields=["rule", "-id"], name="attempt_of_rule"),
+            models.Index(fields=["at"], name="attempt_age"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.user_id} tried {self.rule_id}"
+
+
 class Verb(models.TextChoices):
     """The kinds of decisions in the log."""
 
@@ -251,6 +318,8 @@ class Verb(models.TextChoices):
     UNWORD = "unword", _("remove a word")
     HIDE = "hide", _("hide pictures")
     SHOW = "show", _("show pictures again")
+    BLOCK = "block", _("block a picture")
+    UNBLOCK = "unblock", _("no longer block a picture")
 
 
 class Decision(models.Model):

@@ -1,5 +1,6 @@
 """Moderation's receivers of the signals from below."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from django.dispatch import receiver
@@ -10,7 +11,9 @@ from accounts.review import Submission
 from accounts.signals import account_purged, export_requested, session_held, text_submitted
 from items.models import Item
 from items.signals import item_held, item_submitted
-from moderation import actions, export, reports, rules
+from media.models import MediaFile
+from media.signals import media_blocked, media_offered
+from moderation import actions, export, hashes, reports, rules
 
 
 @receiver(item_submitted)
@@ -26,6 +29,21 @@ def look(sender: type[Item], item: Item, **kwargs: Any) -> list[str]:
 def write_case(sender: type[Item], item: Item, reasons: list[str], **kwargs: Any) -> None:
     """Inside the transaction that holds the item, and with its row locked."""
     actions.record_hold(item=item, reasons=reasons, rules=rules.hit_rules(rules.said(item)))
+    if any(reason.startswith("picture:") for reason in reasons):
+        found = [held.rule for held in hashes.holding(item)]
+        hashes.count_attempts(user_id=item.sender_id, rules=found, item=item)
+
+
+@receiver(media_offered)
+def look_at_media(sender: type[MediaFile], media: Sequence[MediaFile], is_face: bool, **kwargs: Any) -> list[int]:
+    """Inside the transaction that would keep or use them."""
+    return hashes.refusing(media, is_face=is_face)
+
+
+@receiver(media_blocked)
+def count_attempts(sender: type[MediaFile], owner_id: int, rules: Sequence[int], **kwargs: Any) -> None:
+    """Once that transaction was rolled back."""
+    hashes.count_attempts(user_id=owner_id, rules=rules)
 
 
 @receiver(text_submitted)
@@ -45,8 +63,9 @@ def write_session_case(
 
 @receiver(account_purged)
 def forget_reporter(sender: type[User], user: User, limit: int, **kwargs: Any) -> int:
-    """Forget a deleted account's reports, at most `limit`; returns their number."""
-    return reports.forget_reporter(user=user, limit=limit)
+    """Forget a deleted account's reports and attempts with blocked pictures, at most `limit`; returns their number."""
+    taken = reports.forget_reporter(user=user, limit=limit)
+    return taken + (hashes.forget_user(user=user, limit=limit - taken) if taken < limit else 0)
 
 
 @receiver(export_requested)

@@ -19,6 +19,7 @@ from django.utils import timezone
 from accounts.review import Submission
 from items.models import Item, Visibility
 from items.text import links
+from moderation import hashes
 from moderation.models import SenderKind
 from moderation.words import Matcher, Word, fold, marked
 from storage.connections import fetch
@@ -115,10 +116,16 @@ def reasons(item: Item) -> list[Reason]:
     it. Nor is what only its sender sees.
     """
     is_new = item._state.adding
-    if item.visibility == Visibility.SELF or (not is_new and _says_the_same(item)):
+    if item.visibility == Visibility.SELF:
+        return []
+    before = None if is_new else _before(item)
+    if before is not None and before == said(item):
         return []
     context = _context(item, is_new)
-    return _reasons(said(item), context, is_new) if context else []
+    found = _reasons(said(item), context, is_new) if context else []
+    if before is None and context and not _is_exempt(context):  # its pictures stay what they are
+        found += [Reason("picture", held.note or str(held.rule)) for held in hashes.holding(item)]
+    return found
 
 
 def reasons_of(submission: Submission) -> list[Reason]:
@@ -138,7 +145,7 @@ def reasons_of(submission: Submission) -> list[Reason]:
 
 
 def _reasons(text: str, context: "_Context", is_new: bool) -> list[Reason]:
-    if context.is_staff or context.kind == SenderKind.WHITE:
+    if _is_exempt(context):
         return []
     found: list[Reason] = []
     if context.kind == SenderKind.BLACK:
@@ -157,6 +164,10 @@ def _reasons(text: str, context: "_Context", is_new: bool) -> list[Reason]:
         named = ", ".join(hits[:NAMED]) + (", …" if len(hits) > NAMED else "")
         found.append(Reason("words", named))
     return found
+
+
+def _is_exempt(context: "_Context") -> bool:
+    return context.is_staff or context.kind == SenderKind.WHITE
 
 
 def hit_rules(text: str) -> set[int]:
@@ -206,6 +217,7 @@ def _context(item: Item, is_new: bool) -> _Context | None:
     return _Context(*rows[0]) if rows else None
 
 
-def _says_the_same(item: Item) -> bool:
+def _before(item: Item) -> str | None:
+    """What an item says that others see already; None where they do not."""
     rows = fetch(BEFORE, {"item": item.pk})
-    return bool(rows) and said(Item(title=rows[0][0], content=rows[0][1])) == said(item)
+    return said(Item(title=rows[0][0], content=rows[0][1])) if rows else None

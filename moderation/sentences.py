@@ -12,7 +12,7 @@ from django.utils.translation import gettext_lazy, ngettext
 from accounts.models import User
 from accounts.templatetags.people import badge_of, handle_of
 from items.models import Status
-from moderation.models import Decision, SenderKind, State, Verb
+from moderation.models import Decision, PictureAction, SenderKind, State, Verb
 
 NUMBER = re.compile(r"\d+")
 
@@ -28,6 +28,8 @@ SENTENCES: dict[str, Any] = {
     Verb.UNBAN: gettext_lazy("{who} lifted the ban of {whom}"),
     Verb.HIDE: gettext_lazy("{who} hid pictures of {what} of {whom}"),
     Verb.SHOW: gettext_lazy("{who} showed pictures of {what} of {whom} again"),
+    Verb.BLOCK: gettext_lazy("{who} set the block of the picture “{what}”"),
+    Verb.UNBLOCK: gettext_lazy("{who} no longer blocks the picture “{what}”"),
     Verb.UNWORD: gettext_lazy("{who} removed the word rule “{what}”"),
 }
 LISTED = {
@@ -40,6 +42,8 @@ UNLISTED = {
     SenderKind.WHITE: gettext_lazy("{who} took {whom} off the white list"),
     SenderKind.BAN: gettext_lazy("{who} lifted the ban of {whom}"),
 }
+NAMED = (Verb.WORD, Verb.UNWORD, Verb.BLOCK, Verb.UNBLOCK)
+"""The verbs whose note is the name of a rule."""
 FACTS = {
     "status": gettext_lazy("status"),
     "case": gettext_lazy("case"),
@@ -51,13 +55,15 @@ FACTS = {
     "is_enabled": gettext_lazy("enabled"),
     "note": gettext_lazy("note"),
     "pictures": gettext_lazy("pictures"),
+    "action": gettext_lazy("what is done"),
+    "distance": gettext_lazy("difference"),
 }
 """The names of what a decision changes."""
 VALUES: dict[Any, Any] = {
     None: gettext_lazy("none"),
     True: gettext_lazy("yes"),
     False: gettext_lazy("no"),
-    **{choice.value: choice.label for choices in (State, SenderKind, Status) for choice in choices},
+    **{choice.value: choice.label for choices in (State, SenderKind, Status, PictureAction) for choice in choices},
 }
 
 
@@ -73,13 +79,13 @@ def sentence(decision: Decision) -> SafeString:
         words = gettext_lazy("{who} warned {whom} because of {what}")
     elif decision.verb == Verb.WORD:
         words = _word_words(decision)
-    what = decision.note if decision.verb in (Verb.WORD, Verb.UNWORD) else _subject(decision)
+    what = decision.note if decision.verb in NAMED else _subject(decision)
     return format_html(str(words), who=_who(decision.by), what=what, whom=_whom(decision.user))
 
 
 def why(decision: Decision) -> str:
     """Why it was done; empty where nothing was said."""
-    if decision.verb in (Verb.WORD, Verb.UNWORD):
+    if decision.verb in NAMED:
         return ""
     if decision.verb == Verb.HOLD and decision.by is None:
         return "; ".join(explained(reason) for reason in decision.note.split("; "))
@@ -147,6 +153,8 @@ def explained(reason: str) -> str:
     match code, numbers:
         case "words", _numbers:
             return _("words: %(words)s") % {"words": words}
+        case "picture", _numbers:
+            return _("a blocked picture: %(words)s") % {"words": words}
         case "sender", _numbers:
             return _("the sender is on the black list")
         case "rate", [items, minutes]:

@@ -18,7 +18,7 @@ from discover.models import IssuedPage, ItemChange, PopularItem, WordRarity
 from items.models import CountChange, IdempotencyKey, Item, ItemCounts, Like, Visibility
 from live.models import Host, KeptSnapshot, LiveSession, Reminder, ReplayDelivery, State
 from media.models import FileMove, MediaFile
-from moderation.models import Case, Decision, Report, SenderRule, WordRule
+from moderation.models import Case, Decision, PictureAttempt, PictureRule, Report, SenderRule, WordRule
 from notifications.models import Act, Kind, Notification, ReadMark, Silenced
 from operation.models import Sample
 from relations.models import Block, Follow, FollowerCountChange, Mute
@@ -100,6 +100,10 @@ class Grown:
         grow(medium, MANY, owner_id=self.nth, item_id=self.ids(0), key="'key' || g", **ids)
         ids = {"id": self.ids(18), "name": "'b' || g"}
         grow(medium, MANY, use="''", item_id="NULL::bigint", created_at="now() - g * interval '1 second'", **ids)
+        blocked = PictureRule.objects.create(sha256="1", phash=1, action="hold", note="known", medium_id=medium.pk)
+        grow(blocked, 100, sha256="'r' || g", phash="g")
+        attempt = PictureAttempt.objects.create(rule=blocked, user=self.star, item_id=1)
+        grow(attempt, MANY, user_id=self.nth, at="now() - g * interval '1 minute'")
         move = FileMove.objects.create(name="c", ext="jpg", small_ext="jpg")
         grow(move, MANY, name="'c' || g", to="'d' || g")
 

@@ -21,7 +21,8 @@ from feedsite import celery
 from items.models import Item
 from live.models import LiveSession
 from media.models import MediaFile
-from moderation.models import Case
+from moderation import hashes
+from moderation.models import Case, PictureRule
 from relations.actions import follower_count
 from storage.events import Edited, Listener, Position, Published, SessionChanged, Withdrawn
 from stream import news as stream
@@ -431,6 +432,22 @@ def workers(scenario: Scenario) -> None:
     scenario.task("live.materialise_replays", site.reader.pk, "token")
 
 
+def block(scenario: Scenario, page: Client, medium: int) -> None:
+    """A picture is blocked, sent again in an avatar, hidden where it stands, and free again."""
+    address, fields = "/admin/moderation/picturerule/", {"action": "hold", "distance": "6", "note": "words"}
+    scenario.ask(page, "admin", "post", f"{address}add/", fields | {"medium": str(medium), "is_enabled": "on"})
+    rule = PictureRule.objects.latest("pk")
+    scenario.ask(page, "admin", "get", f"{address}add/?medium={medium}")
+    hashes.count_attempts(user_id=scenario.site.star.pk, rules=[rule.pk])
+    scenario.ask(page, "admin", "get", f"{address}{rule.pk}/change/")
+    scenario.ask(page, "admin", "post", f"{address}{rule.pk}/change/", fields)
+    scenario.ask(page, "admin", "post", f"{address}{rule.pk}/delete/", {"post": "yes"})
+    post = Item.objects.create(sender=scenario.site.ordinary, type="image", content={"media": [str(medium)]})
+    MediaFile.objects.filter(pk=medium).update(item_id=post.pk, withdrawn_at=None)
+    for verb in ("hide", "show"):
+        scenario.ask(page, "admin", "post", f"/admin/moderation/case/act/?items={post.pk}", {"verb": verb})
+
+
 def staff(scenario: Scenario) -> None:
     page = Client()
     page.force_login(scenario.site.admin)
@@ -456,6 +473,7 @@ def staff(scenario: Scenario) -> None:
     medium = MediaFile.objects.filter(use="item", owner_id=scenario.site.reader.pk).latest("pk")
     for size in ("preview", "whole"):
         scenario.ask(page, "admin", "get", f"/staff/media/{medium.pk}/{size}")
+    block(scenario, page, medium.pk)
     star, case = scenario.site.star.pk, Case.objects.filter(state="open", item__isnull=False).latest("pk").pk
     scenario.ask(page, "admin", "get", f"/admin/accounts/user/{star}/change/")
     scenario.ask(

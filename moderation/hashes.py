@@ -1,0 +1,185 @@
+"""Rules by hash: pictures that an admin has blocked, and who tries to send them again.
+
+A rule has the SHA-256 of a file, which finds that file alone, and of a picture its perceptual hash (64 bits), which
+finds it resized, compressed anew, recoloured or stamped. One statement compares a few media with all rules, at most
+`RULES`.
+
+See docs/decisions.md: Blocked pictures are compared by 64 bits, at most six of them different.
+"""
+
+from collections.abc import Iterable, Sequence
+from datetime import timedelta
+from typing import IO, Any, NamedTuple
+
+from django.db import transaction
+from django.db.models import F
+from django.db.models.functions import Now
+from django.utils import timezone
+
+from accounts.models import User
+from items.models import Item
+from media import actions as media
+from media.models import MediaFile
+from moderation.log import write
+from moderation.models import PictureAction, PictureAttempt, PictureRule, Verb
+from storage.connections import fetch, id_array
+
+RULES = 5_000
+"""The most rules; the comparison with so many takes about 2 ms."""
+PLAIN = 8
+"""A hash with fewer ones or fewer noughts is that of a picture in which too little is to be seen."""
+LOOKED = 5_000
+"""Media, the newest, that are compared with a rule when its page is shown."""
+LISTED = 50
+ATTEMPTS = 1_000
+"""Attempts kept of a rule, the newest."""
+LIFE = timedelta(days=90)
+BATCH = 1_000
+
+# Whoever writes rules waits for the transactions that compare, and they for it: each sees the other's rows.
+SHARED = "SELECT FROM pg_advisory_xact_lock_shared(hashtext('feedsite.picturerules'))"
+ALONE = "SELECT FROM pg_advisory_xact_lock(hashtext('feedsite.picturerules'))"
+SAME = """(r.sha256 = m.sha256 OR bit_count((r.phash # m.phash)::bit(64)) <= r.distance)"""
+OFFERED = f"""
+    SELECT DISTINCT r.id, r.action
+    FROM unnest(%(digests)s::text[], %(hashes)s::bigint[]) AS m (sha256, phash)
+    JOIN moderation_picturerule r ON r.is_enabled AND {SAME} ORDER BY r.id
+"""  # noqa: S608 (constants)
+USED = f"""
+    SELECT DISTINCT r.id, r.note FROM media_mediafile m
+    JOIN moderation_picturerule r ON r.is_enabled AND {SAME}
+    WHERE m.id = ANY(%(ids)s::bigint[]) ORDER BY r.id
+"""  # noqa: S608
+FOUND = f"""
+    SELECT m.id FROM moderation_picturerule r CROSS JOIN LATERAL (
+        (SELECT id, sha256, phash FROM media_mediafile ORDER BY id DESC LIMIT %(looked)s)
+        UNION (SELECT id, sha256, phash FROM media_mediafile WHERE sha256 = r.sha256 ORDER BY id DESC LIMIT %(listed)s)
+    ) m WHERE r.id = %(rule)s AND {SAME} ORDER BY m.id DESC LIMIT %(listed)s
+"""  # noqa: S608
+TRIM = """
+    DELETE FROM moderation_pictureattempt WHERE rule_id = %(rule)s AND id <= (
+        SELECT id FROM moderation_pictureattempt WHERE rule_id = %(rule)s ORDER BY id DESC OFFSET %(kept)s LIMIT 1)
+    RETURNING 1
+"""
+
+
+class KnownError(Exception):
+    """A rule of that very file is there."""
+
+    def __init__(self, rule: PictureRule) -> None:
+        super().__init__(rule)
+        self.rule = rule
+
+
+class TooManyError(Exception):
+    """There are as many rules as there may be."""
+
+
+class Held(NamedTuple):
+    """A rule that an item's picture meets."""
+
+    rule: int
+    note: str
+
+
+# --- Comparing -------------------------------------------------------------------------------------------
+def refusing(offered: Sequence[MediaFile], *, is_face: bool) -> list[int]:
+    """The ids of the rules that refuse these media, inside the transaction that would keep or use them. A face has no
+    queue to wait in, so every rule refuses it.
+    """
+    fetch(SHARED)
+    params = {"digests": [row.sha256 for row in offered], "hashes": [row.phash for row in offered]}
+    return [rule for rule, action in fetch(OFFERED, params) if is_face or action == PictureAction.REJECT]
+
+
+def holding(item: Item) -> list[Held]:
+    """The rules that pictures of an item meet, inside the transaction that would show it; nothing without pictures."""
+    ids = [int(entry["id"]) for entry in item.media]
+    if not ids:
+        return []
+    fetch(SHARED)
+    return [Held(*row) for row in fetch(USED, {"ids": id_array(ids)})]
+
+
+def telling(phash: int | None) -> int | None:
+    """A perceptual hash by which a picture can be told from others; None for one in which too little is to be seen."""
+    ones = (phash & (2**64 - 1)).bit_count() if phash is not None else 0
+    return phash if PLAIN <= ones <= 64 - PLAIN else None
+
+
+def found(rule: PictureRule) -> list[MediaFile]:
+    """Media that the rule finds among the newest, and all with that very file; the newest `LISTED`."""
+    params = {"rule": rule.pk, "looked": LOOKED, "listed": LISTED}
+    return list(MediaFile.objects.filter(pk__in=[pk for (pk,) in fetch(FOUND, params)]).order_by("-pk"))
+
+
+# --- Rules -----------------------------------------------------------------------------------------------
+def fingerprint_of(file: IO[bytes]) -> tuple[str, int | None]:
+    """The hashes of a file that is sent to be blocked, and is not kept. Raises what media.actions.upload does."""
+    return media.fingerprint(file)
+
+
+@transaction.atomic
+def block(*, rule: PictureRule, by: User) -> PictureRule:
+    """Add a rule; it is in force for all media that are kept or used from now on. Raises KnownError, TooManyError."""
+    fetch(ALONE)
+    if known := PictureRule.objects.filter(sha256=rule.sha256).first():
+        raise KnownError(known)
+    if PictureRule.objects.count() >= RULES:
+        raise TooManyError
+    rule.phash, rule.by = telling(rule.phash), by
+    rule.save()
+    write(by, Verb.BLOCK, note=rule.note, after=_facts(rule))
+    return rule
+
+
+@transaction.atomic
+def change(*, rule: PictureRule, by: User) -> None:
+    """Change what a rule does."""
+    fetch(ALONE)
+    before = PictureRule.objects.get(pk=rule.pk)
+    rule.save(update_fields=["action", "distance", "note", "is_enabled"])
+    write(by, Verb.BLOCK, note=rule.note, before=_facts(before), after=_facts(rule))
+
+
+@transaction.atomic
+def unblock(*, rule: PictureRule, by: User) -> None:
+    """Remove a rule and its attempts."""
+    fetch(ALONE)
+    facts = _facts(rule)
+    PictureAttempt.objects.filter(rule=rule).delete()
+    PictureRule.objects.filter(pk=rule.pk).delete()
+    write(by, Verb.UNBLOCK, note=rule.note, before=facts)
+
+
+def _facts(rule: PictureRule) -> dict[str, Any]:
+    facts = {"rule": rule.pk, "action": rule.action, "distance": rule.distance, "is_enabled": rule.is_enabled}
+    return facts | {"sha256": rule.sha256}
+
+
+# --- Attempts --------------------------------------------------------------------------------------------
+@transaction.atomic
+def count_attempts(*, user_id: int, rules: Iterable[int], item: Item | None = None) -> None:
+    """Note who tried to send what these rules block; a rule that is gone by now is left out."""
+    locked = PictureRule.objects.select_for_update(no_key=True).filter(pk__in=set(rules)).order_by("pk")
+    for rule in locked:
+        PictureAttempt.objects.create(rule=rule, user_id=user_id, item_id=item.pk if item else None)
+        PictureRule.objects.filter(pk=rule.pk).update(attempts=F("attempts") + 1, last_attempt_at=Now())
+        fetch(TRIM, {"rule": rule.pk, "kept": ATTEMPTS})
+
+
+def forget_attempts() -> int:
+    """Drop attempts that are older than `LIFE`; how many. The numbers of the rules stay."""
+    total = 0
+    while count := _forget(PictureAttempt.objects.filter(at__lt=timezone.now() - LIFE), BATCH):
+        total += count
+    return total
+
+
+def forget_user(*, user: User, limit: int) -> int:
+    """Drop the attempts of a deleted account, at most `limit`; how many."""
+    return _forget(PictureAttempt.objects.filter(user=user), limit)
+
+
+def _forget(attempts: Any, limit: int) -> int:
+    return int(PictureAttempt.objects.filter(pk__in=attempts.order_by("at", "pk").values("pk")[:limit]).delete()[0])

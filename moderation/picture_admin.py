@@ -1,0 +1,170 @@
+"""Blocked pictures in the admin, and who tries to send them again."""
+
+from typing import Any
+
+from django import forms
+from django.contrib import admin, messages
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from django.urls import reverse
+from django.utils.formats import date_format
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+
+from accounts.models import User
+from accounts.templatetags.people import handle_of
+from media.actions import MediaError
+from media.admin import shots
+from media.decoder import BusyError
+from media.models import MediaFile
+from media.store import StoreError
+from moderation import hashes
+from moderation.models import PictureAttempt, PictureRule
+from web.admin import ActingAdmin
+from web.rest import parse_id
+
+SHOWN = 50
+"""Attempts on the page of a rule, the newest."""
+
+
+class PictureRuleForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run time
+    """A rule: a new one with the file, or with the id of a picture of the site."""
+
+    file = forms.FileField(
+        label=_("picture or video"), required=False, help_text=_("It is compared with others, and not kept.")
+    )
+    medium = forms.CharField(required=False, widget=forms.HiddenInput)
+
+    class Meta:
+        model = PictureRule
+        fields = ("action", "distance", "note", "is_enabled")
+
+    def clean(self) -> dict[str, Any]:
+        """The fields, and the hashes of what is to be blocked. Raises ValidationError without a file that is known."""
+        fields: dict[str, Any] = self.cleaned_data
+        if self.instance.pk or self.errors:
+            return fields
+        if medium := parse_id(fields.get("medium") or ""):
+            row = MediaFile.objects.filter(pk=medium).first()
+            if row is None:
+                raise forms.ValidationError(_("This picture is gone."))
+            self.instance.sha256, self.instance.phash, self.instance.medium_id = row.sha256, row.phash, row.pk
+        elif file := fields.get("file"):
+            self._compare(file)
+        else:
+            raise forms.ValidationError({"file": _("Choose a picture or a video.")})
+        known = PictureRule.objects.filter(sha256=self.instance.sha256).first()
+        if known:
+            raise forms.ValidationError(_("It is blocked already: “%(rule)s”.") % {"rule": known})
+        if PictureRule.objects.count() >= hashes.RULES:
+            raise forms.ValidationError(_("There may be at most %(count)d rules.") % {"count": hashes.RULES})
+        return fields
+
+    def _compare(self, file: Any) -> None:
+        try:
+            with file.open("rb") as opened:
+                self.instance.sha256, self.instance.phash = hashes.fingerprint_of(opened)
+        except MediaError as error:
+            raise forms.ValidationError({"file": str(error)}) from error
+        except (BusyError, StoreError) as error:
+            words = _("The file could not be taken just now. Try again in a moment.")
+            raise forms.ValidationError({"file": words}) from error
+
+
+@admin.register(PictureRule)
+class PictureRuleAdmin(ActingAdmin):
+    """The blocked pictures. A change is in force for all that is sent from then on."""
+
+    form = PictureRuleForm
+    list_display = ("note", "action", "compared", "is_enabled", "attempts", "last_attempt_at", "created_at")
+    list_filter = ("action", "is_enabled")
+    search_fields = ("note", "=sha256")
+    ordering = ("-id",)
+    readonly_fields = ("shot", "compared", "sha256", "tries", "on_site")
+
+    def get_fieldsets(self, request: HttpRequest, obj: PictureRule | None = None) -> Any:
+        """The fields of a new rule, or of one that is there."""
+        rule = ("action", "distance", "note", "is_enabled")
+        if obj is None:
+            return [(None, {"fields": ("file", *rule, "medium")})]
+        return [
+            (None, {"fields": ("shot", *rule, "compared", "sha256")}),
+            (_("Attempts"), {"fields": ("tries",)}),
+            (_("On the site already"), {"fields": ("on_site",)}),
+        ]
+
+    def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
+        """The picture of the address, from the page of a case."""
+        return {"medium": request.GET.get("medium", "")}
+
+    # --- Columns
+    @admin.display(description=_("compared by"))
+    def compared(self, rule: PictureRule) -> Any:
+        """Whether only the same file is found, or what looks like it too."""
+        return _("the same file alone") if rule.phash is None else _("looks, and the same file")
+
+    @admin.display(description=_("picture"), empty_value="-")
+    def shot(self, rule: PictureRule) -> SafeString | None:
+        """The picture that it was made from, as long as that is on the site; veiled."""
+        row = MediaFile.objects.filter(pk=rule.medium_id).first() if rule.medium_id else None
+        return shots([row], is_veiled=True) if row else None
+
+    @admin.display(description=_("the newest"), empty_value="-")
+    def tries(self, rule: PictureRule) -> SafeString | None:
+        """The newest attempts, with user, time and the item that was held."""
+        newest = PictureAttempt.objects.filter(rule=rule).select_related("user").order_by("-pk")[:SHOWN]
+        lines = [
+            (
+                date_format(one.at, "Y-m-d H:i"),
+                reverse("admin:accounts_user_change", args=[one.user_id]),
+                handle_of(one.user),
+                _item(one.item_id),
+            )
+            for one in newest
+        ]
+        return format_html_join("", '<div>{} <a href="{}">@{}</a>{}</div>', lines) or None
+
+    @admin.display(description=_("pictures"), empty_value="-")
+    def on_site(self, rule: PictureRule) -> SafeString | None:
+        """What it finds among the newest media, with the items."""
+        found = hashes.found(rule)
+        items = format_html_join("", "<div>{}</div>", [(_item(one.item_id),) for one in found if one.item_id])
+        return format_html("{}{}", shots(found, is_veiled=True), items) if found else None
+
+    # --- Writing
+    def save_model(self, request: HttpRequest, obj: PictureRule, form: Any, change: bool) -> None:
+        """Write the rule by its verb, which writes the log."""
+        by: User = request.user  # type: ignore[assignment]
+        if change:
+            hashes.change(rule=obj, by=by)
+            return
+        try:
+            hashes.block(rule=obj, by=by)
+        except hashes.KnownError as error:  # of two at the same time
+            obj.pk = error.rule.pk
+        if obj.phash is None and not obj.medium_id:
+            self.message_user(request, gettext("Only the same file will be found."), messages.INFO)
+
+    def delete_model(self, request: HttpRequest, obj: PictureRule) -> None:
+        """Remove the rule by its verb, which writes the log."""
+        hashes.unblock(rule=obj, by=request.user)  # type: ignore[arg-type]
+
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[PictureRule]) -> None:
+        """Remove the rules one by one."""
+        for rule in queryset:
+            self.delete_model(request, rule)
+
+    def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
+        """The rules alone: their attempts go with them."""
+        names = [str(rule) for rule in objs]
+        lacking = set() if self.has_delete_permission(request) else {self.opts.verbose_name}
+        return names, {self.opts.verbose_name_plural: len(names)}, lacking, []
+
+
+def _item(item_id: int | None) -> SafeString:
+    if item_id is None:
+        return SafeString()
+    address = reverse("admin:items_item_change", args=[item_id])
+    return format_html(' <a href="{}">{}</a>', address, _("item %(id)s") % {"id": item_id})
