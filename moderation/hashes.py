@@ -36,7 +36,7 @@ ATTEMPTS = 1_000
 LIFE = timedelta(days=90)
 BATCH = 1_000
 
-# Whoever writes rules waits for the transactions that compare, and they for it: each sees the other's rows.
+# A verb that writes rules waits for the transactions that compare, and they for it: each sees the rows of the other.
 SHARED = "SELECT FROM pg_advisory_xact_lock_shared(hashtext('feedsite.picturerules'))"
 ALONE = "SELECT FROM pg_advisory_xact_lock(hashtext('feedsite.picturerules'))"
 SAME = """(r.sha256 = m.sha256 OR bit_count((r.phash # m.phash)::bit(64)) <= r.distance)"""
@@ -160,7 +160,7 @@ def _facts(rule: PictureRule) -> dict[str, Any]:
 # --- Attempts --------------------------------------------------------------------------------------------
 @transaction.atomic
 def count_attempts(*, user_id: int, rules: Iterable[int], item: Item | None = None) -> None:
-    """Note who tried to send what these rules block; a rule that is gone by now is left out."""
+    """Note that a user tried to send media that these rules block; a rule that is gone by now is left out."""
     locked = PictureRule.objects.select_for_update(no_key=True).filter(pk__in=set(rules)).order_by("pk")
     for rule in locked:
         PictureAttempt.objects.create(rule=rule, user_id=user_id, item_id=item.pk if item else None)

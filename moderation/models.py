@@ -236,7 +236,7 @@ class Report(models.Model):
 
 
 class PictureAction(models.TextChoices):
-    """What a rule does with a picture that it finds."""
+    """The acts of a rule on a picture that it finds."""
 
     HOLD = "hold", _("hold the post for review")
     REJECT = "reject", _("refuse the file")

@@ -1,4 +1,4 @@
-"""Blocked pictures in the admin, and who tries to send them again."""
+"""Blocked pictures in the admin, and the attempts to send them again."""
 
 from typing import Any
 
@@ -128,7 +128,7 @@ class PictureRuleAdmin(ActingAdmin):
 
     @admin.display(description=_("pictures"), empty_value="-")
     def on_site(self, rule: PictureRule) -> SafeString | None:
-        """What it finds among the newest media, with the items."""
+        """The newest media that it finds, with their items."""
         found = hashes.found(rule)
         items = format_html_join("", "<div>{}</div>", [(_item(one.item_id),) for one in found if one.item_id])
         return format_html("{}{}", shots(found, is_veiled=True), items) if found else None

@@ -218,6 +218,6 @@ def _context(item: Item, is_new: bool) -> _Context | None:
 
 
 def _before(item: Item) -> str | None:
-    """What an item says that others see already; None where they do not."""
+    """The words of an item that others see already; None where they do not."""
     rows = fetch(BEFORE, {"item": item.pk})
     return said(Item(title=rows[0][0], content=rows[0][1])) if rows else None

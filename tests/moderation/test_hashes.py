@@ -192,7 +192,7 @@ def test_an_upload_waits_for_a_rule_that_is_being_written(sender: User, moderato
     with transaction.atomic():
         rule = blocked(moderator)
         upload_it.start()
-        assert wait_for(waiting, timeout=30)
+        assert wait_for(waiting, 30)
         assert refused == []
     upload_it.join(30)
     assert refused == [True]
