@@ -2,7 +2,7 @@
 
 import os
 import time
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -89,3 +89,31 @@ def test_what_the_store_refuses_is_done_later(
     sweeping.sweep()
     assert not FileMove.objects.exists()
     assert files_of(media_folder) == []
+
+
+def test_the_turns_of_a_day_look_at_every_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where there are too many for an hour, another day begins with other ones."""
+    looked: list[str] = []
+    monkeypatch.setattr(sweeping, "sweep_files", lambda prefixes: looked.extend(prefixes) or 0)
+    firsts = set()
+    for day in range(1, 12):
+        looked.clear()
+        for hour in range(24):
+            now = datetime(2026, 1, day, hour, tzinfo=UTC)
+            monkeypatch.setattr(sweeping, "database_now", lambda now=now: now)
+            sweeping.turn()
+        assert sorted(looked) == PREFIXES
+        firsts.add(looked[0])
+    assert len(firsts) == 11
+
+
+def test_a_turn_looks_at_so_many_files_and_no_more(media_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sweeping, "FILES", 3)
+    monkeypatch.setattr(sweeping, "BATCH", 2)
+    for number in range(5):
+        path = media_folder / "files" / f"a{number}" / f"{number:030x}.jpg"
+        path.parent.mkdir(parents=True)
+        path.touch()
+        age(path)
+    assert sweeping.sweep_files(PREFIXES) == 3
+    assert sweeping.sweep_files(PREFIXES) == 2

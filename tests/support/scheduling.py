@@ -18,6 +18,7 @@ GROUPS = {
     "tests/storage/test_cluster.py": "servers",
     "tests/storage/test_replica.py": "servers",
     # Every worker would make what these modules make once.
+    "tests/media/test_bucket.py": "bucket",
     "tests/benchmarks/test_scaling.py": "scaling",
     "tests/operation/test_simulation.py": "simulation",
     "tests/schema/test_schema.py": "schema",
