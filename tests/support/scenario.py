@@ -327,10 +327,12 @@ def pictures(scenario: Scenario, who: str, api: APIClient) -> None:
             sent = {"file": upload(jpeg())}
             scenario.ask(api, who, "put", f"/api/v1/users/me/{face}", sent, form="multipart")
         scenario.ask(api, who, "delete", f"/api/v1/users/me/{face}")
-    made = scenario.ask(api, who, "post", "/api/v1/me/media", {"file": upload(jpeg())}, form="multipart").json()["id"]
-    item = scenario.ask(api, who, "post", "/api/v1/items", {"type": "image", "content": {"media": [made]}}).json()["id"]
+    sends = [{"file": upload(jpeg())} for _ in range(2)]
+    ids = [scenario.ask(api, who, "post", "/api/v1/me/media", one, form="multipart").json()["id"] for one in sends]
+    made = ids[0]
+    item = scenario.ask(api, who, "post", "/api/v1/items", {"type": "image", "content": {"media": ids}}).json()["id"]
     scenario.ask(api, who, "patch", f"/api/v1/me/media/{made}", {"description": "more"})
-    scenario.ask(api, who, "patch", f"/api/v1/items/{item}", {"content": {"text": "more", "media": [made]}})
+    scenario.ask(api, who, "patch", f"/api/v1/items/{item}", {"content": {"text": "more", "media": ids[::-1]}})
     scenario.ask(api, who, "delete", f"/api/v1/items/{item}")
 
 
