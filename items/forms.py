@@ -200,7 +200,9 @@ def focus_of(text: str) -> tuple[float, float]:
 
 
 def _audience(answered: ItemBody, reader: User | AnonymousUser | None) -> str:
-    """Among the followers of the one is not always the other; mutual followers are each other's."""
+    """The audience with which a reply begins: that of the answered item. A reply to what followers see is public if its
+    readers would otherwise not include the answered sender, who need not follow the reader.
+    """
     sender_id = int(answered.sender.id)
     if answered.visibility != Visibility.FOLLOWERS or reader is None or sender_id == reader.pk:
         return answered.visibility

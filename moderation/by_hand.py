@@ -1,6 +1,6 @@
 """The page on which moderators act without a report: on items, live sessions or users of a list, or on one of them.
 
-The lists lead here with the ids of what was chosen (web.admin.Moderated). The page says what it is about and what
+The lists lead here with the ids of what was chosen (web.admin.ModeratedAdmin). The page says what it is about and what
 each verb does to how many; what is posted to it is done one by one, and told in words.
 """
 

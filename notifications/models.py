@@ -36,7 +36,7 @@ class Notification(models.Model):
     `item` is what was liked or reposted, or the reply or the post that mentions; follows have a `day` (UTC) instead,
     starts a `session_id`, of a row of a room above, and warnings their `text`; the act of a warning is its recipient's.
     `position` is the entry's place in the list and the cursor: an item id's moment (storage.ids), which grows when
-    something is added, but at most once in `actions.STILL`, so that the entry of a viral item is no hot row. Every act
+    something is added, but at most once in `feed.STILL`, so that the entry of a viral item is no hot row. Every act
     of the entry has an id below `position + STILL`.
     """
 

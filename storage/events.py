@@ -155,8 +155,3 @@ def _tell_gap() -> None:
 
 gaps = Scout("the stream of events", _tell_gap)
 """Tells of what this process could not append; no other knows, where the server was slow or one connection gone."""
-
-
-def announce_notification(*, user_id: int, payload: dict[str, Any]) -> None:
-    """Tell the open pages of a user about a notification, by a `notification` event with this payload."""
-    announce(Notified(user_id, payload))

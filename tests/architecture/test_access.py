@@ -366,8 +366,9 @@ PAGES_WITHOUT = {
 
 
 def test_every_route_is_in_the_table() -> None:
-    assert set(api_routes) == API_ROUTES.keys() | API_WITHOUT.keys()
-    assert set(page_names) == PAGES.keys() | PAGES_WITHOUT.keys()
+    advice = "name the route in API_ROUTES or PAGES if it shows items, else in API_WITHOUT or PAGES_WITHOUT, with why"
+    assert set(api_routes) == API_ROUTES.keys() | API_WITHOUT.keys(), advice
+    assert set(page_names) == PAGES.keys() | PAGES_WITHOUT.keys(), advice
 
 
 # --- The matrix ------------------------------------------------------------------------------------------

@@ -237,7 +237,7 @@ def test_notifications_reach_the_page(visit: Visit, streams: StreamServer, autho
             document.body.addEventListener("notification", (event) => window.told.push(event.detail));
         }"""
     )
-    events.announce_notification(user_id=author.pk, payload={"unread": 3, "text": "中文"})
+    events.announce(events.Notified(author.pk, {"unread": 3, "text": "中文"}))
     visitor.holds("window.told.length > 0")
     assert visitor.page.evaluate("window.told") == [{"unread": 3, "text": "中文"}]
 

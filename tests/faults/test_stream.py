@@ -133,9 +133,9 @@ def test_a_client_that_does_not_read_is_dropped(streams: StreamServer, author: U
     payload = {"text": "x" * 40_000}
     for batch in range(40):
         for _ in range(25):
-            events.announce_notification(user_id=fan.pk, payload=payload)
+            events.announce(events.Notified(fan.pk, payload))
         # No faster than the process hears of it: what it missed it would not send, but reset.
-        events.announce_notification(user_id=author.pk, payload={"batch": batch})
+        events.announce(events.Notified(author.pk, {"batch": batch}))
         sound.waits_for(lambda one, batch=batch: one.news[-1:] == [("notification", {"batch": batch})])  # type: ignore[misc]
     assert "reset" not in {each.name for each in sound.heard[1:]}
     read = 0

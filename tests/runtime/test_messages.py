@@ -32,8 +32,10 @@ def test_there_is_a_catalogue_for_every_language_but_the_first() -> None:
 def test_everything_is_translated(path: Path) -> None:
     catalogue = polib.pofile(str(path))
     assert len(catalogue) > (100 if path.stem == "django" else 0)
-    assert [entry.msgid for entry in catalogue.untranslated_entries()] == []
-    assert [entry.msgid for entry in catalogue.fuzzy_entries()] == []
+    assert [entry.msgid for entry in catalogue.untranslated_entries()] == [], f"translate these in {path}"
+    assert [entry.msgid for entry in catalogue.fuzzy_entries()] == [], (
+        f"each has the translation of a text like it: correct it in {path}, and remove its lines `#, fuzzy` and `#|`"
+    )
     assert [entry.msgid for entry in catalogue.obsolete_entries()] == []
 
 
@@ -43,7 +45,8 @@ def test_the_compiled_catalogue_says_the_same(path: Path) -> None:
         (entry.msgctxt, entry.msgid): (entry.msgid_plural, texts(entry))
         for entry in polib.mofile(str(path.with_suffix(".mo")))
     }
-    assert compiled == {key: (entry.msgid_plural, texts(entry)) for key, entry in entries(path).items()}
+    known = {key: (entry.msgid_plural, texts(entry)) for key, entry in entries(path).items()}
+    assert compiled == known, "run `python3 manage.py messages --compile`"
 
 
 @pytest.mark.parametrize("path", CATALOGUES, ids=str)

@@ -2,10 +2,13 @@
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from django.apps import apps
+from django.conf import settings
 from django.contrib.postgres import operations as concurrent
 from django.contrib.postgres.operations import AddConstraintNotValid
 from django.core.management import call_command
@@ -16,19 +19,10 @@ from django.db.models import functions
 
 from storage.indexes import AddIndexConcurrently
 
-APPS = (
-    "accounts",
-    "discover",
-    "feedsite",
-    "items",
-    "live",
-    "moderation",
-    "notifications",
-    "operation",
-    "relations",
-    "seen",
-    "timeline",
+APPS = frozenset(
+    config.label for config in apps.get_app_configs() if Path(config.path).parent == Path(settings.BASE_DIR)
 )
+"""The rooms of the site, by the names of their tables."""
 BEFORE = frozenset(
     {
         ("accounts", "0003_names"),
@@ -115,6 +109,8 @@ def _new_column(field: Any) -> Iterator[str]:
         yield "its constraint is validated at once"
     if getattr(field, "generated", False):
         yield "it rewrites the table"
+    elif not field.null and not field.has_db_default():
+        yield "the version before cannot write a row without it: give it db_default, or let it be null"
     given = field.db_default
     if field.has_db_default() and not isinstance(given, models.Value | functions.Now) and hasattr(given, "as_sql"):
         yield "its default may rewrite the table"
@@ -156,6 +152,13 @@ def test_it_blocks_no_writer(app: str, name: str) -> None:
         assert found, "then it need not be excepted"
     else:
         assert found == []
+
+
+def test_every_room_with_tables_is_looked_at() -> None:
+    folders = Path(settings.BASE_DIR).glob("*/migrations")
+    rooms = {apps.get_containing_app_config(f"{folder.parent.name}.models").label for folder in folders}  # type: ignore[union-attr]
+    assert rooms == {app for app, _ in MigrationLoader(None).disk_migrations if app in APPS}
+    assert "media" in rooms
 
 
 def test_first_migrations_are_first() -> None:
@@ -202,7 +205,9 @@ SQL = migrations.RunSQL
         ([migrations.AddField("thing", "note", models.TextField(null=True))], 0),
         ([migrations.AddField("thing", "at", models.DateTimeField(db_default=functions.Now()))], 0),
         ([migrations.AddField("thing", "at", models.FloatField(db_default=functions.Random()))], 1),
-        ([migrations.AddField("thing", "slug", models.SlugField())], 1),
+        ([migrations.AddField("thing", "slug", models.SlugField(db_default=""))], 1),
+        ([migrations.AddField("thing", "note", models.TextField(default=""))], 1),
+        ([migrations.AddField("thing", "note", models.TextField(db_default=""))], 0),
         ([migrations.AlterField("thing", "name", models.CharField(max_length=20, null=True))], 0),
         ([migrations.AlterField("thing", "name", models.CharField(max_length=5, null=True))], 1),
         ([migrations.AlterField("thing", "name", models.CharField(max_length=10))], 1),

@@ -90,7 +90,7 @@ def test_it_tells_what_happens(listen: Listen, author: User, fan: User) -> None:
     item = publish(author)
     reply = publish(stranger, reply_to=root)
     items.edit(item=item, content={"text": "other words"})
-    events.announce_notification(user_id=fan.pk, payload={"unread": 1, "text": "中文"})
+    events.announce(events.Notified(fan.pk, {"unread": 1, "text": "中文"}))
     told = [("item", item.pk), ("edit", item.pk)]
     clients[0].waits_for(lambda one: len(one.news) == 3)
     assert clients[0].news == [*told, ("notification", {"unread": 1, "text": "中文"})]

@@ -115,8 +115,7 @@
     before.alt = "";
     before.className = "before";
     before.src = small.currentSrc || small.src;
-    const show = () => before.remove();
-    picture.addEventListener("load", show, { once: true });
+    picture.addEventListener("load", () => before.remove(), { once: true });
     picture.addEventListener("error", () => picture.classList.add("gone"), { once: true });
     stage.replaceChildren(before, picture);
     zoom(false);
