@@ -20,7 +20,9 @@ class Notice(NamedTuple):
     quoted: ItemBody | None
     """The item that the entry's item answers, if the reader may see it."""
     back: list[UserCard]
-    """The new followers whom the reader does not follow, each in one row of a page only."""
+    """The new followers whom the reader does not follow. An entry names the followers of its own day only, so no row
+    repeats those of another.
+    """
 
     @property
     def is_answerable(self) -> bool:
@@ -40,7 +42,6 @@ def notices(entries: Sequence[Entry], reader: User) -> list[Notice]:
     rows = []
     for entry in entries:
         back = [card for card in entry.actors if entry.kind == "follow" and int(card.id) in strangers]
-        strangers -= {int(card.id) for card in back}
         parent = entry.item.reply_to if entry.item and entry.kind in ANSWERABLE else None
         rows.append(Notice(entry, quoted.get(parent or ""), back))
     return rows

@@ -95,7 +95,6 @@ HELD = {
     "moderation/subjects.py": "tests/moderation/test_sessions.py",
     "moderation/user_admin.py": "tests/moderation/test_by_hand.py",
     "notifications/feed.py": "tests/notifications/test_actions.py",
-    "notifications/notices.py": "tests/browser/test_notifications.py",
     "notifications/sessions.py": "tests/live/test_reminders.py",
     "operation/curves.py": "tests/operation/test_plots.py",
     "operation/graphs.py": "tests/operation/test_simulation.py",

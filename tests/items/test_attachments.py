@@ -18,6 +18,7 @@ from tests.support.at_once import at_once
 from tests.support.factories import UserFactory
 from tests.support.picture_posts import posted, sent
 from tests.support.pictures import files_of, mp4
+from tests.support.statements import statements
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("media_folder")]
 
@@ -185,9 +186,10 @@ def test_a_deleted_account_takes_its_files_along(ann: User, media_folder: Path) 
     assert files_of(media_folder) == []
 
 
-def test_pages_ask_no_more(ann: User, client: APIClient, django_assert_num_queries: Any) -> None:
+def test_pages_ask_no_more(ann: User) -> None:
     ids = [actions.publish(sender=ann, content={"text": "words"}, visibility=Visibility.PUBLIC).pk for _ in range(3)]
     pictures = [posted(ann, sent(ann)).pk for _ in range(3)]
     for some in (ids, pictures):
-        with django_assert_num_queries(0):  # of the ORM; the one statement is prepared
+        with statements() as asked:
             assert len(hydrate(some, ann)) == 3
+        assert len(asked) == 1, asked

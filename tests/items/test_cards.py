@@ -1,7 +1,6 @@
 """Cards: the facts of a page stand beside an item, and never in what the API tells of it."""
 
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import pytest
@@ -18,6 +17,7 @@ from media import actions as media
 from media.objects import media_object
 from tests.support.factories import UserFactory
 from tests.support.pictures import encoded, upload
+from tests.support.statements import statements
 
 pytestmark = pytest.mark.django_db
 
@@ -37,13 +37,14 @@ def test_a_reply_names_the_sender_that_it_answers_where_the_reader_sees_both() -
     assert msgspec.json.encode(items) == before
 
 
-def test_entries_without_facts_ask_nothing(django_assert_num_queries: Any) -> None:
+def test_entries_without_facts_ask_nothing() -> None:
     sender = UserFactory.create()
     item = publish(sender=sender, content={"text": "alone"})
     shared, _ = repost(sender=UserFactory.create(), item=item)
     items = hydrate([item.pk, shared.pk], sender)
-    with django_assert_num_queries(0):
+    with statements() as asked:
         shown = cards(items, answered=answered_senders(items, sender))
+    assert asked == []
     assert [(card.item, card.others, card.answered, card.is_late) for card in shown] == [
         (one, 0, None, False) for one in items
     ]

@@ -13,7 +13,7 @@ from items import actions, hiding, purge
 from items.hydrate import ItemBody, hydrate
 from items.models import Item
 from media import sweeping
-from media.models import MediaFile
+from media.models import NEVER, MediaFile
 from tests.support.api import API, client_of
 from tests.support.at_once import at_once
 from tests.support.factories import UserFactory
@@ -114,6 +114,7 @@ def test_hiding_stays_when_the_item_is_held_deleted_and_restored(ann: User) -> N
     assert hiding.hide_media(item=item) == hiding.show_media(item=item) == []
     actions.restore(item=item)
     assert shown(item) == [two]
+    assert MediaFile.objects.get(pk=one).withdrawn_at == NEVER  # the sweep leaves it, however old
     hiding.hide_media(item=item)
     actions.delete(item=item)
     actions.restore(item=item)

@@ -9,8 +9,10 @@ from rest_framework.test import APIClient
 
 from accounts.actions import issue_token
 from accounts.models import User
+from media import actions
 from media.models import MediaFile
 from media.store import store
+from tests.support.at_once import at_once
 from tests.support.factories import UserFactory
 from tests.support.pictures import animation, encoded, files_of, jpeg, mp4, opened, picture, upload, webm
 
@@ -130,6 +132,22 @@ def test_a_video(client: APIClient, data: bytes, ext: str, sides: tuple[int, int
     assert b"+48.8584" not in found
     assert b"Eiffel" not in found
     assert b"\x11" * 500 in found or ext == "webm"
+
+
+def test_media_of_others_are_out_of_reach(client: APIClient) -> None:
+    address = f"{MEDIA}/{send(client, jpeg(), description='a cat').json()['id']}"
+    other = client_of(UserFactory.create())
+    assert other.delete(address).status_code == 404
+    assert other.patch(address, {"description": "a dog"}).status_code == 404
+    assert client.get(address).json()["description"] == "a cat"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_key_at_the_same_time_keeps_one_file(ann: User, media_folder: Path) -> None:
+    made = at_once(*[lambda: actions.upload(owner_id=ann.pk, file=upload(jpeg()), key="one").pk] * 3)
+    assert len(set(made)) == 1, made
+    assert MediaFile.objects.count() == 1
+    assert len(files_of(media_folder)) == 2
 
 
 def test_an_idempotency_key(client: APIClient) -> None:

@@ -62,6 +62,16 @@ def test_files_without_a_row_go_after_a_day(medium: MediaFile, media_folder: Pat
     assert len(files_of(media_folder)) == 3
 
 
+def test_files_that_a_move_made_are_known(medium: MediaFile, media_folder: Path) -> None:
+    """A move that was made, whose row and medium are not written yet."""
+    to = new_name()
+    names = medium.files
+    FileMove.objects.create(name=medium.name, to=to, ext=medium.ext, small_ext=medium.small_ext)
+    medium.delete()
+    store().move(names[0], f"{to}.{medium.ext}")
+    assert sweeping.without_row([f"{to}.{medium.ext}", names[1], "ab/unknown.jpg"]) == ["ab/unknown.jpg"]
+
+
 def test_renamed_files_are_withdrawn_at_once(medium: MediaFile, media_folder: Path) -> None:
     before = set(files_of(media_folder))
     with transaction.atomic():

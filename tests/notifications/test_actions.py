@@ -276,6 +276,19 @@ def test_open_pages_are_told_when_it_is_committed(
     assert news(lambda: actions.mark_read(user=ann)) == [Notified(ann.pk, {"unread": 0, "capped": False})]
     assert news(lambda: actions.mark_read(user=ann, up_to=1)) == []
     assert news(lambda: say(bob, "words")) == []
+    assert news(lambda: actions.warn(user=ann, text="careful")) == [Notified(ann.pk, {"unread": 1, "capped": False})]
+    assert news(lambda: actions.silence(user=ann, kinds=["like"])) == [Notified(ann.pk, {"unread": 1, "capped": False})]
+
+
+def test_many_who_are_told_at_once_are_one_event(
+    ann: User, feeds: Any, monkeypatch: pytest.MonkeyPatch, django_capture_on_commit_callbacks: Any
+) -> None:
+    monkeypatch.setattr(actions, "ONE_BY_ONE", 1)
+    readers = UserFactory.create_batch(2)
+    with django_capture_on_commit_callbacks(execute=True):
+        actions._announce_later([reader.pk for reader in readers])
+    written = [events.event_of(fields) for _, fields in feeds.xrange("events")]
+    assert [type(one) for one in written] == [events.ManyNotified]
 
 
 # --- Forgetting ------------------------------------------------------------------------------------------

@@ -127,6 +127,19 @@ def test_the_badge(client: Client, reader: User, other: User) -> None:
     assert "more than 99 unread notifications" in shown
 
 
+def test_the_pill_counts_what_came_since_the_page(client: Client, reader: User, other: User) -> None:
+    say(other, "@reader one")
+    since = notifications_page(reader).newest
+    news = f"{PAGE}/news?since_id={since}"
+    assert client.get(f"{news}&shows=0", **PART).status_code == 204
+    say(other, "@reader two")
+    items.like(user=other, item=say(reader))
+    shown = client.get(f"{news}&shows=0", **PART)
+    assert (shown.status_code, "2 new" in shown.content.decode()) == (200, True)
+    assert client.get(f"{news}&shows=2", **PART).status_code == 204
+    assert "1 new" in client.get(f"{news}&tab=conversations&shows=0", **PART).content.decode()
+
+
 def test_only_full_pages_count(client: Client, reader: User) -> None:
     with statements() as seen:
         client.get("/new")

@@ -1,0 +1,64 @@
+"""Rows of the page of notifications: the item that was answered, and the followers to follow back."""
+
+import pytest
+
+from accounts.models import User
+from items import actions as items
+from items.models import Item
+from notifications.feed import notifications_page
+from notifications.notices import Notice, notices
+from relations import actions as relations
+from tests.support.factories import UserFactory
+from tests.support.statements import statements
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def ann() -> User:
+    return UserFactory.create(username="ann")
+
+
+@pytest.fixture
+def bob() -> User:
+    return UserFactory.create(username="bob")
+
+
+def say(sender: User, text: str = "words", reply_to: Item | None = None) -> Item:
+    return items.publish(sender=sender, content={"text": text}, reply_to=reply_to)
+
+
+def rows(reader: User) -> list[Notice]:
+    return notices(notifications_page(reader).items, reader)
+
+
+def test_a_reply_quotes_what_it_answers(ann: User, bob: User) -> None:
+    post = say(ann, "asked")
+    reply = say(bob, "answered", reply_to=post)
+    say(bob, "@ann, look")
+    items.like(user=bob, item=post)
+    like, mention, answer = rows(ann)
+    assert (answer.quoted and answer.quoted.id, answer.is_answerable) == (str(post.pk), True)
+    assert (mention.quoted, mention.is_answerable) == (None, True)
+    assert (like.quoted, like.is_answerable) == (None, False)
+    items.delete(item=post)
+    assert [row.quoted for row in rows(ann) if row.entry.item and row.entry.item.id == str(reply.pk)] in ([], [None])
+
+
+def test_followers_are_offered_until_they_are_followed(ann: User, bob: User) -> None:
+    other = UserFactory.create()
+    for fan in (bob, other):
+        relations.follow(follower=fan, followee=ann)
+    (row,) = rows(ann)
+    assert {card.id for card in row.back} == {str(bob.pk), str(other.pk)}
+    relations.follow(follower=ann, followee=bob)
+    (row,) = rows(ann)
+    assert [card.id for card in row.back] == [str(other.pk)]
+
+
+def test_entries_without_answers_or_followers_ask_nothing(ann: User, bob: User) -> None:
+    items.like(user=bob, item=say(ann))
+    entries = notifications_page(ann).items
+    with statements() as asked:
+        assert len(notices(entries, ann)) == 1
+    assert asked == []
