@@ -176,6 +176,12 @@ class Item(models.Model):
                 condition=Q(status__in=["in_review", "rejected"]),
                 name="item_unpublished",
             ),
+            # ... and of one visibility those that have pictures or a video.
+            models.Index(
+                fields=["sender", "visibility", "-id"],
+                condition=Q(status="published") & ~Q(media=[]),
+                name="item_pictured",
+            ),
             models.Index(fields=["reply_to", "id"], condition=Q(reply_to__isnull=False), name="item_replies"),
             models.Index(fields=["root", "id"], condition=Q(root__isnull=False), name="item_thread"),
             models.Index(fields=["sender", "root"], condition=Q(root__isnull=False), name="item_answered"),

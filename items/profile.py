@@ -33,20 +33,22 @@ SAID = """
 """
 PUBLISHED = f"{SAID} AND i.status = 'published'"
 UNPUBLISHED = f"{SAID} AND i.status IN ('in_review', 'rejected') AND %(owner)s = %(reader)s"
-PROFILE = listing(
-    [
-        *(
-            f"""
-            {PUBLISHED} AND i.reply_to_id IS NULL AND i.visibility = '{visibility}'
-                AND EXISTS (SELECT FROM circles WHERE circles.visibility = '{visibility}')
-            """
-            for visibility in Visibility.values
-        ),
-        f"{UNPUBLISHED} AND i.reply_to_id IS NULL",
-    ],
-    "DESC",
-    given=CIRCLES,
-)
+
+
+def _by_circle(kind: str) -> str:
+    """The listing of those of the owner's items that the condition `kind` describes, one index scan a visibility."""
+    published = (
+        f"""
+        {PUBLISHED} AND {kind} AND i.visibility = '{visibility}'
+            AND EXISTS (SELECT FROM circles WHERE circles.visibility = '{visibility}')
+        """
+        for visibility in Visibility.values
+    )
+    return listing([*published, f"{UNPUBLISHED} AND {kind}"], "DESC", given=CIRCLES)
+
+
+PROFILE = _by_circle("i.reply_to_id IS NULL")
+PICTURED = _by_circle("i.media <> '[]'")
 ANSWERS = listing([f"{said} AND i.reply_to_id IS NOT NULL" for said in (PUBLISHED, UNPUBLISHED)], "DESC")
 ABOVE = f"""
     SELECT {COLUMNS} FROM {ITEMS} JOIN items_item reply ON i.id IN (reply.root_id, reply.reply_to_id)
@@ -91,16 +93,26 @@ def visible_item(item_id: int, reader: User | AnonymousUser) -> ItemBody | None:
 
 def profile_page(owner: User, reader: User | AnonymousUser, *, last_id: int | None = None, limit: int = 20) -> ItemPage:
     """Posts and reposts of `owner` below `last_id` (exclusive) as far as `reader` may see them, newest first."""
-    below = MAX_ID + 1 if last_id is None else last_id
-    params = {"owner": owner.pk, "below": below, "reader": reader.pk or 0, "scan": SCAN, "count": limit + 1}
-    return page_of(fetch(PROFILE, params, into=ListedRow.of), reader, limit)
+    return page_of(fetch(PROFILE, _params(owner, reader, last_id, limit), into=ListedRow.of), reader, limit)
 
 
 def answers_page(owner: User, reader: User | AnonymousUser, *, last_id: int | None = None, limit: int = 20) -> ItemPage:
     """The replies that `owner` wrote below `last_id` (exclusive) as far as `reader` may see them, newest first."""
+    return page_of(fetch(ANSWERS, _params(owner, reader, last_id, limit), into=ListedRow.of), reader, limit)
+
+
+def pictured_page(
+    owner: User, reader: User | AnonymousUser, *, last_id: int | None = None, limit: int = 20
+) -> ItemPage:
+    """Posts and replies of `owner` with pictures or a video below `last_id` (exclusive), as far as `reader` may see
+    them, newest first.
+    """
+    return page_of(fetch(PICTURED, _params(owner, reader, last_id, limit), into=ListedRow.of), reader, limit)
+
+
+def _params(owner: User, reader: User | AnonymousUser, last_id: int | None, limit: int) -> dict[str, int]:
     below = MAX_ID + 1 if last_id is None else last_id
-    params = {"owner": owner.pk, "below": below, "reader": reader.pk or 0, "scan": SCAN, "count": limit + 1}
-    return page_of(fetch(ANSWERS, params, into=ListedRow.of), reader, limit)
+    return {"owner": owner.pk, "below": below, "reader": reader.pk or 0, "scan": SCAN, "count": limit + 1}
 
 
 def above(reply: ItemBody, reader: User | AnonymousUser) -> list[ItemBody]:

@@ -32,4 +32,5 @@ urlpatterns = [
     path("items/<int:item_id>/undo-repost", views.undo_repost, name="undo_repost"),
     path("@<str:username>", views.profile, name="profile"),
     path("@<str:username>/replies", views.profile_replies, name="profile_replies"),
+    path("@<str:username>/media", views.profile_media, name="profile_media"),
 ]

@@ -22,7 +22,7 @@ from items.cards import Card, cards
 from items.forms import EditForm, ItemForm
 from items.hydrate import ItemBody, hydrate
 from items.models import Item, Status, Visibility
-from items.profile import above, answered_senders, answers_page, profile_page, replies_page, visible_item
+from items.profile import above, answered_senders, answers_page, pictured_page, profile_page, replies_page, visible_item
 from items.text import ContentError
 from items.versions import KEPT, Version, versions_of
 from items.viewing import tell_viewed
@@ -82,15 +82,20 @@ def profile_replies(request: PageRequest, username: str) -> HttpResponse:
     return _profile(request, username, "replies")
 
 
+@require_safe
+def profile_media(request: PageRequest, username: str) -> HttpResponse:
+    """The same with those of their posts and replies that have pictures or a video."""
+    return _profile(request, username, "media")
+
+
+PROFILE_TABS = {"posts": profile_page, "replies": answers_page, "media": pictured_page}
+
+
 def _profile(request: PageRequest, username: str, tab: str) -> HttpResponse:
     person = user_or_404(username, request.user)
     last_id = position(request)
-    if tab == "posts":
-        page = profile_page(person, request.user, last_id=last_id)
-        shown = cards(page.items)
-    else:
-        page = answers_page(person, request.user, last_id=last_id)
-        shown = cards(page.items, answered=answered_senders(page.items, request.user))
+    page = PROFILE_TABS[tab](person, request.user, last_id=last_id)
+    shown = cards(page.items, answered=answered_senders(page.items, request.user))
     context = {"person": person, "page": page, "cards": shown, "is_first": last_id is None, "tab": tab}
     if wants_part(request):
         return show(request, "items/_more.html", context)

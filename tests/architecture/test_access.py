@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
 import pytest
 from django.test import Client
 from django.utils import timezone
@@ -17,6 +18,7 @@ from accounts.models import User
 from discover import feedback, recent
 from items import actions as items
 from items.models import Item, Status, Visibility
+from media.objects import Entry
 from relations import actions as relations
 from tests.support.addresses import api_routes, page_names
 from tests.support.answers import lasting
@@ -128,6 +130,12 @@ class Shows:
     public_only: bool = False
     """Whether it shows nothing but what everybody may see."""
     body: dict[str, Any] | None = None
+
+
+def add_pictures(world: World) -> None:
+    """Pictures in the sender's post and reply, in the state that they are in."""
+    facts = Entry(id="1", kind="image", name="a", ext="jpg", width=9, height=9)
+    Item.objects.filter(pk__in=[world.post.pk, world.reply.pk]).update(media=[msgspec.to_builtins(facts)])
 
 
 def follows(relation: str, kind: str) -> bool:
@@ -275,6 +283,7 @@ PAGES: dict[str, list[Shows]] = {
         Shows(lambda world: "/@sender/replies", ("reply",)),
         Shows(lambda world: "/@author/replies", ("answered",)),
     ],
+    "profile_media": [Shows(lambda world: "/@sender/media", ("post", "reply"), before=add_pictures)],
     "publish": [
         Shows(
             lambda world: f"/items/new?reply_to={world.post.pk}",

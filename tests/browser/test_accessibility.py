@@ -275,6 +275,7 @@ PAGES: dict[str, list[Look]] = {
         Look(fixed("/@blocked")),
         Look(fixed("/@newcomer"), "newcomer"),
     ],
+    "profile_media": [Look(fixed("/@writer/media")), Look(fixed("/@newcomer/media"), "")],
     "profile_replies": [Look(fixed("/@writer/replies")), Look(fixed("/@newcomer/replies"), "")],
     "followers": [Look(fixed("/@writer/followers")), Look(fixed("/@newcomer/followers"), "")],
     "following": [Look(fixed("/@reader/following"))],

@@ -1,6 +1,8 @@
 """Lists of items have a bound of work, whatever stands in them that the reader may not see."""
 
 from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
 from django.contrib.auth.models import AnonymousUser
@@ -11,9 +13,11 @@ from items import actions as items
 from items import profile
 from items.hydrate import hydrate
 from items.listing import ItemPage
-from items.models import Item
-from items.profile import answers_page, profile_page, replies_page
+from items.models import Item, ItemType
+from items.profile import answers_page, pictured_page, profile_page, replies_page
+from relations.actions import block
 from tests.support.factories import ItemFactory, UserFactory
+from tests.support.picture_posts import sent
 
 pytestmark = pytest.mark.django_db
 
@@ -91,6 +95,28 @@ def test_threads_and_answers_end_short_too() -> None:
         pages = walk(page_from)
         assert [item_id for page in pages for item_id in page] == expected
         assert len(pages) > 3
+
+
+def test_pictures_are_found_however_little_of_a_profile_has_any(media_folder: Path) -> None:
+    writer: User = UserFactory.create(username="writer")
+
+    def pictured(**fields: Any) -> Item:
+        return items.publish(sender=writer, type=ItemType.IMAGE, content={"media": [sent(writer)]}, **fields)
+
+    root = items.publish(sender=writer, content={"text": "first"})
+    first = pictured()
+    for _ in range(20):
+        items.publish(sender=writer, content={"text": "words"})
+    for _ in range(2):
+        items.delete(item=pictured())
+        pictured(visibility="self")
+    last = pictured(reply_to=root)
+    pages = walk(lambda last_id: pictured_page(writer, STRANGER, last_id=last_id, limit=1))
+    assert pages == [[last.pk], [first.pk]]
+    assert len(pictured_page(writer, writer).items) == 4
+    reader: User = UserFactory.create()
+    block(blocker=writer, blocked=reader)
+    assert pictured_page(writer, reader).items == []
 
 
 def test_a_short_page_is_not_said_to_be_empty(client: Client) -> None:

@@ -4,6 +4,7 @@ import json
 import re
 import uuid
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from items.text import TEXT_LENGTH
 from relations.actions import block, follow
 from tests.support.factories import UserFactory
 from tests.support.pages import PART, composed
+from tests.support.picture_posts import posted, sent
 from tests.support.statements import statements
 from tests.support.texts import PAYLOADS
 
@@ -464,6 +466,18 @@ def test_replies_have_a_tab_of_their_own(client: Client, reader: Any, other: Any
     block(blocker=reader, blocked=other)
     assert "answer" not in client.get("/@other/replies").content.decode()
     assert client.get("/@nobody/replies").status_code == 404
+
+
+def test_media_have_a_tab_of_their_own(client: Client, reader: Any, other: Any, media_folder: Path) -> None:
+    say(other, "only words")
+    assert "No pictures or videos yet." in client.get("/@other/media").content.decode()
+    shown = posted(other, sent(other, description="A red field"))
+    page = client.get("/@other/media").content.decode()
+    assert f'id="item-{shown.pk}"' in page
+    assert 'alt="A red field"' in page
+    assert "only words" not in page
+    block(blocker=reader, blocked=other)
+    assert "A red field" not in client.get("/@other/media").content.decode()
 
 
 # --- Editing and deleting ----------------------------------------------------------------------------------

@@ -104,6 +104,12 @@ class Grown:
         grow(blocked, 100, sha256="'r' || g", phash="g")
         attempt = PictureAttempt.objects.create(rule=blocked, user=self.star, item_id=1)
         grow(attempt, MANY, user_id=self.nth, at="now() - g * interval '1 minute'")
+        with connection.cursor() as cursor:
+            shown = '[{"id": "1", "kind": "image", "name": "a", "ext": "jpg", "width": 9, "height": 9}]'
+            cursor.execute(
+                "UPDATE items_item SET media = %s WHERE sender_id = %s AND repost_of_id IS NULL AND id %% 7 < 3",
+                [shown, self.star.pk],
+            )
         move = FileMove.objects.create(name="c", ext="jpg", small_ext="jpg")
         grow(move, MANY, name="'c' || g", to="'d' || g")
 
