@@ -2,10 +2,12 @@
 read; the rows of media say which item uses them.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 from items.models import Item, ItemType, Status
 from items.text import ContentError, media_ids
+from media import actions as media
 from media import attaching
 from media.actions import UsedError
 from media.models import Kind, MediaFile
@@ -60,6 +62,16 @@ def reordered(item: Item, content: dict[str, Any]) -> dict[str, Any]:
         attaching.place(asked, item_id=item.pk)
         show(item, attaching.of_item(item.pk))
     return content | {"media": [str(number) for number in asked]}
+
+
+def describe(item: Item, said: Mapping[str, tuple[str, tuple[float, float]]]) -> None:
+    """Change the descriptions and focuses of an item's media, by their ids; others are passed over. Raises
+    media.actions.MediaError.
+    """
+    for row in attaching.of_item(item.pk) if said else []:
+        description, focus = said.get(str(row.pk), (row.description, (row.focus_x, row.focus_y)))
+        if (description, *focus) != (row.description, row.focus_x, row.focus_y):
+            media.describe(medium=row, description=description, focus=focus)
 
 
 def withdraw(item: Item) -> None:

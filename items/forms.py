@@ -9,6 +9,7 @@ from django.conf import settings
 from django.contrib.auth.models import AnonymousUser
 from django.core.files.uploadedfile import UploadedFile
 from django.forms.utils import ErrorList
+from django.http import QueryDict
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
@@ -20,7 +21,7 @@ from media import actions as media
 from media.actions import PICTURES_AN_ITEM
 from media.decoder import BusyError
 from media.models import Kind, MediaFile
-from media.objects import MediaObject, media_object
+from media.objects import Focus, MediaObject, media_object, media_objects
 from media.store import StoreError
 from relations.models import Follow
 from web.rest import parse_id
@@ -38,14 +39,27 @@ class TextField(forms.CharField):
 
     def to_python(self, value: Any) -> str:
         """The text with line feeds only."""
-        text = super().to_python(value)
-        return str(text or "").replace("\r\n", "\n").replace("\r", "\n")
+        return _lines(str(super().to_python(value) or ""))
+
+
+def _lines(text: str) -> str:
+    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def text_area(rows: int) -> forms.Textarea:
     """A text area of so many rows that knows the longest text."""
     # Browsers would put back what was typed before it was published; drafts.js knows better.
     return forms.Textarea(attrs={"rows": rows, "data-limit": TEXT_LENGTH, "autocomplete": "off"})
+
+
+def warning_field() -> forms.CharField:
+    """The words under which a post is folded."""
+    return forms.CharField(label=_("Warning: the post is folded under it"), max_length=WARNING_LENGTH, required=False)
+
+
+def sensitive_field() -> forms.BooleanField:
+    """Whether the pictures of a post are veiled."""
+    return forms.BooleanField(label=_("Sensitive: its pictures are veiled"), required=False)
 
 
 class ItemForm(forms.Form):
@@ -72,10 +86,8 @@ class ItemForm(forms.Form):
         required=False,
         widget=forms.TextInput(attrs={"data-limit": ARTICLE_LENGTH, "autocomplete": "off"}),
     )
-    warning = forms.CharField(
-        label=_("Warning: the post is folded under it"), max_length=WARNING_LENGTH, required=False
-    )
-    sensitive = forms.BooleanField(label=_("Sensitive: its pictures are veiled"), required=False)
+    warning = warning_field()
+    sensitive = sensitive_field()
     key = forms.RegexField(r"^[0-9a-f]{32}\Z", required=False, widget=forms.HiddenInput)
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -109,7 +121,7 @@ class ItemForm(forms.Form):
         key = str(self.data.get("key", ""))
         for number in self.numbers:
             if file := self.files.get(f"file_{number}"):
-                said = str(self.data.get(f"file_description_{number}", ""))
+                said = _lines(str(self.data.get(f"file_description_{number}", "")))
                 self._upload(owner, file, said, f"{key}-{number}" if key else "")
         if len(self.taken) > self.MOST or (len(self.taken) > 1 and any(one.kind == Kind.VIDEO for one in self.taken)):
             self.refuse_media(gettext("A post has at most %(count)d pictures, or one video.") % {"count": self.MOST})
@@ -126,7 +138,7 @@ class ItemForm(forms.Form):
         for number, said, focus in zip_longest(*columns, fillvalue=""):
             row = rows.get(parse_id(number) or 0)
             if row is not None and number in kept:
-                self.taken.append(self._described(row, said, focus_of(focus)))
+                self.taken.append(self._described(row, _lines(said), focus_of(focus)))
 
     def _described(self, row: MediaFile, said: str, focus: tuple[float, float]) -> MediaFile:
         if row.use or (row.description, row.focus_x, row.focus_y) == (said, *focus):
@@ -183,11 +195,13 @@ class ItemForm(forms.Form):
         content: dict[str, Any] = {"text": self.cleaned_data["text"]}
         if self.taken:
             content["media"] = [str(row.pk) for row in self.taken]
-        if self.cleaned_data["warning"]:
-            content["warning"] = self.cleaned_data["warning"]
-        if self.cleaned_data["sensitive"]:
-            content["sensitive"] = True
-        return content
+        return content | _warned(self.cleaned_data)
+
+
+def _warned(fields: dict[str, Any]) -> dict[str, Any]:
+    """The parts of a content that warn of the rest, where they are given."""
+    given = {"warning": fields.get("warning"), "sensitive": fields.get("sensitive")}
+    return {name: value for name, value in given.items() if value}
 
 
 def focus_of(text: str) -> tuple[float, float]:
@@ -210,26 +224,54 @@ def _audience(answered: ItemBody, reader: User | AnonymousUser | None) -> str:
     return answered.visibility if is_heard else Visibility.PUBLIC
 
 
+def _media_said(data: QueryDict) -> dict[str, tuple[str, tuple[float, float]]]:
+    """The description and focus of each picture that a form names, by its id, in the form's order."""
+    columns = zip_longest(*(data.getlist(name) for name in ("media", "description", "focus")), fillvalue="")
+    return {number: (_lines(said), focus_of(focus)) for number, said, focus in columns if number}
+
+
 class EditForm(forms.Form):
-    """The editor of an item: its text, its title where it has one, and who can see it; everything else stays."""
+    """The editor of an item: its text, its title where it has one, its warning, the order and descriptions of its
+    pictures, and who can see it; everything else stays.
+    """
 
     title = forms.CharField(label=_("Title"), max_length=TITLE_LENGTH, required=False)
     text = TextField(label=_("Text"), required=False, widget=text_area(5))
     visibility = forms.ChoiceField(label=_("Who can see it"), choices=AUDIENCES, required=False)
+    warning = warning_field()
+    sensitive = sensitive_field()
 
-    def __init__(self, item: Item, data: Any = None) -> None:
+    def __init__(self, item: Item, data: QueryDict | None = None) -> None:
         self.item = item
+        self.media_said = _media_said(data) if data is not None else {}
         # Several editors may be open in one page.
-        initial = {"title": item.title, "text": item.text, "visibility": item.visibility}
+        initial = {"title": item.title, "text": item.text, "visibility": item.visibility} | _warned(item.content)
         super().__init__(data, auto_id=f"edit-{item.pk}-%s", initial=initial)
         self.fields["visibility"].widget.attrs["aria-describedby"] = f"{self['text'].id_for_label}-audience"
         if not item.title:
             del self.fields["title"]
+        if not item.media:
+            del self.fields["sensitive"]
+
+    @property
+    def media_shown(self) -> list[MediaObject]:
+        """The item's pictures, in the order and with the words that were sent."""
+        found = {one.id: one for one in media_objects(self.item.media)}
+        for number, (said, focus) in self.media_said.items():
+            if number in found:
+                found[number].description, found[number].meta.focus = said, Focus(*focus)
+        order = list(self.media_said) or list(found)
+        return sorted(found.values(), key=lambda one: order.index(one.id) if one.id in order else len(order))
 
     def clean(self) -> dict[str, Any]:
         """The fields; `content` is the item's new content. Raises ValidationError if it is not allowed."""
         fields = super().clean() or {}
-        self.content = {**self.item.content, "text": fields.get("text", "")}
+        kept = {name: value for name, value in self.item.content.items() if name not in ("warning", "sensitive")}
+        self.content = kept | {"text": fields.get("text", "")} | _warned(fields)
+        if self.media_said:
+            if sorted(self.media_said) != sorted(one["id"] for one in self.item.media):
+                self.add_error(None, _("The pictures of this post changed meanwhile. Reload the page."))
+            self.content["media"] = list(self.media_said)
         if not self.errors:
             try:
                 check_content(self.item.type, self.content)

@@ -16,7 +16,7 @@ from django_htmx.http import reswap, trigger_client_event
 
 from accounts.access import signed_in
 from accounts.models import User
-from items import actions, idempotency
+from items import actions, attachments, idempotency
 from items.actions import BREADTH
 from items.cards import Card, cards
 from items.forms import EditForm, ItemForm
@@ -26,6 +26,7 @@ from items.profile import above, answered_senders, answers_page, pictured_page, 
 from items.text import ContentError
 from items.versions import KEPT, Version, versions_of
 from items.viewing import tell_viewed
+from media.actions import MediaError
 from relations.views import user_or_404
 from relations.visibility import standing
 from storage.ids import MAX_ID
@@ -296,11 +297,13 @@ def _acted(request: PageRequest, item: Item, reader: User) -> HttpResponse:
 
 # --- Editing and deleting --------------------------------------------------------------------------------
 @transaction.atomic
-def _edit(own: Item, title: str | None, content: dict[str, Any], visibility: Visibility) -> Item:
-    """The item, changed as a whole or not at all. Raises ContentError."""
+def _edit(own: Item, form: EditForm) -> Item:
+    """The item, changed as a whole or not at all. Raises ContentError and MediaError."""
+    visibility = Visibility(form.cleaned_data["visibility"] or own.visibility)
+    attachments.describe(own, form.media_said)
     if BREADTH.index(visibility) < BREADTH.index(Visibility(own.visibility)):
         actions.change_visibility(item=own, visibility=visibility)  # before a reader sees the new words
-    own = actions.edit(item=own, title=title, content=content)
+    own = actions.edit(item=own, title=form.cleaned_data.get("title"), content=form.content)
     actions.change_visibility(item=own, visibility=visibility)
     own.refresh_from_db(fields=["status"])
     return own
@@ -317,12 +320,12 @@ def edit(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
     form = EditForm(own, request.POST or None)
     spot = "slot" if wants_part(request) and request.htmx.target != "editor" else "page"
     if form.is_valid():
-        fields = form.cleaned_data
-        visibility = Visibility(fields["visibility"] or own.visibility)
         try:
-            own = _edit(own, fields.get("title"), form.content, visibility)
+            own = _edit(own, form)
         except ContentError as error:
             form.add_error("text", str(error))
+        except MediaError as error:
+            form.add_error(None, str(error))
     if form.is_valid():
         is_held = own.status == Status.IN_REVIEW
         if spot == "slot":

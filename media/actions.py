@@ -26,6 +26,7 @@ from media.models import DESCRIPTION_LENGTH, FileMove, Kind, MediaFile, Use, fil
 from media.offering import BlockedMediaError, offer, telling
 from media.signals import medium_described
 from media.store import StoreError, incoming, new_name, store
+from web.strict_json import check_text
 
 logger = logging.getLogger(__name__)
 
@@ -165,7 +166,11 @@ def _checked(file: IO[bytes], *, pictures_only: bool) -> Kind:
 
 
 def check_description(text: str) -> None:
-    """Raise MediaError for a description that is too long."""
+    """Raise MediaError for a description that is too long, or that PostgreSQL cannot store."""
+    try:
+        check_text(text)
+    except ValueError as error:
+        raise MediaError(_("The description holds characters that cannot be stored.")) from error
     if len(text) > DESCRIPTION_LENGTH:
         raise MediaError(_("The description may have at most %(count)d characters.") % {"count": DESCRIPTION_LENGTH})
 

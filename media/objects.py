@@ -115,9 +115,11 @@ def address_of(facts: Mapping[str, Any]) -> str:
     return address(facts["name"], facts["ext"])
 
 
-def media_objects(text: str) -> list[MediaObject]:
-    """The media of an item from the text of its column."""
-    return [] if text == "[]" else [_object(entry) for entry in _entries.decode(text)]
+def media_objects(facts: str | list[dict[str, Any]]) -> list[MediaObject]:
+    """The media of an item from its column, as text or decoded."""
+    if isinstance(facts, str):
+        return [] if facts == "[]" else [_object(entry) for entry in _entries.decode(facts)]
+    return [_object(entry) for entry in msgspec.convert(facts, list[Entry])]
 
 
 def media_object(row: MediaFile) -> MediaObject:

@@ -468,6 +468,49 @@ def test_replies_have_a_tab_of_their_own(client: Client, reader: Any, other: Any
     assert client.get("/@nobody/replies").status_code == 404
 
 
+def test_the_editor_orders_and_describes_pictures_and_warns_of_them(
+    client: Client, reader: Any, media_folder: Path
+) -> None:
+    first, second = (sent(reader, description=words) for words in ("one", "two"))
+    item = posted(reader, first, second)
+    address = f"/items/{item.pk}/edit"
+    editor = client.get(address).content.decode()
+    assert editor.index(f'value="{first}"') < editor.index(f'value="{second}"')
+    assert 'name="file_1"' not in editor
+    change: dict[str, Any] = {
+        "media": [second, first],
+        "description": ["zwei\r\nZeilen", "one"],
+        "focus": ["0.5,-0.5", "0,0"],
+        "text": "said",
+        "warning": "Spiders",
+        "sensitive": "on",
+    }
+    assert client.post(address, change).status_code == 302
+    item.refresh_from_db()
+    assert [entry["id"] for entry in item.media] == item.content["media"] == [second, first]
+    assert [entry["description"] for entry in item.media] == ["zwei\nZeilen", "one"]
+    assert (item.media[0]["x"], item.media[0]["y"]) == (0.5, -0.5)
+    assert (item.content["warning"], item.content["sensitive"]) == ("Spiders", True)
+
+    refused = client.post(address, change | {"description": ["x" * 1501, "one"], "warning": ""})
+    assert refused.status_code == 422
+    assert "1500 characters" in refused.content.decode()
+    assert client.post(address, change | {"description": ["a\x00b", "one"], "warning": ""}).status_code == 422
+    anew = {"text": "x", "visibility": "public", "media": [sent(reader)], "description": ["a\x00b"]}
+    assert client.post("/items/new", anew).status_code == 422
+    stranger = sent(UserFactory())
+    for others in ([second], [second, first, stranger], [second, stranger], ["x", first]):
+        answer = client.post(address, change | {"media": others, "warning": ""})
+        assert answer.status_code == 422, others
+        assert "changed meanwhile" in answer.content.decode()
+    item.refresh_from_db()
+    assert item.content["warning"] == "Spiders", "all or nothing"
+
+    assert client.post(address, {"text": "said"}).status_code == 302
+    item.refresh_from_db()
+    assert item.content == {"text": "said", "media": [second, first]}
+
+
 def test_media_have_a_tab_of_their_own(client: Client, reader: Any, other: Any, media_folder: Path) -> None:
     say(other, "only words")
     assert "No pictures or videos yet." in client.get("/@other/media").content.decode()

@@ -14,14 +14,16 @@
   const field = (entry, name) => entry.querySelector(`[name="${name}"]`);
   const isComposer = (form) => Boolean(form?.matches?.("form.composer") && listOf(form));
 
+  const takesFiles = (form) => isComposer(form) && Boolean(form.querySelector("[data-pick]")); // an editor takes none
+
   // --- A composer that has come into the page
   function begin(form) {
     if (form.dataset.attaching) return;
     form.dataset.attaching = "true";
     form.removeAttribute("enctype");
-    form.querySelector(".files").remove();
+    form.querySelector(".files")?.remove();
     form.querySelectorAll(".keep").forEach((one) => one.remove());
-    form.querySelector(".pick").hidden = false;
+    if (takesFiles(form)) form.querySelector(".pick").hidden = false;
     entries(form).forEach(prepare);
     look(form);
   }
@@ -151,7 +153,7 @@
   for (const kind of ["dragenter", "dragover"]) {
     document.addEventListener(kind, (event) => {
       const form = event.target.closest?.("form.composer");
-      if (!isComposer(form) || !carriesFiles(event)) return;
+      if (!takesFiles(form) || !carriesFiles(event)) return;
       event.preventDefault();
       form.classList.add("dropping");
     });
@@ -163,14 +165,14 @@
   document.addEventListener("drop", (event) => {
     const form = event.target.closest?.("form.composer");
     form?.classList.remove("dropping");
-    if (!isComposer(form) || !carriesFiles(event)) return;
+    if (!takesFiles(form) || !carriesFiles(event)) return;
     event.preventDefault();
     add(form, event.dataTransfer.files);
   });
   document.addEventListener("paste", (event) => {
     const { form } = event.target;
     const files = event.clipboardData?.files;
-    if (!isComposer(form) || !files?.length || event.clipboardData.getData("text/plain")) return;
+    if (!takesFiles(form) || !files?.length || event.clipboardData.getData("text/plain")) return;
     event.preventDefault();
     add(form, files);
   });
