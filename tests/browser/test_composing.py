@@ -9,9 +9,11 @@ from typing import Any
 import pytest
 from playwright.sync_api import Locator, expect
 
+from accounts.models import User
 from items.models import Item
 from media.models import MediaFile
 from tests.support.browsers import UNREACHABLE, Held, Visit, Visitor
+from tests.support.picture_posts import posted, sent
 from tests.support.pictures import jpeg
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
@@ -172,6 +174,32 @@ def test_pictures_stay_unveiled_where_the_timeline_comes_anew(home: Visitor) -> 
     expect(veil.locator(".pictures img")).to_be_visible()
     veil.locator("summary").click()
     expect(veil.locator(".pictures img")).to_be_hidden()
+
+
+def test_pictures_of_a_post_are_ordered_and_described_where_it_is_edited(home: Visitor, reader: User) -> None:
+    first, second = (sent(reader, jpeg(80 + 10 * number), description=f"number {number}") for number in (1, 2))
+    item = posted(reader, first, second, text="look")
+    home.goto("/")
+    card = home.page.locator(f"#item-{item.pk}")
+    card.locator(".menu > summary").click()
+    card.locator(".menu").get_by_role("link", name="Edit", exact=True).click()
+    editor = card.locator(".editor")
+    expect(editor.locator(".medium")).to_have_count(2)
+    expect(card.locator(".pictures")).to_be_hidden()
+    expect(editor.get_by_role("button", name="Remove")).to_have_count(0)
+    editor.get_by_role("button", name="Move to the front").last.click()
+    editor.get_by_label("Description").first.fill("Two first")
+    editor.locator(".medium-focus").first.focus()
+    home.page.keyboard.press("ArrowRight")
+    editor.locator(".warns > summary").click()
+    editor.get_by_label("Warning").fill("Spiders")
+    editor.get_by_role("button", name="Save").click()
+    card.locator(".warned > summary").click()
+    expect(card.get_by_alt_text("Two first")).to_be_visible()
+    item.refresh_from_db()
+    assert [entry["id"] for entry in item.media] == [second, first]
+    assert (item.media[0]["description"], item.media[0]["x"]) == ("Two first", 0.1)
+    assert item.content == {"text": "look", "media": [second, first], "warning": "Spiders"}
 
 
 def test_an_article_is_written_with_a_title(home: Visitor) -> None:
