@@ -39,11 +39,13 @@ COMMUNITY = (
 )
 LIVE = ("live",)
 """Benchmarks on hosts with live sessions."""
+PICTURES = ("pictures",)
+"""Benchmarks on posts with pictures."""
 FOLLOWERS = ("growth_followers", "big_v")
 """Benchmarks on senders with up to a million followers."""
 GRAPHS = ("growth_graph",)
 """Benchmarks on one community in growing sizes."""
-NAMES = (*COMMUNITY, *LIVE, *FOLLOWERS, *GRAPHS)
+NAMES = (*COMMUNITY, *LIVE, *PICTURES, *FOLLOWERS, *GRAPHS)
 REAL = ("discover_walk", "discover_quality")
 """Benchmarks on a real data set."""
 LIKED = ("discover_liked",)
@@ -109,11 +111,13 @@ def _measured(options: argparse.Namespace, size: Size) -> Iterator[tuple[str, Re
     from benchmarks.followers import Followers
     from benchmarks.graphs import Graphs
     from benchmarks.hosts import Hosts
+    from benchmarks.pictures import Pictured
     from benchmarks.real import Interactions, RealData, Worked
 
     groups = (
         (COMMUNITY, Community(size)),
         (LIVE, Hosts(size)),
+        (PICTURES, Pictured(size)),
         (FOLLOWERS, Followers(size)),
         (GRAPHS, Graphs(options.data, size)),
         (REAL, options.data and RealData(options.data, size)),

@@ -1,0 +1,91 @@
+"""The first view of home: its bytes, and how still it stands while pictures come."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from items.actions import publish
+from items.models import ItemType
+from media.actions import upload
+from tests.support.browsers import Visit, Visitor
+from tests.support.pictures import jpeg
+from tests.support.pictures import upload as sent
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
+
+MOST_BYTES = 300_000
+MOST_SHIFT = 0.05
+SIZES = [(640, 420), (300, 620), (500, 500), (900, 300)]
+OBSERVED = """
+    window.seen = { shift: 0, largest: 0, element: "" };
+    new PerformanceObserver((list) => {
+        for (const entry of list.getEntries()) if (!entry.hadRecentInput) seen.shift += entry.value;
+    }).observe({ type: "layout-shift", buffered: true });
+    new PerformanceObserver((list) => {
+        for (const entry of list.getEntries()) {
+            seen.largest = entry.startTime;
+            seen.element = entry.element?.tagName ?? "";
+        }
+    }).observe({ type: "largest-contentful-paint", buffered: true });
+"""
+
+
+def said(author: Any, *, pictures: bool) -> None:
+    """Twenty posts, ten of which have one to four pictures."""
+    for place in range(20):
+        count = place // 2 % 4 + 1 if place % 2 and pictures else 0
+        rows = [upload(owner_id=author.pk, file=sent(jpeg(*SIZES[number])), description="x") for number in range(count)]
+        content = {"text": f"Post number {place}. " * 5} | ({"media": [str(row.pk) for row in rows]} if rows else {})
+        publish(sender=author, type=ItemType.IMAGE if rows else ItemType.TEXT, content=content)
+
+
+def measured(visitor: Visitor) -> dict[str, Any]:
+    """Load home with an empty cache, and read what the browser saw of it, down to its end."""
+    page = visitor.page
+    page.add_init_script(OBSERVED)
+    session = page.context.new_cdp_session(page)
+    session.send("Network.enable")
+    session.send("Network.clearBrowserCache")
+    received: list[float] = []
+    session.on("Network.loadingFinished", lambda event: received.append(event["encodedDataLength"]))
+    visitor.goto("/")
+    page.wait_for_load_state("load")
+    page.wait_for_timeout(1000)  # late movements count too
+    found: dict[str, Any] = page.evaluate("({ ...seen })")
+    found["bytes"] = sum(received)
+    for _ in range(12):
+        page.mouse.wheel(0, 600)
+        page.wait_for_timeout(120)
+    found["shift_of_all"] = page.evaluate("seen.shift")
+    return found
+
+
+@pytest.mark.parametrize("pictures", [False, True])
+def test_the_first_view(visit: Visit, reader: Any, author: Any, media_folder: Path, pictures: bool) -> None:
+    said(author, pictures=pictures)
+    visitor = visit()
+    visitor.find_media(media_folder)
+    visitor.enter(reader)
+    found = measured(visitor)
+    print("first view", found)
+    assert visitor.page.locator("article").count() >= 20
+    assert (visitor.page.locator(".picture img").count() > 0) == pictures
+    assert found["bytes"] > 10_000, "it was counted"
+    if not pictures:
+        assert found["bytes"] <= MOST_BYTES
+    assert found["largest"] > 0
+    assert found["shift"] <= MOST_SHIFT
+    assert found["shift_of_all"] <= MOST_SHIFT
+
+
+def test_a_shift_is_seen(visit: Visit, reader: Any, author: Any) -> None:
+    """The measure notices a card that pushes the others down."""
+    said(author, pictures=False)
+    visitor = visit()
+    visitor.enter(reader)
+    measured(visitor)
+    visitor.page.mouse.wheel(0, -9000)
+    visitor.page.wait_for_timeout(700)
+    visitor.page.evaluate("document.querySelector('article').style.paddingTop = '300px'")
+    visitor.holds("seen.shift > 0.05")
