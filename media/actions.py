@@ -77,6 +77,10 @@ class BlockedError(MediaError):
     """The site's rules do not allow the picture."""
 
 
+MOVES_FAILED = 20
+"""Failures after which a round of moves ends."""
+
+
 # --- Taking a file ---------------------------------------------------------------------------------------
 @telling
 def upload(
@@ -349,10 +353,11 @@ def _move(rows: Sequence[MediaFile], new: Callable[[], str]) -> None:
 
 
 def move_files(ids: Sequence[int], seconds: float = math.inf) -> int:
-    """Move or remove what these rows say, and the rows with it; how many. A move that fails, or is not begun within
-    these seconds, stays for later.
+    """Move or remove the files that these rows name, and the rows with them; how many. A move that fails, or is not
+    begun within these seconds, stays for later, and so do all others after `MOVES_FAILED` failures: the store is out.
     """
     done: list[int] = []
+    failed = 0
     until = time.monotonic() + seconds
     for move in FileMove.objects.filter(pk__in=ids).order_by("pk"):
         if time.monotonic() > until:
@@ -366,7 +371,10 @@ def move_files(ids: Sequence[int], seconds: float = math.inf) -> int:
                     store().delete(name)
         except (StoreError, OSError) as error:
             logger.warning("a file could not be withdrawn yet: %s", error)
-            break
+            failed += 1
+            if failed == MOVES_FAILED:
+                break
+            continue
         done.append(move.pk)
     FileMove.objects.filter(pk__in=done).delete()
     return len(done)

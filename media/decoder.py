@@ -19,7 +19,7 @@ from django.conf import settings
 PAUSE = 0.02
 """Seconds between two looks whether a place is free."""
 PATIENCE = 3
-"""As media.decoding has it, which the site does not import: it loads the decoders."""
+"""A child may take so many times its processor time: others share the processors."""
 GRACE = 2.0
 """Seconds that an answer is waited for beyond the child's own time."""
 REASONS = frozenset({"broken", "pixels", "frames", "memory", "full"})
@@ -66,9 +66,10 @@ class Decoder:
         ours, theirs = socket.socketpair()
         with ours:
             try:
-                ours.settimeout(job["seconds"] * PATIENCE + GRACE)
+                wall = job["seconds"] * PATIENCE
+                ours.settimeout(wall + GRACE)
                 self._hand_over(theirs)
-                ours.sendall(json.dumps(job).encode() + b"\n")
+                ours.sendall(json.dumps(job | {"wall": wall}).encode() + b"\n")
                 answer = b"".join(iter(lambda: ours.recv(65536), b""))
             except OSError:  # the child has ended before it read, or took longer than it may
                 answer = b""

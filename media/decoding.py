@@ -51,8 +51,6 @@ BYTES_OF_PIXEL = 14
 """Address space for each pixel that is allowed: 4 bytes of the decoded picture, 3 to 8 that the decoders of AVIF and
 HEIC keep beside it, and a copy in another mode.
 """
-PATIENCE = 3
-"""A child may take so many times its processor time: others share the processors."""
 
 
 class RefusedError(Exception):
@@ -312,7 +310,7 @@ def confine(job: dict[str, Any]) -> None:
         resource.setrlimit(kind, (most, most))
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
-    signal.setitimer(signal.ITIMER_REAL, seconds * PATIENCE)
+    signal.setitimer(signal.ITIMER_REAL, job["wall"])
 
 
 def answer(job: dict[str, Any]) -> dict[str, Any]:

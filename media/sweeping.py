@@ -20,6 +20,8 @@ WITHDRAWN = timedelta(days=30)
 ORPHAN_SECONDS = 86_400
 """The age from which a file without a row is one of a process that died."""
 BATCH = 500
+KEYS = 5_000
+"""Keys of idempotency that one turn forgets."""
 FILES = 200_000
 """Files that one turn looks at. Of more than that, 4.8 million in all, a day begins with other ones than the last."""
 
@@ -27,7 +29,8 @@ FILES = 200_000
 def sweep() -> int:
     """Move what was left, and remove what nothing used for a day or is long withdrawn; how many."""
     moved = move_files(list(FileMove.objects.order_by("pk").values_list("pk", flat=True)[:BATCH]))
-    MediaFile.objects.exclude(key="").filter(created_at__lt=Now() - UNUSED).update(key="")
+    keyed = MediaFile.objects.exclude(key="").filter(created_at__lt=Now() - UNUSED).order_by("created_at")
+    MediaFile.objects.filter(pk__in=list(keyed.values_list("pk", flat=True)[:KEYS])).update(key="")
     unused = MediaFile.objects.filter(use=Use.NONE, created_at__lt=Now() - UNUSED).order_by("created_at")
     withdrawn = MediaFile.objects.filter(withdrawn_at__lt=Now() - WITHDRAWN).order_by("withdrawn_at")
     return moved + sum(_forget(rows.values_list("pk", flat=True)[:BATCH]) for rows in (unused, withdrawn))

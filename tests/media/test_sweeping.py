@@ -101,6 +101,19 @@ def test_what_the_store_refuses_is_done_later(
     assert files_of(media_folder) == []
 
 
+def test_a_move_that_always_fails_holds_up_no_other(ann: User, medium: MediaFile, media_folder: Path) -> None:
+    other = actions.upload(owner_id=ann.pk, file=upload(jpeg()))
+    stuck, free = (
+        FileMove.objects.create(name=one.name, ext=one.ext, small_ext=one.small_ext) for one in (medium, other)
+    )
+    file = media_folder / "files" / medium.files[0]
+    file.unlink()
+    file.mkdir()  # not a file that could be removed
+    assert actions.move_files([stuck.pk, free.pk]) == 1
+    assert [move.pk for move in FileMove.objects.all()] == [stuck.pk]
+    assert not any((media_folder / "files" / name).exists() for name in other.files)
+
+
 def test_the_turns_of_a_day_look_at_every_file(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where there are too many for an hour, another day begins with other ones."""
     looked: list[str] = []
