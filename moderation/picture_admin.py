@@ -6,6 +6,7 @@ from django import forms
 from django.contrib import admin, messages
 from django.db.models import QuerySet
 from django.http import HttpRequest
+from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils.formats import date_format
 from django.utils.html import format_html, format_html_join
@@ -57,9 +58,9 @@ class PictureRuleForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic
             raise forms.ValidationError({"file": _("Choose a picture or a video.")})
         known = PictureRule.objects.filter(sha256=self.instance.sha256).first()
         if known:
-            raise forms.ValidationError(_("It is blocked already: “%(rule)s”.") % {"rule": known})
+            raise forms.ValidationError(_known(known))
         if PictureRule.objects.count() >= hashes.RULES:
-            raise forms.ValidationError(_("There may be at most %(count)d rules.") % {"count": hashes.RULES})
+            raise forms.ValidationError(_full())
         return fields
 
     def _compare(self, file: Any) -> None:
@@ -134,16 +135,24 @@ class PictureRuleAdmin(ActingAdmin):
         return format_html("{}{}", shots(found, is_veiled=True), items) if found else None
 
     # --- Writing
+    def changeform_view(self, request: HttpRequest, *args: Any, **options: Any) -> Any:
+        """The page of a rule. Of two admins who add one at the same time, the second is told what the first did."""
+        try:
+            return super().changeform_view(request, *args, **options)
+        except hashes.KnownError as error:
+            self.message_user(request, _known(error.rule), messages.ERROR)
+            return redirect("admin:moderation_picturerule_change", error.rule.pk)
+        except hashes.TooManyError:
+            self.message_user(request, _full(), messages.ERROR)
+            return redirect("admin:moderation_picturerule_changelist")
+
     def save_model(self, request: HttpRequest, obj: PictureRule, form: Any, change: bool) -> None:
         """Write the rule by its verb, which writes the log."""
         by: User = request.user  # type: ignore[assignment]
         if change:
             hashes.change(rule=obj, by=by)
             return
-        try:
-            hashes.block(rule=obj, by=by)
-        except hashes.KnownError as error:  # of two at the same time
-            obj.pk = error.rule.pk
+        hashes.block(rule=obj, by=by)
         if obj.phash is None and not obj.medium_id:
             self.message_user(request, gettext("Only the same file will be found."), messages.INFO)
 
@@ -161,6 +170,14 @@ class PictureRuleAdmin(ActingAdmin):
         names = [str(rule) for rule in objs]
         lacking = set() if self.has_delete_permission(request) else {self.opts.verbose_name}
         return names, {self.opts.verbose_name_plural: len(names)}, lacking, []
+
+
+def _known(rule: PictureRule) -> str:
+    return gettext("It is blocked already: “%(rule)s”.") % {"rule": rule}
+
+
+def _full() -> str:
+    return gettext("There may be at most %(count)d rules.") % {"count": hashes.RULES}
 
 
 def _item(item_id: int | None) -> SafeString:

@@ -279,6 +279,26 @@ def test_a_picture_is_blocked_from_its_case(desk: Client, sender: User, moderato
         sent(sender, CHANGED["gray"])
 
 
+def test_of_two_admins_who_add_a_rule_at_once_the_second_is_told(
+    desk: Client, moderator: User, media_folder: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    block = hashes.block
+
+    def after_another(*, rule: PictureRule, by: User) -> PictureRule:
+        first = PictureRule(sha256=rule.sha256, phash=rule.phash, action=rule.action, note="of another")
+        block(rule=first, by=moderator)
+        return block(rule=rule, by=by)
+
+    monkeypatch.setattr(hashes, "block", after_another)
+    answer = desk.post(f"{RULES}add/", FIELDS | {"file": upload(PHOTO)}, follow=True)
+    assert "It is blocked already" in text(answer)
+    assert "of another" in text(answer)
+
+    monkeypatch.setattr(hashes, "block", lambda **rule: (_ for _ in ()).throw(hashes.TooManyError))
+    answer = desk.post(f"{RULES}add/", FIELDS | {"file": upload(OTHER)}, follow=True)
+    assert "at most 5000 rules" in text(answer)
+
+
 @pytest.mark.parametrize(
     "fields",
     [
