@@ -112,11 +112,11 @@ class ItemAdmin(ModeratedAdmin):
         """Its pictures, in the list."""
         return shots(item.shots, is_veiled=item.is_sensitive)
 
-    @admin.display(description=_("pictures"), empty_value="-")
-    def pictures(self, item: Item) -> SafeString | None:
+    @admin.display(description=_("pictures"))
+    def pictures(self, item: Item) -> str:
         """Its pictures or its video, also those that others do not see."""
         media = attaching.all_of([item.pk]).get(item.pk)
-        return shots(media, is_veiled=item.is_sensitive) if media else None
+        return shots(media, is_veiled=item.is_sensitive) if media else "-"
 
     @admin.display(description=_("in reply to"))
     def in_reply_to(self, item: Item) -> SafeString | str:

@@ -266,8 +266,10 @@ class EditForm(forms.Form):
     def clean(self) -> dict[str, Any]:
         """The fields; `content` is the item's new content. Raises ValidationError if it is not allowed."""
         fields = super().clean() or {}
-        kept = {name: value for name, value in self.item.content.items() if name not in ("warning", "sensitive")}
-        self.content = kept | {"text": fields.get("text", "")} | _warned(fields)
+        self.content = self.item.content | {"text": fields.get("text", "")}
+        if "warning" in self.data:  # a page of before the upgrade sends none
+            kept = {name: value for name, value in self.content.items() if name not in ("warning", "sensitive")}
+            self.content = kept | _warned(fields)
         if self.media_said:
             if sorted(self.media_said) != sorted(one["id"] for one in self.item.media):
                 self.add_error(None, _("The pictures of this post changed meanwhile. Reload the page."))

@@ -84,10 +84,10 @@ class MediaFileAdmin(LogAdmin):
         """The picture, veiled."""
         return shots([medium], is_veiled=True)
 
-    @admin.display(description=_("item"), empty_value="-")
-    def of_item(self, medium: MediaFile) -> SafeString | None:
+    @admin.display(description=_("item"))
+    def of_item(self, medium: MediaFile) -> str:
         """The item that uses it, with a link."""
-        return _link("admin:items_item_change", medium.item_id) if medium.item_id else None
+        return _link("admin:items_item_change", medium.item_id) if medium.item_id else "-"
 
     @admin.display(description=_("owner"))
     def of_owner(self, medium: MediaFile) -> SafeString:

@@ -44,7 +44,7 @@ class MediaFile(models.Model):
     withdrawn is shown nowhere; its files have another name, or are gone.
     """
 
-    id = models.BigIntegerField(primary_key=True, db_default=MediaId(), editable=False)
+    id = models.BigIntegerField("ID", primary_key=True, db_default=MediaId(), editable=False)
     owner_id = models.BigIntegerField(_("owner"))
     use = models.CharField(_("use"), max_length=8, choices=Use.choices, default="", db_default="", blank=True)
     item_id = models.BigIntegerField(_("item"), null=True, blank=True)
@@ -64,12 +64,14 @@ class MediaFile(models.Model):
     focus_x = models.FloatField(default=0)
     focus_y = models.FloatField(default=0)
     description = models.CharField(_("description"), max_length=DESCRIPTION_LENGTH, blank=True)
-    sha256 = models.CharField(max_length=64, help_text="Of the file that was sent.")
+    sha256 = models.CharField("SHA-256", max_length=64, help_text=_("Of the file that was sent."))
     phash = models.BigIntegerField(null=True, help_text="The perceptual hash of a picture.")
     key = models.CharField(max_length=255, blank=True, help_text="The client's name for the call, for a day.")
     created_at = models.DateTimeField(_("uploaded"), db_default=Now())
     withdrawn_at = models.DateTimeField(_("withdrawn"), null=True, blank=True)
-    hidden_at = models.DateTimeField(_("hidden"), null=True, blank=True, help_text="By moderators; withdrawn besides.")
+    hidden_at = models.DateTimeField(
+        _("hidden"), null=True, blank=True, help_text=_("By moderators; its files are withdrawn.")
+    )
 
     class Meta:
         verbose_name = _("picture or video")
@@ -87,7 +89,7 @@ class MediaFile(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"{self.kind} {self.id}"
+        return f"{self.get_kind_display()} {self.id}"
 
     @property
     def files(self) -> list[str]:

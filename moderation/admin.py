@@ -55,11 +55,11 @@ class ReportAdmin(LogAdmin):
         """The pictures of the reported item, in the list."""
         return shots(report.shots, is_veiled=report.item is not None and report.item.is_sensitive)
 
-    @admin.display(description=_("pictures"), empty_value="-")
-    def all_pictures(self, report: Report) -> SafeString | None:
+    @admin.display(description=_("pictures"))
+    def all_pictures(self, report: Report) -> str:
         """The pictures of the reported item, on the report's page."""
         media = attaching.all_of([report.item_id]).get(report.item_id or 0)
-        return shots(media, is_veiled=report.item is not None and report.item.is_sensitive) if media else None
+        return shots(media, is_veiled=report.item is not None and report.item.is_sensitive) if media else "-"
 
     @admin.display(description=_("case"))
     def of_case(self, report: Report) -> SafeString:

@@ -249,7 +249,7 @@ DISTANCE = 6
 class PictureRule(models.Model):
     """A picture or video that is held or refused wherever it is sent again (moderation.hashes)."""
 
-    sha256 = models.CharField(max_length=64, unique=True, editable=False)
+    sha256 = models.CharField("SHA-256", max_length=64, unique=True, editable=False)
     phash = models.BigIntegerField(null=True, editable=False, help_text="Empty: only the same file is found.")
     action = models.CharField(_("what is done"), max_length=8, choices=PictureAction.choices)
     distance = models.SmallIntegerField(

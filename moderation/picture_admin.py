@@ -36,7 +36,7 @@ class PictureRuleForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic
     file = forms.FileField(
         label=_("picture or video"), required=False, help_text=_("It is compared with others, and not kept.")
     )
-    medium = forms.CharField(required=False, widget=forms.HiddenInput)
+    medium = forms.CharField(label=_("picture"), required=False, widget=forms.HiddenInput)
 
     class Meta:
         model = PictureRule
@@ -106,14 +106,14 @@ class PictureRuleAdmin(ActingAdmin):
         """Whether only the same file is found, or what looks like it too."""
         return _("the same file alone") if rule.phash is None else _("looks, and the same file")
 
-    @admin.display(description=_("picture"), empty_value="-")
-    def shot(self, rule: PictureRule) -> SafeString | None:
+    @admin.display(description=_("picture"))
+    def shot(self, rule: PictureRule) -> str:
         """The picture that it was made from, as long as that is on the site; veiled."""
         row = MediaFile.objects.filter(pk=rule.medium_id).first() if rule.medium_id else None
-        return shots([row], is_veiled=True) if row else None
+        return shots([row], is_veiled=True) if row else "-"
 
-    @admin.display(description=_("the newest"), empty_value="-")
-    def tries(self, rule: PictureRule) -> SafeString | None:
+    @admin.display(description=_("the newest"))
+    def tries(self, rule: PictureRule) -> str:
         """The newest attempts, with user, time and the item that was held."""
         newest = PictureAttempt.objects.filter(rule=rule).select_related("user").order_by("-pk")[:SHOWN]
         lines = [
@@ -125,14 +125,14 @@ class PictureRuleAdmin(ActingAdmin):
             )
             for one in newest
         ]
-        return format_html_join("", '<div>{} <a href="{}">@{}</a>{}</div>', lines) or None
+        return format_html_join("", '<div>{} <a href="{}">@{}</a>{}</div>', lines) or "-"
 
-    @admin.display(description=_("pictures"), empty_value="-")
-    def on_site(self, rule: PictureRule) -> SafeString | None:
+    @admin.display(description=_("pictures"))
+    def on_site(self, rule: PictureRule) -> str:
         """The newest media that it finds, with their items."""
         found = hashes.found(rule)
         items = format_html_join("", "<div>{}</div>", [(_item(one.item_id),) for one in found if one.item_id])
-        return format_html("{}{}", shots(found, is_veiled=True), items) if found else None
+        return format_html("{}{}", shots(found, is_veiled=True), items) if found else "-"
 
     # --- Writing
     def changeform_view(self, request: HttpRequest, *args: Any, **options: Any) -> Any:

@@ -77,7 +77,7 @@ def test_a_deleted_user_is_like_one_that_never_was(client: Client, ann: User) ->
 
 def test_a_name_is_held_and_then_free(ann: User) -> None:
     actions.delete_account(user=ann)
-    with pytest.raises(ValidationError, match="exists"):
+    with pytest.raises(ValidationError, match="taken"):
         actions.sign_up(username="ANN", password=PASSWORD)
     assert actions.forget_held_names() == 0
     HeldName.objects.update(until=timezone.now() - timedelta(seconds=1))

@@ -8,10 +8,10 @@ from tests.support.effort import is_usual
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """A flow runs on one of the two screens, half of the flows on each; with and without JavaScript on one of them
-    each. Under `check_all --all` every flow runs in all settings.
+    """A flow runs in half of its settings: on one of two screens, or with JavaScript or without. Under
+    `check_all --all` every flow runs in all of them.
     """
     for item in items:
         given = item.callspec.params if isinstance(item, pytest.Function) and hasattr(item, "callspec") else {}
-        if "screen" in given and not is_usual(item.originalname, given["screen"], given.get("javascript", True)):
+        if given and not is_usual(item.originalname, given.get("screen"), given.get("javascript")):
             item.add_marker(pytest.mark.long)

@@ -124,6 +124,7 @@ def waits(visitor: Visitor, kind: str, place: str) -> float:
     return float(visitor.page.evaluate(f"{asked_later}[1] - told.at(-1)[1]")) / 1000
 
 
+@pytest.mark.long
 def test_pages_do_not_all_ask_at_the_same_moment(visit: Visit, streams: StreamServer, author: Any, reader: Any) -> None:
     """Edits, replies, resets and counts: each page waits for a moment of its own, and no longer than it may."""
     item = say(author, "words")

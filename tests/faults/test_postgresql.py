@@ -357,6 +357,7 @@ def test_a_page_may_not_take_long_and_an_export_may(site: Site) -> None:
     assert site.web.ask(f"{API}/timeline/home", token).status == 200
 
 
+@pytest.mark.long
 def test_fault_9_a_migration_under_50_requests_a_second(site: Site) -> None:
     """Columns, tables and indexes are added to the tables that everybody reads and writes, while a long transaction
     (a backup) stands in the way: every request is served, and none waits much longer than the time that the migration

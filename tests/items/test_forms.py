@@ -149,8 +149,8 @@ def test_a_reply_to_a_sender_who_does_not_follow_the_reader_reaches_them(ann: Us
 # --- The editor ------------------------------------------------------------------------------------------
 def test_an_edit_keeps_what_it_does_not_name_and_is_checked(ann: User) -> None:
     item = publish(sender=ann, content={"text": "words", "warning": "careful"})
-    form = EditForm(item, {"text": "more\r\nwords"})
+    form = EditForm(item, QueryDict("text=more%0D%0Awords"))
     assert form.is_valid(), form.errors
     assert form.content == {"text": "more\nwords", "warning": "careful"}
     assert "title" not in form.fields
-    assert list(EditForm(item, {"text": ""}).errors) == ["text"]
+    assert list(EditForm(item, QueryDict("text=")).errors) == ["text"]

@@ -3,11 +3,13 @@
 from typing import Any
 
 import pytest
+from django.http import QueryDict
 from django.test import Client
 
 from accounts.models import User
 from items import actions, purge, versions
 from items.export import files
+from items.forms import EditForm
 from items.models import Item, ItemVersion, Status
 from items.views import _edit
 from relations.actions import follow
@@ -100,11 +102,20 @@ def test_a_wider_audience_sees_no_version_of_before(ann: Any, bob: Any) -> None:
     assert seen_by(item, bob) == []
 
 
+def sent(item: Item, **fields: str) -> EditForm:
+    """The editor's form with these fields."""
+    data = QueryDict(mutable=True)
+    data.update(fields)
+    form = EditForm(item, data)
+    assert form.is_valid(), form.errors
+    return form
+
+
 def test_words_and_audience_changed_at_once(ann: Any, bob: Any) -> None:
     item = say(ann, "for myself", visibility="self")
-    _edit(item, None, {"text": "for all"}, "public")  # type: ignore[arg-type]
+    _edit(item, sent(item, text="for all", visibility="public"))
     assert seen_by(item, bob) == []
-    _edit(item, None, {"text": "for few"}, "followers")  # type: ignore[arg-type]
+    _edit(item, sent(item, text="for few", visibility="followers"))
     assert seen_by(item, bob) == ["for all"]
 
 

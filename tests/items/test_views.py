@@ -506,7 +506,10 @@ def test_the_editor_orders_and_describes_pictures_and_warns_of_them(
     item.refresh_from_db()
     assert item.content["warning"] == "Spiders", "all or nothing"
 
-    assert client.post(address, {"text": "said"}).status_code == 302
+    assert client.post(address, {"text": "anew"}).status_code == 302
+    item.refresh_from_db()
+    assert item.content == {"text": "anew", "media": [second, first], "warning": "Spiders", "sensitive": True}
+    assert client.post(address, {"text": "said", "warning": ""}).status_code == 302
     item.refresh_from_db()
     assert item.content == {"text": "said", "media": [second, first]}
 

@@ -285,7 +285,7 @@ print(json.dumps(told | {"wrong": wrong, "ended": ended, "codes": codes}))
 """
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_commands_of_the_units_make_a_site_in_a_fresh_folder(tmp_path: Path) -> None:
     """In their order, with nothing given but the folder. One instance of web takes over from another, and nothing is
     refused.

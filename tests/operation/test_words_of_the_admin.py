@@ -19,12 +19,13 @@ from items import actions as items
 from live import actions as live
 from live.models import ReplayDelivery
 from moderation import actions as moderation
-from moderation import reports, senders
-from moderation.models import Case, SenderKind, WordRule
+from moderation import hashes, reports, senders
+from moderation.models import Case, PictureRule, SenderKind, WordRule
 from operation.models import Sample
 from relations import actions as relations
 from seen.models import MergeRun, Probe
 from tests.support.factories import UserFactory
+from tests.support.picture_posts import posted, sent
 from timeline.models import Backfill, Delivery
 
 pytestmark = pytest.mark.django_db
@@ -59,7 +60,7 @@ def desk(client: Client) -> Client:
 
 
 @pytest.fixture
-def rows(desk: Client) -> None:
+def rows(desk: Client, media_folder: Path) -> None:
     """A row of everything that the admin lists, whose own words are Chinese."""
     root = User.objects.get(username="admin")
     wu, li = UserFactory(username="wu", is_big_v=True, email=""), UserFactory(username="li", email="")
@@ -86,6 +87,9 @@ def rows(desk: Client) -> None:
     MergeRun.objects.create(node=1, task_shard=1, started_at=now, seconds=1, users=1, plays=1)
     Probe.objects.create(probed_at=now, users=1, unplayed=9, claimed=0, merged=1, missed=0, error=0.1, seconds=1)
     Sample.objects.create(at=now, figures={})
+    posted(li, sent(li))
+    sent(wu)
+    hashes.block(rule=PictureRule(sha256="0", action="hold", note="广告"), by=root)
     assert ReplayDelivery.objects.exists()
 
 

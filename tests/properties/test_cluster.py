@@ -23,7 +23,7 @@ pytestmark = [
     pytest.mark.django_db(transaction=True),
     pytest.mark.timeout(600),
 ]
-EXAMPLES = tries(4, 8)
+EXAMPLES = tries(3, 8)
 
 
 class OneByOne:

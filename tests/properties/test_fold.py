@@ -29,7 +29,7 @@ said = st.tuples(
 
 @pytest.mark.timeout(900)
 @pytest.mark.django_db
-@settings(max_examples=tries(20, 60), deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=tries(12, 60), deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     st.lists(said, min_size=4, max_size=24),
     st.integers(1, 4),

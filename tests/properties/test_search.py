@@ -89,7 +89,7 @@ def fits(item: Item, query: list[tuple[str, Any]]) -> bool:
 
 
 @settings(
-    max_examples=tries(40, 120),
+    max_examples=tries(25, 120),
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )

@@ -41,7 +41,7 @@ def installations(result: subprocess.CompletedProcess[str]) -> int:
     return result.stderr.count("feedsite: installing")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_environment_is_made_once_and_follows_its_locks(tree: Path) -> None:
     first = manage(tree)
     assert ran_inside(first), first.stderr

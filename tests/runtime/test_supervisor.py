@@ -197,6 +197,7 @@ def test_every_line_is_json_where_json_is_asked_for(folder: Path, port: int) -> 
     assert (visit["program"], visit["status"]) == ("web", 200)
 
 
+@pytest.mark.long
 def test_sigterm_stops_everything_in_time(site: Site) -> None:
     os.kill(site.children()["worker"], signal.SIGSTOP)  # the worst case: one that does not listen
     site.process.send_signal(signal.SIGTERM)
@@ -352,6 +353,7 @@ def database(tmp_path: Path) -> Iterator[dict[str, str]]:
         yield {"FEEDSITE_DATABASE_URL": other.database_url}
 
 
+@pytest.mark.long
 def test_a_database_of_others_gets_no_users_but_a_link(folder: Path, port: int, database: dict[str, str]) -> None:
     site = Site(folder, port, database)
     try:

@@ -71,7 +71,7 @@ def test_files_keep_to_the_schema(live_server: Any, settings: Any, tmp_path: Pat
     token = ["--header", f"Authorization: Token {issue_token(user=user)}"]
     environ = {"SCHEMATHESIS_HOOKS": "tests.schema.pictures", "PYTHONPATH": str(settings.BASE_DIR)}
     checked(
-        live_server.url, config, *token, "--max-examples", str(tries(5, 30)), "--include-path-regex", FILES, **environ
+        live_server.url, config, *token, "--max-examples", str(tries(3, 30)), "--include-path-regex", FILES, **environ
     )
     assert MediaFile.objects.filter(use="").count() > 1, "pictures were taken"
     assert MediaFile.objects.filter(use="avatar").count() <= 1

@@ -321,6 +321,6 @@ def test_no_play_is_lost_however_merges_end(tmp_path: Path, monkeypatch: pytest.
     run_state_machine_as_test(
         Merging,
         settings=hypothesis_settings(
-            max_examples=tries(25, 80), stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck)
+            max_examples=tries(15, 80), stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck)
         ),
     )

@@ -12,9 +12,11 @@ def tries(usual: int, everything: int) -> int:
     return everything if EVERYTHING else usual
 
 
-def is_usual(flow: str, screen: str, javascript: bool) -> bool:
+def is_usual(flow: str, screen: str | None, javascript: bool | None) -> bool:
     """Whether every run tries a flow of the browser tests in this setting: half of the flows do on a phone what the
-    others do on a desktop.
+    others do on a desktop, or with JavaScript what the others do without; None where the flow has no such choice.
     """
-    first = "phone" if crc32(flow.encode()) % 2 else "desktop"
-    return (screen == first) == javascript
+    is_even = crc32(flow.encode()) % 2 == 0
+    if screen is None:
+        return javascript is None or javascript == is_even
+    return (screen == ("desktop" if is_even else "phone")) == (javascript is not False)

@@ -746,6 +746,6 @@ def test_nothing_is_forgotten_however_it_goes(
     run_machine(
         machine,
         settings=hypothesis_settings(
-            max_examples=tries(12, 35), stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck)
+            max_examples=tries(8, 35), stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck)
         ),
     )
