@@ -1,5 +1,6 @@
 """The forms of items: what people type into the composer and the editor."""
 
+import re
 import uuid
 from itertools import zip_longest
 from typing import Any
@@ -32,6 +33,10 @@ AUDIENCES = [
     (Visibility.MUTUALS, _("Mutual follows")),
     (Visibility.SELF, _("Only me")),
 ]
+
+
+KEY = re.compile(r"^[0-9a-f]{32}\Z")
+"""The name of one publication."""
 
 
 class TextField(forms.CharField):
@@ -88,7 +93,7 @@ class ItemForm(forms.Form):
     )
     warning = warning_field()
     sensitive = sensitive_field()
-    key = forms.RegexField(r"^[0-9a-f]{32}\Z", required=False, widget=forms.HiddenInput)
+    key = forms.RegexField(KEY, required=False, widget=forms.HiddenInput)
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -119,6 +124,8 @@ class ItemForm(forms.Form):
         """
         self._find_media(owner)
         key = str(self.data.get("key", ""))
+        if not KEY.match(key):  # the form is refused for it; its files are taken without one
+            key = ""
         for number in self.numbers:
             if file := self.files.get(f"file_{number}"):
                 said = _lines(str(self.data.get(f"file_description_{number}", "")))

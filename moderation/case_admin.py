@@ -238,7 +238,7 @@ class CaseAdmin(LogAdmin):
             words = gettext("Nothing was done: these are more than %(count)s, the most that are changed at once.")
             self.message_user(request, words % {"count": AT_ONCE}, messages.ERROR)
             return
-        seen = parse_datetime(request.POST.get("seen", "")) or timezone.now() - timedelta(days=36_500)
+        seen = _moment(request.POST.get("seen", "")) or timezone.now() - timedelta(days=36_500)
         decided = late = edited = staff = 0
         for case in cases:
             try:
@@ -310,8 +310,8 @@ class CaseAdmin(LogAdmin):
         return self._take(request, case)
 
     def _take(self, request: HttpRequest, case: Case) -> HttpResponse:
-        verb, state, note = (request.POST.get(name, "") for name in ("verb", "state", "note"))
-        seen = parse_datetime(request.POST.get("modified_at", ""))
+        verb, state, note = (request.POST.get(name, "").replace("\0", "") for name in ("verb", "state", "note"))
+        seen = _moment(request.POST.get("modified_at", ""))
         again = redirect("admin:moderation_case_change", case.pk)
         if (picture := PICTURE_VERB.fullmatch(verb)) and case.item:
             self._take_pictures(request, case.item, *picture.groups(), note=note.strip()[:500])
@@ -432,3 +432,12 @@ def _staff(n: int) -> str:
     return ngettext(
         "%(count)s case not decided: the sender is staff.", "%(count)s cases not decided: the sender is staff.", n
     )
+
+
+def _moment(text: str) -> datetime | None:
+    """The time that a form names with its zone; None for anything else."""
+    try:
+        moment = parse_datetime(text)
+    except ValueError:
+        return None
+    return moment if moment is not None and moment.tzinfo else None

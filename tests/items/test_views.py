@@ -20,6 +20,7 @@ from relations.actions import block, follow
 from tests.support.factories import UserFactory
 from tests.support.pages import PART, composed
 from tests.support.picture_posts import posted, sent
+from tests.support.pictures import jpeg, upload
 from tests.support.statements import statements
 from tests.support.texts import PAYLOADS
 
@@ -512,6 +513,15 @@ def test_the_editor_orders_and_describes_pictures_and_warns_of_them(
     assert client.post(address, {"text": "said", "warning": ""}).status_code == 302
     item.refresh_from_db()
     assert item.content == {"text": "said", "media": [second, first]}
+
+
+@pytest.mark.parametrize("key", ["a\x00b", "x" * 400])
+def test_a_file_with_a_key_that_is_none_is_refused_with_the_form(
+    client: Client, reader: Any, media_folder: Path, key: str
+) -> None:
+    sending = {"text": "x", "visibility": "public", "key": key, "file_1": upload(jpeg())}
+    assert client.post("/items/new", sending).status_code == 422
+    assert not Item.objects.exists()
 
 
 def test_media_have_a_tab_of_their_own(client: Client, reader: Any, other: Any, media_folder: Path) -> None:

@@ -195,11 +195,26 @@ def test_what_was_edited_meanwhile_is_looked_at_again(desk: Client, held: Case) 
     assert Item.objects.get(pk=held.item_id).status == Status.IN_REVIEW
 
 
-@pytest.mark.parametrize("sent", [{}, {"verb": "approve"}, {"verb": "praise"}, {"verb": "approve", "modified_at": "x"}])
+@pytest.mark.parametrize(
+    "sent",
+    [
+        {},
+        {"verb": "approve"},
+        {"verb": "praise"},
+        {"verb": "appr\0ove"},
+        *({"verb": "approve", "modified_at": at} for at in ("x", "2026-13-45T00:00:00Z", "2026-01-01T00:00:00")),
+    ],
+)
 def test_what_no_page_sends_changes_nothing(desk: Client, held: Case, sent: dict[str, str]) -> None:
     text(desk.post(page_of(held), sent, follow=True))
     held.refresh_from_db()
     assert held.state == State.OPEN
+
+
+def test_a_note_is_kept_without_characters_that_cannot_be_stored(desk: Client, held: Case) -> None:
+    decide(desk, held, "reject", note="no\0t here")
+    held.refresh_from_db()
+    assert (held.state, held.note) == (State.REJECTED, "not here")
 
 
 # --- Many at once ----------------------------------------------------------------------------------------
