@@ -5,9 +5,9 @@ from django.urls import include, path
 from notifications import api, views
 
 api_patterns = [
-    path("notifications", api.NotificationsView.as_view()),
-    path("notifications/unread", api.UnreadView.as_view()),
-    path("notifications/read", api.ReadView.as_view()),
+    path("me/notifications", api.NotificationsView.as_view()),
+    path("me/notifications/unread", api.UnreadView.as_view()),
+    path("me/notifications/read", api.ReadView.as_view()),
 ]
 
 urlpatterns = [

@@ -46,7 +46,7 @@ def test_every_page_counts(address: str, client: Client) -> None:
     assert is_seen(user)
 
 
-@pytest.mark.parametrize("address", ["timeline/home", "me/history", "live/feed", "notifications", "users/me"])
+@pytest.mark.parametrize("address", ["timeline/home", "me/history", "live/feed", "me/notifications", "users/me"])
 def test_every_call_counts(address: str) -> None:
     user = away()
     api = APIClient(headers={"Authorization": f"Token {issue_token(user=user)}"})

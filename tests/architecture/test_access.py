@@ -191,7 +191,7 @@ API_ROUTES: dict[str, list[Shows]] = {
             body={"action": "refresh", "limit": 100},
         )
     ],
-    "notifications": [Shows(lambda world: "/notifications", ("post", "answered"), is_told)],
+    "me/notifications": [Shows(lambda world: "/me/notifications", ("post", "answered"), is_told)],
     "timeline/home": [
         Shows(lambda world: "/timeline/home?limit=100", ("post", "repost", "shared"), follows, published_only=True)
     ],
@@ -251,8 +251,8 @@ API_WITHOUT = {
     "users/<str:username>/follow": "",
     "users/<str:username>/block": "",
     "users/<str:username>/mute": "",
-    "notifications/unread": "a number; compared with an oracle by a state machine (properties/test_notifications.py)",
-    "notifications/read": "204",
+    "me/notifications/unread": "a number; compared with an oracle by a state machine (properties/test_notifications.py)",
+    "me/notifications/read": "204",
     "me/media": "the caller's picture",
     "me/media/<str:media_id>": "the caller's own media (media/test_api.py)",
     "items": "what the caller publishes",

@@ -58,7 +58,7 @@ def test_users_who_asked_read_it(session: LiveSession, client: Client) -> None:
     assert unread_count(fan).unread == 1
     api = APIClient()
     api.credentials(HTTP_AUTHORIZATION=f"Token {issue_token(user=fan)}")
-    (entry,) = api.get("/api/v1/notifications").json()["items"]
+    (entry,) = api.get("/api/v1/me/notifications").json()["items"]
     assert entry["kind"] == "live"
     assert entry["session"] == {"id": str(session.pk), "title": "Evening show", "state": "live"}
     assert entry["item"] is None

@@ -19,7 +19,7 @@ from tests.support.statements import statements
 
 pytestmark = pytest.mark.django_db
 
-API = "/api/v1/notifications"
+API = "/api/v1/me/notifications"
 
 
 @pytest.fixture

@@ -142,11 +142,11 @@ CALLS: list[tuple[str, str, Any, int]] = [
     ("delete", "/users/me/sessions", None, 204),
     ("post", "/users/me/delete", {"password": "wrong"}, 400),
     ("post", "/users/me/delete", {"password": PASSWORD}, 204),
-    ("get", "/notifications", None, 200),
-    ("get", "/notifications?last_id=0", None, 400),
-    ("get", "/notifications/unread", None, 200),
-    ("post", "/notifications/read", {"up_to": "5"}, 204),
-    ("post", "/notifications/read", {"up_to": 5}, 400),
+    ("get", "/me/notifications", None, 200),
+    ("get", "/me/notifications?last_id=0", None, 400),
+    ("get", "/me/notifications/unread", None, 200),
+    ("post", "/me/notifications/read", {"up_to": "5"}, 204),
+    ("post", "/me/notifications/read", {"up_to": 5}, 400),
     ("delete", "/auth/token", None, 204),
 ]
 

@@ -122,8 +122,8 @@ ADDRESSES = [
     "search?q=word3",
     "search?q=word3&last_id={middle}",
     "tags/busy/items",
-    "notifications",
-    "notifications/unread",
+    "me/notifications",
+    "me/notifications/unread",
     "items/{busy}",
     "items/{busy}/replies",
     "items/{reply}/replies",
@@ -161,7 +161,7 @@ WRITES: list[tuple[str, str, Any]] = [
     ("post", "items/{other}/report", {"reason": "spam"}),
     ("put", "items/{other}/not-interested", None),
     ("delete", "items/{other}/not-interested", None),
-    ("post", "notifications/read", {"up_to": "{middle}"}),
+    ("post", "me/notifications/read", {"up_to": "{middle}"}),
     ("post", "seen/plays", {"ids": ["{busy}"]}),
     ("post", "seen/plays/batch", {"plays": [{"user_id": "{me}", "ids": ["{busy}"]}]}),
     ("post", "seen/issued", {"ids": ["{busy}"]}),
@@ -369,7 +369,7 @@ def host(scenario: Scenario) -> None:
     for verb in ("start", "end"):
         scenario.ask(star, "star", "post", f"/api/v1/live/sessions/{{session}}/{verb}")
         scenario.work()
-    scenario.ask(reader, "reader", "get", "/api/v1/notifications")
+    scenario.ask(reader, "reader", "get", "/api/v1/me/notifications")
 
 
 def strangers(scenario: Scenario) -> None:
