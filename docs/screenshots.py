@@ -91,8 +91,9 @@ def lead(page: Page, site: str, username: str, what: str) -> None:
         for _ in range(4):
             page.mouse.wheel(0, 20_000)
             page.wait_for_timeout(700)
-        counts = [int(text or 0) for text in page.locator("[data-act=reply] .number").all_inner_texts()]
-        page.locator("[role=feed] article .time").nth(counts.index(max(counts))).click()
+        articles = page.locator("[role=feed] article")
+        counts = [int(text or 0) for text in articles.locator("[data-act=replies]").all_inner_texts()]
+        articles.nth(counts.index(max(counts))).locator(".byline .time").click()
         page.locator("#replies").wait_for()
 
 
