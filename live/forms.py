@@ -173,14 +173,18 @@ class SessionForm(forms.Form):
         except (BusyError, StoreError):
             self.add_error("picture", _("The file could not be taken just now. Try again in a moment."))
         if self.taken is not None:
-            self.data = self.data.copy()
-            self.data["cover"] = str(self.taken.pk)
+            self._say_cover(str(self.taken.pk))
 
     def forget_cover(self) -> None:
         """Take out the picture that came with the form, which is refused."""
         self.taken = None
-        self.data = self.data.copy()
-        self.data["cover"] = ""
+        self._say_cover("")
+
+    def _say_cover(self, number: str) -> None:
+        """Have the form, where it is shown again, name this picture."""
+        data: Any = self.data.copy()  # type: ignore[attr-defined]  # a QueryDict
+        data["cover"] = number
+        self.data = data
 
     @property
     def cover_shown(self) -> MediaObject | None:
@@ -207,6 +211,6 @@ class SessionForm(forms.Form):
             return
         if self.cleaned_data.get("without_picture") or "description" not in self.changed_data:
             return
-        row = MediaFile.objects.filter(pk=self.session.cover_id, owner_id=owner.pk, withdrawn_at=None).first()
+        row = MediaFile.objects.filter(pk=self.session.cover_id or 0, owner_id=owner.pk, withdrawn_at=None).first()
         if row is not None:
             media.describe(medium=row, description=self.cleaned_data["description"])
