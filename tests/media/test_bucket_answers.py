@@ -189,7 +189,7 @@ def test_public_bases(public: str) -> None:
     ],
 )
 def test_public_bases_that_are_none(public: str) -> None:
-    """What would break the pages' policy or an address is refused at the start, without the secret."""
+    """A base that would break the pages' policy or an address is refused at the start, without the secret."""
     with pytest.raises(ValueError, match="public address") as refused:
         parse(f"s3://k:hushhush@h/photos?public={public}")
     assert "hushhush" not in str(refused.value)
