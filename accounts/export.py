@@ -70,6 +70,7 @@ class MediumRow(msgspec.Struct):
     file: str
     use: str
     item_id: str | None
+    session_id: str | None
     description: str
     uploaded_at: datetime
     is_removed: bool
@@ -149,6 +150,7 @@ def _media(user: User) -> ExportFile:
                 "" if row.hidden_at else _member(row),
                 row.use,
                 str(row.item_id or "") or None,
+                str(row.session_id or "") or None,
                 row.description,
                 row.created_at,
                 row.hidden_at is not None,

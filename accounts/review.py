@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from accounts.models import User
 from accounts.signals import text_submitted
+from media.models import MediaFile
 
 
 class Status:
@@ -56,7 +57,9 @@ def reasons(submission: Submission) -> list[str]:
 
 
 class Subject(NamedTuple):
-    """A text as moderators see it. `kind` says what it is, for people; `address` is its page on the site."""
+    """A text as moderators see it. `kind` says what it is, for people; `address` is its page on the site. `media` are
+    the pictures that it shows or showed, in whatever state.
+    """
 
     id: int
     author: User
@@ -68,6 +71,7 @@ class Subject(NamedTuple):
     created_at: datetime
     modified_at: datetime
     address: str
+    media: Sequence[MediaFile] = ()
 
 
 def _none(session_ids: Iterable[int]) -> Mapping[int, Subject]:

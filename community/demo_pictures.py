@@ -10,6 +10,7 @@ import logging
 import random
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, NamedTuple
 from zlib import crc32
 
@@ -36,7 +37,7 @@ MOST_FACES, MOST_POSTS, TIMES = 30, 18, 2
 """Bounds of the time that a demo takes: users with faces, posts with pictures, and posts with the same scenes."""
 SHARE = 0.7
 """Of the posts that tell of something that can be drawn."""
-WIDE, TALL, SQUARE, PANORAMA, BANNER = (720, 480), (480, 680), (520, 520), (900, 380), (900, 300)
+WIDE, TALL, SQUARE, PANORAMA, BANNER = (660, 440), (440, 620), (480, 480), (840, 360), (900, 300)
 MOVING = "lighthouse, moving"
 PAINTERS: dict[str, Callable[[Canvas], None]] = {**SCENES, **THINGS}
 SEEDS = {"mira": 3, "tomas": 2, "lin-wei": 12, "oriel": 8, "bastian": 18, "wanda": 7}
@@ -189,33 +190,58 @@ FEATURES = (
 )
 
 
+class Plan(NamedTuple):
+    """An item that is to show pictures, and its content then; none where it is told without."""
+
+    item: Item
+    content: dict[str, Any]
+    shots: Sequence[Shot]
+
+
 def faces(users: Sequence[User]) -> None:
     """Give the first of these users, who are saved, faces, and some of them banners."""
     chosen = [user for user in users if user.username != FACELESS][:MOST_FACES]
-    with _decoding():
+    with _drawing() as pool, _decoding():
+        drawn: list[tuple[User, Use, Future[io.BytesIO]]] = []
         for user in chosen:
             name = user.username
             seed = SEEDS.get(name, crc32(name.encode()))
-            set_face(user=user, use=Use.AVATAR, file=_encoded(SIGNS.get(name, face)(seed)))
+            drawn.append((user, Use.AVATAR, pool.submit(_face, name, seed)))
             if name in BANNERS:
-                banner = Shot(BANNERS[name], BANNER, "")
-                set_face(user=user, use=Use.BANNER, file=_file(banner, seed))
+                drawn.append((user, Use.BANNER, pool.submit(_file, Shot(BANNERS[name], BANNER, ""), seed)))
+        for user, use, file in drawn:
+            set_face(user=user, use=use, file=file.result())
 
 
 def illustrate(items: Sequence[Item], chance: random.Random) -> None:
     """Put pictures into some of these items, which are not saved and stand oldest first, and bring the features in."""
     posts = [item for item in reversed(items) if not (item.repost_of or item.reply_to)]
-    with _decoding():
-        taken = {item.pk for item in _featured(posts, chance)}
+    with _drawing() as pool, _decoding():
+        plans = [*_featured(posts)]
+        taken = {plan.item.pk for plan in plans}
         shown: Counter[str] = Counter()
         for item in posts:
             key = next((key for key in SHOWN if item.text.startswith(key)), None)
             if key is None or item.pk in taken or shown[key] == TIMES or chance.random() > SHARE:
                 continue
             shown[key] += 1
-            _show(item, item.content, SHOWN[key], chance)
+            plans.append(Plan(item, item.content, SHOWN[key]))
             if shown.total() == MOST_POSTS:
                 break
+        drawn = [[pool.submit(_file, shot, chance.randrange(2**32)) for shot in plan.shots] for plan in plans]
+        for plan, files in zip(plans, drawn, strict=True):
+            if plan.shots:
+                _show(plan, [file.result() for file in files])
+
+
+@contextlib.contextmanager
+def _drawing() -> Iterator[ThreadPoolExecutor]:
+    """A thread that draws ahead, on one core, while a child decodes what was drawn, on another."""
+    pool = ThreadPoolExecutor(1, "drawing")
+    try:
+        yield pool
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
 @contextlib.contextmanager
@@ -229,8 +255,8 @@ def _decoding() -> Iterator[None]:
         decoder.stop()
 
 
-def _featured(posts: Sequence[Item], chance: random.Random) -> Iterator[Item]:
-    """Bring the features in; the items that tell them."""
+def _featured(posts: Sequence[Item]) -> Iterator[Plan]:
+    """The features; those without pictures are brought in at once."""
     for feature in FEATURES:
         own = [one for one in posts if one.sender.username == feature.username and one.visibility == Visibility.PUBLIC]
         if feature.age >= len(own):
@@ -240,21 +266,25 @@ def _featured(posts: Sequence[Item], chance: random.Random) -> Iterator[Item]:
         content: dict[str, Any] = {name: value for name, value in words.items() if value}
         if feature.is_sensitive:
             content["sensitive"] = True
-        if feature.shots:
-            _show(item, content, feature.shots, chance)
-        else:
+        if not feature.shots:
             item.type, item.title, item.content = feature.type, feature.title, content
-        yield item
+        yield Plan(item, content, feature.shots)
 
 
-def _show(item: Item, content: dict[str, Any], shots: Sequence[Shot], chance: random.Random) -> None:
-    """Make an item one of pictures, with this content. It stays as it is where one cannot be kept."""
+def _show(plan: Plan, files: Sequence[io.BytesIO]) -> None:
+    """Make an item one of pictures, with the content of its plan. It stays as it is where one cannot be kept."""
+    item = plan.item
     rows = [
-        upload(owner_id=item.sender_id, file=_file(shot, chance.randrange(2**32)), description=shot.words)
-        for shot in shots
+        upload(owner_id=item.sender_id, file=file, description=shot.words)
+        for shot, file in zip(plan.shots, files, strict=True)
     ]
-    item.type, item.content = ItemType.IMAGE, content | {"media": [str(row.pk) for row in rows]}
+    item.type, item.content = ItemType.IMAGE, plan.content | {"media": [str(row.pk) for row in rows]}
     attaching.use(attachments.claimed(item), item_id=item.pk)
+
+
+def _face(username: str, seed: int) -> io.BytesIO:
+    """The file of an avatar."""
+    return _encoded(SIGNS.get(username, face)(seed))
 
 
 def _file(shot: Shot, seed: int) -> io.BytesIO:

@@ -16,6 +16,8 @@ from playwright.sync_api import Browser, Page, sync_playwright
 IMAGES = Path(__file__).resolve().parent / "images"
 SHAPES = {"wide": ({"width": 1280, "height": 860}, 1), "narrow": ({"width": 390, "height": 844}, 2)}
 ARGUMENTS = ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
+NEIGHBOUR = "tomas"
+"""A member of the demo community with a banner and pictures."""
 # Name, shape, colours, language, and what is shown.
 PICTURES = [
     ("home", "wide", "light", "en-US", "home"),
@@ -44,7 +46,7 @@ def main() -> None:
         browser = playwright.chromium.launch(executable_path=chromium, args=ARGUMENTS)
         for name, shape, colours, language, what in PICTURES:
             page = enter(browser, asked, shape, colours, language)
-            lead(page, asked.site.rstrip("/"), asked.username, what)
+            lead(page, asked.site.rstrip("/"), what)
             page.wait_for_timeout(500)  # a page hears news for as long as it is open, so the network is never idle
             page.screenshot(path=IMAGES / f"{name}.png", animations="disabled")
             page.context.close()
@@ -70,7 +72,7 @@ def enter(browser: Browser, asked: argparse.Namespace, shape: str, colours: str,
     return page
 
 
-def lead(page: Page, site: str, username: str, what: str) -> None:
+def lead(page: Page, site: str, what: str) -> None:
     """Bring the page to the state that a picture of this name shows."""
     if what == "notifications":
         page.goto(f"{site}/notifications")
@@ -83,16 +85,16 @@ def lead(page: Page, site: str, username: str, what: str) -> None:
     elif what == "search":
         page.goto(f"{site}/search?q=%23harbor")
     elif what == "profile":
-        # A user whom the reader follows: the first sender in their home that is no desk.
-        page.locator(f'[role=feed] article:not(:has(.badge)) .name:not([href="/@{username}"])').first.click()
+        page.goto(f"{site}/@{NEIGHBOUR}")
         page.locator("#standing").wait_for()
     elif what == "thread":
         # The item with the most answers, of some pages of home.
         for _ in range(4):
             page.mouse.wheel(0, 20_000)
             page.wait_for_timeout(700)
-        counts = [int(text or 0) for text in page.locator("[data-act=reply] .number").all_inner_texts()]
-        page.locator("[role=feed] article .time").nth(counts.index(max(counts))).click()
+        articles = page.locator("[role=feed] article")
+        counts = [int(text or 0) for text in articles.locator("[data-act=replies]").all_inner_texts()]
+        articles.nth(counts.index(max(counts))).locator(".byline .time").click()
         page.locator("#replies").wait_for()
 
 

@@ -24,8 +24,10 @@ from accounts.models import User
 from accounts.review import Earlier, Submission
 from accounts.signals import session_held
 from items.links import is_link
+from live import covers
 from live.models import LiveSession, Review, State
 from live.signals import replay_made, session_changed
+from media.offering import telling
 from storage import ids
 from storage.connections import fetch
 from storage.queue import enqueue
@@ -74,6 +76,7 @@ class TooManyError(Exception):
 
 
 # --- Planning --------------------------------------------------------------------------------------------
+@telling
 @transaction.atomic
 def create(
     *,
@@ -83,11 +86,12 @@ def create(
     now: datetime,
     url: str = "",
     cover_url: str = "",
+    cover_id: int | None = None,
     automatic: bool = False,
     minutes: int = 60,
 ) -> LiveSession:
-    """Schedule a session. Where moderation has a reason, it is held: only its host sees it until it is approved. Raises
-    ValidationError by field, and TooManyError.
+    """Schedule a session; `cover_id` is a picture of the host that nothing uses. Where moderation has a reason, it is
+    held: only its host sees it until it is approved. Raises ValidationError by field, and TooManyError.
     """
     session = LiveSession(
         host=host,
@@ -104,18 +108,23 @@ def create(
     _lock(host.pk, is_new=True)
     if LiveSession.objects.filter(host=host, state__in=SCHEDULED).count() >= settings.LIVE_SCHEDULED_CAP:
         raise TooManyError
+    cover = covers.claimed(host.pk, cover_id) if cover_id is not None else None
     if reasons := _reasons(session, now):
         session.hidden_at, session.review = now, Review.IN_REVIEW
     session.save(force_insert=True)
+    if cover is not None:
+        covers.give(session, cover)
+        session.save(update_fields=["cover"])
     _tell(session, before=None, was_hidden=bool(reasons), moves=not reasons)
     if reasons:
         _tell_held(session, reasons)
     return session
 
 
+@telling
 @transaction.atomic
 def edit(*, session: LiveSession, now: datetime, **changes: Any) -> LiveSession:
-    """Change title, url, cover_url; while it is upcoming also starts_at, automatic, minutes. An equal value
+    """Change title, url, cover_url, cover_id; while it is upcoming also starts_at, automatic, minutes. An equal value
     changes nothing. A session that gives moderation a reason by its new words is held, and so is a rejected one; links
     that a young account adds to one that others see are refused. Raises ValidationError by field, and WrongStateError.
     """
@@ -129,19 +138,44 @@ def edit(*, session: LiveSession, now: datetime, **changes: Any) -> LiveSession:
         return session
     if changed & PLAN and session.state != State.UPCOMING:
         raise WrongStateError(session.state)
+    is_covered = "cover_id" in changed
+    changed.discard("cover_id")
     for name in changed:
         setattr(session, name, changes[name])
     _check(session, changed, now)
+    if is_covered:
+        _cover(session, changes["cover_id"])
     was_hidden = session.hidden_at is not None
-    reasons = _reworded(session, now) if changed & set(WORDING) else []
+    reasons = _reworded(session, now) if is_covered or changed & set(WORDING) else []
     if reasons:
         session.hidden_at, session.review = session.hidden_at or now, Review.IN_REVIEW
-    _save(session, now, *changed, "worded_at", "hidden_at", "review")
+        if not was_hidden:
+            covers.put_away(session)
+    _save(session, now, *changed, "cover", "worded_at", "hidden_at", "review")
     moves = not was_hidden and ("starts_at" in changed or bool(reasons and session.state in SCHEDULED))
     _tell(session, before=session.state, was_hidden=was_hidden, moves=moves)
     if reasons:
         _tell_held(session, reasons)
     return session
+
+
+def _cover(session: LiveSession, medium_id: int | None) -> None:
+    """Give a session another picture, or none."""
+    new = covers.claimed(session.host_id, medium_id) if medium_id is not None else None
+    covers.remove(session)
+    if new is not None:
+        covers.give(session, new)
+
+
+@transaction.atomic
+def renew_cover(*, session: LiveSession, now: datetime) -> None:
+    """Show the picture's words and focus as they are now; they were changed by themselves."""
+    session = _held(session)
+    before = session.cover
+    covers.renew(session)
+    if session.cover != before:
+        _save(session, now, "cover")
+        _tell(session, before=session.state, was_hidden=session.hidden_at is not None, moves=False)
 
 
 # --- Transitions -----------------------------------------------------------------------------------------
@@ -191,7 +225,8 @@ def cancel(*, session: LiveSession, now: datetime) -> LiveSession:
     """
     session = _held(session)
     _needs(session, State.UPCOMING)
-    session = _transition(session, State.CANCELLED, now)
+    covers.remove(session)
+    session = _transition(session, State.CANCELLED, now, "cover")
     session.reminders.all().delete()
     return session
 
@@ -247,7 +282,9 @@ def show_again(*, session: LiveSession, now: datetime) -> bool:
 def _hide(session: LiveSession, review: str, now: datetime) -> None:
     was_hidden = session.hidden_at is not None
     session.hidden_at, session.review = session.hidden_at or now, review
-    _save(session, now, "hidden_at", "review")
+    if not was_hidden:
+        covers.put_away(session)
+    _save(session, now, "hidden_at", "review", "cover")
     moves = not was_hidden and session.state in SCHEDULED
     _tell(session, before=session.state, was_hidden=was_hidden, moves=moves)
 

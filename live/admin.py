@@ -12,6 +12,7 @@ from django.http import HttpRequest
 from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.safestring import SafeString
 from django.utils.translation import gettext, gettext_noop, ngettext
 from django.utils.translation import gettext_lazy as _
 
@@ -19,6 +20,8 @@ from accounts.big_v_admin import handle_column
 from accounts.models import User
 from live import actions
 from live.models import LiveSession, ReplayDelivery
+from media import attaching
+from media.admin import shots
 from web.admin import DeliveryAdmin, ModeratedAdmin, counted
 from web.rest import parse_id
 
@@ -70,6 +73,7 @@ class LiveSessionAdmin(ModeratedAdmin):
         "title",
         "url",
         "cover_url",
+        "pictures",
         "state",
         "starts_at",
         "started_at",
@@ -87,6 +91,12 @@ class LiveSessionAdmin(ModeratedAdmin):
     def is_hidden(self, session: LiveSession) -> bool:
         """Whether an admin hid the session."""
         return session.hidden_at is not None
+
+    @admin.display(description=_("pictures"))
+    def pictures(self, session: LiveSession) -> SafeString | str:
+        """The cover pictures that the session shows or showed."""
+        media = attaching.covers_of([session.pk]).get(session.pk)
+        return shots(media, is_veiled=False) if media else "-"
 
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[LiveSession], search_term: str

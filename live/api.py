@@ -91,24 +91,45 @@ class MinutesField(serializers.IntegerField):
         return data
 
 
+@extend_schema_field({"type": "string", "nullable": True})
+class MediumField(serializers.Field):  # type: ignore[type-arg]  # not generic at run time
+    """The id of a medium, as text."""
+
+    def to_internal_value(self, data: Any) -> int:
+        """The id; 0, which no medium has, for text that is none. Raises ValidationError for anything but text."""
+        if not isinstance(data, str):
+            raise serializers.ValidationError("The id of a picture, as text, or null.")
+        return parse_id(data) or 0
+
+    def to_representation(self, value: int) -> str:
+        """The id as text."""
+        return str(value)
+
+
 class NewSession(StrictSerializer):
-    """A session to plan. An automatic one starts at `starts_at` and ends `minutes` later by itself."""
+    """A session to plan. An automatic one starts at `starts_at` and ends `minutes` later by itself. `cover` is the id
+    of a picture of the caller that nothing uses yet.
+    """
 
     title = TextField(max_length=TITLE_LENGTH)
     starts_at = MomentField()
     url = TextField(max_length=URL_LENGTH, allow_blank=True, default="")
     cover_url = TextField(max_length=URL_LENGTH, allow_blank=True, default="")
+    cover = MediumField(source="cover_id", allow_null=True, default=None)
     automatic = FlagField(default=False)
     minutes = MinutesField(default=60, min_value=1, max_value=actions.LONGEST_MINUTES)
 
 
 class SessionEdit(StrictSerializer):
-    """The changes of a session. Once it has started, `starts_at`, `automatic` and `minutes` stand."""
+    """The changes of a session. Once it has started, `starts_at`, `automatic` and `minutes` stand. `cover` is the id of
+    another picture, or null for none.
+    """
 
     title = TextField(max_length=TITLE_LENGTH, required=False)
     starts_at = MomentField(required=False)
     url = TextField(max_length=URL_LENGTH, allow_blank=True, required=False)
     cover_url = TextField(max_length=URL_LENGTH, allow_blank=True, required=False)
+    cover = MediumField(source="cover_id", allow_null=True, required=False)
     automatic = FlagField(required=False)
     minutes = MinutesField(required=False, min_value=1, max_value=actions.LONGEST_MINUTES)
 

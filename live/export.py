@@ -12,7 +12,8 @@ from live.hydrate import SESSIONS, VISIBLE
 from storage.connections import stream
 
 OWN = """
-    SELECT id, title, url, cover_url, state, starts_at, started_at, ended_at, automatic, minutes, hidden_at IS NOT NULL
+    SELECT id, title, url, cover_url, cover->>'id', state, starts_at, started_at, ended_at, automatic, minutes,
+        hidden_at IS NOT NULL
     FROM live_livesession WHERE host_id = %(reader)s ORDER BY id
 """
 REMINDERS = f"""
@@ -29,6 +30,7 @@ class OwnSession(msgspec.Struct):
     title: str
     url: str
     cover_url: str
+    cover: str | None
     state: str
     starts_at: datetime
     started_at: datetime | None

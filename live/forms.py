@@ -10,13 +10,22 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from accounts.locale import place_name, zone_names
+from accounts.models import User
 from items.links import check_link
 from items.templatetags.reading import offset_name
 from live.actions import LONGEST_MINUTES, PLAN
 from live.models import TITLE_LENGTH, LiveSession, State
+from media import actions as media
+from media.decoder import BusyError
+from media.models import DESCRIPTION_LENGTH, MediaFile, Use
+from media.objects import MediaObject, media_object, medium_of
+from media.store import StoreError
+from storage.ids import MAX_ID
 
 FORMAT = "%Y-%m-%dT%H:%M"
 """As `datetime-local` has it."""
+OF_FORM = frozenset({"zone", "cover", "picture", "description", "without_picture"})
+"""The fields that are none of a session."""
 
 
 class LinkField(forms.URLField):
@@ -50,7 +59,23 @@ class SessionForm(forms.Form):
         widget=forms.DateTimeInput(attrs={"type": "datetime-local", "step": "60"}, format=FORMAT),
     )
     url = _address(_("Link to watch"), _("Shown as soon as the session is live. It may follow later."))
-    cover_url = _address(_("Cover picture"), _("The address of a picture, best 16:9."))
+    cover_url = _address(_("Cover picture from an address"), _("The address of a picture, best 16:9."))
+    cover = forms.IntegerField(required=False, widget=forms.HiddenInput)
+    picture = forms.FileField(
+        label=_("Cover picture"),
+        required=False,
+        allow_empty_file=True,
+        widget=forms.FileInput(attrs={"accept": "image/*"}),
+        help_text=_("Best 16:9. It is shown instead of one from an address."),
+    )
+    description = forms.CharField(
+        label=_("Description of the cover picture"),
+        required=False,
+        max_length=DESCRIPTION_LENGTH,
+        widget=forms.Textarea(attrs={"rows": 2, "autocomplete": "off"}),
+        help_text=_("For people who cannot see it."),
+    )
+    without_picture = forms.BooleanField(label=_("Remove the cover picture"), required=False)
     automatic = forms.BooleanField(
         label=_("Start and end automatically"),
         required=False,
@@ -66,13 +91,18 @@ class SessionForm(forms.Form):
     )
     zone = forms.CharField(required=False, widget=forms.HiddenInput)
 
-    def __init__(self, data: Any = None, *, session: LiveSession | None = None, now: datetime) -> None:
-        super().__init__(data, auto_id="session-%s")
+    def __init__(
+        self, data: Any = None, files: Any = None, *, session: LiveSession | None = None, now: datetime
+    ) -> None:
+        super().__init__(data, files, auto_id="session-%s")
         self.clock = self._zone()
+        self.session = session
+        self.taken: MediaFile | None = None
         if session is not None:
             self.initial = {
                 name: getattr(session, name) for name in ("title", "url", "cover_url", "automatic", "minutes")
             }
+            self.initial["description"] = session.cover["description"] if session.cover else ""
             starts_at = session.starts_at
         else:
             starts_at = (now + timedelta(hours=1)).replace(minute=0)
@@ -80,6 +110,8 @@ class SessionForm(forms.Form):
             "starts_at": starts_at.astimezone(self.clock).strftime(FORMAT),
             "zone": str(self.clock),
         }
+        if session is None or not session.cover:
+            del self.fields["without_picture"]
         if session is not None and session.state != State.UPCOMING:
             for name in PLAN:
                 del self.fields[name]
@@ -115,7 +147,70 @@ class SessionForm(forms.Form):
         """The form's zone with its offset, for people."""
         return f"{place_name(str(self.clock))} ({offset_name(timezone.now().astimezone(self.clock))})"
 
+    def clean_description(self) -> str:
+        """The description with the line ends of the site."""
+        return str(self.cleaned_data["description"]).replace("\r\n", "\n").replace("\r", "\n")
+
+    def take_cover(self, owner: User) -> None:
+        """Take the picture that comes with the form, or the one that came with it before and waits; what is refused is
+        an error of the form. One that was taken stays with a form that is shown again.
+        """
+        said = self.cleaned_data.get("description", "")
+        file = self.cleaned_data.get("picture")
+        try:
+            if file:
+                with file.open("rb") as opened:
+                    self.taken = media.upload(owner_id=owner.pk, file=opened, description=said)
+            elif (number := self.cleaned_data.get("cover")) is not None:
+                rows = MediaFile.objects.filter(owner_id=owner.pk, use=Use.NONE, withdrawn_at=None)
+                self.taken = rows.filter(pk=number).first() if 0 < number <= MAX_ID else None
+                if self.taken is None:
+                    self.add_error("picture", _("A picture is no longer there. Add it again."))
+                elif self.taken.description != said:
+                    self.taken = media.describe(medium=self.taken, description=said)
+        except media.MediaError as error:
+            self.add_error("picture", str(error))
+        except (BusyError, StoreError):
+            self.add_error("picture", _("The file could not be taken just now. Try again in a moment."))
+        if self.taken is not None:
+            self._say_cover(str(self.taken.pk))
+
+    def forget_cover(self) -> None:
+        """Take out the picture that came with the form, which is refused."""
+        self.taken = None
+        self._say_cover("")
+
+    def _say_cover(self, number: str) -> None:
+        """Have the form, where it is shown again, name this picture."""
+        data: Any = self.data.copy()  # type: ignore[attr-defined]  # a QueryDict
+        data["cover"] = number
+        self.data = data
+
+    @property
+    def cover_shown(self) -> MediaObject | None:
+        """The picture that the form shows: the one that came with it, else the session's."""
+        if self.taken is not None:
+            return media_object(self.taken)
+        return medium_of(self.session.cover) if self.session else None
+
     @property
     def fields_to_save(self) -> dict[str, Any]:
-        """The cleaned fields without the zone."""
-        return {name: value for name, value in self.cleaned_data.items() if name != "zone"}
+        """The fields of the session: the cleaned ones without those that only say something of the form or the
+        picture, and the new picture where there is one.
+        """
+        fields = {name: value for name, value in self.cleaned_data.items() if name not in OF_FORM}
+        if self.taken is not None:
+            fields["cover_id"] = self.taken.pk
+        elif self.cleaned_data.get("without_picture"):
+            fields["cover_id"] = None
+        return fields
+
+    def describe_cover(self, owner: User) -> None:
+        """Give the picture that the session had before the words of the form."""
+        if self.session is None or not self.session.cover or self.taken is not None:
+            return
+        if self.cleaned_data.get("without_picture") or "description" not in self.changed_data:
+            return
+        row = MediaFile.objects.filter(pk=self.session.cover_id or 0, owner_id=owner.pk, withdrawn_at=None).first()
+        if row is not None:
+            media.describe(medium=row, description=self.cleaned_data["description"])

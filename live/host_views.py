@@ -17,11 +17,12 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from accounts.access import signed_in
 from accounts.models import User
-from live import actions, hosting
+from live import actions, covers, hosting
 from live.actions import WrongStateError
 from live.forms import SessionForm
 from live.models import LiveSession, Review, State
 from live.views import answer_card, impossible, poll, session_or_404
+from media.offering import telling
 from storage import ids
 from web.pages import INVALID, PageRequest, limited, next_page, position, show
 from web.rest import PAGE
@@ -103,12 +104,15 @@ def own(request: PageRequest, reader: User) -> HttpResponse:
 def plan(request: PageRequest, reader: User) -> HttpResponse:
     """Plan a session."""
     now = timezone.now()
-    form = SessionForm(request.POST or None, now=now)
+    form = SessionForm(request.POST or None, request.FILES or None, now=now)
+    if form.is_bound:
+        form.full_clean()
+        form.take_cover(reader)
     if form.is_valid():
         try:
             session = _plan_once(reader, form.fields_to_save, now)
         except ValidationError as error:
-            form.add_error(None, error)
+            _refuse(form, error)
         except actions.TooManyError:
             form.add_error(None, _("You have reached the limit of scheduled sessions."))
         else:
@@ -120,6 +124,18 @@ def plan(request: PageRequest, reader: User) -> HttpResponse:
     return show(request, "live/form.html", {"form": form}, status=INVALID if form.errors else 200)
 
 
+def _refuse(form: SessionForm, error: ValidationError) -> None:
+    """Tell why the verbs refused a form; a refused picture is told at its field."""
+    fields = dict(error.error_dict) if hasattr(error, "error_dict") else {}
+    if covers.FIELD in fields:
+        form.add_error("picture", fields.pop(covers.FIELD))
+        form.forget_cover()
+        error = ValidationError(fields)
+    if fields or not hasattr(error, "error_dict"):
+        form.add_error(None, error)
+
+
+@telling
 @transaction.atomic
 def _plan_once(host: User, fields: dict[str, Any], now: datetime) -> LiveSession:
     """Plan it, or find it where the same form came before."""
@@ -141,17 +157,22 @@ def _plan_once(host: User, fields: dict[str, Any], now: datetime) -> LiveSession
 def edit(request: PageRequest, reader: User, session_id: int) -> HttpResponse:
     """Change one's own session: what it says, and while it is upcoming, when it is."""
     session, now = own_session(session_id, reader), timezone.now()
-    form = SessionForm(request.POST or None, session=session, now=now)
+    form = SessionForm(request.POST or None, request.FILES or None, session=session, now=now)
+    if form.is_bound:
+        form.full_clean()
+        form.take_cover(reader)
     if form.is_valid():
         # Only changed fields are judged anew: an untouched time may have passed meanwhile, or have had seconds.
-        changes = {name: value for name, value in form.fields_to_save.items() if name in form.changed_data}
+        changed = {*form.changed_data, "cover_id"}
+        changes = {name: value for name, value in form.fields_to_save.items() if name in changed}
         try:
             session = actions.edit(session=session, now=now, **changes)
         except ValidationError as error:
-            form.add_error(None, error)
+            _refuse(form, error)
         except WrongStateError as error:
             form.add_error(None, impossible(error))
         else:
+            form.describe_cover(reader)
             if session.review == Review.IN_REVIEW:
                 messages.info(request, HELD)
             else:

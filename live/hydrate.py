@@ -14,6 +14,7 @@ from accounts.models import User
 from items.links import is_link
 from live.actions import SHORT
 from live.models import State
+from media.objects import MediaObject, medium_of
 from notifications.sessions import SessionCard
 from relations.rules import READER, unblocked
 from storage.connections import fetch, id_array
@@ -29,14 +30,14 @@ VISIBLE = f"""
 # The address is shown only from the start on, and never of a session that will not start.
 COLUMNS = """
     l.id, l.title, h.id, h.username, h.display_name, h.is_big_v, h.avatar,
-    CASE WHEN l.state IN ('live', 'replay') OR l.host_id = %(reader)s THEN l.url ELSE '' END, l.cover_url, l.state,
-    l.starts_at, l.started_at, l.ended_at,
+    CASE WHEN l.state IN ('live', 'replay') OR l.host_id = %(reader)s THEN l.url ELSE '' END, l.cover_url,
+    l.cover::text, l.state, l.starts_at, l.started_at, l.ended_at,
     EXISTS (SELECT FROM live_reminder r WHERE r.session_id = l.id AND r.user_id = %(reader)s),
     l.automatic, l.version, CASE WHEN l.host_id = %(reader)s THEN l.hidden_at IS NOT NULL END,
     CASE WHEN l.host_id = %(reader)s THEN l.minutes END, CASE WHEN l.host_id = %(reader)s THEN l.review END
 """
 """The columns of `body`, in its order."""
-WIDTH = 19
+WIDTH = 20
 ONE = f"SELECT {COLUMNS} FROM {SESSIONS} WHERE l.id = %(session)s AND {VISIBLE}"  # noqa: S608 (constants)
 CARDS = f"""
     SELECT l.id, l.title, l.state FROM {SESSIONS} WHERE l.id = ANY(%(ids)s::bigint[]) AND {VISIBLE}
@@ -64,6 +65,7 @@ class SessionBody(msgspec.Struct):
     host: HostCard
     url: str
     cover_url: str
+    cover: MediaObject | None
     state: str
     shown_as: str
     starts_at: Time
@@ -102,7 +104,7 @@ class SessionPage(msgspec.Struct):
 def body(row: Sequence[Any], shown_as: str | None = None) -> SessionBody:
     """The session of a row of `COLUMNS`, as it was shown, or as it is."""
     (
-        session_id, title, host_id, username, display_name, is_big_v, avatar, url, cover_url, state,
+        session_id, title, host_id, username, display_name, is_big_v, avatar, url, cover_url, cover, state,
         starts_at, started_at, ended_at, reminder, automatic, version, hidden, minutes, review,
     ) = row  # fmt: skip
     return SessionBody(
@@ -111,6 +113,7 @@ def body(row: Sequence[Any], shown_as: str | None = None) -> SessionBody:
         host=HostCard.from_row(host_id, username, display_name, is_big_v, avatar),
         url=_linked(url),
         cover_url=_linked(cover_url),
+        cover=medium_of(cover),
         state=state,
         shown_as=shown_as or state,
         starts_at=starts_at,

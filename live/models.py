@@ -62,6 +62,9 @@ class LiveSession(models.Model):
     cover_url = models.CharField(
         _("cover"), max_length=2000, blank=True, validators=[check_link], help_text=_("A picture; https.")
     )
+    cover = models.JSONField(
+        _("cover picture"), null=True, blank=True, editable=False, help_text="The facts of a picture (media.objects)."
+    )
     state = models.CharField(_("state"), max_length=16, choices=State.choices, default=State.UPCOMING)
     version = models.PositiveIntegerField(default=1)
     starts_at = models.DateTimeField(_("planned for"))
@@ -119,6 +122,11 @@ class LiveSession(models.Model):
 
     def __str__(self) -> str:
         return f"{self.title} ({self.get_state_display()})"
+
+    @property
+    def cover_id(self) -> int | None:
+        """The id of the picture that the host uploaded as its cover."""
+        return int(self.cover["id"]) if self.cover else None
 
     @property
     def created_at(self) -> datetime:

@@ -3,7 +3,7 @@
 See docs/decisions.md: Live and moderation meet in `accounts/review.py`.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from django.urls import reverse
 from django.utils import timezone
@@ -14,12 +14,15 @@ from accounts.review import Status, Subject
 from live import actions
 from live.hydrate import visible_session
 from live.models import LiveSession
+from media import attaching
+from media.models import MediaFile
 
 
 def find(session_ids: Iterable[int]) -> dict[int, Subject]:
     """The sessions of these ids as moderation sees them, by id."""
-    rows = LiveSession.objects.select_related("host").filter(pk__in=list(session_ids))
-    return {session.pk: _subject(session) for session in rows}
+    rows = list(LiveSession.objects.select_related("host").filter(pk__in=list(session_ids)))
+    media = attaching.covers_of(session.pk for session in rows)
+    return {session.pk: _subject(session, media.get(session.pk, ())) for session in rows}
 
 
 def seen(session_id: int, reader: User) -> Subject | None:
@@ -48,7 +51,7 @@ def end(session_id: int) -> bool:
     return actions.force_end(session=LiveSession(pk=session_id), now=timezone.now())
 
 
-def _subject(session: LiveSession) -> Subject:
+def _subject(session: LiveSession, media: Sequence[MediaFile] = ()) -> Subject:
     return Subject(
         id=session.pk,
         author=session.host,
@@ -60,4 +63,5 @@ def _subject(session: LiveSession) -> Subject:
         created_at=session.created_at,
         modified_at=session.worded_at,
         address=reverse("live-session", args=[session.pk]),
+        media=media,
     )

@@ -266,7 +266,7 @@ def _filmed(row: MediaFile, file: IO[bytes], draft: str) -> list[Path]:
         except videos.VideoError as error:
             raise MediaError(_("This video cannot be taken: %(reason)s") % {"reason": error}) from error
     row.ext, row.width, row.height, row.duration = facts
-    row.size, row.colour, row.small_ext = path.stat().st_size, "#000000", ""
+    row.size, row.small_ext = path.stat().st_size, ""
     return [path]
 
 

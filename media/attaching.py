@@ -1,4 +1,6 @@
-"""Media and what uses them: taking them for an item, and withdrawing them with it. Each in the caller's transaction."""
+"""Media and what uses them, items and live sessions: taking them, and withdrawing them with it. Each in the caller's
+transaction.
+"""
 
 from collections.abc import Iterable, Sequence
 
@@ -106,6 +108,42 @@ def unhide(item_id: int, ids: Sequence[int] | None) -> list[MediaFile]:
     rows = [row for row in hidden.order_by("pk") if ids is None or row.pk in ids]
     MediaFile.objects.filter(pk__in=[row.pk for row in rows]).update(hidden_at=None, withdrawn_at=None)
     return rows
+
+
+def cover(medium_id: int) -> MediaFile | None:
+    """The picture that a live session shows, locked; None if it is gone."""
+    rows = MediaFile.objects.select_for_update().filter(pk=medium_id, use=Use.COVER, withdrawn_at=None)
+    return rows.first()
+
+
+def use_as_cover(row: MediaFile, *, session_id: int) -> None:
+    """Write down that the session uses a claimed picture."""
+    row.use, row.session_id, row.key = Use.COVER, session_id, ""
+    row.save(update_fields=["use", "session_id", "key"])
+
+
+def renamed_cover(medium_id: int) -> MediaFile | None:
+    """The picture of a session with a new name: its old address leads nowhere after the commit."""
+    row = cover(medium_id)
+    if row is not None:
+        rename([row])
+    return row
+
+
+def retire_cover(medium_id: int) -> None:
+    """Withdraw the picture of a session, which shows it no more; staff see it until it is swept."""
+    row = renamed_cover(medium_id)
+    if row is not None:
+        MediaFile.objects.filter(pk=row.pk).update(withdrawn_at=Now())
+
+
+def covers_of(session_ids: Iterable[int | None]) -> dict[int, list[MediaFile]]:
+    """All pictures that these live sessions show or showed, by the session's id; one statement."""
+    found: dict[int, list[MediaFile]] = {}
+    ids = {number for number in session_ids if number}
+    for row in MediaFile.objects.filter(session_id__in=ids).order_by("session_id", "-pk") if ids else ():
+        found.setdefault(row.session_id or 0, []).append(row)
+    return found
 
 
 def forget_items(item_ids: Sequence[int]) -> None:

@@ -166,6 +166,10 @@ def _errors() -> Iterator[None]:
         if code in MISSING:
             raise FileNotFoundError(str(error)) from error
         raise (AwayError if status in AWAY else StoreError)(f"the bucket answers {status} {code}") from error
+    except RecursionError as error:  # botocore asks again for the region, as often as the answer names none
+        raise StoreError(
+            "the bucket is somewhere else, and its store does not say where: is the region right?"
+        ) from error
     except (BotoCoreError, HTTPClientError, HTTPError) as error:
         raise AwayError(f"the bucket does not answer ({type(error).__name__})") from error
 

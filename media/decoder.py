@@ -47,7 +47,6 @@ class Picture(msgspec.Struct):
     small_ext: str
     small_width: int
     small_height: int
-    colour: str
     phash: int
     blurhash: str
 

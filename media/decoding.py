@@ -29,7 +29,7 @@ from PIL import Image, ImageCms, ImageSequence, features
 
 QUALITY, SMALL_QUALITY = 85, 80
 TINY = 32
-"""Pixels of the longest side of what blurhash, colour and perceptual hash are made of."""
+"""Pixels of the longest side of what blurhash and perceptual hash are made of."""
 FORMATS = ("JPEG", "PNG", "WEBP", "AVIF", "GIF", "HEIF")
 MOVING = frozenset({"PNG", "WEBP", "AVIF", "GIF"})
 """Formats whose further frames are an animation. Those of a JPEG or HEIC are other pictures."""
@@ -158,7 +158,6 @@ def previewed(small: Image.Image, job: dict[str, Any]) -> dict[str, Any]:
         "small_ext": extension,
         "small_width": small.width,
         "small_height": small.height,
-        "colour": dominant(tiny),
         "phash": difference(tiny),
         "blurhash": blurhash.encode(tiny.copy(), 4 if wide else 3, 3 if wide else 4),
     }
@@ -269,16 +268,6 @@ def save(image: Image.Image, target: str, quality: int) -> str:
         return "jpg"
     bare.save(target + "webp", "WEBP", quality=quality, method=2, exif=b"", xmp=b"", icc_profile=b"")
     return "webp"
-
-
-def dominant(tiny: Image.Image) -> str:
-    """The colour that most of the picture has, as #rrggbb."""
-    few = tiny.quantize(6)
-    counted = sorted(few.getcolors() or [], reverse=True)
-    palette = few.getpalette() or [128, 128, 128]
-    place = int(str(counted[0][1])) * 3 if counted else 0
-    red, green, blue = palette[place : place + 3]
-    return f"#{red:02x}{green:02x}{blue:02x}"
 
 
 def difference(tiny: Image.Image) -> int:

@@ -48,6 +48,7 @@ class MediaFile(models.Model):
     owner_id = models.BigIntegerField(_("owner"))
     use = models.CharField(_("use"), max_length=8, choices=Use.choices, default="", db_default="", blank=True)
     item_id = models.BigIntegerField(_("item"), null=True, blank=True)
+    session_id = models.BigIntegerField(_("live session"), null=True, blank=True, help_text=_("Whose cover it is."))
     position = models.SmallIntegerField(default=0, db_default=0)
     kind = models.CharField(_("kind"), max_length=8, choices=Kind.choices)
     name = models.CharField(max_length=64, unique=True)
@@ -60,7 +61,6 @@ class MediaFile(models.Model):
     size = models.BigIntegerField(_("bytes"))
     duration = models.FloatField(_("seconds"), null=True, blank=True)
     blurhash = models.CharField(max_length=128, blank=True)
-    colour = models.CharField(max_length=7)
     focus_x = models.FloatField(default=0)
     focus_y = models.FloatField(default=0)
     description = models.CharField(_("description"), max_length=DESCRIPTION_LENGTH, blank=True)
@@ -82,6 +82,7 @@ class MediaFile(models.Model):
         indexes = [
             models.Index(fields=["owner_id", "-id"], name="media_owner"),
             models.Index(fields=["item_id", "position"], condition=Q(item_id__isnull=False), name="media_item"),
+            models.Index(fields=["session_id"], condition=Q(session_id__isnull=False), name="media_session"),
             models.Index(fields=["sha256", "-id"], name="media_digest"),
             models.Index(fields=["created_at"], condition=Q(use=""), name="media_unused"),
             models.Index(fields=["created_at"], condition=~Q(key=""), name="media_keyed"),

@@ -77,6 +77,7 @@ class MediaObject(msgspec.Struct):
 
 
 _entries = msgspec.json.Decoder(list[Entry])
+_entry = msgspec.json.Decoder(Entry)
 
 
 def address(name: str, ext: str) -> str:
@@ -120,6 +121,13 @@ def media_objects(facts: str | list[dict[str, Any]]) -> list[MediaObject]:
     if isinstance(facts, str):
         return [] if facts == "[]" else [_object(entry) for entry in _entries.decode(facts)]
     return [_object(entry) for entry in msgspec.convert(facts, list[Entry])]
+
+
+def medium_of(facts: str | Mapping[str, Any] | None) -> MediaObject | None:
+    """The medium of facts, as text or decoded; None without any."""
+    if not facts:
+        return None
+    return _object(_entry.decode(facts) if isinstance(facts, str) else msgspec.convert(facts, Entry))
 
 
 def media_object(row: MediaFile) -> MediaObject:

@@ -28,7 +28,9 @@ class BlockedMediaError(Exception):
 
 
 def offer(media: Sequence[MediaFile], *, owner_id: int, is_face: bool = False) -> None:
-    """Ask whether these media may be kept or used; `is_face`: as an avatar or banner. Raises BlockedMediaError."""
+    """Ask whether these media may be kept or used; `is_face`: as an avatar, banner or cover.
+    Raises BlockedMediaError.
+    """
     answers: list[tuple[Any, Any]] = media_offered.send(sender=MediaFile, media=media, is_face=is_face)
     if rules := [rule for _receiver, found in answers for rule in found or ()]:
         raise BlockedMediaError(owner_id, rules)

@@ -106,7 +106,9 @@ class CaseList(ShotList):
         cases = self.result_list
         found = review.sessions.find([case.session_id for case in cases if case.session_id])
         for case in cases:
-            case.session = found.get(case.session_id)
+            case.session = subject = found.get(case.session_id)
+            if subject is not None:
+                case.shots = list(subject.media)
 
 
 @admin.register(Case)
@@ -178,7 +180,7 @@ class CaseAdmin(LogAdmin):
 
     @admin.display(description=_("pictures"))
     def pictures(self, case: Any) -> SafeString:
-        """The pictures of the item that the case is about."""
+        """The pictures of the item or live session that the case is about."""
         return shots(case.shots, is_veiled=case.item is not None and case.item.is_sensitive)
 
     @admin.display(description=_("sender"))
@@ -382,7 +384,7 @@ class CaseAdmin(LogAdmin):
             "earlier": dict(earlier.order_by().values_list("state").annotate(Count("pk"))),
             "item_title": rules.with_hits(subject.title if subject else "", hits),
             "item_text": rules.with_hits(subject.text if subject else "", hits),
-            "media": attaching.all_of([case.item_id]).get(case.item_id or 0, []),
+            "media": attaching.all_of([item.pk]).get(item.pk, []) if item else subject.media if subject else (),
             "acts": self.has_decide_permission(request) and item is not None and item.status != Status.DELETED,
             "may_block": request.user.has_perm("moderation.add_picturerule"),
             "is_veiled": item is not None and item.is_sensitive,

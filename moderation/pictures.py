@@ -5,16 +5,11 @@ See docs/decisions.md: A hidden picture keeps its row and loses its name.
 
 from collections.abc import Sequence
 
-from django.conf import settings
 from django.db import transaction
-from django.utils import translation
-from django.utils.translation import ngettext
 
 from accounts.models import User
 from items import hiding
 from items.models import Item
-from items.templatetags.reading import excerpt
-from moderation.actions import ABOUT_LETTERS
 from moderation.log import write
 from moderation.models import Verb
 from notifications import actions as notifications
@@ -27,7 +22,7 @@ def hide(*, item: Item, by: User, ids: Sequence[int] | None = None, note: str = 
     if hidden:
         write(by, Verb.HIDE, item=item, note=note, after={"pictures": [str(number) for number in hidden]})
         if item.sender.is_active:
-            notifications.warn(user=item.sender, text=_told(item, len(hidden), note))
+            notifications.tell_of_pictures(item=item, text=note)
     return len(hidden)
 
 
@@ -38,13 +33,3 @@ def show(*, item: Item, by: User, ids: Sequence[int] | None = None, note: str = 
     if shown:
         write(by, Verb.SHOW, item=item, note=note, after={"pictures": [str(number) for number in shown]})
     return len(shown)
-
-
-def _told(item: Item, count: int, note: str) -> str:
-    """The sender's notification, in the sender's language."""
-    with translation.override(item.sender.language or settings.LANGUAGE_CODE):
-        words = ngettext(
-            "A picture of your post was removed.", "%(count)s pictures of your post were removed.", count
-        ) % {"count": count}
-    lines = [words, note, f"“{excerpt(item.text, ABOUT_LETTERS)}”" if item.text else ""]
-    return "\n".join(filter(None, lines))

@@ -102,6 +102,18 @@ WARN = """
     acts AS (INSERT INTO notifications_act (id, notification_id, actor_id) SELECT position, id, recipient_id FROM told)
     SELECT recipient_id FROM told
 """
+# Once for a post; another removal moves the entry to the front, with its own words.
+TELL_OF_PICTURES = """
+    WITH told AS (
+        INSERT INTO notifications_notification (recipient_id, kind, item_id, text)
+        VALUES (%(user)s, 'picture', %(item)s, %(text)s)
+        ON CONFLICT (recipient_id, item_id, kind) WHERE day IS NULL
+            DO UPDATE SET text = EXCLUDED.text, position = EXCLUDED.position
+        RETURNING id, recipient_id, position
+    )
+    INSERT INTO notifications_act (id, notification_id, actor_id) SELECT position, id, recipient_id FROM told
+    ON CONFLICT (notification_id, actor_id) DO UPDATE SET id = EXCLUDED.id RETURNING actor_id
+"""
 MARK = """
     INSERT INTO notifications_readmark AS mark (user_id, up_to)
     VALUES (%(user)s, least(%(up_to)s::bigint, feedsite_next_id()))
@@ -161,6 +173,12 @@ def warn(*, user: User, text: str) -> None:
     _announce_later([user.pk])
 
 
+def tell_of_pictures(*, item: Item, text: str) -> None:
+    """Tell the item's sender that moderators removed pictures of it, and why."""
+    fetch(TELL_OF_PICTURES, {"user": item.sender_id, "item": item.pk, "text": text})
+    _announce_later([item.sender_id])
+
+
 def _add(kind: Kind, item: Item, actor_id: int) -> None:
     if item.sender_id == actor_id:
         return
@@ -200,7 +218,7 @@ def mark_read(*, user: User, up_to: int | None = None) -> None:
 def silence(*, user: User, kinds: Collection[str]) -> None:
     """Leave these kinds out of the user's list and count from now on, and show all others, of before too.
 
-    Raises ValueError for a kind that cannot be chosen: warnings are always shown.
+    Raises ValueError for a kind that cannot be chosen: what moderators tell is always shown.
     """
     if unknown := set(kinds).difference(CHOOSABLE):
         raise ValueError(f"no kinds to choose: {sorted(unknown)}")

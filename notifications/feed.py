@@ -1,7 +1,7 @@
 """Reading notifications: the list, and how many of its entries are unread.
 
 An **entry** is a row of Notification: all likes of one item, all its reposts, one reply, one mention, all followers of
-one UTC day, the start of a live session, or a warning by moderators. It is shown if the reader has not silenced its
+one UTC day, the start of a live session, or what moderators tell. It is shown if the reader has not silenced its
 kind, may see its item or session, and at least one of its acts is **shown**: the act stands (the like, the follow, the
 repost is there), its actor is active, neither of the two blocks the other, and the reader does not mute the actor. It
 names the newest three of these, and counts them up to `ACTORS_CAP`; where hidden ones took up the bound of the count,
@@ -31,7 +31,7 @@ from accounts.api import UserCard
 from accounts.models import User
 from items.hydrate import ITEMS, ItemBody, hydrate
 from items.visibility import VISIBLE
-from notifications.models import Kind
+from notifications.models import OF_MODERATORS
 from notifications.sessions import SessionCard, sessions
 from relations.rules import READER, follows, is_wanted
 from storage.connections import fetch, id_array
@@ -150,7 +150,7 @@ def _told_of_many(query: str) -> str:
 
 
 KindName = Annotated[
-    Literal["like", "reply", "repost", "follow", "mention", "live", "warning"],
+    Literal["like", "reply", "repost", "follow", "mention", "live", "warning", "picture"],
     msgspec.Meta(extra_json_schema={"type": "string"}),
 ]
 
@@ -181,7 +181,8 @@ class Unread(msgspec.Struct):
 class Entry(msgspec.Struct):
     """One event, once for all users who took part. `actors` are the newest of them. `count` is their number; if it is
     `capped`, they are more, or may be. `item` is the liked or reposted item, the reply, or the post that mentions;
-    `session` is the live session that started. A `warning` has no actors: its `text` is the moderators' message.
+    `session` is the live session that started. A `warning` has no actors: its `text` is the moderators' message. A
+    `picture` has none either: moderators removed pictures of `item`, and `text` says why.
     """
 
     id: str
@@ -246,7 +247,7 @@ def new_count(reader: User, *, since_id: int, conversations: bool = False) -> tu
 
 
 def _entry(row: _Row, items: Mapping[int, ItemBody], cards: Mapping[int, SessionCard]) -> Entry:
-    is_of_people = row.kind != Kind.WARNING
+    is_of_people = row.kind not in OF_MODERATORS
     return Entry(
         id=str(row.newest),
         kind=row.kind,

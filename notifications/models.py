@@ -14,7 +14,7 @@ from items.models import Item, ItemId
 
 
 class Kind(models.TextChoices):
-    """The kinds of notifications: acts of others, and warnings of moderators."""
+    """The kinds of notifications: acts of others, and what moderators tell (warnings, pictures that they removed)."""
 
     LIKE = "like"
     REPLY = "reply"
@@ -23,18 +23,23 @@ class Kind(models.TextChoices):
     MENTION = "mention"
     LIVE = "live"
     WARNING = "warning"
+    PICTURE = "picture"
 
 
+OF_MODERATORS = (Kind.WARNING, Kind.PICTURE)
+"""The kinds that name no people. Their act is the recipient's own, and they cannot be left out."""
 CHOOSABLE = (Kind.FOLLOW, Kind.LIKE, Kind.REPOST, Kind.REPLY, Kind.MENTION, Kind.LIVE)
 """The kinds that a user may leave out, in the order of the settings."""
 
 
 class Notification(models.Model):
     """An entry of a recipient's list: the likes of one item, its reposts, one reply, one mention, a day's followers, or
-    the start of a live session that they wanted to be told of; or a warning by moderators.
+    the start of a live session that they wanted to be told of; or a warning by moderators, or that they removed
+    pictures of a post.
 
-    `item` is what was liked or reposted, or the reply or the post that mentions; follows have a `day` (UTC) instead,
-    starts a `session_id`, of a row of a room above, and warnings their `text`; the act of a warning is its recipient's.
+    `item` is what was liked or reposted, the reply or the post that mentions, or the post whose pictures were removed;
+    follows have a `day` (UTC) instead, starts a `session_id`, of a row of a room above, and warnings their `text`;
+    removed pictures have the `text` of the last removal.
     `position` is the entry's place in the list and the cursor: an item id's moment (storage.ids), which grows when
     something is added, but at most once in `feed.STILL`, so that the entry of a viral item is no hot row. Every act
     of the entry has an id below `position + STILL`.
@@ -50,7 +55,7 @@ class Notification(models.Model):
     )
     day = models.DateField(null=True)
     session_id = models.BigIntegerField(null=True)
-    text = models.CharField(max_length=1000, default="", db_default="", help_text="Of a warning.")
+    text = models.CharField(max_length=1000, default="", db_default="", help_text="Of moderators.")
     position = models.BigIntegerField(db_default=ItemId())
 
     class Meta:

@@ -21,7 +21,7 @@ ROOM = 256 * 1024
 """Bytes of a body besides its files."""
 ADDRESSES = re.compile(
     r"/api/v1/me/media|/api/v1/users/me/(?:avatar|banner)|/items/new|/items/\d+/edit|/settings|/settings/profile|/live/new"
-    r"|/admin/moderation/picturerule/add/|/api/v[12]/media(?:/\d+)?|/api/v1/accounts/update_credentials"
+    r"|/live/\d+/edit|/admin/moderation/picturerule/add/|/api/v[12]/media(?:/\d+)?|/api/v1/accounts/update_credentials"
 )
 """The paths that take files; elsewhere a body is as long as Django's own limit, or shorter."""
 

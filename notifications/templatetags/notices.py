@@ -33,7 +33,19 @@ def sentence(entry: Entry) -> SafeString:
             words = _("{people} went live")
         case "warning":
             return format_html("{}", _("The moderators of this site warn you"))
+        case "picture":
+            return format_html("{}", _removed(entry))
     return format_html(words, people=_people(entry))
+
+
+def _removed(entry: Entry) -> str:
+    """The sentence of the pictures of a post that moderators removed, and have not shown again."""
+    count = entry.item.removed if entry.item else 0
+    if not count:
+        return _("Moderators had removed pictures of your post; they are shown again")
+    return ngettext(
+        "Moderators removed a picture of your post", "Moderators removed %(count)s pictures of your post", count
+    ) % {"count": count}
 
 
 def _people(entry: Entry) -> SafeString:

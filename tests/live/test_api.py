@@ -61,6 +61,7 @@ def test_from_a_plan_to_a_replay(api: APIClient, host: User, fan: User) -> None:
         | {"avatar_url": host.avatar_url},
         "url": "https://watch.example/1",
         "cover_url": "",
+        "cover": None,
         "state": "upcoming",
         "shown_as": "upcoming",
         "started_at": None,

@@ -14,7 +14,10 @@ from items.hydrate import hydrate
 from items.models import Item
 from moderation import actions, pictures
 from moderation.models import Case, Decision
-from notifications.feed import notifications_page
+from notifications import actions as notifications
+from notifications.feed import notifications_page, unread_count
+from notifications.models import CHOOSABLE
+from notifications.templatetags.notices import sentence
 from tests.support.admin import text
 from tests.support.factories import UserFactory
 from tests.support.picture_posts import posted, sent
@@ -58,8 +61,9 @@ def log() -> list[tuple[str, str, Any]]:
     return [(line.verb, line.note, line.after) for line in lines]
 
 
-def told(user: User) -> list[str]:
-    return [entry.text for entry in notifications_page(user).items if entry.kind == "warning"]
+def told(user: User) -> list[tuple[str, str]]:
+    """The sentence and the words of each entry that tells of removed pictures."""
+    return [(str(sentence(one)), one.text) for one in notifications_page(user).items if one.kind == "picture"]
 
 
 def test_one_picture_from_a_case(desk: Client, case: Case, item: Item, sender: User) -> None:
@@ -73,7 +77,7 @@ def test_one_picture_from_a_case(desk: Client, case: Case, item: Item, sender: U
     assert "hidden by moderators" in shown
     assert ids(item) == [two]
     assert log() == [("hide", "a private person", {"pictures": [one]})]
-    assert told(sender) == ["A picture of your post was removed.\na private person\n“look at this”"]
+    assert told(sender) == [("Moderators removed a picture of your post", "a private person")]
     assert "The pictures were so already." in press(desk, case, f"hide-{one}")
     assert len(told(sender)) == 1
     desk.get(f"/staff/media/{one}/preview").close()
@@ -91,9 +95,27 @@ def test_all_pictures_from_a_case(desk: Client, case: Case, item: Item, sender: 
     sender.save(update_fields=["language"])
     assert "2 pictures were hidden." in press(desk, case, "hide-all")
     assert ids(item) == []
-    assert told(sender)[0].startswith("你的帖子有 2 张图片")
+    assert told(sender) == [("Moderators removed 2 pictures of your post", "")]
+    sender_page = Client()
+    sender_page.force_login(sender)
+    assert "管理员移除了你帖子中的 2 张图片" in text(sender_page.get("/notifications"))
     assert "2 pictures are shown again." in press(desk, case, "show-all")
     assert ids(item) == both
+    assert told(sender) == [("Moderators had removed pictures of your post; they are shown again", "")]
+
+
+def test_another_removal_tells_anew(item: Item, moderator: User, sender: User) -> None:
+    one, two = map(int, ids(item))
+    pictures.hide(item=item, by=moderator, ids=[one], note="first")
+    notifications.mark_read(user=sender)
+    assert unread_count(sender).unread == 0
+    pictures.hide(item=item, by=moderator, ids=[two], note="second")
+    assert told(sender) == [("Moderators removed 2 pictures of your post", "second")]
+    assert unread_count(sender).unread == 1
+    notifications.silence(user=sender, kinds=list(CHOOSABLE))
+    assert len(told(sender)) == 1, "it cannot be left out"
+    with pytest.raises(ValueError, match="picture"):
+        notifications.silence(user=sender, kinds=["picture"])
 
 
 def test_the_log_in_words(desk: Client, case: Case, item: Item) -> None:

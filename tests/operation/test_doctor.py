@@ -208,7 +208,7 @@ def test_a_secret_that_others_can_read(settings: Any, tmp_path: Path) -> None:
 def test_media_without_files_and_files_without_rows(media_folder: Path) -> None:
     assert {finding.state for finding in doctor.media_files()} == {OK}
     row = MediaFile.objects.create(
-        owner_id=1, kind="image", name="00/1", ext="jpg", width=1, height=1, size=1, colour="#000000", sha256=""
+        owner_id=1, kind="image", name="00/1", ext="jpg", width=1, height=1, size=1, sha256=""
     )
     files = media_folder / "files" / "00"
     files.mkdir(parents=True)

@@ -94,10 +94,12 @@ class Grown:
         self._upkeep()
 
     def _media(self) -> None:
-        facts: dict[str, Any] = {"kind": "image", "ext": "jpg", "width": 9, "height": 9, "size": 9, "colour": "#000000"}
+        facts: dict[str, Any] = {"kind": "image", "ext": "jpg", "width": 9, "height": 9, "size": 9}
         medium = MediaFile.objects.create(owner_id=self.star.pk, name="0", sha256="0", use="item", item_id=1, **facts)
         ids = {"id": self.ids(17), "name": "'a' || g"}
         grow(medium, MANY, owner_id=self.nth, item_id=self.ids(0), key="'key' || g", **ids)
+        covers = {"use": "'cover'", "item_id": "NULL::bigint", "session_id": self.ids(0)}
+        grow(medium, MANY, id=self.ids(19), name="'e' || g", owner_id=self.nth, **covers)
         ids = {"id": self.ids(18), "name": "'b' || g"}
         grow(medium, MANY, use="''", item_id="NULL::bigint", created_at="now() - g * interval '1 second'", **ids)
         blocked = PictureRule.objects.create(sha256="1", phash=1, action="hold", note="known", medium_id=medium.pk)

@@ -338,6 +338,19 @@ def pictures(scenario: Scenario, who: str, api: APIClient) -> None:
     scenario.ask(api, who, "patch", f"/api/v1/me/media/{made}", {"description": "more"})
     scenario.ask(api, who, "patch", f"/api/v1/items/{item}", {"content": {"text": "more", "media": ids[::-1]}})
     scenario.ask(api, who, "delete", f"/api/v1/items/{item}")
+    covers(scenario, who, api)
+
+
+def covers(scenario: Scenario, who: str, api: APIClient) -> None:
+    """A session gets a picture, another one, none, and is cancelled with one."""
+    sends = [{"file": upload(jpeg())} for _ in range(3)]
+    ids = [scenario.ask(api, who, "post", "/api/v1/me/media", one, form="multipart").json()["id"] for one in sends]
+    plan = {"title": "covered", "starts_at": f"{SOON}:00Z", "cover": ids[0]}
+    session = scenario.ask(api, who, "post", "/api/v1/live/sessions", plan).json()["id"]
+    scenario.ask(api, who, "patch", f"/api/v1/me/media/{ids[0]}", {"description": "more"})
+    for cover in (ids[1], None, ids[2]):
+        scenario.ask(api, who, "patch", f"/api/v1/live/sessions/{session}", {"cover": cover})
+    scenario.ask(api, who, "delete", f"/api/v1/live/sessions/{session}")
 
 
 def returning(scenario: Scenario) -> None:

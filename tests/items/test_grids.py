@@ -1,0 +1,73 @@
+"""Grids of pictures and buttons of items, which are written by one function each."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+import pytest
+from django.utils import translation
+from django.utils.html import escape
+
+from items.hydrate import Counts, ItemBody, Sender
+from items.templatetags.acts import buttons
+from items.templatetags.pictures import figures
+from media.objects import MediaObject, medium_of
+
+BAD = "\"'<script>alert(1)</script>&amp;"
+NOW = datetime(2026, 5, 1, tzinfo=UTC)
+
+
+def medium(**facts: Any) -> MediaObject:
+    sizes = {"width": 1200, "height": 900, "small_width": 640, "small_height": 480, "small_ext": "jpg"}
+    found = medium_of(
+        {"id": "5", "kind": "image", "name": "ab/c", "ext": "jpg", "blurhash": "LEHV6nWB2yk8"} | sizes | facts
+    )
+    assert found is not None
+    return found
+
+
+def item(**fields: Any) -> ItemBody:
+    nothing = msgspec.Raw(b"{}")
+    told: dict[str, Any] = {"id": "7", "type": "text", "title": "", "content": nothing, "extra_info": nothing}
+    told |= {"media": [], "visibility": "public", "sender": Sender("1", "ann", "", False), "created_at": NOW}
+    told |= {"modified_at": NOW, "reply_to": None, "repost_of": None, "counts": Counts(0, 0, 0), "reason": None}
+    return ItemBody(**(told | {"liked": False, "reposted": False} | fields))
+
+
+@pytest.mark.parametrize("kind", ["image", "video"])
+def test_words_of_people_are_escaped(kind: str) -> None:
+    html = figures([medium(kind=kind, description=BAD), medium(kind=kind, description=BAD, name=BAD)], whole=True)
+    assert "<script>" not in html
+    assert escape(BAD) in html
+    assert html.count("<figure") == html.count("</figure>") == 2
+
+
+def test_pictures_without_words_are_numbered_in_the_language_of_the_reader() -> None:
+    two = [medium(), medium()]
+    assert 'alt="Picture 2 of 2, without a description"' in figures(two)
+    with translation.override("zh-hans"):
+        assert "Picture" not in figures(two)
+        assert "Picture" not in figures(two[:1])
+    assert 'alt="Picture without a description"' in figures(two[:1])
+
+
+def test_only_a_single_picture_of_a_whole_page_is_shown_large() -> None:
+    assert "srcset" in figures([medium()], whole=True)
+    assert "srcset" not in figures([medium()])
+    assert "srcset" not in figures([medium(), medium()], whole=True)
+    assert "srcset" not in figures([medium(width=600)], whole=True)
+
+
+def test_buttons_say_what_a_press_does() -> None:
+    plain = buttons(item(), "/items/7")
+    assert 'formaction="/items/7/like" data-other-action="/items/7/unlike" aria-pressed="false" title="Like"' in plain
+    assert 'formaction="/items/7/repost"' in plain
+    assert "aria-label" not in plain
+    done = buttons(item(liked=True, reposted=True, counts=Counts(1, 2, 3)), "/items/7")
+    assert 'formaction="/items/7/unlike" data-other-action="/items/7/like" aria-pressed="true" title="Unlike"' in done
+    assert 'formaction="/items/7/undo-repost" data-other-action="/items/7/repost" aria-pressed="true"' in done
+    assert 'aria-label="2 replies"' in done
+    assert 'data-act="repost"' not in buttons(item(visibility="self"), "/items/7")
+    with translation.override("zh-hans"):
+        assert "Like" not in buttons(item(), "/items/7").replace("data-act", "")
+    assert "Like" in buttons(item(), "/items/7"), "words are kept by language"
