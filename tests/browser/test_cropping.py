@@ -1,4 +1,4 @@
-"""The pictures of a profile are cut in the browser: by pointers, slider and keys; and sent whole where they cannot be."""
+"""Pictures of a profile are cut in the browser, by pointers, slider and keys, or sent whole where they cannot be."""
 
 from pathlib import Path
 from typing import Any
@@ -178,8 +178,12 @@ def test_cancel_leaves_what_was_chosen_before(profile: Visitor, reader: User) ->
 
 @pytest.mark.parametrize(
     ("data", "kind"),
-    [(animation(3), "image/gif"), (animation(3, "WEBP"), "image/webp"), (animation(3, "PNG"), "image/png")]
-    + [(encoded(picture(500, 300), "HEIF"), "image/heic")],
+    [
+        (animation(3), "image/gif"),
+        (animation(3, "WEBP"), "image/webp"),
+        (animation(3, "PNG"), "image/png"),
+        (encoded(picture(500, 300), "HEIF"), "image/heic"),
+    ],
     ids=["gif", "webp", "png", "heic"],
 )
 def test_what_cannot_be_cut_here_is_sent_whole(profile: Visitor, reader: User, data: bytes, kind: str) -> None:
