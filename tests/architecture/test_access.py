@@ -255,6 +255,7 @@ API_WITHOUT = {
     "notifications/read": "204",
     "me/media": "the caller's picture",
     "me/media/<str:media_id>": "the caller's own media (media/test_api.py)",
+    "me/media/<str:media_id>/captions": "the caller's own media (media/test_captioning.py)",
     "items": "what the caller publishes",
     "items/<str:item_id>/like": "204 or 404 (items/test_api.py)",
     "items/<str:item_id>/report": "204 or 404 (moderation/test_api.py)",

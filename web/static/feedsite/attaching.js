@@ -1,5 +1,7 @@
 // The pictures of composers: each sent at once with its progress, described, cut, ordered by drag and keys, and shown
 // again from a draft. composer.js loads this module where there are any.
+//
+// See docs/decisions.md: A draft keeps the ids of its pictures.
 
 const ADDRESS = "/api/v1/me/media";
 const STEP = 0.1; // of the focus, by one press of a key
@@ -18,10 +20,22 @@ function look(form) {
   stretch(form);
   remind(form);
   all.forEach((one, place) => {
+    one.setAttribute("aria-label", nameOf(form, one, place, all.length));
     one.querySelector('[data-medium-act="before"]').disabled = place === 0;
     one.querySelector('[data-medium-act="after"]').disabled = place === all.length - 1;
   });
   go(form);
+}
+
+const saidIn = (form) => form.querySelector(".medium-said");
+
+function filled(text, facts) {
+  return text.replace(/\{(\w+)\}/g, (_all, name) => facts[name]);
+}
+
+function nameOf(form, entry, place, count) {
+  const { picture, video } = saidIn(form).dataset;
+  return entry.dataset.kind === "video" ? video : filled(picture, { number: place + 1, count });
 }
 
 function remind(form) {
@@ -37,6 +51,7 @@ function changed(form) {
 
 function prepare(entry) {
   entry.draggable = true;
+  entry.querySelector(".medium-focus").disabled = entry.dataset.kind === "video"; // it is never cut
   mark(entry);
 }
 
@@ -122,6 +137,7 @@ function again(form, { id, kind, preview }) {
 // What nothing used for a day is gone.
 async function check(form, entry) {
   const answer = await fetch(`${ADDRESS}/${encodeURIComponent(idOf(entry))}`, { headers: credentials() }).catch(() => null);
+  if (answer?.ok) showCaptions(entry, (await answer.json()).captions_url);
   if (answer?.status !== 404 || !entry.isConnected) return;
   entry.remove();
   say(listOf(form).dataset.lost);
@@ -135,7 +151,9 @@ function state(form, entry, name, problem = "") {
   said.textContent = problem;
   said.hidden = !problem;
   entry.querySelector('[data-medium-act="again"]').hidden = name !== "failed";
-  if (form.isConnected && entry.isConnected) changed(form);
+  if (!form.isConnected || !entry.isConnected) return;
+  changed(form);
+  if (name === "kept") saidIn(form).textContent = filled(saidIn(form).dataset.sent, { name: entry.getAttribute("aria-label") });
 }
 
 function send(form, entry, file) {
@@ -197,12 +215,17 @@ document.addEventListener("click", (event) => {
   if (!button) return;
   const [entry, form] = [button.closest(".medium"), button.form];
   const act = button.dataset.mediumAct;
+  if (act === "uncaption") {
+    captioned(entry);
+    return;
+  }
   if (act === "again") send(form, entry, underway.get(entry).file);
   else if (act === "remove") remove(form, entry);
   else move(entry, act === "after");
   if (act === "again") state(form, entry, "sending");
   else changed(form);
   if (["before", "after"].includes(act)) {
+    saidIn(form).textContent = entry.getAttribute("aria-label");
     (button.disabled ? entry.querySelector("[data-medium-act]:not([hidden], :disabled)") : button).focus();
   }
 });
@@ -271,7 +294,38 @@ document.addEventListener("keydown", (event) => {
   const entry = button.closest(".medium");
   const [x, y] = focusOf(entry);
   point(entry, x + way[0] * STEP, y + way[1] * STEP);
+  const [right, up] = focusOf(entry);
+  const facts = { right: Math.round((right + 1) * 50), down: Math.round((1 - up) * 50) };
+  saidIn(button.form).textContent = filled(saidIn(button.form).dataset.focus, facts);
 });
+
+// --- Captions of a video: kept at once, with it
+document.addEventListener("change", ({ target }) => {
+  if (!target.matches("[data-captions]") || !target.files.length) return;
+  captioned(target.closest(".medium"), target.files[0]);
+  target.value = "";
+});
+
+// Gives a video these captions; without a file it has none.
+async function captioned(entry, file) {
+  const { refused, failed } = entry.querySelector(".medium-captions").dataset;
+  const body = new FormData();
+  if (file) body.append("file", file);
+  const asked = file ? { method: "PUT", body } : { method: "DELETE" };
+  const address = `${ADDRESS}/${encodeURIComponent(idOf(entry))}/captions`;
+  const answer = await fetch(address, { ...asked, headers: credentials() }).catch(() => null);
+  if (answer?.ok) showCaptions(entry, file ? "there" : "");
+  else entry.querySelector(".medium-captions output").textContent = [400, 413, 415].includes(answer?.status) ? refused : failed;
+}
+
+function showCaptions(entry, url) {
+  const place = entry.querySelector(".medium-captions");
+  if (!place) return;
+  const remove = place.querySelector("button");
+  if (document.activeElement === remove && !url) place.querySelector("input").focus();
+  remove.hidden = !url;
+  place.querySelector("output").textContent = url ? place.dataset.there : "";
+}
 
 // --- Descriptions, counted by code points as the server counts them
 document.addEventListener("input", ({ target }) => {

@@ -1,5 +1,7 @@
 // Pictures in composers: where they are picked, dropped and pasted. What is done with them is in attaching.js, which is
 // loaded where there are any. Without JavaScript the composer has plain file fields.
+//
+// See docs/decisions.md: A draft keeps the ids of its pictures.
 "use strict";
 
 const putting = new WeakMap(); // a composer: the pictures that it is about to show
