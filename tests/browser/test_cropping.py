@@ -142,7 +142,7 @@ def test_the_orientation_of_a_photo_counts(profile: Visitor, reader: User, way: 
     assert is_like(kept(profile, reader), corner, RED)
 
 
-def test_what_is_transparent_stays_so(profile: Visitor, reader: User) -> None:
+def test_transparent_pictures_stay_so(profile: Visitor, reader: User) -> None:
     image = picture(500, 500).convert("RGBA")
     image.putalpha(90)
     pick(profile, encoded(image, "PNG"), "image/png")
@@ -186,7 +186,7 @@ def test_cancel_leaves_what_was_chosen_before(profile: Visitor, reader: User) ->
     ],
     ids=["gif", "webp", "png", "heic"],
 )
-def test_what_cannot_be_cut_here_is_sent_whole(profile: Visitor, reader: User, data: bytes, kind: str) -> None:
+def test_files_that_cannot_be_cut_are_sent_whole(profile: Visitor, reader: User, data: bytes, kind: str) -> None:
     pick(profile, data, kind)
     expect(profile.page.get_by_text("This file is sent whole")).to_be_visible()
     expect(box(profile)).to_be_hidden()

@@ -117,7 +117,7 @@ def test_a_discarded_draft_has_its_pictures_again(begun: Visitor) -> None:
     shows_both(begun)
 
 
-def test_what_is_removed_stays_removed(begun: Visitor) -> None:
+def test_removed_pictures_stay_removed(begun: Visitor) -> None:
     entries(begun).first.get_by_role("button", name="Remove").click()
     entries(begun).first.get_by_role("button", name="Remove").click()
     begun.page.reload()
