@@ -75,6 +75,8 @@ class MediumRow(msgspec.Struct):
     uploaded_at: datetime
     is_removed: bool
     """Whether moderators removed it; its file is not in the archive then."""
+    captions: str = ""
+    """The file of a video's captions in the archive."""
 
 
 def write_archive(user: User, target: IO[bytes]) -> None:
@@ -154,24 +156,26 @@ def _media(user: User) -> ExportFile:
                 row.description,
                 row.created_at,
                 row.hidden_at is not None,
+                _member(row, "vtt") if row.captions and not row.hidden_at else "",
             )
             for row in rows
         ),
     )
 
 
-def _member(row: MediaFile) -> str:
-    return f"media/{row.pk}.{row.ext}"
+def _member(row: MediaFile, ext: str = "") -> str:
+    return f"media/{row.pk}.{ext or row.ext}"
 
 
 def _write_media(archive: zipfile.ZipFile, user: User) -> None:
     """Add the files of the user's media; one that is being withdrawn is left out, and those that moderators hid."""
     rows = MediaFile.objects.filter(owner_id=user.pk, hidden_at=None).order_by("pk")
     for row in rows.iterator(chunk_size=MEDIA_AT_ONCE):
-        with suppress(FileNotFoundError), store().open(row.files[0]) as file:
-            member = zipfile.ZipInfo(_member(row), date_time=row.created_at.timetuple()[:6])
-            with archive.open(member, "w", force_zip64=True) as copy:
-                shutil.copyfileobj(file, copy)
+        for name, ext in [(row.files[0], row.ext), *([(row.files[-1], "vtt")] if row.captions else [])]:
+            with suppress(FileNotFoundError), store().open(name) as file:
+                member = zipfile.ZipInfo(_member(row, ext), date_time=row.created_at.timetuple()[:6])
+                with archive.open(member, "w", force_zip64=True) as copy:
+                    shutil.copyfileobj(file, copy)
 
 
 def _read_me(user: User, files: Iterable[tuple[ExportFile, int]]) -> str:

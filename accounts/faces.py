@@ -18,6 +18,8 @@ SHAPES = {
     Use.AVATAR: Shape(longest=400, small=160, is_square=True, is_still=True),
     Use.BANNER: Shape(longest=1500, small=640, is_square=False, is_still=True),
 }
+CROPPED = {Use.AVATAR: (400, 400), Use.BANNER: (1500, 500)}
+"""The pixels to which a browser cuts them before they are sent: as pages show them."""
 FIELDS = {Use.AVATAR: "avatar", Use.BANNER: "banner"}
 
 

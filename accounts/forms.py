@@ -10,8 +10,10 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from accounts.actions import PASSWORD_LENGTH
+from accounts.faces import CROPPED
 from accounts.locale import place_name, zone_names
 from accounts.models import User
+from media.models import Use
 
 AREAS = {
     "Africa": _("Africa"),
@@ -149,6 +151,12 @@ class PreferencesForm(forms.Form):
         time_zone.choices = [as_browser, ("UTC", "UTC"), *[pair for pair in other if pair[0] != "UTC"], *listed]
 
 
+def _picture(use: Use) -> forms.FileInput:
+    """A field for a picture, of which cropper.js lets a part be chosen."""
+    width, height = CROPPED[use]
+    return forms.FileInput(attrs={"accept": "image/*", "data-crop": f"{width}x{height}"})
+
+
 class ProfileForm(forms.Form):
     """The form of a user's name and words on themselves."""
 
@@ -169,14 +177,14 @@ class ProfileForm(forms.Form):
     avatar = forms.FileField(
         label=_("Your picture"),
         required=False,
-        help_text=_("It is cut to a square from its middle."),
-        widget=forms.FileInput(attrs={"accept": "image/*"}),
+        help_text=_("It is cut to a square."),
+        widget=_picture(Use.AVATAR),
     )
     remove_avatar = forms.BooleanField(label=_("Remove your picture"), required=False)
     banner = forms.FileField(
         label=_("Banner"),
         required=False,
         help_text=_("A wide picture at the top of your profile."),
-        widget=forms.FileInput(attrs={"accept": "image/*"}),
+        widget=_picture(Use.BANNER),
     )
     remove_banner = forms.BooleanField(label=_("Remove the banner"), required=False)

@@ -53,7 +53,7 @@ def _lines(text: str) -> str:
 
 def text_area(rows: int) -> forms.Textarea:
     """A text area of so many rows that knows the longest text."""
-    # Browsers would put back what was typed before it was published; drafts.js knows better.
+    # Browsers would put back what was typed before it was published; writing.js knows better.
     return forms.Textarea(attrs={"rows": rows, "data-limit": TEXT_LENGTH, "autocomplete": "off"})
 
 
@@ -70,7 +70,7 @@ def sensitive_field() -> forms.BooleanField:
 class ItemForm(forms.Form):
     """The composer. Its `key` names one publication, so that sending the form twice publishes once.
 
-    Pictures come by their ids where composer.js has sent them, else as files: `take_media` reads both.
+    Pictures come by their ids where attaching.js has sent them, else as files: `take_media` reads both.
     """
 
     use_required_attribute = False  # pictures need no words

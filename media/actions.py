@@ -346,7 +346,20 @@ def _move(rows: Sequence[MediaFile], new: Callable[[], str]) -> None:
     for row in rows:
         to = new()
         moves.append(FileMove(name=row.name, to=to, ext=row.ext, small_ext=row.small_ext))
+        if row.captions:
+            moves.append(FileMove(name=row.name, to=to, ext=row.captions))
         row.name = to or row.name
+    _plan(moves)
+
+
+def drop_captions(row: MediaFile) -> None:
+    """Remove the file of a video's captions, if it has one; in the caller's transaction, which writes the row."""
+    if row.captions:
+        _plan([FileMove(name=row.name, ext=row.captions)])
+
+
+def _plan(moves: Sequence[FileMove]) -> None:
+    """Write moves down; the first of them are done right after the commit."""
     if moves:
         FileMove.objects.bulk_create(moves)
         transaction.on_commit(partial(move_files, [move.pk for move in moves][:FAST], FAST_SECONDS))

@@ -12,12 +12,14 @@ from rest_framework import exceptions, serializers
 from rest_framework.request import Request
 
 from media import actions
+from media.captioning import remove_captions, set_captions
 from media.decoder import BusyError
-from media.models import DESCRIPTION_LENGTH, MediaFile
+from media.models import DESCRIPTION_LENGTH, Kind, MediaFile
 from media.objects import MediaObject, media_object
 from media.store import StoreError
 from web.openapi import IDEMPOTENCY_KEY
 from web.rest import (
+    FILES_TYPE,
     ApiView,
     ConflictError,
     FeedResponse,
@@ -83,6 +85,12 @@ class Upload(StrictSerializer):
 
 class Face(StrictSerializer):
     """A picture."""
+
+    file = serializers.FileField(allow_empty_file=True)
+
+
+class Captions(StrictSerializer):
+    """A file of WebVTT."""
 
     file = serializers.FileField(allow_empty_file=True)
 
@@ -177,6 +185,41 @@ class MediumView(ApiView):
         if not number or not actions.remove_unused(owner_id=caller(request), media_id=number):
             raise exceptions.NotFound
         return HttpResponse(status=204)
+
+
+class CaptionsView(ApiView):
+    """The captions of one of the caller's own videos, over HTTP."""
+
+    rates: Mapping[str, str] = {"PUT": "upload"}
+    takes_files = frozenset({"PUT"})
+    parser_classes = [FilesParser]
+
+    @extend_schema(operation_id="set_captions", request={FILES_TYPE: Captions}, responses={200: MediaObject})
+    def put(self, request: Request, media_id: str) -> HttpResponse:
+        """Give a video captions, a file of WebVTT in UTF-8, in the place of those before. An item that uses it has them
+        too. Their words are kept without tags, settings and notes.
+        """
+        row, fields = _own(request, media_id, unused=False), form(request, Captions)
+        if row.kind != Kind.VIDEO:
+            raise serializers.ValidationError({"file": ["Only videos have captions."]})
+        with fields["file"].open("rb") as file:
+            done = taken("file", lambda: set_captions(owner_id=caller(request), media_id=row.pk, file=file))
+        return FeedResponse(media_object(_there(done)))
+
+    @extend_schema(operation_id="remove_captions", responses={204: None})
+    def delete(self, request: Request, media_id: str) -> HttpResponse:
+        """Remove the captions of a video; again changes nothing."""
+        row = _own(request, media_id, unused=False)
+        if row.kind == Kind.VIDEO:
+            _there(remove_captions(owner_id=caller(request), media_id=row.pk))
+        return HttpResponse(status=204)
+
+
+def _there(row: MediaFile | None) -> MediaFile:
+    """The medium. Raises NotFound if it went meanwhile."""
+    if row is None:
+        raise exceptions.NotFound
+    return row
 
 
 def _own(request: Request, text: str, *, unused: bool) -> MediaFile:

@@ -38,7 +38,8 @@ class Kind(models.TextChoices):
 
 
 class MediaFile(models.Model):
-    """A picture or video. Its files are `<name>.<ext>` and, of a picture, `<name>.small.<small_ext>`.
+    """A picture or video. Its files are `<name>.<ext>` and, of a picture, `<name>.small.<small_ext>`;
+    of a video that has captions, `<name>.<captions>`.
 
     A medium is used once: a verb takes it where `use` is empty, in the transaction of what uses it. One that is
     withdrawn is shown nowhere; its files have another name, or are gone.
@@ -54,6 +55,9 @@ class MediaFile(models.Model):
     name = models.CharField(max_length=64, unique=True)
     ext = models.CharField(max_length=8)
     small_ext = models.CharField(max_length=8, blank=True)
+    captions = models.CharField(
+        max_length=8, blank=True, default="", db_default="", help_text="The end of the name of a video's captions."
+    )
     width = models.IntegerField(_("width"))
     height = models.IntegerField(_("height"))
     small_width = models.IntegerField(default=0)
@@ -95,7 +99,8 @@ class MediaFile(models.Model):
     @property
     def files(self) -> list[str]:
         """The names of its files in the store."""
-        return file_names(self.name, self.ext, self.small_ext)
+        names = file_names(self.name, self.ext, self.small_ext)
+        return [*names, f"{self.name}.{self.captions}"] if self.captions else names
 
 
 def file_names(name: str, ext: str, small_ext: str) -> list[str]:

@@ -30,6 +30,7 @@ class Entry(msgspec.Struct, omit_defaults=True):
     x: float = 0.0
     y: float = 0.0
     description: str = ""
+    captions: str = ""
 
 
 class Dimensions(msgspec.Struct):
@@ -59,7 +60,7 @@ class Meta(msgspec.Struct, omit_defaults=True):
 
 class MediaObject(msgspec.Struct):
     """A picture or video, by the names that Mastodon's clients know. `preview_url` of a video is its own address: the
-    browser draws the poster.
+    browser draws the poster. `captions_url` of a video that has captions leads to a file of WebVTT.
     """
 
     id: str
@@ -69,12 +70,16 @@ class MediaObject(msgspec.Struct):
     description: str
     blurhash: str
     meta: Meta
+    captions_url: str | None = None
 
     @property
     def is_video(self) -> bool:
         """Whether it is a video."""
         return self.type == Kind.VIDEO
 
+
+OWN = "/media/"
+"""Where the site itself sends files: browsers read captions of no other site."""
 
 _entries = msgspec.json.Decoder(list[Entry])
 _entry = msgspec.json.Decoder(Entry)
@@ -103,6 +108,7 @@ def entry_of(row: MediaFile) -> Entry:
         x=row.focus_x,
         y=row.focus_y,
         description=row.description,
+        captions=row.captions,
     )
 
 
@@ -152,6 +158,7 @@ def _object(entry: Entry) -> MediaObject:
             focus=Focus(entry.x, entry.y),
             duration=entry.duration,
         ),
+        captions_url=f"{OWN}{entry.name}.{entry.captions}" if entry.captions else None,
     )
 
 

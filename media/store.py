@@ -21,13 +21,14 @@ from web import uploads
 
 PREFIXES = [f"{number:02x}" for number in range(256)]
 """The folders of files: each name begins with one."""
-NAME = re.compile(r"[0-9a-f]{2}/[0-9a-f]{30}(?:\.small)?\.(jpg|webp|mp4|mov|webm)", re.ASCII)
+NAME = re.compile(r"[0-9a-f]{2}/[0-9a-f]{30}(?:\.small|\.[0-9a-z]{4}(?=\.vtt))?\.(jpg|webp|mp4|mov|webm|vtt)", re.ASCII)
 TYPES = {
     "jpg": "image/jpeg",
     "webp": "image/webp",
     "mp4": "video/mp4",
     "mov": "video/quicktime",
     "webm": "video/webm",
+    "vtt": "text/vtt; charset=utf-8",
 }
 """The type that a file is sent with, by its extension."""
 CACHING = "public, max-age=31536000, immutable"

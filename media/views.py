@@ -37,7 +37,7 @@ def staff_file(request: HttpRequest, media_id: int, size: str) -> HttpResponseBa
     row = MediaFile.objects.filter(pk=media_id).first()
     if row is None:
         raise Http404
-    name = row.files[-1] if size == "preview" else row.files[0]
+    name = row.files[1 if size == "preview" and row.small_ext else 0]
     response = _answer(request, name)
     response.headers["Cache-Control"] = "private, no-store"
     response.headers["Content-Security-Policy"] = serving.POLICY

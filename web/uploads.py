@@ -20,8 +20,8 @@ FILES_AT_ONCE = 4
 ROOM = 256 * 1024
 """Bytes of a body besides its files."""
 ADDRESSES = re.compile(
-    r"/api/v1/me/media|/api/v1/users/me/(?:avatar|banner)|/items/new|/items/\d+/edit|/settings|/settings/profile|/live/new"
-    r"|/live/\d+/edit|/admin/moderation/picturerule/add/|/api/v[12]/media(?:/\d+)?|/api/v1/accounts/update_credentials"
+    r"/api/v1/me/media(?:/[^/]+/captions)?|/api/v1/users/me/(?:avatar|banner)|/items/new|/items/\d+/edit|/settings|/settings/profile"
+    r"|/live/new|/live/\d+/edit|/admin/moderation/picturerule/add/|/api/v[12]/media(?:/\d+)?|/api/v1/accounts/update_credentials"
 )
 """The paths that take files; elsewhere a body is as long as Django's own limit, or shorter."""
 
@@ -30,6 +30,8 @@ def most_bytes(path: str) -> int:
     """The bytes that a body with files may have at this path, and 0 where it may have none."""
     if not ADDRESSES.fullmatch(path):
         return 0
+    if path.endswith("/captions"):
+        return 2 * ROOM
     pictures = settings.MEDIA_IMAGE_BYTES * (1 if path.startswith("/api/") else FILES_AT_ONCE)
     return int(max(pictures, settings.MEDIA_VIDEO_BYTES)) + ROOM
 

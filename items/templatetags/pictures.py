@@ -40,12 +40,17 @@ def _figure(picture: MediaObject, number: int, count: int, *, whole: bool) -> st
     size = f'width="{original.width}" height="{original.height}"'
     if picture.is_video:
         label = f' aria-label="{words}"' if words else ""
-        medium = (
-            f'<video controls playsinline preload="metadata" src="{escape(picture.url)}#t=0.1" {size}{label}></video>'
-        )
+        source = f'src="{escape(picture.url)}#t=0.1"'
+        medium = f'<video controls playsinline preload="metadata" {source} {size}{label}>{_captions(picture)}</video>'
     else:
         medium = _picture(picture, words or escape(_undescribed(number, count)), size, is_large=whole and count == 1)
     return f'<figure class="picture">\n    {medium}\n    {_alt(words) if words else ""}\n  </figure>'
+
+
+def _captions(video: MediaObject) -> str:
+    if not video.captions_url:
+        return ""
+    return f'<track kind="captions" src="{escape(video.captions_url)}" label="{escape(_("Captions"))}" default>'
 
 
 def _picture(picture: MediaObject, alt: str, size: str, *, is_large: bool) -> str:

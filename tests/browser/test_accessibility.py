@@ -29,6 +29,7 @@ from tests.support.addresses import page_names
 from tests.support.browsers import Visit, Visitor
 from tests.support.effort import EVERYTHING
 from tests.support.factories import UserFactory
+from tests.support.pictures import jpeg
 
 pytestmark = pytest.mark.slow
 
@@ -182,6 +183,17 @@ def pause_history(page: Page) -> None:
     page.locator("[action$=resume] button").wait_for()
 
 
+def cut_a_picture(page: Page) -> None:
+    page.locator("input[name=avatar]").set_input_files({"name": "a.jpg", "mimeType": "image/jpeg", "buffer": jpeg()})
+    page.locator("#cropper[open]").wait_for()
+
+
+def attach_pictures(page: Page) -> None:
+    files: Any = [{"name": "a.jpg", "mimeType": "image/jpeg", "buffer": jpeg(80 + side)} for side in range(2)]
+    page.locator("[data-pick]").set_input_files(files)
+    page.locator('.medium[data-state="kept"]').nth(1).wait_for()
+
+
 def set_reminder(page: Page) -> None:
     button = page.locator("button[id^=remind]").first
     button.click()
@@ -219,7 +231,7 @@ PAGES: dict[str, list[Look]] = {
     ],
     "signup": [Look(fixed("/signup"), ""), Look(fixed("/signup"), "", send_empty)],
     "login": [Look(fixed("/login?next=/settings"), ""), Look(fixed("/login"), "", send_empty)],
-    "settings": [Look(fixed("/settings"))],
+    "settings": [Look(fixed("/settings")), Look(fixed("/settings"), do=cut_a_picture)],
     "settings-preferences": [Look(fixed("/settings/preferences"))],
     "settings-notifications": [Look(fixed("/settings/notifications"))],
     "settings-password": [Look(fixed("/settings/password")), Look(fixed("/settings/password"), do=send_empty)],
@@ -254,6 +266,7 @@ PAGES: dict[str, list[Look]] = {
         Look(fixed("/items/new")),
         Look(lambda world: f"/items/new?reply_to={world.root.pk}"),
         Look(fixed("/items/new"), do=send_empty),
+        Look(fixed("/items/new"), do=attach_pictures),
     ],
     "item": [
         Look(lambda world: f"/items/{world.root.pk}", do=open_menu),
@@ -335,6 +348,7 @@ TOO_WIDE = """
 
 
 @pytest.mark.django_db(transaction=True)
+@pytest.mark.usefixtures("media_folder")
 @pytest.mark.timeout(900)  # every page
 # English is the longer one, and stands where there is the least room. A run looks at each page in one of the two; the
 # run before a release at all pages in both, and in both schemes.

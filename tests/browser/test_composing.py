@@ -14,7 +14,7 @@ from items.models import Item
 from media.models import MediaFile
 from tests.support.browsers import UNREACHABLE, Held, Visit, Visitor
 from tests.support.picture_posts import posted, sent
-from tests.support.pictures import jpeg
+from tests.support.pictures import jpeg, mp4
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 
@@ -248,3 +248,89 @@ def test_a_refused_file_keeps_words_and_other_files(plain: Visitor, tolerated: C
     item = Item.objects.get()
     assert item.text == "words that stay"
     assert len(item.media) == 1
+
+
+WORDS = b"WEBVTT\n\n00:01.000 --> 00:02.000\n<b>words</b>\n"
+
+
+def captions(visitor: Visitor, data: bytes) -> None:
+    field = visitor.page.get_by_label("Captions (.vtt)")
+    field.set_input_files({"name": "a.vtt", "mimeType": "text/vtt", "buffer": data})
+
+
+def test_a_video_gets_captions_in_its_composer_and_its_editor(
+    home: Visitor, reader: User, tolerated: Callable[..., None]
+) -> None:
+    tolerated("with a status of 400", "Failed to load")  # the frames of this video are none
+    home.page.locator(".composer [data-pick]").set_input_files({"name": "a", "mimeType": "video/mp4", "buffer": mp4()})
+    kept(home, 1)
+    expect(entries(home).locator(".medium-focus")).to_be_disabled()
+    captions(home, WORDS.replace(b"<b>", b"<script>"))
+    expect(entries(home)).to_contain_text("These captions cannot be read")
+    captions(home, WORDS)
+    expect(entries(home)).to_contain_text("The video has captions.")
+    home.page.reload()
+    expect(entries(home)).to_contain_text("The video has captions.")
+    entries(home).get_by_role("button", name="Remove the captions").press("Enter")
+    expect(entries(home)).not_to_contain_text("The video has captions.")
+    expect(home.page.get_by_label("Captions (.vtt)")).to_be_focused()
+    captions(home, WORDS)
+    expect(entries(home)).to_contain_text("The video has captions.")
+    home.page.get_by_role("button", name="Publish").click()
+    track = home.page.locator("#feed article video track")
+    expect(track).to_have_count(1)
+    item = Item.objects.get()
+    shown = "document.querySelector('video').textTracks[0]"
+    home.holds(f"{shown}.mode === 'showing' && {shown}.cues?.length === 1")
+    assert home.page.evaluate(f"{shown}.cues[0].text") == "words"
+    home.goto(f"/items/{item.pk}/edit")
+    expect(entries(home)).to_contain_text("The video has captions.")
+    captions(home, WORDS.replace(b"words", b"others"))
+    expect(entries(home)).to_contain_text("The video has captions.")
+    entries(home).get_by_role("button", name="Remove the captions").click()
+    expect(entries(home)).not_to_contain_text("The video has captions.")
+    home.goto(f"/items/{item.pk}")
+    expect(home.page.locator("article video")).to_have_count(1)
+    expect(track).to_have_count(0)
+
+
+def test_a_post_with_pictures_is_written_by_keys_alone(home: Visitor) -> None:
+    """From the words to the button by Tab; each step is told to readers who do not see the pictures."""
+    press = home.page.keyboard.press
+    told = home.page.locator(".composer .medium-said")
+    pick(home, file("a.jpg", 80), file("b.jpg", 90))
+    kept(home, 2)
+    expect(told).to_have_text(re.compile(r"Picture \d of 2: sent"))
+    first, second = ids(home)
+    home.page.get_by_label("What is new?").focus()
+    home.page.keyboard.type("By keys")
+    for _ in range(5):  # focus, words, to the end, remove; the second picture
+        press("Tab")
+    press("ArrowUp")
+    expect(told).to_have_text("Focus at 50 % from the left and 45 % from the top")
+    press("Tab")
+    home.page.keyboard.type("The second")
+    press("Tab")
+    press("Enter")  # to the front
+    expect(told).to_have_text("Picture 1 of 2")
+    assert ids(home) == [second, first]
+    expect(home.page.get_by_role("listitem", name="Picture 1 of 2").get_by_label("Description")).to_have_value(
+        "The second"
+    )
+    home.page.locator(".warns > summary").focus()
+    press("Enter")
+    press("Tab")
+    home.page.keyboard.type("Spiders")
+    press("Tab")
+    press("Space")
+    for _ in range(2):
+        press("Tab")
+    expect(home.page.get_by_role("button", name="Publish")).to_be_focused()
+    press("Enter")
+    expect(home.page.locator("#feed article .warned")).to_be_visible()
+    item = Item.objects.get()
+    assert [(one["id"], one.get("description", ""), one.get("y", 0)) for one in item.media] == [
+        (second, "The second", 0.1),
+        (first, "", 0),
+    ]
+    assert (item.content["warning"], item.content["sensitive"]) == ("Spiders", True)

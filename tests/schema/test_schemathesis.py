@@ -35,7 +35,7 @@ headers = { Authorization = "Token %s" }
 """The caller who may end their own sessions is another than the one who tries all the rest."""
 
 
-FILES = "^/api/v1/(me/media|users/me/(avatar|banner))$"
+FILES = "^/api/v1/(me/media(/[^/]+/captions)?|users/me/(avatar|banner))$"
 """Addresses that take files. Made-up bytes are none, so these are asked with pictures (tests/schema/pictures.py)."""
 
 

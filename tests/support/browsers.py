@@ -95,7 +95,7 @@ class Visitor:
             (found,) = folder.rglob(route.request.url.rsplit("/", 1)[1])
             route.fulfill(path=found)
 
-        self.page.route(re.compile("/media/"), answer)
+        self.page.route(re.compile(f"^{re.escape(self.site)}/media/"), answer)
 
     def _is_home(self) -> None:
         expect(self.page.get_by_role("heading", name="Home")).to_be_visible()

@@ -28,7 +28,7 @@ from storage.events import Edited, Listener, Position, Published, SessionChanged
 from stream import news as stream
 from tests.support.factories import PASSWORD
 from tests.support.grown import Grown
-from tests.support.pictures import jpeg, upload
+from tests.support.pictures import jpeg, mp4, upload
 from tests.support.plans import Recorder
 from timeline import active_fans, outbox
 
@@ -326,6 +326,11 @@ def pictures(scenario: Scenario, who: str, api: APIClient) -> None:
     scenario.ask(api, who, "get", "/api/v1/me/media/{media}")
     scenario.ask(api, who, "patch", "/api/v1/me/media/{media}", {"description": "more", "focus": "0,0"})
     scenario.ask(api, who, "delete", "/api/v1/me/media/{media}")
+    film = scenario.ask(api, who, "post", "/api/v1/me/media", {"file": upload(mp4())}, form="multipart").json()["id"]
+    for _ in range(2):
+        words = {"file": upload(b"WEBVTT\n\n00:01.000 --> 00:02.000\nwords", "a.vtt", "text/vtt")}
+        scenario.ask(api, who, "put", f"/api/v1/me/media/{film}/captions", words, form="multipart")
+    scenario.ask(api, who, "delete", f"/api/v1/me/media/{film}/captions")
     for face in ("avatar", "banner"):
         for _ in range(2):
             sent = {"file": upload(jpeg())}

@@ -1,0 +1,108 @@
+"""The captions of a video: a file of their own beside it, under the video's name. Other captions have another name, for
+a file never changes.
+
+See docs/decisions.md: Captions are a file beside their video.
+"""
+
+import secrets
+import string
+import tempfile
+from pathlib import Path
+from typing import IO
+
+from django.db import transaction
+from django.utils.translation import gettext as _
+
+from media import webvtt
+from media.actions import MediaError, TooLargeError, UnknownKindError, drop_captions, take_back
+from media.models import Kind, MediaFile
+from media.signals import medium_described
+from media.store import StoreError, incoming, store
+
+SIGNS = string.digits + string.ascii_lowercase
+
+
+def set_captions(*, owner_id: int, media_id: int, file: IO[bytes]) -> MediaFile | None:
+    """Keep a file of WebVTT, written anew, as the captions of the owner's video, in the place of those before; None if
+    the owner has no such video. Raises MediaError and media.store.StoreError; nothing has changed then.
+    """
+    text = _read(file)
+    kept: list[str] = []
+    try:
+        with transaction.atomic():
+            row = _video(owner_id, media_id)
+            if row is None:
+                return None
+            drop_captions(row)
+            row.captions = _new()
+            kept.append(f"{row.name}.{row.captions}")
+            _save(text, kept[0])
+            row.save(update_fields=["captions"])
+    except BaseException:
+        take_back(kept)
+        raise
+    medium_described.send(sender=MediaFile, medium=row)
+    return row
+
+
+def remove_captions(*, owner_id: int, media_id: int) -> MediaFile | None:
+    """Remove the captions of the owner's video, if it has any; None if the owner has no such video."""
+    with transaction.atomic():
+        row = _video(owner_id, media_id)
+        if row is None or not row.captions:
+            return row
+        drop_captions(row)
+        row.captions = ""
+        row.save(update_fields=["captions"])
+    medium_described.send(sender=MediaFile, medium=row)
+    return row
+
+
+def _video(owner_id: int, media_id: int) -> MediaFile | None:
+    """The owner's video, locked."""
+    rows = MediaFile.objects.select_for_update().filter(pk=media_id, owner_id=owner_id, withdrawn_at=None)
+    return rows.filter(kind=Kind.VIDEO).first()
+
+
+def _new() -> str:
+    """The end of the name of new captions, by chance: caches keep those before for a year."""
+    return f"{''.join(secrets.choice(SIGNS) for _ in range(4))}.vtt"
+
+
+def _read(file: IO[bytes]) -> str:
+    file.seek(0)
+    try:
+        return webvtt.rewritten(file.read(webvtt.BYTES + 1))
+    except webvtt.CaptionsError as error:
+        raise _refusal(str(error)) from error
+
+
+def _refusal(reason: str) -> MediaError:
+    """The sentence for a reason of `webvtt`."""
+    if reason == "kind":
+        return UnknownKindError(_("Captions are files of WebVTT (.vtt), which begin with WEBVTT."))
+    if reason == "large":
+        return TooLargeError(
+            _("Captions may have at most %(size)d KB and %(cues)d cues of %(letters)d characters.")
+            % {"size": webvtt.BYTES // 1024, "cues": webvtt.CUES, "letters": webvtt.LETTERS}
+        )
+    said = {
+        "encoding": _("These captions are not in UTF-8. Save them as UTF-8."),
+        "times": _("A time in these captions cannot be read: each cue needs a line like 00:01.000 --> 00:04.000."),
+        "tags": _("These captions hold tags that are no part of WebVTT. Plain words are taken."),
+        "empty": _("These captions hold no words."),
+    }
+    return MediaError(said.get(reason, _("These captions hold characters that are not taken.")))
+
+
+def _save(text: str, name: str) -> None:
+    try:
+        with tempfile.NamedTemporaryFile(dir=incoming(), suffix=".vtt", delete=False) as draft:
+            draft.write(text.encode())
+    except OSError as error:
+        raise StoreError(str(error)) from error
+    path = Path(draft.name)
+    try:
+        store().save(path, name)
+    finally:
+        path.unlink(missing_ok=True)

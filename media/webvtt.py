@@ -1,0 +1,116 @@
+"""Captions as WebVTT: a file is read strictly and written anew, so that nothing but times and plain words is kept.
+
+Headers, notes, styles, regions, names of cues and their settings are left out, as are the format's own tags, but for
+the names of speakers. Anything else in angle brackets is refused.
+
+See docs/decisions.md: Captions are a file beside their video.
+"""
+
+import html
+import re
+from typing import NamedTuple
+
+BYTES = 256 * 1024
+"""The bytes that a file of captions may have."""
+CUES = 5_000
+LETTERS = 1_000
+"""Characters of one cue."""
+HEAD = re.compile(rb"(?:\xef\xbb\xbf)?WEBVTT(?:[ \t\r\n]|\Z)")
+TIMING = re.compile(r"(?:(\d{2,3}):)?([0-5]\d):([0-5]\d)\.(\d{3})", re.ASCII)
+LINE = re.compile(rf"({TIMING.pattern})[ \t]+-->[ \t]+({TIMING.pattern})(?:[ \t].*)?", re.ASCII)
+LEFT_OUT = re.compile(r"(?:NOTE|STYLE|REGION)(?:[ \t]|$)")
+VOICE = re.compile(r"<v(?:\.[\w.-]*)?[ \t]+([^<>&\n]{1,100})>")
+TAG = re.compile(rf"</?(?:c|i|b|u|v|ruby|rt|lang)(?:\.[\w.-]*)?(?:[ \t][^<>\n]*)?>|<{TIMING.pattern}>", re.ASCII)
+CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+
+class CaptionsError(ValueError):
+    """The file is refused; the message is a word for its reason."""
+
+
+class Cue(NamedTuple):
+    """Words, and the milliseconds of the video between which they are shown."""
+
+    begin: int
+    end: int
+    text: str
+
+
+def rewritten(data: bytes) -> str:
+    """The captions of a file as they are kept. Raises CaptionsError."""
+    cues = sorted(parsed(data), key=lambda cue: (cue.begin, cue.end))
+    return "WEBVTT\n\n" + "\n\n".join(map(_written, cues)) + "\n"
+
+
+def parsed(data: bytes) -> list[Cue]:
+    """The cues of a file, in its order. Raises CaptionsError."""
+    if len(data) > BYTES:
+        raise CaptionsError("large")
+    if not HEAD.match(data):
+        raise CaptionsError("kind")
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise CaptionsError("encoding") from error
+    lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    if CONTROL.search(text.replace("\r", "")):
+        raise CaptionsError("characters")
+    cues = [cue for block in _blocks(lines)[1:] if (cue := _cue(block))]
+    if not cues:
+        raise CaptionsError("empty")
+    if len(cues) > CUES:
+        raise CaptionsError("large")
+    return cues
+
+
+def _blocks(lines: list[str]) -> list[list[str]]:
+    """The lines between empty ones; the first block is the header."""
+    blocks: list[list[str]] = [[]]
+    for line in lines:
+        if line:
+            blocks[-1].append(line)
+        elif blocks[-1]:
+            blocks.append([])
+    return [block for block in blocks if block]
+
+
+def _cue(block: list[str]) -> Cue | None:
+    """The cue of a block; None for one without words, or that says something else."""
+    if LEFT_OUT.match(block[0]) and not any("-->" in line for line in block):
+        return None
+    at = 0 if "-->" in block[0] else 1
+    match = LINE.fullmatch(block[at]) if at < len(block) else None
+    if match is None or any("-->" in line for line in block[at + 1 :]):
+        raise CaptionsError("times")
+    begin, end = _milliseconds(*match.groups()[1:5]), _milliseconds(*match.groups()[6:10])
+    if begin >= end:
+        raise CaptionsError("times")
+    lines = _plain("\n".join(block[at + 1 :])).split("\n")
+    text = "\n".join(filter(None, map(str.strip, lines)))
+    if len(text) > LETTERS:
+        raise CaptionsError("large")
+    return Cue(begin, end, text) if text else None
+
+
+def _milliseconds(hours: str | None, minutes: str, seconds: str, thousandths: str) -> int:
+    return ((int(hours or 0) * 60 + int(minutes)) * 60 + int(seconds)) * 1000 + int(thousandths)
+
+
+def _plain(text: str) -> str:
+    """The words without tags; a speaker's name stands before what they say. Raises CaptionsError."""
+    bare = TAG.sub("", VOICE.sub(r"\1: ", text))
+    if "<" in bare:
+        raise CaptionsError("tags")
+    plain = html.unescape(bare)
+    if CONTROL.search(plain):
+        raise CaptionsError("characters")
+    return plain
+
+
+def _written(cue: Cue) -> str:
+    return f"{_time(cue.begin)} --> {_time(cue.end)}\n{html.escape(cue.text, quote=False)}"
+
+
+def _time(milliseconds: int) -> str:
+    seconds, thousandths = divmod(milliseconds, 1000)
+    return f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}.{thousandths:03}"

@@ -1,0 +1,169 @@
+"""Pictures in drafts: kept with the words of a composer, shown again, left out when they are gone, had again."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Locator, expect
+
+from accounts.models import User
+from items.models import Item
+from media.models import MediaFile
+from tests.support.browsers import Held, Visit, Visitor
+from tests.support.picture_posts import posted, sent
+from tests.support.pictures import jpeg
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
+
+KEPT = '.medium[data-state="kept"]'
+COMPOSER = 'form[data-draft="post"]'
+
+
+def file(width: int) -> Any:
+    return {"name": "a.jpg", "mimeType": "image/jpeg", "buffer": jpeg(width, 60)}
+
+
+@pytest.fixture
+def visitor(visit: Visit, screen: dict[str, Any], reader: User, media_folder: Path) -> Visitor:
+    visitor = visit(**screen)
+    visitor.find_media(media_folder)
+    visitor.enter(reader)
+    return visitor
+
+
+@pytest.fixture
+def begun(visitor: Visitor) -> Visitor:
+    """Home, where a post of two pictures is begun: the second of them is described, cut and comes first."""
+    visitor.goto("/")
+    pick(visitor, 80, 90)
+    entries(visitor).nth(1).get_by_label("Description").fill("A blue corner")
+    entries(visitor).nth(1).locator(".medium-focus").press("ArrowRight")
+    entries(visitor).nth(1).get_by_role("button", name="Move to the front").click()
+    return visitor
+
+
+def pick(visitor: Visitor, *widths: int) -> None:
+    visitor.page.locator(f"{COMPOSER} [data-pick]").set_input_files([file(width) for width in widths])
+    expect(visitor.page.locator(f"{COMPOSER} {KEPT}")).to_have_count(len(widths))
+
+
+def entries(visitor: Visitor, form: str = COMPOSER) -> Locator:
+    return visitor.page.locator(f"{form} .medium")
+
+
+def shows_both(visitor: Visitor) -> None:
+    """Wait until the composer shows the two pictures of `begun` as they were left."""
+    expect(visitor.page.locator(f"{COMPOSER} {KEPT}")).to_have_count(2)
+    first, second = entries(visitor).all()
+    expect(first.get_by_label("Description")).to_have_value("A blue corner")
+    expect(first.locator('[name="focus"]')).to_have_value("0.1,0")
+    expect(second.get_by_label("Description")).to_have_value("")
+    for entry in (first, second):
+        expect(entry.locator("img")).not_to_have_js_property("naturalWidth", 0)
+    expect(first.get_by_role("button", name="Move to the front")).to_be_disabled()
+
+
+def test_pictures_come_back_with_the_page_and_are_published(begun: Visitor) -> None:
+    begun.page.locator(f"{COMPOSER} .warns > summary").click()
+    begun.page.get_by_label("Sensitive").check()
+    for address in (None, "/items/new", "/"):
+        begun.page.reload() if address is None else begun.goto(address)
+        shows_both(begun)
+        expect(begun.page.get_by_label("Sensitive")).to_be_checked()
+    expect(begun.page.get_by_label("What is new?")).to_have_js_property("required", False)
+    begun.page.get_by_role("button", name="Publish").click()
+    expect(begun.page.locator("#feed article .veil")).to_be_visible()
+    item = Item.objects.get()
+    assert [(one["width"], one.get("x", 0)) for one in item.media] == [(90, 0.1), (80, 0)]
+    expect(entries(begun)).to_have_count(0)
+    begun.page.reload()
+    expect(begun.page.get_by_label("What is new?")).to_be_visible()
+    expect(entries(begun)).to_have_count(0)
+
+
+def test_pictures_wait_for_their_owner(begun: Visitor, reader: User, author: User, tolerated: Any) -> None:
+    tolerated("401")  # a poll may come between two sessions
+    begun.page.context.clear_cookies()
+    begun.enter(author)
+    begun.goto("/")
+    expect(begun.page.get_by_label("What is new?")).to_be_visible()
+    expect(entries(begun)).to_have_count(0)
+    begun.page.context.clear_cookies()
+    begun.log_in(reader)
+    shows_both(begun)
+
+
+def test_a_picture_that_is_gone_is_left_out(begun: Visitor, tolerated: Callable[..., None]) -> None:
+    tolerated("with a status of 404", "404 (Not Found)")
+    MediaFile.objects.get(width=90).delete()
+    begun.page.reload()
+    expect(begun.page.locator("#toast")).to_contain_text("no longer there, and was left out")
+    expect(entries(begun)).to_have_count(1)
+    begun.page.reload()
+    expect(entries(begun)).to_have_count(1)
+    begun.page.get_by_role("button", name="Publish").click()
+    expect(begun.page.locator("#feed article .pictures img")).to_have_count(1)
+
+
+def test_a_discarded_draft_has_its_pictures_again(begun: Visitor) -> None:
+    begun.goto("/items/new")
+    shows_both(begun)
+    begun.go(begun.page.get_by_role("link", name="Cancel"))
+    expect(entries(begun)).to_have_count(0)
+    begun.page.locator("#toast").get_by_role("button", name="Undo").click()
+    shows_both(begun)
+    begun.page.reload()
+    shows_both(begun)
+
+
+def test_removed_pictures_stay_removed(begun: Visitor) -> None:
+    entries(begun).first.get_by_role("button", name="Remove").click()
+    entries(begun).first.get_by_role("button", name="Remove").click()
+    begun.page.reload()
+    expect(begun.page.get_by_label("What is new?")).to_be_visible()
+    expect(entries(begun)).to_have_count(0)
+    begun.holds("!Object.keys(localStorage).some((key) => key.startsWith('draft '))")
+
+
+def test_another_tab_shows_the_pictures_and_loses_them_when_they_are_published(
+    begun: Visitor, media_folder: Path
+) -> None:
+    other = Visitor(begun.page.context.new_page(), begun.site)
+    other.find_media(media_folder)
+    other.goto("/")
+    expect(entries(other)).to_have_count(2)
+    begun.page.bring_to_front()
+    entries(begun).nth(1).get_by_label("Description").fill("Second")
+    expect(entries(other).nth(1).get_by_label("Description")).to_have_value("Second")
+    begun.page.get_by_role("button", name="Publish").click()
+    expect(begun.page.locator("#feed article .pictures img")).to_have_count(2)
+    expect(entries(other)).to_have_count(0)
+
+
+def test_pictures_that_come_after_a_slow_script(begun: Visitor) -> None:
+    """The script that shows them is held: what is written meanwhile loses none, and a press waits for it."""
+    held = Held(begun.page, r"/attaching\.")
+    begun.page.reload()
+    begun.page.get_by_label("What is new?").fill("words")
+    begun.page.get_by_role("button", name="Publish").click()
+    assert not Item.objects.exists()
+    held.let_go()
+    expect(begun.page.locator("#feed article .pictures img")).to_have_count(2)
+    assert Item.objects.get().text == "words"
+
+
+def test_an_edit_that_was_begun_keeps_its_pictures(visitor: Visitor, reader: User) -> None:
+    ids = [sent(reader, jpeg(80 + number, 60)) for number in range(2)]
+    item = posted(reader, *ids, text="look")
+    visitor.goto(f"/items/{item.pk}/edit")
+    visitor.page.get_by_role("button", name="Move to the front").last.click()
+    visitor.page.get_by_label("Description").first.fill("Two first")
+    visitor.page.reload()
+    expect(visitor.page.get_by_label("Description").first).to_have_value("Two first")
+    visitor.go(visitor.page.get_by_role("button", name="Save"))
+    item.refresh_from_db()
+    assert [one["id"] for one in item.media] == [ids[1], ids[0]]
+    visitor.goto(f"/items/{item.pk}/edit")
+    expect(visitor.page.get_by_label("Description").first).to_have_value("Two first")
+    visitor.holds("!Object.keys(localStorage).some((key) => key.startsWith('draft '))")

@@ -1,0 +1,337 @@
+// The pictures of composers: each sent at once with its progress, described, cut, ordered by drag and keys, and shown
+// again from a draft. composer.js loads this module where there are any.
+//
+// See docs/decisions.md: A draft keeps the ids of its pictures.
+
+const ADDRESS = "/api/v1/me/media";
+const STEP = 0.1; // of the focus, by one press of a key
+const SIDE = 320; // pixels of what is drawn of a picture
+const waiting = new WeakMap(); // a form that was sent while its pictures were underway: what sends it
+const underway = new WeakMap(); // an entry: its file and request
+
+const entries = (form) => Array.from(listOf(form).children);
+const field = (entry, name) => entry.querySelector(`[name="${name}"]`);
+const idOf = (entry) => field(entry, "media").value;
+
+// Renews all that depends on the pictures as they stand.
+function look(form) {
+  const all = entries(form);
+  form.elements.text.required = !all.length; // pictures need no words
+  stretch(form);
+  remind(form);
+  all.forEach((one, place) => {
+    one.setAttribute("aria-label", nameOf(form, one, place, all.length));
+    one.querySelector('[data-medium-act="before"]').disabled = place === 0;
+    one.querySelector('[data-medium-act="after"]').disabled = place === all.length - 1;
+  });
+  go(form);
+}
+
+const saidIn = (form) => form.querySelector(".medium-said");
+
+function filled(text, facts) {
+  return text.replace(/\{(\w+)\}/g, (_all, name) => facts[name]);
+}
+
+function nameOf(form, entry, place, count) {
+  const { picture, video } = saidIn(form).dataset;
+  return entry.dataset.kind === "video" ? video : filled(picture, { number: place + 1, count });
+}
+
+function remind(form) {
+  const isSilent = entries(form).some((one) => !field(one, "description").value.trim());
+  form.querySelector(".reminder").hidden = !isSilent;
+}
+
+// A change that a draft keeps.
+function changed(form) {
+  look(form);
+  form.dispatchEvent(new Event("attached", { bubbles: true }));
+}
+
+function prepare(entry) {
+  entry.draggable = true;
+  entry.querySelector(".medium-focus").disabled = entry.dataset.kind === "video"; // it is never cut
+  mark(entry);
+}
+
+// The entries that came with the page.
+export function begin(form) {
+  entries(form).forEach(prepare);
+  look(form);
+}
+
+function made(form, id, kind) {
+  const entry = form.querySelector("template[data-medium]").content.firstElementChild.cloneNode(true);
+  entry.dataset.kind = kind;
+  field(entry, "media").value = id;
+  field(entry, "focus").value = "0,0";
+  return entry;
+}
+
+// --- Adding
+const kindOf = (file) => file.type.split("/")[0];
+
+export function add(form, files) {
+  const list = listOf(form);
+  const wanted = files.filter((file) => ["image", "video"].includes(kindOf(file)) || !file.type);
+  if (!wanted.length) return say(list.dataset.kind);
+  const most = Number(list.dataset.most);
+  const kinds = [...entries(form).map((one) => one.dataset.kind), ...wanted.map(kindOf)];
+  if (kinds.length > most || (kinds.length > 1 && kinds.includes("video"))) say(list.dataset.many);
+  for (const file of wanted) {
+    const there = entries(form);
+    const isVideo = kindOf(file) === "video";
+    if (there.length >= most || (there.length && (isVideo || there[0].dataset.kind === "video"))) break;
+    const entry = made(form, "", kindOf(file));
+    entry.dataset.key = crypto.randomUUID?.() || `${Date.now()}-${Math.random()}`;
+    list.append(entry);
+    prepare(entry);
+    draw(entry, file);
+    send(form, entry, file);
+  }
+  return look(form);
+}
+
+async function draw(entry, file) {
+  const picture = await createImageBitmap(file).catch(() => null);
+  if (!picture) return;
+  const scale = Math.min(1, SIDE / Math.max(picture.width, picture.height));
+  const canvas = document.createElement("canvas");
+  canvas.width = Math.max(1, Math.round(picture.width * scale));
+  canvas.height = Math.max(1, Math.round(picture.height * scale));
+  canvas.getContext("2d").drawImage(picture, 0, 0, canvas.width, canvas.height);
+  picture.close();
+  entry.querySelector(".medium-focus").prepend(canvas);
+}
+
+// --- Pictures of a draft, which were kept before
+export function put(form, pictures) {
+  const list = listOf(form);
+  const known = new Map(entries(form).map((one) => [idOf(one), one]));
+  const isEditor = !form.querySelector("template[data-medium]"); // it has its own, neither more nor fewer
+  const shown = pictures.slice(0, list.dataset.most).map((one) => known.get(one.id) || (isEditor ? null : again(form, one)));
+  for (const [id, entry] of known) if (id && !isEditor && !shown.includes(entry)) entry.remove();
+  list.prepend(...shown.filter(Boolean)); // those that are being sent come after
+  shown.forEach((entry, place) => {
+    if (!entry) return;
+    field(entry, "description").value = pictures[place].description;
+    field(entry, "focus").value = pictures[place].focus;
+    prepare(entry);
+  });
+  look(form);
+}
+
+function again(form, { id, kind, preview }) {
+  const entry = made(form, id, kind);
+  entry.dataset.state = "kept";
+  entry.dataset.preview = preview;
+  if (kind === "image") {
+    const picture = Object.assign(new Image(), { src: preview, alt: "" });
+    entry.querySelector(".medium-focus").prepend(picture);
+  }
+  check(form, entry);
+  return entry;
+}
+
+// What nothing used for a day is gone.
+async function check(form, entry) {
+  const answer = await fetch(`${ADDRESS}/${encodeURIComponent(idOf(entry))}`, { headers: credentials() }).catch(() => null);
+  if (answer?.ok) showCaptions(entry, (await answer.json()).captions_url);
+  if (answer?.status !== 404 || !entry.isConnected) return;
+  entry.remove();
+  say(listOf(form).dataset.lost);
+  changed(form);
+}
+
+// --- Sending
+function state(form, entry, name, problem = "") {
+  entry.dataset.state = name;
+  const said = entry.querySelector(".medium-problem");
+  said.textContent = problem;
+  said.hidden = !problem;
+  entry.querySelector('[data-medium-act="again"]').hidden = name !== "failed";
+  if (!form.isConnected || !entry.isConnected) return;
+  changed(form);
+  if (name === "kept") saidIn(form).textContent = filled(saidIn(form).dataset.sent, { name: entry.getAttribute("aria-label") });
+}
+
+function send(form, entry, file) {
+  const request = new XMLHttpRequest();
+  const bar = entry.querySelector("progress");
+  const texts = listOf(form).dataset;
+  underway.set(entry, { request, file });
+  request.open("POST", ADDRESS);
+  request.responseType = "json";
+  for (const [name, value] of Object.entries(credentials())) request.setRequestHeader(name, value);
+  request.setRequestHeader("Idempotency-Key", entry.dataset.key);
+  request.upload.addEventListener("progress", (event) => (bar.value = (100 * event.loaded) / event.total));
+  request.addEventListener("load", () => {
+    if (request.status === 201) {
+      field(entry, "media").value = request.response.id;
+      entry.dataset.kind = request.response.type;
+      entry.dataset.preview = request.response.preview_url;
+      return state(form, entry, "kept");
+    }
+    const said = { 400: texts.broken, 413: texts.large, 415: texts.kind };
+    return state(form, entry, said[request.status] ? "refused" : "failed", said[request.status] || texts.failed);
+  });
+  request.addEventListener("error", () => state(form, entry, "failed", texts.failed));
+  const body = new FormData();
+  body.append("file", file);
+  bar.value = 0;
+  entry.dataset.state = "sending";
+  request.send(body);
+}
+
+// Sends a form as soon as all its pictures are kept.
+export function wait(form, issue) {
+  waiting.set(form, issue);
+  form.classList.add("htmx-request");
+  go(form);
+}
+
+function go(form) {
+  const issue = waiting.get(form);
+  if (!issue) return;
+  const states = entries(form).map((one) => one.dataset.state);
+  if (states.includes("sending")) return;
+  waiting.delete(form);
+  form.classList.remove("htmx-request");
+  if (states.every((one) => one === "kept")) issue();
+  else say(listOf(form).dataset.unsent);
+}
+
+// --- Order, by buttons and by drag
+function move(entry, isAfter) {
+  const other = isAfter ? entry.nextElementSibling : entry.previousElementSibling;
+  if (!other) return;
+  if (isAfter) other.after(entry);
+  else other.before(entry);
+}
+
+document.addEventListener("click", (event) => {
+  const button = event.target.closest("[data-medium-act]");
+  if (!button) return;
+  const [entry, form] = [button.closest(".medium"), button.form];
+  const act = button.dataset.mediumAct;
+  if (act === "uncaption") {
+    captioned(entry);
+    return;
+  }
+  if (act === "again") send(form, entry, underway.get(entry).file);
+  else if (act === "remove") remove(form, entry);
+  else move(entry, act === "after");
+  if (act === "again") state(form, entry, "sending");
+  else changed(form);
+  if (["before", "after"].includes(act)) {
+    saidIn(form).textContent = entry.getAttribute("aria-label");
+    (button.disabled ? entry.querySelector("[data-medium-act]:not([hidden], :disabled)") : button).focus();
+  }
+});
+
+function remove(form, entry) {
+  const next = entry.nextElementSibling || entry.previousElementSibling;
+  underway.get(entry)?.request.abort();
+  entry.remove();
+  (next?.querySelector('[data-medium-act="remove"]') || form.elements.text).focus();
+}
+
+let dragged = null;
+document.addEventListener("dragstart", (event) => {
+  dragged = event.target.closest?.(".medium") || null;
+  if (!dragged) return;
+  event.dataTransfer.effectAllowed = "move";
+  event.dataTransfer.setData("text/x-medium", "");
+  dragged.classList.add("dragged");
+});
+document.addEventListener("dragover", (event) => {
+  const other = event.target.closest?.(".medium");
+  if (!dragged || !other || other.parentElement !== dragged.parentElement) return;
+  event.preventDefault();
+  if (other === dragged) return;
+  const isBefore = other.compareDocumentPosition(dragged) & Node.DOCUMENT_POSITION_FOLLOWING;
+  if (isBefore) other.before(dragged);
+  else other.after(dragged);
+});
+document.addEventListener("dragend", () => {
+  if (!dragged) return;
+  dragged.classList.remove("dragged");
+  changed(dragged.closest("form"));
+  dragged = null;
+});
+
+// --- The focus: by a press on the picture, or by keys
+function focusOf(entry) {
+  return field(entry, "focus").value.split(",").map((one) => Number(one) || 0);
+}
+
+function mark(entry) {
+  const [right, up = 0] = focusOf(entry);
+  const { style } = entry.querySelector(".medium-point");
+  style.left = `${(right + 1) * 50}%`;
+  style.top = `${(1 - up) * 50}%`;
+}
+
+function point(entry, x, y) {
+  field(entry, "focus").value = [x, y].map((one) => Math.max(-1, Math.min(1, Math.round(one * 100) / 100))).join();
+  mark(entry);
+  changed(entry.closest("form"));
+}
+
+document.addEventListener("click", (event) => {
+  const button = event.target.closest(".medium-focus");
+  if (!button || !event.detail) return;
+  const place = button.getBoundingClientRect();
+  const [x, y] = [(event.clientX - place.left) / place.width, (event.clientY - place.top) / place.height];
+  point(button.closest(".medium"), x * 2 - 1, 1 - y * 2);
+});
+document.addEventListener("keydown", (event) => {
+  const button = event.target.closest?.(".medium-focus");
+  const way = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] }[event.key];
+  if (!button || !way) return;
+  event.preventDefault();
+  const entry = button.closest(".medium");
+  const [x, y] = focusOf(entry);
+  point(entry, x + way[0] * STEP, y + way[1] * STEP);
+  const [right, up] = focusOf(entry);
+  const facts = { right: Math.round((right + 1) * 50), down: Math.round((1 - up) * 50) };
+  saidIn(button.form).textContent = filled(saidIn(button.form).dataset.focus, facts);
+});
+
+// --- Captions of a video: kept at once, with it
+document.addEventListener("change", ({ target }) => {
+  if (!target.matches("[data-captions]") || !target.files.length) return;
+  captioned(target.closest(".medium"), target.files[0]);
+  target.value = "";
+});
+
+// Gives a video these captions; without a file it has none.
+async function captioned(entry, file) {
+  const { refused, failed } = entry.querySelector(".medium-captions").dataset;
+  const body = new FormData();
+  if (file) body.append("file", file);
+  const asked = file ? { method: "PUT", body } : { method: "DELETE" };
+  const address = `${ADDRESS}/${encodeURIComponent(idOf(entry))}/captions`;
+  const answer = await fetch(address, { ...asked, headers: credentials() }).catch(() => null);
+  if (answer?.ok) showCaptions(entry, file ? "there" : "");
+  else entry.querySelector(".medium-captions output").textContent = [400, 413, 415].includes(answer?.status) ? refused : failed;
+}
+
+function showCaptions(entry, url) {
+  const place = entry.querySelector(".medium-captions");
+  if (!place) return;
+  const remove = place.querySelector("button");
+  if (document.activeElement === remove && !url) place.querySelector("input").focus();
+  remove.hidden = !url;
+  place.querySelector("output").textContent = url ? place.dataset.there : "";
+}
+
+// --- Descriptions, counted by code points as the server counts them
+document.addEventListener("input", ({ target }) => {
+  if (!target.matches('.medium [name="description"]')) return;
+  const left = target.maxLength - Array.from(target.value).length;
+  const said = target.closest(".medium").querySelector(".medium-left");
+  said.textContent = left < 200 ? listOf(target.form).dataset.left.replace("{count}", left) : "";
+  remind(target.form);
+});
