@@ -145,6 +145,11 @@ def follows(relation: str, kind: str) -> bool:
     return relation not in {"anonymous", "muting"} and (kind == "repost" or relation in FOLLOWS | {"sender"})
 
 
+def is_front(relation: str, kind: str) -> bool:
+    """The address of home: of strangers the front page, which shows posts alone."""
+    return kind != "shared" if relation == "anonymous" else follows(relation, kind)
+
+
 def is_recommended(relation: str, kind: str) -> bool:
     """Discover: of others, and of nobody whom one mutes."""
     return relation not in {"anonymous", "muting", "sender"}
@@ -251,7 +256,7 @@ API_WITHOUT = {
     "users/<str:username>/follow": "",
     "users/<str:username>/block": "",
     "users/<str:username>/mute": "",
-    "me/notifications/unread": "a number; compared with an oracle by a state machine (properties/test_notifications.py)",
+    "me/notifications/unread": "a number; compared with an oracle (properties/test_notifications.py)",
     "me/notifications/read": "204",
     "me/media": "the caller's picture",
     "me/media/<str:media_id>": "the caller's own media (media/test_api.py)",
@@ -270,7 +275,8 @@ API_WITHOUT = {
 }
 """API routes that show none, and why not."""
 PAGES: dict[str, list[Shows]] = {
-    "home": [Shows(lambda world: "/", ("post", "repost", "shared"), follows, published_only=True)],
+    # Strangers see new posts: of the repost its original, for its own sake.
+    "home": [Shows(lambda world: "/", ("post", "repost", "shared"), is_front, published_only=True)],
     # Of the repost its original, for its own sake.
     "discover": [
         Shows(lambda world: "/discover", ("post", "repost"), is_recommended, published_only=True, public_only=True)
@@ -328,6 +334,12 @@ PAGES: dict[str, list[Shows]] = {
 }
 """Pages that show items of others."""
 PAGES_WITHOUT = {
+    "feed": "posts that strangers see, whoever asks (public/test_views.py)",
+    "robots": "",
+    "sitemap": "parts",
+    "sitemap-posts": "ids of public posts (public/test_sitemap.py)",
+    "sitemap-people": "names of users",
+    "manifest": "",
     "news": "a number",
     "position": "",
     "staff-file": "a picture, to staff alone (media/test_views.py)",
