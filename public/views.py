@@ -18,10 +18,13 @@ from items.open_pages import OpenPage, open_page
 from items.popular import popular_tags
 from items.previews import Preview
 from public import atom, sitemap
+from public.column import column_of
 from relations.views import user_or_404
 from timeline.views import home
 from web.pages import PageRequest, position, show, wants_part
 
+COLUMN_SECONDS = 60
+"""How long a browser keeps the column."""
 POPULAR = 5
 """Popular posts on the front page."""
 XML = "application/xml"
@@ -61,6 +64,14 @@ def atom_feed(request: PageRequest, username: str) -> OpenPage:
     if not person.is_indexable:
         response.headers["X-Robots-Tag"] = "noindex"
     return OpenPage(response, items, [person.pk])
+
+
+@require_safe
+def column(request: PageRequest) -> HttpResponse:
+    """The column beside the pages, as a part of them; alone for browsers without JavaScript."""
+    response = show(request, "public/column.html", {"column": column_of(request.user)}, part="public/_column.html")
+    response.headers["Cache-Control"] = f"private, max-age={COLUMN_SECONDS}"
+    return response
 
 
 # --- For search engines ----------------------------------------------------------------------------------

@@ -235,6 +235,8 @@ API_ROUTES: dict[str, list[Shows]] = {
 }
 """API routes that show items of others."""
 API_WITHOUT = {
+    "tags/trending": "hashtags of public posts (items/test_trending.py)",
+    "me/suggestions": "people",
     "seen/plays": "",
     "seen/plays/batch": "",
     "seen/issued": "",
@@ -334,6 +336,7 @@ PAGES: dict[str, list[Shows]] = {
 }
 """Pages that show items of others."""
 PAGES_WITHOUT = {
+    "column": "people, hashtags, live sessions (public/test_column.py)",
     "feed": "posts that strangers see, whoever asks (public/test_views.py)",
     "robots": "",
     "sitemap": "parts",

@@ -211,6 +211,7 @@ PAGES: dict[str, list[Look]] = {
         Look(fixed("/"), ""),
         Look(lambda world: f"/?last_id={world.long.pk}"),
     ],
+    "column": [Look(fixed("/beside"))],
     "discover": [
         Look(fixed("/discover"), do=open_menu),
         Look(fixed("/discover"), do=dismiss),
