@@ -143,10 +143,15 @@ def _save(user: User, fields: list[str]) -> None:
 
 
 def edit_preferences(
-    *, user: User, language: str | None = None, time_zone: str | None = None, keeps_history: bool | None = None
+    *,
+    user: User,
+    language: str | None = None,
+    time_zone: str | None = None,
+    keeps_history: bool | None = None,
+    is_indexable: bool | None = None,
 ) -> User:
-    """Choose language and time zone ("" leaves it to the browser), and whether what one opens is remembered; None
-    stays.
+    """Choose language and time zone ("" leaves it to the browser), whether what one opens is remembered, and whether
+    search engines may list what one says; None stays.
 
     Raises ValidationError, a dict by field.
     """
@@ -154,7 +159,12 @@ def edit_preferences(
         raise ValidationError({"language": ValidationError(_("There is no such language here."), code="invalid")})
     if time_zone and time_zone not in zone_names():
         raise ValidationError({"time_zone": ValidationError(_("There is no such time zone."), code="invalid")})
-    fields = {"language": language, "time_zone": time_zone, "keeps_history": keeps_history}
+    fields = {
+        "language": language,
+        "time_zone": time_zone,
+        "keeps_history": keeps_history,
+        "is_indexable": is_indexable,
+    }
     changed = [field for field, value in fields.items() if value is not None]
     for field in changed:
         setattr(user, field, fields[field])

@@ -7,6 +7,7 @@ import msgspec
 from django.contrib.auth import authenticate, update_session_auth_hash
 from django.contrib.auth.models import AnonymousUser
 from django.core.exceptions import ValidationError as DjangoValidationError
+from django.db import transaction
 from django.http import FileResponse, HttpResponse
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiResponse, extend_schema
@@ -28,6 +29,7 @@ from web.rest import (
     ConflictError,
     FeedResponse,
     FilesParser,
+    FlagField,
     Problem,
     StrictSerializer,
     TextField,
@@ -49,6 +51,7 @@ class Account(msgspec.Struct):
     created_at: Time
     avatar_url: str
     banner_url: str
+    is_indexable: bool
 
     @classmethod
     def of(cls, user: User) -> "Account":
@@ -62,6 +65,7 @@ class Account(msgspec.Struct):
             user.date_joined,
             user.avatar_url,
             user.banner_url,
+            user.is_indexable,
         )
 
 
@@ -119,10 +123,11 @@ class Credentials(StrictSerializer):
 
 
 class ProfileEdit(StrictSerializer):
-    """How a user presents themself."""
+    """How a user presents themself, and whether search engines may list what they say."""
 
     display_name = TextField(max_length=50, allow_blank=True, required=False)
     bio = TextField(max_length=500, allow_blank=True, required=False)
+    is_indexable = FlagField(required=False)
 
 
 class PasswordChange(StrictSerializer):
@@ -203,10 +208,14 @@ class MeView(ApiView):
 
     @extend_schema(operation_id="edit_me", request=ProfileEdit, responses={200: Account})
     def patch(self, request: Request) -> HttpResponse:
-        """Change display name or bio; what is not sent stays."""
+        """Change display name, bio, or whether search engines may list one's posts; what is not sent stays."""
         fields = body(request, ProfileEdit)
+        is_indexable = fields.pop("is_indexable", None)
+        user = signed_in(request)
         try:
-            user = actions.edit_profile(user=signed_in(request), **fields)
+            with transaction.atomic():
+                actions.edit_profile(user=user, **fields)
+                actions.edit_preferences(user=user, is_indexable=is_indexable)
         except DjangoValidationError as error:
             raise invalid(error) from error
         return FeedResponse(Account.of(user))

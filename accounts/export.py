@@ -58,6 +58,7 @@ class AccountRow(msgspec.Struct):
     language: str
     time_zone: str
     keeps_history: bool
+    is_indexable: bool
     is_big_v: bool
     joined_at: datetime
     last_seen_at: datetime | None
@@ -134,6 +135,7 @@ def _account(user: User) -> ExportFile:
         user.language,
         user.time_zone,
         user.keeps_history,
+        user.is_indexable,
         user.is_big_v,
         user.date_joined,
         user.last_seen_at,

@@ -125,7 +125,9 @@ def zones() -> list[Any]:
 
 
 class PreferencesForm(forms.Form):
-    """Theme, language and time zone. Places have the names of `accounts.locale.place_name`."""
+    """Theme, language, time zone, and whether search engines are welcome. Places have the names of
+    `accounts.locale.place_name`.
+    """
 
     theme = forms.ChoiceField(
         label=_("Theme"),
@@ -135,6 +137,7 @@ class PreferencesForm(forms.Form):
     )
     language = forms.ChoiceField(label=_("Language"), required=False)
     time_zone = forms.ChoiceField(label=_("Time zone"), required=False)
+    is_indexable = forms.BooleanField(label=_("Search engines may list my profile and my public posts"), required=False)
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

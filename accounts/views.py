@@ -16,6 +16,7 @@ from django.shortcuts import redirect
 from django.utils import translation
 from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
+from django.views.decorators.csrf import csrf_exempt, csrf_protect
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
@@ -149,10 +150,25 @@ class LogoutView(DjangoLogoutView):
         return next_page(request or self.request)
 
 
+@csrf_exempt
 @require_POST
 @limited("write")
 def language(request: PageRequest) -> HttpResponse:
-    """The language switch: strangers keep their choice in the browser, users with their account too."""
+    """The language switch: strangers keep their choice in the browser, users with their account too.
+
+    The form of strangers has no token, so that all of them can be shown the same bytes (items/open_pages.py).
+    """
+    if isinstance(request.user, User):
+        return _member_language(request)
+    return _chosen_language(request)
+
+
+@csrf_protect
+def _member_language(request: PageRequest) -> HttpResponse:
+    return _chosen_language(request)
+
+
+def _chosen_language(request: PageRequest) -> HttpResponse:
     chosen = request.POST.get("language", "")
     if chosen not in dict(django_settings.LANGUAGES):
         raise BadRequest("language is none of this site's")
@@ -199,12 +215,14 @@ def _present(form: ProfileForm, reader: User) -> None:
 @limited("write")
 @require_http_methods(FORM_METHODS)
 def preferences(request: PageRequest, reader: User) -> HttpResponse:
-    """In which theme, language and time zone one reads."""
-    initial = {"language": reader.language, "time_zone": reader.time_zone} | theme(request)
+    """In which theme, language and time zone one reads, and whether search engines list what one says."""
+    initial = {"language": reader.language, "time_zone": reader.time_zone, "is_indexable": reader.is_indexable}
+    initial |= theme(request)
     form = PreferencesForm(request.POST or None, initial=initial)
     if form.is_valid():
         chosen: str = form.cleaned_data["language"]
-        actions.edit_preferences(user=reader, language=chosen, time_zone=form.cleaned_data["time_zone"])
+        fields = {name: form.cleaned_data[name] for name in ("language", "time_zone", "is_indexable")}
+        actions.edit_preferences(user=reader, **fields)
         with translation.override(chosen or translation.get_language_from_request(request)):
             messages.success(request, _("Saved."))
         response = redirect("settings-preferences")

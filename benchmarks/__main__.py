@@ -39,8 +39,8 @@ COMMUNITY = (
 )
 LIVE = ("live",)
 """Benchmarks on hosts with live sessions."""
-PICTURES = ("pictures",)
-"""Benchmarks on posts with pictures."""
+PICTURES = ("pictures", "strangers")
+"""Benchmarks on posts with pictures, and on who reads posts."""
 FOLLOWERS = ("growth_followers", "big_v")
 """Benchmarks on senders with up to a million followers."""
 GRAPHS = ("growth_graph",)

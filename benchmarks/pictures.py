@@ -99,7 +99,7 @@ def run(data: Pictured) -> Report:
         sizes: dict[str, int] = {}
         for name, reader in data.readers.items():
             for kind, visitor, path in (
-                ("HTML", Visitor(port, cookie=_entered(port, reader.username)), "/"),
+                ("HTML", Visitor(port, cookie=entered(port, reader.username)), "/"),
                 ("API", Visitor(port, token=issue_token(user=reader)), PAGE),
             ):
                 answer = visitor.ask(path)
@@ -145,7 +145,7 @@ class Visitor:
         return answer
 
 
-def _entered(port: int, username: str) -> str:
+def entered(port: int, username: str) -> str:
     """The cookies of a reader who has logged in by the form."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
     connection.request("GET", "/login", headers={"Host": "localhost"})

@@ -81,6 +81,7 @@ INSTALLED_APPS = [
     "seen",
     "discover",
     "live",
+    "public",
     "community",
     "operation",
 ]
@@ -233,6 +234,7 @@ CELERY_BEAT_SCHEDULE = {
         ("measure live sessions", "live.measure", 30.0),
         ("forget kept snapshots", "live.forget_snapshots", 600.0),
         ("sweep media", "media.sweep", 60.0),
+        ("extend the sitemap", "public.extend_sitemap", 600.0),
         ("forget attempts with blocked pictures", "moderation.forget_attempts", 3600.0),
         ("sweep files of media", "media.sweep_files", 3600.0),
     )

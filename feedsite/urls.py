@@ -23,8 +23,9 @@ handler500 = "web.outage.server_error"
 docs = SpectacularSwaggerSplitView.as_view(url_name="schema", permission_classes=[AllowAny], authentication_classes=[])
 
 urlpatterns = [
-    # Patterns are tried in this order: home is read most, and the names of accounts, items and moderation stand before
-    # the patterns of relations and live that would take them.
+    # Patterns are tried in this order: home, the front page of strangers, is read most, and the names of accounts,
+    # items and moderation stand before the patterns of relations and live that would take them.
+    path("", include("public.urls")),
     path("", include("timeline.urls")),
     path("", include("accounts.urls")),
     path("", include("media.urls")),

@@ -12,6 +12,7 @@ from accounts.access import signed_in
 from accounts.models import User
 from items.cards import cards
 from items.completing import completions
+from items.open_pages import OpenPage, open_page
 from items.popular import popular_tags
 from items.profile import answered_senders
 from items.query import QUERY_LENGTH, parse
@@ -29,17 +30,18 @@ ALL_PEOPLE = 50
 
 
 @require_safe
-def tag(request: PageRequest, name: str) -> HttpResponse:
+@open_page
+def tag(request: PageRequest, name: str) -> OpenPage:
     """The items with a hashtag, newest first; every other spelling redirects to the canonical one."""
     canonical = canonical_tag(name)
     if canonical is None:
         raise Http404
     if canonical != name:
-        return redirect("tag", canonical)
+        return OpenPage(redirect("tag", canonical))
     last_id = position(request)
     page = tag_page(canonical, request.user, last_id=last_id)
     context = {"tag": canonical, "page": page, "cards": cards(page.items), "is_first": last_id is None}
-    return show(request, "items/tag.html", context, part="items/_more.html")
+    return OpenPage(show(request, "items/tag.html", context, part="items/_more.html"), page.items)
 
 
 @require_safe

@@ -22,6 +22,8 @@ from items.cards import Card, cards
 from items.forms import EditForm, ItemForm
 from items.hydrate import ItemBody, hydrate
 from items.models import Item, Status, Visibility
+from items.open_pages import OpenPage, open_page
+from items.previews import item_preview, person_preview
 from items.profile import above, answered_senders, answers_page, pictured_page, profile_page, replies_page, visible_item
 from items.text import ContentError
 from items.versions import KEPT, Version, versions_of
@@ -72,19 +74,22 @@ def body_or_404(item_id: int, reader: User | AnonymousUser) -> ItemBody:
 
 # --- Reading ---------------------------------------------------------------------------------------------
 @require_safe
-def profile(request: PageRequest, username: str) -> HttpResponse:
+@open_page
+def profile(request: PageRequest, username: str) -> OpenPage:
     """The page of a user: their profile, the reader's relation to them, and their items."""
     return _profile(request, username, "posts")
 
 
 @require_safe
-def profile_replies(request: PageRequest, username: str) -> HttpResponse:
+@open_page
+def profile_replies(request: PageRequest, username: str) -> OpenPage:
     """The same with what they answered to others."""
     return _profile(request, username, "replies")
 
 
 @require_safe
-def profile_media(request: PageRequest, username: str) -> HttpResponse:
+@open_page
+def profile_media(request: PageRequest, username: str) -> OpenPage:
     """The same with those of their posts and replies that have pictures or a video."""
     return _profile(request, username, "media")
 
@@ -92,44 +97,50 @@ def profile_media(request: PageRequest, username: str) -> HttpResponse:
 PROFILE_TABS = {"posts": profile_page, "replies": answers_page, "media": pictured_page}
 
 
-def _profile(request: PageRequest, username: str, tab: str) -> HttpResponse:
+def _profile(request: PageRequest, username: str, tab: str) -> OpenPage:
     person = user_or_404(username, request.user)
     last_id = position(request)
     page = PROFILE_TABS[tab](person, request.user, last_id=last_id)
     shown = cards(page.items, answered=answered_senders(page.items, request.user))
     context = {"person": person, "page": page, "cards": shown, "is_first": last_id is None, "tab": tab}
     if wants_part(request):
-        return show(request, "items/_more.html", context)
+        return OpenPage(show(request, "items/_more.html", context))
     context["stands"] = standing(person, request.user)
-    return show(request, "items/profile.html", context)
+    if last_id is None:
+        context["preview"] = person_preview(person, request.path, f"/@{person.username}/feed.atom", request.user)
+    return OpenPage(show(request, "items/profile.html", context), page.items, [person.pk])
 
 
 @require_safe
-def show_item(request: PageRequest, item_id: int) -> HttpResponse:
+@open_page
+def show_item(request: PageRequest, item_id: int) -> OpenPage:
     """One item, whole, with what it answers above it and the replies to it below."""
     item = body_or_404(item_id, request.user)
     last_id = position(request)
     if wants_part(request) and request.GET.get("text") == "whole":
-        return show(request, "items/_content.html", {"item": item.shown, "whole": True, "is_unfolded": True})
+        return OpenPage(show(request, "items/_content.html", {"item": item.shown, "whole": True, "is_unfolded": True}))
     if wants_part(request) and last_id is None:
         (card,) = cards([item], answered=answered_senders([item], request.user))
-        return show(request, "items/_item.html", {"card": card})
+        return OpenPage(show(request, "items/_item.html", {"card": card}))
     page = replies_page(item, request.user, last_id=last_id)
     answered = answered_senders(page.items, request.user, but=item.shown.id)
     shown = cards(page.items, answered=answered)
     context = {"page": page, "cards": shown, "is_first": last_id is None, "in_thread": True}
     if wants_part(request):
-        return show(request, "items/_more.html", context)
+        return OpenPage(show(request, "items/_more.html", context))
+    higher = above(item, request.user)
     context |= {
         "item": item,
         "card": Card(item),
-        "above": cards(above(item, request.user)),
+        "above": cards(higher),
         "form": ItemForm.fresh(item, request.user),
     }
+    if last_id is None and not isinstance(request.user, User):
+        context["preview"] = item_preview(item, reverse("item", args=[item.shown.id]))
     response = show(request, "items/item.html", context)
     if request.headers.get("Sec-Fetch-Dest") != "empty":  # a script that renews an open page opens nothing
         tell_viewed(request, response, item, request.user, replies=page.items)
-    return response
+    return OpenPage(response, [item, *higher, *page.items])
 
 
 @require_safe

@@ -16,6 +16,8 @@ from storage.connections import fetch, id_array
 from storage.ids import MAX_ID
 
 STARTED_CAP = 99
+LOOKED_AT = 100
+"""Live sessions among which those are found that a reader may see, whomever they follow."""
 
 # In the order of the feed: live ones, the newest start first, then upcoming ones, the soonest first.
 SCHEDULED = f"""
@@ -28,6 +30,13 @@ PAST = f"""
     SELECT {COLUMNS} FROM {SESSIONS}
     WHERE l.host_id = %(host)s AND l.state NOT IN ('upcoming', 'live') AND l.id < %(below)s AND {VISIBLE}
     ORDER BY l.id DESC LIMIT %(count)s
+"""  # noqa: S608
+# Of the newest live ones of all hosts so many are looked at, those that the reader may not see among them.
+NOW = f"""
+    SELECT {COLUMNS} FROM (
+        SELECT * FROM live_livesession WHERE state = 'live' ORDER BY started_at DESC LIMIT {LOOKED_AT}
+    ) l JOIN accounts_user h ON h.id = l.host_id
+    WHERE {VISIBLE} ORDER BY l.started_at DESC LIMIT %(count)s
 """  # noqa: S608
 VERSIONS = f"SELECT l.id, l.version FROM {SESSIONS} WHERE l.id = ANY(%(ids)s::bigint[]) AND {VISIBLE}"  # noqa: S608
 # Only hosts with something scheduled are looked at, by the index that has no others.
@@ -54,6 +63,11 @@ class HostPage(NamedTuple):
 def scheduled_of(host: User, reader: User | AnonymousUser, *, limit: int) -> list[SessionBody]:
     """The live and upcoming sessions of `host`, as far as `reader` may see them."""
     return bodies(fetch(SCHEDULED, {"host": host.pk, "reader": reader.pk or 0, "count": limit}))
+
+
+def live_now(reader: User | AnonymousUser, *, limit: int) -> list[SessionBody]:
+    """The sessions of all hosts that are live, as far as `reader` may see them, the newest start first."""
+    return bodies(fetch(NOW, {"reader": reader.pk or 0, "count": limit}))
 
 
 def past_of(host: User, reader: User | AnonymousUser, *, last_id: int | None, limit: int) -> HostPage:

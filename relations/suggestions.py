@@ -31,6 +31,18 @@ MAY_BE = """
     ORDER BY u.follower_count DESC, u.id
 """
 
+REASONS = 2
+FOLLOWED_BY = """
+    SELECT proposed.id, between.username, between.display_name
+    FROM unnest(%(ids)s::bigint[]) AS proposed (id) CROSS JOIN LATERAL (
+        SELECT u.username, u.display_name FROM relations_follow mine JOIN accounts_user u ON u.id = mine.followee_id
+        WHERE mine.follower_id = %(reader)s AND u.is_active AND EXISTS (
+            SELECT FROM relations_follow theirs
+            WHERE theirs.follower_id = mine.followee_id AND theirs.followee_id = proposed.id OFFSET 0)
+        LIMIT %(reasons)s
+    ) between
+"""
+
 
 def suggestions(reader: User, *, count: int = 6) -> list[User]:
     """The most followed users whom the reader neither follows nor has turned away from, of the `LOOKED_AT` on top.
@@ -61,6 +73,19 @@ def _allowed(reader: User, ids: Sequence[int]) -> list[User]:
 
 def _are_ids(kept: Any) -> bool:
     return isinstance(kept, list) and all(type(one) is int and 0 < one <= MAX_ID for one in kept)  # no bool
+
+
+def followed_by(reader: User, users: Sequence[User]) -> dict[int, list[str]]:
+    """Why these users are proposed: by their ids, the names of at most `REASONS` whom `reader` follows and who follow
+    them. One statement, which looks at the reader's followees, bounded by the site's cap, until it has found enough.
+    """
+    if not users:
+        return {}
+    params = {"reader": reader.pk, "ids": id_array(user.pk for user in users), "reasons": REASONS}
+    found: dict[int, list[str]] = {}
+    for user_id, username, display_name in fetch(FOLLOWED_BY, params):
+        found.setdefault(user_id, []).append(display_name or username)
+    return found
 
 
 @once

@@ -33,6 +33,8 @@
 | `credential:{digest}` | STRING | id of its user (a token or session) | 7 days from its last call | it is an attempt |
 | `cache:1:session:{digest}` | STRING | copy of a session's row (accounts/sessions.py) | an hour | read from its row |
 | `cache:1:tags:popular` | STRING | hashtags, each with items (items/popular.py) | 5 minutes | counted anew |
+| `cache:1:tags:days` | STRING | uses of popular hashtags a day (items/trending.py) | 10 minutes | counted anew |
+| `cache:1:page:{digest}` | STRING | a page for strangers (items/open_pages.py) | 15 seconds | rendered anew |
 | `cache:1:suggestions:{uid}:{count}` | STRING | user ids (relations/suggestions.py) | 10 minutes | looked for anew |
 
 A window's own members (`floor`, `epoch`, `run:{id}`, `build:{token}`) are described in storage/window.py.
@@ -203,3 +205,13 @@ def suggestions(user_id: int, count: int) -> str:
 def popular_tags() -> str:
     """The hashtags that several people use of late, in Django's cache."""
     return "tags:popular"
+
+
+def tag_days() -> str:
+    """How often popular hashtags were used on each of the last days, in Django's cache."""
+    return "tags:days"
+
+
+def page(digest: str) -> str:
+    """A page as strangers are shown it, in Django's cache."""
+    return f"page:{digest}"

@@ -11,7 +11,6 @@ api_patterns = [
 
 urlpatterns = [
     path("api/v1/", include(api_patterns)),
-    path("", views.home, name="home"),
     path("new", views.news, name="news"),
     path("welcome", views.welcome, name="welcome"),
     path("welcome/people", views.welcome_people, name="welcome-people"),

@@ -52,6 +52,7 @@ NO_PAGE = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancest
 """For whatever is not HTML: opened by itself (an SVG, a JSON text) it runs and loads nothing."""
 
 NONCE_BYTES = 16
+NOT_MODIFIED = 304
 
 
 class Nonce:
@@ -59,6 +60,10 @@ class Nonce:
 
     def __init__(self) -> None:
         self._text = ""
+
+    def adopt(self, text: str) -> None:
+        """Be the word of a page that was rendered before."""
+        self._text = text
 
     def __str__(self) -> str:
         if not self._text:
@@ -80,7 +85,8 @@ class HeadersMiddleware:
         request.csp_nonce = nonce = Nonce()  # type: ignore[attr-defined]
         response = self.get_response(request)
         is_page = response.get("Content-Type", "").startswith("text/html")
-        response.headers.setdefault("Content-Security-Policy", policy(request, nonce) if is_page else NO_PAGE)
+        if response.status_code != NOT_MODIFIED:  # the policy of the page that the browser keeps has its nonce
+            response.headers.setdefault("Content-Security-Policy", policy(request, nonce) if is_page else NO_PAGE)
         for name, value in HEADERS.items():
             response.headers.setdefault(name, value)
         return response
@@ -106,6 +112,7 @@ def policy(request: HttpRequest, nonce: Nonce) -> str:
                 f"img-src 'self' data: https: {settings.MEDIA_ORIGIN}".strip(),
                 f"media-src 'self' https: {settings.MEDIA_ORIGIN}".strip(),
                 f"connect-src 'self' {stream_origin(request)}".strip(),
+                "manifest-src 'self'",
                 "form-action 'self'",
                 "base-uri 'none'",
                 "frame-ancestors 'none'",

@@ -93,7 +93,7 @@ def test_avatars_are_shown_where_names_are(client: APIClient, ann: User) -> None
     item = items.publish(sender=ann, content={"text": "words"})
     items.like(user=bob, item=item)
     items.publish(sender=bob, content={"text": "an answer"}, reply_to=item)
-    for path in ("notifications", "users/ann/followers", "search?q=bob", f"items/{item.pk}/replies"):
+    for path in ("me/notifications", "users/ann/followers", "search?q=bob", f"items/{item.pk}/replies"):
         assert bob.avatar_url in client.get(f"{API}/{path}").content.decode(), path
 
 

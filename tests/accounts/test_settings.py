@@ -285,7 +285,7 @@ def test_deleting_the_account(page: Client, ann: User) -> None:
     response = page.post("/settings/delete", {"username": " @ANN ", "password": PASSWORD}, follow=True)
     assert response.redirect_chain == [("/login", 302)]
     assert "Your account is deleted." in response.content.decode()
-    assert page.get("/").status_code == 302
+    assert page.get("/settings").status_code == 302
     assert not works(PASSWORD)
     never = Client().get("/items/1").content
     assert Client().get(f"/items/{item.pk}").content == never

@@ -98,7 +98,7 @@ def test_logout_is_a_post(client: Client) -> None:
     client.force_login(UserFactory.create())
     assert client.get("/logout").status_code == 405
     assert client.post("/logout")["Location"] == "/login"
-    assert client.get("/")["Location"] == "/login"
+    assert client.get("/settings")["Location"] == "/login?next=%2Fsettings"
 
 
 def test_sign_up_and_login_are_limited(client: Client, settings: Settings) -> None:

@@ -145,6 +145,11 @@ def follows(relation: str, kind: str) -> bool:
     return relation not in {"anonymous", "muting"} and (kind == "repost" or relation in FOLLOWS | {"sender"})
 
 
+def is_front(relation: str, kind: str) -> bool:
+    """The address of home: of strangers the front page, which shows posts alone."""
+    return kind != "shared" if relation == "anonymous" else follows(relation, kind)
+
+
 def is_recommended(relation: str, kind: str) -> bool:
     """Discover: of others, and of nobody whom one mutes."""
     return relation not in {"anonymous", "muting", "sender"}
@@ -230,6 +235,8 @@ API_ROUTES: dict[str, list[Shows]] = {
 }
 """API routes that show items of others."""
 API_WITHOUT = {
+    "tags/trending": "hashtags of public posts (items/test_trending.py)",
+    "me/suggestions": "people",
     "seen/plays": "",
     "seen/plays/batch": "",
     "seen/issued": "",
@@ -271,7 +278,8 @@ API_WITHOUT = {
 }
 """API routes that show none, and why not."""
 PAGES: dict[str, list[Shows]] = {
-    "home": [Shows(lambda world: "/", ("post", "repost", "shared"), follows, published_only=True)],
+    # Strangers see new posts: of the repost its original, for its own sake.
+    "home": [Shows(lambda world: "/", ("post", "repost", "shared"), is_front, published_only=True)],
     # Of the repost its original, for its own sake.
     "discover": [
         Shows(lambda world: "/discover", ("post", "repost"), is_recommended, published_only=True, public_only=True)
@@ -329,6 +337,13 @@ PAGES: dict[str, list[Shows]] = {
 }
 """Pages that show items of others."""
 PAGES_WITHOUT = {
+    "column": "people, hashtags, live sessions (public/test_column.py)",
+    "feed": "posts that strangers see, whoever asks (public/test_views.py)",
+    "robots": "",
+    "sitemap": "parts",
+    "sitemap-posts": "ids of public posts (public/test_sitemap.py)",
+    "sitemap-people": "names of users",
+    "manifest": "",
     "news": "a number",
     "position": "",
     "staff-file": "a picture, to staff alone (media/test_views.py)",

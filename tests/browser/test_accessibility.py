@@ -220,8 +220,10 @@ PAGES: dict[str, list[Look]] = {
         Look(fixed("/"), do=begin_reply),
         Look(fixed("/"), do=edit_in_place),
         Look(fixed("/"), "newcomer"),
+        Look(fixed("/"), ""),
         Look(lambda world: f"/?last_id={world.long.pk}"),
     ],
+    "column": [Look(fixed("/beside"))],
     "discover": [
         Look(fixed("/discover"), do=open_menu),
         Look(fixed("/discover"), do=dismiss),
@@ -302,6 +304,12 @@ PAGES: dict[str, list[Look]] = {
 WITHOUT = {
     "news": "a part of home",
     "position": "answers nothing",
+    "feed": "read by programs",
+    "robots": "the same",
+    "sitemap": "the same",
+    "sitemap-posts": "the same",
+    "sitemap-people": "the same",
+    "manifest": "the same",
     "complete": "a part of composers",
     "unread": "a part of every page",
     "notification-news": "a part of the notifications",

@@ -55,7 +55,7 @@ def addresses(reader: Any) -> list[str]:
     now = timezone.now()
     session = live.create(host=reader, title="Bread", starts_at=now + timedelta(hours=1), now=now)
     known = {"item_id": item.pk, "session_id": session.pk, "username": "reader", "name": "tag", "token": "x"}
-    known |= {"number": 1, "code": "41", "media_id": 1, "size": "preview"}
+    known |= {"number": 1, "code": "41", "media_id": 1, "size": "preview", "first_id": 0}
     found = []
     for pattern in page_patterns:
         if pattern.name in VERBS:

@@ -116,7 +116,7 @@ def test_pages_for_broken_times_need_nothing(name: str) -> None:
 
 
 def test_strangers_are_asked_to_sign_in_and_come_back(client: Client) -> None:
-    assert client.get("/")["Location"] == "/login"
+    assert client.get("/discover")["Location"] == "/login?next=%2Fdiscover"
     assert client.get("/settings")["Location"] == "/login?next=%2Fsettings"
     assert client.post("/items/new", {"text": "words"})["Location"] == "/login"
     UserFactory.create(username="reader")

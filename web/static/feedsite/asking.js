@@ -4,20 +4,25 @@
 
 const PATIENCE = 30_000; // milliseconds that an answer may take
 
-// A log-in in another tab changes the token, so the one that the page came with may be too old.
+// What the page says of its reader; nothing on pages for strangers.
+function said() {
+  return JSON.parse(document.body.getAttribute("hx-headers") ?? "{}");
+}
+
+// A log-in in another tab changes the token, so the one that the page came with may be too old. Strangers have none.
 function token() {
   const kept = document.cookie.split("; ").find((cookie) => cookie.startsWith("csrftoken="));
-  return kept ? kept.slice("csrftoken=".length) : JSON.parse(document.body.getAttribute("hx-headers"))["X-CSRFToken"];
+  return kept ? kept.slice("csrftoken=".length) : said()["X-CSRFToken"] ?? "";
 }
 
 document.body.addEventListener("htmx:configRequest", ({ detail }) => {
   detail.headers["X-CSRFToken"] = token();
-  if ("csrfmiddlewaretoken" in detail.parameters) detail.parameters.csrfmiddlewaretoken = token();
+  if ("csrfmiddlewaretoken" in detail.parameters && token()) detail.parameters.csrfmiddlewaretoken = token();
 });
 // Another user may have logged in meanwhile: the page says whom it was made for (accounts/access.py).
 document.addEventListener("submit", ({ target }) => {
   const field = target.querySelector('[name="csrfmiddlewaretoken"]');
-  if (!field) return;
+  if (!field || !token()) return;
   field.value = token();
   const { reader } = document.body.dataset;
   if (!reader || target.querySelector('[name="page_reader"]')) return;
@@ -28,7 +33,7 @@ document.addEventListener("submit", ({ target }) => {
 
 // What every request of the page says: its token, and whom it was made for.
 function credentials() {
-  return { ...JSON.parse(document.body.getAttribute("hx-headers")), "X-CSRFToken": token() };
+  return { ...said(), "X-CSRFToken": token() };
 }
 
 // A log-in and a log-out change the token: a page that the browser kept whole from before them is asked for anew, and

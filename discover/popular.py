@@ -1,0 +1,28 @@
+"""Posts that are popular now, for readers who are not known: of the table that a periodic task makes, verified."""
+
+from typing import Any
+
+from django.contrib.auth.models import AnonymousUser
+
+from accounts.models import User
+from discover.decay import log_decay, params
+from items.hydrate import ItemBody, verified
+from storage.connections import fetch
+
+SPARE = 4
+"""Proposals for each item that is asked for: of a sender one is shown, and some were withdrawn since."""
+
+POPULAR = f"""
+    SELECT item_id FROM discover_popularitem
+    ORDER BY ln(popularity) + {log_decay("item_id", "(SELECT max(item_id) FROM discover_popularitem)")} DESC,
+        item_id DESC LIMIT %(count)s
+"""  # noqa: S608 (our own text)
+
+
+def popular_items(reader: User | AnonymousUser, *, count: int) -> list[ItemBody]:
+    """At most `count` popular posts that `reader` may see, the most popular first, one of a sender."""
+    asked: dict[str, Any] = params() | {"count": SPARE * count}
+    found: dict[str, ItemBody] = {}
+    for item in verified([row[0] for row in fetch(POPULAR, asked)], reader):
+        found.setdefault(item.sender.id, item)
+    return list(found.values())[:count]

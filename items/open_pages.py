@@ -1,0 +1,208 @@
+"""Pages that are open to strangers, so that one post seen by 100,000 costs little.
+
+Strangers whose browsers have the same language, zone and theme are shown the same bytes. A page that is asked for twice
+within `KEPT` is kept on the cache server, compressed. Each further answer costs one short statement, which asks whether
+all that the page shows is still shown to strangers, and unchanged: what was hidden, deleted or edited is gone at once,
+and what is new, a reply or a count, comes within `KEPT`. Without the cache server every page is rendered.
+
+Only a request that names no session, and brings nothing that a page could show (a query, a message), is answered so;
+its answer may be kept by shared caches for `SHARED`. Every other answer is for its own browser.
+
+See docs/decisions.md: Strangers are shown kept pages, which PostgreSQL verifies.
+"""
+
+import base64
+import gzip
+import hashlib
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec
+
+import msgspec
+from django.conf import settings
+from django.core import signing
+from django.core.cache import cache
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.templatetags.static import static
+from django.utils import timezone, translation
+from django.utils.cache import get_conditional_response, patch_vary_headers
+
+from items.hydrate import ItemBody
+from items.visibility import VISIBLE
+from storage import keys
+from storage.connections import fetch, id_array
+from web.pages import THEME_COOKIE, PageRequest, View
+
+P = ParamSpec("P")
+
+KEPT = timedelta(seconds=15)
+SHARED = timedelta(seconds=10)
+"""How long a cache between the site and strangers may keep a page; it cannot ask whether all still stands."""
+LARGEST = 200_000
+"""Bytes of a compressed page; larger ones are not kept."""
+COMPRESSION = 5
+ASKED = "asked"
+"""Kept in place of a page that was asked for once."""
+MESSAGES_COOKIE = "messages"
+"""Django's, of texts that the next page shows."""
+
+STANDS = f"""
+    SELECT (
+        SELECT count(*) FROM unnest(%(items)s::bigint[], %(versions)s::text[]) AS shown (id, version)
+        JOIN items_item i ON i.id = shown.id JOIN accounts_user s ON s.id = i.sender_id
+        WHERE i.modified_at = shown.version::timestamptz AND {VISIBLE}
+    ), (
+        SELECT count(*) FROM accounts_user u WHERE u.id = ANY(%(people)s::bigint[]) AND u.is_active
+    )
+"""  # noqa: S608 (constants)
+
+
+@dataclass(frozen=True, slots=True)
+class OpenPage:
+    """The answer to a request for an open page, and all that it shows: items and, by id, users."""
+
+    response: HttpResponse
+    items: Sequence[ItemBody] = ()
+    people: Sequence[int] = ()
+
+
+class Kept(msgspec.Struct):
+    """A page as it is kept: its bytes compressed and in base64, and what must stand for it to be shown. It is signed
+    together with its key, so what another program writes to the cache server is not shown.
+
+    `versions` are the times of the last change of `items`. `nonce` is what the scripts in the page carry: its bytes
+    stay as they are, so nothing that came later can carry it.
+    """
+
+    body: str
+    content_type: str
+    nonce: str
+    etag: str
+    items: list[int]
+    versions: list[str]
+    people: list[int]
+
+    def stands(self) -> bool:
+        """Whether strangers are still shown all of it as it was."""
+        shown = {"items": id_array(self.items), "versions": self.versions, "people": id_array(self.people)}
+        (row,) = fetch(STANDS, shown | {"reader": 0})
+        return tuple(row) == (len(self.items), len(self.people))
+
+
+def open_page(view: Callable[Concatenate[PageRequest, P], OpenPage]) -> View[P]:
+    """Answer strangers by the page that is kept, and others as the view does."""
+
+    @wraps(view)
+    def answer(request: PageRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponseBase:
+        if not is_stranger(request):
+            return view(request, *args, **kwargs).response
+        key = keys.page(_digest(request))
+        found = cache.get(key)
+        kept = _kept(key, found)
+        if kept is not None and kept.stands():
+            return _again(request, kept)
+        page = view(request, *args, **kwargs)
+        if page.response.status_code != 200 or page.response.cookies:
+            return page.response
+        if found is None:
+            cache.set(key, ASKED, KEPT.total_seconds())
+        else:
+            _keep(key, request, page)
+        page.response.headers["ETag"] = _etag(page.response.content, str(request.csp_nonce))  # type: ignore[attr-defined]
+        return _shared(request, page.response)
+
+    return answer
+
+
+def is_stranger(request: PageRequest) -> bool:
+    """Whether a request is of a browser without a session, and asks for a whole page and nothing more."""
+    return (
+        request.method in ("GET", "HEAD")
+        and not request.META.get("QUERY_STRING")
+        and not request.htmx
+        and settings.SESSION_COOKIE_NAME not in request.COOKIES
+        and MESSAGES_COOKIE not in request.COOKIES
+    )
+
+
+# --- Keeping ---------------------------------------------------------------------------------------------
+def _digest(request: HttpRequest) -> str:
+    """Names the page by all that its bytes depend on, beside what it shows."""
+    parts = (
+        request.scheme,
+        request.get_host(),
+        request.path,
+        translation.get_language(),
+        timezone.get_current_timezone_name(),
+        request.COOKIES.get(THEME_COOKIE, ""),
+        static("feedsite/site.css"),  # pages of another version lead to other files
+    )
+    return hashlib.sha256("\n".join(map(str, parts)).encode()).hexdigest()[:32]
+
+
+def _kept(key: str, found: Any) -> Kept | None:
+    if not isinstance(found, str) or found == ASKED:
+        return None
+    try:
+        return msgspec.json.decode(_signer(key).unsign(found), type=Kept)
+    except (signing.BadSignature, msgspec.MsgspecError):
+        return None
+
+
+def _signer(key: str) -> signing.Signer:
+    return signing.Signer(salt=f"items.open_pages {key}")
+
+
+def _keep(key: str, request: HttpRequest, page: OpenPage) -> None:
+    body = gzip.compress(page.response.content, COMPRESSION, mtime=0)
+    if len(body) > LARGEST:
+        return
+    nonce = str(request.csp_nonce)  # type: ignore[attr-defined]
+    shown = {int(item.id): item for item in _all(page.items)}
+    kept = Kept(
+        body=base64.b64encode(body).decode(),
+        content_type=page.response.headers["Content-Type"],
+        nonce=nonce,
+        etag=_etag(page.response.content, nonce),
+        items=list(shown),
+        versions=[item.modified_at.isoformat() for item in shown.values()],
+        people=sorted(set(page.people)),
+    )
+    cache.set(key, _signer(key).sign(msgspec.json.encode(kept).decode()), KEPT.total_seconds())
+
+
+def _all(items: Iterable[ItemBody]) -> Iterable[ItemBody]:
+    for item in items:
+        yield item
+        if item.repost_of is not None:
+            yield item.repost_of
+
+
+def _etag(body: bytes, nonce: str) -> str:
+    """The same for pages that differ in their nonces alone. Weak: a page is sent compressed or not."""
+    text = body.replace(nonce.encode(), b"") if nonce else body
+    return f'W/"{hashlib.sha256(text).hexdigest()[:32]}"'
+
+
+# --- Answering -------------------------------------------------------------------------------------------
+def _again(request: HttpRequest, kept: Kept) -> HttpResponseBase:
+    """The answer by a page that is kept."""
+    request.csp_nonce.adopt(kept.nonce)  # type: ignore[attr-defined]
+    body = base64.b64decode(kept.body)
+    takes_gzip = "gzip" in request.headers.get("Accept-Encoding", "")
+    response = HttpResponse(body if takes_gzip else gzip.decompress(body), content_type=kept.content_type)
+    if takes_gzip:
+        response.headers["Content-Encoding"] = "gzip"
+    response.headers["ETag"] = kept.etag
+    return _shared(request, response)
+
+
+def _shared(request: HttpRequest, response: HttpResponse) -> HttpResponseBase:
+    """The answer as shared caches may keep it; without a body where the browser has the page already."""
+    seconds = int(SHARED.total_seconds())
+    response.headers["Cache-Control"] = f"public, max-age=0, s-maxage={seconds}"
+    patch_vary_headers(response, ["Accept-Encoding", "Accept-Language", "Cookie", "HX-Request"])
+    answer: HttpResponseBase = get_conditional_response(request, etag=response.headers["ETag"], response=response)
+    return answer

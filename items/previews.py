@@ -1,0 +1,86 @@
+"""How a page is named where its link is shared: OpenGraph and Twitter cards, for pages that strangers may see.
+
+Items under a warning are named by it, and their pictures are not shown; nor are sensitive ones.
+"""
+
+from dataclasses import dataclass
+
+from django.contrib.auth.models import AnonymousUser
+from django.utils.translation import gettext as _
+
+from accounts.models import User
+from items.hydrate import ItemBody
+from items.templatetags.reading import excerpt
+
+DESCRIPTION_LETTERS = 200
+TITLE_LETTERS = 70
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """The picture of a preview. Sizes are in pixels, 0 where they are not known."""
+
+    address: str
+    description: str
+    width: int = 0
+    height: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """A page as other sites and messengers show its link. `kind` is of OpenGraph: article, profile or website."""
+
+    kind: str
+    title: str
+    description: str
+    address: str
+    """The path of the one page with this content."""
+    picture: Picture | None = None
+    is_wide: bool = False
+    """Whether the picture is the content, and no face."""
+    feed: str = ""
+    """The path of an Atom feed."""
+    is_indexable: bool = True
+
+
+def item_preview(item: ItemBody, address: str) -> Preview:
+    """The preview of the page of an item that strangers may see."""
+    shown = item.shown
+    picture = None
+    if shown.media and not shown.is_veiled and not shown.media[0].is_video:
+        first = shown.media[0]
+        picture = Picture(first.url, first.description, first.meta.original.width, first.meta.original.height)
+    face = None if picture else face_of(shown.sender.avatar_url, shown.sender.name)
+    return Preview(
+        kind="article",
+        title=excerpt(f"{shown.sender.name} (@{shown.sender.username})", TITLE_LETTERS),
+        description=excerpt(shown.words, DESCRIPTION_LETTERS),
+        address=address,
+        picture=picture or face,
+        is_wide=picture is not None,
+        is_indexable=User.objects.filter(pk=shown.sender.id, is_indexable=True).exists(),
+    )
+
+
+def person_preview(person: User, address: str, feed: str, reader: User | AnonymousUser) -> Preview | None:
+    """The preview of a profile; None for members."""
+    if isinstance(reader, User):
+        return None
+    return Preview(
+        kind="profile",
+        title=excerpt(f"{person.name} (@{person.username})", TITLE_LETTERS),
+        description=excerpt(person.bio, DESCRIPTION_LETTERS),
+        address=address,
+        picture=face_of(person.avatar_url, person.name),
+        feed=feed,
+        is_indexable=person.is_indexable,
+    )
+
+
+def face_of(avatar_url: str, name: str) -> Picture | None:
+    """An avatar as the picture of a preview; None for drawn ones, which are of a format that no reader of previews
+    takes.
+    """
+    if avatar_url.endswith(".svg"):
+        return None
+    return Picture(avatar_url, _("The picture of %(name)s") % {"name": name})

@@ -1,0 +1,75 @@
+"""Popular hashtags with how often they were used on each of the last seven days."""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+import msgspec
+from django.contrib.auth.models import AnonymousUser
+from django.core.cache import cache
+from django.utils import timezone
+
+from accounts.models import User
+from items.popular import popular_tags
+from items.visibility import public_post
+from storage import keys
+from storage.connections import fetch
+from storage.ids import compose
+
+DAYS = 7
+COUNTED = 300
+"""The uses of a hashtag on one day that are counted; a curve needs no more."""
+KEPT = timedelta(minutes=10)
+
+USES = f"""
+    SELECT used.tag, day.place, (
+        SELECT count(*) FROM (
+            SELECT FROM items_itemtag t JOIN items_item i ON i.id = t.item_id
+            WHERE t.tag = used.tag AND t.item_id >= day.first AND t.item_id < day.last AND {public_post("i")}
+            LIMIT {COUNTED}
+        ) use
+    )
+    FROM unnest(%(tags)s::text[]) AS used (tag)
+    CROSS JOIN unnest(%(firsts)s::bigint[], %(lasts)s::bigint[]) WITH ORDINALITY AS day (first, last, place)
+"""  # noqa: S608 (constants)
+
+
+class Trend(msgspec.Struct):
+    """A popular hashtag, and its uses in public posts on each of the last seven days, the newest day last."""
+
+    tag: str
+    days: list[int]
+
+    @property
+    def points(self) -> str:
+        """The curve as the points of a line in a box of 60 by 20."""
+        most = max(*self.days, 1)
+        return " ".join(f"{place * 10},{18 - 16 * uses // most}" for place, uses in enumerate(self.days))
+
+
+def trends(reader: User | AnonymousUser) -> list[Trend]:
+    """The popular hashtags that `reader` may see, the most used first. Counting is remembered for `KEPT`, for all."""
+    tags = popular_tags(reader)
+    if not tags:
+        return []
+    kept = cache.get(keys.tag_days())
+    if not _are_days(kept) or not set(tags) <= kept.keys():
+        kept = _count(tags, timezone.now())
+        cache.set(keys.tag_days(), kept, KEPT.total_seconds())
+    return [Trend(tag, kept[tag]) for tag in tags]
+
+
+def _count(tags: Sequence[str], now: datetime) -> dict[str, list[int]]:
+    bounds = [compose(now - timedelta(days=days), 0) for days in range(DAYS, -1, -1)]
+    days = {tag: [0] * DAYS for tag in tags}
+    params = {"tags": list(tags), "firsts": bounds[:-1], "lasts": bounds[1:]}
+    for tag, place, uses in fetch(USES, params):
+        days[tag][place - 1] = uses
+    return days
+
+
+def _are_days(kept: Any) -> bool:
+    return isinstance(kept, dict) and all(
+        isinstance(days, list) and len(days) == DAYS and all(type(uses) is int and uses >= 0 for uses in days)
+        for days in kept.values()
+    )

@@ -1,0 +1,1 @@
+"""The side of the site that strangers and search engines see: the front page, Atom feeds, the sitemap."""

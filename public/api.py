@@ -1,0 +1,57 @@
+"""The proposals beside a page, over HTTP: popular hashtags, and people to follow."""
+
+import msgspec
+from django.http import HttpResponse
+from drf_spectacular.utils import extend_schema
+from rest_framework.request import Request
+
+from accounts.api import UserCard, reader_of, signed_in
+from items.trending import Trend, trends
+from relations.suggestions import followed_by, suggestions
+from web.rest import ApiView, FeedResponse, PublicApiView
+
+SUGGESTED = 20
+
+
+class Trends(msgspec.Struct):
+    """Popular hashtags, the most used first; one page."""
+
+    items: list[Trend]
+    last_id: str | None = None
+    has_more: bool = False
+
+
+class Suggestion(msgspec.Struct):
+    """A user whom the caller may follow. `followed_by`: up to two names of followees of the caller who follow them."""
+
+    user: UserCard
+    followed_by: list[str]
+
+
+class Suggestions(msgspec.Struct):
+    """Users whom the caller may follow, the most followed first; one page."""
+
+    items: list[Suggestion]
+    last_id: str | None = None
+    has_more: bool = False
+
+
+class TrendsView(PublicApiView):
+    """Popular hashtags, over HTTP."""
+
+    @extend_schema(operation_id="list_trending_tags", responses={200: Trends})
+    def get(self, request: Request) -> HttpResponse:
+        """The popular hashtags, each with its uses on the last seven days."""
+        return FeedResponse(Trends(trends(reader_of(request))))
+
+
+class SuggestionsView(ApiView):
+    """People to follow, over HTTP."""
+
+    @extend_schema(operation_id="list_suggestions", responses={200: Suggestions})
+    def get(self, request: Request) -> HttpResponse:
+        """Users whom the caller may follow, and why."""
+        user = signed_in(request)
+        people = suggestions(user, count=SUGGESTED)
+        why = followed_by(user, people)
+        return FeedResponse(Suggestions([Suggestion(UserCard.of(one), why.get(one.pk, [])) for one in people]))

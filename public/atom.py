@@ -1,0 +1,65 @@
+"""A user's public posts as an Atom feed, pictures as enclosures. Texts are escaped: senders have no markup in it."""
+
+import re
+from collections.abc import Sequence
+
+from django.contrib.auth.models import AnonymousUser
+from django.utils.feedgenerator import Atom1Feed, Enclosure
+from django.utils.html import linebreaks
+from django.utils.translation import gettext as _
+
+from accounts.models import User
+from items.hydrate import ItemBody
+from items.profile import profile_page
+from items.templatetags.reading import excerpt
+from media.objects import MediaObject
+from media.store import TYPES
+
+UNSPEAKABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
+ENTRIES = 20
+TITLE_LETTERS = 80
+
+
+def entries_of(person: User) -> list[ItemBody]:
+    """The newest public posts and reposts of a user, as strangers see them."""
+    page = profile_page(person, AnonymousUser(), limit=ENTRIES)
+    return page.items
+
+
+def feed_of(person: User, items: Sequence[ItemBody], site: str, path: str) -> str:
+    """The feed of these posts; `site` is the beginning of whole addresses, `path` the feed's own."""
+    feed = Atom1Feed(
+        title=clean(f"{person.name} (@{person.username})"),
+        link=f"{site}/@{person.username}",
+        description=clean(person.bio),
+        feed_url=f"{site}{path}",
+        author_name=clean(person.name),
+        author_link=f"{site}/@{person.username}",
+        feed_guid=f"{site}/@{person.username}",
+    )
+    for item in items:
+        shown = item.shown
+        address = f"{site}/items/{item.id}"
+        feed.add_item(
+            title=clean(excerpt(shown.words, TITLE_LETTERS)) or _("A post"),
+            link=address,
+            description=linebreaks(clean(shown.warning or shown.text or shown.words), autoescape=True),
+            unique_id=address,
+            author_name=clean(shown.sender.name),
+            author_link=f"{site}/@{shown.sender.username}",
+            pubdate=item.created_at,
+            updateddate=max(shown.modified_at, item.created_at),
+            enclosures=[] if shown.is_veiled else [_enclosure(medium, site) for medium in shown.media],
+        )
+    text: str = feed.writeString("utf-8")
+    return text
+
+
+def _enclosure(medium: MediaObject, site: str) -> Enclosure:
+    url = medium.url if "://" in medium.url else f"{site}{medium.url}"
+    return Enclosure(url, "0", TYPES.get(medium.url.rpartition(".")[2], "application/octet-stream"))
+
+
+def clean(text: str) -> str:
+    """The text without the characters that XML cannot hold."""
+    return UNSPEAKABLE.sub("", text)

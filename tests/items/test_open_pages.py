@@ -1,0 +1,204 @@
+"""Pages for strangers: kept for seconds, verified at each answer, and never a byte that is not for everybody."""
+
+import gzip
+import re
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.core.cache import cache
+from django.test import Client
+
+from accounts import actions as accounts
+from accounts.models import User
+from items import actions, open_pages
+from items.models import Item, Visibility
+from storage import connections
+from tests.support.factories import UserFactory
+from tests.support.servers import Valkey, dead, frozen, full
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def sender() -> Any:
+    return UserFactory.create(username="sender", display_name="Sender")
+
+
+@pytest.fixture
+def post(sender: User) -> Item:
+    return actions.publish(sender=sender, content={"text": "zebra"})
+
+
+def warm(path: str, **headers: str) -> Any:
+    """The third answer: the first asks, the second is kept."""
+    for _ in range(2):
+        Client(headers=headers).get(path)
+    return Client(headers=headers).get(path)
+
+
+def rendered(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The paths of the pages that are made from here on."""
+    made: list[str] = []
+    keep = open_pages._etag
+    monkeypatch.setattr(open_pages, "_etag", lambda body, nonce: made.append("page") or keep(body, nonce))
+    return made
+
+
+@pytest.mark.parametrize(
+    "path", ["/", "/@sender", "/@sender/replies", "/items/{post}", "/tags/ztag", "/@sender/feed.atom"]
+)
+def test_a_page_that_is_asked_for_again_is_not_made_again(
+    post: Item, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    actions.publish(sender=post.sender, content={"text": "under a #ztag"})
+    path = path.format(post=post.pk)
+    first = Client().get(path)
+    warm(path)
+    made = rendered(monkeypatch)
+    with connections.count_asked() as asked:
+        again = Client().get(path)
+    assert not made
+    assert asked.statements == 1
+    nonce = re.compile(rb'nonce="[^"]*"')
+    assert nonce.sub(b"", again.content) == nonce.sub(b"", first.content)
+    assert again["Content-Type"] == first["Content-Type"]
+    assert again["Cache-Control"] == "public, max-age=0, s-maxage=10"
+    assert {"Cookie", "Accept-Language"} <= {each.strip() for each in again["Vary"].split(",")}
+    assert not again.cookies
+
+
+def test_the_scripts_of_a_kept_page_carry_the_nonce_of_its_policy(post: Item) -> None:
+    answer = warm(f"/items/{post.pk}")
+    (nonce,) = set(re.findall(r'nonce="([^"]+)"', answer.content.decode()))
+    assert f"'nonce-{nonce}'" in answer["Content-Security-Policy"]
+
+
+def test_a_kept_page_is_sent_compressed(post: Item) -> None:
+    answer = warm(f"/items/{post.pk}", accept_encoding="br, gzip")
+    assert answer["Content-Encoding"] == "gzip"
+    assert b"zebra" in gzip.decompress(answer.content)
+
+
+def test_a_browser_that_has_the_page_is_told_so(post: Item) -> None:
+    answer = warm(f"/items/{post.pk}")
+    client = Client(headers={"If-None-Match": answer["ETag"]})
+    same = client.get(f"/items/{post.pk}")
+    assert (same.status_code, same.content) == (304, b"")
+    assert "Content-Security-Policy" not in same, "the policy of the page that the browser has names its nonce"
+    cache.clear()
+    assert client.get(f"/items/{post.pk}").status_code == 304, "made anew, it has another nonce and says the same"
+    actions.edit(item=post, content={"text": "okapi"})
+    assert client.get(f"/items/{post.pk}").status_code == 200
+
+
+CHANGES: dict[str, Any] = {
+    "deleted": lambda post: actions.delete(item=post),
+    "held": lambda post: actions.hold(item=post, reasons=["words"]),
+    "rejected": lambda post: actions.reject(item=post),
+    "narrowed": lambda post: Item.objects.filter(pk=post.pk).update(visibility=Visibility.FOLLOWERS),
+    "edited": lambda post: actions.edit(item=post, content={"text": "okapi"}),
+    "account deleted": lambda post: accounts.delete_account(user=post.sender),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("path", ["/", "/@sender", "/items/{post}", "/@sharer", "/items/{repost}", "/items/{other}"])
+def test_a_change_shows_at_once(post: Item, path: str, change: str) -> None:
+    """Also where the post is shown by a repost, or as a reply below another's post."""
+    sharer = UserFactory.create(username="sharer")
+    other = actions.publish(sender=sharer, content={"text": "a thread"})
+    reply = actions.publish(sender=post.sender, content={"text": "zebra"}, reply_to=other)
+    repost, _ = actions.repost(sender=sharer, item=post)
+    path = path.format(post=post.pk, repost=repost.pk, other=other.pk)
+    assert b"zebra" in warm(path).content
+    for item in (post, reply) if change != "account deleted" else (post,):
+        CHANGES[change](item)
+    assert b"zebra" not in Client().get(path).content
+
+
+def test_new_replies_come_within_seconds(post: Item, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(open_pages, "KEPT", timedelta(seconds=1))
+    path = f"/items/{post.pk}"
+    warm(path)
+    actions.publish(sender=post.sender, content={"text": "okapi"}, reply_to=post)
+    assert b"okapi" not in Client().get(path).content
+    connections.cache_breaker.reset()
+    cache.clear()
+    assert b"okapi" in Client().get(path).content
+
+
+# --- Private bytes ---------------------------------------------------------------------------------------
+@pytest.mark.parametrize("visibility", Visibility)
+def test_no_member_is_shown_a_shared_page_and_no_stranger_a_members(sender: User, visibility: Visibility) -> None:
+    post = actions.publish(sender=sender, content={"text": "zebra"}, visibility=visibility)
+    member = Client()
+    member.force_login(sender)
+    path = f"/items/{post.pk}"
+    for _ in range(3):
+        own, others = member.get(path), Client().get(path)
+        assert own.status_code == 200
+        assert {"private", "no-cache"} == set(own["Cache-Control"].split(", "))
+        assert "ETag" not in own
+        assert b"Sender" in own.content
+        assert (b"zebra" in others.content) == (visibility == Visibility.PUBLIC)
+        assert others.status_code == (200 if visibility == Visibility.PUBLIC else 404)
+        assert "csrf" not in others.content.decode().lower()
+        assert b"data-reader" not in others.content
+        if visibility != Visibility.PUBLIC:
+            assert "public" not in others.get("Cache-Control", "")
+
+
+@pytest.mark.parametrize("cookie", ["sessionid", "messages"])
+def test_a_session_that_has_ended_and_a_message_are_for_their_own_browser(post: Item, cookie: str) -> None:
+    warm(f"/items/{post.pk}")
+    client = Client()
+    client.cookies[cookie] = "x" * 32
+    answer = client.get(f"/items/{post.pk}")
+    assert "private" in answer["Cache-Control"]
+    assert "ETag" not in answer
+
+
+@pytest.mark.parametrize("query", ["?x=1", "?last_id=", "?text=whole"])
+def test_odd_queries_fill_nothing(post: Item, query: str) -> None:
+    for _ in range(3):
+        assert "private" in Client().get(f"/items/{post.pk}{query}")["Cache-Control"]
+    assert not list(cache.iter_keys("*"))
+
+
+def test_languages_themes_and_hosts_have_pages_of_their_own(post: Item) -> None:
+    path = f"/items/{post.pk}"
+    warm(path)
+    assert 'lang="zh' in warm(path, accept_language="zh-CN").content.decode()
+    dark = Client()
+    dark.cookies["theme"] = "dark"
+    assert b'data-theme="dark"' in dark.get(path).content
+    assert b'data-theme="dark"' not in warm(path).content
+    assert b"http://localhost/items" in Client().get(path, headers={"host": "localhost"}).content
+
+
+def test_once_is_not_worth_keeping(post: Item) -> None:
+    Client().get(f"/items/{post.pk}")
+    (key,) = cache.iter_keys("*")
+    assert cache.get(key) == open_pages.ASKED
+
+
+def test_values_of_another_program_are_not_shown(post: Item, sender: User) -> None:
+    other = actions.publish(sender=sender, content={"text": "okapi"})
+    warm(f"/items/{post.pk}")
+    (key,) = cache.iter_keys("*")
+    kept = cache.get(key)
+    warm(f"/items/{other.pk}")
+    (moved,) = set(cache.iter_keys("*")) - {key}
+    for value in (kept, kept.replace("a", "b"), {"body": "x"}, 7, "", "asked", None):
+        cache.set(moved, value, 15)
+        assert b"okapi" in Client().get(f"/items/{other.pk}").content
+
+
+@pytest.mark.parametrize("fault", [frozen, dead, full])
+def test_without_the_cache_server_pages_are_made(post: Item, feeds_server: Valkey, fault: Any) -> None:
+    path = f"/items/{post.pk}"
+    warm(path)
+    with fault(feeds_server):
+        for _ in range(3):
+            assert b"zebra" in Client().get(path).content

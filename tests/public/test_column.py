@@ -1,0 +1,80 @@
+"""The column beside the pages, and what the API says of it."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+from rest_framework.test import APIClient
+
+from accounts.actions import issue_token
+from accounts.models import User
+from items.actions import publish
+from live import actions as live
+from relations.actions import block, follow
+from tests.support.factories import UserFactory
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def reader(client: Client) -> Any:
+    reader = UserFactory.create(username="reader")
+    client.force_login(reader)
+    return reader
+
+
+def part(client: Client) -> str:
+    return client.get("/beside", headers={"HX-Request": "true"}).content.decode()
+
+
+def start(host: User, title: str) -> None:
+    now = timezone.now()
+    session = live.create(host=host, title=title, starts_at=now + timedelta(hours=1), now=now)
+    live.start(session=session, now=now)
+
+
+def test_people_are_proposed_with_why(client: Client, reader: User) -> None:
+    ann, ben, new = (UserFactory.create(username=name, display_name=name.title()) for name in ("ann", "ben", "new"))
+    for friend in (ann, ben):
+        follow(follower=reader, followee=friend)
+        follow(follower=friend, followee=new)
+    page = part(client)
+    assert "followed by Ann and Ben" in page
+    assert "<html" not in page
+
+
+def test_the_api_proposes_the_same(reader: User) -> None:
+    ann, new = UserFactory.create(username="ann"), UserFactory.create(username="new")
+    follow(follower=reader, followee=ann)
+    follow(follower=ann, followee=new)
+    api = APIClient()
+    assert api.get("/api/v1/me/suggestions").status_code == 401
+    api.credentials(HTTP_AUTHORIZATION=f"Token {issue_token(user=reader)}")
+    (found,) = api.get("/api/v1/me/suggestions").json()["items"]
+    assert (found["user"]["username"], found["followed_by"]) == ("new", ["ann"])
+
+
+def test_live_sessions_of_all_hosts_are_shown_to_those_who_may_see_them(client: Client, reader: User) -> None:
+    host, other = UserFactory.create(), UserFactory.create()
+    start(host, "Bread live")
+    start(other, "Nails live")
+    block(blocker=other, blocked=reader)
+    page = part(client)
+    assert "Bread live" in page
+    assert "Nails live" not in page
+
+
+def test_strangers_are_proposed_no_people(client: Client) -> None:
+    for _ in range(2):
+        publish(sender=UserFactory.create(), content={"text": "about #bread"})
+    page = part(client)
+    assert "#bread" in page
+    assert "Who to follow" not in page
+
+
+def test_a_browser_keeps_it_for_a_minute(client: Client, reader: User) -> None:
+    answer = client.get("/beside")
+    assert answer["Cache-Control"] == "private, max-age=60"
+    assert "<html" in answer.content.decode(), "a page of its own where there is no JavaScript"
