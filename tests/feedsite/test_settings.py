@@ -25,7 +25,7 @@ def settings_of(folder: Path, environ: dict[str, str]) -> dict[str, Any]:
 
 
 def refusal(folder: Path, environ: dict[str, str]) -> str:
-    """What the environment is refused with; empty where it is not."""
+    """The words in which the environment is refused; empty where it is taken."""
     try:
         settings_of(folder, environ)
     except OptionsError as error:
