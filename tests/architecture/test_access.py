@@ -417,7 +417,7 @@ STATES = [
 
 
 @pytest.mark.parametrize(("visibility", "status"), STATES)
-@pytest.mark.parametrize("side", ["api", "pages"])
+@pytest.mark.parametrize("side", ["api", pytest.param("pages", marks=pytest.mark.slow)])
 def test_readers_see_what_the_table_says(
     world: World, settings: Any, side: str, visibility: Visibility, status: Status
 ) -> None:
