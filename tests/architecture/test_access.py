@@ -448,6 +448,7 @@ def test_readers_see_what_the_table_says(
     assert not wrong
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("side", ["api", "pages"])
 def test_what_the_suspended_said_is_nowhere(world: World, side: str) -> None:
     fill(world, Visibility.PUBLIC)
