@@ -3,6 +3,8 @@
 Django takes ten seconds of a processor for the migrations, which is more than most tests take that are run alone. So
 what they made is dumped into pytest's own folder (`.pytest_cache`), under the digest of all that they are made of;
 `--cache-clear` forgets it.
+
+See docs/decisions.md: Tests begin with a dump of the migrated database.
 """
 
 import hashlib
