@@ -41,7 +41,7 @@ def test_the_quiet_run_beside_the_loud_and_all_to_their_end(tmp_path: Path, capf
 def test_a_run_that_is_broken_off_begins_nothing_more(tmp_path: Path) -> None:
     begun = tmp_path / "begun"
     missing = Check("missing", [str(tmp_path / "missing")], is_loud=True)
-    every = [python("first", "import time; time.sleep(1)"), python("second", f"open({str(begun)!r}, 'w')"), missing]
+    every = [python("first", "import time; time.sleep(3)"), python("second", f"open({str(begun)!r}, 'w')"), missing]
     with pytest.raises(FileNotFoundError):
         run_all(every, dict(os.environ))
     assert not begun.exists()
