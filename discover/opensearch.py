@@ -72,6 +72,29 @@ def written(moment: datetime) -> str:
 
 def search(interests: Interests, *, reader_id: int, count: int, now: datetime) -> tuple[dict[str, Any], list[Reason]]:
     """The body of the search, and what its named clauses stand for: clause "3" for the fourth."""
+    clauses, reasons = _clauses(interests)
+    body = {
+        "query": {
+            "function_score": {
+                "query": _relevance(clauses, reader_id=reader_id, now=now),
+                "functions": _functions(interests),
+                "score_mode": "multiply",
+                "boost_mode": "multiply",
+            }
+        },
+        # Items so old that their score is 0 in a 32-bit number stay in their order all the same.
+        "sort": [{"_score": {"order": "desc"}}, {"item": {"order": "desc"}}],
+        "track_total_hits": False,
+        # Of each sender some are left out below.
+        "size": min(count * 2, MOST),
+        "_source": False,
+        "docvalue_fields": [{"field": "sender"}, {"field": "popularity"}],
+    }
+    return body, reasons
+
+
+def _clauses(interests: Interests) -> tuple[list[dict[str, Any]], list[Reason]]:
+    """A clause for each interest, of which an item's relevance is the sum; the named ones have a reason."""
     reasons: list[Reason] = []
     clauses = [{"constant_score": {"filter": {"match_all": {}}, "boost": BASE}}]
 
@@ -91,8 +114,12 @@ def search(interests: Interests, *, reader_id: int, count: int, now: datetime) -
         steps.setdefault(math.ceil(weight * LIKED_STEPS), []).append(str(item_id))
     for step, item_ids in sorted(steps.items(), reverse=True):
         add("liked", WEIGHTS["liked"] * step / LIKED_STEPS, {"ids": {"values": item_ids}})
+    return clauses, reasons
 
-    relevance = {
+
+def _relevance(clauses: list[dict[str, Any]], *, reader_id: int, now: datetime) -> dict[str, Any]:
+    """The query of what fits the reader, and is popular."""
+    return {
         "function_score": {
             "query": {
                 "bool": {
@@ -112,6 +139,10 @@ def search(interests: Interests, *, reader_id: int, count: int, now: datetime) -
             "boost_mode": "sum",
         }
     }
+
+
+def _functions(interests: Interests) -> list[dict[str, Any]]:
+    """The factors of a score: the item's age, and whether the reader follows its sender."""
     functions: list[dict[str, Any]] = [
         {
             "gauss": {
@@ -127,24 +158,7 @@ def search(interests: Interests, *, reader_id: int, count: int, now: datetime) -
     if interests.followed:
         followed = sorted(map(str, interests.followed))
         functions.append({"filter": {"terms": {"sender": followed}}, "weight": FOLLOWED})
-    body = {
-        "query": {
-            "function_score": {
-                "query": relevance,
-                "functions": functions,
-                "score_mode": "multiply",
-                "boost_mode": "multiply",
-            }
-        },
-        # Items so old that their score is 0 in a 32-bit number stay in their order all the same.
-        "sort": [{"_score": {"order": "desc"}}, {"item": {"order": "desc"}}],
-        "track_total_hits": False,
-        # Of each sender some are left out below.
-        "size": min(count * 2, MOST),
-        "_source": False,
-        "docvalue_fields": [{"field": "sender"}, {"field": "popularity"}],
-    }
-    return body, reasons
+    return functions
 
 
 def _milliseconds(days: float) -> str:

@@ -136,13 +136,25 @@ def _safely(name: str, check: Callable[[], Findings]) -> list[Finding]:
 # --- Configuration ---------------------------------------------------------------------------------------
 def configuration() -> Findings:
     """Names of variables, secrets, hosts, HTTPS, proxies. Wrong values end the command before it looks."""
+    public = sorted(set(settings.ALLOWED_HOSTS) - LOCAL)
+    yield _names()
+    yield from _secret_key()
+    yield from _of_the_web(public)
+    if public:
+        yield from _deployment()
+
+
+def _names() -> Finding:
     strange = [*(str(each) for each in environment.unknown()), *environment.renamed()]
-    yield judge(
+    return judge(
         "settings",
         "; ".join(strange) if strange else "are all known",
         warning=bool(strange),
         todo="Mend the name, or unset it: docs/settings.md lists all variables.",
     )
+
+
+def _secret_key() -> Findings:
     key = settings.SECRET_KEY
     weak = len(key) < 50 or len(set(key)) < 10 or key.startswith("django-insecure-")
     yield judge(
@@ -155,7 +167,10 @@ def configuration() -> Findings:
     if path.exists():
         mode = stat.S_IMODE(path.stat().st_mode)
         yield judge("secret key file", f"has mode {mode:03o}", error=bool(mode & 0o077), todo=f"chmod 600 {path}")
-    public = sorted(set(settings.ALLOWED_HOSTS) - LOCAL)
+
+
+def _of_the_web(public: list[str]) -> Findings:
+    """How the site is reached: by which hosts, over HTTPS, behind which proxy."""
     yield judge(
         "hosts",
         ", ".join(settings.ALLOWED_HOSTS) or "none",
@@ -188,18 +203,19 @@ def configuration() -> Findings:
         warning=bool(token) and len(token) < 16,
         todo="Set FEEDSITE_METRICS_TOKEN to at least 16 random characters.",
     )
-    if public:
-        for message in checks.run_checks(include_deployment_checks=True):
-            if message.is_silenced():
-                continue
-            yield judge(
-                message.id or "check", message.msg, warning=True, todo=message.hint or "See `manage.py check --deploy`."
-            )
+
+
+def _deployment() -> Findings:
+    """The findings of Django's own checks of a public site."""
+    for message in checks.run_checks(include_deployment_checks=True):
+        if not message.is_silenced():
+            todo = message.hint or "See `manage.py check --deploy`."
+            yield judge(message.id or "check", message.msg, warning=True, todo=todo)
 
 
 # --- PostgreSQL ------------------------------------------------------------------------------------------
 def postgresql() -> Findings:
-    """Check PostgreSQL: version, settings and room for connections."""
+    """Check PostgreSQL: version, settings, room for connections, indexes, migrations and clock."""
     number = int(fetch("SHOW server_version_num")[0][0])
     yield judge(
         "postgresql version",
@@ -209,6 +225,30 @@ def postgresql() -> Findings:
         todo=f"{LEAST_POSTGRESQL} is the least, and the site is tested on 18: upgrade the server.",
     )
     values = dict(fetch("SELECT name, setting FROM pg_settings"))
+    yield from _of_postgresql(values)
+    ((used, old),) = fetch(SESSIONS)
+    allowed = int(values["max_connections"])
+    yield judge(
+        "postgresql connections",
+        f"{used} of {allowed}",
+        warning=used > 0.8 * allowed,
+        todo="Raise max_connections, or run fewer threads and workers.",
+    )
+    yield _indexes()
+    yield _migrations()
+    yield judge(
+        "postgresql transactions",
+        f"{old} older than 10 minutes",
+        warning=old > 0,
+        todo="End them (pg_stat_activity says whose they are): they keep dead rows from being cleared.",
+    )
+    began = time.time()
+    theirs = float(fetch("SELECT extract(epoch FROM clock_timestamp())::float8")[0][0])
+    yield clock("postgresql clock", theirs, began, time.time())
+
+
+def _of_postgresql(values: dict[str, str]) -> Findings:
+    """Settings by which data is lost, and the server's memory."""
     for name, wanted, loses in (
         ("fsync", "on", "a crash may destroy the database"),
         ("full_page_writes", "on", "a crash may destroy the database"),
@@ -225,26 +265,24 @@ def postgresql() -> Findings:
         warning=buffers < 128 * 2**20,
         todo="Set shared_buffers to a quarter of the memory.",
     )
-    ((used, old),) = fetch(SESSIONS)
-    allowed = int(values["max_connections"])
-    yield judge(
-        "postgresql connections",
-        f"{used} of {allowed}",
-        warning=used > 0.8 * allowed,
-        todo="Raise max_connections, or run fewer threads and workers.",
-    )
+
+
+def _indexes() -> Finding:
     invalid = [row[0] for row in fetch("SELECT indexrelid::regclass::text FROM pg_index WHERE NOT indisvalid")]
-    yield judge(
+    return judge(
         "postgresql indexes",
         f"invalid: {', '.join(invalid)}" if invalid else "are valid",
         error=bool(invalid),
         todo=" ".join(f"REINDEX INDEX CONCURRENTLY {name};" for name in invalid),
     )
+
+
+def _migrations() -> Finding:
     executor = MigrationExecutor(connection)
     missing = [
         f"{each.app_label}.{each.name}" for each, _ in executor.migration_plan(executor.loader.graph.leaf_nodes())
     ]
-    yield judge(
+    return judge(
         "migrations",
         f"{len(missing)} not applied: {', '.join(missing[:5])}" + (" …" if missing[5:] else "")
         if missing
@@ -252,15 +290,6 @@ def postgresql() -> Findings:
         error=bool(missing),
         todo="Run `manage.py migrate`.",
     )
-    yield judge(
-        "postgresql transactions",
-        f"{old} older than 10 minutes",
-        warning=old > 0,
-        todo="End them (pg_stat_activity says whose they are): they keep dead rows from being cleared.",
-    )
-    began = time.time()
-    theirs = float(fetch("SELECT extract(epoch FROM clock_timestamp())::float8")[0][0])
-    yield clock("postgresql clock", theirs, began, time.time())
 
 
 def replicas() -> Findings:
@@ -386,29 +415,38 @@ def redis_server(role: str, url: str) -> Findings:
         if info.get("cluster_enabled"):
             yield _of_node(values)
     if role in DURABLE:
-        kept, fsync = values.get("appendonly") == "yes", values.get("appendfsync", "")
-        yield judge(
-            f"{role} appendonly",
-            values.get("appendonly", ""),
-            error=not kept and role != "broker",
-            warning=not kept,
-            todo=f"Set appendonly yes: when it is killed {DURABLE[role]}.",
-        )
-        wanted = "always" if role == "plays" else "everysec"
-        yield judge(
-            f"{role} appendfsync",
-            fsync,
-            warning=fsync not in (wanted, "always"),
-            todo=f"Set appendfsync {wanted}: when the machine dies {DURABLE[role]}.",
-        )
+        yield from _durability(role, values)
     if role == "plays":
-        shared = [other for other, theirs in redis_roles().items() if other != role and _server(theirs) == _server(url)]
-        yield judge(
-            "plays server",
-            f"is the server of {' and '.join(shared)}" if shared else "is their own",
-            warning=bool(shared),
-            todo="Give the plays a server of their own (FEEDSITE_PLAYED_URL; docs/operations.md).",
-        )
+        yield _server_of_the_plays(url)
+
+
+def _durability(role: str, values: dict[str, str]) -> Findings:
+    """Whether a server that may forget nothing keeps all through a kill and a loss of power."""
+    kept, fsync = values.get("appendonly") == "yes", values.get("appendfsync", "")
+    yield judge(
+        f"{role} appendonly",
+        values.get("appendonly", ""),
+        error=not kept and role != "broker",
+        warning=not kept,
+        todo=f"Set appendonly yes: when it is killed {DURABLE[role]}.",
+    )
+    wanted = "always" if role == "plays" else "everysec"
+    yield judge(
+        f"{role} appendfsync",
+        fsync,
+        warning=fsync not in (wanted, "always"),
+        todo=f"Set appendfsync {wanted}: when the machine dies {DURABLE[role]}.",
+    )
+
+
+def _server_of_the_plays(url: str) -> Finding:
+    shared = [other for other, theirs in redis_roles().items() if other != "plays" and _server(theirs) == _server(url)]
+    return judge(
+        "plays server",
+        f"is the server of {' and '.join(shared)}" if shared else "is their own",
+        warning=bool(shared),
+        todo="Give the plays a server of their own (FEEDSITE_PLAYED_URL; docs/operations.md).",
+    )
 
 
 def _server(url: str) -> tuple[str | None, int | None, str]:

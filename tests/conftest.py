@@ -22,7 +22,7 @@ from seen import played, redis_store
 from seen.migration import old
 from seen.usage import usage
 from storage import connections, events, postgresql
-from tests.support import servers
+from tests.support import migrated, servers
 from tests.support.clusters import ValkeyCluster, feeds_on
 from tests.support.workers import queue_server
 from timeline import truth
@@ -33,7 +33,7 @@ hypothesis_settings.register_profile("feedsite", deadline=None, suppress_health_
 hypothesis_settings.load_profile("feedsite")
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     # gRPC's handlers around a fork can crash the servers and programs that tests start while a channel is open.
     os.environ["GRPC_ENABLE_FORK_SUPPORT"] = "0"
     # Tests need no collected and hashed static files.
@@ -43,8 +43,7 @@ def pytest_configure() -> None:
     settings.MODERATION_BURST = settings.MODERATION_SAME_TEXT = 0
     settings.STORAGES["staticfiles"] = {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"}
     TransactionTestCase._fixture_teardown = empty_tables  # type: ignore[attr-defined]
-    if os.environ.get("PYTEST_XDIST_WORKER"):
-        DatabaseCreation.create_test_db = create_database
+    migrated.install(config)
     DatabaseCreation._destroy_test_db = drop_database
 
 
@@ -74,25 +73,6 @@ def empty_tables(case: TransactionTestCase) -> None:
         if large := [table for table, is_large in tables if is_large]:
             statements.append(f"TRUNCATE {', '.join(large)} CASCADE")
         cursor.execute("; ".join(statements))
-
-
-MIGRATED = "feedsite_migrated"
-migrate_database = DatabaseCreation.create_test_db
-
-
-def create_database(creation: DatabaseCreation, *args: Any, **kwargs: Any) -> str:
-    """The worker that comes first runs the migrations, and leaves a copy for the others, which find nothing to do."""
-    with creation._nodb_cursor() as cursor:
-        cursor.execute("SET statement_timeout = 0; SET lock_timeout = 0; SELECT pg_advisory_lock(1)")
-        cursor.execute("SELECT FROM pg_database WHERE datname = %s", [MIGRATED])
-        is_first = cursor.fetchone() is None
-        if not is_first:
-            creation.connection.settings_dict["TEST"]["TEMPLATE"] = MIGRATED
-        name: str = migrate_database(creation, *args, **kwargs)
-        if is_first:
-            creation.connection.close()
-            cursor.execute(f'CREATE DATABASE {MIGRATED} TEMPLATE "{name}"')
-    return name
 
 
 def drop_database(creation: DatabaseCreation, name: str, verbosity: int) -> None:

@@ -506,6 +506,7 @@ def addresses() -> list[str]:
     return found
 
 
+@pytest.mark.slow
 def test_the_admin_is_for_staff_and_looking_changes_nothing(admin_client: Client, admin_user: User) -> None:
     user, staff = UserFactory.create(), UserFactory.create(is_staff=True)
     clients = {"a stranger": Client(), "a reader": Client(), "staff without a role": Client()}

@@ -433,7 +433,7 @@ STATES = [
 
 
 @pytest.mark.parametrize(("visibility", "status"), STATES)
-@pytest.mark.parametrize("side", ["api", "pages"])
+@pytest.mark.parametrize("side", ["api", pytest.param("pages", marks=pytest.mark.slow)])
 def test_readers_see_what_the_table_says(
     world: World, settings: Any, side: str, visibility: Visibility, status: Status
 ) -> None:
@@ -464,6 +464,7 @@ def test_readers_see_what_the_table_says(
     assert not wrong
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("side", ["api", "pages"])
 def test_what_the_suspended_said_is_nowhere(world: World, side: str) -> None:
     fill(world, Visibility.PUBLIC)

@@ -106,7 +106,6 @@ HELD = {
     "runtime/cluster_address.py": "tests/storage/test_cluster.py",
     "runtime/counting.py": "tests/runtime/test_metrics.py",
     "runtime/management/commands/bench.py": "tests/benchmarks/test_bench.py",
-    "runtime/management/commands/check_all.py": "tests/runtime/test_supervisor.py",
     "runtime/management/commands/document_settings.py": "tests/runtime/test_environment.py",
     "runtime/management/commands/migrate.py": "tests/storage/test_migrations.py",
     "runtime/management/commands/program.py": "tests/runtime/test_supervisor.py",

@@ -1,8 +1,11 @@
-"""The groups of tests name tests that exist."""
+"""The groups of tests name tests that exist, and every flow of the browser tests runs in some setting."""
+
+from itertools import product
 
 import pytest
 from django.conf import settings
 
+from tests.support.effort import is_usual
 from tests.support.scheduling import GROUPS, Scheduling
 
 
@@ -19,3 +22,24 @@ def test_a_test_without_a_group_is_a_scope_of_its_own() -> None:
     servers = ["tests/faults/test_cluster.py::test_c", "tests/storage/test_replica.py::test_d[x@y]"]
     scopes = [scheduling._split_scope(test) for test in tests + servers]
     assert scopes == [*tests, "servers", "servers"]
+
+
+@pytest.mark.parametrize("flow", ["test_liking", "test_leaving"])
+@pytest.mark.parametrize("screens", [[None], ["phone", "desktop"]])
+@pytest.mark.parametrize("javascript", [[None], [True, False]])
+@pytest.mark.parametrize("locales", [[None], ["en-US", "zh-CN"]])
+@pytest.mark.parametrize("narrowest", [[None], [True, False]])
+def test_every_run_tries_a_flow_in_some_of_its_settings(
+    flow: str,
+    screens: list[str | None],
+    javascript: list[bool | None],
+    locales: list[str | None],
+    narrowest: list[bool | None],
+) -> None:
+    usual = [
+        setting
+        for setting in product(screens, javascript, locales, narrowest)
+        if is_usual(flow, setting[0], setting[1], locale=setting[2], is_narrowest=setting[3])
+    ]
+    both = len(screens) == len(javascript) == 2
+    assert len(usual) == (2 if both else 1)

@@ -8,10 +8,20 @@ from tests.support.effort import is_usual
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """A flow runs in half of its settings: on one of two screens, or with JavaScript or without. Under
-    `check_all --all` every flow runs in all of them.
+    """A flow runs in part of its settings: on one of two screens, with JavaScript or without, in one language, at the
+    narrowest of its widths. Under `check_all --all` every flow runs in all of them.
     """
-    for item in items:
-        given = item.callspec.params if isinstance(item, pytest.Function) and hasattr(item, "callspec") else {}
-        if given and not is_usual(item.originalname, given.get("screen"), given.get("javascript")):
+    flows = [
+        (item, item.originalname, item.callspec.params)
+        for item in items
+        if isinstance(item, pytest.Function) and hasattr(item, "callspec")
+    ]
+    narrowest: dict[str, int] = {}
+    for _, flow, given in flows:
+        if "width" in given:
+            narrowest[flow] = min(given["width"], narrowest.get(flow, given["width"]))
+    for item, flow, given in flows:
+        is_narrowest = given["width"] == narrowest[flow] if "width" in given else None
+        settings = given.get("screen"), given.get("javascript")
+        if not is_usual(flow, *settings, locale=given.get("locale"), is_narrowest=is_narrowest):
             item.add_marker(pytest.mark.long)

@@ -361,10 +361,10 @@ TOO_WIDE = """
 # English is the longer one, and stands where there is the least room. A run looks at each page in one of the two; the
 # run before a release at all pages in both, and in both schemes.
 @pytest.mark.parametrize(
-    ("language", "width", "schemes"), [("en", 390, ["light", "dark"]), ("zh", 1280, ["dark", "light"])]
+    ("language", "pixels", "schemes"), [("en", 390, ["light", "dark"]), ("zh", 1280, ["dark", "light"])]
 )
 def test_nothing_stands_in_anybodys_way(
-    visit: Visit, settings: Any, tolerated: Any, language: str, width: int, schemes: list[Scheme]
+    visit: Visit, settings: Any, tolerated: Any, language: str, pixels: int, schemes: list[Scheme]
 ) -> None:
     settings.HOME_POLL_SECONDS = 1000
     tolerated("with a status of 4")
@@ -372,12 +372,12 @@ def test_nothing_stands_in_anybodys_way(
     visitors: dict[str, Visitor] = {}
     wrong: list[str] = []
     for number, (name, looks) in enumerate(PAGES.items()):
-        if number % 2 != (width == 390) and not EVERYTHING:
+        if number % 2 != (pixels == 390) and not EVERYTHING:
             continue
         for place, look in enumerate(looks):
             visitor = visitors.get(look.who)
             if not visitor:
-                visitor = visit(locale=LANGUAGES[language], viewport={"width": width, "height": 900})
+                visitor = visit(locale=LANGUAGES[language], viewport={"width": pixels, "height": 900})
                 visitor.page.route(COVER, lambda route: route.fulfill(body=PICTURE, content_type="image/svg+xml"))
                 if look.who:
                     visitor.enter(getattr(world, look.who))
@@ -395,10 +395,10 @@ def test_nothing_stands_in_anybodys_way(
             if EVERYTHING:
                 page.emulate_media(color_scheme=schemes[1], reduced_motion="reduce")
                 wrong += [f"{at} {schemes[1]}: {found}" for found in violations(page, OF_COLOUR)]
-            page.set_viewport_size({"width": WIDTHS[width], "height": 900})
-            if wide := page.evaluate(TOO_WIDE, WIDTHS[width]):
-                wrong.append(f"{at} is wider than {WIDTHS[width]}: {wide}")
-            page.set_viewport_size({"width": width, "height": 900})
+            page.set_viewport_size({"width": WIDTHS[pixels], "height": 900})
+            if wide := page.evaluate(TOO_WIDE, WIDTHS[pixels]):
+                wrong.append(f"{at} is wider than {WIDTHS[pixels]}: {wide}")
+            page.set_viewport_size({"width": pixels, "height": 900})
     assert not wrong, "\n".join(wrong)
 
 

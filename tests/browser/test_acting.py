@@ -45,18 +45,18 @@ WORDS = {
 
 
 @pytest.fixture(params=WORDS)
-def language(request: pytest.FixtureRequest) -> str:
+def locale(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
 @pytest.fixture
-def words(language: str) -> dict[str, str]:
-    return WORDS[language]
+def words(locale: str) -> dict[str, str]:
+    return WORDS[locale]
 
 
 @pytest.fixture
-def visitor(visit: Visit, reader: Any, javascript: bool, language: str) -> Visitor:
-    visitor = visit(java_script_enabled=javascript, locale=language)
+def visitor(visit: Visit, reader: Any, javascript: bool, locale: str) -> Visitor:
+    visitor = visit(java_script_enabled=javascript, locale=locale)
     visitor.enter(reader)
     return visitor
 
@@ -121,7 +121,7 @@ def test_every_card_of_an_item_says_the_same(visit: Visit, reader: Any, author: 
 
 
 def test_reposting_folds_in_a_followers_home(
-    visitor: Visitor, visit: Visit, author: Any, reader: Any, words: dict[str, str], language: str
+    visitor: Visitor, visit: Visit, author: Any, reader: Any, words: dict[str, str], locale: str
 ) -> None:
     item = say(author, "worth repeating")
     friend, follower = UserFactory.create(username="friend"), UserFactory.create(username="follower")
@@ -134,7 +134,7 @@ def test_reposting_folds_in_a_followers_home(
     visitor.settle()
     repost(sender=friend, item=item)
 
-    watcher = visit(locale=language)
+    watcher = visit(locale=locale)
     watcher.enter(follower)
     watcher.goto("/")
     expect(watcher.page.locator("article")).to_have_count(1)

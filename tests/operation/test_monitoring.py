@@ -178,6 +178,7 @@ def judged(name: str, series: dict[str, str], *, fires: bool) -> dict[str, Any]:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("promtool") is None, reason="needs Debian's package prometheus")
 def test_every_alert_fires_at_its_fault_and_at_nothing_else(tmp_path: Path) -> None:
     assert FAULTS.keys() == {rule["alert"] for rule in alerts()}

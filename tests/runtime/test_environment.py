@@ -249,6 +249,7 @@ def test_the_example_is_a_file_that_can_be_used(tmp_path: Path) -> None:
 
 
 # --- As it is run ----------------------------------------------------------------------------------------
+@pytest.mark.slow
 @pytest.mark.parametrize("command", [["up"], ["check"], ["doctor"], ["migrate"]])
 def test_every_command_refuses_in_the_same_words(tmp_path: Path, command: list[str]) -> None:
     wrong = {"FEEDSITE_RATE_LOGIN": "lots", "FEEDSITE_DATABASE_URL": f"mysql://u:{SECRET}@h/n"}
@@ -268,6 +269,7 @@ def test_every_command_refuses_in_the_same_words(tmp_path: Path, command: list[s
     assert not (tmp_path / "var").exists(), "nothing was started"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", [["admin_link"], ["backup", "site.backup"], ["big_v", "mira", "on"], ["migrate"]])
 def test_a_database_that_does_not_answer_is_one_line(tmp_path: Path, command: list[str]) -> None:
     unreachable = {"FEEDSITE_DATABASE_URL": "postgresql://127.0.0.1:1/x"}
@@ -285,6 +287,7 @@ def test_a_database_that_does_not_answer_is_one_line(tmp_path: Path, command: li
     assert not (tmp_path / "site.backup").exists()
 
 
+@pytest.mark.slow
 def test_migrate_waits_for_a_database_that_starts_later(tmp_path: Path) -> None:
     """As after a boot; here it never comes, and the wait ends."""
     run = subprocess.run(
@@ -301,6 +304,7 @@ def test_migrate_waits_for_a_database_that_starts_later(tmp_path: Path) -> None:
     assert line.startswith("feedsite: PostgreSQL failed the command: connection failed")
 
 
+@pytest.mark.slow
 def test_a_database_that_is_not_migrated_is_one_line(tmp_path: Path) -> None:
     run = subprocess.run(
         [sys.executable, "manage.py", "admin_link"],
@@ -317,6 +321,7 @@ def test_a_database_that_is_not_migrated_is_one_line(tmp_path: Path) -> None:
     assert "Traceback" not in run.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", [["check"], ["up"]])
 def test_an_unknown_name_is_a_warning(tmp_path: Path, command: list[str]) -> None:
     unreachable = {"FEEDSITE_DATABASE_URL": "postgresql://127.0.0.1:1/x", "FEEDSITE_REDIS_URL": "redis://127.0.0.1:1/0"}

@@ -68,6 +68,7 @@ def test_environment_is_made_once_and_follows_its_locks(tree: Path) -> None:
     assert installations(again) == 1
 
 
+@pytest.mark.slow
 def test_failed_installation_is_one_line_after_pips_own(tree: Path) -> None:
     (tree / LOCKS[0]).write_text("no-such-thing==1.0 --hash=sha256:" + "0" * 64 + "\n")
     result = manage(tree)

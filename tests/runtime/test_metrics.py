@@ -89,6 +89,7 @@ def test_a_child_does_not_keep_the_slot_of_its_parent(tmp_path: Path) -> None:
             assert slots(tmp_path) == ["0.lock"]
 
 
+@pytest.mark.slow
 def test_a_killed_process_leaves_its_counts_and_its_slot(tmp_path: Path) -> None:
     for _ in range(4):
         with process(tmp_path, COUNT) as started:
@@ -104,6 +105,7 @@ def test_a_killed_process_leaves_its_counts_and_its_slot(tmp_path: Path) -> None
     ]
 
 
+@pytest.mark.slow
 def test_gauges_of_the_dead_are_forgotten(tmp_path: Path) -> None:
     gauge = (
         "from prometheus_client import Gauge\n"

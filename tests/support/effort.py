@@ -12,11 +12,21 @@ def tries(usual: int, everything: int) -> int:
     return everything if EVERYTHING else usual
 
 
-def is_usual(flow: str, screen: str | None, javascript: bool | None) -> bool:
+def is_usual(
+    flow: str,
+    screen: str | None,
+    javascript: bool | None,
+    *,
+    locale: str | None = None,
+    is_narrowest: bool | None = None,
+) -> bool:
     """Whether every run tries a flow of the browser tests in this setting: half of the flows do on a phone what the
-    others do on a desktop, or with JavaScript what the others do without; None where the flow has no such choice.
+    others do on a desktop, with JavaScript what the others do without, or in English what the others do in Chinese;
+    and all at their narrowest width. None where the flow has no such choice.
     """
     is_even = crc32(flow.encode()) % 2 == 0
+    if is_narrowest is False or (locale is not None and (locale == "en-US") != is_even):
+        return False
     if screen is None:
         return javascript is None or javascript == is_even
     return (screen == ("desktop" if is_even else "phone")) == (javascript is not False)

@@ -86,6 +86,7 @@ def read(monkeypatch: pytest.MonkeyPatch) -> set[str]:
     return read
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_signed_in", [True, False], ids=["signed in", "stranger"])
 def test_odd_queries_are_no_failure(
     client: Client, reader: Any, addresses: list[str], read: set[str], settings: Any, is_signed_in: bool

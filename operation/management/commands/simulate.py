@@ -69,6 +69,13 @@ def whole(name: str, value: Any, least: int, most: int) -> int:
     return int(text)
 
 
+def costs_of(options: dict[str, Any]) -> Costs:
+    """The costs as the options give them, else as they were measured. Raises CommandError."""
+    given = {name: options[f"{name}_cost"] for name in UNITS}
+    changed = {name: positive(f"{name}-cost", value) for name, value in given.items() if value is not None}
+    return replace(Costs(), **{name: value / UNITS[name] for name, value in changed.items()})
+
+
 class Command(BaseCommand):
     """`simulate`: compares policies of pushing and pulling."""
 
@@ -95,15 +102,7 @@ class Command(BaseCommand):
         """Simulate every policy and threshold, and print the costs and the best."""
         began = time.monotonic()
         self.quiet = options["json"] or options["verbosity"] == 0
-        given = {name: options[f"{name}_cost"] for name in UNITS}
-        costs = replace(
-            Costs(),
-            **{
-                name: positive(f"{name}-cost", value) / UNITS[name]
-                for name, value in given.items()
-                if value is not None
-            },
-        )
+        costs = costs_of(options)
         lag = positive("lag", options["lag"])
         try:
             name, graph = self.graph(options)

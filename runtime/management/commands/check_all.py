@@ -6,8 +6,11 @@ import sys
 import tempfile
 import time
 from argparse import ArgumentParser
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, Literal
+from types import MappingProxyType
+from typing import Any, Literal, NamedTuple
 
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
@@ -38,53 +41,102 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Run every check, print a table of results, and exit with 1 if one failed."""
-        results: list[tuple[str, bool, float]] = []
         with tempfile.TemporaryDirectory(prefix="feedsite-check-") as folder:
-            environ = clean_environ(Path(folder))
             amount: Amount = "fast" if options["fast"] else "all" if options["all"] else "usual"
-            for name, command, more in checks(Path(folder), amount=amount, pytest=options["pytest_arguments"]):
-                print(f"\n=== {name} ===", flush=True)
-                began = time.monotonic()
-                code = subprocess.run(command, cwd=settings.BASE_DIR, env=environ | more, check=False).returncode
-                results.append((name, code == 0, time.monotonic() - began))
+            every = checks(Path(folder), amount=amount, pytest=options["pytest_arguments"])
+            environ = clean_environ(Path(folder))
+            results = run_all(every, environ)
         print("\n=== Summary ===", flush=True)
-        for name, passed, seconds in results:
-            print(f"{'ok' if passed else 'FAILED':>6}  {seconds:6.1f} s  {name}", flush=True)
-        failed = [name for name, passed, _ in results if not passed]
+        for result in results:
+            print(f"{'ok' if result.passed else 'FAILED':>6}  {result.seconds:6.1f} s  {result.name}", flush=True)
+        failed = [result.name for result in results if not result.passed]
         if failed:
             raise CommandError(f"Failed: {', '.join(failed)}.")
+
+
+class Check(NamedTuple):
+    """A program that finds faults by its exit code."""
+
+    name: str
+    command: list[str]
+    more: Mapping[str, str] = MappingProxyType({})
+    """Variables that its environment has besides."""
+    is_loud: bool = False
+    """Whether what it prints is wanted while it runs: that of others is printed when they have ended."""
+
+
+class Result(NamedTuple):
+    """The outcome of a check."""
+
+    name: str
+    passed: bool
+    seconds: float
+
+
+def run_all(every: list[Check], environ: dict[str, str]) -> list[Result]:
+    """Run the quiet checks one after the other, and beside them the loud ones: the tests leave processors idle while
+    they wait, and the longest of the others uses one processor only.
+    """
+    with ThreadPoolExecutor(1) as beside:
+        quiet = [beside.submit(run, check, environ) for check in every if not check.is_loud]
+        try:
+            loud = [run(check, environ) for check in every if check.is_loud]
+        except BaseException:
+            beside.shutdown(cancel_futures=True)
+            raise
+        return [each.result() for each in quiet] + loud
+
+
+def run(check: Check, environ: dict[str, str]) -> Result:
+    """Run a check to its end, and print what it says: while it runs, or all of it then."""
+    began = time.monotonic()
+    heading = f"\n=== {check.name} ==="
+    if check.is_loud:
+        print(heading, flush=True)
+    done = subprocess.run(
+        check.command,
+        cwd=settings.BASE_DIR,
+        env={**environ, **check.more},
+        check=False,
+        stdout=None if check.is_loud else subprocess.PIPE,
+        stderr=None if check.is_loud else subprocess.STDOUT,
+        text=True,
+    )
+    if not check.is_loud:
+        print(f"{heading}\n{done.stdout}", end="", flush=True)
+    return Result(check.name, done.returncode == 0, time.monotonic() - began)
 
 
 MARKS = {"fast": "not slow and not long", "usual": "not long", "all": ""}
 """Which tests a run has; all of them run at their full size only in the last (tests/support/effort.py)."""
 
 
-def checks(folder: Path, *, amount: Amount, pytest: list[str]) -> list[tuple[str, list[str], dict[str, str]]]:
-    """Name, command, and what its environment has besides. `folder` is where the checks may leave files."""
+def checks(folder: Path, *, amount: Amount, pytest: list[str]) -> list[Check]:
+    """All of them, in the order in which they begin. `folder` is where the checks may leave files."""
     scripts = Path(sys.executable).parent
     module = [sys.executable, "-m"]
     manage = [sys.executable, "manage.py"]
-    # Two more than processors: one worker mostly waits for servers that it starts, and the others now and then.
-    workers = ["-n", str(min(6, len(os.sched_getaffinity(0)) + 2))]
+    # More than processors: the workers wait for servers now and then, and one for those that slow tests start.
+    workers = ["-n", str(min(6, len(os.sched_getaffinity(0)) + (1 if amount == "fast" else 2)))]
     tests = [*module, "pytest", *workers, "-m", MARKS[amount], *pytest]
     https = {"FEEDSITE_HTTPS": "1"}
     more = {"TEST_EVERYTHING": "1"} if amount == "all" else {}
-    coverage: list[tuple[str, list[str], dict[str, str]]] = []
+    coverage: list[Check] = []
     if amount == "all":
         more["COVERAGE_FILE"] = str(folder / "coverage")
         tests += ["-p", "tests.support.measuring"]
         coverage = [
-            ("Coverage, put together (coverage)", [*module, "coverage", "combine", "--quiet"], more),
-            ("Coverage of branches (coverage)", [*module, "coverage", "report"], more),
+            Check("Coverage, put together (coverage)", [*module, "coverage", "combine", "--quiet"], more, is_loud=True),
+            Check("Coverage of branches (coverage)", [*module, "coverage", "report"], more, is_loud=True),
         ]
     return [
-        ("Format (ruff)", [*module, "ruff", "format", "--check", "."], {}),
-        ("Lint (ruff)", [*module, "ruff", "check", "."], {}),
-        ("Types (mypy)", [*module, "mypy"], {}),
-        ("Floors (import-linter)", [str(scripts / "lint-imports")], {}),
-        ("Migrations", [*manage, "makemigrations", "--check", "--dry-run"], {}),
-        ("Deployment (check --deploy)", [*manage, "check", "--deploy", "--fail-level", "WARNING"], https),
-        ("Tests (pytest)", tests, more),
+        Check("Format (ruff)", [*module, "ruff", "format", "--check", "."]),
+        Check("Lint (ruff)", [*module, "ruff", "check", "."]),
+        Check("Floors (import-linter)", [str(scripts / "lint-imports")]),
+        Check("Migrations", [*manage, "makemigrations", "--check", "--dry-run"]),
+        Check("Deployment (check --deploy)", [*manage, "check", "--deploy", "--fail-level", "WARNING"], https),
+        Check("Types (mypy)", [*module, "mypy"]),
+        Check("Tests (pytest)", tests, more, is_loud=True),
         *coverage,
     ]
 

@@ -1,0 +1,38 @@
+"""Tests begin with a copy of the migrated database, which is made anew where anything that makes it changes."""
+
+from pathlib import Path
+
+import pytest
+from django.db import connection
+from django.db.migrations.executor import MigrationExecutor
+
+from tests.support.migrated import digest
+
+FILES = {
+    "accounts/__init__.py": "",
+    "accounts/migrations/0001_initial.py": "from accounts import models, naming, policy\nimport storage.ids",
+    "accounts/models.py": "",
+    "accounts/naming.py": "",
+    "accounts/policy.py": "",
+    "accounts/views.py": "",
+    "feedsite/settings.py": "",
+    "requirements-dev.lock": "",
+    "storage/__init__.py": "",
+    "storage/ids.py": "",
+}
+
+
+@pytest.mark.parametrize("changed", FILES)
+def test_a_copy_is_of_all_that_makes_it(tmp_path: Path, changed: str) -> None:
+    for name, text in FILES.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    before = digest(tmp_path)
+    (tmp_path / changed).write_text(f"{FILES[changed]}# changed\n")
+    assert (digest(tmp_path) == before) == (changed in ("accounts/__init__.py", "accounts/views.py"))
+
+
+@pytest.mark.django_db
+def test_nothing_is_left_to_migrate() -> None:
+    executor = MigrationExecutor(connection)
+    assert executor.migration_plan(executor.loader.graph.leaf_nodes()) == []

@@ -1,0 +1,100 @@
+"""The database that tests begin with: all migrations run once, and are copied by every worker and every later run.
+
+Django takes ten seconds of a processor for the migrations, which is more than most tests take that are run alone. So
+what they made is dumped into pytest's own folder (`.pytest_cache`), under the digest of all that they are made of;
+`--cache-clear` forgets it.
+
+See docs/decisions.md: Tests begin with a dump of the migrated database.
+"""
+
+import hashlib
+import os
+import re
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.conf import settings
+from django.db.backends.postgresql.creation import DatabaseCreation
+
+from accounts import policy
+from runtime.embedded import postgres_binaries
+
+NAME = "feedsite_migrated"
+"""The database that others are copied from."""
+ROOT = Path(settings.BASE_DIR)
+IMPORT = re.compile(r"^(?:from (?P<room>[\w.]+) import (?P<names>[\w, ]+)|import (?P<module>[\w.]+))", re.MULTILINE)
+ALWAYS = ("feedsite/settings.py", "runtime/options.py", "requirements-dev.lock", "tests/support/migrated.py")
+KEPT = 5
+"""Dumps of so many branches."""
+
+_migrate = DatabaseCreation.create_test_db
+
+
+def install(config: pytest.Config) -> None:
+    """Have Django make this process's database from a copy."""
+    cache = config.cache.mkdir("migrated") if hasattr(config, "cache") and config.cache else None
+
+    def create(creation: DatabaseCreation, *args: Any, **kwargs: Any) -> str:
+        return _create(creation, cache, *args, **kwargs)
+
+    DatabaseCreation.create_test_db = create
+
+
+def _create(creation: DatabaseCreation, cache: Path | None, *args: Any, **kwargs: Any) -> str:
+    """The process that comes first reads the dump, or runs the migrations and dumps them; the others copy its database,
+    and find nothing to migrate.
+    """
+    with creation._nodb_cursor() as cursor:
+        cursor.execute("SET statement_timeout = 0; SET lock_timeout = 0; SELECT pg_advisory_lock(1)")
+        cursor.execute("SELECT FROM pg_database WHERE datname = %s", [NAME])
+        is_made = cursor.fetchone() is not None
+        info = cursor.connection.info
+        server = ["--host", info.host, "--port", str(info.port), "--username", info.user]
+        dump = cache / f"{digest(ROOT)}.dump" if cache else None
+        if not is_made and dump and dump.exists():
+            cursor.execute(f"CREATE DATABASE {NAME} TEMPLATE template0")
+            is_made = _run("pg_restore", *server, "--dbname", NAME, "--exit-on-error", str(dump))
+            if not is_made:
+                cursor.execute(f"DROP DATABASE {NAME}")
+        if is_made:
+            creation.connection.settings_dict["TEST"]["TEMPLATE"] = NAME
+        name: str = _migrate(creation, *args, **kwargs)
+        if not is_made:
+            creation.connection.close()
+            cursor.execute(f'CREATE DATABASE {NAME} TEMPLATE "{name}"')
+            if dump:
+                _keep(dump, server)
+    return name
+
+
+def _keep(dump: Path, server: list[str]) -> None:
+    draft = dump.with_suffix(f".{os.getpid()}")
+    if _run("pg_dump", *server, "--format=custom", "--compress=1", "--file", str(draft), NAME):
+        draft.replace(dump)
+    draft.unlink(missing_ok=True)
+    for old in sorted(dump.parent.glob("*.dump"), key=lambda path: path.stat().st_mtime)[:-KEPT]:
+        old.unlink(missing_ok=True)
+
+
+def _run(program: str, *arguments: str) -> bool:
+    return subprocess.run([postgres_binaries() / program, *arguments], check=False).returncode == 0
+
+
+def digest(root: Path) -> str:
+    """Of the migrations, of the modules and models that they are made with, of the policy and of the packages."""
+    rooms = {path.parent.name for path in root.glob("*/__init__.py")}
+    migrations = sorted(root.glob("*/migrations/*.py"))
+    files = {*migrations, *root.glob("*/models.py"), *root.glob("storage/**/*.py"), *(root / name for name in ALWAYS)}
+    for path in migrations:
+        for found in IMPORT.finditer(path.read_text()):
+            module = found["module"] or found["room"]
+            if module.split(".")[0] in rooms:
+                modules = [module, *(f"{module}.{name.strip()}" for name in (found["names"] or "").split(","))]
+                files |= {root / f"{one.replace('.', '/')}.py" for one in modules}
+    made = hashlib.sha256(repr(policy.configured()).encode())  # a migration writes what the environment says
+    for path in sorted(files):
+        if path.is_file():
+            made.update(f"{path.relative_to(root)}\0".encode() + path.read_bytes())
+    return made.hexdigest()[:24]
