@@ -72,6 +72,7 @@ INSTALLED_APPS = [
     "storage",
     "web",
     "media",
+    "about",
     "accounts.apps.AccountsConfig",
     "relations",
     "items",
@@ -120,6 +121,7 @@ TEMPLATES = [
                 "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
+                "about.context_processors.site",
                 "notifications.context_processors.unread",
                 "items.context_processors.names",
                 "web.pages.stream",
@@ -254,6 +256,10 @@ CELERY_BEAT_SCHEDULE |= {
     "count users": _every(300.0, "operation.census"),
     "compare with the oracle": _every(60.0, "timeline.check_sample"),
 }
+
+# --- The site --------------------------------------------------------------------------------------------
+# Who may sign up, whatever the admin chose (about.models.SignUp); empty: what the admin chose.
+SIGN_UP = env.text("FEEDSITE_SIGN_UP")
 
 # --- Accounts --------------------------------------------------------------------------------------------
 AUTH_USER_MODEL = "accounts.User"
