@@ -20,6 +20,8 @@ api_patterns = [
 urlpatterns = [
     path("api/v1/", include(api_patterns)),
     path("signup", views.sign_up, name="signup"),
+    path("signup/waiting", views.signup_waiting, name="signup-waiting"),
+    path("invite/<str:code>", views.sign_up, name="invite"),
     path("first-admin/<str:token>", views.make_first_admin, name="first-admin"),
     path("login", views.LoginView.as_view(), name="login"),
     path("logout", views.LogoutView.as_view(), name="logout"),
@@ -27,6 +29,8 @@ urlpatterns = [
     path("settings/preferences", views.preferences, name="settings-preferences"),
     path("settings/password", views.password, name="settings-password"),
     path("settings/log-out-everywhere", views.log_out_everywhere, name="log-out-everywhere"),
+    path("settings/invitations", views.invite, name="settings-invitations"),
+    path("settings/invitations/<int:invitation_id>/revoke", views.revoke_invitation, name="revoke-invitation"),
     path("settings/data", views.data, name="settings-data"),
     path("settings/delete", views.delete, name="settings-delete"),
     path("language", views.language, name="language"),

@@ -93,8 +93,13 @@ PAGES = [
     "/@reader/followers",
     "/@reader/following",
     "/signup",
+    "/signup/waiting",
+    "/about",
+    "/about/theme-v1-3457d5.css",
+    "/invite/nonesuch",
     "/login",
     "/settings",
+    "/settings/invitations",
     "/settings/preferences",
     "/settings/notifications",
     "/avatars/v1/1-41.svg",
@@ -110,6 +115,7 @@ ADDRESSES = [
     "timeline/home",
     "timeline/home?last_id={middle}",
     "timeline/home/new?since_id={middle}",
+    "site",
     "users/me",
     "users/me/export",
     "users/star",
@@ -145,8 +151,9 @@ PUBLIC_PAGES = [
     "/live/{session}",
     "/login",
     "/signup",
+    "/about",
 ]
-PUBLIC_ADDRESSES = ["users/star", "users/star/items", "search?q=word3", "tags/busy/items", "items/{busy}/replies"]
+PUBLIC_ADDRESSES = ["site", "users/star", "users/star/items", "search?q=word3", "tags/busy/items", "items/{busy}/replies"]
 AGAIN = ["timeline/home", "timeline/home?last_id={middle}", "timeline/home/new?since_id={middle}", "live/feed"]
 SOON = (timezone.now() + timedelta(days=1)).strftime("%Y-%m-%dT%H:%M")
 MANY_NAMES = {"text": "word1 @star @reader @user1 @user2 #busy https://example.org/"}
