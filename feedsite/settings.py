@@ -76,6 +76,7 @@ INSTALLED_APPS = [
     "storage",
     "web",
     "media",
+    "about",
     "mail",
     "accounts.apps.AccountsConfig",
     "relations",
@@ -125,6 +126,7 @@ TEMPLATES = [
                 "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
+                "about.context_processors.site",
                 "notifications.context_processors.unread",
                 "items.context_processors.names",
                 "web.pages.stream",
@@ -271,7 +273,11 @@ EMAIL_FILE_PATH = _MAIL.folder or None
 # Seconds that each answer of the server may take; mail.sending says what that costs.
 EMAIL_TIMEOUT = env.number("FEEDSITE_EMAIL_TIMEOUT_SECONDS")
 EMAIL_DOMAIN = urlsplit(SITE_URL).hostname or "localhost"
-DEFAULT_FROM_EMAIL = SERVER_EMAIL = env.text("FEEDSITE_EMAIL_FROM") or f"feedsite <noreply@{EMAIL_DOMAIN}>"
+DEFAULT_FROM_EMAIL = SERVER_EMAIL = env.text("FEEDSITE_EMAIL_FROM") or f"noreply@{EMAIL_DOMAIN}"
+
+# --- The site --------------------------------------------------------------------------------------------
+# Who may sign up, whatever the admin chose (about.models.SignUp); empty: what the admin chose.
+SIGN_UP = env.text("FEEDSITE_SIGN_UP")
 
 # --- Accounts --------------------------------------------------------------------------------------------
 AUTH_USER_MODEL = "accounts.User"

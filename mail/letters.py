@@ -6,6 +6,7 @@ is given is of one line (`plain`), so no name and no device can begin a paragrap
 """
 
 import re
+from email.utils import formataddr, parseaddr
 from typing import Any, NamedTuple
 
 from django.conf import settings
@@ -15,6 +16,7 @@ from django.utils import translation
 from django.utils.crypto import salted_hmac
 from django.utils.safestring import SafeString
 
+import about.site
 from mail.models import Letter
 
 LINK = re.compile(r"https?://\S+")
@@ -44,7 +46,7 @@ def plain(value: Any) -> Any:
 def compose(letter: Letter) -> EmailMultiAlternatives:
     """The letter as it is sent, in its reader's language. Sent twice, it has the same Message-ID."""
     with translation.override(letter.language or settings.LANGUAGE_CODE):
-        facts: dict[str, Any] = {"site": "feedsite", "site_url": settings.SITE_URL}
+        facts: dict[str, Any] = {"site": about.site.current().name, "site_url": settings.SITE_URL}
         # Plain text, in which nothing is escaped; its paragraphs are, in the HTML.
         said = render_to_string(
             template_of(letter.kind), {name: _raw(each) for name, each in (facts | letter.context).items()}
@@ -65,12 +67,18 @@ def compose(letter: Letter) -> EmailMultiAlternatives:
     message = EmailMultiAlternatives(
         plain(subject),
         "\n\n".join(paragraphs) + "\n",
-        settings.DEFAULT_FROM_EMAIL,
+        _sender(),
         [letter.address],
         headers={"Message-ID": _message_id(letter), "Auto-Submitted": "auto-generated"},
     )
     message.attach_alternative(html, "text/html")
     return message
+
+
+def _sender() -> str:
+    """The sender as the settings have it, by the site's name where they name none."""
+    name, address = parseaddr(settings.DEFAULT_FROM_EMAIL)
+    return formataddr((name or plain(about.site.current().name), address))
 
 
 def _raw(value: Any) -> Any:

@@ -20,6 +20,7 @@ pytestmark = pytest.mark.django_db
 ROOMS = (
     "accounts",
     "media",
+    "about",
     "relations",
     "items",
     "timeline",
