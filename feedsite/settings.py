@@ -7,11 +7,12 @@ import os
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo
 
 from celery.schedules import crontab
 
-from runtime import bucket_address, embedded, environment
+from runtime import bucket_address, embedded, environment, mail_address
 from runtime.option_kinds import database
 from runtime.options import RATES as RATE_VARIABLES
 
@@ -46,6 +47,9 @@ HTTPS = env.switch("FEEDSITE_HTTPS")
 # Behind a proxy that sets `Forwarded` on every request, which is believed then (web.proxy).
 PROXY = env.switch("FEEDSITE_PROXY", HTTPS)
 
+# What links in letters begin with: no header of a request decides it.
+SITE_URL = env.text("FEEDSITE_URL").rstrip("/") or mail_address.site_url(ALLOWED_HOSTS, HTTPS, env.whole("PORT"))
+
 # The processes that `up` starts, and the address where it listens.
 HOST = env.text("FEEDSITE_HOST")
 PORT = env.whole("PORT")
@@ -73,6 +77,7 @@ INSTALLED_APPS = [
     "web",
     "media",
     "about",
+    "mail",
     "accounts.apps.AccountsConfig",
     "relations",
     "items",
@@ -236,6 +241,7 @@ CELERY_BEAT_SCHEDULE = {
         ("start and end live sessions", "live.run", 2.0),
         ("measure live sessions", "live.measure", 30.0),
         ("forget kept snapshots", "live.forget_snapshots", 600.0),
+        ("sweep letters", "mail.sweep", 10.0),
         ("sweep media", "media.sweep", 60.0),
         ("forget attempts with blocked pictures", "moderation.forget_attempts", 3600.0),
         ("sweep files of media", "media.sweep_files", 3600.0),
@@ -258,6 +264,18 @@ CELERY_BEAT_SCHEDULE |= {
     "count users": _every(300.0, "operation.census"),
     "compare with the oracle": _every(60.0, "timeline.check_sample"),
 }
+
+# --- Mail: a server, a folder or the log (runtime/mail_address.py) -------------------------------------------
+_MAIL = mail_address.parse(env.text("FEEDSITE_EMAIL_URL"))
+EMAIL_BACKEND = _MAIL.backend
+EMAIL_HOST, EMAIL_PORT = _MAIL.host, _MAIL.port
+EMAIL_HOST_USER, EMAIL_HOST_PASSWORD = _MAIL.user, _MAIL.password
+EMAIL_USE_TLS, EMAIL_USE_SSL = _MAIL.scheme == "smtp+tls", _MAIL.scheme == "smtps"
+EMAIL_FILE_PATH = _MAIL.folder or None
+# Seconds that each answer of the server may take; mail.sending says what that costs.
+EMAIL_TIMEOUT = env.number("FEEDSITE_EMAIL_TIMEOUT_SECONDS")
+EMAIL_DOMAIN = urlsplit(SITE_URL).hostname or "localhost"
+DEFAULT_FROM_EMAIL = SERVER_EMAIL = env.text("FEEDSITE_EMAIL_FROM") or f"noreply@{EMAIL_DOMAIN}"
 
 # --- The site --------------------------------------------------------------------------------------------
 # Who may sign up, whatever the admin chose (about.models.SignUp); empty: what the admin chose.

@@ -34,6 +34,8 @@
 | `cache:1:session:{digest}` | STRING | copy of a session's row (accounts/sessions.py) | an hour | read from its row |
 | `cache:1:tags:popular` | STRING | hashtags, each with items (items/popular.py) | 5 minutes | counted anew |
 | `cache:1:suggestions:{uid}:{count}` | STRING | user ids (relations/suggestions.py) | 10 minutes | looked for anew |
+| `cache:1:mail:turn` | STRING | that a worker sends letters (mail/sending.py) | 90 seconds | several send at once |
+| `cache:1:mail:pause` | STRING | that the mail server is left alone | 30 seconds | it is asked sooner |
 
 A window's own members (`floor`, `epoch`, `run:{id}`, `build:{token}`) are described in storage/window.py.
 """
@@ -203,3 +205,13 @@ def suggestions(user_id: int, count: int) -> str:
 def popular_tags() -> str:
     """The hashtags that several people use of late, in Django's cache."""
     return "tags:popular"
+
+
+def mail_turn() -> str:
+    """That a worker sends letters, in Django's cache."""
+    return "mail:turn"
+
+
+def mail_pause() -> str:
+    """That the mail server is left alone for a while, in Django's cache."""
+    return "mail:pause"
