@@ -5,11 +5,13 @@ from datetime import timedelta
 from django.conf import settings
 from django.contrib.auth.hashers import check_password
 from django.db import transaction
+from django.urls import reverse
 from django.utils import timezone
 
 from accounts.joining import admit
 from accounts.joining_models import Application
 from accounts.models import User
+from mail import actions as mail
 
 FORGOTTEN = 1_000
 """Applications that one statement forgets."""
@@ -19,13 +21,33 @@ FORGOTTEN = 1_000
 def approve(*, application_id: int) -> User | None:
     """Make the account; None if another decided before. Raises ValidationError where the name was taken meanwhile."""
     application = _taken(application_id)
-    return admit(application) if application is not None else None
+    if application is None:
+        return None
+    user = admit(application)
+    _tell(application, "application_approved", user)
+    return user
 
 
 @transaction.atomic
 def reject(*, application_id: int) -> bool:
     """Refuse the account; True if no other decided before. The application goes, and its data with it."""
-    return _taken(application_id) is not None
+    application = _taken(application_id)
+    if application is None:
+        return False
+    _tell(application, "application_rejected")
+    return True
+
+
+def _tell(application: Application, kind: str, user: User | None = None) -> None:
+    """Write a letter with the decision, where an address was given."""
+    if application.email:
+        mail.send(
+            kind=kind,
+            to=application.email,
+            language=application.language,
+            context={"name": application.username, "link": f"{settings.SITE_URL}{reverse('login')}"},
+            user_id=user.pk if user else None,
+        )
 
 
 def _taken(application_id: int) -> Application | None:

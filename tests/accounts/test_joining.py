@@ -17,6 +17,8 @@ from about.models import SignUp
 from accounts import applications, invitations, joining
 from accounts.joining_models import Application, Invitation, Invited
 from accounts.models import User
+from mail.letters import compose
+from mail.models import Letter
 from tests.support.api import API
 from tests.support.at_once import at_once
 from tests.support.factories import PASSWORD, UserFactory
@@ -242,6 +244,23 @@ def test_a_rejected_application_goes_with_all_it_says(mode: Mode) -> None:
     assert applications.reject(application_id=Application.objects.get().pk)
     assert not Application.objects.exists()
     assert post(reason="I read more.").status_code == 202, "the name is free"
+
+
+@pytest.mark.parametrize(("decision", "words"), [("approve", "is approved"), ("reject", "decided not to make")])
+def test_a_letter_tells_the_decision_in_the_language_of_the_form(mode: Mode, decision: str, words: str) -> None:
+    mode(SignUp.APPROVAL, name="Reading room\r\nBcc: all@example.org")
+    for name, email in (("ann", "ann@example.org"), ("bob", "")):
+        post(name, reason="I read a lot.", email=email)
+        getattr(applications, decision)(application_id=Application.objects.get().pk)
+    letter = Letter.objects.get()
+    assert letter.address == "ann@example.org"
+    message = compose(letter)
+    assert words in message.body
+    assert "Reading room" in message.subject
+    assert "\n" not in message.subject
+    assert "Bcc" not in message.message()
+    letter.language = "zh-hans"
+    assert words not in compose(letter).body
 
 
 def test_an_application_on_which_no_admin_decides_goes(mode: Mode, settings: Any) -> None:

@@ -10,8 +10,8 @@ from django.core.exceptions import ValidationError
 from django.test import Client
 from django.utils import timezone
 
-from accounts import joining
-from accounts import deactivation
+from accounts import actions as accounts
+from accounts import joining, review
 from accounts.models import User
 from live import actions as live
 from live.feed import live_page
