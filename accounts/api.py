@@ -15,7 +15,7 @@ from rest_framework import exceptions, serializers
 from rest_framework.permissions import IsAuthenticated
 from rest_framework.request import Request
 
-from accounts import actions, faces, guard, joining
+from accounts import actions, applications, faces, guard, joining
 from accounts.avatars import avatar_url
 from accounts.export import ZIP_TYPE, archive_response
 from accounts.joining_models import CODE_LENGTH, REASON_LENGTH
@@ -220,7 +220,9 @@ class TokenView(ApiView):
             raise exceptions.Throttled(wait)
         user = authenticate(request._request, **fields)
         if not isinstance(user, User):
-            raise serializers.ValidationError({"non_field_errors": ["Wrong username or password."]})
+            is_waiting = applications.is_waiting(**fields)
+            words = "Your application waits for an admin." if is_waiting else "Wrong username or password."
+            raise serializers.ValidationError({"non_field_errors": [words]})
         token = actions.issue_token(user=user)
         rates.mark(rates.token_credential(token), user.pk)
         response = FeedResponse(Token(token))

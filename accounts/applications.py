@@ -8,11 +8,13 @@ from django.db import transaction
 from django.urls import reverse
 from django.utils import timezone
 
+from accounts.actions import PASSWORD_LENGTH
 from accounts.joining import admit
 from accounts.joining_models import Application
 from accounts.models import User
 from mail import actions as mail
 
+USERNAME_LENGTH = 150
 FORGOTTEN = 1_000
 """Applications that one statement forgets."""
 
@@ -60,8 +62,10 @@ def _taken(application_id: int) -> Application | None:
 
 def is_waiting(username: str, password: str) -> bool:
     """Whether an application of this name and password waits. Its owner alone is told."""
-    application = Application.objects.named(username).first()
-    return application is not None and check_password(password, application.password)
+    application = Application.objects.named(username[:USERNAME_LENGTH]).first()
+    return (
+        application is not None and len(password) <= PASSWORD_LENGTH and check_password(password, application.password)
+    )
 
 
 def forget_old() -> int:

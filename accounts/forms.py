@@ -9,6 +9,7 @@ from django.contrib.auth.forms import AuthenticationForm
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
+from accounts import applications
 from accounts.actions import PASSWORD_LENGTH
 from accounts.joining_models import CODE_LENGTH, REASON_LENGTH
 from accounts.locale import place_name, zone_names
@@ -85,6 +86,9 @@ class JoinForm(SignUpForm):
     invite = forms.CharField(max_length=CODE_LENGTH, required=False, widget=forms.HiddenInput)
 
 
+WAITING = _("Your application waits for the people who run this site. You can log in once they have approved it.")
+
+
 class LoginForm(AuthenticationForm):
     """Django's, which answers the same whatever is wrong, with an end to the length of passwords."""
 
@@ -100,6 +104,13 @@ class LoginForm(AuthenticationForm):
         self.fields["username"].label = _("Username")
         self.fields["username"].widget.attrs["spellcheck"] = "false"
         self.fields["password"] = password_field(_("Password"), "current-password")
+
+    def get_invalid_login_error(self) -> forms.ValidationError:
+        """The error of a refused sign-in: its owner is told of an application that waits."""
+        fields = self.cleaned_data
+        if applications.is_waiting(fields.get("username", ""), fields.get("password", "")):
+            return forms.ValidationError(WAITING, code="waiting")
+        return super().get_invalid_login_error()
 
 
 SPANS = [("1", _("a day")), ("7", _("a week")), ("30", _("a month")), ("", _("as long as it is not revoked"))]

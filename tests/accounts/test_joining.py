@@ -215,6 +215,19 @@ def test_an_application_waits_and_is_no_user(mode: Mode) -> None:
     assert not applications.reject(application_id=application.pk)
 
 
+def test_only_the_owner_of_an_application_is_told_that_it_waits(mode: Mode) -> None:
+    mode(SignUp.APPROVAL)
+    post("newcomer", reason="I read a lot.")
+    for password in (PASSWORD, "another password"):
+        fields = {"username": "NewComer", "password": password}
+        answer = APIClient().post(f"{API}/auth/token", fields)
+        assert answer.status_code == 400
+        assert ("waits" in str(answer.json())) == (password == PASSWORD)
+        page = Client().post("/login", fields)
+        assert page.status_code == 422
+        assert ("Your application waits" in page.content.decode()) == (password == PASSWORD)
+
+
 def test_the_page_asks_for_the_reason_and_leads_to_a_page_that_says_it_waits(mode: Mode) -> None:
     mode(SignUp.APPROVAL)
     assert 'name="reason"' in Client().get("/signup").content.decode()
