@@ -37,7 +37,7 @@ from accounts.forms import (
     ProfileForm,
     SignUpForm,
 )
-from accounts.locale import set_language_cookie
+from accounts.locale import browser_language, set_language_cookie
 from accounts.models import User
 from accounts.presenting import FacesError, present
 from media.actions import MediaError
@@ -251,7 +251,7 @@ def preferences(request: PageRequest, reader: User) -> HttpResponse:
     if form.is_valid():
         chosen: str = form.cleaned_data["language"]
         actions.edit_preferences(user=reader, language=chosen, time_zone=form.cleaned_data["time_zone"])
-        with translation.override(chosen or translation.get_language_from_request(request)):
+        with translation.override(chosen or browser_language(request)):
             messages.success(request, _("Saved."))
         response = redirect("settings-preferences")
         set_theme_cookie(response, form.cleaned_data["theme"])

@@ -66,7 +66,7 @@ def test_the_form_changes_the_site(page: Client) -> None:
         ("contact_email", "no address", "valid email"),
     ],
 )
-def test_what_is_wrong_is_told_at_its_field(page: Client, field: str, value: str, words: str) -> None:
+def test_wrong_fields_are_told_where_they_stand(page: Client, field: str, value: str, words: str) -> None:
     response = page.post(ADDRESS, FORM | {field: value})
     assert response.status_code == 200
     assert words in response.content.decode()

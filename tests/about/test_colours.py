@@ -33,7 +33,7 @@ def test_colours_that_cannot_be_read_are_refused_with_the_reason(accent: str) ->
 
 
 @pytest.mark.parametrize("accent", ["", "red", "#12345", "#12345g", "#123456\n", "#123456;}body{display:none"])
-def test_what_is_no_colour_is_refused(accent: str) -> None:
+def test_texts_that_are_no_colour_are_refused(accent: str) -> None:
     with pytest.raises(ValidationError):
         colours.check(accent)
 

@@ -377,6 +377,7 @@ def test_the_archive_holds_everything(page: Client, api: APIClient, ann: User, k
     assert set(rows) == {
         "account.json",
         "media.jsonl",
+        "invitations.jsonl",
         "items.jsonl",
         "edits.jsonl",
         "likes.jsonl",
