@@ -1,5 +1,8 @@
 """Sign-up by the site's mode: open, by invitation, by approval, closed."""
 
+import io
+import json
+import zipfile
 from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
@@ -15,12 +18,15 @@ from rest_framework.test import APIClient
 from about import site
 from about.models import SignUp
 from accounts import applications, invitations, joining
+from accounts.actions import delete_account
+from accounts.export import write_archive
 from accounts.joining_models import Application, Invitation, Invited
 from accounts.models import User
 from mail.letters import compose
 from mail.models import Letter
 from tests.support.api import API
 from tests.support.at_once import at_once
+from tests.support.deletions import settle
 from tests.support.factories import PASSWORD, UserFactory
 
 pytestmark = pytest.mark.django_db
@@ -379,3 +385,27 @@ def test_sign_ups_of_an_address_have_a_rate_of_the_day(mode: Mode, settings: Any
 def test_a_sign_up_leads_to_this_site_only(mode: Mode, target: str) -> None:
     mode(SignUp.OPEN)
     assert send(next=target).headers["Location"] == "/welcome"
+
+
+# --- One's own data --------------------------------------------------------------------------------------
+def test_invitations_are_in_the_archive_and_go_with_the_account(mode: Mode, keeper: User) -> None:
+    mode(SignUp.INVITE, members_invite=True)
+    ann = joining.join(joining.Candidate("ann", PASSWORD), invite=invitations.make(user=keeper).code)
+    assert ann is not None
+    made = invitations.make(user=ann, most_uses=3)
+    bob = joining.join(joining.Candidate("bob", PASSWORD), invite=made.code)
+    assert bob is not None
+    target = io.BytesIO()
+    write_archive(ann, target)
+    with zipfile.ZipFile(target) as archive:
+        (told,) = [json.loads(line) for line in archive.read("invitations.jsonl").decode().splitlines()]
+        account = json.loads(archive.read("account.json"))
+    assert (told["code"], told["uses"], told["most_uses"]) == (made.code, 1, 3)
+    assert account["was_invited"] is True
+
+    delete_account(user=ann)
+    settle(ann)
+    assert [row.made_by for row in Invitation.objects.all()] == [keeper]
+    assert not Invited.objects.exists(), "neither by whose ann came, nor who came by hers"
+    assert User.objects.filter(pk=bob.pk, is_active=True).exists()
+    assert not invitations.is_good(made.code)
