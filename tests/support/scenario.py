@@ -206,6 +206,7 @@ FORMS: list[tuple[str, dict[str, Any]]] = [
     *[(f"/history/{verb}", {}) for verb in ("pause", "resume", "clear")],
     *[(f"/@user700/{verb}", {}) for verb in ("follow", "unfollow", "mute", "unmute", "block", "unblock")],
     ("/language", {"language": "en"}),
+    ("/announcement/dismiss", {}),
     ("/items/new", {"text": "a page's post", "visibility": "public"}),
     ("/live/new", {"title": "later", "starts_at": SOON, "minutes": "60"}),
 ]
@@ -416,8 +417,8 @@ def joining(scenario: Scenario) -> None:
     about.kept.set(about.Site(members_invite=True))
     scenario.recorder.step = "applications"
     applications.is_waiting("applicant", PASSWORD)
-    applications.approve(application_id=Application.objects.get(username="applicant").pk)
-    applications.reject(application_id=Application.objects.get(username="refused").pk)
+    applications.approve(application_id=Application.objects.named("applicant").get().pk)
+    applications.reject(application_id=Application.objects.named("refused").get().pk)
     scenario.recorder.step = "site"
     about.read()
     about_actions.change(name="Reading room")
