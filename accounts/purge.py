@@ -15,6 +15,7 @@ from django.utils import timezone
 
 from accounts.models import Deletion, User
 from accounts.signals import account_purged
+from mail import actions as mail
 from media import actions as media
 from storage.queue import enqueue
 
@@ -40,7 +41,7 @@ def purge(user_id: int) -> bool:
     deletion = Deletion.objects.select_related("user").get(user=user_id)
     for _ in range(ROUNDS):
         answers = account_purged.send(sender=User, user=deletion.user, limit=BATCH)
-        files = media.purge(owner_id=user_id, limit=BATCH)
+        files = media.purge(owner_id=user_id, limit=BATCH) + mail.forget(user_id=user_id, limit=BATCH)
         if not files and not any(taken for _, taken in answers):
             return _complete(deletion)
         Deletion.objects.filter(user=user_id).update(tried_at=timezone.now())

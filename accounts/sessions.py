@@ -50,6 +50,8 @@ class SessionStore(DatabaseStore):
     """
 
     generation: int | None = None
+    was_read = False
+    """Whether the row itself was read, as there was no copy."""
     _owner: str | None = None
     """The id of the user whom the session named when it was read."""
 
@@ -101,6 +103,7 @@ class SessionStore(DatabaseStore):
         if not rows:
             self._session_key = None
             return {}
+        self.was_read = True
         text, expires, self.generation = rows[0]
         if key and self.generation is not None:
             _keep(key, self.generation, expires, text)

@@ -17,6 +17,7 @@ from django.utils.translation import gettext, gettext_noop, ngettext
 from django.utils.translation import gettext_lazy as _
 from knox.models import AuthToken
 
+from accounts import addresses
 from accounts.actions import end_streams
 from accounts.big_v_admin import BigVAdmin
 from accounts.deactivation import deactivate, reactivate
@@ -232,6 +233,8 @@ class UserAdmin(BigVAdmin, DjangoUserAdmin):  # type: ignore[type-arg]  # not ge
         columns = {field.name for field in User._meta.concrete_fields}
         if edited := columns.intersection(form.changed_data):
             obj.save(update_fields=edited)
+        if "email" in form.changed_data:
+            addresses.entered(user=obj)
 
     # --- Verbs
     @admin.action(description=_("Deactivate …"), permissions=["change"])

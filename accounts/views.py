@@ -7,7 +7,6 @@ from django import forms
 from django.conf import settings as django_settings
 from django.contrib import messages
 from django.contrib.auth import login, logout, update_session_auth_hash
-from django.contrib.auth.views import LoginView as DjangoLoginView
 from django.contrib.auth.views import LogoutView as DjangoLogoutView
 from django.core.exceptions import BadRequest, ValidationError
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
@@ -24,10 +23,11 @@ from accounts.access import signed_in
 from accounts.avatars import TINTS, banner, drawing, letter_of
 from accounts.export import archive_response
 from accounts.faces import FIELDS
-from accounts.forms import DeleteForm, LoginForm, PasswordForm, PreferencesForm, ProfileForm, SignUpForm
+from accounts.forms import DeleteForm, PasswordForm, PreferencesForm, ProfileForm, SignUpForm
 from accounts.locale import set_language_cookie
 from accounts.models import User
 from accounts.presenting import FacesError, present
+from accounts.step_up import proven
 from media.actions import MediaError
 from web import rates
 from web.pages import (
@@ -99,37 +99,6 @@ def make_first_admin(request: PageRequest, token: str) -> HttpResponse:
             guard.remember(response, user)
             return response
     return show(request, "accounts/first_admin.html", {"form": form}, status=INVALID if form.errors else 200)
-
-
-class LoginView(DjangoLoginView):
-    """Django's, which goes on to pages of this site only; attempts are counted (accounts/guard.py)."""
-
-    form_class = LoginForm
-    template_name = "accounts/login.html"
-    redirect_authenticated_user = True
-
-    def get_redirect_url(self, request: HttpRequest | None = None) -> str:
-        """The page to go on with."""
-        return next_page(request or self.request)
-
-    def post(self, request: Any, *args: Any, **kwargs: Any) -> HttpResponse:
-        """Sign in, unless the address or the name has tried too often."""
-        wait = guard.attempt(request, request.POST.get("username", ""))
-        if wait is not None:
-            return too_many(request, wait)
-        return super().post(request, *args, **kwargs)
-
-    def form_valid(self, form: Any) -> HttpResponse:
-        """Sign in, and let the browser speak for itself the next time."""
-        response = super().form_valid(form)
-        guard.remember(response, form.get_user())
-        return response
-
-    def form_invalid(self, form: Any) -> HttpResponse:
-        """The form with its errors."""
-        response = super().form_invalid(form)
-        response.status_code = INVALID
-        return response
 
 
 class LogoutView(DjangoLogoutView):
@@ -250,6 +219,7 @@ def log_out_everywhere(request: PageRequest, reader: User) -> HttpResponse:
 
 
 @signed_in
+@proven
 @limited("export")
 @require_http_methods(FORM_METHODS)
 def data(request: PageRequest, reader: User) -> HttpResponseBase:
