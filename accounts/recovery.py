@@ -5,7 +5,7 @@ A request writes one row, whatever was typed, and answers; a worker finds out wh
 the last sign-in and the session epoch of the account, and dated: setting a password by it, signing in, another address
 and logging out everywhere make it worthless. It signs in nobody, so second factors are asked as always.
 
-See docs/decisions.md: Who asks for another password learns nothing of the account.
+See docs/decisions.md: A request for another password is a row, whatever was typed.
 """
 
 from datetime import timedelta

@@ -1,6 +1,5 @@
 """Where one is signed in: the list, ending one of it, and the letter about a new one."""
 
-
 import pytest
 from allauth.usersessions.models import UserSession
 from django.conf import settings
