@@ -428,7 +428,7 @@ class AddressCheck(models.Model):
 
 
 class ResetRequest(models.Model):
-    """Somebody asked for a letter by which another password is set: the queue of record for accounts/recovery.py.
+    """A request for a letter by which another password is set: the queue of record for accounts/recovery.py.
 
     It is written whether there is such an account or not, so that the request takes the same time; a worker finds out.
     """

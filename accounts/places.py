@@ -8,12 +8,13 @@ shows sessions that stand.
 
 import re
 from datetime import datetime, timedelta
+from ipaddress import ip_address
 from typing import Any, NamedTuple
 
 from allauth.usersessions.models import UserSession
 from django.conf import settings
 from django.contrib.auth import HASH_SESSION_KEY, SESSION_KEY
-from django.db import transaction
+from django.db import connection, transaction
 from django.http import HttpRequest
 from django.utils import timezone
 from django.utils.crypto import salted_hmac
@@ -38,6 +39,13 @@ SYSTEMS = (
     ("Linux", "Linux"),
 )
 """Words of a user agent, and what they stand for; the first that is found counts."""
+
+NOTE = """
+    INSERT INTO usersessions_usersession (session_key, user_id, user_agent, ip, created_at, last_seen_at, data)
+    VALUES (%(key)s, %(user)s, %(agent)s, %(ip)s::inet, now(), now(), '{}')
+    ON CONFLICT (session_key) DO UPDATE SET
+        user_id = excluded.user_id, user_agent = excluded.user_agent, ip = excluded.ip, last_seen_at = now()
+"""
 
 
 class Place(NamedTuple):
@@ -65,23 +73,22 @@ def note(request: HttpRequest) -> None:
     """Write where and when the session of this request was seen."""
     key, user_id = request.session.session_key, request.session.get(SESSION_KEY)
     if key and user_id:
-        _write(key, int(user_id), agent_of(request), ip_of(request))
-
-
-def _write(key: str, user_id: int, agent: str, ip: str) -> None:
-    seen = {"last_seen_at": timezone.now(), "user_agent": agent, "ip": ip}
-    if not UserSession.objects.filter(session_key=key, user_id=user_id).update(**seen):
-        UserSession.objects.update_or_create(session_key=key, defaults=seen | {"user_id": user_id})
+        with connection.cursor() as cursor:
+            said = {"agent": agent_of(request), "ip": ip_of(request)}
+            cursor.execute(NOTE, {"key": key, "user": int(user_id), **said})
 
 
 def agent_of(request: HttpRequest) -> str:
-    """What the browser or program of a request calls itself."""
+    """The name that the browser or program of a request gives itself."""
     return "".join(c for c in request.headers.get("User-Agent", "") if c.isprintable())[:AGENT_LENGTH]
 
 
 def ip_of(request: HttpRequest) -> str:
     """The network address that a request comes from."""
-    return str(request.META.get("REMOTE_ADDR", ""))[:45] or "0.0.0.0"  # noqa: S104 (a column that is never empty)
+    try:
+        return str(ip_address(str(request.META.get("REMOTE_ADDR", "")).partition("%")[0]))
+    except ValueError:  # a socket
+        return "0.0.0.0"  # noqa: S104 (a column that is never empty)
 
 
 def sessions(user: User, here: str | None) -> list[Place]:

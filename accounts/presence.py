@@ -31,7 +31,7 @@ class PresenceMiddleware:
             due = is_due(request.user)
             if due:
                 response._resource_closers.append(partial(see, request.user.pk))  # type: ignore[attr-defined]
-            if due or getattr(request.session, "was_read", False):
+            if due or getattr(request.session, "is_long_unseen", False):
                 response._resource_closers.append(partial(see_place, request))  # type: ignore[attr-defined]
         return response
 

@@ -112,7 +112,7 @@ def set_up_app(*, user: User, secret: str, code: str) -> None:
 
 # --- Passkeys --------------------------------------------------------------------------------------------
 def offer_passkey(user: User) -> dict[str, Any]:
-    """What the browser makes a passkey of; the challenge is kept in the session."""
+    """The options of which the browser makes a passkey; the challenge is kept in the session."""
     options: dict[str, Any] = webauthn.begin_registration(user, passwordless=True)
     return options
 
@@ -134,7 +134,7 @@ def add_passkey(*, user: User, name: str, credential: Any) -> None:
 
 
 def ask_passkey(user: User | None) -> dict[str, Any]:
-    """What the browser proves by a passkey: by one of the user's, or by any that it has of this site."""
+    """The options of a proof by passkey: by one of the user's, or by any that it has of this site."""
     options: dict[str, Any] = webauthn.begin_authentication(user)
     return options
 

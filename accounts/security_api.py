@@ -23,7 +23,7 @@ class Token(msgspec.Struct):
 
 
 class Accepted(msgspec.Struct):
-    """What was asked for is looked at. The answer is the same whatever is found."""
+    """A request that is looked at later. The answer is the same whatever is found."""
 
     detail: str
 

@@ -250,7 +250,7 @@ def factor_passkey(request: PageRequest, reader: User) -> HttpResponse:
 @limited("write")
 @require_POST
 def factor_passkey_options(request: PageRequest, reader: User) -> HttpResponse:
-    """What the browser makes a passkey of."""
+    """The options of which the browser makes a passkey."""
     return JsonResponse(second_factors.offer_passkey(reader))
 
 

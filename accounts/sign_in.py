@@ -124,7 +124,6 @@ def begin(request: HttpRequest, user: User) -> None:
     is_new = user.last_login is not None and not guard.known_device(request, user)
     request.session.pop(PENDING, None)
     login(request, user, backend=BACKEND)
-    places.note(request)
     if is_new:
         tell(request, user)
 

@@ -102,7 +102,7 @@ def log_in_passkey(request: PageRequest) -> HttpResponse:
 
 
 def answer_of(text: str) -> Any:
-    """What the browser's passkey answered. Raises BadRequest for what is no JSON object."""
+    """The answer of a browser's passkey. Raises BadRequest for what is no JSON object."""
     try:
         answer = json.loads(text) if len(text) <= ANSWER_LENGTH else None
     except (ValueError, RecursionError):

@@ -307,8 +307,8 @@ class UserAdmin(BigVAdmin, DjangoUserAdmin):  # type: ignore[type-arg]  # not ge
                 "forget_factors",
                 title=gettext("Remove second factors"),
                 meaning=gettext(
-                    "These users log in by their password alone then, and are told by a letter. Do it only when you are "
-                    "sure that its owner asks for it."
+                    "These users log in by their password alone then, and are told by a letter. Do it only when you "
+                    "are sure that the owner of the account asks for it."
                 ),
                 button=gettext("Remove second factors"),
                 name=full_name_of,

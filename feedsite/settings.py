@@ -47,7 +47,7 @@ HTTPS = env.switch("FEEDSITE_HTTPS")
 # Behind a proxy that sets `Forwarded` on every request, which is believed then (web.proxy).
 PROXY = env.switch("FEEDSITE_PROXY", HTTPS)
 
-# What links in letters begin with: no header of a request decides it.
+# Links in letters begin with it: no header of a request decides it.
 SITE_URL = env.text("FEEDSITE_URL").rstrip("/") or mail_address.site_url(ALLOWED_HOSTS, HTTPS, env.whole("PORT"))
 
 # The processes that `up` starts, and the address where it listens.

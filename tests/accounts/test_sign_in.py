@@ -202,7 +202,7 @@ DANGEROUS = [
 
 
 @pytest.mark.parametrize("path", DANGEROUS)
-def test_what_is_dangerous_asks_again_after_a_while(guarded: User, path: str) -> None:
+def test_dangerous_pages_ask_again_after_a_while(guarded: User, path: str) -> None:
     client = Client()
     client.force_login(guarded)
     assert client.get(path).status_code == 200
