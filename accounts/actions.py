@@ -247,13 +247,19 @@ def delete_account(*, user: User) -> bool:
     user.groups.clear()
     user.user_permissions.clear()
     AuthToken.objects.filter(user=user).delete()
-    EmailAddress.objects.filter(user=user).delete()
-    Authenticator.objects.filter(user=user).delete()
-    UserSession.objects.filter(user=user).delete()
+    forget_security(user)
     Deletion.objects.create(user=user)
     end_streams(user_id=user.pk)
     transaction.on_commit(partial(_after_deletion, user.pk))
     return True
+
+
+def forget_security(user: User) -> None:
+    """Delete a deleted user's addresses, second factors and places. A deletion by a version before this leaves them to
+    accounts.purge.
+    """
+    for model in (EmailAddress, Authenticator, UserSession):
+        model.objects.filter(user=user).delete()
 
 
 def _after_deletion(user_id: int) -> None:

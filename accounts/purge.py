@@ -13,6 +13,7 @@ from django.db import transaction
 from django.db.models import F, Q
 from django.utils import timezone
 
+from accounts.actions import forget_security
 from accounts.models import Deletion, User
 from accounts.signals import account_purged
 from mail import actions as mail
@@ -39,6 +40,7 @@ def purge(user_id: int) -> bool:
     if not claimed.update(tried_at=now, attempts=F("attempts") + 1):
         return False
     deletion = Deletion.objects.select_related("user").get(user=user_id)
+    forget_security(deletion.user)
     for _ in range(ROUNDS):
         answers = account_purged.send(sender=User, user=deletion.user, limit=BATCH)
         files = media.purge(owner_id=user_id, limit=BATCH) + mail.forget(user_id=user_id, limit=BATCH)

@@ -27,7 +27,7 @@ from accounts.forms import DeleteForm, PasswordForm, PreferencesForm, ProfileFor
 from accounts.locale import set_language_cookie
 from accounts.models import User
 from accounts.presenting import FacesError, present
-from accounts.step_up import proven
+from accounts.step_up import proven, proven_by_factor
 from media.actions import MediaError
 from web import rates
 from web.pages import (
@@ -186,6 +186,7 @@ def preferences(request: PageRequest, reader: User) -> HttpResponse:
 @sensitive_post_parameters("current", "new")
 @never_cache
 @signed_in
+@proven_by_factor
 @limited("password")
 @require_http_methods(FORM_METHODS)
 def password(request: PageRequest, reader: User) -> HttpResponse:
@@ -232,6 +233,7 @@ def data(request: PageRequest, reader: User) -> HttpResponseBase:
 @sensitive_post_parameters("password")
 @never_cache
 @signed_in
+@proven_by_factor
 @limited("password")
 @require_http_methods(FORM_METHODS)
 def delete(request: PageRequest, reader: User) -> HttpResponse:

@@ -13,7 +13,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from rest_framework.test import APIClient
 
-from accounts import addresses
+from accounts import addresses, purge
 from accounts.actions import delete_account
 from accounts.models import AddressCheck, User
 from mail.models import Letter
@@ -188,6 +188,16 @@ def test_a_deleted_account_leaves_no_address() -> None:
     delete_account(user=user)
     assert not EmailAddress.objects.exists()
     assert addresses.owner("ann@example.org") is None
+
+
+def test_a_deletion_by_the_version_before_leaves_no_address_either() -> None:
+    user = proven("ann", "ann@example.org")
+    row = EmailAddress.objects.get()
+    delete_account(user=user)
+    EmailAddress.objects.bulk_create([row])
+    purge.purge(user.pk)
+    assert not EmailAddress.objects.exists()
+    assert not Letter.objects.exists()
 
 
 def test_by_the_api_with_the_password() -> None:

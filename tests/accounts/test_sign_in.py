@@ -218,6 +218,19 @@ def test_dangerous_pages_ask_again_after_a_while(guarded: User, path: str) -> No
         assert client.get(path).status_code == 200
 
 
+@pytest.mark.parametrize("path", ["/settings/password", "/settings/delete"])
+def test_pages_with_the_password_want_the_factor_too(guarded: User, path: str) -> None:
+    client, bare = Client(), Client()
+    client.force_login(guarded)
+    bare.force_login(UserFactory())
+    with time_machine.travel(time.time() + 901, tick=False):
+        assert client.get(path)["Location"] == f"/settings/confirm?next={path.replace('/', '%2F')}"
+        assert client.post(path, {"current": PASSWORD, "new": "another long password"}).status_code == 302
+        assert bare.get(path).status_code == 200
+    guarded.refresh_from_db()
+    assert guarded.check_password(PASSWORD)
+
+
 @pytest.mark.parametrize("what", ["email/code", "email/again", "email/remove", "devices/end", "factors/remove"])
 def test_so_do_its_buttons(ann: User, what: str) -> None:
     client = Client()
@@ -240,3 +253,18 @@ def test_what_no_passkey_answers(ann: User, answer: str) -> None:
     inside.post("/settings/factors/passkey/options")
     assert inside.post("/settings/factors/passkey", {"name": "x", "credential": answer}).status_code in (400, 422)
     assert inside.post("/settings/confirm/passkey", {"answer": answer}).status_code in (302, 400)
+
+
+def test_an_admin_removes_the_factors_of_one_who_lost_them(guarded: User) -> None:
+    bob: User = UserFactory(username="bob")
+    now = time.time()
+    second_factors.set_up_app(user=bob, secret=SECRET, code=code_at(now))
+    client = Client()
+    client.force_login(guarded)
+    asked = client.post("/admin/accounts/user/", {"action": "forget_factors", "_selected_action": [bob.pk]})
+    assert "Remove second factors" in asked.content.decode()
+    assert second_factors.is_set(bob)
+    fields = {"action": "forget_factors", "_selected_action": [bob.pk], "confirmed": "1"}
+    assert client.post("/admin/accounts/user/", fields).status_code == 302
+    assert not second_factors.is_set(bob)
+    assert second_factors.is_set(guarded)
