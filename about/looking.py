@@ -21,6 +21,8 @@ OPEN = frozenset(
     {
         *("about", "theme", "dismiss-announcement", "language"),
         *("signup", "signup-waiting", "invite", "first-admin", "login", "logout"),
+        *("login-code", "login-passkey", "login-passkey-options", "verify-email"),
+        *("password-reset", "password-reset-asked", "password-reset-link"),
         *("drawn-avatar", "drawn-banner", "schema", "docs"),
     }
 )

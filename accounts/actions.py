@@ -4,6 +4,9 @@ import secrets
 from datetime import timedelta
 from functools import partial
 
+from allauth.account.models import EmailAddress
+from allauth.mfa.models import Authenticator
+from allauth.usersessions.models import UserSession
 from django.conf import settings
 from django.contrib.auth.password_validation import validate_password
 from django.core.exceptions import ValidationError
@@ -14,9 +17,9 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext_lazy
 from knox.models import AuthToken
 
-from accounts import faces, review
+from accounts import addresses, faces, review
 from accounts.locale import zone_names
-from accounts.models import Deletion, HeldName, Level, User
+from accounts.models import Deletion, HeldName, Level, TokenOrigin, User
 from accounts.naming import check_imitation
 from accounts.review import Submission
 from accounts.signals import levels_lowered
@@ -136,6 +139,7 @@ def change_password(*, user: User, current: str, new: str, keep_token: str = "")
         raise ValidationError({"current_password": _wrong_password()})
     AuthToken.objects.filter(user=user).exclude(pk=keep_token).delete()
     end_streams(user_id=user.pk)
+    addresses.tell(user, "password_changed")
     return user
 
 
@@ -198,10 +202,19 @@ def delete_account(*, user: User) -> bool:
     user.groups.clear()
     user.user_permissions.clear()
     AuthToken.objects.filter(user=user).delete()
+    forget_security(user)
     Deletion.objects.create(user=user)
     end_streams(user_id=user.pk)
     transaction.on_commit(partial(_after_deletion, user.pk))
     return True
+
+
+def forget_security(user: User) -> None:
+    """Delete a deleted user's addresses, second factors and places. A deletion by a version before this leaves them to
+    accounts.purge.
+    """
+    for model in (EmailAddress, Authenticator, UserSession):
+        model.objects.filter(user=user).delete()
 
 
 def _after_deletion(user_id: int) -> None:
@@ -215,13 +228,17 @@ def forget_held_names() -> int:
 
 
 @transaction.atomic
-def issue_token(*, user: User) -> str:
-    """A new API token; only its hash is kept. Expired tokens go, and so does the oldest beyond `TOKEN_CAP`."""
+def issue_token(*, user: User, user_agent: str = "", ip: str = "") -> str:
+    """A new API token; only its hash is kept, and where it was issued. Expired tokens go, and so does the oldest beyond
+    `TOKEN_CAP`.
+    """
     tokens = AuthToken.objects.filter(user=user)
     tokens.filter(expiry__lt=timezone.now()).delete()
     kept = tokens.order_by("-created", "-pk").values_list("pk", flat=True)
     tokens.filter(pk__in=list(kept[settings.TOKEN_CAP - 1 :])).delete()
-    _row, token = AuthToken.objects.create(user=user, expiry=timedelta(days=settings.TOKEN_DAYS))
+    row, token = AuthToken.objects.create(user=user, expiry=timedelta(days=settings.TOKEN_DAYS))
+    if user_agent or ip:
+        TokenOrigin.objects.create(token=row, user_agent=user_agent, ip=ip)
     return str(token)
 
 

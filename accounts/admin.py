@@ -2,6 +2,9 @@
 
 from typing import Any
 
+from allauth.account.models import EmailAddress
+from allauth.mfa.models import Authenticator
+from allauth.usersessions.models import UserSession
 from django.contrib import admin
 from django.contrib.auth.admin import GroupAdmin as DjangoGroupAdmin
 from django.contrib.auth.models import Group
@@ -17,6 +20,8 @@ from accounts.user_admin import PermissionsField, is_super
 from web.admin import QuickListAdmin, ReadOnlyAdmin
 
 __all__ = ["joining_admin"]  # registers its pages
+# Addresses are edited with their user; factors and sessions are their owners' (accounts/addresses.py, places.py).
+admin.site.unregister([EmailAddress, Authenticator, UserSession])
 
 
 @admin.register(Policy)

@@ -5,22 +5,20 @@ from http import HTTPStatus
 from typing import Any, Self
 
 import msgspec
-from django.contrib.auth import authenticate, update_session_auth_hash
+from django.contrib.auth import update_session_auth_hash
 from django.contrib.auth.models import AnonymousUser
 from django.core.exceptions import ValidationError as DjangoValidationError
 from django.http import FileResponse, HttpResponse
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiResponse, extend_schema
-from rest_framework import exceptions, serializers
-from rest_framework.permissions import IsAuthenticated
+from rest_framework import exceptions
 from rest_framework.request import Request
 
-from accounts import actions, applications, faces, guard, joining
+from accounts import actions, addresses, faces, guard, joining
 from accounts.avatars import avatar_url
 from accounts.export import ZIP_TYPE, archive_response
 from accounts.joining_models import CODE_LENGTH, REASON_LENGTH
 from accounts.models import User
-from accounts.tokens import TokenAuthentication
 from media.api import Face, form, taken
 from media.models import Use
 from web import rates
@@ -36,6 +34,7 @@ from web.rest import (
     Time,
     body,
     invalid,
+    spend,
 )
 
 
@@ -107,12 +106,6 @@ class Refusal(msgspec.Struct):
     code: str
 
 
-class Token(msgspec.Struct):
-    """The token, as a client sends it after `Authorization: Token `. It is shown once."""
-
-    token: str
-
-
 def signed_in(request: Request) -> User:
     """The caller, in views that need one."""
     if not isinstance(request.user, User):
@@ -135,7 +128,7 @@ class Credentials(StrictSerializer):
 class NewAccount(Credentials):
     """The words of who signs up: `invite` where the site asks for an invitation, `reason` where an admin decides."""
 
-    email = serializers.EmailField(max_length=254, required=False, allow_blank=True)
+    email = TextField(max_length=254, required=False, allow_blank=True)
     invite = TextField(max_length=CODE_LENGTH, required=False, allow_blank=True)
     reason = TextField(max_length=REASON_LENGTH, required=False, allow_blank=True)
 
@@ -145,6 +138,8 @@ class ProfileEdit(StrictSerializer):
 
     display_name = TextField(max_length=50, allow_blank=True, required=False)
     bio = TextField(max_length=500, allow_blank=True, required=False)
+    email = TextField(max_length=254, required=False)
+    current_password = TextField(max_length=4096, trim_whitespace=False, required=False)
 
 
 class PasswordChange(StrictSerializer):
@@ -197,45 +192,6 @@ class UsersView(ApiView):
         return FeedResponse(Account.of(user), status=HTTPStatus.CREATED)
 
 
-class TokenView(ApiView):
-    """POST asks for a token, whatever token the caller still sends; DELETE is for who sends a good one."""
-
-    def _is_anonymous(self) -> bool:
-        return self.request is not None and self.request.method == "POST"
-
-    def get_authenticators(self) -> list[Any]:
-        """None for a call that issues a token; else the token's."""
-        return [] if self._is_anonymous() else [TokenAuthentication()]
-
-    def get_permissions(self) -> list[Any]:
-        """None for a call that issues a token; else to be signed in."""
-        return [] if self._is_anonymous() else [IsAuthenticated()]
-
-    @extend_schema(operation_id="log_in", request=Credentials, responses={200: Token}, auth=[])
-    def post(self, request: Request) -> HttpResponse:
-        """A new token for name and password."""
-        fields = body(request, Credentials)
-        wait = guard.attempt(request._request, fields["username"])
-        if wait is not None:
-            raise exceptions.Throttled(wait)
-        user = authenticate(request._request, **fields)
-        if not isinstance(user, User):
-            is_waiting = applications.is_waiting(**fields)
-            words = "Your application waits for an admin." if is_waiting else "Wrong username or password."
-            raise serializers.ValidationError({"non_field_errors": [words]})
-        token = actions.issue_token(user=user)
-        rates.mark(rates.token_credential(token), user.pk)
-        response = FeedResponse(Token(token))
-        guard.remember(response, user)
-        return response
-
-    @extend_schema(operation_id="log_out", responses={204: None})
-    def delete(self, request: Request) -> HttpResponse:
-        """Revoke the token that sends this."""
-        actions.revoke_token(digest=str(request.auth))
-        return HttpResponse(status=204)
-
-
 class MeView(ApiView):
     """The caller's account, over HTTP."""
 
@@ -246,10 +202,17 @@ class MeView(ApiView):
 
     @extend_schema(operation_id="edit_me", request=ProfileEdit, responses={200: Account})
     def patch(self, request: Request) -> HttpResponse:
-        """Change display name or bio; what is not sent stays."""
-        fields = body(request, ProfileEdit)
+        """Change display name or bio; what is not sent stays. Another `email` wants the `current_password`, and holds
+        when the letter to it has been answered.
+        """
+        fields, user = body(request, ProfileEdit), signed_in(request)
+        address, password = fields.pop("email", None), fields.pop("current_password", "")
         try:
-            user = actions.edit_profile(user=signed_in(request), **fields)
+            if address is not None:
+                spend("password", str(user.pk))
+                actions.check_own_password(user=user, password=password, field="current_password")
+                addresses.add(user=user, address=address)
+            user = actions.edit_profile(user=user, **fields)
         except DjangoValidationError as error:
             raise invalid(error) from error
         return FeedResponse(Account.of(user))

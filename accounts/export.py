@@ -23,6 +23,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from about.site import current
+from accounts import addresses, places, second_factors
 from accounts.joining_models import Invitation, Invited
 from accounts.models import User
 from accounts.signals import export_requested
@@ -57,6 +58,7 @@ class AccountRow(msgspec.Struct):
     display_name: str
     bio: str
     email: str
+    email_to_be_confirmed: str
     language: str
     time_zone: str
     keeps_history: bool
@@ -64,6 +66,25 @@ class AccountRow(msgspec.Struct):
     joined_at: datetime
     was_invited: bool
     last_seen_at: datetime | None
+
+
+class PlaceRow(msgspec.Struct):
+    """A browser or program in which the account is signed in."""
+
+    kind: str
+    name: str
+    address: str
+    since: datetime
+    last_seen_at: datetime | None
+
+
+class FactorRow(msgspec.Struct):
+    """A second factor, without its secrets."""
+
+    kind: str
+    name: str
+    added_at: datetime
+    last_used_at: datetime | None
 
 
 class MediumRow(msgspec.Struct):
@@ -99,7 +120,13 @@ def write_archive(user: User, target: IO[bytes]) -> None:
                 cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
         user = User.objects.get(pk=user.pk)  # the first query: the snapshot is of this moment
         parts: list[Any] = [answer for _receiver, answer in export_requested.send(sender=User, reader=user)]
-        files: list[ExportFile] = [_account(user), _media(user), _invitations(user), *chain.from_iterable(parts)]
+        files: list[ExportFile] = [
+            _account(user),
+            *_security(user),
+            _media(user),
+            _invitations(user),
+            *chain.from_iterable(parts),
+        ]
         with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED, compresslevel=LEVEL) as archive:
             counts = [_write(archive, file) for file in files]
             _write_media(archive, user)
@@ -142,6 +169,7 @@ def _account(user: User) -> ExportFile:
         user.display_name,
         user.bio,
         user.email,
+        addresses.waiting(user),
         user.language,
         user.time_zone,
         user.keeps_history,
@@ -151,6 +179,27 @@ def _account(user: User) -> ExportFile:
         user.last_seen_at,
     )
     return ExportFile("account.json", _("Your account."), [row])
+
+
+def _security(user: User) -> list[ExportFile]:
+    """Where the account is signed in, and its second factors. Their secrets stay here, as the password does."""
+    signed_in = {"browser": places.sessions(user, None), "program": places.tokens(user)}
+    return [
+        ExportFile(
+            "logins.jsonl",
+            _("The browsers and programs in which you are logged in."),
+            [
+                PlaceRow(kind, each.name, each.ip, each.since, each.seen_at)
+                for kind, found in signed_in.items()
+                for each in found
+            ],
+        ),
+        ExportFile(
+            "second_factors.jsonl",
+            _("Your authenticator app, passkeys and recovery codes; their secrets are not in it."),
+            [FactorRow(row.type, str(row), row.created_at, row.last_used_at) for row in second_factors.rows_of(user)],
+        ),
+    ]
 
 
 def _media(user: User) -> ExportFile:

@@ -8,6 +8,7 @@ See docs/decisions.md: An invitation lets in whatever the mode, and an applicati
 
 from typing import NamedTuple
 
+from django.conf import settings
 from django.contrib.auth.hashers import make_password
 from django.core.exceptions import ValidationError
 from django.db import IntegrityError, connection, transaction
@@ -16,12 +17,13 @@ from django.utils.translation import gettext as _
 
 from about.models import SignUp
 from about.site import current
-from accounts import first_admin, invitations
+from accounts import addresses, first_admin, invitations
 from accounts.actions import check_password_shape, refused
 from accounts.joining_models import REASON_LENGTH, Application, Invited
 from accounts.lookalikes import skeleton
 from accounts.models import HeldName, Level, User
 from accounts.naming import check_imitation
+from mail import actions as mail
 from web import rates
 
 
@@ -52,6 +54,7 @@ def join(candidate: Candidate, *, invite: str = "") -> User | None:
     mode = current().sign_up
     if mode == SignUp.CLOSED:
         raise ClosedError
+    _check_email(candidate.email)
     if mode == SignUp.INVITE and not invite:
         raise _not_invited(_("You need an invitation to sign up here."))
     if mode == SignUp.OPEN or (invite and invitations.is_good(invite)):
@@ -69,7 +72,7 @@ def _invited(candidate: Candidate, code: str, *, must: bool) -> User:
         invitation = invitations.use(code) if code else None
         if must and invitation is None:  # another came before, after the question whether it is good
             raise _not_invited(_("This invitation is used up, has expired, or was withdrawn."))
-        _insert(user)
+        _insert(user, candidate.email)
         if invitation is not None:
             Invited.objects.create(user=user, invitation=invitation)
     return user
@@ -126,12 +129,11 @@ def admit(application: Application) -> User:
         username=application.username,
         display_name=application.display_name,
         password=application.password,
-        email=application.email,
         language=application.language,
         level=Level.DAILY,
         last_seen_at=timezone.now(),
     )
-    return _insert(user)
+    return _insert(user, application.email)
 
 
 def _new(candidate: Candidate) -> User:
@@ -139,7 +141,6 @@ def _new(candidate: Candidate) -> User:
     user = User(
         username=candidate.username,
         display_name=candidate.display_name,
-        email=candidate.email,
         level=Level.DAILY,
         last_seen_at=timezone.now(),
     )
@@ -160,11 +161,22 @@ def _new(candidate: Candidate) -> User:
     return user
 
 
-def _insert(user: User) -> User:
+def _check_email(email: str) -> None:
+    """Raise ValidationError for what is no address, and for none where the site asks for one."""
+    if email and not mail.is_address(email.strip().lower()):
+        raise ValidationError({"email": ValidationError(_("This is no e-mail address."), code="invalid")})
+    if settings.EMAIL_REQUIRED and not email:
+        raise ValidationError({"email": ValidationError(_("This site needs an e-mail address."), code="required")})
+
+
+def _insert(user: User, email: str = "") -> User:
+    """Write the user, and the address that they gave, which is theirs once a letter has proven it."""
     try:
         with transaction.atomic():
             _claim(user.username)
             user.save(force_insert=True)
+            if email:
+                addresses.add(user=user, address=email)
     except IntegrityError as error:  # a process of the version before, which claims nothing
         if not User.objects.named(user.username).exists():
             raise

@@ -1,6 +1,6 @@
 """Names that look like others: the skeleton of a name is the same for all names that eyes take for each other.
 
-Usernames are ASCII, so their skeleton is a function of PostgreSQL too (`feedsite_skeleton`, migration 0023), and an
+Usernames are ASCII, so their skeleton is a function of PostgreSQL too (`feedsite_skeleton`, migration 0024), and an
 index of users has it: no column to fill, and none that the version before could leave empty. Display names are of any
 script; they go through the confusables of Unicode (UTS #39) first.
 

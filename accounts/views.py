@@ -7,7 +7,6 @@ from django import forms
 from django.conf import settings as django_settings
 from django.contrib import messages
 from django.contrib.auth import login, logout, update_session_auth_hash
-from django.contrib.auth.views import LoginView as DjangoLoginView
 from django.contrib.auth.views import LogoutView as DjangoLogoutView
 from django.core.exceptions import NON_FIELD_ERRORS, BadRequest, ValidationError
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
@@ -31,7 +30,6 @@ from accounts.forms import (
     DeleteForm,
     InvitationForm,
     JoinForm,
-    LoginForm,
     PasswordForm,
     PreferencesForm,
     ProfileForm,
@@ -40,6 +38,7 @@ from accounts.forms import (
 from accounts.locale import browser_language, set_language_cookie
 from accounts.models import User
 from accounts.presenting import FacesError, present
+from accounts.step_up import proven, proven_by_factor
 from media.actions import MediaError
 from web import rates
 from web.pages import (
@@ -147,37 +146,6 @@ def make_first_admin(request: PageRequest, token: str) -> HttpResponse:
     return show(request, "accounts/first_admin.html", {"form": form}, status=INVALID if form.errors else 200)
 
 
-class LoginView(DjangoLoginView):
-    """Django's, which goes on to pages of this site only; attempts are counted (accounts/guard.py)."""
-
-    form_class = LoginForm
-    template_name = "accounts/login.html"
-    redirect_authenticated_user = True
-
-    def get_redirect_url(self, request: HttpRequest | None = None) -> str:
-        """The page to go on with."""
-        return next_page(request or self.request)
-
-    def post(self, request: Any, *args: Any, **kwargs: Any) -> HttpResponse:
-        """Sign in, unless the address or the name has tried too often."""
-        wait = guard.attempt(request, request.POST.get("username", ""))
-        if wait is not None:
-            return too_many(request, wait)
-        return super().post(request, *args, **kwargs)
-
-    def form_valid(self, form: Any) -> HttpResponse:
-        """Sign in, and let the browser speak for itself the next time."""
-        response = super().form_valid(form)
-        guard.remember(response, form.get_user())
-        return response
-
-    def form_invalid(self, form: Any) -> HttpResponse:
-        """The form with its errors."""
-        response = super().form_invalid(form)
-        response.status_code = INVALID
-        return response
-
-
 class LogoutView(DjangoLogoutView):
     """Django's; what the session has open elsewhere ends with it. Pages that the browser keeps show nothing more."""
 
@@ -263,6 +231,7 @@ def preferences(request: PageRequest, reader: User) -> HttpResponse:
 @sensitive_post_parameters("current", "new")
 @never_cache
 @signed_in
+@proven_by_factor
 @limited("password")
 @require_http_methods(FORM_METHODS)
 def password(request: PageRequest, reader: User) -> HttpResponse:
@@ -330,6 +299,7 @@ def revoke_invitation(request: PageRequest, reader: User, invitation_id: int) ->
 
 
 @signed_in
+@proven
 @limited("export")
 @require_http_methods(FORM_METHODS)
 def data(request: PageRequest, reader: User) -> HttpResponseBase:
@@ -342,6 +312,7 @@ def data(request: PageRequest, reader: User) -> HttpResponseBase:
 @sensitive_post_parameters("password")
 @never_cache
 @signed_in
+@proven_by_factor
 @limited("password")
 @require_http_methods(FORM_METHODS)
 def delete(request: PageRequest, reader: User) -> HttpResponse:

@@ -47,7 +47,7 @@ HTTPS = env.switch("FEEDSITE_HTTPS")
 # Behind a proxy that sets `Forwarded` on every request, which is believed then (web.proxy).
 PROXY = env.switch("FEEDSITE_PROXY", HTTPS)
 
-# What links in letters begin with: no header of a request decides it.
+# Links in letters begin with it: no header of a request decides it.
 SITE_URL = env.text("FEEDSITE_URL").rstrip("/") or mail_address.site_url(ALLOWED_HOSTS, HTTPS, env.whole("PORT"))
 
 # The processes that `up` starts, and the address where it listens.
@@ -69,6 +69,10 @@ INSTALLED_APPS = [
     "django.contrib.humanize",
     "rest_framework",
     "accounts.apps.TokensConfig",
+    "allauth",
+    "allauth.account",
+    "allauth.mfa",
+    "allauth.usersessions",
     "drf_spectacular",
     "drf_spectacular_sidecar",
     "django_htmx",
@@ -110,6 +114,7 @@ MIDDLEWARE = [
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
     "accounts.access.ReaderMiddleware",
+    "allauth.account.middleware.AccountMiddleware",
     "web.outage.OutageMiddleware",
 ]
 
@@ -241,6 +246,7 @@ CELERY_BEAT_SCHEDULE = {
         ("start and end live sessions", "live.run", 2.0),
         ("measure live sessions", "live.measure", 30.0),
         ("forget kept snapshots", "live.forget_snapshots", 600.0),
+        ("send what resets passwords", "accounts.send_resets", 10.0),
         ("sweep letters", "mail.sweep", 10.0),
         ("sweep media", "media.sweep", 60.0),
         ("forget attempts with blocked pictures", "moderation.forget_attempts", 3600.0),
@@ -289,6 +295,18 @@ SESSION_ENGINE = "accounts.sessions"
 LOGIN_URL = "login"
 LOGIN_REDIRECT_URL = "home"
 LOGOUT_REDIRECT_URL = "login"
+# Whether accounts must have an e-mail address.
+EMAIL_REQUIRED = env.switch("FEEDSITE_EMAIL_REQUIRED")
+# How long the link of a letter sets another password.
+PASSWORD_RESET_TIMEOUT = 4 * 3600
+# Of allauth its tables are used, and what makes and checks second factors: accounts/second_factors.py, addresses.py,
+# places.py. Its pages, forms and rates are not.
+ACCOUNT_SIGNUP_FIELDS = ["email", "username*", "password1*"]
+ACCOUNT_LOGIN_METHODS = {"username", "email"}
+ACCOUNT_EMAIL_VERIFICATION = "none"
+MFA_ADAPTER = "accounts.second_factors.Adapter"
+MFA_SUPPORTED_TYPES = ["totp", "webauthn", "recovery_codes"]
+MFA_TOTP_TOLERANCE = 1
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
     {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator"},

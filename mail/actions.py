@@ -1,4 +1,7 @@
-"""The verbs of letters: to write one, to try one again, to forget a user's."""
+"""The verbs of letters: to write one, to try one again, to forget a user's.
+
+See docs/decisions.md: Letters are rows, and one worker at a time sends them.
+"""
 
 from datetime import timedelta
 from typing import Any

@@ -8,6 +8,8 @@ Message-ID.
 One worker process at a time sends (a hint on the cache server, `keys.mail_turn`; without it several may, each letter
 still once). A server that cannot be reached, hangs or refuses the login is left alone for `PAUSE` seconds, whatever
 waits for it: so it costs the workers one wait of `EMAIL_TIMEOUT` seconds in that time, and the letters one attempt.
+
+See docs/decisions.md: Letters are rows, and one worker at a time sends them.
 """
 
 import logging

@@ -195,6 +195,10 @@ GROUPS = (
         Option("FEEDSITE_DEBUG", Switch(), "0",
             "1 shows code and settings where a page fails; never in public."),
     )),
+    Group("Accounts", "", (
+        Option("FEEDSITE_EMAIL_REQUIRED", Switch(), "0",
+            "1: accounts must have an e-mail address, which their owners change and do not remove."),
+    )),
     Group("Mail", "docs/operations.md has examples.", (
         Option("FEEDSITE_EMAIL_URL", MAIL, "console://",
             "Where letters go: smtp+tls (STARTTLS, port 587), smtps (TLS, port 465), smtp (plain, port 25), "
@@ -308,6 +312,14 @@ GROUPS = (
             "Logins, a name, all browsers known to its owner together."),
         Option("FEEDSITE_RATE_PASSWORD", Rate(), "10/hour",
             "Signed-in users who are asked for their password again."),
+        Option("FEEDSITE_RATE_LOGIN_CODE", Rate(), "20/hour",
+            "Codes of second factors at sign-in, a name; each browser known to its owner is counted apart."),
+        Option("FEEDSITE_RATE_EMAIL", Rate(), "10/hour",
+            "E-mail addresses that a user adds, and codes that they try."),
+        Option("FEEDSITE_RATE_RESET", Rate(), "20/hour",
+            "Letters to set another password that an address of the network asks for, and links of them that it tries."),
+        Option("FEEDSITE_RATE_RESET_NAME", Rate(), "5/hour",
+            "Letters to set another password, an account."),
         Option("FEEDSITE_RATE_MAIL", Rate(), "10/minute",
             "Letters to one address; what is more waits."),
         Option("FEEDSITE_RATE_EXPORT", Rate(), "5/hour",

@@ -34,7 +34,21 @@ from storage.connections import cache_breaker, client_of, pipelined, script
 
 PLAIN_LENGTH = 64
 GUARDED = frozenset(
-    {"login", "login_address", "login_name", "login_devices", "password", "signup", "signup_network", "invite"}
+    {
+        "login",
+        "login_address",
+        "login_name",
+        "login_devices",
+        "login_code",
+        "password",
+        "signup",
+        "signup_day",
+        "signup_network",
+        "invite",
+        "reset",
+        "reset_name",
+        "email",
+    }
 )
 """Scopes that each process counts by itself while the cache server is gone: guessing shall not be free then."""
 OWN_SLOTS = 10_000

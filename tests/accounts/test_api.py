@@ -96,7 +96,7 @@ def test_two_sign_ups_for_one_name(ann: User, monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.parametrize(
-    ("username", "password"), [("Ann", "wrong"), ("nobody", PASSWORD), ("Ann", PASSWORD + " "), (" Ann", PASSWORD)]
+    ("username", "password"), [("Ann", "wrong"), ("nobody", PASSWORD), ("Ann", PASSWORD + " "), ("A nn", PASSWORD)]
 )
 def test_wrong_credentials_are_all_the_same(ann: User, username: str, password: str) -> None:
     response = APIClient().post(f"{API}/auth/token", {"username": username, "password": password})

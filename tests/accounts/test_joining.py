@@ -17,7 +17,7 @@ from rest_framework.test import APIClient
 
 from about import site
 from about.models import SignUp
-from accounts import applications, invitations, joining
+from accounts import addresses, applications, invitations, joining
 from accounts.actions import delete_account
 from accounts.export import write_archive
 from accounts.joining_models import Application, Invitation, Invited
@@ -271,7 +271,7 @@ def test_a_letter_tells_the_decision_in_the_language_of_the_form(mode: Mode, dec
     for name, email in (("ann", "ann@example.org"), ("bob", "")):
         post(name, reason="I read a lot.", email=email)
         getattr(applications, decision)(application_id=Application.objects.get().pk)
-    letter = Letter.objects.get()
+    letter = Letter.objects.get(kind__startswith="application")
     assert letter.address == "ann@example.org"
     message = compose(letter)
     assert words in message.body
@@ -346,6 +346,22 @@ def test_bad_fields(mode: Mode, field: str, value: str) -> None:
     response = post(**{"reason": "I read a lot.", field: value})
     assert response.status_code == 400
     assert not Application.objects.exists()
+
+
+def test_an_address_waits_for_its_proof(mode: Mode, settings: Any) -> None:
+    mode(SignUp.OPEN)
+    assert post("ann", email="Ann@example.org").status_code == 201
+    ann = User.objects.get()
+    assert (ann.email, addresses.proven(ann), addresses.waiting(ann)) == ("", "", "ann@example.org")
+    settings.EMAIL_REQUIRED = True
+    for answer in (post("bob"), send("bob")):
+        assert answer.status_code in (400, 422)
+    assert User.objects.count() == 1
+    mode(SignUp.APPROVAL)
+    assert post("bob", email="bob@example.org", reason="I read a lot.").status_code == 202
+    user = applications.approve(application_id=Application.objects.get().pk)
+    assert user is not None
+    assert (addresses.proven(user), addresses.waiting(user)) == ("", "bob@example.org")
 
 
 def test_sign_up_tells_nothing_of_an_email_that_exists(mode: Mode) -> None:

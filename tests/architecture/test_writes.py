@@ -19,6 +19,7 @@ pytestmark = pytest.mark.django_db
 
 ROOMS = (
     "accounts",
+    "mail",
     "media",
     "about",
     "relations",

@@ -1,16 +1,19 @@
 """What letters look like, on the terminal, in a file and in the admin."""
 
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 from django.core.cache import cache
 from django.test import Client
+from django.utils import timezone
 
 from mail import sending
 from mail.actions import send
 from mail.letters import compose
 from mail.models import Letter, State
+from operation import doctor
 from storage import keys
 from tests.support.factories import UserFactory
 from tests.support.mail_servers import read, words
@@ -83,3 +86,12 @@ def test_the_admin_lists_letters_without_what_they_say_and_tries_again(client: C
     client.post("/admin/mail/letter/", {"action": "retry", "_selected_action": [letter.pk]})
     letter.refresh_from_db()
     assert letter.state == State.WAITING
+
+
+def test_doctor_tells_of_letters_that_were_given_up_and_that_wait() -> None:
+    now = timezone.now()
+    assert [finding.state for finding in doctor.letters(now)] == ["ok", "ok"]
+    write()
+    assert [finding.state for finding in doctor.letters(now + timedelta(hours=1))] == ["ok", "warning"]
+    Letter.objects.update(state=State.FAILED)
+    assert [finding.state for finding in doctor.letters(now)] == ["warning", "ok"]

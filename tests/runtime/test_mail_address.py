@@ -1,6 +1,10 @@
 """Where letters go, as a setting says it; sentences for what is wrong repeat no secret."""
 
+import re
+from pathlib import Path
+
 import pytest
+from django.conf import settings
 
 from runtime.environment import Given, OptionsError
 from runtime.mail_address import parse, site_url
@@ -57,3 +61,11 @@ def test_the_address_of_a_site_that_is_told_none() -> None:
     assert site_url(["localhost", "127.0.0.1"], False, 8010) == "http://localhost:8010"
     assert site_url(["*", ".example.org"], True, 8000) == "https://example.org"
     assert site_url(["feeds.example.org"], False, 8000) == "http://feeds.example.org"
+
+
+def test_the_example_of_the_documents_is_taken() -> None:
+    text = (Path(settings.BASE_DIR) / "docs" / "operations.md").read_text()
+    (lines,) = re.findall(r"```\n(FEEDSITE_URL=.*?)```", text, re.DOTALL)
+    given = Given(dict(line.split("=", 1) for line in lines.splitlines()))
+    assert parse(given.text("FEEDSITE_EMAIL_URL")).user == "feeds@example.org"
+    assert given.text("FEEDSITE_URL") == "https://feeds.example.org"

@@ -1,8 +1,11 @@
 """The calls of the grown site: every address, every task and every command, by the users who have most."""
 
+import time
 from datetime import timedelta
 from typing import Any
+from urllib.parse import urlsplit
 
+from allauth.mfa.totp.internal.auth import format_hotp_value, hotp_value
 from django.conf import settings
 from django.contrib import admin
 from django.core.management import call_command
@@ -17,13 +20,14 @@ from about import actions as about_actions
 from about import site as about
 from about.models import Rule, SignUp
 from accounts import actions as accounts
-from accounts import applications, big_v
+from accounts import applications, big_v, places, recovery, second_factors
 from accounts.joining_models import Application, Invitation
 from accounts.models import User
 from discover import history, indexing
 from feedsite import celery
 from items.models import Item
 from live.models import LiveSession
+from mail.models import Letter
 from media.models import MediaFile
 from moderation import hashes
 from moderation.models import Case, PictureRule
@@ -108,6 +112,11 @@ PAGES = [
     "/settings/notifications",
     "/avatars/v1/1-41.svg",
     "/settings/password",
+    "/settings/email",
+    "/settings/devices",
+    "/settings/factors",
+    "/settings/factors/passkey",
+    "/settings/confirm",
     "/settings/data",
     "/settings/delete",
     "/api/schema",
@@ -154,6 +163,8 @@ PUBLIC_PAGES = [
     "/@reader",
     "/live/{session}",
     "/login",
+    "/password-reset",
+    "/password-reset/asked",
     "/signup",
     "/about",
 ]
@@ -297,6 +308,7 @@ def play(scenario: Scenario) -> None:
     strangers(scenario)
     joining(scenario)
     newcomer(scenario)
+    safety(scenario)
     told(scenario)
     workers(scenario)
     staff(scenario)
@@ -452,6 +464,60 @@ def newcomer(scenario: Scenario) -> None:
         api.credentials(HTTP_AUTHORIZATION=f"Token {accounts.issue_token(user=user)}")
         scenario.ask(api, "newcomer", method, f"/api/v1/users/me/{path}", body)
     scenario.work()
+
+
+def safety(scenario: Scenario) -> None:
+    """An address is proven, factors come and go, a password is forgotten; somebody is signed in at several places."""
+    user = User.objects.get(username="user17")
+    page, stranger, api = Client(), Client(), APIClient()
+    name = {"username": "user17", "password": PASSWORD}
+    user.set_password(PASSWORD)
+    user.save(update_fields=["password"])
+    scenario.ask(page, "careful", "post", "/login", name)
+    scenario.ask(page, "careful", "post", "/settings/email", {"email": "careful@example.org"})
+    scenario.ask(page, "careful", "post", "/settings/email/again")
+    link = urlsplit(Letter.objects.filter(kind="verify_address").latest("pk").context["link"]).path
+    scenario.ask(stranger, "careful", "get", link)
+    scenario.ask(stranger, "careful", "post", link)
+    scenario.ask(page, "careful", "post", "/settings/email", {"email": "more@example.org"})
+    code = Letter.objects.filter(kind="verify_address").latest("pk").context["code"]
+    scenario.ask(page, "careful", "post", "/settings/email/code", {"code": code})
+    scenario.ask(page, "careful", "get", "/settings/factors/app")
+    step = int(time.time()) // 30
+    first = format_hotp_value(hotp_value(page.session["app_secret"], step))
+    scenario.ask(page, "careful", "post", "/settings/factors/app", {"code": first})
+    scenario.ask(page, "careful", "get", "/settings/factors/recovery-codes")
+    scenario.ask(page, "careful", "post", "/settings/factors/recovery-codes")
+    codes = second_factors.recovery_codes(user)
+    scenario.ask(page, "careful", "post", "/settings/confirm", {"password": PASSWORD, "code": codes[0]})
+    for at in ("/settings/confirm/passkey", "/settings/factors/passkey", "/login/passkey"):
+        scenario.ask(page, "careful", "post", f"{at}/options")
+    scenario.ask(page, "careful", "post", "/settings/confirm/passkey", {"answer": "{{}}"})
+    scenario.ask(stranger, "careful", "post", "/login", name)
+    scenario.ask(stranger, "careful", "get", "/login/code")
+    scenario.ask(stranger, "careful", "post", "/login/passkey", {"answer": "{{}}"})
+    scenario.ask(stranger, "careful", "post", "/login/code", {"code": codes[1]})
+    scenario.ask(
+        api, "careful", "post", "/api/v1/auth/token", name | {"username": "more@example.org", "code": codes[2]}
+    )
+    for place in [*places.sessions(user, page.session.session_key), *places.tokens(user)]:
+        if not place.is_here:
+            scenario.ask(page, "careful", "post", "/settings/devices/end", {"key": place.key})
+    row = next(row for row in second_factors.rows_of(user) if row.type == "totp")
+    scenario.ask(page, "careful", "post", "/settings/factors/remove", {"id": str(row.pk)})
+    scenario.ask(api, "careful", "post", "/api/v1/auth/password-reset", {"username_or_email": "user17"})
+    scenario.ask(Client(), "careful", "post", "/password-reset", {"username_or_email": "more@example.org"})
+    scenario.work()
+    link = urlsplit(recovery.link(User.objects.get(pk=user.pk))).path
+    scenario.ask(Client(), "careful", "get", link)
+    scenario.ask(page, "careful", "post", "/settings/email/remove")
+    scenario.ask(
+        Client(),
+        "careful",
+        "post",
+        urlsplit(recovery.link(User.objects.get(pk=user.pk))).path,
+        {"new": f"{PASSWORD} 2"},
+    )
 
 
 def told(scenario: Scenario) -> None:

@@ -6,7 +6,7 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    dependencies = [("accounts", "0021_username_words")]
+    dependencies = [("accounts", "0022_recovery")]
 
     operations = [
         migrations.CreateModel(

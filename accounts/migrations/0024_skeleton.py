@@ -16,7 +16,7 @@ SKELETON = """
 class Migration(migrations.Migration):
     atomic = False
 
-    dependencies = [("accounts", "0022_joining")]
+    dependencies = [("accounts", "0023_joining")]
 
     operations = [
         migrations.RunSQL(SKELETON, "DROP FUNCTION IF EXISTS feedsite_skeleton"),
