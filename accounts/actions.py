@@ -4,19 +4,23 @@ import secrets
 from datetime import timedelta
 from functools import partial
 
+from allauth.account.models import EmailAddress
+from allauth.mfa.models import Authenticator
+from allauth.usersessions.models import UserSession
 from django.conf import settings
 from django.contrib.auth.password_validation import validate_password
 from django.core.exceptions import ValidationError
-from django.db import IntegrityError, connection, transaction
+from django.db import transaction
 from django.db.models import F
 from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext_lazy
 from knox.models import AuthToken
 
-from accounts import faces, first_admin, review
+from accounts import addresses, faces, review
 from accounts.locale import zone_names
-from accounts.models import Deletion, HeldName, Level, User
+from accounts.models import Deletion, HeldName, Level, TokenOrigin, User
+from accounts.naming import check_imitation
 from accounts.review import Submission
 from accounts.signals import levels_lowered
 from storage.draws import Draw
@@ -58,66 +62,15 @@ class LastSuperuserError(Exception):
     """Raised when the last active superuser would be removed."""
 
 
-class AdminExistsError(Exception):
-    """The site has a superuser already."""
-
-
-def _name_taken() -> ValidationError:
-    return ValidationError({"username": ValidationError(_("This username is taken."), code="unique")})
-
-
-def _is_held(username: str) -> bool:
-    return HeldName.objects.filter(digest=HeldName.digest_of(username), until__gt=timezone.now()).exists()
-
-
 def _wrong_password() -> ValidationError:
     return ValidationError(_("That is not your password."), code="invalid")
 
 
-def _refused(author: User, text: str) -> ValidationError | None:
+def refused(author: User, text: str) -> ValidationError | None:
+    """The error for words of a member that moderation would hold; None where it has nothing against them."""
     if text and review.reasons(Submission(author, text, is_new=False)):
         return ValidationError(_("This contains words or links that are not allowed here."), code="not_allowed")
     return None
-
-
-def sign_up(*, username: str, password: str, display_name: str = "") -> User:
-    """Create an account that reads and is pushed to at once. Raises ValidationError, a dict by field.
-
-    Names are unique without regard to case; of two who take one at the same time, the database refuses the second.
-    """
-    user = User(username=username, display_name=display_name, level=Level.DAILY, last_seen_at=timezone.now())
-    user.clean_fields(exclude=["password"])
-    if User.objects.named(username).exists() or _is_held(username):
-        raise _name_taken()
-    said = {"username": username, "display_name": display_name}
-    if errors := {field: error for field, text in said.items() if (error := _refused(user, text))}:
-        raise ValidationError(errors)
-    try:
-        check_password_shape(password, user)
-    except ValidationError as error:
-        raise ValidationError({"password": error.error_list}) from error
-    user.set_password(password)
-    try:
-        with transaction.atomic():
-            user.save(force_insert=True)
-    except IntegrityError as error:
-        if not User.objects.named(username).exists():
-            raise
-        raise _name_taken() from error
-    return user
-
-
-@transaction.atomic
-def make_first_admin(*, username: str, password: str, display_name: str = "") -> User:
-    """Create the site's first superuser. Raises ValidationError as `sign_up`, and AdminExistsError."""
-    with connection.cursor() as cursor:  # of two at once, the second finds the superuser of the first
-        cursor.execute("SELECT pg_advisory_xact_lock(hashtext('accounts.first_admin'))")
-    if not first_admin.is_wanted():
-        raise AdminExistsError
-    user = sign_up(username=username, password=password, display_name=display_name)
-    user.is_staff = user.is_superuser = True
-    user.save(update_fields=["is_staff", "is_superuser"])
-    return user
 
 
 def edit_profile(*, user: User, display_name: str | None = None, bio: str | None = None) -> User:
@@ -130,8 +83,13 @@ def edit_profile(*, user: User, display_name: str | None = None, bio: str | None
     for field in changed:
         setattr(user, field, fields[field])
     user.clean_fields(exclude={field.name for field in User._meta.fields} - set(changed))
-    if errors := {field: error for field in new if (error := _refused(user, fields[field] or ""))}:
+    if errors := {field: error for field in new if (error := refused(user, fields[field] or ""))}:
         raise ValidationError(errors)
+    if "display_name" in new and not user.is_staff:
+        try:
+            check_imitation(user.display_name)
+        except ValidationError as error:
+            raise ValidationError({"display_name": error}) from error
     _save(user, changed)
     return user
 
@@ -191,6 +149,7 @@ def change_password(*, user: User, current: str, new: str, keep_token: str = "")
         raise ValidationError({"current_password": _wrong_password()})
     AuthToken.objects.filter(user=user).exclude(pk=keep_token).delete()
     end_streams(user_id=user.pk)
+    addresses.tell(user, "password_changed")
     return user
 
 
@@ -253,10 +212,19 @@ def delete_account(*, user: User) -> bool:
     user.groups.clear()
     user.user_permissions.clear()
     AuthToken.objects.filter(user=user).delete()
+    forget_security(user)
     Deletion.objects.create(user=user)
     end_streams(user_id=user.pk)
     transaction.on_commit(partial(_after_deletion, user.pk))
     return True
+
+
+def forget_security(user: User) -> None:
+    """Delete a deleted user's addresses, second factors and places. A deletion by a version before this leaves them to
+    accounts.purge.
+    """
+    for model in (EmailAddress, Authenticator, UserSession):
+        model.objects.filter(user=user).delete()
 
 
 def _after_deletion(user_id: int) -> None:
@@ -270,13 +238,17 @@ def forget_held_names() -> int:
 
 
 @transaction.atomic
-def issue_token(*, user: User) -> str:
-    """A new API token; only its hash is kept. Expired tokens go, and so does the oldest beyond `TOKEN_CAP`."""
+def issue_token(*, user: User, user_agent: str = "", ip: str = "") -> str:
+    """A new API token; only its hash is kept, and where it was issued. Expired tokens go, and so does the oldest beyond
+    `TOKEN_CAP`.
+    """
     tokens = AuthToken.objects.filter(user=user)
     tokens.filter(expiry__lt=timezone.now()).delete()
     kept = tokens.order_by("-created", "-pk").values_list("pk", flat=True)
     tokens.filter(pk__in=list(kept[settings.TOKEN_CAP - 1 :])).delete()
-    _row, token = AuthToken.objects.create(user=user, expiry=timedelta(days=settings.TOKEN_DAYS))
+    row, token = AuthToken.objects.create(user=user, expiry=timedelta(days=settings.TOKEN_DAYS))
+    if user_agent or ip:
+        TokenOrigin.objects.create(token=row, user_agent=user_agent, ip=ip)
     return str(token)
 
 

@@ -1,25 +1,25 @@
 """Sign-up, tokens and one's own account, over HTTP."""
 
 from collections.abc import Mapping, Sequence
+from http import HTTPStatus
 from typing import Any, Self
 
 import msgspec
-from django.contrib.auth import authenticate, update_session_auth_hash
+from django.contrib.auth import update_session_auth_hash
 from django.contrib.auth.models import AnonymousUser
 from django.core.exceptions import ValidationError as DjangoValidationError
 from django.db import transaction
 from django.http import FileResponse, HttpResponse
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiResponse, extend_schema
-from rest_framework import exceptions, serializers
-from rest_framework.permissions import IsAuthenticated
+from rest_framework import exceptions
 from rest_framework.request import Request
 
-from accounts import actions, faces, guard
+from accounts import actions, addresses, faces, guard, joining
 from accounts.avatars import avatar_url
 from accounts.export import ZIP_TYPE, archive_response
+from accounts.joining_models import CODE_LENGTH, REASON_LENGTH
 from accounts.models import User
-from accounts.tokens import TokenAuthentication
 from media.api import Face, form, taken
 from media.models import Use
 from web import rates
@@ -97,10 +97,17 @@ class UserCard(msgspec.Struct):
         return self.display_name or self.username
 
 
-class Token(msgspec.Struct):
-    """The token, as a client sends it after `Authorization: Token `. It is shown once."""
+class Waiting(msgspec.Struct):
+    """An application that waits for an admin."""
 
-    token: str
+    state: str
+
+
+class Refusal(msgspec.Struct):
+    """An error in words for people, and its code for programs."""
+
+    detail: str
+    code: str
 
 
 def signed_in(request: Request) -> User:
@@ -122,12 +129,22 @@ class Credentials(StrictSerializer):
     password = TextField(max_length=4096, trim_whitespace=False)
 
 
+class NewAccount(Credentials):
+    """The words of who signs up: `invite` where the site asks for an invitation, `reason` where an admin decides."""
+
+    email = TextField(max_length=254, required=False, allow_blank=True)
+    invite = TextField(max_length=CODE_LENGTH, required=False, allow_blank=True)
+    reason = TextField(max_length=REASON_LENGTH, required=False, allow_blank=True)
+
+
 class ProfileEdit(StrictSerializer):
     """How a user presents themself, and whether search engines may list what they say."""
 
     display_name = TextField(max_length=50, allow_blank=True, required=False)
     bio = TextField(max_length=500, allow_blank=True, required=False)
     is_indexable = FlagField(required=False)
+    email = TextField(max_length=254, required=False)
+    current_password = TextField(max_length=4096, trim_whitespace=False, required=False)
 
 
 class PasswordChange(StrictSerializer):
@@ -149,53 +166,35 @@ class UsersView(ApiView):
     authentication_classes: Sequence[Any] = []
     permission_classes: Sequence[Any] = []
 
-    @extend_schema(operation_id="sign_up", request=Credentials, responses={201: Account}, auth=[])
+    @extend_schema(
+        operation_id="sign_up",
+        request=NewAccount,
+        responses={
+            201: Account,
+            202: OpenApiResponse(Waiting, "An admin decides on the account."),
+            403: OpenApiResponse(Refusal, "The site takes no new accounts: the code is `sign_up_closed`."),
+        },
+        auth=[],
+    )
     def post(self, request: Request) -> HttpResponse:
-        """Sign up. Names are letters, digits, hyphens and underscores, unique without regard to case."""
-        fields = body(request, Credentials)
-        spend("signup", rates.address(request._request))
-        try:
-            user = actions.sign_up(**fields)
-        except DjangoValidationError as error:
-            raise invalid(error) from error
-        return FeedResponse(Account.of(user), status=201)
-
-
-class TokenView(ApiView):
-    """POST asks for a token, whatever token the caller still sends; DELETE is for who sends a good one."""
-
-    def _is_anonymous(self) -> bool:
-        return self.request is not None and self.request.method == "POST"
-
-    def get_authenticators(self) -> list[Any]:
-        """None for a call that issues a token; else the token's."""
-        return [] if self._is_anonymous() else [TokenAuthentication()]
-
-    def get_permissions(self) -> list[Any]:
-        """None for a call that issues a token; else to be signed in."""
-        return [] if self._is_anonymous() else [IsAuthenticated()]
-
-    @extend_schema(operation_id="log_in", request=Credentials, responses={200: Token}, auth=[])
-    def post(self, request: Request) -> HttpResponse:
-        """A new token for name and password."""
-        fields = body(request, Credentials)
-        wait = guard.attempt(request._request, fields["username"])
+        """Sign up by the site's mode (`read_site`). Names are letters, digits, hyphens and underscores, unique without
+        regard to case and to letters that look alike.
+        """
+        fields = body(request, NewAccount)
+        invite = fields.pop("invite", "")
+        wait = joining.count(rates.address(request._request), code=invite)
         if wait is not None:
             raise exceptions.Throttled(wait)
-        user = authenticate(request._request, **fields)
-        if not isinstance(user, User):
-            raise serializers.ValidationError({"non_field_errors": ["Wrong username or password."]})
-        token = actions.issue_token(user=user)
-        rates.mark(rates.token_credential(token), user.pk)
-        response = FeedResponse(Token(token))
-        guard.remember(response, user)
-        return response
-
-    @extend_schema(operation_id="log_out", responses={204: None})
-    def delete(self, request: Request) -> HttpResponse:
-        """Revoke the token that sends this."""
-        actions.revoke_token(digest=str(request.auth))
-        return HttpResponse(status=204)
+        try:
+            user = joining.join(joining.Candidate(**fields), invite=invite)
+        except DjangoValidationError as error:
+            raise invalid(error) from error
+        except joining.ClosedError:
+            refusal = Refusal("This site takes no new accounts.", "sign_up_closed")
+            return FeedResponse(refusal, status=HTTPStatus.FORBIDDEN)
+        if user is None:
+            return FeedResponse(Waiting("waiting"), status=HTTPStatus.ACCEPTED)
+        return FeedResponse(Account.of(user), status=HTTPStatus.CREATED)
 
 
 class MeView(ApiView):
@@ -208,14 +207,21 @@ class MeView(ApiView):
 
     @extend_schema(operation_id="edit_me", request=ProfileEdit, responses={200: Account})
     def patch(self, request: Request) -> HttpResponse:
-        """Change display name, bio, or whether search engines may list one's posts; what is not sent stays."""
-        fields = body(request, ProfileEdit)
+        """Change display name, bio, or whether search engines may list one's posts; what is not sent stays. Another
+        `email` wants the `current_password`, and holds when the letter to it has been answered.
+        """
+        fields, user = body(request, ProfileEdit), signed_in(request)
+        address, password = fields.pop("email", None), fields.pop("current_password", "")
         is_indexable = fields.pop("is_indexable", None)
-        user = signed_in(request)
         try:
+            if address is not None:
+                spend("password", str(user.pk))
             with transaction.atomic():
-                actions.edit_profile(user=user, **fields)
+                if address is not None:
+                    actions.check_own_password(user=user, password=password, field="current_password")
+                    addresses.add(user=user, address=address)
                 actions.edit_preferences(user=user, is_indexable=is_indexable)
+                actions.edit_profile(user=user, **fields)
         except DjangoValidationError as error:
             raise invalid(error) from error
         return FeedResponse(Account.of(user))

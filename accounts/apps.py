@@ -11,6 +11,10 @@ class AccountsConfig(AppConfig):
     name = "accounts"
     verbose_name = _("Accounts")
 
+    def ready(self) -> None:
+        """Connect the receivers."""
+        from accounts import receivers  # noqa: F401
+
 
 class TokensConfig(AppConfig):
     """Knox, as the admin calls it."""

@@ -22,6 +22,9 @@ from django.utils.formats import date_format, number_format
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
+from about.site import current
+from accounts import addresses, places, second_factors
+from accounts.joining_models import Invitation, Invited
 from accounts.models import User
 from accounts.signals import export_requested
 from media.models import MediaFile
@@ -55,13 +58,34 @@ class AccountRow(msgspec.Struct):
     display_name: str
     bio: str
     email: str
+    email_to_be_confirmed: str
     language: str
     time_zone: str
     keeps_history: bool
     is_indexable: bool
     is_big_v: bool
     joined_at: datetime
+    was_invited: bool
     last_seen_at: datetime | None
+
+
+class PlaceRow(msgspec.Struct):
+    """A browser or program in which the account is signed in."""
+
+    kind: str
+    name: str
+    address: str
+    since: datetime
+    last_seen_at: datetime | None
+
+
+class FactorRow(msgspec.Struct):
+    """A second factor, without its secrets."""
+
+    kind: str
+    name: str
+    added_at: datetime
+    last_used_at: datetime | None
 
 
 class MediumRow(msgspec.Struct):
@@ -80,6 +104,17 @@ class MediumRow(msgspec.Struct):
     """The file of a video's captions in the archive."""
 
 
+class InvitationRow(msgspec.Struct):
+    """An invitation that the user made, and how many people came by it."""
+
+    code: str
+    made_at: datetime
+    expires_at: datetime | None
+    uses: int
+    most_uses: int
+    revoked_at: datetime | None
+
+
 def write_archive(user: User, target: IO[bytes]) -> None:
     """Write the zip archive of everything about `user` into `target`, in the language that is active."""
     outermost = not connection.in_atomic_block
@@ -89,7 +124,13 @@ def write_archive(user: User, target: IO[bytes]) -> None:
                 cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
         user = User.objects.get(pk=user.pk)  # the first query: the snapshot is of this moment
         parts: list[Any] = [answer for _receiver, answer in export_requested.send(sender=User, reader=user)]
-        files: list[ExportFile] = [_account(user), _media(user), *chain.from_iterable(parts)]
+        files: list[ExportFile] = [
+            _account(user),
+            *_security(user),
+            _media(user),
+            _invitations(user),
+            *chain.from_iterable(parts),
+        ]
         with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED, compresslevel=LEVEL) as archive:
             counts = [_write(archive, file) for file in files]
             _write_media(archive, user)
@@ -132,15 +173,38 @@ def _account(user: User) -> ExportFile:
         user.display_name,
         user.bio,
         user.email,
+        addresses.waiting(user),
         user.language,
         user.time_zone,
         user.keeps_history,
         user.is_indexable,
         user.is_big_v,
         user.date_joined,
+        Invited.objects.filter(user=user).exists(),
         user.last_seen_at,
     )
     return ExportFile("account.json", _("Your account."), [row])
+
+
+def _security(user: User) -> list[ExportFile]:
+    """Where the account is signed in, and its second factors. Their secrets stay here, as the password does."""
+    signed_in = {"browser": places.sessions(user, None), "program": places.tokens(user)}
+    return [
+        ExportFile(
+            "logins.jsonl",
+            _("The browsers and programs in which you are logged in."),
+            [
+                PlaceRow(kind, each.name, each.ip, each.since, each.seen_at)
+                for kind, found in signed_in.items()
+                for each in found
+            ],
+        ),
+        ExportFile(
+            "second_factors.jsonl",
+            _("Your authenticator app, passkeys and recovery codes; their secrets are not in it."),
+            [FactorRow(row.type, str(row), row.created_at, row.last_used_at) for row in second_factors.rows_of(user)],
+        ),
+    ]
 
 
 def _media(user: User) -> ExportFile:
@@ -165,6 +229,18 @@ def _media(user: User) -> ExportFile:
     )
 
 
+def _invitations(user: User) -> ExportFile:
+    rows = Invitation.objects.filter(made_by=user).order_by("pk").iterator(chunk_size=MEDIA_AT_ONCE)
+    return ExportFile(
+        "invitations.jsonl",
+        _("The invitations that you made."),
+        (
+            InvitationRow(row.code, row.created_at, row.expires_at, row.uses, row.most_uses, row.revoked_at)
+            for row in rows
+        ),
+    )
+
+
 def _member(row: MediaFile, ext: str = "") -> str:
     return f"media/{row.pk}.{ext or row.ext}"
 
@@ -182,8 +258,9 @@ def _write_media(archive: zipfile.ZipFile, user: User) -> None:
 
 def _read_me(user: User, files: Iterable[tuple[ExportFile, int]]) -> str:
     now = timezone.localtime()
-    about = _("The data of @%(name)s on feedsite, as it was on %(date)s (UTC%(offset)s).") % {
+    about = _("The data of @%(name)s on %(site)s, as it was on %(date)s (UTC%(offset)s).") % {
         "name": user.username,
+        "site": current().name,
         "date": date_format(now, "DATETIME_FORMAT"),
         "offset": f"{now:%z}",
     }

@@ -5,12 +5,12 @@ from zoneinfo import ZoneInfo
 
 from django import forms
 from django.conf import settings
-from django.contrib.auth.forms import AuthenticationForm
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from accounts.actions import PASSWORD_LENGTH
 from accounts.faces import CROPPED
+from accounts.joining_models import CODE_LENGTH, REASON_LENGTH
 from accounts.locale import place_name, zone_names
 from accounts.models import User
 from media.models import Use
@@ -66,21 +66,149 @@ class SignUpForm(forms.Form):
     password = password_field(_("Password"), "new-password", PASSWORD_RULES)
 
 
-class LoginForm(AuthenticationForm):
-    """Django's, which answers the same whatever is wrong, with an end to the length of passwords."""
+class JoinForm(SignUpForm):
+    """The form of a new account under the site's mode: the reason is shown where an admin decides."""
 
-    error_messages = {
-        **AuthenticationForm.error_messages,
-        "invalid_login": _(
-            "Username or password is wrong. Capital letters make a difference in passwords, not in usernames."
-        ),
-    }
+    email = forms.EmailField(
+        label=_("E-mail"),
+        required=False,
+        max_length=254,
+        widget=forms.EmailInput(attrs={"autocomplete": "email", "dir": "ltr"}),
+    )
+    reason = forms.CharField(
+        label=_("Why would you like to join?"),
+        max_length=REASON_LENGTH,
+        required=False,
+        help_text=_("The people who run this site read it."),
+        widget=forms.Textarea(attrs={"rows": 3}),
+    )
+    invite = forms.CharField(max_length=CODE_LENGTH, required=False, widget=forms.HiddenInput)
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.fields["username"].label = _("Username")
-        self.fields["username"].widget.attrs["spellcheck"] = "false"
-        self.fields["password"] = password_field(_("Password"), "current-password")
+        self.fields["email"].required = settings.EMAIL_REQUIRED
+        self.fields["email"].help_text = "" if settings.EMAIL_REQUIRED else _("Optional.")
+
+
+WAITING = _("Your application waits for the people who run this site. You can log in once they have approved it.")
+NAME_OR_ADDRESS = {"autocapitalize": "none", "spellcheck": "false", "autofocus": True}
+
+
+class LoginForm(forms.Form):
+    """The form of a name or address, and a password."""
+
+    username = forms.CharField(
+        label=_("Username or e-mail address"),
+        max_length=254,
+        widget=forms.TextInput(attrs={"autocomplete": "username webauthn", **NAME_OR_ADDRESS}),
+    )
+    password = password_field(_("Password"), "current-password")
+
+
+WRONG_LOGIN = _("Username or password is wrong. Capital letters make a difference in passwords, not in usernames.")
+ANSWER_LENGTH = 20_000
+"""Characters of what a passkey answers."""
+
+
+def code_field(label: Any, help_text: Any = "", length: int = 20) -> forms.CharField:
+    """A field for a code: digits, which phones offer their keys for, and fill in by themselves."""
+    attrs = {"autocomplete": "one-time-code", "inputmode": "numeric", "spellcheck": "false"}
+    return forms.CharField(label=label, max_length=length, help_text=help_text, widget=forms.TextInput(attrs=attrs))
+
+
+class CodeForm(forms.Form):
+    """The form of a second factor's code."""
+
+    code = code_field(
+        _("Code"), _("The six digits that your app shows now, or one of your recovery codes; each counts once.")
+    )
+
+
+class AddressCodeForm(forms.Form):
+    """The form of the code of a letter."""
+
+    code = code_field(_("Code of the letter"))
+
+
+class AppForm(forms.Form):
+    """The form of the first code of an app."""
+
+    code = code_field(_("The six digits that the app shows now"))
+
+
+class ResetForm(forms.Form):
+    """The form by which a letter is asked for."""
+
+    username_or_email = forms.CharField(
+        label=_("Username or e-mail address"),
+        max_length=254,
+        widget=forms.TextInput(attrs={"autocomplete": "username", **NAME_OR_ADDRESS}),
+    )
+
+
+class NewPasswordForm(forms.Form):
+    """The form of another password, by a link."""
+
+    new = password_field(_("New password"), "new-password", PASSWORD_RULES)
+
+
+class AddressForm(forms.Form):
+    """The form of an e-mail address."""
+
+    email = forms.CharField(
+        label=_("E-mail address"),
+        max_length=254,
+        widget=forms.EmailInput(attrs={"autocomplete": "email", "spellcheck": "false"}),
+    )
+
+
+class ProofForm(forms.Form):
+    """The form that asks once more who sits at the browser; the code only of accounts with a second factor."""
+
+    password = password_field(_("Password"), "current-password")
+    code = code_field(_("Code of your app, or a recovery code"))
+
+    def __init__(self, *args: Any, asks_code: bool, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if not asks_code:
+            del self.fields["code"]
+
+
+class PasskeyForm(forms.Form):
+    """The form of a new passkey; a script fills in the credential."""
+
+    name = forms.CharField(
+        label=_("Name"),
+        max_length=50,
+        help_text=_("By which you know it: this phone, a key on your keyring."),
+        widget=forms.TextInput(attrs={"autocomplete": "off"}),
+    )
+    credential = forms.CharField(max_length=ANSWER_LENGTH, widget=forms.HiddenInput())
+
+
+SPANS = [("1", _("a day")), ("7", _("a week")), ("30", _("a month")), ("", _("as long as it is not revoked"))]
+
+
+class InvitationForm(forms.Form):
+    """The form of an invitation; the verb says how large it may be."""
+
+    most_uses = forms.IntegerField(label=_("For how many people"), initial=1, min_value=1)
+    days = forms.TypedChoiceField(
+        label=_("Good for"),
+        coerce=int,
+        empty_value=None,
+        required=False,
+        initial="7",
+        choices=SPANS,
+    )
+
+    def __init__(self, *args: Any, is_trusted: bool, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        days = self.fields["days"]
+        assert isinstance(days, forms.TypedChoiceField)  # noqa: S101 (for the type checker)
+        if not is_trusted:
+            days.required = True
+            days.choices = SPANS[:-1]
 
 
 class PasswordForm(forms.Form):

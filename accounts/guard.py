@@ -25,6 +25,8 @@ from web import rates
 
 COOKIE = "device"
 COOKIE_LIFE = timedelta(days=180)
+NAME_LENGTH = 254
+"""Characters of a name or address that are looked at."""
 
 
 def attempt(request: HttpRequest, username: str) -> float | None:
@@ -44,6 +46,12 @@ def attempt(request: HttpRequest, username: str) -> float | None:
         if wait is not None:
             return wait
     return None
+
+
+def known_device(request: HttpRequest, user: User) -> str:
+    """The name of this browser, if the user signed in by it before and that counts still; empty for others."""
+    device, standing = _device(request, _canonical(user.username))
+    return device if device and constant_time_compare(standing, user.get_session_auth_hash()) else ""
 
 
 def remember(response: HttpResponseBase, user: User) -> None:
@@ -74,4 +82,4 @@ def _signer(name: str) -> signing.TimestampSigner:
 
 def _canonical(username: str) -> str:
     """The one spelling of a name for all that the login form takes for it."""
-    return unicodedata.normalize("NFKC", username[:200]).strip().lower()
+    return unicodedata.normalize("NFKC", username[:NAME_LENGTH]).strip().lower()

@@ -16,9 +16,13 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from accounts import avatars
+from accounts.joining_models import Application, Invitation, Invited
+from accounts.lookalikes import Skeleton, skeleton
 from accounts.names import Grams, Name, grams_of, words_of
 from accounts.naming import check_display_name
 from storage.draws import Draw
+
+__all__ = ["Application", "Invitation", "Invited"]  # models of the app that live in a module of their own
 
 RESERVED_USERNAMES = frozenset(
     {"me", "new", "admin", "api", "static", "login", "logout", "signup", "items", "settings"}
@@ -55,6 +59,10 @@ class UserQuerySet(models.QuerySet["User"]):
         """The user of this name; names are unique without regard to case."""
         return self.alias(lower_username=Lower("username")).filter(lower_username=username.lower())
 
+    def looking_like(self, username: str) -> Self:
+        """Users whose username looks like this one (accounts/lookalikes.py)."""
+        return self.alias(skeleton=Skeleton("username")).filter(skeleton=skeleton(username))
+
     def with_email(self, address: str) -> Self:
         """Users who gave this e-mail address, without regard to case."""
         return self.exclude(email="").alias(lower_email=Lower("email")).filter(lower_email=address.lower())
@@ -89,6 +97,10 @@ class UserManager(DjangoUserManager["User"]):
     def named(self, username: str) -> UserQuerySet:
         """As `UserQuerySet.named`."""
         return self.get_queryset().named(username)
+
+    def looking_like(self, username: str) -> UserQuerySet:
+        """As `UserQuerySet.looking_like`."""
+        return self.get_queryset().looking_like(username)
 
     def with_email(self, address: str) -> UserQuerySet:
         """As `UserQuerySet.with_email`."""
@@ -223,6 +235,8 @@ class User(AbstractBaseUser, PermissionsMixin):
                 Func(Func("username", "display_name", function="feedsite_name"), function="feedsite_grams"),
                 name="user_names",
             ),
+            # The function is made by migration 0024.
+            models.Index(Skeleton("username"), name="user_skeleton"),
         ]
 
     def __str__(self) -> str:
@@ -407,3 +421,60 @@ class Policy(models.Model):
     def __str__(self) -> str:
         words = gettext("push level %(push_level)s, inbox from %(inbox_from)s followees")
         return words % {"push_level": self.push_level, "inbox_from": self.inbox_from}
+
+
+class AddressCheck(models.Model):
+    """The proof that an e-mail address waits for: the link or the code of the letter that was sent last.
+
+    Only keyed hashes are kept. `tries` counts wrong codes, of which a few spend the code, not the link.
+    """
+
+    address = models.OneToOneField(
+        "account.EmailAddress", on_delete=models.CASCADE, primary_key=True, related_name="check_of"
+    )
+    key_digest = models.CharField(max_length=64)
+    code_digest = models.CharField(max_length=64)
+    tries = models.SmallIntegerField(default=0, db_default=0)
+    expires_at = models.DateTimeField(db_index=True)
+
+    class Meta:
+        default_permissions = ()
+
+    def __str__(self) -> str:
+        return f"check of address {self.address_id}"
+
+
+class ResetRequest(models.Model):
+    """A request for a letter by which another password is set: the queue of record for accounts/recovery.py.
+
+    It is written whether there is such an account or not, so that the request takes the same time; a worker finds out.
+    """
+
+    asked = models.CharField(max_length=254)
+    language = models.CharField(max_length=10, blank=True)
+    created_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        default_permissions = ()
+
+    def __str__(self) -> str:
+        return f"request {self.pk}"
+
+
+class TokenOrigin(models.Model):
+    """Where an API token was issued, for the list of its owner.
+
+    PostgreSQL does not hold it to its token: the version before, which does not know this table, deletes tokens too.
+    """
+
+    token = models.OneToOneField(
+        "knox.AuthToken", on_delete=models.CASCADE, primary_key=True, related_name="origin", db_constraint=False
+    )
+    user_agent = models.CharField(max_length=200, blank=True)
+    ip = models.CharField(max_length=45, blank=True)
+
+    class Meta:
+        default_permissions = ()
+
+    def __str__(self) -> str:
+        return self.user_agent

@@ -8,6 +8,7 @@ from django.db import DatabaseError
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 
+from accounts import places
 from accounts.levels import is_due, touch
 from web.requests import is_user_known
 from web.rest import OUTAGES
@@ -26,8 +27,12 @@ class PresenceMiddleware:
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         """Answer the request; the user is noted as seen after the answer is sent."""
         response = self.get_response(request)
-        if is_user_known(request) and request.user.is_authenticated and is_due(request.user):
-            response._resource_closers.append(partial(see, request.user.pk))  # type: ignore[attr-defined]
+        if is_user_known(request) and request.user.is_authenticated:
+            due = is_due(request.user)
+            if due:
+                response._resource_closers.append(partial(see, request.user.pk))  # type: ignore[attr-defined]
+            if due or getattr(request.session, "is_long_unseen", False):
+                response._resource_closers.append(partial(see_place, request))  # type: ignore[attr-defined]
         return response
 
 
@@ -37,3 +42,13 @@ def see(user_id: int) -> None:
         touch([user_id])
     except (DatabaseError, *OUTAGES) as error:
         logger.warning("it could not be noted that user %s is here: %s", user_id, error)
+
+
+def see_place(request: HttpRequest) -> None:
+    """Note where the session of this request was seen, likewise. Besides the times at which the user is noted, that is
+    when its row was read, for it has a copy at most an hour (accounts/sessions.py): so every session is, in time.
+    """
+    try:
+        places.note(request)
+    except (DatabaseError, *OUTAGES) as error:
+        logger.warning("it could not be noted where user %s is: %s", request.user.pk, error)

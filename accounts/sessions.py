@@ -16,6 +16,7 @@ import time
 from datetime import timedelta
 from typing import Any
 
+from django.conf import settings
 from django.contrib import auth
 from django.contrib.auth.middleware import AuthenticationMiddleware as DjangoAuthenticationMiddleware
 from django.contrib.sessions.backends.db import SessionStore as DatabaseStore
@@ -36,8 +37,11 @@ KEPT = timedelta(hours=1)
 
 # As of the clock of the web process, by which sessions are dated.
 ROW = """
-    SELECT s.session_data, extract(epoch FROM s.expire_date)::float8, u.session_generation
-    FROM django_session s LEFT JOIN accounts_user u ON u.id = s.user_id
+    SELECT s.session_data, extract(epoch FROM s.expire_date)::float8, u.session_generation,
+        p.last_seen_at IS NULL OR p.last_seen_at < now() - %s::interval
+    FROM django_session s
+    LEFT JOIN accounts_user u ON u.id = s.user_id
+    LEFT JOIN usersessions_usersession p ON p.session_key = s.session_key
     WHERE s.session_key = %s AND s.expire_date > to_timestamp(%s)
 """
 
@@ -50,6 +54,8 @@ class SessionStore(DatabaseStore):
     """
 
     generation: int | None = None
+    is_long_unseen = False
+    """Whether the row was read, and the list of the user's sessions lacks this one or has it as of long ago."""
     _owner: str | None = None
     """The id of the user whom the session named when it was read."""
 
@@ -97,11 +103,11 @@ class SessionStore(DatabaseStore):
     def _read(self) -> dict[str, Any]:
         """The row, of which a copy is made. Where there is none the session has no key any more, as Django has it."""
         key = self.session_key
-        rows = fetch(ROW, [key, time.time()]) if _is_key(key) else []
+        rows = fetch(ROW, [settings.LAST_SEEN_INTERVAL, key, time.time()]) if _is_key(key) else []
         if not rows:
             self._session_key = None
             return {}
-        text, expires, self.generation = rows[0]
+        text, expires, self.generation, self.is_long_unseen = rows[0]
         if key and self.generation is not None:
             _keep(key, self.generation, expires, text)
         return self._noted(self.decode(text))

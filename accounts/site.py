@@ -3,12 +3,15 @@
 from typing import Any
 
 from django.contrib import admin
+from django.contrib.admin.forms import AdminAuthenticationForm
+from django.core.exceptions import ValidationError
 from django.http import HttpRequest, HttpResponse
 from django.utils.decorators import method_decorator
+from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 from django.views.decorators.cache import never_cache
 
-from accounts import guard
+from accounts import guard, second_factors, sign_in
 from accounts.actions import end_streams
 from accounts.models import User
 from web.pages import too_many
@@ -22,15 +25,34 @@ SAID_BY_DJANGO = (
 """Texts of Django's admin that Django's own Chinese catalogue lacks; here they get into the site's catalogue."""
 
 
+class AdminLoginForm(AdminAuthenticationForm):
+    """Django's, for a name or address. An account with a second factor signs in on the site's own page, which asks for
+    it (accounts/sign_in.py).
+    """
+
+    def clean_username(self) -> str:
+        """The username that is meant."""
+        return sign_in.username_of(str(self.cleaned_data["username"]))
+
+    def confirm_login_allowed(self, user: Any) -> None:
+        """Raise ValidationError for accounts that may not come in here, or not this way."""
+        super().confirm_login_allowed(user)
+        if second_factors.is_set(user):
+            said = _("Your account has a second factor: log in on the page of the site, then come here again.")
+            raise ValidationError(said, code="second_factor")
+
+
 class AdminSite(admin.AdminSite):
     """Django's, where attempts to sign in are counted as everywhere, and what a session has open ends with it."""
+
+    login_form = AdminLoginForm
 
     @method_decorator(never_cache)
     def login(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
         """Sign in, unless the address or the name has tried too often."""
         if request.method != "POST":
             return super().login(request, extra_context)
-        wait = guard.attempt(request, request.POST.get("username", ""))
+        wait = guard.attempt(request, sign_in.username_of(request.POST.get("username", "")))
         if wait is not None:
             return too_many(request, wait)
         response = super().login(request, extra_context)

@@ -3,7 +3,7 @@
 from celery import shared_task
 from django.core.management import call_command
 
-from accounts import actions, levels, policy, purge
+from accounts import actions, addresses, applications, levels, places, policy, purge, recovery
 
 
 @shared_task(name="accounts.lower_levels")
@@ -31,7 +31,21 @@ def sweep_deletions() -> None:
     actions.forget_held_names()
 
 
+@shared_task(name="accounts.forget_applications")
+def forget_applications() -> None:
+    """Periodic: remove applications on which no admin decided in time."""
+    applications.forget_old()
+
+
 @shared_task(name="accounts.clear_sessions")
 def clear_sessions() -> None:
     """Periodic: drop sessions that have expired, which Django itself leaves in the table."""
     call_command("clearsessions")
+    places.forget_ended()
+    addresses.forget_checks()
+
+
+@shared_task(name="accounts.send_resets")
+def send_resets() -> None:
+    """Write the letters that set passwords anew; also periodic, for requests whose task was lost."""
+    recovery.work_off()

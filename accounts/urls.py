@@ -2,7 +2,7 @@
 
 from django.urls import include, path
 
-from accounts import api, views
+from accounts import api, security_api, security_views, sign_in_views, views
 from accounts.avatars import DRAWING
 
 api_patterns = [
@@ -14,19 +14,50 @@ api_patterns = [
     path("users/me/sessions", api.SessionsView.as_view()),
     path("users/me/delete", api.DeleteMeView.as_view()),
     path("users/me/export", api.ExportView.as_view()),
-    path("auth/token", api.TokenView.as_view()),
+    path("auth/token", security_api.TokenView.as_view()),
+    path("auth/password-reset", security_api.PasswordResetView.as_view()),
 ]
 
 urlpatterns = [
     path("api/v1/", include(api_patterns)),
     path("signup", views.sign_up, name="signup"),
+    path("signup/waiting", views.signup_waiting, name="signup-waiting"),
+    path("invite/<str:code>", views.sign_up, name="invite"),
     path("first-admin/<str:token>", views.make_first_admin, name="first-admin"),
-    path("login", views.LoginView.as_view(), name="login"),
+    path("login", sign_in_views.log_in, name="login"),
+    path("login/code", sign_in_views.log_in_code, name="login-code"),
+    path("login/passkey", sign_in_views.log_in_passkey, name="login-passkey"),
+    path("login/passkey/options", sign_in_views.passkey_options, name="login-passkey-options"),
+    path("password-reset", sign_in_views.ask_reset, name="password-reset"),
+    path("password-reset/asked", sign_in_views.reset_asked, name="password-reset-asked"),
+    path("password-reset/<str:number>/<str:token>", sign_in_views.reset, name="password-reset-link"),
+    path("verify-email/<str:key>", sign_in_views.verify_email, name="verify-email"),
     path("logout", views.LogoutView.as_view(), name="logout"),
     path("settings", views.settings, name="settings"),
     path("settings/preferences", views.preferences, name="settings-preferences"),
     path("settings/password", views.password, name="settings-password"),
+    path("settings/confirm", security_views.confirm, name="confirm-identity"),
+    path("settings/confirm/passkey", security_views.confirm_passkey, name="confirm-passkey"),
+    path("settings/confirm/passkey/options", security_views.confirm_options, name="confirm-passkey-options"),
+    path("settings/email", security_views.email, name="settings-email"),
+    path("settings/email/code", security_views.email_code, name="settings-email-code"),
+    path("settings/email/again", security_views.email_again, name="settings-email-again"),
+    path("settings/email/remove", security_views.email_remove, name="settings-email-remove"),
+    path("settings/devices", security_views.devices, name="settings-devices"),
+    path("settings/devices/end", security_views.end_device, name="settings-devices-end"),
+    path("settings/factors", security_views.factors, name="settings-factors"),
+    path("settings/factors/app", security_views.factor_app, name="settings-factor-app"),
+    path("settings/factors/passkey", security_views.factor_passkey, name="settings-factor-passkey"),
+    path(
+        "settings/factors/passkey/options",
+        security_views.factor_passkey_options,
+        name="settings-factor-passkey-options",
+    ),
+    path("settings/factors/remove", security_views.factor_remove, name="settings-factor-remove"),
+    path("settings/factors/recovery-codes", security_views.recovery_codes, name="settings-recovery-codes"),
     path("settings/log-out-everywhere", views.log_out_everywhere, name="log-out-everywhere"),
+    path("settings/invitations", views.invite, name="settings-invitations"),
+    path("settings/invitations/<int:invitation_id>/revoke", views.revoke_invitation, name="revoke-invitation"),
     path("settings/data", views.data, name="settings-data"),
     path("settings/delete", views.delete, name="settings-delete"),
     path("language", views.language, name="language"),

@@ -17,6 +17,7 @@ from django.utils.translation import gettext, gettext_noop, ngettext
 from django.utils.translation import gettext_lazy as _
 from knox.models import AuthToken
 
+from accounts import addresses, second_factors
 from accounts.actions import end_streams
 from accounts.big_v_admin import BigVAdmin
 from accounts.deactivation import deactivate, reactivate
@@ -118,7 +119,7 @@ class UserAdmin(BigVAdmin, DjangoUserAdmin):  # type: ignore[type-arg]  # not ge
     search_fields = ("id", "username", "email", "display_name")
     search_help_text = _("A user's id or e-mail address, or a part of the name; exact matches come first.")
     ordering = ("-id",)
-    actions = ("moderate", "make_big_v", "demote", "deactivate", "reactivate")
+    actions = ("moderate", "make_big_v", "demote", "deactivate", "reactivate", "forget_factors")
     moderated_as = "users"
     fieldsets = (
         (None, {"fields": ("username", "id", "password")}),
@@ -232,6 +233,8 @@ class UserAdmin(BigVAdmin, DjangoUserAdmin):  # type: ignore[type-arg]  # not ge
         columns = {field.name for field in User._meta.concrete_fields}
         if edited := columns.intersection(form.changed_data):
             obj.save(update_fields=edited)
+        if "email" in form.changed_data:
+            addresses.entered(user=obj)
 
     # --- Verbs
     @admin.action(description=_("Deactivate …"), permissions=["change"])
@@ -287,6 +290,45 @@ class UserAdmin(BigVAdmin, DjangoUserAdmin):  # type: ignore[type-arg]  # not ge
                 "%(count)s users were left as they are: active, deleted for good, or banned, which moderators lift.",
                 n,
             ),
+        )
+
+    @admin.action(description=_("Remove second factors …"), permissions=["change"])
+    def forget_factors(self, request: HttpRequest, queryset: QuerySet[User]) -> TemplateResponse | None:
+        """Asks first."""
+        users = self.chosen(request, queryset)
+        may = self.unless_barred(request, second_factors.is_set)
+        if "confirmed" not in request.POST:
+            users = self.able(request, users, may, left=self._without_factors)
+            if not users:
+                return None
+            return self.confirm(
+                request,
+                users,
+                "forget_factors",
+                title=gettext("Remove second factors"),
+                meaning=gettext(
+                    "These users log in by their password alone then, and are told by a letter. Do it only when you "
+                    "are sure that the owner of the account asks for it."
+                ),
+                button=gettext("Remove second factors"),
+                name=full_name_of,
+            )
+        self.each(
+            request,
+            users,
+            self.unless_barred(request, lambda user: second_factors.forget(user=user)),
+            logged=gettext_noop("Removed second factors."),
+            done=lambda n: ngettext("%(count)s user has none any more.", "%(count)s users have none any more.", n),
+            left=self._without_factors,
+        )
+        return None
+
+    @staticmethod
+    def _without_factors(count: int) -> str:
+        return ngettext(
+            "%(count)s user was left: without a second factor, or one that only superusers change.",
+            "%(count)s users were left: without a second factor, or ones that only superusers change.",
+            count,
         )
 
     def reactivate_one(self, request: HttpRequest, user: User) -> bool:

@@ -7,11 +7,12 @@ import os
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo
 
 from celery.schedules import crontab
 
-from runtime import bucket_address, embedded, environment
+from runtime import bucket_address, embedded, environment, mail_address
 from runtime.option_kinds import database
 from runtime.options import RATES as RATE_VARIABLES
 
@@ -46,6 +47,9 @@ HTTPS = env.switch("FEEDSITE_HTTPS")
 # Behind a proxy that sets `Forwarded` on every request, which is believed then (web.proxy).
 PROXY = env.switch("FEEDSITE_PROXY", HTTPS)
 
+# Links in letters begin with it: no header of a request decides it.
+SITE_URL = env.text("FEEDSITE_URL").rstrip("/") or mail_address.site_url(ALLOWED_HOSTS, HTTPS, env.whole("PORT"))
+
 # The processes that `up` starts, and the address where it listens.
 HOST = env.text("FEEDSITE_HOST")
 PORT = env.whole("PORT")
@@ -65,6 +69,10 @@ INSTALLED_APPS = [
     "django.contrib.humanize",
     "rest_framework",
     "accounts.apps.TokensConfig",
+    "allauth",
+    "allauth.account",
+    "allauth.mfa",
+    "allauth.usersessions",
     "drf_spectacular",
     "drf_spectacular_sidecar",
     "django_htmx",
@@ -72,6 +80,8 @@ INSTALLED_APPS = [
     "storage",
     "web",
     "media",
+    "about",
+    "mail",
     "accounts.apps.AccountsConfig",
     "relations",
     "items",
@@ -98,12 +108,14 @@ MIDDLEWARE = [
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "accounts.sessions.AuthenticationMiddleware",
+    "about.looking.LookingMiddleware",
     "accounts.presence.PresenceMiddleware",
     "accounts.locale.ReaderLocaleMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
     "accounts.access.ReaderMiddleware",
+    "allauth.account.middleware.AccountMiddleware",
     "web.outage.OutageMiddleware",
 ]
 
@@ -121,6 +133,7 @@ TEMPLATES = [
                 "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
+                "about.context_processors.site",
                 "notifications.context_processors.unread",
                 "items.context_processors.names",
                 "web.pages.stream",
@@ -222,6 +235,7 @@ CELERY_BEAT_SCHEDULE = {
         ("notice a failover of PostgreSQL", "accounts.follow_timeline", 5.0),
         ("forget idempotency keys", "items.forget_idempotency_keys", 3600.0),
         ("clear sessions", "accounts.clear_sessions", 86_400.0),
+        ("forget applications", "accounts.forget_applications", 3600.0),
         ("sweep deletions", "accounts.sweep_deletions", 30.0),
         ("forget old notifications", "notifications.forget_old", 3600.0),
         ("see how rare words are", "discover.refresh_words", 900.0),
@@ -233,6 +247,8 @@ CELERY_BEAT_SCHEDULE = {
         ("start and end live sessions", "live.run", 2.0),
         ("measure live sessions", "live.measure", 30.0),
         ("forget kept snapshots", "live.forget_snapshots", 600.0),
+        ("send what resets passwords", "accounts.send_resets", 10.0),
+        ("sweep letters", "mail.sweep", 10.0),
         ("sweep media", "media.sweep", 60.0),
         ("extend the sitemap", "public.extend_sitemap", 600.0),
         ("forget attempts with blocked pictures", "moderation.forget_attempts", 3600.0),
@@ -257,12 +273,42 @@ CELERY_BEAT_SCHEDULE |= {
     "compare with the oracle": _every(60.0, "timeline.check_sample"),
 }
 
+# --- Mail: a server, a folder or the log (runtime/mail_address.py) -------------------------------------------
+_MAIL = mail_address.parse(env.text("FEEDSITE_EMAIL_URL"))
+EMAIL_BACKEND = _MAIL.backend
+EMAIL_HOST, EMAIL_PORT = _MAIL.host, _MAIL.port
+EMAIL_HOST_USER, EMAIL_HOST_PASSWORD = _MAIL.user, _MAIL.password
+EMAIL_USE_TLS, EMAIL_USE_SSL = _MAIL.scheme == "smtp+tls", _MAIL.scheme == "smtps"
+EMAIL_FILE_PATH = _MAIL.folder or None
+# Seconds that each answer of the server may take; mail.sending says what that costs.
+EMAIL_TIMEOUT = env.number("FEEDSITE_EMAIL_TIMEOUT_SECONDS")
+EMAIL_DOMAIN = urlsplit(SITE_URL).hostname or "localhost"
+DEFAULT_FROM_EMAIL = SERVER_EMAIL = env.text("FEEDSITE_EMAIL_FROM") or f"noreply@{EMAIL_DOMAIN}"
+
+# --- The site --------------------------------------------------------------------------------------------
+# Who may sign up, whatever the admin chose (about.models.SignUp); empty: what the admin chose.
+SIGN_UP = env.text("FEEDSITE_SIGN_UP")
+# An application for an account on which no admin decides goes after so long.
+APPLICATION_DAYS = env.whole("FEEDSITE_APPLICATION_DAYS")
+
 # --- Accounts --------------------------------------------------------------------------------------------
 AUTH_USER_MODEL = "accounts.User"
 SESSION_ENGINE = "accounts.sessions"
 LOGIN_URL = "login"
 LOGIN_REDIRECT_URL = "home"
 LOGOUT_REDIRECT_URL = "login"
+# Whether accounts must have an e-mail address.
+EMAIL_REQUIRED = env.switch("FEEDSITE_EMAIL_REQUIRED")
+# How long the link of a letter sets another password.
+PASSWORD_RESET_TIMEOUT = 4 * 3600
+# Of allauth its tables are used, and what makes and checks second factors: accounts/second_factors.py, addresses.py,
+# places.py. Its pages, forms and rates are not.
+ACCOUNT_SIGNUP_FIELDS = ["email", "username*", "password1*"]
+ACCOUNT_LOGIN_METHODS = {"username", "email"}
+ACCOUNT_EMAIL_VERIFICATION = "none"
+MFA_ADAPTER = "accounts.second_factors.Adapter"
+MFA_SUPPORTED_TYPES = ["totp", "webauthn", "recovery_codes"]
+MFA_TOTP_TOLERANCE = 1
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
     {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator"},

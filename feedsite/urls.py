@@ -28,6 +28,7 @@ urlpatterns = [
     path("", include("public.urls")),
     path("", include("timeline.urls")),
     path("", include("accounts.urls")),
+    path("", include("about.urls")),
     path("", include("media.urls")),
     path("", include("items.urls")),
     path("", include("relations.urls")),

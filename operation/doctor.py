@@ -29,6 +29,7 @@ from redis.crc import REDIS_CLUSTER_HASH_SLOTS
 
 from accounts import policy
 from discover import impressions
+from mail.models import Letter, State
 from media import store as media
 from media.models import MediaFile
 from media.store import PREFIXES
@@ -63,6 +64,8 @@ MEDIA_LISTED = 1_000
 """Files of a prefix that are listed, of which there are 16."""
 MEDIA_SECONDS = 10.0
 """Seconds that looking for files of a bucket may take."""
+LETTER_SECONDS = 900.0
+"""Seconds for which a letter that is due may wait."""
 DAY = 86_400
 LEAST_POSTGRESQL = 15
 WHY_REDIS = "GETEX and ZMSCORE (Redis 6.2), and listpacks for small inboxes (7.0)"
@@ -106,6 +109,7 @@ def examine(*, now: datetime, web: str, stream: str, grpc_place: str) -> list[Fi
         ("queues", queues),
         ("workers", workers),
         ("beat", lambda: beat(now)),
+        ("mail", lambda: letters(now)),
         ("deliveries", lambda: deliveries(now)),
         ("policy", pushes),
         ("inboxes", lambda: need_of_inboxes(now)),
@@ -631,6 +635,25 @@ def beat(now: datetime) -> Findings:
         todo="Look again in three minutes: a sample is written every minute."
         if young
         else "Start `manage.py up`, or one `manage.py program beat`: nothing is swept, counted or purged.",
+    )
+
+
+def letters(now: datetime) -> Findings:
+    """Letters that were given up, and how long others wait to be sent."""
+    failed = Letter.objects.filter(state=State.FAILED).count()
+    yield judge(
+        "letters given up",
+        f"{failed:,}",
+        warning=failed > 0,
+        todo="Mend the mail server by the errors at /admin/mail/letter/, and let them be tried again there.",
+    )
+    oldest = Letter.objects.filter(state=State.WAITING).order_by("next_at").first()
+    waits = max((now - oldest.next_at).total_seconds(), 0.0) if oldest is not None else 0.0
+    yield judge(
+        "letters due",
+        f"for {waits:,.0f} s" if oldest is not None else "none wait",
+        warning=waits > LETTER_SECONDS,
+        todo="See that a worker runs, and that FEEDSITE_EMAIL_URL names a server that answers.",
     )
 
 

@@ -10,6 +10,7 @@ from django.utils.html import escape
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
+from about.site import current
 from accounts.models import User
 from discover.popular import popular_items
 from items.cards import cards
@@ -49,7 +50,9 @@ def strangers(request: PageRequest) -> OpenPage:
     popular = popular_items(request.user, count=POPULAR) if last_id is None else []
     context |= {"popular": cards(popular), "tags": popular_tags(request.user)}
     if last_id is None:
-        context["preview"] = Preview("website", "feedsite", _("Posts from people you follow, newest first."), "/")
+        site = current()
+        words = site.short_description or _("Posts from people you follow, newest first.")
+        context["preview"] = Preview("website", site.name, words, "/")
     return OpenPage(show(request, "public/front.html", context), [*popular, *page.items])
 
 
@@ -78,8 +81,11 @@ def column(request: PageRequest) -> HttpResponse:
 @require_safe
 def robots(request: HttpRequest) -> HttpResponse:
     """Where search engines may look, and where the sitemap is."""
-    lines = ["User-agent: *", *(f"Disallow: {path}" for path in CLOSED), f"Sitemap: {_site(request)}/sitemap.xml", ""]
-    return HttpResponse("\n".join(lines), content_type="text/plain; charset=utf-8")
+    lines = [f"Disallow: {path}" for path in CLOSED]
+    lines.append(f"Sitemap: {_site(request)}/sitemap.xml")
+    if current().is_for_members:
+        lines = ["Disallow: /"]
+    return HttpResponse("\n".join(["User-agent: *", *lines, ""]), content_type="text/plain; charset=utf-8")
 
 
 @require_safe
@@ -126,10 +132,12 @@ def _xml(root: str, parts: Iterable[str]) -> HttpResponse:
 @require_safe
 def manifest(request: HttpRequest) -> JsonResponse:
     """The site as an application that browsers can install."""
+    site = current()
     icon = {"src": static("feedsite/icon.svg"), "sizes": "any", "type": "image/svg+xml"}
     told = {
-        "name": "feedsite",
-        "short_name": "feedsite",
+        "name": site.name,
+        "short_name": site.name,
+        "description": site.short_description,
         "start_url": "/",
         "scope": "/",
         "display": "standalone",

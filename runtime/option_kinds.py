@@ -13,7 +13,7 @@ from zoneinfo import ZoneInfo
 
 import environ
 
-from runtime import bucket_address, cluster_address
+from runtime import bucket_address, cluster_address, mail_address
 
 
 class Kind(Protocol):
@@ -242,6 +242,10 @@ def _check_bucket(url: str) -> None:
     bucket_address.parse(url)
 
 
+def _check_mail(url: str) -> None:
+    mail_address.parse(url)
+
+
 def _check_opensearch(url: str) -> None:
     parts = _split(url)
     if not parts.hostname or parts.query or parts.fragment:
@@ -278,6 +282,15 @@ BROKER = Address(
 )
 OPENSEARCH = Address(("https", "http"), "https://user:password@host:9200/name", _check_opensearch)
 BUCKET = Address(("s3",), "s3://key:secret@s3.example.org/bucket?public=https://cdn.example.org", _check_bucket)
+MAIL = Address(
+    (*mail_address.PORTS, mail_address.FOLDER, mail_address.LOG),
+    "smtp+tls://user:password@mail.example.org:587",
+    _check_mail,
+)
+SENDER = Text(
+    r"([^\0-\x1f<>\"@,;]+ <)?[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]+@[A-Za-z0-9.-]+>?",
+    "an e-mail address such as noreply@example.org or Feeds <noreply@example.org>",
+)
 PORT = Whole(1, 65_535)
 SECONDS = Number(0.001, 86_400, "seconds")
 DAYS = Whole(1, 36_500, "days")

@@ -36,6 +36,8 @@
 | `cache:1:tags:days` | STRING | uses of popular hashtags a day (items/trending.py) | 10 minutes | counted anew |
 | `cache:1:page:{digest}` | STRING | a page for strangers (items/open_pages.py) | 15 seconds | rendered anew |
 | `cache:1:suggestions:{uid}:{count}` | STRING | user ids (relations/suggestions.py) | 10 minutes | looked for anew |
+| `cache:1:mail:turn` | STRING | that a worker sends letters (mail/sending.py) | 90 seconds | several send at once |
+| `cache:1:mail:pause` | STRING | that the mail server is left alone | 30 seconds | it is asked sooner |
 
 A window's own members (`floor`, `epoch`, `run:{id}`, `build:{token}`) are described in storage/window.py.
 """
@@ -215,3 +217,13 @@ def tag_days() -> str:
 def page(digest: str) -> str:
     """A page as strangers are shown it, in Django's cache."""
     return f"page:{digest}"
+
+
+def mail_turn() -> str:
+    """That a worker sends letters, in Django's cache."""
+    return "mail:turn"
+
+
+def mail_pause() -> str:
+    """That the mail server is left alone for a while, in Django's cache."""
+    return "mail:pause"

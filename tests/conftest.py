@@ -17,6 +17,7 @@ from django.test import TransactionTestCase
 from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
 
+from about import site
 from accounts import policy
 from seen import played, redis_store
 from seen.migration import old
@@ -38,10 +39,13 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ["GRPC_ENABLE_FORK_SUPPORT"] = "0"
     # Tests need no collected and hashed static files.
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]  # slow by design otherwise
+    # Read once and for all, so that no test meets the moment at which a process reads anew.
+    site.SECONDS = math.inf
     # Their people have just signed up, and say much in little time; tests of moderation set rules of their own.
     settings.MODERATION_LINK_AGE = settings.MODERATION_REPORTER_AGE = timedelta(0)
     settings.MODERATION_BURST = settings.MODERATION_SAME_TEXT = 0
     settings.STORAGES["staticfiles"] = {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"}
+    site.kept.set(site.Site())
     TransactionTestCase._fixture_teardown = empty_tables  # type: ignore[attr-defined]
     migrated.install(config)
     DatabaseCreation._destroy_test_db = drop_database
@@ -158,6 +162,7 @@ def _nothing_left_behind() -> Iterator[None]:
     for breaker in (connections.cache_breaker, played.breaker, old.breaker, redis_store.breaker):
         breaker.reset()
     rates.own.clear()
+    site.kept.set(site.Site())
     usage.forget()
     connections.feeds_for_tasks().flushall()
     played.client().flushdb()

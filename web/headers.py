@@ -28,12 +28,13 @@ FORBIDDEN = (
     "microphone",
     "midi",
     "payment",
-    "publickey-credentials-get",
     "screen-wake-lock",
     "usb",
     "xr-spatial-tracking",
 )
 """Features of browsers that no page of the site uses."""
+ALLOWED = ("fullscreen", "picture-in-picture", "publickey-credentials-create", "publickey-credentials-get")
+"""Features that its own pages use, and no frame in them."""
 
 HEADERS = {
     "X-Content-Type-Options": "nosniff",
@@ -43,7 +44,7 @@ HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     # Videos of the site itself may fill the screen.
     "Permissions-Policy": ", ".join(
-        ["fullscreen=(self)", "picture-in-picture=(self)", *(f"{feature}=()" for feature in FORBIDDEN)]
+        [*(f"{feature}=(self)" for feature in ALLOWED), *(f"{feature}=()" for feature in FORBIDDEN)]
     ),
 }
 """On every answer of every process."""

@@ -33,7 +33,23 @@ from storage import keys
 from storage.connections import cache_breaker, client_of, pipelined, script
 
 PLAIN_LENGTH = 64
-GUARDED = frozenset({"login", "login_address", "login_name", "login_devices", "password", "signup"})
+GUARDED = frozenset(
+    {
+        "login",
+        "login_address",
+        "login_name",
+        "login_devices",
+        "login_code",
+        "password",
+        "signup",
+        "signup_day",
+        "signup_network",
+        "invite",
+        "reset",
+        "reset_name",
+        "email",
+    }
+)
 """Scopes that each process counts by itself while the cache server is gone: guessing shall not be free then."""
 OWN_SLOTS = 10_000
 """Slots that a process keeps meanwhile."""
@@ -283,6 +299,16 @@ def _digest(text: str) -> str:
 def address(request: HttpRequest) -> str:
     """The caller's IP address (web.proxy), or the /64 that one IPv6 customer has."""
     return customer(request.META.get("REMOTE_ADDR", ""))
+
+
+@lru_cache(4096)
+def network(address: str) -> str:
+    """The network of an `address`: the /24 of IPv4, the /48 of IPv6; whatever is no address stays as it is."""
+    try:
+        found = ipaddress.ip_interface(address)
+    except ValueError:
+        return address
+    return str(ipaddress.ip_network(f"{found.ip}/{24 if found.version == 4 else 48}", strict=False))
 
 
 @lru_cache(4096)

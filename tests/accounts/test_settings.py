@@ -376,7 +376,10 @@ def test_the_archive_holds_everything(page: Client, api: APIClient, ann: User, k
     archive, rows = opened(content)
     assert set(rows) == {
         "account.json",
+        "logins.jsonl",
+        "second_factors.jsonl",
         "media.jsonl",
+        "invitations.jsonl",
         "items.jsonl",
         "edits.jsonl",
         "likes.jsonl",

@@ -19,7 +19,9 @@ pytestmark = pytest.mark.django_db
 
 ROOMS = (
     "accounts",
+    "mail",
     "media",
+    "about",
     "relations",
     "items",
     "timeline",

@@ -4,16 +4,23 @@ strict Content-Security-Policy allows.
 """
 
 import json
+import time
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from typing import Any, Literal, NamedTuple
+from urllib.parse import urlsplit
 
 import pytest
+from allauth.mfa.totp.internal.auth import format_hotp_value, hotp_value
 from axe_playwright_python.base import AXE_SCRIPT
 from django.template.loader import render_to_string
 from django.utils import timezone
 from playwright.sync_api import Page
 
+from about.actions import change as describe
+from about.actions import save_rule
+from about.models import Rule
+from accounts import addresses, invitations, recovery, second_factors
 from accounts.models import User
 from discover.feedback import not_interested
 from discover.recent import record as record_views
@@ -21,6 +28,7 @@ from items.actions import hold, like, publish, reject, repost
 from items.models import Item
 from live import actions as live
 from live.models import LiveSession, State
+from mail.models import Letter
 from relations.actions import block, follow, mute
 from seen.models import MergeRun, Probe
 from seen.played import Play
@@ -28,7 +36,7 @@ from seen.played import record as record_plays
 from tests.support.addresses import page_names
 from tests.support.browsers import Visit, Visitor
 from tests.support.effort import EVERYTHING
-from tests.support.factories import UserFactory
+from tests.support.factories import PASSWORD, UserFactory
 from tests.support.pictures import jpeg
 
 pytestmark = pytest.mark.slow
@@ -39,6 +47,7 @@ OF_COLOUR = ["color-contrast", "link-in-text-block"]
 LANGUAGES = {"en": "en-US", "zh": "zh-CN"}
 WIDTHS = {1280: 640, 390: 320}
 """Each with the narrower one that zooming leads to: 1280 at 200 %, 1280 at 400 %."""
+APP_SECRET = "JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP"
 COVER = "https://covers.example/1.svg"
 PICTURE = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 9"><path fill="#f60" d="M0 0h16v9H0z"/></svg>'
 
@@ -94,7 +103,28 @@ class World:
         self.session(self.reader, "my last session", State.REPLAY)
         live.cancel(session=self.session(self.reader, "not to be"), now=timezone.now())
         self.admin = UserFactory.create(username="admin", is_staff=True, is_superuser=True)
+        self.invitation = invitations.make(user=self.admin)
+        describe(
+            short_description="Books, slowly.",
+            description="We read.\n\nhttps://example.org/",
+            contact_email="post@example.org",
+            accent="#8a2b06",
+            announcement="Closed on Monday: https://example.org/",
+        )
+        save_rule(rule=Rule(number=1, text="Be kind."))
         self.play()
+        self.secure()
+
+    def secure(self) -> None:
+        """The reader has a proven address, another that waits, an app and recovery codes."""
+        addresses.add(user=self.reader, address="reader@example.org")
+        addresses.prove_by_code(user=self.reader, code=Letter.objects.latest("pk").context["code"])
+        addresses.add(user=self.reader, address="new.reader@example.org")
+        self.address_link = urlsplit(Letter.objects.latest("pk").context["link"]).path
+        now = int(time.time()) // 30
+        code = format_hotp_value(hotp_value(APP_SECRET, now))
+        second_factors.set_up_app(user=self.reader, secret=APP_SECRET, code=code)
+        self.reset_link = urlsplit(recovery.link(self.reader)).path
 
     @staticmethod
     def session(host: Any, title: str, state: State = State.UPCOMING, **fields: Any) -> LiveSession:
@@ -160,6 +190,13 @@ def send_empty(page: Page) -> None:
     form.evaluate("form => { form.noValidate = true; }")
     form.locator("button").last.click()
     page.locator("main .errorlist").first.wait_for()
+
+
+def come_to_code(page: Page) -> None:
+    page.locator("#id_username").fill("reader")
+    page.locator("#id_password").fill(PASSWORD)
+    page.locator("main form.card button:not(.reveal)").click()
+    page.locator("#id_code").wait_for()
 
 
 def dismiss(page: Page) -> None:
@@ -232,11 +269,34 @@ PAGES: dict[str, list[Look]] = {
         Look(fixed(f"/discover?walk={'y' * 22}")),
     ],
     "signup": [Look(fixed("/signup"), ""), Look(fixed("/signup"), "", send_empty)],
+    "signup-waiting": [Look(fixed("/signup/waiting"), "")],
+    "invite": [Look(lambda world: f"/invite/{world.invitation.code}", ""), Look(fixed("/invite/nonesuch"), "")],
+    "about": [Look(fixed("/about"), ""), Look(fixed("/about"))],
+    "settings-invitations": [Look(fixed("/settings/invitations"), "admin")],
     "login": [Look(fixed("/login?next=/settings"), ""), Look(fixed("/login"), "", send_empty)],
     "settings": [Look(fixed("/settings")), Look(fixed("/settings"), do=cut_a_picture)],
     "settings-preferences": [Look(fixed("/settings/preferences"))],
     "settings-notifications": [Look(fixed("/settings/notifications"))],
     "settings-password": [Look(fixed("/settings/password")), Look(fixed("/settings/password"), do=send_empty)],
+    "login-code": [Look(fixed("/login"), "", come_to_code)],
+    "password-reset": [Look(fixed("/password-reset"), ""), Look(fixed("/password-reset"), "", send_empty)],
+    "password-reset-asked": [Look(fixed("/password-reset/asked"), "")],
+    "password-reset-link": [
+        Look(lambda world: world.reset_link, ""),
+        Look(fixed("/password-reset/1/x-y"), "", status=410),
+    ],
+    "verify-email": [Look(lambda world: world.address_link, ""), Look(fixed("/verify-email/1.x"), "", status=410)],
+    "confirm-identity": [
+        Look(fixed("/settings/confirm")),
+        Look(fixed("/settings/confirm"), do=send_empty),
+        Look(fixed("/settings/confirm"), "friend"),
+    ],
+    "settings-email": [Look(fixed("/settings/email")), Look(fixed("/settings/email"), "friend")],
+    "settings-devices": [Look(fixed("/settings/devices"))],
+    "settings-factors": [Look(fixed("/settings/factors")), Look(fixed("/settings/factors"), "friend")],
+    "settings-factor-app": [Look(fixed("/settings/factors/app"), "friend")],
+    "settings-factor-passkey": [Look(fixed("/settings/factors/passkey"))],
+    "settings-recovery-codes": [Look(fixed("/settings/factors/recovery-codes"))],
     "settings-data": [Look(fixed("/settings/data"))],
     "settings-delete": [Look(fixed("/settings/delete"))],
     "history": [
@@ -294,7 +354,10 @@ PAGES: dict[str, list[Look]] = {
     "profile_replies": [Look(fixed("/@writer/replies")), Look(fixed("/@newcomer/replies"), "")],
     "followers": [Look(fixed("/@writer/followers")), Look(fixed("/@newcomer/followers"), "")],
     "following": [Look(fixed("/@reader/following"))],
-    "admin": [Look(fixed("/admin/seen/playedhistory/"), "admin", open_table)],
+    "admin": [
+        Look(fixed("/admin/seen/playedhistory/"), "admin", open_table),
+        Look(fixed("/admin/about/sitesettings/"), "admin"),
+    ],
     "errors": [
         Look(fixed("/items/1"), status=404),
         Look(fixed("/?last_id=x"), status=400),
@@ -316,10 +379,23 @@ WITHOUT = {
     "first-admin": "the form of sign-up, once in a site's life",
     "logout": "leads to the login",
     "log-out-everywhere": "leads to the settings",
+    "login-passkey": "leads on",
+    "login-passkey-options": "a challenge, for a script",
+    "confirm-passkey": "leads on",
+    "confirm-passkey-options": "a challenge, for a script",
+    "settings-email-code": "a form of settings-email",
+    "settings-email-again": "leads back",
+    "settings-email-remove": "leads back",
+    "settings-devices-end": "leads back",
+    "settings-factor-passkey-options": "a challenge, for a script",
+    "settings-factor-remove": "leads back",
     "language": "leads back",
     "drawn-avatar": "a picture",
     "staff-file": "a picture",
     "drawn-banner": "a picture",
+    "theme": "a stylesheet",
+    "dismiss-announcement": "leads back",
+    "revoke-invitation": "leads back",
     "like": "leads back",
     "unlike": "leads back",
     "repost": "leads back",

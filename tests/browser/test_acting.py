@@ -249,7 +249,7 @@ def test_strangers_are_led_to_the_login_and_back(visit: Visit, author: Any, read
     visitor.page.get_by_role("link", name="Like", exact=True).click()
     visitor.page.get_by_label("Username").fill("reader")
     visitor.page.get_by_label("Password").fill("correct horse battery staple")
-    visitor.page.get_by_role("main").get_by_role("button", name="Log in").click()
+    visitor.page.get_by_role("main").get_by_role("button", name="Log in", exact=True).click()
     visitor.page.wait_for_url(f"**/items/{item.pk}")
     button(visitor.page.locator("article"), "Like").click()
     expect(button(visitor.page.locator("article"), "Like", "1")).to_have_attribute("aria-pressed", "true")

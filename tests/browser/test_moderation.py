@@ -104,7 +104,7 @@ def test_reported_rejected_and_banned(
     reading.goto("/")
     reading.shows([])
     banned.goto("/")
-    expect(banned.page.get_by_role("main").get_by_role("button", name="Log in")).to_be_visible()
+    expect(banned.page.get_by_role("main").get_by_role("button", name="Log in", exact=True)).to_be_visible()
     assert Item.objects.get(pk=item.pk).status == Status.REJECTED
 
 

@@ -44,7 +44,7 @@ def log_in_again(visitor: Visitor) -> None:
     visitor.go(notice.get_by_role("link", name="Log in"))
     visitor.page.get_by_label("Username").fill("reader")
     visitor.page.get_by_label("Password").fill(PASSWORD)
-    visitor.go(visitor.page.get_by_role("main").get_by_role("button", name="Log in"))
+    visitor.go(visitor.page.get_by_role("main").get_by_role("button", name="Log in", exact=True))
 
 
 def test_the_write_page_goes_to_the_page_that_one_came_from(visitor: Visitor) -> None:

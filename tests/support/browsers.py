@@ -78,7 +78,7 @@ class Visitor:
         self.page.goto(f"{self.site}/login")
         self.page.get_by_label("Username").fill(user.username)
         self.page.get_by_label("Password").fill(PASSWORD)
-        self.go(self.page.get_by_role("main").get_by_role("button", name="Log in"))
+        self.go(self.page.get_by_role("main").get_by_role("button", name="Log in", exact=True))
         self._is_home()
 
     def enter(self, user: Any) -> None:

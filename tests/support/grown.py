@@ -4,8 +4,12 @@ Every table whose rows people or the site make has `MANY` rows or more, and for 
 one user or item whose own list is that long. Rows are copies of a template that the ORM made, made by PostgreSQL.
 """
 
+from datetime import datetime
 from typing import Any
 
+from allauth.account.models import EmailAddress
+from allauth.mfa.models import Authenticator
+from allauth.usersessions.models import UserSession
 from django.contrib.admin.models import ADDITION, LogEntry
 from django.contrib.contenttypes.models import ContentType
 from django.contrib.sessions.models import Session
@@ -13,10 +17,13 @@ from django.db import connection, models
 from django.utils import timezone
 from knox.models import AuthToken
 
-from accounts.models import Deletion, HeldName, User
+from about.models import Rule, SiteSettings
+from accounts.joining_models import Application, Invitation, Invited
+from accounts.models import AddressCheck, Deletion, HeldName, TokenOrigin, User
 from discover.models import IssuedPage, ItemChange, PopularItem, WordRarity
 from items.models import CountChange, IdempotencyKey, Item, ItemCounts, Like, Visibility
 from live.models import Host, KeptSnapshot, LiveSession, Reminder, ReplayDelivery, State
+from mail.models import Letter
 from media.models import FileMove, MediaFile
 from moderation.models import Case, Decision, PictureAttempt, PictureRule, Report, SenderRule, WordRule
 from notifications.models import Act, Kind, Notification, ReadMark, Silenced
@@ -128,6 +135,16 @@ class Grown:
             is_big_v="g % 400 = 399",
         )
         self.first = User.objects.get(username="user1").pk
+        invitation = Invitation.objects.create(code="0", made_by=self.star, uses=1)
+        grow(invitation, MANY, id="g + 1000000", code="'c' || g", made_by_id=f"{self.star.pk}")
+        grow(invitation, MANY, id="g + 2000000", code="'d' || g", made_by_id=self.nth)
+        invited = Invited.objects.create(user=self.ordinary, invitation=invitation)
+        grow(invited, MANY, user_id=self.nth, invitation_id="g + 1000000")
+        application = Application.objects.create(username="applies", password="0", reason="I read a lot.")
+        grow(application, MANY, username="'applies' || g", created_at="now() - g * interval '1 minute'")
+        rule = Rule.objects.create(number=1, text="Be kind.")
+        grow(rule, 100, withdrawn_at="CASE WHEN g > 20 THEN now() END")
+        SiteSettings.objects.create()
 
     def _items(self) -> None:
         post = ItemFactory(sender=self.ordinary, content={"text": "nothing"})
@@ -306,6 +323,9 @@ class Grown:
         grow(HeldName.objects.create(digest="0", until=now), MANY, digest="g::text", until="now() + interval '1 day'")
         token = AuthToken.objects.create(user=self.ordinary)[0]
         grow(token, MANY, digest="md5(g::text)", user_id=self.nth)
+        origin = TokenOrigin.objects.create(token=token, user_agent="x", ip="10.0.0.1")
+        grow(origin, MANY, token_id="md5(g::text)")
+        self._safety(now)
         session = Session.objects.create(session_key="0", session_data="", expire_date=now)
         grow(session, MANY, session_key="md5(g::text)", expire_date="now() + interval '1 day'")
         entry = LogEntry.objects.create(
@@ -328,6 +348,23 @@ class Grown:
         imported = ImportedUser.objects.create(user=self.ordinary, source=source, original_id=0)
         grow(imported, MANY, user_id=self.nth, original_id="g")
         grow(ReadingPosition.objects.create(reader=self.ordinary, item_id=1), MANY, reader_id=self.nth)
+
+    def _safety(self, now: datetime) -> None:
+        address = EmailAddress.objects.create(user=self.ordinary, email="0@example.org", verified=True, primary=True)
+        grow(address, MANY, user_id=self.nth, email="g || '@example.org'")
+        check = AddressCheck.objects.create(address=address, key_digest="0", code_digest="0", expires_at=now)
+        later = "now() + interval '1 day'"
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "INSERT INTO accounts_addresscheck (address_id, key_digest, code_digest, tries, expires_at)"  # noqa: S608 (constants)
+                f" SELECT id, '0', '0', 0, {later} FROM account_emailaddress WHERE id <> {check.pk}"
+            )
+        factor = Authenticator.objects.create(user=self.ordinary, type="webauthn", data={"name": "key"})
+        grow(factor, MANY, user_id=self.nth)
+        place = UserSession.objects.create(user=self.ordinary, ip="10.0.0.1", session_key="0", user_agent="x")
+        grow(place, MANY, user_id=self.nth, session_key="md5(g::text)")
+        letter = Letter.objects.create(kind="test", address="a@example.org", user_id=self.ordinary.pk, expires_at=now)
+        grow(letter, MANY, user_id=self.nth, state="'sent'", expires_at=later)
 
 
 def counted(table: str) -> int:

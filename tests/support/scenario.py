@@ -1,8 +1,11 @@
 """The calls of the grown site: every address, every task and every command, by the users who have most."""
 
+import time
 from datetime import timedelta
 from typing import Any
+from urllib.parse import urlsplit
 
+from allauth.mfa.totp.internal.auth import format_hotp_value, hotp_value
 from django.conf import settings
 from django.contrib import admin
 from django.core.management import call_command
@@ -13,13 +16,18 @@ from django.urls import resolve
 from django.utils import timezone
 from rest_framework.test import APIClient
 
+from about import actions as about_actions
+from about import site as about
+from about.models import Rule, SignUp
 from accounts import actions as accounts
-from accounts import big_v
+from accounts import applications, big_v, places, recovery, second_factors
+from accounts.joining_models import Application, Invitation
 from accounts.models import User
 from discover import history, indexing
 from feedsite import celery
 from items.models import Item
 from live.models import LiveSession
+from mail.models import Letter
 from media.models import MediaFile
 from moderation import hashes
 from moderation.models import Case, PictureRule
@@ -100,12 +108,22 @@ PAGES = [
     "/@reader/followers",
     "/@reader/following",
     "/signup",
+    "/signup/waiting",
+    "/about",
+    "/about/theme-v1-3457d5.css",
+    "/invite/nonesuch",
     "/login",
     "/settings",
+    "/settings/invitations",
     "/settings/preferences",
     "/settings/notifications",
     "/avatars/v1/1-41.svg",
     "/settings/password",
+    "/settings/email",
+    "/settings/devices",
+    "/settings/factors",
+    "/settings/factors/passkey",
+    "/settings/confirm",
     "/settings/data",
     "/settings/delete",
     "/api/schema",
@@ -117,6 +135,7 @@ ADDRESSES = [
     "timeline/home",
     "timeline/home?last_id={middle}",
     "timeline/home/new?since_id={middle}",
+    "site",
     "users/me",
     "users/me/export",
     "users/star",
@@ -153,9 +172,19 @@ PUBLIC_PAGES = [
     "/@reader",
     "/live/{session}",
     "/login",
+    "/password-reset",
+    "/password-reset/asked",
     "/signup",
+    "/about",
 ]
-PUBLIC_ADDRESSES = ["users/star", "users/star/items", "search?q=word3", "tags/busy/items", "items/{busy}/replies"]
+PUBLIC_ADDRESSES = [
+    "site",
+    "users/star",
+    "users/star/items",
+    "search?q=word3",
+    "tags/busy/items",
+    "items/{busy}/replies",
+]
 AGAIN = ["timeline/home", "timeline/home?last_id={middle}", "timeline/home/new?since_id={middle}", "live/feed"]
 SOON = (timezone.now() + timedelta(days=1)).strftime("%Y-%m-%dT%H:%M")
 MANY_NAMES = {"text": "word1 @star @reader @user1 @user2 #busy https://example.org/"}
@@ -197,6 +226,7 @@ FORMS: list[tuple[str, dict[str, Any]]] = [
     *[(f"/history/{verb}", {}) for verb in ("pause", "resume", "clear")],
     *[(f"/@user700/{verb}", {}) for verb in ("follow", "unfollow", "mute", "unmute", "block", "unblock")],
     ("/language", {"language": "en"}),
+    ("/announcement/dismiss", {}),
     ("/items/new", {"text": "a page's post", "visibility": "public"}),
     ("/live/new", {"title": "later", "starts_at": SOON, "minutes": "60"}),
 ]
@@ -276,6 +306,7 @@ def play(scenario: Scenario) -> None:
         "other": posts.filter(sender_id=site.first + 300).latest("pk").pk,
         "session": site.session.pk,
     }
+    about.kept.set(about.Site(members_invite=True))
     for who, user in (("reader", site.reader), ("star", site.star)):
         page, api = Client(), APIClient()
         page.force_login(user)
@@ -284,7 +315,9 @@ def play(scenario: Scenario) -> None:
     returning(scenario)
     host(scenario)
     strangers(scenario)
+    joining(scenario)
     newcomer(scenario)
+    safety(scenario)
     told(scenario)
     workers(scenario)
     staff(scenario)
@@ -407,6 +440,32 @@ def strangers(scenario: Scenario) -> None:
         scenario.ask(api, "anonymous", "get", f"/api/v1/{path}")
 
 
+def joining(scenario: Scenario) -> None:
+    """People come by an invitation, and by an application on which an admin decides."""
+    member, page, api = Client(), Client(), APIClient()
+    member.force_login(scenario.site.reader)
+    scenario.ask(member, "reader", "post", "/settings/invitations", {"most_uses": "2", "days": "7"})
+    row = Invitation.objects.filter(made_by=scenario.site.reader).latest("pk")
+    scenario.ask(page, "invited", "get", f"/invite/{row.code}")
+    scenario.ask(page, "invited", "post", "/signup", {"username": "invited", "password": PASSWORD, "invite": row.code})
+    scenario.ask(member, "reader", "post", f"/settings/invitations/{row.pk}/revoke")
+    about.kept.set(about.Site(chosen_sign_up=SignUp.APPROVAL))
+    fields = {"password": PASSWORD, "email": "applicant@example.org", "reason": "I read a lot."}
+    for name in ("applicant", "refused"):
+        scenario.ask(api, name, "post", "/api/v1/users", fields | {"username": name})
+    about.kept.set(about.Site(members_invite=True))
+    scenario.recorder.step = "applications"
+    applications.is_waiting("applicant", PASSWORD)
+    applications.approve(application_id=Application.objects.named("applicant").get().pk)
+    applications.reject(application_id=Application.objects.named("refused").get().pk)
+    scenario.recorder.step = "site"
+    about.read()
+    about_actions.change(name="Reading room")
+    about_actions.count(users=1, items=1)
+    about_actions.withdraw_rule(rule_id=about_actions.save_rule(rule=Rule(number=1, text="Be kind.")).pk)
+    scenario.work()
+
+
 def newcomer(scenario: Scenario) -> None:
     """Follows nobody yet, and leaves again."""
     page, api = Client(), APIClient()
@@ -432,6 +491,60 @@ def newcomer(scenario: Scenario) -> None:
         api.credentials(HTTP_AUTHORIZATION=f"Token {accounts.issue_token(user=user)}")
         scenario.ask(api, "newcomer", method, f"/api/v1/users/me/{path}", body)
     scenario.work()
+
+
+def safety(scenario: Scenario) -> None:
+    """An address is proven, factors come and go, a password is forgotten; somebody is signed in at several places."""
+    user = User.objects.get(username="user17")
+    page, stranger, api = Client(), Client(), APIClient()
+    name = {"username": "user17", "password": PASSWORD}
+    user.set_password(PASSWORD)
+    user.save(update_fields=["password"])
+    scenario.ask(page, "careful", "post", "/login", name)
+    scenario.ask(page, "careful", "post", "/settings/email", {"email": "careful@example.org"})
+    scenario.ask(page, "careful", "post", "/settings/email/again")
+    link = urlsplit(Letter.objects.filter(kind="verify_address").latest("pk").context["link"]).path
+    scenario.ask(stranger, "careful", "get", link)
+    scenario.ask(stranger, "careful", "post", link)
+    scenario.ask(page, "careful", "post", "/settings/email", {"email": "more@example.org"})
+    code = Letter.objects.filter(kind="verify_address").latest("pk").context["code"]
+    scenario.ask(page, "careful", "post", "/settings/email/code", {"code": code})
+    scenario.ask(page, "careful", "get", "/settings/factors/app")
+    step = int(time.time()) // 30
+    first = format_hotp_value(hotp_value(page.session["app_secret"], step))
+    scenario.ask(page, "careful", "post", "/settings/factors/app", {"code": first})
+    scenario.ask(page, "careful", "get", "/settings/factors/recovery-codes")
+    scenario.ask(page, "careful", "post", "/settings/factors/recovery-codes")
+    codes = second_factors.recovery_codes(user)
+    scenario.ask(page, "careful", "post", "/settings/confirm", {"password": PASSWORD, "code": codes[0]})
+    for at in ("/settings/confirm/passkey", "/settings/factors/passkey", "/login/passkey"):
+        scenario.ask(page, "careful", "post", f"{at}/options")
+    scenario.ask(page, "careful", "post", "/settings/confirm/passkey", {"answer": "{{}}"})
+    scenario.ask(stranger, "careful", "post", "/login", name)
+    scenario.ask(stranger, "careful", "get", "/login/code")
+    scenario.ask(stranger, "careful", "post", "/login/passkey", {"answer": "{{}}"})
+    scenario.ask(stranger, "careful", "post", "/login/code", {"code": codes[1]})
+    scenario.ask(
+        api, "careful", "post", "/api/v1/auth/token", name | {"username": "more@example.org", "code": codes[2]}
+    )
+    for place in [*places.sessions(user, page.session.session_key), *places.tokens(user)]:
+        if not place.is_here:
+            scenario.ask(page, "careful", "post", "/settings/devices/end", {"key": place.key})
+    row = next(row for row in second_factors.rows_of(user) if row.type == "totp")
+    scenario.ask(page, "careful", "post", "/settings/factors/remove", {"id": str(row.pk)})
+    scenario.ask(api, "careful", "post", "/api/v1/auth/password-reset", {"username_or_email": "user17"})
+    scenario.ask(Client(), "careful", "post", "/password-reset", {"username_or_email": "more@example.org"})
+    scenario.work()
+    link = urlsplit(recovery.link(User.objects.get(pk=user.pk))).path
+    scenario.ask(Client(), "careful", "get", link)
+    scenario.ask(page, "careful", "post", "/settings/email/remove")
+    scenario.ask(
+        Client(),
+        "careful",
+        "post",
+        urlsplit(recovery.link(User.objects.get(pk=user.pk))).path,
+        {"new": f"{PASSWORD} 2"},
+    )
 
 
 def told(scenario: Scenario) -> None:

@@ -5,7 +5,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("accounts", "0021_username_words"),
+        ("accounts", "0024_skeleton"),
     ]
 
     operations = [

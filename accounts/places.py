@@ -1,0 +1,167 @@
+"""Where a user is signed in: browsers (sessions) and programs (API tokens), for the list of their owner.
+
+allauth's table `usersessions.UserSession` has a row a session, written at sign-in, and when the user is noted as
+present (accounts/presence.py): after the answer, at most about every ten minutes. No page waits for it. A session that
+an older version began gets its row so, too. What ends a session (accounts/sessions.py) needs no row here: the list
+shows sessions that stand.
+"""
+
+import re
+from datetime import datetime, timedelta
+from ipaddress import ip_address
+from typing import Any, NamedTuple
+
+from allauth.usersessions.models import UserSession
+from django.conf import settings
+from django.contrib.auth import HASH_SESSION_KEY, SESSION_KEY
+from django.db import connection, transaction
+from django.http import HttpRequest
+from django.utils import timezone
+from django.utils.crypto import salted_hmac
+from django.utils.translation import gettext as _
+from knox.models import AuthToken
+
+from accounts.actions import end_streams, revoke_token
+from accounts.models import Session, TokenOrigin, User
+from accounts.sessions import SessionStore
+
+AGENT_LENGTH = 200
+SHOWN = 100
+"""Sessions that a list shows, those seen last."""
+BROWSERS = (("Edg", "Edge"), ("OPR", "Opera"), ("Firefox", "Firefox"), ("Chrome", "Chrome"), ("Safari", "Safari"))
+SYSTEMS = (
+    ("Android", "Android"),
+    ("iPhone", "iPhone"),
+    ("iPad", "iPad"),
+    ("Windows", "Windows"),
+    ("Mac OS", "macOS"),
+    ("CrOS", "ChromeOS"),
+    ("Linux", "Linux"),
+)
+"""Words of a user agent, and what they stand for; the first that is found counts."""
+
+NOTE = """
+    INSERT INTO usersessions_usersession (session_key, user_id, user_agent, ip, created_at, last_seen_at, data)
+    VALUES (%(key)s, %(user)s, %(agent)s, %(ip)s::inet, now(), now(), '{}')
+    ON CONFLICT (session_key) DO UPDATE SET
+        user_id = excluded.user_id, user_agent = excluded.user_agent, ip = excluded.ip, last_seen_at = now()
+"""
+
+
+class Place(NamedTuple):
+    """A session or token in the list of its owner. `key` names it in forms, and opens nothing."""
+
+    key: str
+    name: str
+    ip: str
+    since: datetime
+    seen_at: datetime | None
+    until: datetime | None
+    is_here: bool
+
+
+def device_name(agent: str) -> str:
+    """A browser and system, as people call them; the beginning of what else a program calls itself."""
+    browser = next((name for word, name in BROWSERS if word in agent), "")
+    system = next((name for word, name in SYSTEMS if word in agent), "")
+    if browser and system:
+        return _("%(browser)s on %(system)s") % {"browser": browser, "system": system}
+    return browser or system or re.sub(r"[^ -~]", "", agent)[:40].strip() or _("Unknown device")
+
+
+def note(request: HttpRequest) -> None:
+    """Write where and when the session of this request was seen."""
+    key, user_id = request.session.session_key, request.session.get(SESSION_KEY)
+    if key and user_id:
+        with connection.cursor() as cursor:
+            said = {"agent": agent_of(request), "ip": ip_of(request)}
+            cursor.execute(NOTE, {"key": key, "user": int(user_id), **said})
+
+
+def agent_of(request: HttpRequest) -> str:
+    """The name that the browser or program of a request gives itself."""
+    return "".join(c for c in request.headers.get("User-Agent", "") if c.isprintable())[:AGENT_LENGTH]
+
+
+def ip_of(request: HttpRequest) -> str:
+    """The network address that a request comes from."""
+    try:
+        return str(ip_address(str(request.META.get("REMOTE_ADDR", "")).partition("%")[0]))
+    except ValueError:  # a socket
+        return "0.0.0.0"  # noqa: S104 (a column that is never empty)
+
+
+def sessions(user: User, here: str | None) -> list[Place]:
+    """The sessions of a user that stand, the one that asks first, then those seen last."""
+    rows = UserSession.objects.filter(user=user).order_by("-last_seen_at")[:SHOWN]
+    kept = Session.objects.filter(
+        session_key__in=[row.session_key for row in rows], user_id=user.pk, expire_date__gt=timezone.now()
+    )
+    standing = {row.session_key for row in kept if _is_of_now(row, user)}
+    found = [
+        Place(
+            _name(row.session_key),
+            device_name(row.user_agent),
+            row.ip,
+            row.created_at,
+            row.last_seen_at,
+            None,
+            row.session_key == here,
+        )
+        for row in rows
+        if row.session_key in standing
+    ]
+    return sorted(found, key=lambda place: not place.is_here)
+
+
+def _is_of_now(row: Session, user: User) -> bool:
+    """Whether a session is not of an earlier password, or from before its owner logged out everywhere."""
+    return bool(SessionStore().decode(row.session_data).get(HASH_SESSION_KEY) == user.get_session_auth_hash())
+
+
+def tokens(user: User) -> list[Place]:
+    """The API tokens of a user, newest first."""
+    rows = AuthToken.objects.filter(user=user, expiry__gt=timezone.now()).select_related("origin").order_by("-created")
+    return [_of_token(row) for row in rows[: settings.TOKEN_CAP]]
+
+
+def _of_token(row: Any) -> Place:
+    origin: TokenOrigin | None = getattr(row, "origin", None)
+    agent, ip = (origin.user_agent, origin.ip) if origin is not None else ("", "")
+    return Place(_name(row.digest), device_name(agent), ip, row.created, None, row.expiry, False)
+
+
+def end_session(*, user: User, key: str) -> bool:
+    """End one session of the user, by the name that the list gives it; False if none stands that is called so."""
+    keys = UserSession.objects.filter(user=user).values_list("session_key", flat=True)
+    found = next((each for each in keys if _name(each) == key), None)
+    if found is None:
+        return False
+    with transaction.atomic():
+        SessionStore(found).delete()
+        UserSession.objects.filter(session_key=found).delete()
+        end_streams(user_id=user.pk)
+    return True
+
+
+def end_token(*, user: User, key: str) -> bool:
+    """Revoke one API token of the user, likewise."""
+    digests = AuthToken.objects.filter(user=user).values_list("digest", flat=True)
+    found = next((each for each in digests if _name(each) == key), None)
+    return found is not None and revoke_token(digest=found)
+
+
+def forget_ended(limit: int = 5_000) -> int:
+    """Delete rows of sessions that are long over; how many."""
+    age = timezone.now() - timedelta(seconds=settings.SESSION_COOKIE_AGE)
+    TokenOrigin.objects.filter(pk__in=list(_without_token(limit))).delete()
+    old = UserSession.objects.filter(last_seen_at__lt=age).order_by("pk").values_list("pk", flat=True)[:limit]
+    return int(UserSession.objects.filter(pk__in=list(old)).delete()[0])
+
+
+def _without_token(limit: int) -> Any:
+    return TokenOrigin.objects.filter(token__digest=None).values_list("pk", flat=True)[:limit]
+
+
+def _name(secret: str) -> str:
+    return salted_hmac("accounts.places", secret, algorithm="sha256").hexdigest()[:32]

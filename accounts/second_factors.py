@@ -1,0 +1,193 @@
+"""Second factors: codes of an authenticator app (TOTP), passkeys (WebAuthn), and recovery codes for when both are gone.
+
+allauth.mfa keeps them (`mfa.Authenticator`) and does the arithmetic. Here are the verbs, and two things that allauth
+leaves to a cache: a code of an app counts once, and none of an earlier step counts after it, by the row and its lock;
+and attempts are counted by the guard (accounts/sign_in.py). Recovery codes come with the first factor and go with the
+last. Each change is told by a letter.
+
+See docs/decisions.md: allauth keeps second factors, and the site decides.
+"""
+
+from typing import Any
+
+from allauth.core.internal.cryptokit import compare_user_code
+from allauth.mfa.adapter import DefaultMFAAdapter
+from allauth.mfa.models import Authenticator
+from allauth.mfa.recovery_codes.internal.auth import RecoveryCodes
+from allauth.mfa.totp.internal.auth import TOTP, format_hotp_value, hotp_value, yield_hotp_counters_from_time
+from allauth.mfa.utils import decrypt
+from allauth.mfa.webauthn.internal import auth as webauthn
+from django.core.exceptions import ValidationError
+from django.db import transaction
+from django.utils import timezone
+
+import about.site
+from accounts import addresses
+from accounts.models import User
+
+Type = Authenticator.Type
+FACTORS = [Type.TOTP, Type.WEBAUTHN]
+"""The types that ask for something at sign-in; recovery codes stand in for them."""
+PASSKEYS = 10
+"""Passkeys of one user."""
+NAME_LENGTH = 50
+CODE_LENGTH = 20
+
+
+class RefusedError(Exception):
+    """A code or an answer of a passkey that does not count."""
+
+
+class Adapter(DefaultMFAAdapter):  # type: ignore[misc]  # allauth has no types
+    """allauth's, with the names that the site gives itself and its users."""
+
+    def get_totp_issuer(self) -> str:
+        """The site, as authenticator apps list it."""
+        return about.site.current().name
+
+    def _get_site_name(self) -> str:
+        return about.site.current().name
+
+    def _get_user_identifier(self, user: Any) -> str:
+        return str(user.username)
+
+
+def is_set(user: User) -> bool:
+    """Whether a sign-in of the user takes a second factor."""
+    return bool(Authenticator.objects.filter(user=user, type__in=FACTORS).exists())
+
+
+def rows_of(user: User) -> list[Authenticator]:
+    """The user's factors, and recovery codes, oldest first."""
+    return list(Authenticator.objects.filter(user=user).order_by("pk"))
+
+
+@transaction.atomic
+def use_code(*, user: User, code: str) -> None:
+    """Take a code of the user's app, or a recovery code; each counts once. Raises RefusedError."""
+    code = "".join(code.split())[:CODE_LENGTH]
+    types = [Type.TOTP, Type.RECOVERY_CODES]
+    rows = Authenticator.objects.select_for_update().filter(user=user, type__in=types).order_by("pk")
+    if not code or not any(_counts(row, code) for row in rows):
+        raise RefusedError
+
+
+def _counts(row: Authenticator, code: str) -> bool:
+    if row.type == Type.RECOVERY_CODES:
+        if not RecoveryCodes(row).validate_code(code):
+            return False
+        Authenticator.objects.filter(pk=row.pk).update(last_used_at=timezone.now())
+        return True
+    step = _step(decrypt(row.data["secret"]), code, after=row.data.get("last_step", 0))
+    if step is None:
+        return False
+    row.data["last_step"] = step
+    row.last_used_at = timezone.now()
+    row.save(update_fields=["data", "last_used_at"])
+    return True
+
+
+def _step(secret: str, code: str, *, after: int) -> int | None:
+    """The step whose code this is, of those that may be meant now and come after one."""
+    for step in yield_hotp_counters_from_time():
+        if step > after and compare_user_code(actual=code, expected=format_hotp_value(hotp_value(secret, step))):
+            return int(step)
+    return None
+
+
+# --- Authenticator apps ----------------------------------------------------------------------------------
+@transaction.atomic
+def set_up_app(*, user: User, secret: str, code: str) -> None:
+    """Let codes of an app count that has this secret, if `code` is one. Raises RefusedError."""
+    User.objects.select_for_update().get(pk=user.pk)
+    step = _step(secret, "".join(code.split())[:CODE_LENGTH], after=0)
+    if step is None or Authenticator.objects.filter(user=user, type=Type.TOTP).exists():
+        raise RefusedError
+    row = TOTP.activate(user, secret).instance
+    row.data["last_step"] = step
+    row.save(update_fields=["data"])
+    RecoveryCodes.activate(user)
+    addresses.tell(user, "factor_added")
+
+
+# --- Passkeys --------------------------------------------------------------------------------------------
+def offer_passkey(user: User) -> dict[str, Any]:
+    """The options of which the browser makes a passkey; the challenge is kept in the session."""
+    options: dict[str, Any] = webauthn.begin_registration(user, passwordless=True)
+    return options
+
+
+@transaction.atomic
+def add_passkey(*, user: User, name: str, credential: Any) -> None:
+    """Keep a passkey that the browser made. Raises RefusedError."""
+    User.objects.select_for_update().get(pk=user.pk)
+    if Authenticator.objects.filter(user=user, type=Type.WEBAUTHN).count() >= PASSKEYS:
+        raise RefusedError
+    try:
+        webauthn.parse_registration_response(credential)
+        webauthn.complete_registration(credential)
+    except (ValidationError, ValueError, TypeError, KeyError, AttributeError) as error:
+        raise RefusedError from error
+    webauthn.WebAuthn.add(user, name[:NAME_LENGTH], credential)
+    RecoveryCodes.activate(user)
+    addresses.tell(user, "factor_added")
+
+
+def ask_passkey(user: User | None) -> dict[str, Any]:
+    """The options of a proof by passkey: by one of the user's, or by any that it has of this site."""
+    options: dict[str, Any] = webauthn.begin_authentication(user)
+    return options
+
+
+def use_passkey(*, user: User | None, answer: Any) -> User:
+    """The user whose passkey answered the challenge of this session. Raises RefusedError."""
+    try:
+        owner: Any = user or webauthn.extract_user_from_response(answer)
+        webauthn.parse_authentication_response(answer)
+        row = webauthn.complete_authentication(owner, answer)
+    except (ValidationError, ValueError, TypeError, KeyError, AttributeError) as error:
+        raise RefusedError from error
+    if not owner.is_active:
+        raise RefusedError
+    row.record_usage()
+    return owner  # type: ignore[no-any-return]
+
+
+# --- Either ----------------------------------------------------------------------------------------------
+@transaction.atomic
+def remove(*, user: User, row_id: int) -> bool:
+    """Remove a factor, with the last one the recovery codes too; False if the user has none of this id."""
+    User.objects.select_for_update().get(pk=user.pk)
+    gone, _rows = Authenticator.objects.filter(user=user, pk=row_id, type__in=FACTORS).delete()
+    if not gone:
+        return False
+    if not is_set(user):
+        Authenticator.objects.filter(user=user).delete()
+    addresses.tell(user, "factor_removed")
+    return True
+
+
+def recovery_codes(user: User) -> list[str]:
+    """The recovery codes that were not used; none without a factor."""
+    row = Authenticator.objects.filter(user=user, type=Type.RECOVERY_CODES).first()
+    return RecoveryCodes(row).get_unused_codes() if row is not None else []
+
+
+@transaction.atomic
+def renew_recovery_codes(*, user: User) -> None:
+    """Make new recovery codes, after which the old ones count no more. Raises RefusedError without a factor."""
+    User.objects.select_for_update().get(pk=user.pk)
+    if not is_set(user):
+        raise RefusedError
+    Authenticator.objects.filter(user=user, type=Type.RECOVERY_CODES).delete()
+    RecoveryCodes.activate(user)
+    addresses.tell(user, "recovery_codes_renewed")
+
+
+@transaction.atomic
+def forget(*, user: User) -> bool:
+    """Remove all factors of a user, as an admin does for one who lost them; False without any."""
+    gone, _rows = Authenticator.objects.filter(user=user).delete()
+    if gone:
+        addresses.tell(user, "factor_removed")
+    return bool(gone)

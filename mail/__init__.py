@@ -1,0 +1,1 @@
+"""Letters by e-mail: written with what they tell of, sent by workers. Recipients are known by address and id only."""

@@ -1,0 +1,11 @@
+"""Mail as a Django app."""
+
+from django.apps import AppConfig
+from django.utils.translation import gettext_lazy as _
+
+
+class MailConfig(AppConfig):
+    """The app of letters."""
+
+    name = "mail"
+    verbose_name = _("Mail")

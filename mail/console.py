@@ -1,0 +1,19 @@
+"""Letters on the terminal or in the log, for a site without a mail server: their text as people read it."""
+
+import sys
+from collections.abc import Sequence
+
+from django.core.mail import EmailMessage
+from django.core.mail.backends.base import BaseEmailBackend
+
+
+class EmailBackend(BaseEmailBackend):
+    """Writes letters to the standard output, which `up` shows."""
+
+    def send_messages(self, email_messages: Sequence[EmailMessage]) -> int:
+        """Write each letter; how many."""
+        for message in email_messages:
+            lines = [f"letter to {', '.join(message.to)}: {message.subject}", *str(message.body).splitlines()]
+            sys.stdout.write("".join(f"mail | {line}\n" for line in lines if line.strip()))
+        sys.stdout.flush()
+        return len(email_messages)

@@ -1,0 +1,67 @@
+"""How a setting names where letters go: a mail server, a folder, or the log.
+
+`smtp://` speaks plainly (a relay on this machine or network), `smtp+tls://` by STARTTLS, `smtps://` by TLS from the
+first byte. User and password are spelled as in every address, so an `@` in them is `%40`. `filemail:///DIR` writes
+each letter into a file, `console://` into the log. settings.py imports this module: standard library only.
+"""
+
+from typing import NamedTuple
+from urllib.parse import unquote, urlsplit
+
+PORTS = {"smtp": 25, "smtp+tls": 587, "smtps": 465}
+FOLDER, LOG = "filemail", "console"
+
+
+class MailAddress(NamedTuple):
+    """Where letters go. Of a server `host` is set, of a folder `folder`, of the log neither."""
+
+    scheme: str
+    host: str = ""
+    port: int = 0
+    user: str = ""
+    password: str = ""
+    folder: str = ""
+
+    def __repr__(self) -> str:
+        return f"<mail by {self.scheme} {self.host}{self.folder}>"
+
+    @property
+    def backend(self) -> str:
+        """The class of Django's connection."""
+        kinds = {FOLDER: "django.core.mail.backends.filebased.EmailBackend", LOG: "mail.console.EmailBackend"}
+        return kinds.get(self.scheme, "django.core.mail.backends.smtp.EmailBackend")
+
+
+def parse(url: str) -> MailAddress:
+    """Raises ValueError, which says what is wrong with the address and repeats nothing of its secrets."""
+    if "#" in url or "?" in url:
+        raise ValueError("it holds a # or ?, which are written as %23 and %3F")
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        raise ValueError(
+            "host or port are malformed; an @, : or / in user or password is written as %40, %3A, %2F"
+        ) from None
+    if parts.scheme == LOG:
+        return MailAddress(LOG)
+    if parts.scheme == FOLDER:
+        if parts.netloc or not parts.path.strip("/"):
+            raise ValueError("it names no folder; three slashes begin it")
+        return MailAddress(FOLDER, folder=unquote(parts.path))
+    if parts.scheme not in PORTS:
+        raise ValueError("it has another scheme")
+    if not parts.hostname or parts.path.strip("/"):
+        raise ValueError("it names no host, or something after it")
+    user, password = unquote(parts.username or ""), unquote(parts.password or "")
+    if bool(user) != bool(password):
+        raise ValueError("it names a user without a password, or the reverse")
+    return MailAddress(parts.scheme, parts.hostname, port or PORTS[parts.scheme], user, password)
+
+
+def site_url(hosts: list[str], is_https: bool, port: int) -> str:
+    """The address of a site that is not told its own: its first host that is a name, which no request can choose."""
+    name = next((each.lstrip(".") for each in hosts if each != "*"), "localhost")
+    if is_https:
+        return f"https://{name}"
+    return f"http://{name}:{port}" if name in ("localhost", "127.0.0.1", "[::1]") else f"http://{name}"

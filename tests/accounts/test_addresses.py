@@ -1,0 +1,227 @@
+"""E-mail addresses of users: added, proven, changed, removed, and what others learn of them: nothing."""
+
+import re
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from allauth.account.models import EmailAddress
+from django.core.exceptions import ValidationError
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+from rest_framework.test import APIClient
+
+from accounts import addresses, purge
+from accounts.actions import delete_account
+from accounts.models import AddressCheck, User
+from mail.models import Letter
+from tests.support.at_once import at_once
+from tests.support.factories import PASSWORD, UserFactory
+
+pytestmark = pytest.mark.django_db
+
+
+def last(kind: str = "verify_address") -> Letter:
+    return Letter.objects.filter(kind=kind).latest("pk")
+
+
+def path_of(letter: Letter) -> str:
+    return re.sub(r"^https?://[^/]+", "", letter.context["link"])
+
+
+def proven(name: str, address: str) -> User:
+    user: User = UserFactory(username=name)
+    addresses.add(user=user, address=address)
+    addresses.prove_by_code(user=user, code=last().context["code"])
+    return User.objects.get(pk=user.pk)
+
+
+def test_the_link_proves_in_any_browser_once_and_by_a_press() -> None:
+    user: User = UserFactory(username="ann")
+    addresses.add(user=user, address=" Ann@Example.ORG ")
+    assert (addresses.proven(user), addresses.waiting(user)) == ("", "ann@example.org")
+    path = path_of(last())
+
+    assert "@ann" in Client().get(path).content.decode()
+    assert addresses.proven(user) == ""  # programs open links ahead
+    assert Client().post(path).status_code == 302
+
+    user.refresh_from_db()
+    assert user.email == addresses.proven(user) == "ann@example.org"
+    assert addresses.waiting(user) == ""
+    assert Client().get(path).status_code == 410
+    assert Client().post(path).status_code == 410
+    assert not AddressCheck.objects.exists()
+
+
+def test_links_that_do_not_count() -> None:
+    user: User = UserFactory()
+    addresses.add(user=user, address="ann@example.org")
+    path = path_of(last())
+    for wrong in (path[:-1], path + "x", "/verify-email/1", "/verify-email/.x", "/verify-email/²." + "x" * 32):
+        assert Client().get(wrong).status_code == 410
+    AddressCheck.objects.update(expires_at=timezone.now() - timedelta(seconds=1))
+    assert Client().post(path).status_code == 410
+    assert addresses.proven(user) == ""
+
+
+def test_another_letter_makes_the_one_before_worthless() -> None:
+    user: User = UserFactory()
+    addresses.add(user=user, address="ann@example.org")
+    before = last()
+    assert addresses.send_again(user=user)
+    assert Client().get(path_of(before)).status_code == 410
+    with pytest.raises(addresses.SpentError):
+        addresses.prove_by_code(user=user, code=before.context["code"])
+    addresses.prove_by_code(user=user, code=last().context["code"])
+
+
+def test_wrong_codes_spend_a_code() -> None:
+    user: User = UserFactory()
+    addresses.add(user=user, address="ann@example.org")
+    code = last().context["code"]
+    wrong = "000000" if code != "000000" else "111111"
+    for _ in range(addresses.TRIES):
+        with pytest.raises(addresses.SpentError):
+            addresses.prove_by_code(user=user, code=wrong)
+    with pytest.raises(addresses.SpentError):
+        addresses.prove_by_code(user=user, code=code)
+    assert Client().post(path_of(last())).status_code == 302  # its link is no guess
+
+
+def test_a_code_is_of_its_own_user() -> None:
+    ann, bob = UserFactory(), UserFactory()
+    addresses.add(user=ann, address="ann@example.org")
+    code = last().context["code"]
+    addresses.add(user=bob, address="bob@example.org")
+    with pytest.raises(addresses.SpentError):
+        addresses.prove_by_code(user=bob, code=code if code != last().context["code"] else "x")
+
+
+def test_a_change_is_told_to_the_old_address() -> None:
+    user = proven("ann", "old@example.org")
+    addresses.add(user=user, address="new@example.org")
+    assert addresses.proven(user) == "old@example.org"
+    addresses.prove_by_code(user=user, code=last().context["code"])
+    assert last("address_changed").address == "old@example.org"
+    assert list(EmailAddress.objects.values_list("email", "verified", "primary")) == [("new@example.org", True, True)]
+    assert addresses.owner("old@example.org") is None
+
+
+def test_an_address_that_another_has_gets_a_letter_that_says_so_and_nothing_else_shows_it() -> None:
+    ann = proven("ann", "ann@example.org")
+    answers, counts = set(), set()
+    for address in ("ann@example.org", "free@example.org"):
+        bob: User = UserFactory()
+        client = Client()
+        client.force_login(bob)
+        with CaptureQueriesContext(connection) as statements:
+            answer = client.post("/settings/email", {"email": address})
+        answers.add((answer.status_code, answer["Location"], client.get("/settings/email").content.count(b"Confirm")))
+        counts.add(sum(" feedsite_draw" not in each["sql"] for each in statements.captured_queries))
+    assert len(answers) == 1
+    assert max(counts) - min(counts) <= 1  # the owner by the copy in the user's row is looked for where there is no row
+    taken = last("address_taken")
+    assert (taken.address, taken.context) == ("ann@example.org", {"name": "ann"})
+    assert addresses.owner("ann@example.org") == ann
+
+
+def test_the_first_who_proves_an_address_has_it() -> None:
+    ann, bob = UserFactory(username="ann"), UserFactory(username="bob")
+    codes = {}
+    for user in (ann, bob):
+        addresses.add(user=user, address="both@example.org")
+        codes[user] = last().context["code"]
+    addresses.prove_by_code(user=ann, code=codes[ann])
+    with pytest.raises(addresses.SpentError):
+        addresses.prove_by_code(user=bob, code=codes[bob])
+    assert addresses.owner("both@example.org") == ann
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_who_prove_an_address_at_once() -> None:
+    users: list[User] = [UserFactory(), UserFactory()]
+    calls = []
+    for user in users:
+        addresses.add(user=user, address="both@example.org")
+        code = last().context["code"]
+        calls.append(lambda user=user, code=code: addresses.prove_by_code(user=user, code=code))
+    answers = at_once(*calls)
+    assert sorted(type(answer).__name__ for answer in answers) == ["SpentError", "User"]
+    assert User.objects.with_email("both@example.org").count() == 1
+
+
+@pytest.mark.parametrize(
+    "address", ["", "ann", "a@b\nBcc: c@d.org", "ann@example.org, bob@example.org", "a@" + "b" * 300]
+)
+def test_no_address(address: str) -> None:
+    with pytest.raises(ValidationError):
+        addresses.add(user=UserFactory(), address=address)
+    assert not Letter.objects.exists()
+
+
+def test_removing_is_told_and_refused_where_accounts_must_have_one(settings: Any) -> None:
+    user = proven("ann", "ann@example.org")
+    settings.EMAIL_REQUIRED = True
+    with pytest.raises(ValidationError):
+        addresses.remove(user=user)
+    settings.EMAIL_REQUIRED = False
+    assert addresses.remove(user=user)
+    user.refresh_from_db()
+    assert (user.email, addresses.proven(user)) == ("", "")
+    assert last("address_removed").address == "ann@example.org"
+
+
+def test_addresses_that_admins_entered_are_adopted() -> None:
+    ann: User = UserFactory(username="ann", email="Ann@Example.org")
+    twins = [UserFactory(email="twin@example.org"), UserFactory(email="TWIN@example.org")]
+    assert addresses.owner("ann@example.org") == ann
+    assert EmailAddress.objects.get().verified
+    assert addresses.owner("twin@example.org") is None
+    assert [addresses.proven(twin) for twin in twins] == ["", ""]
+
+
+def test_a_deleted_account_leaves_no_address() -> None:
+    user = proven("ann", "ann@example.org")
+    delete_account(user=user)
+    assert not EmailAddress.objects.exists()
+    assert addresses.owner("ann@example.org") is None
+
+
+def test_a_deletion_by_the_version_before_leaves_no_address_either() -> None:
+    user = proven("ann", "ann@example.org")
+    row = EmailAddress.objects.get()
+    delete_account(user=user)
+    EmailAddress.objects.bulk_create([row])
+    purge.purge(user.pk)
+    assert not EmailAddress.objects.exists()
+    assert not Letter.objects.exists()
+
+
+def test_by_the_api_with_the_password() -> None:
+    user: User = UserFactory()
+    client = APIClient()
+    client.force_authenticate(user)
+    for password in ({}, {"current_password": "wrong"}):
+        assert client.patch("/api/v1/users/me", {"email": "ann@example.org"} | password).status_code == 400
+    assert client.patch("/api/v1/users/me", {"email": "x", "current_password": PASSWORD}).json().keys() == {"email"}
+    answer = client.patch("/api/v1/users/me", {"email": "ann@example.org", "current_password": PASSWORD})
+    assert answer.status_code == 200
+    assert last().address == "ann@example.org"
+
+
+def test_the_pages() -> None:
+    user: User = UserFactory()
+    client = Client()
+    client.force_login(user)
+    assert client.post("/settings/email", {"email": "nonsense"}).status_code == 422
+    assert client.post("/settings/email", {"email": "ann@example.org"}).status_code == 302
+    assert "ann@example.org" in client.get("/settings/email").content.decode()
+    assert client.post("/settings/email/again").status_code == 302
+    assert client.post("/settings/email/code", {"code": "x"}).status_code == 422
+    assert client.post("/settings/email/code", {"code": f" {last().context['code']} "}).status_code == 302
+    assert addresses.proven(user) == "ann@example.org"
+    client.post("/settings/email/remove")
+    assert addresses.proven(user) == ""

@@ -1,0 +1,270 @@
+"""One place decides a sign-in: by name or address, with and without a second factor, on every way in."""
+
+import time
+from typing import Any
+
+import pytest
+import time_machine
+from allauth.mfa.models import Authenticator
+from allauth.mfa.totp.internal.auth import format_hotp_value, hotp_value
+from django.core.cache import cache
+from django.test import Client
+from rest_framework.test import APIClient
+
+from accounts import addresses, second_factors
+from accounts.models import User
+from mail.models import Letter
+from tests.support.at_once import at_once
+from tests.support.factories import PASSWORD, UserFactory
+
+pytestmark = pytest.mark.django_db
+
+SECRET = "JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP"
+
+
+def code_at(moment: float) -> str:
+    return str(format_hotp_value(hotp_value(SECRET, int(moment) // 30)))
+
+
+@pytest.fixture
+def ann() -> User:
+    user: User = UserFactory(username="ann", is_staff=True, is_superuser=True)
+    addresses.add(user=user, address="ann@example.org")
+    addresses.prove_by_code(user=user, code=Letter.objects.latest("pk").context["code"])
+    return User.objects.get(pk=user.pk)
+
+
+@pytest.fixture
+def guarded(ann: User) -> User:
+    """Set up a while ago, so that the codes of now are not spent."""
+    before = time.time() - 300
+    with time_machine.travel(before, tick=False):
+        second_factors.set_up_app(user=ann, secret=SECRET, code=code_at(before))
+    return ann
+
+
+def token(**fields: str) -> Any:
+    return APIClient().post("/api/v1/auth/token", {"username": "ann", "password": PASSWORD} | fields)
+
+
+@pytest.mark.parametrize("name", ["ann", "ANN", " ann ", "@ann", "ann@example.org", "Ann@Example.org "])
+def test_by_name_or_address(ann: User, name: str) -> None:
+    assert Client().post("/login", {"username": name, "password": PASSWORD}).status_code == 302
+    assert (
+        Client().post("/admin/login/?next=/admin/", {"username": name, "password": PASSWORD})["Location"] == "/admin/"
+    )
+    assert token(username=name).status_code == 200
+
+
+def test_an_address_that_is_not_proven_signs_in_nobody(ann: User) -> None:
+    bob: User = UserFactory(username="bob")
+    addresses.add(user=bob, address="bob@example.org")
+    assert Client().post("/login", {"username": "bob@example.org", "password": PASSWORD}).status_code == 422
+
+
+def test_guesses_at_an_address_are_guesses_at_its_name(ann: User, settings: Any) -> None:
+    settings.RATES = settings.RATES | {"login_name": "4/hour"}
+    names = ["ann", "ann@example.org"] * 3
+    statuses = [
+        Client().post("/login", {"username": name, "password": "wrong"}, REMOTE_ADDR=f"10.0.5.{n}").status_code
+        for n, name in enumerate(names)
+    ]
+    assert statuses == [422] * 4 + [429] * 2
+
+
+# --- With a second factor --------------------------------------------------------------------------------
+def test_the_page_asks_for_a_code_after_the_right_password_only(guarded: User) -> None:
+    client = Client()
+    assert client.post("/login", {"username": "ann", "password": "wrong"}).status_code == 422
+    assert client.get("/login/code")["Location"] == "/login"
+    answer = client.post("/login?next=/settings", {"username": "ann", "password": PASSWORD})
+    assert answer["Location"] == "/login/code?next=%2Fsettings"
+    assert client.get("/settings").status_code == 302  # not in yet
+    assert client.post("/login/code", {"code": "000000"}).status_code == 422
+    code = code_at(time.time())
+    assert client.post("/login/code?next=/settings", {"code": f"{code[:3]} {code[3:]}"})["Location"] == "/settings"
+    assert client.get("/settings").status_code == 200
+
+
+@pytest.mark.parametrize("target", ["https://evil.example", "//evil.example", "/\\evil.example", "javascript:alert(1)"])
+def test_no_next_leads_away(guarded: User, target: str) -> None:
+    client = Client()
+    answer = client.post("/login", {"username": "ann", "password": PASSWORD, "next": target})
+    assert answer["Location"] == "/login/code"
+    assert client.post("/login/code", {"code": code_at(time.time()), "next": target})["Location"] == "/"
+    proof = {"password": PASSWORD, "code": second_factors.recovery_codes(guarded)[0], "next": target}
+    assert client.post("/settings/confirm", proof)["Location"] == "/settings/password"
+
+
+def test_the_right_password_waits_ten_minutes_and_ends_with_it(guarded: User) -> None:
+    late, changed = Client(), Client()
+    for client in (late, changed):
+        client.post("/login", {"username": "ann", "password": PASSWORD})
+    moment = time.time() + 601
+    with time_machine.travel(moment, tick=False):
+        assert late.post("/login/code", {"code": code_at(moment)})["Location"] == "/login"
+    guarded.set_password("another long password")
+    guarded.save()
+    assert changed.post("/login/code", {"code": code_at(time.time())})["Location"] == "/login"
+
+
+def test_the_api_asks_for_a_code(guarded: User) -> None:
+    assert token(password="wrong").json().keys() == token(password="wrong", code="123456").json().keys()
+    assert token().json().keys() == {"code"}
+    assert token(code="000000").status_code == 400
+    assert token(code=code_at(time.time())).status_code == 200
+
+
+def test_the_admin_sends_those_with_a_second_factor_to_the_page(guarded: User) -> None:
+    client = Client()
+    answer = client.post("/admin/login/", {"username": "ann", "password": PASSWORD})
+    assert answer.status_code == 200
+    assert "second factor" in answer.content.decode()
+    assert client.get("/admin/").status_code == 302
+
+
+def test_a_code_counts_once_and_none_of_an_earlier_step_after_it(guarded: User) -> None:
+    now = time.time()
+    with time_machine.travel(now, tick=False):
+        assert token(code=code_at(now)).status_code == 200
+        cache.clear()  # not the cache remembers
+        assert token(code=code_at(now)).status_code == 400
+        assert token(code=code_at(now - 30)).status_code == 400
+    assert token(code=code_at(now + 30)).status_code == 200  # a clock that is fast
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_code_counts_once_of_many_at_once(guarded: User) -> None:
+    code = code_at(time.time())
+    recovery = second_factors.recovery_codes(guarded)[0]
+    for each in (code, recovery):
+        answers = at_once(*[lambda each=each: second_factors.use_code(user=guarded, code=each)] * 4)
+        assert answers.count(None) == 1
+
+
+def test_recovery_codes_count_once_and_new_ones_end_the_old(guarded: User) -> None:
+    first, second, *_rest = second_factors.recovery_codes(guarded)
+    assert len({first, second, *_rest}) == 10
+    assert token(code=f"{first[:4]} {first[4:]}").status_code == 200
+    assert token(code=first).status_code == 400
+    second_factors.renew_recovery_codes(user=guarded)
+    assert token(code=second).status_code == 400
+    assert token(code=second_factors.recovery_codes(guarded)[0]).status_code == 200
+
+
+def test_codes_are_counted_and_a_known_browser_apart(guarded: User, settings: Any) -> None:
+    settings.RATES = settings.RATES | {"login_code": "3/hour"}
+    settings.RATE_SCALE = 1
+    owner = Client()
+    owner.post("/login", {"username": "ann", "password": PASSWORD})
+    owner.post("/login/code", {"code": second_factors.recovery_codes(guarded)[0]})
+    owner.post("/logout")
+    assert [token(code="000000").status_code for _ in range(3)] == [400, 400, 429]
+    assert token(code=code_at(time.time())).status_code == 429
+    owner.post("/login", {"username": "ann", "password": PASSWORD})
+    assert owner.post("/login/code", {"code": code_at(time.time())}).status_code == 302
+
+
+def test_setting_up_and_removing_an_app(ann: User) -> None:
+    client = Client()
+    client.post("/login", {"username": "ann", "password": PASSWORD})
+    page = client.get("/settings/factors/app").content.decode()
+    secret = client.session["app_secret"]
+    assert secret in page
+    assert "<svg" in page
+    assert client.post("/settings/factors/app", {"code": "000000"}).status_code == 422
+    code = format_hotp_value(hotp_value(secret, int(time.time()) // 30))
+    assert client.post("/settings/factors/app", {"code": code})["Location"] == "/settings/factors/recovery-codes"
+    assert second_factors.recovery_codes(ann)[0][:4] in client.get("/settings/factors/recovery-codes").content.decode()
+    assert Letter.objects.filter(kind="factor_added").exists()
+    assert token(code=code).status_code == 400  # the code that set it up is spent
+
+    stranger = Client()
+    stranger.force_login(UserFactory())
+    row = Authenticator.objects.get(type="totp")
+    stranger.post("/settings/factors/remove", {"id": row.pk})
+    assert second_factors.is_set(ann)
+    client.post("/settings/factors/remove", {"id": row.pk})
+    assert not Authenticator.objects.exists()
+    assert token().status_code == 200
+
+
+# --- Step-up ---------------------------------------------------------------------------------------------
+DANGEROUS = [
+    "/settings/email",
+    "/settings/devices",
+    "/settings/factors",
+    "/settings/factors/app",
+    "/settings/factors/passkey",
+    "/settings/factors/recovery-codes",
+    "/settings/data",
+]
+
+
+@pytest.mark.parametrize("path", DANGEROUS)
+def test_dangerous_pages_ask_again_after_a_while(guarded: User, path: str) -> None:
+    client = Client()
+    client.force_login(guarded)
+    assert client.get(path).status_code == 200
+    moment = time.time() + 901
+    with time_machine.travel(moment, tick=False):
+        asked = client.get(path)
+        assert asked["Location"].startswith("/settings/confirm?next=")
+        assert client.post(path, {"email": "x@example.org"})["Location"].startswith("/settings/confirm")
+        page = asked["Location"]
+        assert client.post(page, {"password": PASSWORD, "code": "000000"}).status_code == 422
+        assert client.post(page, {"password": "wrong", "code": code_at(moment)}).status_code == 422
+        assert client.post(page, {"password": PASSWORD, "code": code_at(moment)})["Location"] == path
+        assert client.get(path).status_code == 200
+
+
+@pytest.mark.parametrize("path", ["/settings/password", "/settings/delete"])
+def test_pages_with_the_password_want_the_factor_too(guarded: User, path: str) -> None:
+    client, bare = Client(), Client()
+    client.force_login(guarded)
+    bare.force_login(UserFactory())
+    with time_machine.travel(time.time() + 901, tick=False):
+        assert client.get(path)["Location"] == f"/settings/confirm?next={path.replace('/', '%2F')}"
+        assert client.post(path, {"current": PASSWORD, "new": "another long password"}).status_code == 302
+        assert bare.get(path).status_code == 200
+    guarded.refresh_from_db()
+    assert guarded.check_password(PASSWORD)
+
+
+@pytest.mark.parametrize("what", ["email/code", "email/again", "email/remove", "devices/end", "factors/remove"])
+def test_so_do_its_buttons(ann: User, what: str) -> None:
+    client = Client()
+    client.force_login(ann)
+    with time_machine.travel(time.time() + 901, tick=False):
+        assert client.post(f"/settings/{what}")["Location"].startswith("/settings/confirm")
+    assert addresses.proven(ann) == "ann@example.org"
+
+
+@pytest.mark.parametrize(
+    "answer", ["", "x", "[]", "null", '{"id": 1}', '{"response": {"userHandle": "x"}}', "[" * 9_000]
+)
+def test_what_no_passkey_answers(ann: User, answer: str) -> None:
+    client = Client()
+    client.post("/login/passkey/options")
+    assert client.post("/login/passkey", {"answer": answer}).status_code in (302, 400)
+    assert client.get("/settings").status_code == 302
+    inside = Client()
+    inside.force_login(ann)
+    inside.post("/settings/factors/passkey/options")
+    assert inside.post("/settings/factors/passkey", {"name": "x", "credential": answer}).status_code in (400, 422)
+    assert inside.post("/settings/confirm/passkey", {"answer": answer}).status_code in (302, 400)
+
+
+def test_an_admin_removes_the_factors_of_one_who_lost_them(guarded: User) -> None:
+    bob: User = UserFactory(username="bob")
+    now = time.time()
+    second_factors.set_up_app(user=bob, secret=SECRET, code=code_at(now))
+    client = Client()
+    client.force_login(guarded)
+    asked = client.post("/admin/accounts/user/", {"action": "forget_factors", "_selected_action": [bob.pk]})
+    assert "Remove second factors" in asked.content.decode()
+    assert second_factors.is_set(bob)
+    fields = {"action": "forget_factors", "_selected_action": [bob.pk], "confirmed": "1"}
+    assert client.post("/admin/accounts/user/", fields).status_code == 302
+    assert not second_factors.is_set(bob)
+    assert second_factors.is_set(guarded)

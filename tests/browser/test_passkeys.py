@@ -1,0 +1,113 @@
+"""Passkeys in Chromium, by a virtual authenticator; the pages of security by keys alone."""
+
+from typing import Any
+
+import pytest
+from allauth.mfa.models import Authenticator
+from playwright.sync_api import CDPSession, expect
+
+from accounts.models import User
+from tests.support.browsers import Visit, Visitor
+from tests.support.factories import PASSWORD
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
+
+
+@pytest.fixture
+def visitor(visit: Visit, settings: Any) -> Visitor:
+    """At localhost, which passkeys accept as they accept no number."""
+    visitor = visit()
+    visitor.site = visitor.site.replace("127.0.0.1", "localhost")
+    return visitor
+
+
+def authenticator(visitor: Visitor) -> tuple[CDPSession, str]:
+    session = visitor.page.context.new_cdp_session(visitor.page)
+    session.send("WebAuthn.enable")
+    options = {
+        "protocol": "ctap2",
+        "transport": "internal",
+        "hasResidentKey": True,
+        "hasUserVerification": True,
+        "isUserVerified": True,
+        "automaticPresenceSimulation": True,
+    }
+    return session, session.send("WebAuthn.addVirtualAuthenticator", {"options": options})["authenticatorId"]
+
+
+def add_passkey(visitor: Visitor, name: str = "this laptop") -> None:
+    visitor.goto("/settings/factors")
+    visitor.go(visitor.page.get_by_role("link", name="Add a passkey"))
+    visitor.page.get_by_label("Name").fill(name)
+    visitor.go(visitor.page.get_by_role("button", name="Add", exact=True))
+    expect(visitor.page.get_by_text("Your passkey is added.")).to_be_visible()
+
+
+def log_out(visitor: Visitor) -> None:
+    visitor.page.context.clear_cookies()
+
+
+def test_a_passkey_is_made_and_signs_in_alone_and_after_the_password(visitor: Visitor, reader: User) -> None:
+    authenticator(visitor)
+    visitor.enter(reader)
+    add_passkey(visitor)
+    expect(visitor.page.get_by_text("this laptop")).to_be_visible()
+    assert Authenticator.objects.filter(user=reader, type="webauthn").count() == 1
+
+    log_out(visitor)
+    visitor.goto("/login?next=/settings")
+    visitor.go(visitor.page.get_by_role("button", name="Log in with a passkey"))
+    expect(visitor.page).to_have_url(f"{visitor.site}/settings")
+
+    log_out(visitor)
+    visitor.goto("/login")
+    visitor.page.get_by_label("Username").fill("reader")
+    visitor.page.get_by_label("Password").fill(PASSWORD)
+    visitor.go(visitor.page.get_by_role("main").get_by_role("button", name="Log in", exact=True))
+    expect(visitor.page.get_by_role("heading", name="Two-step login")).to_be_visible()
+    visitor.go(visitor.page.get_by_role("button", name="Use a passkey"))
+    expect(visitor.page.get_by_role("heading", name="Home")).to_be_visible()
+
+
+def test_a_passkey_proves_who_one_is_again(visitor: Visitor, reader: User) -> None:
+    authenticator(visitor)
+    visitor.enter(reader)
+    add_passkey(visitor)
+    visitor.goto("/settings/confirm?next=/settings/email")
+    visitor.go(visitor.page.get_by_role("button", name="Use a passkey"))
+    expect(visitor.page).to_have_url(f"{visitor.site}/settings/email")
+
+
+def test_a_passkey_that_was_removed_signs_in_nobody(visitor: Visitor, reader: User) -> None:
+    authenticator(visitor)
+    visitor.enter(reader)
+    add_passkey(visitor)
+    visitor.go(visitor.page.get_by_role("button", name="Remove this laptop"))
+    assert not Authenticator.objects.exists()
+    log_out(visitor)
+    visitor.goto("/login")
+    visitor.go(visitor.page.get_by_role("button", name="Log in with a passkey"))
+    expect(visitor.page.get_by_text("This passkey is not known here.")).to_be_visible()
+
+
+def test_a_browser_without_passkeys_says_so(visitor: Visitor, reader: User) -> None:
+    session, number = authenticator(visitor)
+    session.send("WebAuthn.setUserVerified", {"authenticatorId": number, "isUserVerified": False})
+    visitor.enter(reader)
+    visitor.goto("/settings/factors/passkey")
+    visitor.page.get_by_label("Name").fill("x")
+    visitor.page.get_by_role("button", name="Add", exact=True).click()
+    expect(visitor.page.get_by_role("alert").filter(has_text="No passkey was made.")).to_be_visible()
+    assert not Authenticator.objects.exists()
+
+
+def test_the_login_by_keys_alone(visitor: Visitor, reader: User) -> None:
+    visitor.goto("/login")
+    keyboard = visitor.page.keyboard
+    expect(visitor.page.get_by_label("Username")).to_be_focused()
+    keyboard.type("reader")
+    keyboard.press("Tab")
+    keyboard.type(PASSWORD)
+    with visitor.page.expect_navigation():
+        keyboard.press("Enter")
+    expect(visitor.page.get_by_role("heading", name="Home")).to_be_visible()

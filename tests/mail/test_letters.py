@@ -1,0 +1,97 @@
+"""Letters as they look on the terminal, in a file and in the admin."""
+
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.cache import cache
+from django.test import Client
+from django.utils import timezone
+
+from mail import sending
+from mail.actions import send
+from mail.letters import compose
+from mail.models import Letter, State
+from operation import doctor
+from storage import keys
+from tests.support.factories import UserFactory
+from tests.support.mail_servers import read, words
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def _fresh() -> None:
+    cache.delete(keys.mail_pause())
+    cache.delete(keys.mail_turn())
+
+
+def write(language: str = "en") -> Letter:
+    send(kind="test", to="ann@example.org", language=language, context={"name": "ann"})
+    return Letter.objects.latest("pk")
+
+
+def test_both_forms_in_both_languages() -> None:
+    english, chinese = read(compose(write())), read(compose(write("zh-hans")))
+    assert "asked for this letter" in words(english)
+    assert "asked for this letter" not in words(chinese)
+    html = words(chinese, "html")
+    assert 'lang="zh-hans"' in html
+    assert "<img" not in html
+    assert "<style" not in html
+    assert 'name="color-scheme" content="light dark"' in html
+
+
+def test_a_letter_of_an_unknown_kind_is_an_error_of_its_writer() -> None:
+    with pytest.raises(Exception, match="nothing"):
+        send(kind="nothing", to="ann@example.org", language="en", context={})
+
+
+def test_the_sender_and_links_are_the_settings(settings: Any) -> None:
+    settings.SITE_URL = "https://feeds.example.org"
+    settings.DEFAULT_FROM_EMAIL = "Feeds <noreply@example.org>"
+    message = read(compose(write()))
+    assert message["From"] == "Feeds <noreply@example.org>"
+    assert "https://feeds.example.org" in words(message, "html")
+
+
+def test_the_terminal_shows_the_text(capsys: Any, settings: Any) -> None:
+    settings.EMAIL_BACKEND = "mail.console.EmailBackend"
+    write()
+    assert sending.send_due() == 1
+    shown = capsys.readouterr().out
+    assert "mail | letter to ann@example.org: A test of" in shown
+    assert "mail | ann asked for this letter." in shown
+
+
+def test_a_folder_keeps_files(tmp_path: Path, settings: Any) -> None:
+    settings.EMAIL_BACKEND = "django.core.mail.backends.filebased.EmailBackend"
+    settings.EMAIL_FILE_PATH = str(tmp_path)
+    write()
+    assert sending.send_due() == 1
+    (file,) = tmp_path.iterdir()
+    assert b"ann asked for this letter." in file.read_bytes()
+
+
+def test_the_admin_lists_letters_without_what_they_say_and_tries_again(client: Client) -> None:
+    letter = write()
+    Letter.objects.update(state=State.FAILED, error="SMTPDataError: spam", context={"name": "s3cret-link"})
+    client.force_login(UserFactory.create(is_staff=True, is_superuser=True))
+
+    assert "SMTPDataError: spam" in client.get("/admin/mail/letter/").content.decode()
+    page = client.get(f"/admin/mail/letter/{letter.pk}/change/").content.decode()
+    assert "ann@example.org" in page
+    assert "s3cret-link" not in page
+    client.post("/admin/mail/letter/", {"action": "retry", "_selected_action": [letter.pk]})
+    letter.refresh_from_db()
+    assert letter.state == State.WAITING
+
+
+def test_doctor_tells_of_letters_that_were_given_up_and_that_wait() -> None:
+    now = timezone.now()
+    assert [finding.state for finding in doctor.letters(now)] == ["ok", "ok"]
+    write()
+    assert [finding.state for finding in doctor.letters(now + timedelta(hours=1))] == ["ok", "warning"]
+    Letter.objects.update(state=State.FAILED)
+    assert [finding.state for finding in doctor.letters(now)] == ["warning", "ok"]
