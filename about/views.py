@@ -2,6 +2,7 @@
 
 from django.core.exceptions import ValidationError
 from django.http import Http404, HttpRequest, HttpResponse
+from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_POST, require_safe
 
 from about import announcing, colours
@@ -18,9 +19,14 @@ def about(request: PageRequest) -> HttpResponse:
     return show(request, "about/about.html")
 
 
+@csrf_exempt
 @require_POST
 def dismiss_announcement(request: PageRequest) -> HttpResponse:
-    """Let this browser show the announcement of the moment no more."""
+    """Let this browser show the announcement of the moment no more.
+
+    Its form has no token, so that all strangers can be shown the same page (items/open_pages.py); all that another site
+    can do by it is to hide the announcement.
+    """
     response = go_on(request, "home")
     announcing.dismiss(response, current().news)
     return response

@@ -29,6 +29,8 @@ from django.templatetags.static import static
 from django.utils import timezone, translation
 from django.utils.cache import get_conditional_response, patch_vary_headers
 
+from about import announcing
+from about.site import current
 from items.hydrate import ItemBody
 from items.visibility import VISIBLE
 from storage import keys
@@ -137,6 +139,7 @@ def _digest(request: HttpRequest) -> str:
         translation.get_language(),
         timezone.get_current_timezone_name(),
         request.COOKIES.get(THEME_COOKIE, ""),
+        announcing.for_browser(request, current().news),
         static("feedsite/site.css"),  # pages of another version lead to other files
     )
     return hashlib.sha256("\n".join(map(str, parts)).encode()).hexdigest()[:32]
@@ -204,5 +207,4 @@ def _shared(request: HttpRequest, response: HttpResponse) -> HttpResponseBase:
     seconds = int(SHARED.total_seconds())
     response.headers["Cache-Control"] = f"public, max-age=0, s-maxage={seconds}"
     patch_vary_headers(response, ["Accept-Encoding", "Accept-Language", "Cookie", "HX-Request"])
-    answer: HttpResponseBase = get_conditional_response(request, etag=response.headers["ETag"], response=response)
-    return answer
+    return get_conditional_response(request, etag=response.headers["ETag"], response=response) or response

@@ -9,6 +9,7 @@ import pytest
 from django.core.cache import cache
 from django.test import Client
 
+from about import site
 from accounts import actions as accounts
 from accounts.models import User
 from items import actions, open_pages
@@ -175,6 +176,18 @@ def test_languages_themes_and_hosts_have_pages_of_their_own(post: Item) -> None:
     assert b'data-theme="dark"' in dark.get(path).content
     assert b'data-theme="dark"' not in warm(path).content
     assert b"http://localhost/items" in Client().get(path, headers={"host": "localhost"}).content
+
+
+def test_an_announcement_and_its_dismissal_have_pages_of_their_own(post: Item) -> None:
+    path = f"/items/{post.pk}"
+    warm(path)
+    site.kept.set(site.Site(announcement="the site moves"))
+    client = Client()
+    assert b"the site moves" in warm(path).content
+    assert not warm(path).cookies
+    client.post("/announcement/dismiss", {"next": path})
+    assert b"the site moves" not in client.get(path).content
+    assert b"the site moves" in Client().get(path).content
 
 
 def test_once_is_not_worth_keeping(post: Item) -> None:
