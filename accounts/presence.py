@@ -44,8 +44,8 @@ def see(user_id: int) -> None:
 
 
 def see_place(request: HttpRequest) -> None:
-    """Note where the session of this request was seen, likewise: when its row was read, of which copies live for an hour
-    (accounts/sessions.py), and the list has it as of long ago.
+    """Note where the session of this request was seen, likewise: when its row was read, which has copies for an hour at
+    most (accounts/sessions.py), and the list has it as of long ago.
     """
     try:
         places.note(request)
