@@ -1,6 +1,5 @@
 """The verbs that change what the site says of itself. Each is one transaction."""
 
-from collections.abc import Mapping
 from typing import Any
 
 from django.core.exceptions import ValidationError
@@ -36,12 +35,18 @@ def count(*, users: int, items: int) -> None:
 
 
 @transaction.atomic
-def save_rules(*, changed: Mapping[int, Mapping[str, Any]], added: list[Mapping[str, Any]], removed: list[int]) -> None:
-    """Change, add and withdraw rules of the site. Raises ValidationError for more than `about.site.RULES`."""
-    for key, fields in changed.items():
-        Rule.objects.filter(pk=key).update(**fields)
-    Rule.objects.bulk_create([Rule(**fields) for fields in added])
-    Rule.objects.filter(pk__in=removed, withdrawn_at=None).update(withdrawn_at=timezone.now())
+def save_rule(*, rule: Rule) -> Rule:
+    """Write a rule, new or changed. Raises ValidationError for one more than `about.site.RULES`."""
+    rule.full_clean()
+    rule.save()
     if Rule.objects.filter(withdrawn_at=None).count() > RULES:
         raise ValidationError(_("At most %(count)d rules.") % {"count": RULES})
     transaction.on_commit(kept.forget)
+    return rule
+
+
+@transaction.atomic
+def withdraw_rule(*, rule_id: int) -> bool:
+    """Take a rule out of force; True if it was. Its row stays, for reports that name it."""
+    transaction.on_commit(kept.forget)
+    return bool(Rule.objects.filter(pk=rule_id, withdrawn_at=None).update(withdrawn_at=timezone.now()))

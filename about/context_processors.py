@@ -1,12 +1,14 @@
-"""For every template: the site itself."""
+"""For every template: the site itself, and what it announces."""
 
 from typing import Any
 
 from django.http import HttpRequest
 
+from about import announcing
 from about.site import current
 
 
 def site(request: HttpRequest) -> dict[str, Any]:
-    """`site`, whose name stands on every page."""
-    return {"site": current()}
+    """`about`, the site, whose name stands on every page, and `announcement`, which this browser has not dismissed."""
+    here = current()
+    return {"about": here, "announcement": announcing.for_browser(request, here.news)}

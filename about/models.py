@@ -1,11 +1,16 @@
 """The words of the site on itself: one row, and its rules."""
 
+import zoneinfo
+
 from django.conf import settings
+from django.core.exceptions import ValidationError
 from django.core.validators import MaxLengthValidator, RegexValidator
 from django.db import models
 from django.db.models.functions import Now
 from django.utils.translation import gettext, pgettext_lazy
 from django.utils.translation import gettext_lazy as _
+
+from about import colours
 
 NAME = "feedsite"
 """The name of a site that was given none."""
@@ -14,6 +19,13 @@ SHORT_LENGTH = 200
 DESCRIPTION_LENGTH = 5_000
 RULE_LENGTH = 500
 ANNOUNCEMENT_LENGTH = 500
+
+
+def check_zone(name: str) -> None:
+    """Raise ValidationError for a name that is no time zone here."""
+    if name not in zoneinfo.available_timezones():
+        raise ValidationError(_("There is no such time zone."), code="zone")
+
 
 one_line = RegexValidator(r"^[^\x00-\x1f\x7f-\x9f\u2028\u2029]*\Z", _("One line, without control characters."))
 
@@ -82,7 +94,7 @@ class SiteSettings(models.Model):
         blank=True,
         default="",
         db_default="",
-        validators=[RegexValidator(r"^(#[0-9a-fA-F]{6})?\Z", _("A colour such as #2457c5."))],
+        validators=[colours.check],
         help_text=_("Of buttons and links, such as #2457c5. Empty: the colour the site came with."),
     )
     language = models.CharField(
@@ -100,6 +112,7 @@ class SiteSettings(models.Model):
         blank=True,
         default="",
         db_default="",
+        validators=[check_zone],
         help_text=_("An IANA name such as Asia/Shanghai, for readers whose own is not known. Empty: as configured."),
     )
     looking = models.CharField(

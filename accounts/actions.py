@@ -10,16 +10,17 @@ from allauth.usersessions.models import UserSession
 from django.conf import settings
 from django.contrib.auth.password_validation import validate_password
 from django.core.exceptions import ValidationError
-from django.db import IntegrityError, connection, transaction
+from django.db import transaction
 from django.db.models import F
 from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext_lazy
 from knox.models import AuthToken
 
-from accounts import addresses, faces, first_admin, review
+from accounts import addresses, faces, review
 from accounts.locale import zone_names
 from accounts.models import Deletion, HeldName, Level, TokenOrigin, User
+from accounts.naming import check_imitation
 from accounts.review import Submission
 from accounts.signals import levels_lowered
 from storage.draws import Draw
@@ -61,66 +62,15 @@ class LastSuperuserError(Exception):
     """Raised when the last active superuser would be removed."""
 
 
-class AdminExistsError(Exception):
-    """The site has a superuser already."""
-
-
-def _name_taken() -> ValidationError:
-    return ValidationError({"username": ValidationError(_("This username is taken."), code="unique")})
-
-
-def _is_held(username: str) -> bool:
-    return HeldName.objects.filter(digest=HeldName.digest_of(username), until__gt=timezone.now()).exists()
-
-
 def _wrong_password() -> ValidationError:
     return ValidationError(_("That is not your password."), code="invalid")
 
 
-def _refused(author: User, text: str) -> ValidationError | None:
+def refused(author: User, text: str) -> ValidationError | None:
+    """The error for words of a member that moderation would hold; None where it has nothing against them."""
     if text and review.reasons(Submission(author, text, is_new=False)):
         return ValidationError(_("This contains words or links that are not allowed here."), code="not_allowed")
     return None
-
-
-def sign_up(*, username: str, password: str, display_name: str = "") -> User:
-    """Create an account that reads and is pushed to at once. Raises ValidationError, a dict by field.
-
-    Names are unique without regard to case; of two who take one at the same time, the database refuses the second.
-    """
-    user = User(username=username, display_name=display_name, level=Level.DAILY, last_seen_at=timezone.now())
-    user.clean_fields(exclude=["password"])
-    if User.objects.named(username).exists() or _is_held(username):
-        raise _name_taken()
-    said = {"username": username, "display_name": display_name}
-    if errors := {field: error for field, text in said.items() if (error := _refused(user, text))}:
-        raise ValidationError(errors)
-    try:
-        check_password_shape(password, user)
-    except ValidationError as error:
-        raise ValidationError({"password": error.error_list}) from error
-    user.set_password(password)
-    try:
-        with transaction.atomic():
-            user.save(force_insert=True)
-    except IntegrityError as error:
-        if not User.objects.named(username).exists():
-            raise
-        raise _name_taken() from error
-    return user
-
-
-@transaction.atomic
-def make_first_admin(*, username: str, password: str, display_name: str = "") -> User:
-    """Create the site's first superuser. Raises ValidationError as `sign_up`, and AdminExistsError."""
-    with connection.cursor() as cursor:  # of two at once, the second finds the superuser of the first
-        cursor.execute("SELECT pg_advisory_xact_lock(hashtext('accounts.first_admin'))")
-    if not first_admin.is_wanted():
-        raise AdminExistsError
-    user = sign_up(username=username, password=password, display_name=display_name)
-    user.is_staff = user.is_superuser = True
-    user.save(update_fields=["is_staff", "is_superuser"])
-    return user
 
 
 def edit_profile(*, user: User, display_name: str | None = None, bio: str | None = None) -> User:
@@ -133,8 +83,13 @@ def edit_profile(*, user: User, display_name: str | None = None, bio: str | None
     for field in changed:
         setattr(user, field, fields[field])
     user.clean_fields(exclude={field.name for field in User._meta.fields} - set(changed))
-    if errors := {field: error for field in new if (error := _refused(user, fields[field] or ""))}:
+    if errors := {field: error for field in new if (error := refused(user, fields[field] or ""))}:
         raise ValidationError(errors)
+    if "display_name" in new and not user.is_staff:
+        try:
+            check_imitation(user.display_name)
+        except ValidationError as error:
+            raise ValidationError({"display_name": error}) from error
     _save(user, changed)
     return user
 

@@ -13,11 +13,13 @@ from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 from knox.models import AuthToken
 
-from accounts import policy
+from accounts import joining_admin, policy
 from accounts.actions import revoke_token
 from accounts.models import Deletion, Policy, User
 from accounts.user_admin import PermissionsField, is_super
 from web.admin import QuickListAdmin, ReadOnlyAdmin
+
+__all__ = ["joining_admin"]  # registers its pages
 
 # Addresses are edited with their user; factors and sessions are their owners' (accounts/addresses.py, places.py).
 admin.site.unregister([EmailAddress, Authenticator, UserSession])

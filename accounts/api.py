@@ -1,6 +1,7 @@
 """Sign-up, tokens and one's own account, over HTTP."""
 
 from collections.abc import Mapping, Sequence
+from http import HTTPStatus
 from typing import Any, Self
 
 import msgspec
@@ -10,12 +11,13 @@ from django.core.exceptions import ValidationError as DjangoValidationError
 from django.http import FileResponse, HttpResponse
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiResponse, extend_schema
-from rest_framework import exceptions
+from rest_framework import exceptions, serializers
 from rest_framework.request import Request
 
-from accounts import actions, addresses, faces, guard
+from accounts import actions, addresses, faces, guard, joining
 from accounts.avatars import avatar_url
 from accounts.export import ZIP_TYPE, archive_response
+from accounts.joining_models import CODE_LENGTH, REASON_LENGTH
 from accounts.models import User
 from media.api import Face, form, taken
 from media.models import Use
@@ -91,6 +93,19 @@ class UserCard(msgspec.Struct):
         return self.display_name or self.username
 
 
+class Waiting(msgspec.Struct):
+    """An application that waits for an admin."""
+
+    state: str
+
+
+class Refusal(msgspec.Struct):
+    """An error in words for people, and its code for programs."""
+
+    detail: str
+    code: str
+
+
 def signed_in(request: Request) -> User:
     """The caller, in views that need one."""
     if not isinstance(request.user, User):
@@ -108,6 +123,14 @@ class Credentials(StrictSerializer):
 
     username = TextField(max_length=150, trim_whitespace=False)
     password = TextField(max_length=4096, trim_whitespace=False)
+
+
+class NewAccount(Credentials):
+    """The words of who signs up: `invite` where the site asks for an invitation, `reason` where an admin decides."""
+
+    email = serializers.EmailField(max_length=254, required=False, allow_blank=True)
+    invite = TextField(max_length=CODE_LENGTH, required=False, allow_blank=True)
+    reason = TextField(max_length=REASON_LENGTH, required=False, allow_blank=True)
 
 
 class ProfileEdit(StrictSerializer):
@@ -138,16 +161,35 @@ class UsersView(ApiView):
     authentication_classes: Sequence[Any] = []
     permission_classes: Sequence[Any] = []
 
-    @extend_schema(operation_id="sign_up", request=Credentials, responses={201: Account}, auth=[])
+    @extend_schema(
+        operation_id="sign_up",
+        request=NewAccount,
+        responses={
+            201: Account,
+            202: OpenApiResponse(Waiting, "An admin decides on the account."),
+            403: OpenApiResponse(Refusal, "The site takes no new accounts: the code is `sign_up_closed`."),
+        },
+        auth=[],
+    )
     def post(self, request: Request) -> HttpResponse:
-        """Sign up. Names are letters, digits, hyphens and underscores, unique without regard to case."""
-        fields = body(request, Credentials)
-        spend("signup", rates.address(request._request))
+        """Sign up by the site's mode (`read_site`). Names are letters, digits, hyphens and underscores, unique without
+        regard to case and to letters that look alike.
+        """
+        fields = body(request, NewAccount)
+        invite = fields.pop("invite", "")
+        wait = joining.count(rates.address(request._request), code=invite)
+        if wait is not None:
+            raise exceptions.Throttled(wait)
         try:
-            user = actions.sign_up(**fields)
+            user = joining.join(joining.Candidate(**fields), invite=invite)
         except DjangoValidationError as error:
             raise invalid(error) from error
-        return FeedResponse(Account.of(user), status=201)
+        except joining.ClosedError:
+            refusal = Refusal("This site takes no new accounts.", "sign_up_closed")
+            return FeedResponse(refusal, status=HTTPStatus.FORBIDDEN)
+        if user is None:
+            return FeedResponse(Waiting("waiting"), status=HTTPStatus.ACCEPTED)
+        return FeedResponse(Account.of(user), status=HTTPStatus.CREATED)
 
 
 class MeView(ApiView):

@@ -22,7 +22,9 @@ from django.utils.formats import date_format, number_format
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
+from about.site import current
 from accounts import addresses, places, second_factors
+from accounts.joining_models import Invitation, Invited
 from accounts.models import User
 from accounts.signals import export_requested
 from media.models import MediaFile
@@ -62,6 +64,7 @@ class AccountRow(msgspec.Struct):
     keeps_history: bool
     is_big_v: bool
     joined_at: datetime
+    was_invited: bool
     last_seen_at: datetime | None
 
 
@@ -97,6 +100,17 @@ class MediumRow(msgspec.Struct):
     """Whether moderators removed it; its file is not in the archive then."""
 
 
+class InvitationRow(msgspec.Struct):
+    """An invitation that the user made, and how many people came by it."""
+
+    code: str
+    made_at: datetime
+    expires_at: datetime | None
+    uses: int
+    most_uses: int
+    revoked_at: datetime | None
+
+
 def write_archive(user: User, target: IO[bytes]) -> None:
     """Write the zip archive of everything about `user` into `target`, in the language that is active."""
     outermost = not connection.in_atomic_block
@@ -106,7 +120,13 @@ def write_archive(user: User, target: IO[bytes]) -> None:
                 cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
         user = User.objects.get(pk=user.pk)  # the first query: the snapshot is of this moment
         parts: list[Any] = [answer for _receiver, answer in export_requested.send(sender=User, reader=user)]
-        files: list[ExportFile] = [_account(user), *_security(user), _media(user), *chain.from_iterable(parts)]
+        files: list[ExportFile] = [
+            _account(user),
+            *_security(user),
+            _media(user),
+            _invitations(user),
+            *chain.from_iterable(parts),
+        ]
         with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED, compresslevel=LEVEL) as archive:
             counts = [_write(archive, file) for file in files]
             _write_media(archive, user)
@@ -155,6 +175,7 @@ def _account(user: User) -> ExportFile:
         user.keeps_history,
         user.is_big_v,
         user.date_joined,
+        Invited.objects.filter(user=user).exists(),
         user.last_seen_at,
     )
     return ExportFile("account.json", _("Your account."), [row])
@@ -201,6 +222,18 @@ def _media(user: User) -> ExportFile:
     )
 
 
+def _invitations(user: User) -> ExportFile:
+    rows = Invitation.objects.filter(made_by=user).order_by("pk").iterator(chunk_size=MEDIA_AT_ONCE)
+    return ExportFile(
+        "invitations.jsonl",
+        _("The invitations that you made."),
+        (
+            InvitationRow(row.code, row.created_at, row.expires_at, row.uses, row.most_uses, row.revoked_at)
+            for row in rows
+        ),
+    )
+
+
 def _member(row: MediaFile) -> str:
     return f"media/{row.pk}.{row.ext}"
 
@@ -217,8 +250,9 @@ def _write_media(archive: zipfile.ZipFile, user: User) -> None:
 
 def _read_me(user: User, files: Iterable[tuple[ExportFile, int]]) -> str:
     now = timezone.localtime()
-    about = _("The data of @%(name)s on feedsite, as it was on %(date)s (UTC%(offset)s).") % {
+    about = _("The data of @%(name)s on %(site)s, as it was on %(date)s (UTC%(offset)s).") % {
         "name": user.username,
+        "site": current().name,
         "date": date_format(now, "DATETIME_FORMAT"),
         "offset": f"{now:%z}",
     }

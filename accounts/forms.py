@@ -9,6 +9,7 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from accounts.actions import PASSWORD_LENGTH
+from accounts.joining_models import CODE_LENGTH, REASON_LENGTH
 from accounts.locale import place_name, zone_names
 from accounts.models import User
 
@@ -63,6 +64,27 @@ class SignUpForm(forms.Form):
     password = password_field(_("Password"), "new-password", PASSWORD_RULES)
 
 
+class JoinForm(SignUpForm):
+    """The form of a new account under the site's mode: the reason is shown where an admin decides."""
+
+    email = forms.EmailField(
+        label=_("E-mail"),
+        required=False,
+        max_length=254,
+        help_text=_("Optional."),
+        widget=forms.EmailInput(attrs={"autocomplete": "email", "dir": "ltr"}),
+    )
+    reason = forms.CharField(
+        label=_("Why would you like to join?"),
+        max_length=REASON_LENGTH,
+        required=False,
+        help_text=_("The people who run this site read it."),
+        widget=forms.Textarea(attrs={"rows": 3}),
+    )
+    invite = forms.CharField(max_length=CODE_LENGTH, required=False, widget=forms.HiddenInput)
+
+
+WAITING = _("Your application waits for the people who run this site. You can log in once they have approved it.")
 NAME_OR_ADDRESS = {"autocapitalize": "none", "spellcheck": "false", "autofocus": True}
 
 
@@ -156,6 +178,31 @@ class PasskeyForm(forms.Form):
         widget=forms.TextInput(attrs={"autocomplete": "off"}),
     )
     credential = forms.CharField(max_length=ANSWER_LENGTH, widget=forms.HiddenInput())
+
+
+SPANS = [("1", _("a day")), ("7", _("a week")), ("30", _("a month")), ("", _("as long as it is not revoked"))]
+
+
+class InvitationForm(forms.Form):
+    """The form of an invitation; the verb says how large it may be."""
+
+    most_uses = forms.IntegerField(label=_("For how many people"), initial=1, min_value=1)
+    days = forms.TypedChoiceField(
+        label=_("Good for"),
+        coerce=int,
+        empty_value=None,
+        required=False,
+        initial="7",
+        choices=SPANS,
+    )
+
+    def __init__(self, *args: Any, is_trusted: bool, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        days = self.fields["days"]
+        assert isinstance(days, forms.TypedChoiceField)  # noqa: S101 (for the type checker)
+        if not is_trusted:
+            days.required = True
+            days.choices = SPANS[:-1]
 
 
 class PasswordForm(forms.Form):

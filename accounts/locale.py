@@ -2,7 +2,7 @@
 
 Signed-in readers choose both in the settings; what they leave open, and everything for strangers, is as the browser
 says: its language by the cookie of the language switch or Accept-Language, its zone by the cookie that site.js sets.
-Without either it is the site's zone. The API speaks English and UTC to all callers.
+Without either it is the site's zone, and its default language. The API speaks English and UTC to all callers.
 """
 
 import zoneinfo
@@ -15,7 +15,9 @@ from django.http import HttpRequest, HttpResponseBase
 from django.utils import timezone, translation
 from django.utils.cache import patch_vary_headers
 from django.utils.translation import pgettext_lazy
+from django.utils.translation.trans_real import parse_accept_lang_header
 
+from about.site import current
 from accounts.models import User
 
 ZONE_COOKIE = "time_zone"
@@ -85,7 +87,18 @@ def place_name(name: str) -> str:
 def language_of(request: HttpRequest) -> str:
     """The code of one of `LANGUAGES`."""
     chosen = request.user.language if isinstance(request.user, User) else ""
-    return chosen if chosen in dict(settings.LANGUAGES) else translation.get_language_from_request(request)
+    return chosen if chosen in dict(settings.LANGUAGES) else browser_language(request)
+
+
+def browser_language(request: HttpRequest) -> str:
+    """The language that the browser asks for; the site's default where it asks for none of this site's."""
+    found = translation.get_language_from_request(request)
+    default = current().language
+    if found != settings.LANGUAGE_CODE or default not in dict(settings.LANGUAGES):
+        return found
+    asked = [code for code, _weight in parse_accept_lang_header(request.headers.get("Accept-Language", ""))]
+    is_asked = any(code.partition("-")[0] == found for code in asked)
+    return found if is_asked or request.COOKIES.get(settings.LANGUAGE_COOKIE_NAME) == found else default
 
 
 def zone_of(request: HttpRequest) -> tzinfo:
@@ -94,8 +107,7 @@ def zone_of(request: HttpRequest) -> tzinfo:
     for name in (chosen, request.COOKIES.get(ZONE_COOKIE, "")):
         if name in zone_names():
             return zoneinfo.ZoneInfo(name)
-    zone: zoneinfo.ZoneInfo = settings.SITE_ZONE
-    return zone
+    return current().zone
 
 
 def set_language_cookie(response: HttpResponseBase, language: str) -> None:

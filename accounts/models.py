@@ -16,9 +16,13 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from accounts import avatars
+from accounts.joining_models import Application, Invitation, Invited
+from accounts.lookalikes import Skeleton, skeleton
 from accounts.names import Grams, Name, grams_of, words_of
 from accounts.naming import check_display_name
 from storage.draws import Draw
+
+__all__ = ["Application", "Invitation", "Invited"]  # models of the app that live in a module of their own
 
 RESERVED_USERNAMES = frozenset(
     {"me", "new", "admin", "api", "static", "login", "logout", "signup", "items", "settings"}
@@ -55,6 +59,10 @@ class UserQuerySet(models.QuerySet["User"]):
         """The user of this name; names are unique without regard to case."""
         return self.alias(lower_username=Lower("username")).filter(lower_username=username.lower())
 
+    def looking_like(self, username: str) -> Self:
+        """Users whose username looks like this one (accounts/lookalikes.py)."""
+        return self.alias(skeleton=Skeleton("username")).filter(skeleton=skeleton(username))
+
     def with_email(self, address: str) -> Self:
         """Users who gave this e-mail address, without regard to case."""
         return self.exclude(email="").alias(lower_email=Lower("email")).filter(lower_email=address.lower())
@@ -89,6 +97,10 @@ class UserManager(DjangoUserManager["User"]):
     def named(self, username: str) -> UserQuerySet:
         """As `UserQuerySet.named`."""
         return self.get_queryset().named(username)
+
+    def looking_like(self, username: str) -> UserQuerySet:
+        """As `UserQuerySet.looking_like`."""
+        return self.get_queryset().looking_like(username)
 
     def with_email(self, address: str) -> UserQuerySet:
         """As `UserQuerySet.with_email`."""
@@ -220,6 +232,8 @@ class User(AbstractBaseUser, PermissionsMixin):
                 Func(Func("username", "display_name", function="feedsite_name"), function="feedsite_grams"),
                 name="user_names",
             ),
+            # The function is made by migration 0023.
+            models.Index(Skeleton("username"), name="user_skeleton"),
         ]
 
     def __str__(self) -> str:

@@ -5,6 +5,9 @@ import re
 from django.core.exceptions import ValidationError
 from django.utils.translation import gettext_lazy as _
 
+from about.site import current
+from accounts.lookalikes import skeleton_of_words
+
 _CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 # Bidi_Control of Unicode 15 (PropList.txt).
 _BIDI_CONTROLS = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
@@ -16,6 +19,30 @@ INVISIBLE = (
 )
 """Characters that draw nothing, as a part of a character class. Some shape their neighbours (emoji, Persian)."""
 _ONLY_INVISIBLE = re.compile(f"[{INVISIBLE}]+")
+
+_OFFICES = frozenset(
+    map(
+        skeleton_of_words,
+        (
+            *("admin", "admins", "administrator", "administration", "moderator", "moderators", "moderation"),
+            *("staff", "team", "official", "support", "help", "system", "root", "owner"),
+            *("管理员", "管理員", "版主", "官方", "客服", "站长", "站長", "系统", "系統"),
+        ),
+    )
+)
+"""Skeletons of names that speak for a site."""
+
+
+def check_imitation(name: str) -> None:
+    """Raise ValidationError for a display name that speaks for the site: its name, an office, or both, in whatever
+    letters look like them. Staff may bear such names.
+
+    See docs/decisions.md: A display name may not speak for the site.
+    """
+    words, site = skeleton_of_words(name), skeleton_of_words(current().name)
+    rest = words.replace(site, "") if site else words
+    if words and (words == site or rest in _OFFICES):
+        raise ValidationError(_("This name is kept for those who run this site."), code="imitation")
 
 
 def check_display_name(name: str) -> None:

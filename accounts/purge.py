@@ -13,6 +13,7 @@ from django.db import transaction
 from django.db.models import F, Q
 from django.utils import timezone
 
+from accounts import invitations
 from accounts.actions import forget_security
 from accounts.models import Deletion, User
 from accounts.signals import account_purged
@@ -44,6 +45,7 @@ def purge(user_id: int) -> bool:
     for _ in range(ROUNDS):
         answers = account_purged.send(sender=User, user=deletion.user, limit=BATCH)
         files = media.purge(owner_id=user_id, limit=BATCH) + mail.forget(user_id=user_id, limit=BATCH)
+        files += invitations.purge(user=deletion.user, limit=BATCH)
         if not files and not any(taken for _, taken in answers):
             return _complete(deletion)
         Deletion.objects.filter(user=user_id).update(tried_at=timezone.now())

@@ -69,6 +69,9 @@ class TokenView(ApiView):
             )
         except sign_in.WaitError as error:
             raise exceptions.Throttled(error.seconds) from error
+        except sign_in.ApplicantError as error:
+            said = "Your application waits for an admin."
+            raise serializers.ValidationError({"non_field_errors": [said]}) from error
         except sign_in.WrongError as error:
             raise serializers.ValidationError({"non_field_errors": ["Wrong username or password."]}) from error
         except sign_in.CodeNeededError as error:

@@ -19,7 +19,7 @@ from django.contrib.auth import authenticate, login
 from django.http import HttpRequest
 from django.utils import timezone
 
-from accounts import addresses, guard, places, second_factors
+from accounts import addresses, applications, guard, places, second_factors
 from accounts.models import User
 from web import rates
 
@@ -41,6 +41,10 @@ class WrongError(Exception):
     """No such account, a wrong password, or an account that may not sign in: it is not said which."""
 
 
+class ApplicantError(WrongError):
+    """The password is that of an application, which waits for an admin."""
+
+
 class CodeNeededError(Exception):
     """The password is right, and `user` has a second factor."""
 
@@ -54,14 +58,14 @@ class WrongCodeError(Exception):
 
 
 def decide(request: HttpRequest, *, name: str, password: str, code: str = "") -> User:
-    """The user who may sign in. Raises WaitError, WrongError, CodeNeededError, WrongCodeError."""
+    """The user who may sign in. Raises WaitError, WrongError or ApplicantError, CodeNeededError, WrongCodeError."""
     username = username_of(name)
     wait = guard.attempt(request, username)
     if wait is not None:
         raise WaitError(wait)
     user = authenticate(request, username=username, password=password)
     if not isinstance(user, User):
-        raise WrongError
+        raise ApplicantError if applications.is_waiting(username, password) else WrongError
     if second_factors.is_set(user):
         if not code:
             raise CodeNeededError(user)

@@ -16,7 +16,7 @@ from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST
 
 from accounts import addresses, guard, recovery, second_factors, sign_in
-from accounts.forms import ANSWER_LENGTH, WRONG_LOGIN, CodeForm, LoginForm, NewPasswordForm, ResetForm
+from accounts.forms import ANSWER_LENGTH, WAITING, WRONG_LOGIN, CodeForm, LoginForm, NewPasswordForm, ResetForm
 from accounts.models import User
 from web import rates
 from web.pages import INVALID, PageRequest, go_on, next_page, show, too_many
@@ -42,6 +42,8 @@ def log_in(request: PageRequest) -> HttpResponse:
             user = sign_in.decide(request, name=form.cleaned_data["username"], password=form.cleaned_data["password"])
         except sign_in.WaitError as error:
             return too_many(request, error.seconds)
+        except sign_in.ApplicantError:
+            form.add_error(None, WAITING)
         except sign_in.WrongError:
             form.add_error(None, WRONG_LOGIN)
         except sign_in.CodeNeededError as error:

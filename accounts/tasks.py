@@ -3,7 +3,7 @@
 from celery import shared_task
 from django.core.management import call_command
 
-from accounts import actions, addresses, levels, places, policy, purge, recovery
+from accounts import actions, addresses, applications, levels, places, policy, purge, recovery
 
 
 @shared_task(name="accounts.lower_levels")
@@ -29,6 +29,12 @@ def sweep_deletions() -> None:
     """Periodic: go on with deletions that no worker is at, and let go of the names of old ones."""
     purge.sweep()
     actions.forget_held_names()
+
+
+@shared_task(name="accounts.forget_applications")
+def forget_applications() -> None:
+    """Periodic: remove applications on which no admin decided in time."""
+    applications.forget_old()
 
 
 @shared_task(name="accounts.clear_sessions")

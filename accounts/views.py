@@ -8,23 +8,34 @@ from django.conf import settings as django_settings
 from django.contrib import messages
 from django.contrib.auth import login, logout, update_session_auth_hash
 from django.contrib.auth.views import LogoutView as DjangoLogoutView
-from django.core.exceptions import BadRequest, ValidationError
+from django.core.exceptions import NON_FIELD_ERRORS, BadRequest, ValidationError
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
 from django.middleware.csrf import rotate_token
 from django.shortcuts import redirect
+from django.urls import reverse
 from django.utils import translation
 from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from accounts import actions, first_admin, guard
+from about.models import SignUp
+from about.site import current
+from accounts import actions, first_admin, guard, invitations, joining
 from accounts.access import signed_in
 from accounts.avatars import TINTS, banner, drawing, letter_of
 from accounts.export import archive_response
 from accounts.faces import FIELDS
-from accounts.forms import DeleteForm, PasswordForm, PreferencesForm, ProfileForm, SignUpForm
-from accounts.locale import set_language_cookie
+from accounts.forms import (
+    DeleteForm,
+    InvitationForm,
+    JoinForm,
+    PasswordForm,
+    PreferencesForm,
+    ProfileForm,
+    SignUpForm,
+)
+from accounts.locale import browser_language, set_language_cookie
 from accounts.models import User
 from accounts.presenting import FacesError, present
 from accounts.step_up import proven, proven_by_factor
@@ -44,6 +55,7 @@ from web.pages import (
 )
 
 FORM_METHODS = ["GET", "HEAD", "POST"]
+FORBIDDEN = 403
 GONE = 410
 YEAR = 31_536_000
 """Seconds."""
@@ -52,27 +64,60 @@ YEAR = 31_536_000
 @sensitive_post_parameters("password")
 @never_cache
 @require_http_methods(FORM_METHODS)
-def sign_up(request: PageRequest) -> HttpResponse:
-    """Create an account and begin its first session."""
-    target = next_page(request)
+def sign_up(request: PageRequest, code: str = "") -> HttpResponse:
+    """Create an account and begin its first session, or ask an admin for one, as the site's mode is; `code` is that of
+    an invitation.
+    """
     if request.user.is_authenticated:
         return go_on(request, "home")
-    form = SignUpForm(request.POST or None)
+    form = JoinForm(request.POST or None, initial={"invite": code})
     if form.is_valid():
-        wait = rates.hit("signup", rates.address(request))
+        fields = form.cleaned_data
+        invite = fields.pop("invite")
+        wait = joining.count(rates.address(request), code=invite)
         if wait is not None:
             return too_many(request, wait)
+        candidate = joining.Candidate(**fields, language=translation.get_language() or "")
         try:
-            user = actions.sign_up(**form.cleaned_data)
+            user = joining.join(candidate, invite=invite)
         except ValidationError as error:
-            form.add_error(None, error)
+            _tell(form, error, {"invite": NON_FIELD_ERRORS})
+        except joining.ClosedError:
+            return _gate(request, form, "")
         else:
+            if user is None:
+                return redirect("signup-waiting")
             login(request, user)
             response = go_on(request, "welcome")
             guard.remember(response, user)
             return response
-    status = INVALID if form.errors else 200
-    return show(request, "accounts/signup.html", {"form": form, "next": target}, status=status)
+    elif request.method != "POST":
+        wait = joining.count_code(rates.address(request), code)
+        if wait is not None:
+            return too_many(request, wait)
+    return _gate(request, form, form["invite"].value() or "")
+
+
+def _gate(request: PageRequest, form: JoinForm, code: str) -> HttpResponse:
+    """The page of sign-up, as the site's mode is and what the invitation is worth."""
+    mode = current().sign_up
+    invitation = invitations.find(code) if code and mode != SignUp.CLOSED else None
+    context = {
+        "form": form if invitation or mode in (SignUp.OPEN, SignUp.APPROVAL) else None,
+        "mode": mode,
+        "invitation": invitation,
+        "is_bad_code": bool(code) and invitation is None,
+        "next": next_page(request),
+    }
+    is_refused = request.method == "POST" and mode == SignUp.CLOSED
+    status = FORBIDDEN if is_refused else INVALID if form.errors else 200
+    return show(request, "accounts/signup.html", context, status=status)
+
+
+@require_safe
+def signup_waiting(request: PageRequest) -> HttpResponse:
+    """The page after an application."""
+    return show(request, "accounts/signup_waiting.html")
 
 
 @sensitive_post_parameters("password")
@@ -88,10 +133,10 @@ def make_first_admin(request: PageRequest, token: str) -> HttpResponse:
         if wait is not None:
             return too_many(request, wait)
         try:
-            user = actions.make_first_admin(**form.cleaned_data)
+            user = joining.make_first_admin(**form.cleaned_data)
         except ValidationError as error:
             form.add_error(None, error)
-        except actions.AdminExistsError:
+        except joining.AdminExistsError:
             return show(request, "accounts/first_admin.html", {"form": None}, status=GONE)
         else:
             login(request, user)
@@ -174,7 +219,7 @@ def preferences(request: PageRequest, reader: User) -> HttpResponse:
     if form.is_valid():
         chosen: str = form.cleaned_data["language"]
         actions.edit_preferences(user=reader, language=chosen, time_zone=form.cleaned_data["time_zone"])
-        with translation.override(chosen or translation.get_language_from_request(request)):
+        with translation.override(chosen or browser_language(request)):
             messages.success(request, _("Saved."))
         response = redirect("settings-preferences")
         set_theme_cookie(response, form.cleaned_data["theme"])
@@ -217,6 +262,40 @@ def log_out_everywhere(request: PageRequest, reader: User) -> HttpResponse:
     response = redirect("settings-password")
     guard.remember(response, user)
     return response
+
+
+@never_cache
+@signed_in
+@limited("write")
+@require_http_methods(FORM_METHODS)
+def invite(request: PageRequest, reader: User) -> HttpResponse:
+    """The invitations that one made, and a form for another."""
+    if not invitations.may_invite(reader):
+        raise Http404
+    form = InvitationForm(request.POST or None, is_trusted=invitations.is_trusted(reader))
+    if form.is_valid():
+        try:
+            invitations.make(user=reader, **form.cleaned_data)
+        except ValidationError as error:
+            form.add_error(None, error)
+        else:
+            return redirect("settings-invitations")
+    rows = [
+        {"row": row, "address": request.build_absolute_uri(reverse("invite", args=[row.code]))}
+        for row in invitations.made_by(reader)
+    ]
+    context = {"form": form, "invitations": rows}
+    return show(request, "accounts/invitations.html", context, status=INVALID if form.errors else 200)
+
+
+@require_POST
+@signed_in
+@limited("write")
+def revoke_invitation(request: PageRequest, reader: User, invitation_id: int) -> HttpResponse:
+    """Make an own invitation worthless."""
+    if invitations.revoke(invitation_id=invitation_id, user=reader):
+        messages.success(request, _("The invitation is revoked."))
+    return redirect("settings-invitations")
 
 
 @signed_in

@@ -107,6 +107,7 @@ MIDDLEWARE = [
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "accounts.sessions.AuthenticationMiddleware",
+    "about.looking.LookingMiddleware",
     "accounts.presence.PresenceMiddleware",
     "accounts.locale.ReaderLocaleMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
@@ -233,6 +234,7 @@ CELERY_BEAT_SCHEDULE = {
         ("notice a failover of PostgreSQL", "accounts.follow_timeline", 5.0),
         ("forget idempotency keys", "items.forget_idempotency_keys", 3600.0),
         ("clear sessions", "accounts.clear_sessions", 86_400.0),
+        ("forget applications", "accounts.forget_applications", 3600.0),
         ("sweep deletions", "accounts.sweep_deletions", 30.0),
         ("forget old notifications", "notifications.forget_old", 3600.0),
         ("see how rare words are", "discover.refresh_words", 900.0),
@@ -284,6 +286,8 @@ DEFAULT_FROM_EMAIL = SERVER_EMAIL = env.text("FEEDSITE_EMAIL_FROM") or f"noreply
 # --- The site --------------------------------------------------------------------------------------------
 # Who may sign up, whatever the admin chose (about.models.SignUp); empty: what the admin chose.
 SIGN_UP = env.text("FEEDSITE_SIGN_UP")
+# An application for an account on which no admin decides goes after so long.
+APPLICATION_DAYS = env.whole("FEEDSITE_APPLICATION_DAYS")
 
 # --- Accounts --------------------------------------------------------------------------------------------
 AUTH_USER_MODEL = "accounts.User"

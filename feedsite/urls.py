@@ -27,6 +27,7 @@ urlpatterns = [
     # the patterns of relations and live that would take them.
     path("", include("timeline.urls")),
     path("", include("accounts.urls")),
+    path("", include("about.urls")),
     path("", include("media.urls")),
     path("", include("items.urls")),
     path("", include("relations.urls")),

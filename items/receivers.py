@@ -5,14 +5,27 @@ from typing import Any
 from django.db import transaction
 from django.dispatch import receiver
 
+from about.models import SiteSettings
+from about.signals import limits_asked
 from accounts.export import ExportFile
 from accounts.models import User
 from accounts.signals import account_purged, export_requested
-from items import attachments, export, purge
+from items import attachments, export, purge, text
 from items.models import Item, Status
 from items.signals import item_edited
 from media.models import MediaFile, Use
 from media.signals import medium_described
+
+
+@receiver(limits_asked)
+def tell_limits(sender: type[SiteSettings], **kwargs: Any) -> dict[str, int]:
+    """The limits of an item, in characters and media."""
+    return {
+        "title_characters": text.TITLE_LENGTH,
+        "text_characters": text.TEXT_LENGTH,
+        "article_characters": text.ARTICLE_LENGTH,
+        "media_an_item": text.MEDIA_AN_ITEM,
+    }
 
 
 @receiver(account_purged)

@@ -7,12 +7,13 @@ from drf_spectacular.utils import extend_schema
 from rest_framework import exceptions, serializers
 from rest_framework.request import Request
 
+from about.site import current
 from accounts import review
 from accounts.api import signed_in
 from items.models import Item
 from moderation import reports
 from moderation.models import REPORT_LENGTH, ReportReason
-from web.rest import ApiView, StrictSerializer, TextField, body, parse_id
+from web.rest import ApiView, IdField, StrictSerializer, TextField, body, parse_id
 
 
 class NewReport(StrictSerializer):
@@ -20,6 +21,13 @@ class NewReport(StrictSerializer):
 
     reason = serializers.ChoiceField(ReportReason.choices)
     text = TextField(max_length=REPORT_LENGTH, allow_blank=True, default="")
+    rule = IdField(required=False, allow_null=True, help_text="The id of a rule of the site (`read_site`).")
+
+    def validate_rule(self, rule: int | None) -> int | None:
+        """The id. Raises ValidationError for one of no rule in force."""
+        if rule is not None and rule not in {each.id for each in current().rules}:
+            raise serializers.ValidationError("There is no such rule.")
+        return rule
 
 
 class ReportView(ApiView):

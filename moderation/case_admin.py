@@ -10,8 +10,9 @@ from django.contrib import admin, messages
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME, ActionForm
 from django.contrib.admin.views.main import ChangeList
 from django.contrib.auth.models import AnonymousUser
+from django.contrib.postgres.expressions import ArraySubquery
 from django.core.exceptions import PermissionDenied
-from django.db.models import Count, Q, QuerySet
+from django.db.models import Count, OuterRef, Q, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
@@ -23,6 +24,7 @@ from django.utils.timesince import timesince
 from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
+from about.site import current
 from accounts import review
 from accounts.models import User
 from accounts.review import Subject
@@ -44,6 +46,8 @@ AT_ONCE = 100
 """Cases that one action decides, one by one."""
 SHOWN = 100
 """Reports, and lines of the log, on the page of a case."""
+RULES_NAMED = 5
+"""Rules of a case's reports that the queue names."""
 MARGIN = timedelta(seconds=2)
 """An edit so shortly before a list was made may not be in it."""
 
@@ -141,7 +145,10 @@ class CaseAdmin(LogAdmin):
     def get_queryset(self, request: HttpRequest) -> QuerySet[Case]:
         """The cases with the number of their reports."""
         cases: QuerySet[Case] = super().get_queryset(request)
-        return cases.annotate(report_count=pointing(Report.objects.all(), "case"))
+        named = Report.objects.filter(case=OuterRef("pk"), rule__isnull=False).order_by().values("rule_id").distinct()
+        return cases.annotate(
+            report_count=pointing(Report.objects.all(), "case"), rules_named=ArraySubquery(named[:RULES_NAMED])
+        )
 
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Case], search_term: str
@@ -187,9 +194,12 @@ class CaseAdmin(LogAdmin):
         return handle_of(case.sender)
 
     @admin.display(description=_("why"))
-    def why(self, case: Case) -> str:
-        """The reasons that opened the case, as a sentence."""
-        return excerpt("; ".join(map(sentences.explained, case.reasons)) or gettext("reports"), 80)
+    def why(self, case: Any) -> str:
+        """The reasons that opened the case, as a sentence, and the rules that reports name."""
+        said = excerpt("; ".join(map(sentences.explained, case.reasons)) or gettext("reports"), 80)
+        numbers = {rule.id: rule.number for rule in current().rules}
+        named = sorted(numbers[rule] for rule in case.rules_named if rule in numbers)
+        return "; ".join([said, *(gettext("rule %(number)s") % {"number": number} for number in named)])
 
     @admin.display(description=_("reports"))
     def report_count(self, case: Any) -> int:
@@ -386,7 +396,7 @@ class CaseAdmin(LogAdmin):
             "acts": self.has_decide_permission(request) and item is not None and item.status != Status.DELETED,
             "may_block": request.user.has_perm("moderation.add_picturerule"),
             "is_veiled": item is not None and item.is_sensitive,
-            "reports": case.reports.select_related("reporter").order_by("pk")[:SHOWN],
+            "reports": case.reports.select_related("reporter", "rule").order_by("pk")[:SHOWN],
             "log": [(line.at, sentences.sentence(line), sentences.why(line)) for line in _decisions(case)],
             "may_decide": self.has_decide_permission(request),
             "modified_at": (subject.modified_at if subject else timezone.now()).isoformat(),

@@ -10,8 +10,9 @@ from accounts.models import User
 from storage.connections import stream
 
 REPORTS = """
-    SELECT item_id::text, session_id::text, reason, text, created_at FROM moderation_report
-    WHERE reporter_id = %(reader)s ORDER BY id
+    SELECT r.item_id::text, r.session_id::text, r.reason, coalesce(b.text, ''), r.text, r.created_at
+    FROM moderation_report r LEFT JOIN about_rule b ON b.id = r.rule_id
+    WHERE r.reporter_id = %(reader)s ORDER BY r.id
 """
 
 
@@ -21,6 +22,7 @@ class ReportRow(msgspec.Struct):
     item_id: str | None
     session_id: str | None
     reason: str
+    rule: str
     text: str
     reported_at: datetime
 

@@ -1,9 +1,16 @@
 """The forms of moderation."""
 
+from typing import Any
+
 from django import forms
+from django.utils.text import Truncator
 from django.utils.translation import gettext_lazy as _
 
+from about.site import current
 from moderation.models import REPORT_LENGTH, ReportReason
+
+RULE_SHOWN = 80
+"""Characters of a rule that the choice shows."""
 
 
 class ReportForm(forms.Form):
@@ -21,3 +28,13 @@ class ReportForm(forms.Form):
         required=False,
         widget=forms.Textarea(attrs={"rows": 3}),
     )
+    rule = forms.TypedChoiceField(
+        label=_("Which rule does it break? (optional)"), coerce=int, empty_value=None, required=False
+    )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        rule = self.fields["rule"]
+        assert isinstance(rule, forms.TypedChoiceField)  # noqa: S101 (for the type checker)
+        numbered = [(each.id, f"{each.number}. {Truncator(each.text).chars(RULE_SHOWN)}") for each in current().rules]
+        rule.choices = [("", _("none of them")), *numbered]

@@ -11,6 +11,7 @@ from django.db.models.functions import Now
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import gettext_noop
 
+from about.models import Rule
 from items.models import Item
 from moderation.words import fold
 
@@ -214,6 +215,17 @@ class Report(models.Model):
     )
     reason = models.CharField(_("why"), max_length=16, choices=ReportReason.choices)
     text = models.CharField(_("words"), max_length=REPORT_LENGTH, blank=True)
+    # Rules are withdrawn and never deleted, so the database need not look.
+    rule = models.ForeignKey(
+        Rule,
+        on_delete=models.PROTECT,
+        null=True,
+        blank=True,
+        related_name="+",
+        db_index=False,
+        db_constraint=False,
+        verbose_name=_("rule"),
+    )
     case = models.ForeignKey(Case, on_delete=models.PROTECT, related_name="reports", verbose_name=_("case"))
     created_at = models.DateTimeField(_("at"), db_default=Now())
 

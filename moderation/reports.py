@@ -24,9 +24,9 @@ class OwnItemError(Exception):
 
 
 @transaction.atomic
-def report(*, item: Item, reporter: User, reason: str, text: str = "") -> bool:
-    """Report an item that the reporter sees, or of a repost its original; True if they had not yet. Raises
-    OwnItemError.
+def report(*, item: Item, reporter: User, reason: str, text: str = "", rule: int | None = None) -> bool:
+    """Report an item that the reporter sees, or of a repost its original; True if they had not yet. `rule` is the id of
+    the site's rule that it breaks. Raises OwnItemError.
 
     It opens or joins a case. From `MODERATION_REPORTS` readers on a published item goes back into review, unless its
     sender is on the white list or staff, or a moderator has approved what it says.
@@ -41,7 +41,7 @@ def report(*, item: Item, reporter: User, reason: str, text: str = "") -> bool:
     if Report.objects.filter(item=item, reporter=reporter).exists():
         return False
     case = open_case(item=item, source=Source.REPORT, reasons=[])
-    Report.objects.create(item=item, reporter=reporter, reason=reason, text=text, case=case)
+    Report.objects.create(item=item, reporter=reporter, reason=reason, text=text, rule_id=rule, case=case)
     logger.info("reported item=%s sender=%s reason=%s", item.pk, item.sender_id, reason)
     if item.status == Status.PUBLISHED and _is_enough({"item": item}, item.sender, item.modified_at):
         items.hold(item=item, reasons=[f"reports: from {settings.MODERATION_REPORTS} readers"])
@@ -49,7 +49,7 @@ def report(*, item: Item, reporter: User, reason: str, text: str = "") -> bool:
 
 
 @transaction.atomic
-def report_session(*, session_id: int, reporter: User, reason: str, text: str = "") -> bool:
+def report_session(*, session_id: int, reporter: User, reason: str, text: str = "", rule: int | None = None) -> bool:
     """Report a live session that the reporter sees; True if they had not yet. Raises OwnItemError.
 
     As of an item: from `MODERATION_REPORTS` readers on a session that others see goes into review.
@@ -60,7 +60,7 @@ def report_session(*, session_id: int, reporter: User, reason: str, text: str = 
     if subject.author.pk == reporter.pk:
         raise OwnItemError
     case = open_session_case(session_id, subject.author, Source.REPORT, [], None)
-    Report.objects.create(session_id=session_id, reporter=reporter, reason=reason, text=text, case=case)
+    Report.objects.create(session_id=session_id, reporter=reporter, reason=reason, text=text, rule_id=rule, case=case)
     logger.info("reported session=%s host=%s reason=%s", session_id, subject.author.pk, reason)
     known = {"session_id": session_id}
     if subject.status == review.Status.PUBLISHED and _is_enough(known, subject.author, subject.modified_at):

@@ -12,6 +12,7 @@ from typing import Any
 
 from celery import current_app
 
+from about import actions as about
 from accounts.models import Level
 from operation.models import Sample
 from runtime import metrics
@@ -30,6 +31,9 @@ BACKLOG = """
     FROM timeline_delivery
 """
 CENSUS = "SELECT level, count(*), count(*) FILTER (WHERE is_big_v) FROM accounts_user GROUP BY level"
+
+ITEMS = "SELECT greatest(reltuples, 0)::bigint FROM pg_class WHERE oid = 'items_item'::regclass"
+"""PostgreSQL's own estimate, so that no public number costs a count of a large table."""
 
 
 def observe(*, now: datetime) -> None:
@@ -54,6 +58,8 @@ def census() -> None:
     for level in Level.values:
         metrics.users.labels(str(level)).set(found.get(level, (0, 0))[0])
     metrics.big_vs.set(sum(big_vs for _, big_vs in found.values()))
+    ((items,),) = fetch(ITEMS)
+    about.count(users=sum(users for users, _ in found.values()), items=items)
 
 
 def queue_lengths() -> dict[str, int]:

@@ -45,6 +45,8 @@ GUARDED = frozenset(
         "reset",
         "reset_name",
         "email",
+        "signup_network",
+        "invite",
     }
 )
 """Scopes that each process counts by itself while the cache server is gone: guessing shall not be free then."""
@@ -296,6 +298,16 @@ def _digest(text: str) -> str:
 def address(request: HttpRequest) -> str:
     """The caller's IP address (web.proxy), or the /64 that one IPv6 customer has."""
     return customer(request.META.get("REMOTE_ADDR", ""))
+
+
+@lru_cache(4096)
+def network(address: str) -> str:
+    """The network of an `address`: the /24 of IPv4, the /48 of IPv6; whatever is no address stays as it is."""
+    try:
+        found = ipaddress.ip_interface(address)
+    except ValueError:
+        return address
+    return str(ipaddress.ip_network(f"{found.ip}/{24 if found.version == 4 else 48}", strict=False))
 
 
 @lru_cache(4096)

@@ -296,14 +296,17 @@ class ApiView(APIView):
 
 
 class PublicApiView(ApiView):
-    """All callers may read; writing needs signing in."""
+    """All callers may read, where the site is not for its members alone (about.looking); writing needs signing in."""
 
     permission_classes = [IsAuthenticatedOrReadOnly]
 
     def perform_authentication(self, request: Request) -> None:
         """Find the caller, if any; a stranger's call counts for the address. Raises Throttled."""
         super().perform_authentication(request)
-        wait = None if request.user.is_authenticated else self._call.as_stranger()
+        is_stranger = not request.user.is_authenticated
+        if is_stranger and getattr(request._request, "is_for_members", False):
+            raise exceptions.NotAuthenticated
+        wait = self._call.as_stranger() if is_stranger else None
         if wait is not None:
             raise exceptions.Throttled(wait)
 

@@ -10,10 +10,12 @@ from django.utils.translation import gettext as _
 
 from accounts.avatars import drawn_url, initial, tint
 from accounts.avatars import small as small_url
+from accounts.invitations import may_invite
 
 register = template.Library()
 register.filter(initial)
 register.filter(tint)
+register.filter(may_invite)
 
 
 class Person(Protocol):

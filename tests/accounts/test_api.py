@@ -87,8 +87,8 @@ def test_names_and_passwords_that_are_refused(ann: User, username: object, passw
 
 
 def test_two_sign_ups_for_one_name(ann: User, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The second of two at the same moment finds the name free, and the database refuses it."""
-    answers = iter([False, True])
+    """A process of the version before takes the name at the same moment, and the database refuses the second."""
+    answers = iter([False] * 4 + [True])
     monkeypatch.setattr("accounts.models.UserQuerySet.exists", lambda self: next(answers))
     response = APIClient().post(f"{API}/users", {"username": "ann", "password": PASSWORD})
     assert response.status_code == 400

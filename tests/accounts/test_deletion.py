@@ -12,7 +12,7 @@ from django.test import Client
 from django.utils import timezone
 from knox.models import AuthToken
 
-from accounts import actions, purge
+from accounts import actions, joining, purge
 from accounts.deactivation import reactivate
 from accounts.models import Deletion, HeldName, User
 from accounts.signals import account_purged
@@ -78,10 +78,10 @@ def test_a_deleted_user_is_like_one_that_never_was(client: Client, ann: User) ->
 def test_a_name_is_held_and_then_free(ann: User) -> None:
     actions.delete_account(user=ann)
     with pytest.raises(ValidationError, match="taken"):
-        actions.sign_up(username="ANN", password=PASSWORD)
+        joining.sign_up(username="ANN", password=PASSWORD)
     assert actions.forget_held_names() == 0
     HeldName.objects.update(until=timezone.now() - timedelta(seconds=1))
-    assert actions.sign_up(username="Ann", password=PASSWORD).username == "Ann"
+    assert joining.sign_up(username="Ann", password=PASSWORD).username == "Ann"
     assert actions.forget_held_names() == 1
     actions.delete_account(user=User.objects.named("ann").get())  # the same name is held again
     assert HeldName.objects.count() == 1

@@ -11,7 +11,7 @@ from django.core.management import CommandError, call_command
 from django.test import Client
 from django.utils import timezone
 
-from accounts import actions, first_admin
+from accounts import first_admin, joining
 from accounts.models import User
 from tests.support.at_once import at_once
 from tests.support.factories import UserFactory
@@ -82,7 +82,7 @@ def test_another_token_is_none(client: Client, token: str) -> None:
 @pytest.mark.django_db(transaction=True)
 def test_of_two_at_once_one_is_made() -> None:
     def make(name: str) -> Any:
-        return actions.make_first_admin(username=name, password=FORM["password"])
+        return joining.make_first_admin(username=name, password=FORM["password"])
 
     made = at_once(lambda: make("one"), lambda: make("two"))
     assert sorted(type(each).__name__ for each in made) == ["AdminExistsError", "User"]

@@ -6,12 +6,15 @@ from zoneinfo import ZoneInfo
 
 import pytest
 import time_machine
-from django.test import Client
+from django.conf import settings
+from django.contrib.auth.models import AnonymousUser
+from django.test import Client, RequestFactory
 from django.utils import timezone, translation
 from rest_framework.test import APIClient
 
+from about import site
 from accounts.actions import issue_token
-from accounts.locale import place_name
+from accounts.locale import place_name, zone_of
 from accounts.models import User
 from items.models import Item
 from items.templatetags.reading import ago, full_time
@@ -220,3 +223,31 @@ def test_numbers_are_grouped_in_both_languages(client: Client, reader: User) -> 
 def test_a_zone_has_the_name_of_its_city(language: str, zone: str, name: str) -> None:
     with translation.override(language):
         assert place_name(zone) == name
+
+
+@pytest.mark.parametrize(
+    ("asked", "cookie", "found"),
+    [
+        ("", "", "zh-Hans"),
+        ("fr-FR,fr;q=0.9", "", "zh-Hans"),
+        ("fr-FR,en;q=0.5", "", "en"),
+        ("en-GB", "", "en"),
+        ("fr", "en", "en"),
+        ("zh-CN", "", "zh-Hans"),
+    ],
+)
+def test_the_sites_language_is_for_browsers_that_ask_for_none_of_its_own(asked: str, cookie: str, found: str) -> None:
+    site.kept.set(site.Site(language="zh-hans"))
+    client = Client(headers={"Accept-Language": asked} if asked else {})
+    if cookie:
+        client.cookies[settings.LANGUAGE_COOKIE_NAME] = cookie
+    assert f'<html lang="{found}"' in client.get("/login").content.decode()
+
+
+def test_the_sites_time_zone_is_for_readers_whose_own_is_not_known() -> None:
+    site.kept.set(site.Site(time_zone="Asia/Kathmandu"))
+    request = RequestFactory().get("/")
+    request.user = AnonymousUser()
+    assert str(zone_of(request)) == "Asia/Kathmandu"
+    request.COOKIES["time_zone"] = "Europe/Paris"
+    assert str(zone_of(request)) == "Europe/Paris"

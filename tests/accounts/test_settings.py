@@ -379,6 +379,7 @@ def test_the_archive_holds_everything(page: Client, api: APIClient, ann: User, k
         "logins.jsonl",
         "second_factors.jsonl",
         "media.jsonl",
+        "invitations.jsonl",
         "items.jsonl",
         "edits.jsonl",
         "likes.jsonl",

@@ -158,7 +158,7 @@ UNSPOKEN = {
     "operation/inboxes.py": "a sample of fixed size, in steps of fixed length; `doctor`",
     "operation/backup.py": "`restore`: PostgreSQL's own tables, and deleted accounts in parts",
     "web/health.py": "asks a server how it is, of no table",
-    "accounts/actions.py:SELECTpg_advisory": "a lock, once in a site's life",
+    "accounts/joining.py:SELECTpg_advisory": "a lock, once in a site's life",
     "accounts/grants.py": "the stream's process: one probe for each connection",
     "live/snapshot.py": "one row, where Redis does not answer",
     "live/pull.py": "the parts of statements that live.feed makes",

@@ -17,7 +17,10 @@ from django.template.loader import render_to_string
 from django.utils import timezone
 from playwright.sync_api import Page
 
-from accounts import addresses, recovery, second_factors
+from about.actions import change as describe
+from about.actions import save_rule
+from about.models import Rule
+from accounts import addresses, invitations, recovery, second_factors
 from accounts.models import User
 from discover.feedback import not_interested
 from discover.recent import record as record_views
@@ -99,6 +102,15 @@ class World:
         self.session(self.reader, "my last session", State.REPLAY)
         live.cancel(session=self.session(self.reader, "not to be"), now=timezone.now())
         self.admin = UserFactory.create(username="admin", is_staff=True, is_superuser=True)
+        self.invitation = invitations.make(user=self.admin)
+        describe(
+            short_description="Books, slowly.",
+            description="We read.\n\nhttps://example.org/",
+            contact_email="post@example.org",
+            accent="#8a2b06",
+            announcement="Closed on Monday: https://example.org/",
+        )
+        save_rule(rule=Rule(number=1, text="Be kind."))
         self.play()
         self.secure()
 
@@ -243,6 +255,10 @@ PAGES: dict[str, list[Look]] = {
         Look(fixed(f"/discover?walk={'y' * 22}")),
     ],
     "signup": [Look(fixed("/signup"), ""), Look(fixed("/signup"), "", send_empty)],
+    "signup-waiting": [Look(fixed("/signup/waiting"), "")],
+    "invite": [Look(lambda world: f"/invite/{world.invitation.code}", ""), Look(fixed("/invite/nonesuch"), "")],
+    "about": [Look(fixed("/about"), ""), Look(fixed("/about"))],
+    "settings-invitations": [Look(fixed("/settings/invitations"), "admin")],
     "login": [Look(fixed("/login?next=/settings"), ""), Look(fixed("/login"), "", send_empty)],
     "settings": [Look(fixed("/settings"))],
     "settings-preferences": [Look(fixed("/settings/preferences"))],
@@ -323,7 +339,10 @@ PAGES: dict[str, list[Look]] = {
     "profile_replies": [Look(fixed("/@writer/replies")), Look(fixed("/@newcomer/replies"), "")],
     "followers": [Look(fixed("/@writer/followers")), Look(fixed("/@newcomer/followers"), "")],
     "following": [Look(fixed("/@reader/following"))],
-    "admin": [Look(fixed("/admin/seen/playedhistory/"), "admin", open_table)],
+    "admin": [
+        Look(fixed("/admin/seen/playedhistory/"), "admin", open_table),
+        Look(fixed("/admin/about/sitesettings/"), "admin"),
+    ],
     "errors": [
         Look(fixed("/items/1"), status=404),
         Look(fixed("/?last_id=x"), status=400),
@@ -353,6 +372,9 @@ WITHOUT = {
     "drawn-avatar": "a picture",
     "staff-file": "a picture",
     "drawn-banner": "a picture",
+    "theme": "a stylesheet",
+    "dismiss-announcement": "leads back",
+    "revoke-invitation": "leads back",
     "like": "leads back",
     "unlike": "leads back",
     "repost": "leads back",

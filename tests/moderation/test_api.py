@@ -1,14 +1,21 @@
 """Reports over HTTP."""
 
+import json
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from django.test import Client
 from pytest_django import Settings
 from rest_framework.test import APIClient
 
+from about import actions, site
+from about.models import Rule
+from accounts.export import encode
 from accounts.models import User
 from items import actions as items
 from items.models import Item, Visibility
+from moderation import export
 from moderation.models import Report
 from relations.actions import block
 from tests.support.cases import Say
@@ -105,3 +112,61 @@ def test_the_rate(api: APIClient, say: Say, settings: Settings) -> None:
     item = say()
     assert [report(api, item).status_code for _ in range(3)] == [204, 204, 429]
     assert int(report(api, item)["Retry-After"]) > 0
+
+
+def encoded(reader: User) -> Iterator[bytes]:
+    return (encode(row) for file in export.files(reader) for row in file.rows)
+
+
+# --- Rules of the site -----------------------------------------------------------------------------------
+@pytest.fixture
+def rule() -> Rule:
+    rule = Rule.objects.create(number=4, text="Be <kind>.")
+    site.kept.set(site.read())
+    return rule
+
+
+def test_a_report_names_a_rule(api: APIClient, reader: User, say: Say, rule: Rule) -> None:
+    item = say()
+    assert report(api, item, {"reason": "abuse", "rule": str(rule.pk)}).status_code == 204
+    assert Report.objects.get().rule == rule
+    (told,) = [json.loads(line) for line in encoded(reader)]
+    assert (told["reason"], told["rule"]) == ("abuse", "Be <kind>.")
+
+
+@pytest.mark.parametrize("wrong", ["999", "", "one", 1, [], True, "-1"])
+def test_rules_that_are_none_are_refused(api: APIClient, say: Say, rule: Rule, wrong: Any) -> None:
+    response = report(api, say(), {"reason": "abuse", "rule": wrong})
+    assert (response.status_code, list(response.json())) == (400, ["rule"])
+    assert not Report.objects.exists()
+
+
+def test_a_withdrawn_rule_is_named_no_more_and_kept_where_it_was(
+    api: APIClient, say: Say, rule: Rule, client: Client
+) -> None:
+    first, second = say(), say()
+    report(api, first, {"reason": "abuse", "rule": str(rule.pk)})
+    actions.withdraw_rule(rule_id=rule.pk)
+    site.kept.set(site.read())
+    assert report(api, second, {"reason": "abuse", "rule": str(rule.pk)}).status_code == 400
+    client.force_login(User.objects.create_superuser("keeper", "correct horse battery staple"))
+    case = Report.objects.get().case
+    assert "Be &lt;kind&gt;." in client.get(f"/admin/moderation/case/{case.pk}/change/").content.decode()
+
+
+def test_the_queue_and_the_form_name_rules(reader: User, say: Say, rule: Rule, client: Client) -> None:
+    item = say()
+    client.force_login(reader)
+    form = client.get(f"/items/{item.pk}/report").content.decode()
+    assert "1. Be &lt;kind&gt;." in form
+    wrong = client.post(f"/items/{item.pk}/report", {"reason": "abuse", "rule": "999"})
+    assert wrong.status_code == 422
+    assert client.post(f"/items/{item.pk}/report", {"reason": "abuse", "rule": str(rule.pk)}).status_code == 200
+    assert Report.objects.get().rule == rule
+    client.force_login(User.objects.create_superuser("keeper", "correct horse battery staple"))
+    assert "rule 1" in client.get("/admin/moderation/case/").content.decode()
+
+
+def test_a_site_without_rules_asks_for_none(reader: User, say: Say, client: Client) -> None:
+    client.force_login(reader)
+    assert 'name="rule"' not in client.get(f"/items/{say().pk}/report").content.decode()

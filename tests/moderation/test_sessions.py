@@ -11,7 +11,7 @@ from django.test import Client
 from django.utils import timezone
 
 from accounts import actions as accounts
-from accounts import deactivation
+from accounts import deactivation, joining
 from accounts.models import User
 from live import actions as live
 from live.feed import live_page
@@ -237,7 +237,7 @@ def test_names_and_profiles(sender: User, spam: WordRule, client: Client) -> Non
     WordRule.objects.create(text="sender")
     accounts.edit_profile(user=sender, display_name="Sender", bio="")  # a name from before the rule may stay
     with pytest.raises(ValidationError) as refused:
-        accounts.sign_up(username="sp-spam", password="correct horse battery staple")
+        joining.sign_up(username="sp-spam", password="correct horse battery staple")
     assert set(refused.value.message_dict) == {"username"}
     answer = client_of(sender).patch(f"{API}/users/me", {"bio": "spam"})
     assert (answer.status_code, list(answer.json())) == (400, ["bio"])

@@ -17,6 +17,8 @@ from django.db import connection, models
 from django.utils import timezone
 from knox.models import AuthToken
 
+from about.models import Rule, SiteSettings
+from accounts.joining_models import Application, Invitation, Invited
 from accounts.models import AddressCheck, Deletion, HeldName, TokenOrigin, User
 from discover.models import IssuedPage, ItemChange, PopularItem, WordRarity
 from items.models import CountChange, IdempotencyKey, Item, ItemCounts, Like, Visibility
@@ -131,6 +133,16 @@ class Grown:
             is_big_v="g % 400 = 399",
         )
         self.first = User.objects.get(username="user1").pk
+        invitation = Invitation.objects.create(code="0", made_by=self.star, uses=1)
+        grow(invitation, MANY, id="g + 1000000", code="'c' || g", made_by_id=f"{self.star.pk}")
+        grow(invitation, MANY, id="g + 2000000", code="'d' || g", made_by_id=self.nth)
+        invited = Invited.objects.create(user=self.ordinary, invitation=invitation)
+        grow(invited, MANY, user_id=self.nth, invitation_id="g + 1000000")
+        application = Application.objects.create(username="applies", password="0", reason="I read a lot.")
+        grow(application, MANY, username="'applies' || g", created_at="now() - g * interval '1 minute'")
+        rule = Rule.objects.create(number=1, text="Be kind.")
+        grow(rule, 100, withdrawn_at="CASE WHEN g > 20 THEN now() END")
+        SiteSettings.objects.create()
 
     def _items(self) -> None:
         post = ItemFactory(sender=self.ordinary, content={"text": "nothing"})

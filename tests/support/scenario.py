@@ -17,8 +17,12 @@ from django.urls import resolve
 from django.utils import timezone
 from rest_framework.test import APIClient
 
+from about import actions as about_actions
+from about import site as about
+from about.models import Rule, SignUp
 from accounts import actions as accounts
-from accounts import big_v, places, recovery, second_factors
+from accounts import applications, big_v, places, recovery, second_factors
+from accounts.joining_models import Application, Invitation
 from accounts.models import User
 from discover import history, indexing
 from feedsite import celery
@@ -98,8 +102,13 @@ PAGES = [
     "/@reader/followers",
     "/@reader/following",
     "/signup",
+    "/signup/waiting",
+    "/about",
+    "/about/theme-v1-3457d5.css",
+    "/invite/nonesuch",
     "/login",
     "/settings",
+    "/settings/invitations",
     "/settings/preferences",
     "/settings/notifications",
     "/avatars/v1/1-41.svg",
@@ -120,6 +129,7 @@ ADDRESSES = [
     "timeline/home",
     "timeline/home?last_id={middle}",
     "timeline/home/new?since_id={middle}",
+    "site",
     "users/me",
     "users/me/export",
     "users/star",
@@ -157,8 +167,16 @@ PUBLIC_PAGES = [
     "/password-reset",
     "/password-reset/asked",
     "/signup",
+    "/about",
 ]
-PUBLIC_ADDRESSES = ["users/star", "users/star/items", "search?q=word3", "tags/busy/items", "items/{busy}/replies"]
+PUBLIC_ADDRESSES = [
+    "site",
+    "users/star",
+    "users/star/items",
+    "search?q=word3",
+    "tags/busy/items",
+    "items/{busy}/replies",
+]
 AGAIN = ["timeline/home", "timeline/home?last_id={middle}", "timeline/home/new?since_id={middle}", "live/feed"]
 SOON = (timezone.now() + timedelta(days=1)).strftime("%Y-%m-%dT%H:%M")
 MANY_NAMES = {"text": "word1 @star @reader @user1 @user2 #busy https://example.org/"}
@@ -200,6 +218,7 @@ FORMS: list[tuple[str, dict[str, Any]]] = [
     *[(f"/history/{verb}", {}) for verb in ("pause", "resume", "clear")],
     *[(f"/@user700/{verb}", {}) for verb in ("follow", "unfollow", "mute", "unmute", "block", "unblock")],
     ("/language", {"language": "en"}),
+    ("/announcement/dismiss", {}),
     ("/items/new", {"text": "a page's post", "visibility": "public"}),
     ("/live/new", {"title": "later", "starts_at": SOON, "minutes": "60"}),
 ]
@@ -279,6 +298,7 @@ def play(scenario: Scenario) -> None:
         "other": posts.filter(sender_id=site.first + 300).latest("pk").pk,
         "session": site.session.pk,
     }
+    about.kept.set(about.Site(members_invite=True))
     for who, user in (("reader", site.reader), ("star", site.star)):
         page, api = Client(), APIClient()
         page.force_login(user)
@@ -287,6 +307,7 @@ def play(scenario: Scenario) -> None:
     returning(scenario)
     host(scenario)
     strangers(scenario)
+    joining(scenario)
     newcomer(scenario)
     safety(scenario)
     told(scenario)
@@ -391,6 +412,32 @@ def strangers(scenario: Scenario) -> None:
         scenario.ask(page, "anonymous", "get", path)
     for path in PUBLIC_ADDRESSES:
         scenario.ask(api, "anonymous", "get", f"/api/v1/{path}")
+
+
+def joining(scenario: Scenario) -> None:
+    """People come by an invitation, and by an application on which an admin decides."""
+    member, page, api = Client(), Client(), APIClient()
+    member.force_login(scenario.site.reader)
+    scenario.ask(member, "reader", "post", "/settings/invitations", {"most_uses": "2", "days": "7"})
+    row = Invitation.objects.filter(made_by=scenario.site.reader).latest("pk")
+    scenario.ask(page, "invited", "get", f"/invite/{row.code}")
+    scenario.ask(page, "invited", "post", "/signup", {"username": "invited", "password": PASSWORD, "invite": row.code})
+    scenario.ask(member, "reader", "post", f"/settings/invitations/{row.pk}/revoke")
+    about.kept.set(about.Site(chosen_sign_up=SignUp.APPROVAL))
+    fields = {"password": PASSWORD, "email": "applicant@example.org", "reason": "I read a lot."}
+    for name in ("applicant", "refused"):
+        scenario.ask(api, name, "post", "/api/v1/users", fields | {"username": name})
+    about.kept.set(about.Site(members_invite=True))
+    scenario.recorder.step = "applications"
+    applications.is_waiting("applicant", PASSWORD)
+    applications.approve(application_id=Application.objects.named("applicant").get().pk)
+    applications.reject(application_id=Application.objects.named("refused").get().pk)
+    scenario.recorder.step = "site"
+    about.read()
+    about_actions.change(name="Reading room")
+    about_actions.count(users=1, items=1)
+    about_actions.withdraw_rule(rule_id=about_actions.save_rule(rule=Rule(number=1, text="Be kind.")).pk)
+    scenario.work()
 
 
 def newcomer(scenario: Scenario) -> None:

@@ -20,7 +20,7 @@ ON CONFLICT DO NOTHING
 class Migration(migrations.Migration):
     dependencies = [
         ("account", "0009_emailaddress_unique_primary_email"),
-        ("accounts", "0021_username_words"),
+        ("accounts", "0023_skeleton"),
         ("knox", "0009_extend_authtoken_field"),
     ]
 

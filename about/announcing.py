@@ -1,0 +1,26 @@
+"""The announcement at the top of every page, until a browser dismisses it. Another announcement is shown again."""
+
+import hashlib
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponseBase
+
+COOKIE = "dismissed"
+LIFE = 31_536_000
+"""Seconds."""
+
+
+def for_browser(request: HttpRequest, news: str) -> str:
+    """The announcement for this browser; empty where it was dismissed there."""
+    return "" if news and request.COOKIES.get(COOKIE) == _mark(news) else news
+
+
+def dismiss(response: HttpResponseBase, news: str) -> None:
+    """Let this browser show the announcement no more."""
+    response.set_cookie(
+        COOKIE, _mark(news), max_age=LIFE, secure=settings.SESSION_COOKIE_SECURE, httponly=True, samesite="Lax"
+    )
+
+
+def _mark(news: str) -> str:
+    return hashlib.sha256(news.encode()).hexdigest()[:16]

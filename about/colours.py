@@ -1,0 +1,96 @@
+"""The accent colour: whether it can be read, what follows from it, and the stylesheet that says so.
+
+An admin chooses the colour of the light theme. It is refused where it cannot be read there. The colours of the dark
+theme are made of it: it is mixed with white until it can be read on the dark grounds.
+
+See docs/decisions.md: The accent is chosen for light grounds and made for dark ones.
+"""
+
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+
+from django.core.exceptions import ValidationError
+from django.utils.translation import gettext as _
+
+READABLE = 4.5
+"""The contrast that WCAG asks for of text (level AA)."""
+DARK_CONTRAST = 6.5
+"""The contrast of the accent of the site's own dark theme, which others are brought to."""
+WHITE, BLACK = "#ffffff", "#000000"
+LIGHT_GROUNDS = (WHITE, "#f4f5f8")
+"""--surface and --page of site.css."""
+DARK_GROUNDS = ("#16191f", "#0e1015")
+VERSION = 1
+"""To be raised with every change of the stylesheet, whose address browsers keep for a year."""
+
+Colour = tuple[int, int, int]
+
+
+def parse(text: str) -> Colour:
+    """The parts of a colour such as #2457c5."""
+    return int(text[1:3], 16), int(text[3:5], 16), int(text[5:7], 16)
+
+
+def mixed(first: str, second: str, share: float) -> str:
+    """The first colour with so much of the second."""
+    parts = zip(parse(first), parse(second), strict=True)
+    return "#" + "".join(f"{round(one + (other - one) * share):02x}" for one, other in parts)
+
+
+def contrast(first: str, second: str) -> float:
+    """The contrast ratio of two colours, from 1 to 21 (WCAG 2.2)."""
+    darker, lighter = sorted((_luminance(first), _luminance(second)))
+    return (lighter + 0.05) / (darker + 0.05)
+
+
+def _luminance(colour: str) -> float:
+    red, green, blue = (
+        part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4
+        for part in (each / 255 for each in parse(colour))
+    )
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def check(accent: str) -> None:
+    """Raise ValidationError for what is no colour, and for one in which words cannot be read, as links on light grounds
+    or under white words on buttons.
+    """
+    if not re.fullmatch("#[0-9a-fA-F]{6}", accent):
+        raise ValidationError(_("A colour such as #2457c5."), code="invalid")
+    ratio = _worst(accent, (*LIGHT_GROUNDS, soft(accent)))
+    if ratio < READABLE:
+        words = _("This colour is too light: its contrast to the light grounds is %(ratio).1f, and it has to be 4.5.")
+        raise ValidationError(words % {"ratio": int(ratio * 10) / 10}, code="contrast")
+
+
+def soft(accent: str) -> str:
+    """The ground of what is marked in the accent, in the light theme."""
+    return mixed(accent, WHITE, 0.9)
+
+
+def _worst(colour: str, grounds: Sequence[str]) -> float:
+    return min(contrast(colour, ground) for ground in grounds)
+
+
+@lru_cache(100)
+def sheet(accent: str) -> str:
+    """The stylesheet of an accent, which stands after site.css. Raises ValidationError, as `check` does."""
+    check(accent)
+    dark_soft = mixed(accent, DARK_GROUNDS[0], 0.75)
+    dark = next(
+        colour
+        for colour in (mixed(accent, WHITE, step / 20) for step in range(21))
+        if _worst(colour, (*DARK_GROUNDS, dark_soft)) >= READABLE and _worst(colour, DARK_GROUNDS) >= DARK_CONTRAST
+    )
+    light_theme = _rules(accent, mixed(accent, BLACK, 0.2), soft(accent), WHITE)
+    dark_theme = _rules(dark, mixed(dark, WHITE, 0.35), dark_soft, mixed(accent, BLACK, 0.8))
+    return (
+        f":root{{{light_theme}}}"
+        f'@media (prefers-color-scheme:dark){{:root:not([data-theme="light"]){{{dark_theme}}}}}'
+        f':root[data-theme="dark"]{{{dark_theme}}}\n'
+    )
+
+
+def _rules(accent: str, strong: str, soft: str, on: str) -> str:
+    return f"--accent:{accent};--accent-strong:{strong};--accent-soft:{soft};--on-accent:{on}"

@@ -1,0 +1,106 @@
+"""Invitations: links by which people sign up. Members make them where the site lets them, staff with the permission
+always.
+"""
+
+import secrets
+from datetime import timedelta
+
+from django.core.exceptions import PermissionDenied, ValidationError
+from django.db import transaction
+from django.db.models import F
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from about.site import current
+from accounts.joining_models import Invitation, Invited
+from accounts.models import User
+
+MOST_USES = 1_000
+MOST_DAYS = 365
+GOOD = 50
+"""Good invitations that a member may have at once."""
+MEMBERS_USES = 10
+"""Uses of one invitation that a member makes."""
+
+
+def may_invite(user: User) -> bool:
+    """Whether this user makes invitations."""
+    return current().members_invite or is_trusted(user)
+
+
+def is_trusted(user: User) -> bool:
+    """Whether this user makes invitations of any size, whatever members may."""
+    return user.has_perm("accounts.add_invitation")
+
+
+@transaction.atomic
+def make(*, user: User, most_uses: int = 1, days: int | None = 7) -> Invitation:
+    """A new invitation for so many people, for so many days (None: without end).
+
+    Raises PermissionDenied, and ValidationError, a dict by field.
+    """
+    if not may_invite(user):
+        raise PermissionDenied
+    trusted = is_trusted(user)
+    most = MOST_USES if trusted else MEMBERS_USES
+    if not 1 <= most_uses <= most:
+        raise ValidationError({"most_uses": _("From 1 to %(most)d.") % {"most": most}})
+    if days is None and not trusted:
+        raise ValidationError({"days": _("Choose when it ends.")})
+    if days is not None and not 1 <= days <= MOST_DAYS:
+        raise ValidationError({"days": _("From 1 to %(most)d.") % {"most": MOST_DAYS}})
+    User.objects.select_for_update(no_key=True).get(pk=user.pk)  # of two at once, the second counts the first
+    if not trusted and sum(row.is_good for row in made_by(user)) >= GOOD:
+        raise ValidationError(
+            _("You have %(count)d invitations that are not used. Revoke one first.") % {"count": GOOD}
+        )
+    until = None if days is None else timezone.now() + timedelta(days=days)
+    return Invitation.objects.create(
+        code=secrets.token_urlsafe(16), made_by=user, most_uses=most_uses, expires_at=until
+    )
+
+
+def made_by(user: User) -> list[Invitation]:
+    """The latest invitations of a user, newest first."""
+    return list(Invitation.objects.filter(made_by=user).order_by("-pk")[: GOOD * 2])
+
+
+def revoke(*, invitation_id: int, user: User | None = None) -> bool:
+    """Make an invitation worthless, one of the user's where one is named; True if it was not already."""
+    rows = Invitation.objects.filter(pk=invitation_id, revoked_at=None)
+    return bool((rows.filter(made_by=user) if user else rows).update(revoked_at=timezone.now()))
+
+
+def find(code: str) -> Invitation | None:
+    """The invitation of this code, if people may sign up by it: it is good, and so is its maker."""
+    row = Invitation.objects.select_related("made_by").filter(code=code).first()
+    return row if row is not None and row.is_good and row.made_by.is_active and may_invite(row.made_by) else None
+
+
+def is_good(code: str) -> bool:
+    """Whether people may sign up by this code."""
+    return find(code) is not None
+
+
+def use(code: str) -> Invitation | None:
+    """Count one who signs up by this code, in the caller's transaction; None if it is not good. Of two at once for the
+    last use, the second waits for the row and finds it used.
+    """
+    row = Invitation.objects.select_for_update().filter(code=code).first()
+    if row is None or find(code) is None:
+        return None
+    Invitation.objects.filter(pk=row.pk).update(uses=F("uses") + 1)
+    return row
+
+
+@transaction.atomic
+def purge(*, user: User, limit: int) -> int:
+    """Take away invitations of a deleted account, with who came by them, and by whose it came; at most about `limit`
+    rows, how many.
+    """
+    gone = Invited.objects.filter(user=user).delete()[0]
+    theirs = Invitation.objects.filter(made_by=user)
+    came = Invited.objects.filter(invitation__in=theirs).values_list("pk", flat=True)[:limit]
+    if rows := list(came):
+        return gone + Invited.objects.filter(pk__in=rows).delete()[0]
+    return gone + Invitation.objects.filter(pk__in=list(theirs.values_list("pk", flat=True)[:limit])).delete()[0]

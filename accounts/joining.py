@@ -1,0 +1,238 @@
+"""Sign-up: the one place that decides whether an account is made, waits for an admin, or is refused.
+
+The site's mode decides (`about.site.Site.sign_up`). A good invitation lets its holder in at once in every mode but
+`closed`. A form that was opened under another mode is judged by the mode of the moment in which it is sent.
+
+See docs/decisions.md: An invitation lets in whatever the mode, and an application is no user.
+"""
+
+from typing import NamedTuple
+
+from django.conf import settings
+from django.contrib.auth.hashers import make_password
+from django.core.exceptions import ValidationError
+from django.db import IntegrityError, connection, transaction
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from about.models import SignUp
+from about.site import current
+from accounts import addresses, first_admin, invitations
+from accounts.actions import check_password_shape, refused
+from accounts.joining_models import REASON_LENGTH, Application, Invited
+from accounts.lookalikes import skeleton
+from accounts.models import HeldName, Level, User
+from accounts.naming import check_imitation
+from web import rates
+
+
+class AdminExistsError(Exception):
+    """The site has a superuser already."""
+
+
+class ClosedError(Exception):
+    """The site takes no new accounts."""
+
+
+class Candidate(NamedTuple):
+    """The words of a sign-up form."""
+
+    username: str
+    password: str
+    display_name: str = ""
+    email: str = ""
+    reason: str = ""
+    language: str = ""
+
+
+def join(candidate: Candidate, *, invite: str = "") -> User | None:
+    """Make an account by the site's mode; None where it waits for an admin.
+
+    Raises ValidationError, a dict by field, and ClosedError.
+    """
+    mode = current().sign_up
+    if mode == SignUp.CLOSED:
+        raise ClosedError
+    if settings.EMAIL_REQUIRED and not candidate.email:
+        message = _("Accounts on this site must have an e-mail address.")
+        raise ValidationError({"email": ValidationError(message, code="required")})
+    if mode == SignUp.INVITE and not invite:
+        raise _not_invited(_("You need an invitation to sign up here."))
+    if mode == SignUp.OPEN or (invite and invitations.is_good(invite)):
+        return _invited(candidate, invite, must=mode != SignUp.OPEN)
+    if mode == SignUp.INVITE:
+        raise _not_invited(_("This invitation is used up, has expired, or was withdrawn."))
+    apply(candidate)
+    return None
+
+
+def _invited(candidate: Candidate, code: str, *, must: bool) -> User:
+    """Make the account, by an invitation where the code names one; `must`: it is refused otherwise."""
+    user = _new(candidate)
+    with transaction.atomic():
+        invitation = invitations.use(code) if code else None
+        if must and invitation is None:  # another came before, after the question whether it is good
+            raise _not_invited(_("This invitation is used up, has expired, or was withdrawn."))
+        _insert(user)
+        _note_address(user, candidate.email)
+        if invitation is not None:
+            Invited.objects.create(user=user, invitation=invitation)
+    return user
+
+
+def sign_up(*, username: str, password: str, display_name: str = "") -> User:
+    """Create an account that reads and is pushed to at once, whatever the mode.
+
+    Raises ValidationError, a dict by field. Names are unique without regard to case and to letters that look alike; of
+    two who take one at the same time, the second is refused.
+    """
+    return _insert(_new(Candidate(username, password, display_name)))
+
+
+@transaction.atomic
+def make_first_admin(*, username: str, password: str, display_name: str = "") -> User:
+    """Create the site's first superuser. Raises ValidationError as `sign_up`, and AdminExistsError."""
+    with connection.cursor() as cursor:  # of two at once, the second finds the superuser of the first
+        cursor.execute("SELECT pg_advisory_xact_lock(hashtext('accounts.first_admin'))")
+    if not first_admin.is_wanted():
+        raise AdminExistsError
+    user = sign_up(username=username, password=password, display_name=display_name)
+    user.is_staff = user.is_superuser = True
+    user.save(update_fields=["is_staff", "is_superuser"])
+    return user
+
+
+def apply(candidate: Candidate) -> Application:
+    """Ask an admin for an account. Raises ValidationError, a dict by field."""
+    if not candidate.reason.strip():
+        raise ValidationError({"reason": ValidationError(_("Say why you would like to join."), code="required")})
+    if len(candidate.reason) > REASON_LENGTH:
+        message = _("At most %(count)d characters.") % {"count": REASON_LENGTH}
+        raise ValidationError({"reason": ValidationError(message, code="max_length")})
+    user = _new(candidate)
+    with transaction.atomic():
+        _claim(user.username)
+        return Application.objects.create(
+            username=user.username,
+            display_name=user.display_name,
+            password=user.password,
+            email=candidate.email,
+            language=candidate.language,
+            reason=candidate.reason.strip(),
+        )
+
+
+def admit(application: Application) -> User:
+    """Make the account that an application asks for, in the caller's transaction, which removes the application first.
+
+    Raises ValidationError where the name was taken meanwhile.
+    """
+    user = User(
+        username=application.username,
+        display_name=application.display_name,
+        password=application.password,
+        language=application.language,
+        level=Level.DAILY,
+        last_seen_at=timezone.now(),
+    )
+    _insert(user)
+    _note_address(user, application.email)
+    return user
+
+
+def _note_address(user: User, address: str) -> None:
+    if address:
+        addresses.add(user=user, address=address)
+
+
+def _new(candidate: Candidate) -> User:
+    """A user who is not written yet, with a hashed password. Raises ValidationError, a dict by field."""
+    user = User(
+        username=candidate.username,
+        display_name=candidate.display_name,
+        email=candidate.email,
+        level=Level.DAILY,
+        last_seen_at=timezone.now(),
+    )
+    user.clean_fields(exclude=["password"])
+    user.email = ""  # it is proven by a letter (accounts.addresses)
+    said = {"username": user.username, "display_name": user.display_name}
+    if errors := {field: error for field, text in said.items() if (error := refused(user, text))}:
+        raise ValidationError(errors)
+    try:
+        check_imitation(user.display_name)
+    except ValidationError as error:
+        raise ValidationError({"display_name": error}) from error
+    try:
+        check_password_shape(candidate.password, user)
+    except ValidationError as error:
+        raise ValidationError({"password": error.error_list}) from error
+    _check_name(user.username)  # before the hash, which costs most
+    user.password = make_password(candidate.password)
+    return user
+
+
+def _insert(user: User) -> User:
+    try:
+        with transaction.atomic():
+            _claim(user.username)
+            user.save(force_insert=True)
+    except IntegrityError as error:  # a process of the version before, which claims nothing
+        if not User.objects.named(user.username).exists():
+            raise
+        raise _name_taken() from error
+    return user
+
+
+def _claim(username: str) -> None:
+    """Hold the name, and those that look like it, until the transaction ends.
+
+    Raises ValidationError where one is taken.
+    """
+    with connection.cursor() as cursor:  # one number for all spellings of all names that look alike
+        key = skeleton(username.lower().replace("i", "I"))
+        cursor.execute("SELECT pg_advisory_xact_lock(hashtext('accounts.name'), hashtext(%s))", [key])
+    _check_name(username)
+
+
+def _check_name(username: str) -> None:
+    if User.objects.named(username).exists() or Application.objects.named(username).exists():
+        raise _name_taken()
+    if HeldName.objects.filter(digest=HeldName.digest_of(username), until__gt=timezone.now()).exists():
+        raise _name_taken()
+    if User.objects.looking_like(username).exists():
+        words = _("This username looks like one that is taken. Choose another.")
+        raise ValidationError({"username": ValidationError(words, code="confusable")})
+
+
+def _name_taken() -> ValidationError:
+    return ValidationError({"username": ValidationError(_("This username is taken."), code="unique")})
+
+
+def _not_invited(words: str) -> ValidationError:
+    return ValidationError({"invite": ValidationError(words, code="invite")})
+
+
+def count(address: str, *, code: str = "") -> float | None:
+    """Count one who would sign up from this address; None if they may, else the seconds to wait."""
+    for scope, who in (
+        ("signup", address),
+        ("signup_day", address),
+        ("signup_network", rates.network(address)),
+    ):
+        wait = rates.hit(scope, who)
+        if wait is not None:
+            return wait
+    return count_code(address, code)
+
+
+def count_code(address: str, code: str) -> float | None:
+    """Count a code that is none against the address that tries it; None if it may be looked at, else the seconds to
+    wait. A good one costs nothing.
+    """
+    if not code:
+        return None
+    wait = rates.hit("invite", address)
+    if wait is None and invitations.is_good(code):
+        rates.give_back_each("invite", {address: 1})
+    return wait

@@ -1,0 +1,123 @@
+"""The site's words in the admin."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from about import site
+from about.models import Rule, SiteSettings
+from accounts.models import User
+from media.models import MediaFile
+from tests.support.factories import PASSWORD, UserFactory
+from tests.support.pictures import jpeg, upload
+
+pytestmark = pytest.mark.django_db
+
+ADDRESS = "/admin/about/sitesettings/1/change/"
+FORM = {
+    "name": "Reading room",
+    "short_description": "Books, slowly.",
+    "description": "We read.",
+    "contact_email": "",
+    "contact_username": "",
+    "accent": "#b3261e",
+    "looking": "everybody",
+    "sign_up": "approval",
+    "language": "",
+    "time_zone": "Asia/Shanghai",
+    "announcement": "Closed on Monday.",
+    "announcement_until_0": "",
+    "announcement_until_1": "",
+}
+
+
+@pytest.fixture
+def page(client: Client) -> Client:
+    client.force_login(User.objects.create_superuser("keeper", PASSWORD))
+    client.get("/admin/about/sitesettings/")
+    return client
+
+
+@pytest.fixture(autouse=True)
+def _at_once(django_capture_on_commit_callbacks: Any) -> Any:
+    with django_capture_on_commit_callbacks(execute=True):
+        yield
+
+
+def test_the_form_changes_the_site(page: Client) -> None:
+    assert page.get("/admin/about/sitesettings/").headers["Location"] == ADDRESS
+    assert page.get(ADDRESS).status_code == 200
+    assert page.post(ADDRESS, FORM).status_code == 302
+    here = site.read()
+    assert (here.name, here.accent, here.chosen_sign_up) == ("Reading room", "#b3261e", "approval")
+    assert str(here.zone) == "Asia/Shanghai"
+    assert here.news == "Closed on Monday."
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "words"),
+    [
+        ("accent", "#ffcc00", "too light"),
+        ("accent", "red", "A colour such as"),
+        ("time_zone", "Mars/Olympus", "no such time zone"),
+        ("name", "", "required"),
+        ("contact_email", "no address", "valid email"),
+    ],
+)
+def test_wrong_fields_are_told_where_they_stand(page: Client, field: str, value: str, words: str) -> None:
+    response = page.post(ADDRESS, FORM | {field: value})
+    assert response.status_code == 200
+    assert words in response.content.decode()
+    assert site.read().name == "feedsite"
+
+
+def test_a_preview_saves_nothing(page: Client) -> None:
+    preview = page.post(ADDRESS, FORM | {"_preview": "Preview"})
+    assert preview.status_code == 200
+    said = preview.content.decode()
+    assert "Reading room" in said
+    assert "/about/theme-v1-b3261e.css" in said
+    assert "Closed on Monday." in said
+    assert SiteSettings.objects.get().name == "feedsite"
+    wrong = page.post(ADDRESS, FORM | {"_preview": "Preview", "accent": "#ffcc00"})
+    assert "too light" in wrong.content.decode()
+
+
+def test_a_logo_comes_and_goes(page: Client, media_folder: Path) -> None:
+    assert page.post(ADDRESS, FORM | {"new_logo": upload(jpeg())}).status_code == 302
+    first = site.read().logo
+    assert first is not None
+    assert page.post(ADDRESS, FORM | {"new_logo": upload(jpeg(colour="red"))}).status_code == 302
+    second = site.read().logo
+    assert second is not None
+    assert second["id"] != first["id"]
+    assert [str(row.pk) for row in MediaFile.objects.all()] == [second["id"]]
+    assert second["name"] in page.get("/about").content.decode() or site.kept.get().logo is None
+    assert page.post(ADDRESS, FORM | {"remove_logo": "on"}).status_code == 302
+    assert site.read().logo is None
+    assert not MediaFile.objects.exists()
+    refused = page.post(ADDRESS, FORM | {"new_logo": upload(b"<svg/>")}, follow=True)
+    assert site.read().logo is None
+    assert refused.status_code == 200
+
+
+def test_rules_are_written_and_withdrawn(page: Client) -> None:
+    assert page.post("/admin/about/rule/add/", {"number": "1", "text": "Be kind."}).status_code == 302
+    rule = Rule.objects.get()
+    assert page.post(f"/admin/about/rule/{rule.pk}/change/", {"number": "2", "text": "Be good."}).status_code == 302
+    assert [(each.number, each.text) for each in site.read().rules] == [(1, "Be good.")]
+    assert "Be good." in page.get(f"/admin/about/rule/{rule.pk}/delete/").content.decode()
+    assert page.post(f"/admin/about/rule/{rule.pk}/delete/", {"confirmed": "yes"}).status_code == 302
+    assert site.read().rules == ()
+    assert Rule.objects.get().withdrawn_at is not None
+    assert page.get("/admin/about/rule/").status_code == 200
+
+
+def test_staff_who_are_no_superusers_see_and_change_nothing_of_it(client: Client) -> None:
+    client.force_login(UserFactory(is_staff=True))
+    for address in ("/admin/about/sitesettings/", ADDRESS, "/admin/about/rule/", "/admin/about/rule/add/"):
+        assert client.get(address).status_code in (302, 403)
+        assert client.post(address, FORM).status_code in (302, 403)
+    assert site.read().name == "feedsite"

@@ -1,0 +1,77 @@
+"""A site for members: strangers see what it says of itself and its sign-up, over pages and the API, and no more."""
+
+from typing import Any
+
+import pytest
+from django.test import Client
+from rest_framework.test import APIClient
+
+from about import looking, site
+from about.models import Looking
+from accounts.actions import issue_token
+from tests.support.addresses import api_patterns, page_names
+from tests.support.api import API
+from tests.support.factories import ItemFactory, UserFactory
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def _for_members() -> None:
+    site.kept.set(site.Site(looking=Looking.MEMBERS))
+
+
+@pytest.mark.parametrize(
+    "address", ["/@ann", "/items/{item}", "/search?q=word", "/tags/word", "/@ann/followers", "/@nobody"]
+)
+def test_strangers_are_led_to_the_sign_in(client: Client, address: str) -> None:
+    item = ItemFactory(sender=UserFactory(username="ann"))
+    path = address.format(item=item.pk)
+    response = client.get(path)
+    assert response.status_code == 302
+    assert response.headers["Location"].startswith("/login?next=")
+    assert client.get(path, headers={"HX-Request": "true"}).status_code == 401
+    client.force_login(UserFactory())
+    assert client.get(path).status_code in (200, 404)
+
+
+@pytest.mark.parametrize("address", ["/about", "/login", "/signup", "/signup/waiting", "/invite/code", "/api/schema"])
+def test_some_pages_are_open_on_every_site(client: Client, address: str) -> None:
+    assert client.get(address).status_code == 200
+
+
+def test_no_address_of_the_api_answers_a_stranger() -> None:
+    ItemFactory(sender=UserFactory(username="ann"))
+    names = {"username": "ann", "item_id": "1", "tag": "word", "session_id": "1", "media_id": "1"}
+    answered = set()
+    for route in api_patterns:
+        if not hasattr(route.callback.cls, "get"):
+            continue
+        path = str(route.pattern)
+        for name, value in names.items():
+            path = path.replace(f"<str:{name}>", value)
+        response: Any = APIClient().get(f"{API}/{path}")
+        if response.status_code != 401:
+            answered.add(path)
+    assert answered == {"site"}
+
+
+def test_members_read_over_the_api() -> None:
+    ann = UserFactory(username="ann")
+    client = APIClient()
+    client.credentials(HTTP_AUTHORIZATION=f"Token {issue_token(user=ann)}")
+    assert client.get(f"{API}/users/ann").status_code == 200
+    session = APIClient()
+    session.force_login(ann)
+    assert session.get(f"{API}/users/ann").status_code == 200
+
+
+def test_a_site_for_everybody_shows_its_profiles(client: Client) -> None:
+    site.kept.set(site.Site())
+    UserFactory(username="ann")
+    assert client.get("/@ann").status_code == 200
+    assert APIClient().get(f"{API}/users/ann").status_code == 200
+
+
+def test_the_list_of_open_pages_is_of_now() -> None:
+    assert {*page_names, "schema", "docs"} >= looking.OPEN

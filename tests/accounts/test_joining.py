@@ -1,0 +1,411 @@
+"""Sign-up by the site's mode: open, by invitation, by approval, closed."""
+
+import io
+import json
+import zipfile
+from collections.abc import Callable
+from datetime import timedelta
+from functools import partial
+from typing import Any
+
+import pytest
+import time_machine
+from django.core.exceptions import PermissionDenied, ValidationError
+from django.test import Client
+from django.utils import timezone
+from rest_framework.test import APIClient
+
+from about import site
+from about.models import SignUp
+from accounts import applications, invitations, joining
+from accounts.actions import delete_account
+from accounts.export import write_archive
+from accounts.joining_models import Application, Invitation, Invited
+from accounts.models import User
+from mail.letters import compose
+from mail.models import Letter
+from tests.support.api import API
+from tests.support.at_once import at_once
+from tests.support.deletions import settle
+from tests.support.factories import PASSWORD, UserFactory
+
+pytestmark = pytest.mark.django_db
+
+Mode = Callable[..., None]
+
+
+@pytest.fixture
+def mode() -> Mode:
+    def change(sign_up: str, **fields: Any) -> None:
+        site.kept.set(site.Site(chosen_sign_up=sign_up, **fields))
+
+    return change
+
+
+@pytest.fixture
+def keeper() -> User:
+    return UserFactory(username="keeper", is_superuser=True, is_staff=True)
+
+
+def post(username: str = "newcomer", **fields: str) -> Any:
+    return APIClient().post(f"{API}/users", {"username": username, "password": PASSWORD, **fields})
+
+
+def send(username: str = "newcomer", **fields: str) -> Any:
+    return Client().post("/signup", {"username": username, "password": PASSWORD, **fields})
+
+
+# --- Closed ----------------------------------------------------------------------------------------------
+def test_a_closed_site_refuses_also_those_with_an_invitation(mode: Mode, keeper: User) -> None:
+    code = invitations.make(user=keeper).code
+    mode(SignUp.CLOSED)
+    for invite in ("", code):
+        response = post(invite=invite)
+        assert response.status_code == 403
+        assert response.json() == {"detail": "This site takes no new accounts.", "code": "sign_up_closed"}
+    page = Client().get("/signup")
+    assert page.status_code == 200
+    assert "takes no new accounts" in page.content.decode()
+    assert 'name="password"' not in page.content.decode()
+    assert send(invite=code).status_code == 403
+    assert User.objects.count() == 1
+
+
+def test_the_environment_closes_a_site_that_its_admin_opened(mode: Mode, settings: Any) -> None:
+    mode(SignUp.OPEN)
+    settings.SIGN_UP = "closed"
+    assert post().status_code == 403
+
+
+# --- Invitations -----------------------------------------------------------------------------------------
+def test_an_invitation_lets_in_as_often_as_it_says(mode: Mode, keeper: User) -> None:
+    mode(SignUp.INVITE)
+    invitation = invitations.make(user=keeper, most_uses=2)
+    assert post().status_code == 400
+    assert list(post().json()) == ["invite"]
+    assert post(invite="x" * 22).status_code == 400
+    assert post("ann", invite=invitation.code).status_code == 201
+    assert send("bob", invite=invitation.code).status_code == 302
+    third = post("cem", invite=invitation.code)
+    assert (third.status_code, list(third.json())) == (400, ["invite"])
+    assert [row.user.username for row in Invited.objects.filter(invitation=invitation).order_by("user_id")] == [
+        "ann",
+        "bob",
+    ]
+
+
+def test_a_page_of_an_invitation_says_who_invites(mode: Mode, keeper: User) -> None:
+    mode(SignUp.INVITE)
+    code = invitations.make(user=keeper).code
+    page = Client().get(f"/invite/{code}").content.decode()
+    assert "keeper" in page
+    assert f'value="{code}"' in page
+    without = Client().get("/signup").content.decode()
+    assert "by invitation only" in without
+    assert 'name="password"' not in without
+    wrong = Client().get("/invite/nonesuch").content.decode()
+    assert "used up, has expired, or was withdrawn" in wrong
+    assert 'name="password"' not in wrong
+
+
+def test_a_refused_name_uses_no_invitation(mode: Mode, keeper: User) -> None:
+    mode(SignUp.INVITE)
+    invitation = invitations.make(user=keeper)
+    assert post("keeper", invite=invitation.code).status_code == 400
+    invitation.refresh_from_db()
+    assert invitation.uses == 0
+
+
+def test_an_invitation_ends(mode: Mode, keeper: User) -> None:
+    mode(SignUp.INVITE)
+    late, revoked = invitations.make(user=keeper, days=7), invitations.make(user=keeper)
+    assert invitations.revoke(invitation_id=revoked.pk)
+    assert not invitations.revoke(invitation_id=revoked.pk)
+    assert post(invite=revoked.code).status_code == 400
+    with time_machine.travel(timezone.now() + timedelta(days=8), tick=False):
+        assert post(invite=late.code).status_code == 400
+    assert post(invite=late.code).status_code == 201
+
+
+def test_the_invitations_of_a_member_end_with_their_right_to_invite(mode: Mode) -> None:
+    ann = UserFactory(username="ann")
+    mode(SignUp.INVITE, members_invite=True)
+    code = invitations.make(user=ann).code
+    mode(SignUp.INVITE, members_invite=False)
+    assert post(invite=code).status_code == 400
+    with pytest.raises(PermissionDenied):
+        invitations.make(user=ann)
+    mode(SignUp.INVITE, members_invite=True)
+    User.objects.filter(pk=ann.pk).update(is_active=False)
+    assert post(invite=code).status_code == 400
+
+
+@pytest.mark.parametrize("fields", [{"most_uses": 0}, {"most_uses": 11}, {"days": 0}, {"days": 366}, {"days": None}])
+def test_members_make_small_invitations(mode: Mode, fields: dict[str, Any]) -> None:
+    mode(SignUp.OPEN, members_invite=True)
+    with pytest.raises(ValidationError):
+        invitations.make(user=UserFactory(), **fields)
+
+
+def test_a_member_has_fifty_good_invitations(mode: Mode) -> None:
+    ann = UserFactory()
+    mode(SignUp.OPEN, members_invite=True)
+    for _ in range(invitations.GOOD):
+        last = invitations.make(user=ann)
+    with pytest.raises(ValidationError):
+        invitations.make(user=ann)
+    invitations.revoke(invitation_id=last.pk, user=ann)
+    invitations.make(user=ann)
+
+
+def test_a_stranger_revokes_no_invitation_of_another(keeper: User) -> None:
+    invitation = invitations.make(user=keeper)
+    assert not invitations.revoke(invitation_id=invitation.pk, user=UserFactory())
+    assert invitations.is_good(invitation.code)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_two_at_once_for_the_last_use_one_gets_in(mode: Mode, keeper: User) -> None:
+    mode(SignUp.INVITE)
+    code = invitations.make(user=keeper).code
+
+    def join(number: int) -> bool:
+        try:
+            return joining.join(joining.Candidate(f"newcomer-{number}", PASSWORD), invite=code) is not None
+        except ValidationError as error:
+            return "invite" not in error.error_dict
+
+    assert sorted(at_once(*(partial(join, number) for number in range(4)))) == [False, False, False, True]
+    assert Invited.objects.count() == 1
+    assert Invitation.objects.get().uses == 1
+    assert User.objects.count() == 2
+
+
+def test_guessed_codes_count_against_their_address(mode: Mode, keeper: User, settings: Any) -> None:
+    settings.RATES = settings.RATES | {"invite": "3/hour"}
+    mode(SignUp.INVITE)
+    code = invitations.make(user=keeper, most_uses=10).code
+    for _ in range(5):
+        assert Client().get(f"/invite/{code}").status_code == 200, "a good one costs nothing"
+    assert [Client().get(f"/invite/guess-{number}").status_code for number in range(4)] == [200, 200, 200, 429]
+    assert post(invite="guess").status_code == 429
+    assert Client(REMOTE_ADDR="192.0.2.7").get(f"/invite/{code}").status_code == 200, "of another address"
+
+
+def test_an_invitation_is_kept_also_by_an_open_site(mode: Mode, keeper: User) -> None:
+    mode(SignUp.OPEN)
+    invitation = invitations.make(user=keeper)
+    assert post("ann", invite=invitation.code).status_code == 201
+    assert post("bob", invite=invitation.code).status_code == 201, "used up, and not needed"
+    assert Invited.objects.get().user.username == "ann"
+
+
+# --- Approval --------------------------------------------------------------------------------------------
+def test_an_application_waits_and_is_no_user(mode: Mode) -> None:
+    mode(SignUp.APPROVAL)
+    assert list(post().json()) == ["reason"]
+    response = post(reason="I read a lot.", email="new@example.org")
+    assert (response.status_code, response.json()) == (202, {"state": "waiting"})
+    assert not User.objects.exists()
+    application = Application.objects.get()
+    assert (application.reason, application.email) == ("I read a lot.", "new@example.org")
+    assert applications.is_waiting("NEWCOMER", PASSWORD)
+    assert not applications.is_waiting("newcomer", "another password")
+    assert post("NewComer", reason="Me too.").json() == {"username": ["This username is taken."]}
+
+    user = applications.approve(application_id=application.pk)
+    assert user is not None
+    assert user.check_password(PASSWORD)
+    assert not Application.objects.exists()
+    assert applications.approve(application_id=application.pk) is None, "another decided before"
+    assert not applications.reject(application_id=application.pk)
+
+
+def test_only_the_owner_of_an_application_is_told_that_it_waits(mode: Mode) -> None:
+    mode(SignUp.APPROVAL)
+    post("newcomer", reason="I read a lot.")
+    for password in (PASSWORD, "another password"):
+        fields = {"username": "NewComer", "password": password}
+        answer = APIClient().post(f"{API}/auth/token", fields)
+        assert answer.status_code == 400
+        assert ("waits" in str(answer.json())) == (password == PASSWORD)
+        page = Client().post("/login", fields)
+        assert page.status_code == 422
+        assert ("Your application waits" in page.content.decode()) == (password == PASSWORD)
+
+
+def test_the_page_asks_for_the_reason_and_leads_to_a_page_that_says_it_waits(mode: Mode) -> None:
+    mode(SignUp.APPROVAL)
+    assert 'name="reason"' in Client().get("/signup").content.decode()
+    refused = send()
+    assert refused.status_code == 422
+    assert "Say why you would like to join." in refused.content.decode()
+    sent = send(reason="I read a lot.")
+    assert (sent.status_code, sent.headers["Location"]) == (302, "/signup/waiting")
+    assert "is sent" in Client().get("/signup/waiting").content.decode()
+
+
+def test_a_form_opened_while_the_site_was_open_is_judged_by_the_mode_of_now(mode: Mode) -> None:
+    mode(SignUp.OPEN)
+    assert 'name="reason"' not in Client().get("/signup").content.decode()
+    mode(SignUp.APPROVAL)
+    refused = send()
+    assert refused.status_code == 422
+    assert 'name="reason"' in refused.content.decode(), "the form asks for what it lacks"
+    mode(SignUp.INVITE)
+    assert "by invitation only" in send().content.decode()
+    assert not User.objects.exists()
+
+
+def test_a_rejected_application_goes_with_all_it_says(mode: Mode) -> None:
+    mode(SignUp.APPROVAL)
+    post(reason="I read a lot.")
+    assert applications.reject(application_id=Application.objects.get().pk)
+    assert not Application.objects.exists()
+    assert post(reason="I read more.").status_code == 202, "the name is free"
+
+
+@pytest.mark.parametrize(("decision", "words"), [("approve", "is approved"), ("reject", "decided not to make")])
+def test_a_letter_tells_the_decision_in_the_language_of_the_form(mode: Mode, decision: str, words: str) -> None:
+    mode(SignUp.APPROVAL, name="Reading room\r\nBcc: all@example.org")
+    for name, email in (("ann", "ann@example.org"), ("bob", "")):
+        post(name, reason="I read a lot.", email=email)
+        getattr(applications, decision)(application_id=Application.objects.get().pk)
+    letter = Letter.objects.get()
+    assert letter.address == "ann@example.org"
+    message = compose(letter)
+    assert words in message.body
+    assert "Reading room" in message.subject
+    assert "\n" not in message.subject
+    assert "Bcc" not in message.message()
+    letter.language = "zh-hans"
+    assert words not in compose(letter).body
+
+
+def test_an_application_on_which_no_admin_decides_goes(mode: Mode, settings: Any) -> None:
+    settings.APPLICATION_DAYS = 30
+    mode(SignUp.APPROVAL)
+    post("early", reason="I read a lot.")
+    with time_machine.travel(timezone.now() + timedelta(days=29), tick=False):
+        assert applications.forget_old() == 0
+    with time_machine.travel(timezone.now() + timedelta(days=31), tick=False):
+        assert applications.forget_old() == 1
+    assert not Application.objects.exists()
+
+
+def test_a_name_that_was_taken_meanwhile_is_refused_and_the_application_stays(mode: Mode) -> None:
+    mode(SignUp.APPROVAL)
+    post(reason="I read a lot.")
+    UserFactory(username="NEWCOMER")  # as a process of the version before does, which asks no application
+    with pytest.raises(ValidationError):
+        applications.approve(application_id=Application.objects.get().pk)
+    assert Application.objects.exists()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_two_at_once_for_one_name_one_wins_user_or_application(mode: Mode) -> None:
+    mode(SignUp.OPEN)
+
+    def ask(number: int) -> bool:
+        candidate = joining.Candidate("Ian" if number % 2 else "ian", PASSWORD, reason="I read a lot.")
+        try:
+            if number < 2:
+                joining.sign_up(username=candidate.username, password=PASSWORD)
+            else:
+                joining.apply(candidate)
+        except ValidationError:
+            return False
+        return True
+
+    assert sum(at_once(*(partial(ask, number) for number in range(4)))) == 1
+    assert User.objects.count() + Application.objects.count() == 1
+
+
+def test_an_invitation_spares_the_approval(mode: Mode, keeper: User) -> None:
+    mode(SignUp.APPROVAL)
+    assert post(invite=invitations.make(user=keeper).code).status_code == 201
+    assert post("other", invite="no code", reason="I read a lot.").status_code == 202
+
+
+# --- Bad input and abuse ---------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("email", "new@example.org\nBcc: all@example.org"),
+        ("email", "no address"),
+        ("email", f"{'x' * 250}@example.org"),
+        ("reason", "x" * 1_001),
+        ("reason", "nul \x00"),
+        ("invite", "x" * 33),
+        ("is_superuser", "1"),
+        ("is_active", "1"),
+    ],
+)
+def test_bad_fields(mode: Mode, field: str, value: str) -> None:
+    mode(SignUp.APPROVAL)
+    response = post(**{"reason": "I read a lot.", field: value})
+    assert response.status_code == 400
+    assert not Application.objects.exists()
+
+
+def test_sign_up_tells_nothing_of_an_email_that_exists(mode: Mode) -> None:
+    UserFactory(username="ann", email="ann@example.org")
+    for kind in (SignUp.OPEN, SignUp.APPROVAL):
+        mode(kind)
+        answers = [
+            post(f"{kind}-{name}", email=f"{name}@example.org", reason="I read a lot.") for name in ("ann", "bob")
+        ]
+        assert answers[0].status_code == answers[1].status_code
+        assert answers[0].json().keys() == answers[1].json().keys()
+
+
+def test_a_thousand_sign_ups_from_one_network_are_refused(mode: Mode, settings: Any) -> None:
+    mode(SignUp.OPEN)
+    settings.RATES = settings.RATES | {"signup_network": "5/day"}
+
+    def answers(address: str) -> int:
+        fields = {"username": f"u{address}".replace(".", "-").replace(":", "-"), "password": PASSWORD}
+        return APIClient(REMOTE_ADDR=address).post(f"{API}/users", fields).status_code
+
+    assert [answers(f"192.0.2.{number}") for number in range(7)] == [201] * 5 + [429] * 2
+    assert answers("192.0.3.1") == 201
+    assert [answers(f"2001:db8:1:{number}::1") for number in range(7)] == [201] * 5 + [429] * 2
+    assert answers("2001:db8:2::1") == 201
+
+
+def test_sign_ups_of_an_address_have_a_rate_of_the_day(mode: Mode, settings: Any) -> None:
+    mode(SignUp.OPEN)
+    settings.RATES = settings.RATES | {"signup_day": "2/day"}
+    assert [post(f"newcomer-{number}").status_code for number in range(3)] == [201, 201, 429]
+
+
+@pytest.mark.parametrize(
+    "target", ["https://evil.example/", "//evil.example", "/\\evil.example", "javascript:alert(1)"]
+)
+def test_a_sign_up_leads_to_this_site_only(mode: Mode, target: str) -> None:
+    mode(SignUp.OPEN)
+    assert send(next=target).headers["Location"] == "/welcome"
+
+
+# --- One's own data --------------------------------------------------------------------------------------
+def test_invitations_are_in_the_archive_and_go_with_the_account(mode: Mode, keeper: User) -> None:
+    mode(SignUp.INVITE, members_invite=True)
+    ann = joining.join(joining.Candidate("ann", PASSWORD), invite=invitations.make(user=keeper).code)
+    assert ann is not None
+    made = invitations.make(user=ann, most_uses=3)
+    bob = joining.join(joining.Candidate("bob", PASSWORD), invite=made.code)
+    assert bob is not None
+    target = io.BytesIO()
+    write_archive(ann, target)
+    with zipfile.ZipFile(target) as archive:
+        (told,) = [json.loads(line) for line in archive.read("invitations.jsonl").decode().splitlines()]
+        account = json.loads(archive.read("account.json"))
+    assert (told["code"], told["uses"], told["most_uses"]) == (made.code, 1, 3)
+    assert account["was_invited"] is True
+
+    delete_account(user=ann)
+    settle(ann)
+    assert [row.made_by for row in Invitation.objects.all()] == [keeper]
+    assert not Invited.objects.exists(), "neither by whose ann came, nor who came by hers"
+    assert User.objects.filter(pk=bob.pk, is_active=True).exists()
+    assert not invitations.is_good(made.code)

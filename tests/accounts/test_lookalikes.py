@@ -1,0 +1,123 @@
+"""Names that look like others."""
+
+import string
+
+import pytest
+from confusable_homoglyphs import confusables
+from django.core.exceptions import ValidationError
+from django.db import connection
+from hypothesis import given
+from hypothesis import strategies as st
+from rest_framework.test import APIClient
+
+from about import site
+from accounts import actions, joining
+from accounts.lookalikes import skeleton, skeleton_of_words
+from accounts.models import User
+from accounts.naming import check_imitation
+from tests.support.api import API
+from tests.support.factories import PASSWORD, UserFactory
+
+pytestmark = pytest.mark.django_db
+
+LETTERS = f"{string.ascii_letters}{string.digits}_-"
+
+
+@given(st.text(LETTERS, max_size=30))
+def test_postgresql_and_python_make_the_same_skeleton(name: str) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT feedsite_skeleton(%s)", [name])
+        assert cursor.fetchone() == (skeleton(name),)
+
+
+def test_what_unicode_calls_confusable_among_the_letters_of_usernames_shares_a_skeleton() -> None:
+    for letter in LETTERS:
+        for other in confusables.confusables_data.get(letter, []):
+            if set(other["c"]) <= set(LETTERS):
+                assert skeleton(f"a{letter}b") == skeleton(f"a{other['c']}b"), (letter, other)
+
+
+@pytest.mark.parametrize(
+    ("taken", "wanted"),
+    [
+        ("google", "g00gle"),
+        ("paul", "pau1"),
+        ("paul", "pauI"),
+        ("Ian", "lan"),
+        ("modern", "modem"),
+        ("wanda", "vvanda"),
+        ("ann_lee", "ann-lee"),
+        ("ann_lee", "ann__lee"),
+        ("ann_lee", "Ann_-_Lee"),
+    ],
+)
+def test_a_name_that_looks_like_an_existing_one_is_refused(taken: str, wanted: str) -> None:
+    UserFactory(username=taken)
+    response = APIClient().post(f"{API}/users", {"username": wanted, "password": PASSWORD})
+    assert response.status_code == 400
+    assert response.json() == {"username": ["This username looks like one that is taken. Choose another."]}
+
+
+@pytest.mark.parametrize(("taken", "wanted"), [("ian", "lan"), ("annlee", "ann-lee"), ("ann", "anne"), ("dan", "clan")])
+def test_names_that_differ_to_the_eye_are_let_in(taken: str, wanted: str) -> None:
+    UserFactory(username=taken)
+    assert joining.sign_up(username=wanted, password=PASSWORD).username == wanted
+
+
+def test_those_who_look_alike_since_before_stay() -> None:
+    both = UserFactory(username="paul"), UserFactory(username="pau1")
+    assert {user.pk for user in User.objects.looking_like("PAUL")} == {user.pk for user in both}
+    for user in both:
+        actions.edit_profile(user=user, bio="Still here.")
+        user.full_clean(exclude=["password"])
+
+
+@pytest.mark.parametrize(
+    ("text", "same"),
+    [
+        ("\u0410dmin", "admin"),
+        ("\uff46\uff45\uff45\uff44 \uff53ite", "feedsite"),
+        ("M\u200boderat\u043er", "moderator"),
+        ("S.t.a.f.f", "staff"),
+    ],
+)
+def test_a_skeleton_of_words_knows_all_scripts(text: str, same: str) -> None:
+    assert skeleton_of_words(text) == skeleton_of_words(same)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "Admin",
+        "\u0410dmin",
+        "feedsite",
+        "Feedsite Support",
+        "f e e d s i t e",
+        "管理员",
+        "Reading Room",
+        "reading room team",
+    ],
+)
+def test_a_display_name_may_not_speak_for_the_site(name: str) -> None:
+    site.kept.set(site.Site(name="Reading Room" if "eading" in name else "feedsite"))
+    with pytest.raises(ValidationError) as refused:
+        actions.edit_profile(user=UserFactory(), display_name=name)
+    assert list(refused.value.error_dict) == ["display_name"]
+    response = APIClient().post(f"{API}/users", {"username": "newcomer", "password": PASSWORD})
+    assert response.status_code == 201
+
+
+@pytest.mark.parametrize("name", ["", "Admiral Nelson", "Ann of Feedsite", "管理学学生", "🌸", "Team Rocket", "Йога"])
+def test_other_display_names_stay_free(name: str) -> None:
+    check_imitation(name)
+
+
+def test_a_site_named_in_signs_keeps_no_name() -> None:
+    site.kept.set(site.Site(name="★"))
+    check_imitation("Ann")
+    check_imitation("☆")
+
+
+def test_staff_may_speak_for_the_site() -> None:
+    keeper = UserFactory(is_staff=True)
+    assert actions.edit_profile(user=keeper, display_name="Admin").display_name == "Admin"
