@@ -27,7 +27,9 @@ OPEN = frozenset(
     }
 )
 """Names of pages that everybody may ask for."""
-OPEN_ADDRESSES = frozenset({"/api/v1/site", "/api/v1/users", "/api/v1/auth/token", "/favicon.ico"})
+OPEN_ADDRESSES = frozenset(
+    {"/api/v1/site", "/api/v1/users", "/api/v1/auth/token", "/api/v1/auth/password-reset", "/favicon.ico"}
+)
 API = "/api/"
 UNAUTHORIZED = 401
 

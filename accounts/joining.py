@@ -145,6 +145,7 @@ def _new(candidate: Candidate) -> User:
         last_seen_at=timezone.now(),
     )
     user.clean_fields(exclude=["password"])
+    user.email = ""  # it is proven by a letter (accounts.addresses)
     said = {"username": user.username, "display_name": user.display_name}
     if errors := {field: error for field, text in said.items() if (error := refused(user, text))}:
         raise ValidationError(errors)

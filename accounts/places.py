@@ -1,8 +1,8 @@
 """Where a user is signed in: browsers (sessions) and programs (API tokens), for the list of their owner.
 
-allauth's table `usersessions.UserSession` has a row a session, written at sign-in, and when the user is noted as
-present (accounts/presence.py): after the answer, at most about every ten minutes. No page waits for it. A session that
-an older version began gets its row so, too. What ends a session (accounts/sessions.py) needs no row here: the list
+allauth's table `usersessions.UserSession` has a row a session, written at sign-in, and after the answer to a request
+that read the session's row, about once an hour (accounts/presence.py). No page waits for it. A session that an older
+version began gets its row so, too. What ends a session (accounts/sessions.py) needs no row here: the list
 shows sessions that stand.
 """
 

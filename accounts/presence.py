@@ -28,10 +28,9 @@ class PresenceMiddleware:
         """Answer the request; the user is noted as seen after the answer is sent."""
         response = self.get_response(request)
         if is_user_known(request) and request.user.is_authenticated:
-            due = is_due(request.user)
-            if due:
+            if is_due(request.user):
                 response._resource_closers.append(partial(see, request.user.pk))  # type: ignore[attr-defined]
-            if due or getattr(request.session, "is_long_unseen", False):
+            if getattr(request.session, "is_long_unseen", False):
                 response._resource_closers.append(partial(see_place, request))  # type: ignore[attr-defined]
         return response
 
@@ -45,8 +44,8 @@ def see(user_id: int) -> None:
 
 
 def see_place(request: HttpRequest) -> None:
-    """Note where the session of this request was seen, likewise. Besides the times at which the user is noted, that is
-    when its row was read, for it has a copy at most an hour (accounts/sessions.py): so every session is, in time.
+    """Note where the session of this request was seen, likewise: when its row was read, which has copies for an hour at
+    most (accounts/sessions.py), and the list has it as of long ago.
     """
     try:
         places.note(request)

@@ -13,7 +13,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from rest_framework.test import APIClient
 
-from accounts import addresses, purge
+from accounts import addresses, joining, purge
 from accounts.actions import delete_account
 from accounts.models import AddressCheck, User
 from mail.models import Letter
@@ -225,3 +225,17 @@ def test_the_pages() -> None:
     assert addresses.proven(user) == "ann@example.org"
     client.post("/settings/email/remove")
     assert addresses.proven(user) == ""
+
+
+def test_signing_up_with_an_address_proves_nothing(settings: Any) -> None:
+    ann = proven("ann", "ann@example.org")
+    for name, address in (("thief", "ann@example.org"), ("bob", "bob@example.org")):
+        joined = joining.join(joining.Candidate(name, PASSWORD, email=address))
+        assert joined is not None
+        assert (joined.email, addresses.proven(joined), addresses.waiting(joined)) == ("", "", address)
+    assert addresses.owner("ann@example.org") == ann
+    assert addresses.owner("bob@example.org") is None
+    assert last("address_taken").address == "ann@example.org"
+    settings.EMAIL_REQUIRED = True
+    with pytest.raises(ValidationError):
+        joining.join(joining.Candidate("carl", PASSWORD))

@@ -5,6 +5,7 @@ from datetime import timedelta
 from typing import Any
 from urllib.parse import urlsplit
 
+from allauth.mfa.models import Authenticator
 from allauth.mfa.totp.internal.auth import format_hotp_value, hotp_value
 from django.conf import settings
 from django.contrib import admin
@@ -498,6 +499,7 @@ def safety(scenario: Scenario) -> None:
     user = User.objects.get(username="user17")
     page, stranger, api = Client(), Client(), APIClient()
     name = {"username": "user17", "password": PASSWORD}
+    Authenticator.objects.filter(user=user).delete()
     user.set_password(PASSWORD)
     user.save(update_fields=["password"])
     scenario.ask(page, "careful", "post", "/login", name)
