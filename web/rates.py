@@ -48,8 +48,6 @@ GUARDED = frozenset(
         "reset",
         "reset_name",
         "email",
-        "signup_network",
-        "invite",
     }
 )
 """Scopes that each process counts by itself while the cache server is gone: guessing shall not be free then."""
