@@ -1,4 +1,4 @@
-"""What letters look like, on the terminal, in a file and in the admin."""
+"""The look of letters, on the terminal, in a file and in the admin."""
 
 from datetime import timedelta
 from pathlib import Path
