@@ -30,7 +30,7 @@ class PresenceMiddleware:
         if is_user_known(request) and request.user.is_authenticated:
             if is_due(request.user):
                 response._resource_closers.append(partial(see, request.user.pk))  # type: ignore[attr-defined]
-            if getattr(request.session, "is_long_unseen", False):
+            if getattr(getattr(request, "session", None), "is_long_unseen", False):
                 response._resource_closers.append(partial(see_place, request))  # type: ignore[attr-defined]
         return response
 

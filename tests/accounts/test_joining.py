@@ -271,7 +271,7 @@ def test_a_letter_tells_the_decision_in_the_language_of_the_form(mode: Mode, dec
     for name, email in (("ann", "ann@example.org"), ("bob", "")):
         post(name, reason="I read a lot.", email=email)
         getattr(applications, decision)(application_id=Application.objects.get().pk)
-    letter = Letter.objects.get(kind__startswith="application")
+    letter = Letter.objects.get(kind__startswith="application_")
     assert letter.address == "ann@example.org"
     message = compose(letter)
     assert words in message.body
