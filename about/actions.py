@@ -30,7 +30,8 @@ def change(**fields: Any) -> SiteSettings:
 
 
 def count(*, users: int, items: int) -> None:
-    """Keep about how many users and items there are, for pages that tell it. A site without a row stays so."""
+    """Keep about how many users and items there are, for pages that tell it."""
+    SiteSettings.objects.bulk_create([SiteSettings()], ignore_conflicts=True)
     SiteSettings.objects.filter(pk=1).update(user_count=users, item_count=items)
 
 

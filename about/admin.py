@@ -69,7 +69,7 @@ class OwnersAdmin(QuickListAdmin):
 
 @admin.register(SiteSettings)
 class SiteAdmin(OwnersAdmin):
-    """The one row, which is made when it is first looked at."""
+    """The one row, which is made when it is first saved."""
 
     form = SiteForm
     change_form_template = "admin/about/site.html"
@@ -99,8 +99,11 @@ class SiteAdmin(OwnersAdmin):
         """The form: a list of one row would be a step too many."""
         if not self.has_view_permission(request):
             raise PermissionDenied
-        SiteSettings.objects.bulk_create([SiteSettings()], ignore_conflicts=True)
         return redirect("admin:about_sitesettings_change", 1)
+
+    def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> SiteSettings:
+        """The row, or the one that would be saved."""
+        return SiteSettings.objects.filter(pk=1).first() or SiteSettings()
 
     def changeform_view(
         self,
