@@ -20,6 +20,7 @@ from items import actions as items
 from items.models import Item, Status, Visibility
 from media.objects import Entry
 from relations import actions as relations
+from relations import lists
 from tests.support.addresses import api_routes, page_names
 from tests.support.answers import lasting
 from tests.support.factories import ItemFactory, UserFactory
@@ -33,14 +34,15 @@ SEEN = {
     "follower": {Visibility.PUBLIC, Visibility.FOLLOWERS},
     "mutual": {Visibility.PUBLIC, Visibility.FOLLOWERS, Visibility.MUTUALS},
     "muting": {Visibility.PUBLIC, Visibility.FOLLOWERS, Visibility.MUTUALS},
+    "listing": {Visibility.PUBLIC, Visibility.FOLLOWERS, Visibility.MUTUALS},
     "blocked": set(),
     "blocking": set(),
     "sender": set(Visibility),
 }
-"""Relations of a reader to a sender, and which visibilities of a published item they see. Users who block, are blocked
-or mute are mutuals besides.
+"""Relations of a reader to a sender, and which visibilities of a published item they see. Users who block, are blocked,
+mute, or have the sender in an exclusive list (listing) are mutuals besides.
 """
-FOLLOWS = {"follower", "mutual", "muting", "blocked", "blocking"}
+FOLLOWS = {"follower", "mutual", "muting", "listing", "blocked", "blocking"}
 """The relations in which the reader follows the sender."""
 
 KINDS = ("post", "reply", "repost", "answered", "shared")
@@ -57,6 +59,8 @@ class World:
     author: User
     """Whom every reader follows, and who has nothing against anybody."""
     readers: dict[str, User] = field(default_factory=dict)
+    lists: dict[str, int] = field(default_factory=dict)
+    """By relation, the reader's list of all whom they follow: `{list}` in a path."""
     thread: Item = None  # type: ignore[assignment]
     post: Item = None  # type: ignore[assignment]
     reply: Item = None  # type: ignore[assignment]
@@ -82,10 +86,19 @@ def world() -> World:
             relations.follow(follower=reader, followee=world.sender)
         if relation in FOLLOWS - {"follower"} | {"followed"}:
             relations.follow(follower=world.sender, followee=reader)
+        world.lists[relation] = listed(reader, world.author, *[world.sender] * (relation in FOLLOWS))
+    listed(world.readers["listing"], world.sender, is_exclusive=True)
     relations.mute(muter=world.readers["muting"], muted=world.sender)
     relations.block(blocker=world.readers["blocking"], blocked=world.sender)
     relations.block(blocker=world.sender, blocked=world.readers["blocked"])
     return world
+
+
+def listed(owner: User, *members: User, is_exclusive: bool = False) -> int:
+    made = lists.create(owner=owner, title="a list", is_exclusive=is_exclusive)
+    for member in members:
+        lists.add(owner=owner, list_id=made.pk, member=member)
+    return made.pk
 
 
 def fill(world: World, visibility: Visibility, status: Status = Status.PUBLISHED) -> None:
@@ -139,10 +152,21 @@ def add_pictures(world: World) -> None:
 
 
 def follows(relation: str, kind: str) -> bool:
-    """Home: of whom one follows, and of nobody whom one mutes; a reply is its own sender's, whatever it answers."""
+    """Home: of whom one follows, and of nobody whom one mutes or has in an exclusive list; a reply is its own sender's,
+    whatever it answers.
+    """
     if kind == "shared":
         return relation != "anonymous"
+    if relation == "listing":
+        return kind == "repost"
     return relation not in {"anonymous", "muting"} and (kind == "repost" or relation in FOLLOWS | {"sender"})
+
+
+def lists_them(relation: str, kind: str) -> bool:
+    """A list of all whom one follows: home without what one said oneself, whatever is in exclusive lists."""
+    if kind == "post" and relation in {"listing", "sender"}:
+        return relation == "listing"
+    return follows(relation, kind)
 
 
 def is_recommended(relation: str, kind: str) -> bool:
@@ -195,6 +219,14 @@ API_ROUTES: dict[str, list[Shows]] = {
     "timeline/home": [
         Shows(lambda world: "/timeline/home?limit=100", ("post", "repost", "shared"), follows, published_only=True)
     ],
+    "me/lists/<str:list_id>/timeline": [
+        Shows(
+            lambda world: "/me/lists/{list}/timeline?limit=100",
+            ("post", "repost", "shared"),
+            lists_them,
+            published_only=True,
+        )
+    ],
     "users/<str:username>/items": [
         Shows(lambda world: "/users/sender/items", ("post",)),
         Shows(lambda world: "/users/author/items", ("repost", "shared")),
@@ -235,6 +267,11 @@ API_WITHOUT = {
     "seen/issued": "",
     "seen/filter": "ids that the caller names",
     "timeline/home/new": "a number; compared with the oracle by the state machine",
+    "me/lists": "own lists",
+    "me/lists/<str:list_id>": "an own list, or 404 (relations/test_list_api.py)",
+    "me/lists/<str:list_id>/members": "people",
+    "me/lists/<str:list_id>/members/<str:username>": "204 or 404 (relations/test_list_api.py)",
+    "me/lists/<str:list_id>/timeline/new": "a number; compared with the oracle by the state machine",
     "users": "",
     "users/me": "",
     "users/me/avatar": "the caller's account",
@@ -274,6 +311,9 @@ PAGES: dict[str, list[Shows]] = {
     # Of the repost its original, for its own sake.
     "discover": [
         Shows(lambda world: "/discover", ("post", "repost"), is_recommended, published_only=True, public_only=True)
+    ],
+    "list": [
+        Shows(lambda world: "/lists/{list}", ("post", "repost", "shared"), lists_them, published_only=True),
     ],
     "profile": [
         Shows(lambda world: "/@sender", ("post",)),
@@ -361,6 +401,12 @@ PAGES_WITHOUT = {
     "followers": "people",
     "following": "people",
     "relate": "people",
+    "lists": "own lists",
+    "list-edit": "an own list and people, or 404 (relations/test_list_views.py)",
+    "list-delete": "an own list, or 404 (the same)",
+    "list-remove": "the same",
+    "list-news": "a number, or 404 (timeline/test_list_views.py)",
+    "person-lists": "own lists, and a person",
     "live": "live sessions: who sees one is asked in live/test_views.py, as for all of these",
     "live-news": "a number, and versions of sessions",
     "live-own": "own sessions",
@@ -430,7 +476,8 @@ def test_readers_see_what_the_table_says(
             case.before(world)
             for relation, client in readers.items():
                 prefix = "/api/v1" if side == "api" else ""
-                response = getattr(client, case.method)(prefix + case.path(world), case.body)
+                path = case.path(world).replace("{list}", str(world.lists.get(relation, 1)))
+                response = getattr(client, case.method)(prefix + path, case.body)
                 assert response.status_code < 500
                 shown = response.content.decode()
                 for kind in case.kinds:
@@ -458,6 +505,7 @@ def test_what_the_suspended_said_is_nowhere(world: World, side: str) -> None:
             case.before(world)
             for relation in SEEN.keys() - {"sender"}:
                 path = ("/api/v1" if side == "api" else "") + case.path(world)
+                path = path.replace("{list}", str(world.lists.get(relation, 1)))
                 response = getattr(readers[relation], case.method)(path, case.body)
                 for kind in case.kinds:
                     assert world.words(kind) not in response.content.decode(), (case.path(world), relation)

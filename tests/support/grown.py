@@ -21,7 +21,7 @@ from media.models import FileMove, MediaFile
 from moderation.models import Case, Decision, PictureAttempt, PictureRule, Report, SenderRule, WordRule
 from notifications.models import Act, Kind, Notification, ReadMark, Silenced
 from operation.models import Sample
-from relations.models import Block, Follow, FollowerCountChange, Mute
+from relations.models import Block, Follow, FollowerCountChange, List, ListMember, Mute
 from seen.models import MergeRun, Probe
 from storage.ids import SEQUENCE_BITS, compose
 from tests.support.factories import ItemFactory, UserFactory
@@ -31,6 +31,8 @@ MANY = 10_000
 FOLLOWEES = 500
 """Of the reader and of the star; a bound of the site (FOLLOW_CAP), not one that grows."""
 POSTS = 3 * MANY
+LISTS = 30
+"""Of the reader and of the star, of 50 that one may have."""
 
 
 def grow(template: models.Model, count: int, **columns: str) -> None:
@@ -193,7 +195,23 @@ class Grown:
             grow(pair, MANY // 2, **{one: f"{self.star.pk}", two: f"{self.first + FOLLOWEES} + g"})
             grow(pair, MANY // 2, **{one: f"{self.first + MANY // 2} + g - 1", two: f"{self.star.pk}"})
             grow(pair, MANY, **{one: self.nth, two: f"{self.first} + (g + 50) % {MANY}"})
+        self._lists()
         grow(FollowerCountChange.objects.create(user=self.ordinary, change=1), 1_000, user_id=f"{self.star.pk}")
+
+    def _lists(self) -> None:
+        """Many have a list with the star; reader and star have as many as one may, one with all their followees, and an
+        exclusive one.
+        """
+        grow(List.objects.create(owner=self.ordinary, title="list"), MANY, owner_id=self.nth)
+        base = List.objects.filter(owner=self.first).get().pk - 1
+        of_star = ListMember.objects.create(list_id=base + 1, owner_id=self.first, member=self.star)
+        grow(of_star, MANY - 1, list_id=f"{base + 1} + g", owner_id=f"{self.first} + g")
+        for owner in (self.reader, self.star):
+            lists = [List.objects.create(owner=owner, title=f"list {number}") for number in range(LISTS)]
+            exclusive = List.objects.create(owner=owner, title="out of home", is_exclusive=True)
+            for one, members in ((lists[0], FOLLOWEES), (exclusive, 20)):
+                member = ListMember.objects.create(list=one, owner=owner, member=self.ordinary)
+                grow(member, members, member_id=self.nth)
 
     def _notifications(self) -> None:
         entry = Notification.objects.create(recipient=self.ordinary, kind=Kind.LIKE, item=self.busy)

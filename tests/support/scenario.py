@@ -24,6 +24,7 @@ from media.models import MediaFile
 from moderation import hashes
 from moderation.models import Case, PictureRule
 from relations.actions import follower_count
+from relations.models import List
 from storage.events import Edited, Listener, Position, Published, SessionChanged, Withdrawn
 from stream import news as stream
 from tests.support.factories import PASSWORD
@@ -46,6 +47,13 @@ PAGES = [
     "/welcome",
     "/welcome/people?tag=busy",
     "/people",
+    "/lists",
+    "/lists/{list}",
+    "/lists/{list}?last_id={middle}",
+    "/lists/{list}/new?since_id={middle}",
+    "/lists/{list}/edit",
+    "/lists/{list}/delete",
+    "/@star/lists",
     "/search",
     "/search?q=word3",
     "/search?q=word3+word77",
@@ -110,6 +118,12 @@ ADDRESSES = [
     "timeline/home",
     "timeline/home?last_id={middle}",
     "timeline/home/new?since_id={middle}",
+    "me/lists",
+    "me/lists/{list}",
+    "me/lists/{list}/members",
+    "me/lists/{list}/timeline",
+    "me/lists/{list}/timeline?last_id={middle}",
+    "me/lists/{list}/timeline/new?since_id={middle}",
     "users/me",
     "users/me/export",
     "users/star",
@@ -152,6 +166,14 @@ SOON = (timezone.now() + timedelta(days=1)).strftime("%Y-%m-%dT%H:%M")
 MANY_NAMES = {"text": "word1 @star @reader @user1 @user2 #busy https://example.org/"}
 WRITES: list[tuple[str, str, Any]] = [
     *[(method, f"users/user700/{verb}", None) for verb in ("follow", "mute", "block") for method in ("put", "delete")],
+    ("post", "me/lists", {"title": "made"}),
+    ("put", "users/user700/follow", None),
+    ("put", "me/lists/{made}/members/user700", None),
+    ("put", "me/lists/{made}/members/user700", None),
+    ("patch", "me/lists/{made}", {"exclusive": True}),
+    ("delete", "me/lists/{made}/members/user700", None),
+    ("delete", "me/lists/{made}", None),
+    ("delete", "users/user700/follow", None),
     ("post", "items", {"content": MANY_NAMES}),
     ("post", "items", {"content": {"text": "word1 forbidden"}}),
     ("post", "items", {"content": {"text": "an answer @user2"}, "reply_to": "{busy}"}),
@@ -179,6 +201,11 @@ WRITES: list[tuple[str, str, Any]] = [
     ("delete", "me/history", None),
 ]
 FORMS: list[tuple[str, dict[str, Any]]] = [
+    ("/lists", {"title": "made"}),
+    ("/lists/{list}/edit", {"title": "changed"}),
+    ("/@user1/lists", {"lists": ["{list}"]}),
+    ("/lists/{list}/remove", {"username": "user1"}),
+    ("/lists/{spare}/delete", {}),
     ("/position", {"item_id": "{middle}"}),
     ("/position", {"forget": "1"}),
     *[
@@ -292,7 +319,11 @@ def play(scenario: Scenario) -> None:
 def used(scenario: Scenario, who: str, page: Client, api: APIClient, posts: Any, user: User) -> None:
     """All that a user reads and does."""
     made = scenario.ask(api, who, "post", "/api/v1/items", {"content": {"text": "one's own"}})
-    scenario.names |= {"own": made.json()["id"], "me": user.pk}
+    scenario.names |= {
+        "own": made.json()["id"],
+        "me": user.pk,
+        "list": List.objects.filter(owner=user).earliest("pk").pk,
+    }
     scenario.work()
     for path in PAGES:
         scenario.ask(page, who, "get", path)
@@ -303,7 +334,7 @@ def used(scenario: Scenario, who: str, page: Client, api: APIClient, posts: Any,
         scenario.ask(api, f"{who} again", "get", f"/api/v1/{path}")
     for method, path, body in WRITES:
         response = scenario.ask(api, who, method, f"/api/v1/{path}", body)
-        if path == "live/sessions":
+        if path in ("live/sessions", "me/lists"):
             scenario.names["made"] = response.json()["id"]
     scenario.work()
     for path, form in FORMS:
