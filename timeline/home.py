@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from accounts.models import User
+from items.filters import filtered
 from items.hydrate import ItemBody, ItemRow, body
 from runtime import metrics
 from storage.connections import Command, FeedsUnavailableError, feeds, feeds_errors, pipelined
@@ -169,7 +170,8 @@ def home_page(reader: User, *, last_id: int | None = None, limit: int = 20) -> P
 def page_of(walk: Walk) -> Page:
     """The page that a walk has come to."""
     has_more = bool(walk.more) or len(walk.shown) > walk.limit
-    return Page(walk.shown[: walk.limit], walk.scanned, has_more, sorted(walk.sources), walk.others)
+    items = filtered(walk.shown[: walk.limit], walk.reader)
+    return Page(items, walk.scanned, has_more, sorted(walk.sources), walk.others)
 
 
 def walked(reader: User, *, last_id: int | None, limit: int) -> Walk:

@@ -107,7 +107,7 @@ def new_ids(reader_id: int, *, since: int) -> list[int]:
 
 
 def list_ids(reader_id: int, list_id: int) -> list[int]:
-    """Every item that one of the reader's lists shows, newest first, folded as in home. What is news to the reader is
-    all of it: no list has items of its owner.
+    """Every item that one of the reader's lists shows, newest first, folded as in home. All of it is news to the
+    reader: no list has items of its owner.
     """
     return [row[0] for row in fetch(LIST, {"reader": reader_id, "list": list_id, "above": 0, "reach": REACH})]

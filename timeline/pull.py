@@ -217,7 +217,7 @@ ANY_BELOW, POST_BELOW = (
 )
 
 
-# A list is asked of its members alone, and also of those whom it takes out of home. Who is a member is followed.
+# A list is asked of its members alone, and also of those whom it takes out of home. Members are followed.
 MEMBERS = f"{members('%(list)s', 'member_id AS id')}"
 OF_LIST = {SENDERS: MEMBERS, unlisted(READER, "stream.id"): "true", unlisted(READER, "i.sender_id"): "true"}
 

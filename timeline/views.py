@@ -68,7 +68,11 @@ def home(request: PageRequest, reader: User) -> HttpResponse:
 def cards_of(page: Page, arrived: Iterable[int]) -> list[Card]:
     """The entries of home, or of a list; `arrived` are the ids of those that reached the open page late."""
     late = {str(item_id) for item_id in arrived}
-    return [Card(item, others=page.others.get(item.id, 0), is_late=item.id in late) for item in page.items]
+    return [
+        Card(item, others=page.others.get(item.id, 0), is_late=item.id in late)
+        for item in page.items
+        if not item.is_hidden
+    ]
 
 
 SETTLED = 5

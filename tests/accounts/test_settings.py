@@ -16,6 +16,7 @@ from accounts import actions, export
 from accounts.avatars import small
 from accounts.models import User
 from items import actions as items
+from items import filters
 from items.models import Item
 from media import actions as media
 from media.models import MediaFile
@@ -348,6 +349,7 @@ def known(ann: User) -> dict[str, Any]:
     relations.block(blocker=ann, blocked=dan)
     relations.block(blocker=dan, blocked=ann)
     relations.mute(muter=ann, muted=cat)
+    filters.create(owner=ann, phrase="zebra", whole_word=True)
     lists.add(owner=ann, list_id=lists.create(owner=ann, title="Friends", is_exclusive=True).pk, member=bob)
     notifications.silence(user=ann, kinds=["like"])
     said = items.publish(sender=bob, content={"text": "liked"})
@@ -382,6 +384,7 @@ def test_the_archive_holds_everything(page: Client, api: APIClient, ann: User, k
         "items.jsonl",
         "edits.jsonl",
         "likes.jsonl",
+        "filters.jsonl",
         "follows.jsonl",
         "followers.jsonl",
         "blocks.jsonl",
@@ -415,6 +418,7 @@ def test_the_archive_holds_everything(page: Client, api: APIClient, ann: User, k
     assert [row["username"] for row in rows["followers.jsonl"]] == ["cat"]
     assert [row["username"] for row in rows["blocks.jsonl"]] == ["dan"]
     assert [row["username"] for row in rows["mutes.jsonl"]] == ["cat"]
+    assert [(row["phrase"], row["action"]) for row in rows["filters.jsonl"]] == [("zebra", "warn")]
     (listed,) = rows["lists.jsonl"]
     assert (listed["title"], listed["exclusive"], listed["members"]) == ("Friends", True, ["bob"])
     read_me = archive.read("README.txt").decode()

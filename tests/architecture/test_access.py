@@ -17,7 +17,7 @@ from accounts.actions import issue_token
 from accounts.models import User
 from discover import feedback, recent
 from items import actions as items
-from items.models import Item, Status, Visibility
+from items.models import Item, Pin, Status, Visibility
 from media.objects import Entry
 from relations import actions as relations
 from relations import lists
@@ -199,6 +199,11 @@ def dismiss_post(world: World) -> None:
         feedback.not_interested(user=reader, item=world.post)
 
 
+def pin_post(world: World) -> None:
+    """As if it had been pinned while it was public and published: a pin shows no more than the rule."""
+    Pin.objects.get_or_create(item=world.post, sender=world.sender)
+
+
 def is_reader(relation: str, kind: str) -> bool:
     return relation != "anonymous"
 
@@ -227,6 +232,7 @@ API_ROUTES: dict[str, list[Shows]] = {
             published_only=True,
         )
     ],
+    "users/<str:username>": [Shows(lambda world: "/users/sender", ("post",), public_only=True, before=pin_post)],
     "users/<str:username>/items": [
         Shows(lambda world: "/users/sender/items", ("post",)),
         Shows(lambda world: "/users/author/items", ("repost", "shared")),
@@ -267,6 +273,8 @@ API_WITHOUT = {
     "seen/issued": "",
     "seen/filter": "ids that the caller names",
     "timeline/home/new": "a number; compared with the oracle by the state machine",
+    "me/filters": "own filters",
+    "me/filters/<str:filter_id>": "an own filter, or 404 (items/test_filter_api.py)",
     "me/lists": "own lists",
     "me/lists/<str:list_id>": "an own list, or 404 (relations/test_list_api.py)",
     "me/lists/<str:list_id>/members": "people",
@@ -282,7 +290,6 @@ API_WITHOUT = {
     "users/me/export": "own items, and ids of liked ones as far as they are seen (accounts/test_settings.py)",
     "auth/token": "",
     "stream": "ids; asked of the stream server (timeline/test_stream.py)",
-    "users/<str:username>": "a person and their counts; items are counted as far as they are seen (items/test_api.py)",
     "users/<str:username>/followers": "people",
     "users/<str:username>/following": "people",
     "users/<str:username>/follow": "",
@@ -294,6 +301,7 @@ API_WITHOUT = {
     "me/media/<str:media_id>": "the caller's own media (media/test_api.py)",
     "items": "what the caller publishes",
     "items/<str:item_id>/like": "204 or 404 (items/test_api.py)",
+    "items/<str:item_id>/pin": "204, 403 or 404 (items/test_pins.py)",
     "items/<str:item_id>/report": "204 or 404 (moderation/test_api.py)",
     "items/<str:item_id>/not-interested": "204 or 404 (discover/test_feedback.py)",
     "live/feed": "sessions of followed hosts; who sees which: properties/test_live.py",
@@ -316,7 +324,7 @@ PAGES: dict[str, list[Shows]] = {
         Shows(lambda world: "/lists/{list}", ("post", "repost", "shared"), lists_them, published_only=True),
     ],
     "profile": [
-        Shows(lambda world: "/@sender", ("post",)),
+        Shows(lambda world: "/@sender", ("post",), before=pin_post),
         Shows(lambda world: "/@author", ("repost", "shared")),
     ],
     "profile_replies": [
@@ -401,6 +409,11 @@ PAGES_WITHOUT = {
     "followers": "people",
     "following": "people",
     "relate": "people",
+    "pin": "a way back, 403 or 404 (items/test_pins.py)",
+    "unpin": "the same",
+    "settings-filters": "own filters",
+    "settings-filter": "an own filter, or 404 (items/test_filter_views.py)",
+    "settings-filter-delete": "the same",
     "lists": "own lists",
     "list-edit": "an own list and people, or 404 (relations/test_list_views.py)",
     "list-delete": "an own list, or 404 (the same)",

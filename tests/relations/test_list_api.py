@@ -111,7 +111,7 @@ def test_others_meet_no_list(api: APIClient, friend: User) -> None:
     assert api.get(f"/api/v1/me/lists/{made}").json()["title"] == "Friends"
 
 
-def test_who_cannot_be_a_member(api: APIClient, friend: User, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_members_that_are_refused(api: APIClient, friend: User, monkeypatch: pytest.MonkeyPatch) -> None:
     made = make(api)
     UserFactory(username="stranger")
     address = f"/api/v1/me/lists/{made}/members"

@@ -74,9 +74,7 @@ def test_people_are_put_into_lists_and_taken_out(client: Client, reader: User, f
     assert client.post(f"/lists/{two.pk}/remove", {"username": "nobody"}).status_code == 404
 
 
-def test_who_cannot_be_put_into_a_list(
-    client: Client, reader: User, friend: User, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_people_who_are_refused(client: Client, reader: User, friend: User, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "You have no lists yet." in client.get("/@friend/lists").content.decode()
     there, other = make(reader), make(friend)
     UserFactory(username="stranger")

@@ -83,7 +83,7 @@ def test_another_members_lists_are_not_there(owner: User, friend: User) -> None:
     assert lists.lists_of(friend) == []
 
 
-def test_what_is_shown_again_advances_the_epoch(owner: User, friend: User) -> None:
+def test_bringing_items_back_advances_the_epoch(owner: User, friend: User) -> None:
     made = lists.create(owner=owner, title="Loud", is_exclusive=True)
 
     def advances(act: Callable[[], object]) -> bool:

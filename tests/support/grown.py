@@ -15,7 +15,7 @@ from knox.models import AuthToken
 
 from accounts.models import Deletion, HeldName, User
 from discover.models import IssuedPage, ItemChange, PopularItem, WordRarity
-from items.models import CountChange, IdempotencyKey, Item, ItemCounts, Like, Visibility
+from items.models import CountChange, Filter, IdempotencyKey, Item, ItemCounts, Like, Pin, Visibility
 from live.models import Host, KeptSnapshot, LiveSession, Reminder, ReplayDelivery, State
 from media.models import FileMove, MediaFile
 from moderation.models import Case, Decision, PictureAttempt, PictureRule, Report, SenderRule, WordRule
@@ -89,6 +89,8 @@ class Grown:
         self._people()
         self._items()
         self._relations()
+        self._filters()
+        self._pins()
         self._notifications()
         self._live()
         self._moderation()
@@ -212,6 +214,21 @@ class Grown:
             for one, members in ((lists[0], FOLLOWEES), (exclusive, 20)):
                 member = ListMember.objects.create(list=one, owner=owner, member=self.ordinary)
                 grow(member, members, member_id=self.nth)
+
+    def _pins(self) -> None:
+        """Each user has pinned a post, the star three."""
+        pin = Pin.objects.create(item=self.busy, sender=self.star)
+        grow(pin, MANY, item_id=self.ids(0), sender_id=self.nth)
+        grow(pin, 2, item_id=self.ids(1))
+
+    def _filters(self) -> None:
+        """Each user filters something, reader and star almost as much as one may. Some of it has expired."""
+        soon, late = "now() + g * interval '1 hour'", "now() - interval '1 day'"
+        one = Filter.objects.create(owner=self.ordinary, phrase="nothing", whole_word=True, action="warn")
+        grow(one, MANY, owner_id=self.nth, expires_at=f"CASE g % 10 WHEN 0 THEN {soon} WHEN 1 THEN {late} END")
+        for owner in (self.reader, self.star):
+            grow(one, 90, owner_id=f"{owner.pk}", phrase="'phrase ' || g")
+        User.objects.update(filters_version=1)
 
     def _notifications(self) -> None:
         entry = Notification.objects.create(recipient=self.ordinary, kind=Kind.LIKE, item=self.busy)

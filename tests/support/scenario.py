@@ -106,6 +106,8 @@ PAGES = [
     "/settings/preferences",
     "/settings/notifications",
     "/avatars/v1/1-41.svg",
+    "/settings/filters",
+    "/settings/filters/{filter}",
     "/settings/password",
     "/settings/data",
     "/settings/delete",
@@ -118,6 +120,7 @@ ADDRESSES = [
     "timeline/home",
     "timeline/home?last_id={middle}",
     "timeline/home/new?since_id={middle}",
+    "me/filters",
     "me/lists",
     "me/lists/{list}",
     "me/lists/{list}/members",
@@ -166,6 +169,9 @@ SOON = (timezone.now() + timedelta(days=1)).strftime("%Y-%m-%dT%H:%M")
 MANY_NAMES = {"text": "word1 @star @reader @user1 @user2 #busy https://example.org/"}
 WRITES: list[tuple[str, str, Any]] = [
     *[(method, f"users/user700/{verb}", None) for verb in ("follow", "mute", "block") for method in ("put", "delete")],
+    ("post", "me/filters", {"phrase": "word3"}),
+    ("patch", "me/filters/{filter}", {"action": "hide"}),
+    ("delete", "me/filters/{spare_filter}", None),
     ("post", "me/lists", {"title": "made"}),
     ("put", "users/user700/follow", None),
     ("put", "me/lists/{made}/members/user700", None),
@@ -177,6 +183,8 @@ WRITES: list[tuple[str, str, Any]] = [
     ("post", "items", {"content": MANY_NAMES}),
     ("post", "items", {"content": {"text": "word1 forbidden"}}),
     ("post", "items", {"content": {"text": "an answer @user2"}, "reply_to": "{busy}"}),
+    ("put", "items/{own}/pin", None),
+    ("delete", "items/{own}/pin", None),
     ("put", "items/{busy}/like", None),
     ("delete", "items/{busy}/like", None),
     ("post", "items/{other}/repost", None),
@@ -201,6 +209,11 @@ WRITES: list[tuple[str, str, Any]] = [
     ("delete", "me/history", None),
 ]
 FORMS: list[tuple[str, dict[str, Any]]] = [
+    ("/settings/filters", {"phrase": "made", "action": "warn", "lasts": "0"}),
+    ("/settings/filters/{filter}", {"phrase": "changed", "action": "warn", "lasts": "7"}),
+    ("/settings/filters/{filter}/delete", {}),
+    ("/items/{mine}/pin", {}),
+    ("/items/{mine}/unpin", {}),
     ("/lists", {"title": "made"}),
     ("/lists/{list}/edit", {"title": "changed"}),
     ("/@user1/lists", {"lists": ["{list}"]}),
@@ -324,6 +337,8 @@ def used(scenario: Scenario, who: str, page: Client, api: APIClient, posts: Any,
         "me": user.pk,
         "list": List.objects.filter(owner=user).earliest("pk").pk,
     }
+    kept = scenario.ask(api, who, "post", "/api/v1/items", {"content": {"text": "one's own, too"}})
+    scenario.names["mine"] = kept.json()["id"]
     scenario.work()
     for path in PAGES:
         scenario.ask(page, who, "get", path)
