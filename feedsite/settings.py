@@ -464,6 +464,7 @@ SPECTACULAR_SETTINGS = {
     "ENUM_NAME_OVERRIDES": {
         "ItemTypeEnum": "items.models.ItemType",
         "VisibilityEnum": "items.models.Visibility",
+        "FilterActionEnum": "items.models.FilterAction",
     },
 }
 

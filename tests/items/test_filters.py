@@ -214,7 +214,7 @@ def test_bounds_hold_under_concurrent_calls(reader: User, monkeypatch: pytest.Mo
             add(UserFactory(), phrase)
 
 
-HOSTILE = ["a", "ab", "\u0301", "ﷺ", "ﷺﷻ ", "a\u0301", "猫", " ", "(", "a\u200b", "İ", "ß"]
+HOSTILE = ["a", "ab", "\u0301", "ﷺ", "ﷺﷻ ", "㌖", "a\u0301", "猫", " ", "(", "a\u200b", "İ", "ß"]
 
 
 @pytest.mark.parametrize("piece", HOSTILE)

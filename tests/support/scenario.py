@@ -18,7 +18,7 @@ from accounts import big_v
 from accounts.models import User
 from discover import history, indexing
 from feedsite import celery
-from items.models import Item
+from items.models import Filter, Item
 from live.models import LiveSession
 from media.models import MediaFile
 from moderation import hashes
@@ -332,11 +332,10 @@ def play(scenario: Scenario) -> None:
 def used(scenario: Scenario, who: str, page: Client, api: APIClient, posts: Any, user: User) -> None:
     """All that a user reads and does."""
     made = scenario.ask(api, who, "post", "/api/v1/items", {"content": {"text": "one's own"}})
-    scenario.names |= {
-        "own": made.json()["id"],
-        "me": user.pk,
-        "list": List.objects.filter(owner=user).earliest("pk").pk,
-    }
+    first, *_, last = List.objects.filter(owner=user, is_exclusive=False).order_by("pk").values_list("pk", flat=True)
+    scenario.names |= {"own": made.json()["id"], "me": user.pk, "list": first, "spare": last}
+    *_, spare, latest = Filter.objects.filter(owner=user).order_by("pk").values_list("pk", flat=True)
+    scenario.names |= {"filter": latest, "spare_filter": spare}
     kept = scenario.ask(api, who, "post", "/api/v1/items", {"content": {"text": "one's own, too"}})
     scenario.names["mine"] = kept.json()["id"]
     scenario.work()
