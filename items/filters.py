@@ -52,6 +52,14 @@ class NothingToFindError(ValueError):
     """Raised for a phrase of nothing but spaces and invisible characters."""
 
 
+# OFFSET 0: a probe of an index for each owner.
+RENEW = """
+    UPDATE accounts_user u SET filters_version = CASE
+        WHEN EXISTS (SELECT FROM items_filter f WHERE f.owner_id = u.id OFFSET 0) THEN feedsite_draw() ELSE 0 END
+    WHERE u.id = ANY(%s)
+"""
+
+
 # --- Verbs -----------------------------------------------------------------------------------------------
 @transaction.atomic
 def create(
@@ -115,13 +123,9 @@ def _lock(owner_ids: Iterable[int]) -> None:
 
 
 def _renew(owner_ids: Iterable[int]) -> None:
-    """Draw the versions of the owners' filters anew, after a change under their locks. OFFSET 0: a probe an owner."""
+    """Draw the versions of the owners' filters anew, after a change under their locks."""
     with connection.cursor() as cursor:
-        cursor.execute(
-            "UPDATE accounts_user u SET filters_version = CASE WHEN EXISTS ("
-            "SELECT FROM items_filter f WHERE f.owner_id = u.id OFFSET 0) THEN feedsite_draw() ELSE 0 END WHERE u.id = ANY(%s)",
-            [list(owner_ids)],
-        )
+        cursor.execute(RENEW, [list(owner_ids)])
 
 
 LISTED = "SELECT id, phrase, whole_word, action, expires_at, created_at FROM items_filter WHERE owner_id = %(owner)s"
