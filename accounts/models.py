@@ -194,6 +194,9 @@ class User(AbstractBaseUser, PermissionsMixin):
     deleted_at = models.DateTimeField(_("deleted"), null=True, blank=True, editable=False)
     session_epoch = models.IntegerField(default=0, db_default=0, editable=False)
     session_generation = models.BigIntegerField(default=0, db_default=0, editable=False)
+    filters_version = models.BigIntegerField(
+        default=0, db_default=0, editable=False, help_text="Drawn by every change of the user's filters; 0 without any."
+    )
     date_joined = models.DateTimeField(_("joined"), db_default=Now())
 
     USERNAME_FIELD = "username"

@@ -25,6 +25,7 @@ from discover import reasons
 from discover.cache import CandidateList, Entry
 from discover.candidates import clean, mixed
 from discover.models import IssuedPage
+from items.filters import filtered
 from items.hydrate import ItemBody, ItemRow, body, columns
 from items.visibility import visible_alone
 from relations.rules import READER, mutes
@@ -242,7 +243,8 @@ def _shown(reader: User, entries: Sequence[Entry], *, again: bool = False) -> li
         return []
     by_id = {entry.item_id: entry for entry in entries}
     rows = fetch(SHOWN, {"ids": id_array(by_id), "reader": reader.pk, "again": again}, into=ItemRow.of)
-    return [(body(row, reader.pk, reasons.words(by_id[row.id].reason)), by_id[row.id]) for row in rows]
+    shown = filtered([body(row, reader.pk, reasons.words(by_id[row.id].reason)) for row in rows], reader)
+    return [(item, by_id[int(item.id)]) for item in shown]
 
 
 def _issue(

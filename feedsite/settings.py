@@ -234,6 +234,7 @@ CELERY_BEAT_SCHEDULE = {
         ("lower levels", "accounts.lower_levels", 600.0),
         ("notice a failover of PostgreSQL", "accounts.follow_timeline", 5.0),
         ("forget idempotency keys", "items.forget_idempotency_keys", 3600.0),
+        ("forget expired filters", "items.forget_filters", 3600.0),
         ("clear sessions", "accounts.clear_sessions", 86_400.0),
         ("forget applications", "accounts.forget_applications", 3600.0),
         ("sweep deletions", "accounts.sweep_deletions", 30.0),
@@ -511,6 +512,7 @@ SPECTACULAR_SETTINGS = {
     "ENUM_NAME_OVERRIDES": {
         "ItemTypeEnum": "items.models.ItemType",
         "VisibilityEnum": "items.models.Visibility",
+        "FilterActionEnum": "items.models.FilterAction",
     },
 }
 

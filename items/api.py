@@ -15,6 +15,7 @@ from items import actions, idempotency
 from items.hydrate import ItemBody, hydrate
 from items.listing import ItemPage
 from items.models import AUTHORED, Item, ItemType, Visibility
+from items.pins import PINS, NotPinnableError, PinCapError, pin, pinned_items, unpin
 from items.profile import item_count, profile_page, replies_page, visible_item
 from items.query import QUERY_LENGTH, parse
 from items.search import search_items
@@ -72,6 +73,8 @@ class Profile(msgspec.Struct):
     followed_by: bool
     blocking: bool
     muting: bool
+    pinned: list[ItemBody]
+    """The posts that the user shows first, the last pinned first, at most 5; they are among their items too."""
 
 
 class NewItem(StrictSerializer):
@@ -122,6 +125,14 @@ def take_back_or_404(text: str, user: User, undo: Callable[[Item], bool]) -> Ite
     item = actions.take_back(user=user, item_id=parse_id(text), undo=undo)
     if item is None:
         raise exceptions.NotFound
+    return item
+
+
+def _own(text: str, user: User) -> Item:
+    """The user's own item of this id. Raises NotFound as `item_or_404`, PermissionDenied for another's."""
+    item = item_or_404(text, user)
+    if item.sender_id != user.pk:
+        raise exceptions.PermissionDenied(NOT_YOURS)
     return item
 
 
@@ -176,7 +187,7 @@ class ItemView(PublicApiView):
     @extend_schema(operation_id="edit_item", request=ItemEdit, responses={200: ItemBody})
     def patch(self, request: Request, item_id: str) -> HttpResponse:
         """Change what one's own item says; what is not sent stays."""
-        item = self._own(request, item_id)
+        item = _own(item_id, signed_in(request))
         fields = body(request, ItemEdit)
         if fields:
             try:
@@ -195,13 +206,6 @@ class ItemView(PublicApiView):
         if item.sender_id != user.pk:
             raise exceptions.PermissionDenied(NOT_YOURS)
         return HttpResponse(status=204)
-
-    def _own(self, request: Request, item_id: str) -> Item:
-        user = signed_in(request)
-        item = item_or_404(item_id, user)
-        if item.sender_id != user.pk:
-            raise exceptions.PermissionDenied(NOT_YOURS)
-        return item
 
 
 class LikeView(ApiView):
@@ -234,6 +238,31 @@ class RepostView(ApiView):
         body(request, Nothing)
         item, new = actions.repost(sender=sender, item=item_or_404(item_id, sender))
         return FeedResponse(hydrate([item.pk], sender)[0], status=201 if new else 200)
+
+
+class PinView(ApiView):
+    """The pin of one's own post on one's profile, over HTTP."""
+
+    @extend_schema(
+        operation_id="pin",
+        request=None,
+        responses={204: None, 409: OpenApiResponse(Problem, "The caller has pinned as many posts as one may.")},
+    )
+    def put(self, request: Request, item_id: str) -> HttpResponse:
+        """Show one's own public post first on one's profile; again changes nothing."""
+        try:
+            pin(item=_own(item_id, signed_in(request)))
+        except NotPinnableError as error:
+            raise exceptions.ParseError("Only public posts can be pinned: no replies, no reposts.") from error
+        except PinCapError as error:
+            raise ConflictError(f"You have pinned {PINS} posts, which is the limit.") from error
+        return HttpResponse(status=204)
+
+    @extend_schema(operation_id="unpin", responses={204: None})
+    def delete(self, request: Request, item_id: str) -> HttpResponse:
+        """Take a pin back; again changes nothing."""
+        unpin(item_id=_own(item_id, signed_in(request)).pk)
+        return HttpResponse(status=204)
 
 
 class RepliesView(PublicApiView):
@@ -270,6 +299,7 @@ class ProfileView(PublicApiView):
                 followed_by=stands.followed_by,
                 blocking=stands.blocking,
                 muting=stands.muting,
+                pinned=pinned_items(user, reader),
             )
         )
 

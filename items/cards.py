@@ -20,9 +20,17 @@ class Card:
     """When the reader opened the item, in the list of those that they opened."""
     is_late: bool = False
     """Whether the item reached an open page below its top, after the page was made."""
+    is_pinned: bool | None = None
+    """Whether the reader's own post is pinned on their profile, where the card offers to change that."""
 
 
-def cards(items: Iterable[ItemBody], *, answered: Mapping[str, Sender] | None = None) -> list[Card]:
-    """The cards of items, in their order. `answered`: by the id that a reply answers, its sender."""
+def cards(
+    items: Iterable[ItemBody], *, answered: Mapping[str, Sender] | None = None, keeps_hidden: bool = False
+) -> list[Card]:
+    """The cards of items, in their order, without those that the reader's filters hide, unless `keeps_hidden`: these
+    are folded then. `answered`: by the id that a reply answers, its sender.
+    """
     senders = answered or {}
-    return [Card(item, answered=senders.get(item.reply_to or "")) for item in items]
+    return [
+        Card(item, answered=senders.get(item.reply_to or "")) for item in items if keeps_hidden or not item.is_hidden
+    ]

@@ -1,4 +1,4 @@
-"""The items' part of a user's own data: everything that they published and like."""
+"""The items' part of a user's own data: everything that they published and like, and what they filter."""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -26,6 +26,21 @@ LIKES = f"""
     JOIN items_item i ON i.id = l.item_id JOIN accounts_user s ON s.id = i.sender_id
     WHERE l.user_id = %(reader)s AND {VISIBLE} ORDER BY l.id
 """  # noqa: S608
+
+
+FILTERS = """
+    SELECT phrase, whole_word, action, expires_at, created_at FROM items_filter WHERE owner_id = %(reader)s ORDER BY id
+"""
+
+
+class FilterRow(msgspec.Struct):
+    """A phrase that the user filters."""
+
+    phrase: str
+    whole_word: bool
+    action: str
+    expires_at: datetime | None
+    since: datetime
 
 
 class OwnItem(msgspec.Struct):
@@ -99,10 +114,15 @@ def _likes(user: User) -> Iterator[LikeRow]:
     return (LikeRow(str(item_id), by, liked_at) for item_id, by, liked_at in stream(LIKES, {"reader": user.pk}))
 
 
+def _filters(user: User) -> Iterator[FilterRow]:
+    return starmap(FilterRow, stream(FILTERS, {"reader": user.pk}))
+
+
 def files(user: User) -> list[ExportFile]:
     """The files of a user's own data: their items and likes."""
     return [
         ExportFile("items.jsonl", _("Everything you published, including posts in review or rejected."), _rows(user)),
         ExportFile("edits.jsonl", _("Earlier versions of the posts that you edited."), own_versions(user)),
         ExportFile("likes.jsonl", _("The posts you like, as far as you can still see them."), _likes(user)),
+        ExportFile("filters.jsonl", _("The words that you filter."), _filters(user)),
     ]

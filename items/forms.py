@@ -1,7 +1,8 @@
-"""The forms of items: what people type into the composer and the editor."""
+"""The forms of items: what people type into the composer and the editor, and what they filter."""
 
 import re
 import uuid
+from datetime import timedelta
 from itertools import zip_longest
 from typing import Any
 
@@ -11,12 +12,15 @@ from django.contrib.auth.models import AnonymousUser
 from django.core.files.uploadedfile import UploadedFile
 from django.forms.utils import ErrorList
 from django.http import QueryDict
+from django.utils import timezone
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from accounts.models import User
+from items.filters import Listed
 from items.hydrate import ItemBody
-from items.models import Item, ItemType, Visibility
+from items.matching import fold
+from items.models import PHRASE_LENGTH, FilterAction, Item, ItemType, Visibility
 from items.text import ARTICLE_LENGTH, TEXT_LENGTH, TITLE_LENGTH, WARNING_LENGTH, ContentError, check_content
 from media import actions as media
 from media.actions import PICTURES_AN_ITEM
@@ -286,4 +290,53 @@ class EditForm(forms.Form):
                 check_content(self.item.type, self.content)
             except ContentError as error:
                 self.add_error("text", str(error))
+        return fields
+
+
+LASTS = [("0", _("For ever")), ("1", _("1 day")), ("7", _("7 days")), ("30", _("30 days"))]
+"""How many days a filter is in force, 0 for ever."""
+
+
+class FilterForm(forms.Form):
+    """A phrase that one filters; of one that is there already, also what changes."""
+
+    phrase = forms.CharField(
+        label=_("Word or phrase"),
+        max_length=PHRASE_LENGTH,
+        widget=forms.TextInput(attrs={"autocomplete": "off", "autocapitalize": "none", "dir": "auto"}),
+    )
+    whole_word = forms.BooleanField(
+        label=_("Whole words only"),
+        required=False,
+        help_text=_(
+            "“cat” is not found in “category”. Chinese and other scripts without spaces are searched anywhere."
+        ),
+    )
+    action = forms.ChoiceField(
+        label=_("What to do with such posts"), choices=FilterAction.choices, widget=forms.RadioSelect
+    )
+    lasts = forms.ChoiceField(label=_("In force"), choices=LASTS)
+
+    def __init__(self, data: Any = None, *, known: Listed | None = None) -> None:
+        initial: dict[str, Any] = {"whole_word": True, "action": FilterAction.WARN, "lasts": "0"}
+        if known:
+            initial = {name: getattr(known, name) for name in ("phrase", "whole_word", "action")}
+        super().__init__(data, initial=initial)
+        if known:
+            self.fields["lasts"].choices = [("keep", _("As until now")), *LASTS]  # type: ignore[attr-defined]
+
+    def clean_phrase(self) -> str:
+        """The phrase. Raises ValidationError where there is nothing to find in it."""
+        phrase: str = self.cleaned_data["phrase"]
+        if not fold(phrase):
+            raise forms.ValidationError(_("It holds nothing to find."))
+        return phrase
+
+    @property
+    def chosen(self) -> dict[str, Any]:
+        """The fields of the verbs of filters."""
+        fields = {name: self.cleaned_data[name] for name in ("phrase", "whole_word", "action")}
+        lasts = self.cleaned_data["lasts"]
+        if lasts != "keep":
+            fields["expires_at"] = timezone.now() + timedelta(days=int(lasts)) if lasts != "0" else None
         return fields

@@ -11,10 +11,12 @@ from typing import Annotated, Any, NamedTuple
 
 import msgspec
 from django.contrib.auth.models import AnonymousUser
+from django.utils.translation import gettext
 from msgspec import UNSET, UnsetType
 
 from accounts.avatars import avatar_url
 from accounts.models import User
+from items.filters import filtered
 from items.links import is_link
 from items.visibility import VISIBLE
 from media.objects import MediaObject, media_objects
@@ -202,6 +204,10 @@ class ItemBody(msgspec.Struct):
     reason: str | None
     status: str | UnsetType = UNSET
     """To its sender only."""
+    filtered: list[str] = []
+    """The phrases of the reader's filters that the item, or of a repost its original, matches (items.filters), ..."""
+    filter_action: str | UnsetType = UNSET
+    """... and what they ask for, where there are any: warn or hide."""
 
     @property
     def content_fields(self) -> dict[str, Any]:
@@ -249,8 +255,15 @@ class ItemBody(msgspec.Struct):
 
     @property
     def words(self) -> str:
-        """The words that stand for the item where it is only named: never those under a warning."""
+        """The words that stand for the item where it is only named: never those under a warning or a filter."""
+        if self.filtered:
+            return gettext("Filtered: %(phrases)s") % {"phrases": ", ".join(self.filtered)}
         return self.warning or self.text or self.title or self.url
+
+    @property
+    def is_hidden(self) -> bool:
+        """Whether the reader's filters leave it out of pages."""
+        return self.filter_action == "hide"
 
     @property
     def shown(self) -> "ItemBody":
@@ -264,7 +277,7 @@ class ItemBody(msgspec.Struct):
 
 
 def body(row: ItemRow, reader_id: int | None, reason: str | None = None) -> ItemBody:
-    """The body of an item, as the reader of the row gets it.
+    """The body of an item, as the reader of the row gets it, before their filters are asked.
 
     A repost says nothing itself: its counts, and whether the reader liked and reposted it, are its original's.
     """
@@ -297,8 +310,8 @@ def _body(row: ItemRow, said: Said, reader_id: int | None, reason: str | None) -
 
 
 def bodies(rows: Iterable[ItemRow], reader: User | AnonymousUser) -> list[ItemBody]:
-    """The bodies of items that the query has found visible to `reader`."""
-    return [body(row, reader.pk) for row in rows]
+    """The bodies of items that the query has found visible to `reader`, with what their filters say."""
+    return filtered([body(row, reader.pk) for row in rows], reader)
 
 
 def hydrate(ids: Sequence[int], reader: User | AnonymousUser) -> list[ItemBody]:

@@ -16,6 +16,7 @@ from accounts.models import User
 from items.visibility import visible
 
 TAG_LENGTH = 100
+PHRASE_LENGTH = 50
 
 
 class ItemId(models.Func):
@@ -327,3 +328,46 @@ class IdempotencyKey(models.Model):
 
     def __str__(self) -> str:
         return f"{self.key} of {self.sender_id}"
+
+
+class FilterAction(models.TextChoices):
+    """The fate of an item that a filter matches: folded under the phrase, or left out of pages."""
+
+    WARN = "warn", _("Fold it, with a button that shows it")
+    HIDE = "hide", _("Leave it out")
+
+
+class Filter(models.Model):
+    """A phrase that its owner does not want to read, or wants to be warned of (items.filters)."""
+
+    owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+", db_index=False)
+    phrase = models.CharField(max_length=PHRASE_LENGTH)
+    whole_word = models.BooleanField()
+    action = models.CharField(max_length=4, choices=FilterAction.choices)
+    expires_at = models.DateTimeField(null=True)
+    created_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        constraints = [models.CheckConstraint(condition=Q(action__in=FilterAction.values), name="filter_action")]
+        indexes = [
+            models.Index(fields=["owner", "-id"], name="filter_page"),
+            models.Index(fields=["expires_at"], name="filter_expiring", condition=Q(expires_at__isnull=False)),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.owner_id}: {self.phrase}"
+
+
+class Pin(models.Model):
+    """A post that its sender shows first on their profile (items.pins)."""
+
+    item = models.OneToOneField(Item, on_delete=models.CASCADE, related_name="+")
+    sender = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+", db_index=False)
+    """The item's."""
+    created_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        indexes = [models.Index(fields=["sender", "-id"], name="pin_profile")]
+
+    def __str__(self) -> str:
+        return f"{self.sender_id}: {self.item_id}"

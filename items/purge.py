@@ -10,7 +10,7 @@ from typing import Any
 from django.db import transaction
 
 from items.counts import changes_of
-from items.models import CountChange, IdempotencyKey, Item, ItemDocument, ItemTag, ItemVersion, Status
+from items.models import CountChange, Filter, IdempotencyKey, Item, ItemDocument, ItemTag, ItemVersion, Status
 from items.signals import item_withdrawn
 from media import attaching
 from storage.connections import fetch
@@ -47,6 +47,7 @@ def purge(*, user_id: int, limit: int) -> int:
         if not items and not likes:
             break
     IdempotencyKey.objects.filter(sender=user_id).delete()
+    Filter.objects.filter(owner=user_id).delete()  # bounded by filters.FILTERS
     return taken
 
 

@@ -10,9 +10,9 @@ from about.signals import limits_asked
 from accounts.export import ExportFile
 from accounts.models import User
 from accounts.signals import account_purged, export_requested
-from items import attachments, export, purge, text
-from items.models import Item, Status
-from items.signals import item_edited
+from items import attachments, export, pins, purge, text
+from items.models import Item, Status, Visibility
+from items.signals import item_edited, item_withdrawn
 from media.models import MediaFile, Use
 from media.signals import medium_described
 
@@ -49,3 +49,16 @@ def show_described(sender: type[MediaFile], medium: MediaFile, **kwargs: Any) ->
         item = attachments.renew(medium.item_id)
         if item is not None and item.status == Status.PUBLISHED:
             item_edited.send(sender=Item, item=item, visibility_before=item.visibility)
+
+
+@receiver(item_withdrawn)
+def unpin_withdrawn(sender: type[Item], item: Item, **kwargs: Any) -> None:
+    """Inside the transaction that withdraws."""
+    pins.unpin(item_id=item.pk)
+
+
+@receiver(item_edited)
+def unpin_narrowed(sender: type[Item], item: Item, **kwargs: Any) -> None:
+    """Inside the transaction that shows it to fewer."""
+    if item.visibility != Visibility.PUBLIC:
+        pins.unpin(item_id=item.pk)

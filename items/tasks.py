@@ -2,7 +2,7 @@
 
 from celery import shared_task
 
-from items import counts, idempotency
+from items import counts, filters, idempotency
 
 
 @shared_task(name="items.forget_idempotency_keys")
@@ -15,3 +15,9 @@ def forget_idempotency_keys() -> None:
 def fold_counts() -> None:
     """Periodic: add up the staged likes, replies and reposts."""
     counts.fold()
+
+
+@shared_task(name="items.forget_filters")
+def forget_filters() -> None:
+    """Periodic: delete the filters that have expired."""
+    filters.forget_expired()

@@ -2,16 +2,19 @@
 
 from django.urls import include, path
 
-from items import api, search_views, views
+from items import api, filter_api, filter_views, pin_views, search_views, views
 
 api_patterns = [
     path("users/<str:username>", api.ProfileView.as_view()),
     path("users/<str:username>/items", api.ProfileItemsView.as_view()),
     path("search", api.SearchView.as_view()),
     path("tags/<str:tag>/items", api.TagItemsView.as_view()),
+    path("me/filters", filter_api.FiltersView.as_view()),
+    path("me/filters/<str:filter_id>", filter_api.FilterView.as_view()),
     path("items", api.ItemsView.as_view()),
     path("items/<str:item_id>", api.ItemView.as_view()),
     path("items/<str:item_id>/like", api.LikeView.as_view()),
+    path("items/<str:item_id>/pin", api.PinView.as_view()),
     path("items/<str:item_id>/repost", api.RepostView.as_view()),
     path("items/<str:item_id>/replies", api.RepliesView.as_view()),
 ]
@@ -21,6 +24,9 @@ urlpatterns = [
     path("search", search_views.search, name="search"),
     path("complete", search_views.complete, name="complete"),
     path("tags/<str:name>", search_views.tag, name="tag"),
+    path("settings/filters", filter_views.own_filters, name="settings-filters"),
+    path("settings/filters/<int:filter_id>", filter_views.edit_filter, name="settings-filter"),
+    path("settings/filters/<int:filter_id>/delete", filter_views.delete_filter, name="settings-filter-delete"),
     path("items/new", views.publish, name="publish"),
     path("items/<int:item_id>", views.show_item, name="item"),
     path("items/<int:item_id>/edit", views.edit, name="edit"),
@@ -28,6 +34,8 @@ urlpatterns = [
     path("items/<int:item_id>/delete", views.delete, name="delete"),
     path("items/<int:item_id>/like", views.like, name="like"),
     path("items/<int:item_id>/unlike", views.unlike, name="unlike"),
+    path("items/<int:item_id>/pin", pin_views.pin, name="pin"),
+    path("items/<int:item_id>/unpin", pin_views.unpin, name="unpin"),
     path("items/<int:item_id>/repost", views.repost, name="repost"),
     path("items/<int:item_id>/undo-repost", views.undo_repost, name="undo_repost"),
     path("@<str:username>", views.profile, name="profile"),

@@ -2,6 +2,7 @@
 
 import uuid
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from django.contrib import messages
@@ -23,6 +24,7 @@ from items.forms import EditForm, ItemForm
 from items.hydrate import ItemBody, hydrate
 from items.models import Item, Status, Visibility
 from items.open_pages import OpenPage, open_page
+from items.pins import is_pinnable, pinned_ids, pinned_items
 from items.previews import item_preview, person_preview
 from items.profile import above, answered_senders, answers_page, pictured_page, profile_page, replies_page, visible_item
 from items.text import ContentError
@@ -102,13 +104,28 @@ def _profile(request: PageRequest, username: str, tab: str) -> OpenPage:
     last_id = position(request)
     page = PROFILE_TABS[tab](person, request.user, last_id=last_id)
     shown = cards(page.items, answered=answered_senders(page.items, request.user))
-    context = {"person": person, "page": page, "cards": shown, "is_first": last_id is None, "tab": tab}
+    # Pinned posts stand above all others on a page that begins with the newest, and on it nowhere else.
+    has_pins = tab == "posts" and (last_id is None or wants_part(request))
+    pinned = cards(pinned_items(person, request.user), keeps_hidden=True) if has_pins else []
+    ids = {card.item.id for card in pinned}
+    if person == request.user and tab == "posts":
+        pinned = [replace(card, is_pinned=True) for card in pinned]
+        shown = [replace(card, is_pinned=False) if is_pinnable(card.item) else card for card in shown]
+    context = {
+        "person": person,
+        "page": page,
+        "pinned": pinned if last_id is None else [],
+        "cards": [card for card in shown if card.item.id not in ids],
+        "is_first": last_id is None,
+        "tab": tab,
+    }
     if wants_part(request):
         return OpenPage(show(request, "items/_more.html", context))
     context["stands"] = standing(person, request.user)
     if last_id is None:
         context["preview"] = person_preview(person, request.path, f"/@{person.username}/feed.atom", request.user)
-    return OpenPage(show(request, "items/profile.html", context), page.items, [person.pk])
+    items = [*(card.item for card in pinned), *page.items]
+    return OpenPage(show(request, "items/profile.html", context), items, [person.pk])
 
 
 @require_safe
@@ -120,7 +137,7 @@ def show_item(request: PageRequest, item_id: int) -> OpenPage:
     if wants_part(request) and request.GET.get("text") == "whole":
         return OpenPage(show(request, "items/_content.html", {"item": item.shown, "whole": True, "is_unfolded": True}))
     if wants_part(request) and last_id is None:
-        (card,) = cards([item], answered=answered_senders([item], request.user))
+        (card,) = cards([item], answered=answered_senders([item], request.user), keeps_hidden=True)
         return OpenPage(show(request, "items/_item.html", {"card": card}))
     page = replies_page(item, request.user, last_id=last_id)
     answered = answered_senders(page.items, request.user, but=item.shown.id)
@@ -131,8 +148,8 @@ def show_item(request: PageRequest, item_id: int) -> OpenPage:
     higher = above(item, request.user)
     context |= {
         "item": item,
-        "card": Card(item),
-        "above": cards(higher),
+        "card": Card(item, is_pinned=_is_pinned(item, request.user)),
+        "above": cards(higher, keeps_hidden=True),
         "form": ItemForm.fresh(item, request.user),
     }
     if last_id is None and not isinstance(request.user, User):
@@ -141,6 +158,13 @@ def show_item(request: PageRequest, item_id: int) -> OpenPage:
     if request.headers.get("Sec-Fetch-Dest") != "empty":  # a script that renews an open page opens nothing
         tell_viewed(request, response, item, request.user, replies=page.items)
     return OpenPage(response, [item, *higher, *page.items])
+
+
+def _is_pinned(item: ItemBody, reader: User | AnonymousUser) -> bool | None:
+    """Whether the reader's own post is pinned; None where that cannot be changed."""
+    if not isinstance(reader, User) or item.sender.id != str(reader.pk) or not is_pinnable(item):
+        return None
+    return item.id in pinned_ids(reader)
 
 
 @require_safe

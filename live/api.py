@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
@@ -10,7 +9,6 @@ from django.contrib.auth.models import AnonymousUser
 from django.core.exceptions import ValidationError as DjangoValidationError
 from django.http import HttpResponse
 from django.utils import timezone
-from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiResponse, extend_schema, extend_schema_field
 from rest_framework import exceptions, serializers
 from rest_framework.request import Request
@@ -28,6 +26,7 @@ from web.rest import (
     ConflictError,
     FeedResponse,
     FlagField,
+    MomentField,
     Problem,
     PublicApiView,
     StrictSerializer,
@@ -51,25 +50,6 @@ class StateProblem(msgspec.Struct):
 
 
 WRONG_STATE = OpenApiResponse(StateProblem, "The session's state does not allow that.")
-
-
-@extend_schema_field(OpenApiTypes.DATETIME)
-class MomentField(serializers.Field):  # type: ignore[type-arg]  # not generic at run time
-    """A time in ISO 8601 that says of which zone it is."""
-
-    def to_internal_value(self, data: Any) -> datetime:
-        """The moment in UTC. Raises ValidationError without a zone, or if it is no time."""
-        try:
-            moment = datetime.fromisoformat(data) if isinstance(data, str) and data.isascii() else None
-            if moment and moment.tzinfo:
-                return moment.astimezone(UTC)
-        except (ValueError, OverflowError):
-            pass
-        raise serializers.ValidationError("A time in ISO 8601 with its zone, as 2026-05-01T20:00:00Z.")
-
-    def to_representation(self, value: datetime) -> str:
-        """The moment in ISO 8601."""
-        return value.isoformat()
 
 
 class MinutesField(serializers.IntegerField):

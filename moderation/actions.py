@@ -14,12 +14,12 @@ from django.db.models.functions import Now
 
 from accounts import review
 from accounts.models import User
+from items.matching import fold
 from items.models import Item
 from items.templatetags.reading import excerpt
 from moderation import senders, subjects
 from moderation.log import write
 from moderation.models import Case, Source, State, Verb, WordRule
-from moderation.words import fold
 from notifications import actions as notifications
 from storage.connections import fetch, id_array
 

@@ -12,14 +12,14 @@ from django.utils.translation import gettext_lazy as _
 from django.utils.translation import gettext_noop
 
 from about.models import Rule
+from items.matching import fold
 from items.models import Item
-from moderation.words import fold
 
 
 class WordRule(models.Model):
     """A word or phrase that a moderator wants to see before it is published.
 
-    Compared without regard to case, width and invisible characters (moderation.words). Every change of this table, by
+    Compared without regard to case, width and invisible characters (items.matching). Every change of this table, by
     whomever, gives `WordListVersion` a new value in the same transaction: a trigger of the migration does.
     """
 

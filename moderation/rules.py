@@ -17,11 +17,11 @@ from django.conf import settings
 from django.utils import timezone
 
 from accounts.review import Submission
+from items.matching import Matcher, Word, fold, marked
 from items.models import Item, Visibility
 from items.text import links
 from moderation import hashes
 from moderation.models import SenderKind
-from moderation.words import Matcher, Word, fold, marked
 from storage.connections import fetch
 from storage.ids import compose
 

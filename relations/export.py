@@ -1,4 +1,4 @@
-"""Relations' part of a user's own data: their follows, blocks and mutes, and their followers."""
+"""Relations' part of a user's own data: their follows, blocks, mutes and lists, and their followers."""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -26,6 +26,28 @@ class RelationRow(msgspec.Struct):
     since: datetime
 
 
+LISTS = f"""
+    SELECT l.id, l.title, l.is_exclusive, l.created_at, ARRAY(
+        SELECT u.username FROM relations_listmember m JOIN accounts_user u ON u.id = m.member_id
+        WHERE m.list_id = l.id AND u.is_active {SEEN} ORDER BY m.id
+    ) FROM relations_list l WHERE l.owner_id = %(user)s ORDER BY l.id
+"""  # noqa: S608 (constants)
+
+
+class ListRow(msgspec.Struct):
+    """A list of the exported user, and the usernames of its members."""
+
+    id: str
+    title: str
+    exclusive: bool
+    since: datetime
+    members: list[str]
+
+
+def _lists(user: User) -> Iterator[ListRow]:
+    return (ListRow(str(list_id), *rest) for list_id, *rest in stream(LISTS, {"user": user.pk}))
+
+
 def _rows(user: User, table: str, own: str, other: str, seen: str) -> Iterator[RelationRow]:
     query = OF_USER.format(table=table, own=own, other=other, seen=seen)
     return (RelationRow(str(user_id), *rest) for user_id, *rest in stream(query, {"user": user.pk}))
@@ -40,4 +62,5 @@ def files(user: User) -> list[ExportFile]:
         ),
         ExportFile("blocks.jsonl", _("The people you block."), _rows(user, "block", "blocker", "blocked", "")),
         ExportFile("mutes.jsonl", _("The people you mute."), _rows(user, "mute", "muter", "muted", "")),
+        ExportFile("lists.jsonl", _("Your lists, and the people in them."), _lists(user)),
     ]

@@ -120,3 +120,52 @@ class FollowerCountChange(models.Model):
 
     def __str__(self) -> str:
         return f"{self.user_id}: {self.change:+}"
+
+
+class List(models.Model):
+    """A timeline of some of the owner's followees. What members of an exclusive one say leaves the owner's home."""
+
+    owner = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        on_delete=models.CASCADE,
+        related_name="lists",
+        db_index=False,
+        verbose_name=_("owner"),
+    )
+    title = models.CharField(_("title"), max_length=100)
+    is_exclusive = models.BooleanField(_("out of home"), default=False, db_default=False)
+    created_at = models.DateTimeField(_("since"), db_default=Now())
+
+    class Meta:
+        verbose_name = _("list")
+        verbose_name_plural = _("lists")
+        indexes = [models.Index(fields=["owner", "-id"], name="list_page")]
+
+    def __str__(self) -> str:
+        return str(_("list %(id)s") % {"id": self.pk})
+
+
+class ListMember(models.Model):
+    """A followee in one of the owner's lists. PostgreSQL holds that the owner follows them: a foreign key to the follow
+    (relations/migrations/0003) takes the member out in the transaction that takes the follow, whoever does that.
+    """
+
+    list = models.ForeignKey(List, on_delete=models.CASCADE, related_name="members", db_index=False)
+    owner = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+", db_index=False, db_constraint=False
+    )
+    """The list's."""
+    member = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+", db_index=False, db_constraint=False
+    )
+    created_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["list", "member"], name="list_member_pair")]
+        indexes = [
+            models.Index(fields=["owner", "member"], name="list_member_of_follow"),
+            models.Index(fields=["list", "-id"], name="list_member_page"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.list_id}: {self.member_id}"

@@ -1,4 +1,6 @@
-"""Removes a deleted account's follows, blocks and mutes, in both directions.
+"""Removes a deleted account's follows, blocks and mutes, in both directions, and its lists.
+
+Memberships in lists go with the follows that they hang on.
 
 A deleted account is hidden from all, so no home changes; only the counts of the others have to stay exact.
 """
@@ -40,6 +42,13 @@ PAIRS = """
         UNION ALL (SELECT id FROM {table} WHERE {other}_id = %(user)s LIMIT %(limit)s))
 """
 
+# Once their members are gone, with the account's follows.
+LISTS = """
+    DELETE FROM relations_list WHERE id IN (
+        SELECT l.id FROM relations_list l WHERE l.owner_id = %(user)s AND NOT EXISTS (
+            SELECT FROM relations_listmember m WHERE m.list_id = l.id) LIMIT %(limit)s)
+"""
+
 
 def purge(*, user_id: int, limit: int) -> int:
     """Take away about `limit` relations of each kind; how many went, 0 when none is left."""
@@ -60,5 +69,7 @@ def purge(*, user_id: int, limit: int) -> int:
             ("relations_mute", "muter", "muted"),
         ):
             cursor.execute(PAIRS.format(table=table, one=one, other=other), params)
-            taken += cursor.rowcount
+            taken += int(cursor.rowcount)
+        cursor.execute(LISTS, params)
+        taken += int(cursor.rowcount)
     return taken

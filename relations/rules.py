@@ -42,9 +42,27 @@ def wanted(reader: str, sender: str) -> dict[str, str]:
     }
 
 
+def wanted_at_home(reader: str, sender: str) -> dict[str, str]:
+    """The same of the reader's home, which members of exclusive lists leave."""
+    return wanted(reader, sender) | {"exclusive": unlisted(reader, sender)}
+
+
+def unlisted(reader: str, sender: str) -> str:
+    """Whether a sender is in none of the reader's exclusive lists."""
+    return "NOT " + _exists(
+        "relations_listmember lm JOIN relations_list l ON l.id = lm.list_id",
+        f"lm.owner_id = {reader} AND lm.member_id = {sender} AND l.is_exclusive",
+    )
+
+
 def is_wanted(reader: str, sender: str) -> str:
     """Whether a sender is neither blocked (by either) nor muted by the reader."""
     return f"({' AND '.join(wanted(reader, sender).values())})"
+
+
+def is_wanted_at_home(reader: str, sender: str) -> str:
+    """Whether the reader's home brings what a followed sender says."""
+    return f"({' AND '.join(wanted_at_home(reader, sender).values())})"
 
 
 def _exists(table: str, condition: str, *, is_probe: bool = True) -> str:
@@ -80,3 +98,8 @@ def blockers_of(blocked: str) -> str:
 def muted_by(muter: str) -> str:
     """Those whom a user mutes, as `muted_id`."""
     return f"SELECT muted_id FROM relations_mute WHERE muter_id = {muter}"  # noqa: S608
+
+
+def members(of_list: str, columns: str = "member_id") -> str:
+    """The members of a list; `columns` are of relations.models.ListMember."""
+    return f"SELECT {columns} FROM relations_listmember WHERE list_id = {of_list}"  # noqa: S608

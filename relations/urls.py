@@ -1,8 +1,8 @@
-"""The addresses of follows, blocks and mutes."""
+"""The addresses of follows, blocks, mutes and lists."""
 
 from django.urls import include, path, re_path
 
-from relations import api, views
+from relations import api, list_api, list_views, views
 
 VERB = "|".join(views.VERBS)
 
@@ -12,11 +12,20 @@ api_patterns = [
     path("users/<str:username>/follow", api.FollowView.as_view()),
     path("users/<str:username>/block", api.BlockView.as_view()),
     path("users/<str:username>/mute", api.MuteView.as_view()),
+    path("me/lists", list_api.ListsView.as_view()),
+    path("me/lists/<str:list_id>", list_api.ListView.as_view()),
+    path("me/lists/<str:list_id>/members", list_api.MembersView.as_view()),
+    path("me/lists/<str:list_id>/members/<str:username>", list_api.MemberView.as_view()),
 ]
 
 urlpatterns = [
     path("api/v1/", include(api_patterns)),
     path("@<str:username>/followers", views.followers, name="followers"),
     path("@<str:username>/following", views.following, name="following"),
+    path("@<str:username>/lists", list_views.lists_of_person, name="person-lists"),
+    path("lists", list_views.own_lists, name="lists"),
+    path("lists/<int:list_id>/edit", list_views.edit_list, name="list-edit"),
+    path("lists/<int:list_id>/delete", list_views.delete_list, name="list-delete"),
+    path("lists/<int:list_id>/remove", list_views.remove_member, name="list-remove"),
     re_path(f"^@(?P<username>[^/]+)/(?P<verb>{VERB})$", views.relate, name="relate"),
 ]

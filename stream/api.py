@@ -75,7 +75,9 @@ class StreamView(ApiView):
         },
     )
     def get(self, request: Request) -> HttpResponse:
-        """The events of the caller's home timeline, as they happen."""
+        """The events of the caller's home timeline, as they happen; also new items of members of exclusive lists,
+        marked `exclusive`.
+        """
         reader, since = signed_in(request), last_event_id(request)
         listener = Listener(reader.pk, position(request, "item") or 0, position(request, "session") or 0)
         ticket = once(request, "ticket")

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from items.visibility import VISIBLE
-from relations.rules import followees
+from relations.rules import READER, followees, unlisted
 from storage.connections import fetch, id_array
 from storage.events import (
     Edited,
@@ -32,7 +32,7 @@ from storage.events import (
 )
 from stream import sessions
 from timeline.hydrate import BELONGS
-from timeline.pull import SHOWN
+from timeline.pull import SHOWN, of_list
 
 
 def _asked_for(rule: str, reader: str) -> str:
@@ -44,6 +44,7 @@ def _asked_for(rule: str, reader: str) -> str:
 # the same rules say who sees it and who saw it. The rules are asked only of `connected`, the readers
 # with the senders of the batch whom they follow: each reader's follows, at most FOLLOW_CAP, are read once a batch,
 # however many items it has and whoever is followed. `IS TRUE` has ids looked up in a hash, not compared one by one.
+# Items of members of exclusive lists are told too, for the pages of lists, and marked.
 AUDIENCE = f"""
     WITH i AS MATERIALIZED (
         SELECT event.place, event.before IS NOT NULL AS before, stated.*
@@ -61,11 +62,12 @@ AUDIENCE = f"""
     ), about AS MATERIALIZED (
         SELECT id AS item FROM i UNION SELECT reply_to_id FROM i UNION SELECT root_id FROM i
     )
-    SELECT i.place, i.before, connected.reader, 0::bigint, i.reply_to_id
+    SELECT i.place, i.before, connected.reader, 0::bigint, i.reply_to_id,
+        {_asked_for(unlisted(READER, "i.sender_id"), "connected.reader")}
     FROM i JOIN accounts_user s ON s.id = i.sender_id JOIN connected ON connected.sender_id = i.sender_id
-    WHERE {_asked_for(f"{BELONGS} AND {SHOWN}", "connected.reader")}
+    WHERE {_asked_for(of_list(f"{BELONGS} AND {SHOWN}"), "connected.reader")}
     UNION ALL
-    SELECT i.place, i.before, watch.reader, watch.item, i.reply_to_id
+    SELECT i.place, i.before, watch.reader, watch.item, i.reply_to_id, true
     FROM (
         SELECT * FROM unnest(%(watchers)s::bigint[], %(watched)s::bigint[]) AS one (reader, item)
         WHERE (one.item IN (SELECT item FROM about)) IS TRUE
@@ -76,10 +78,13 @@ AUDIENCE = f"""
 
 
 class ItemNews(msgspec.Struct, omit_defaults=True):
-    """The data of `item`, `edit` and `delete`; `reply_to` of a new reply only."""
+    """The data of `item`, `edit` and `delete`; `reply_to` of a new reply only, and `exclusive` of a new item of a
+    member of an exclusive list of the reader's, which is in lists and not in home.
+    """
 
     id: str
     reply_to: str | None = None
+    exclusive: bool = False
 
 
 RESET = "reset"
@@ -108,7 +113,7 @@ def news_for(listeners: Iterable[Listener], entries: Sequence[Entry]) -> list[Me
     items = [
         (place, event) for place, (_, event) in enumerate(entries) if isinstance(event, (Published, Edited, Withdrawn))
     ]
-    hits, replies = _audience(everyone, items) if items and everyone else ({}, {})
+    hits, replies, outside = _audience(everyone, items) if items and everyone else ({}, {}, {})
     session_news = _sessions(everyone, entries) if everyone else {}
     by_reader: dict[int, list[Listener]] = {}
     for listener in everyone:
@@ -118,7 +123,7 @@ def news_for(listeners: Iterable[Listener], entries: Sequence[Entry]) -> list[Me
         match event:
             case Published() | Edited() | Withdrawn():
                 now, before = hits.get((place, False), set()), hits.get((place, True), set())
-                messages += _item_news(event, position, now, before, replies.get(place))
+                messages += _item_news(event, position, now, before, replies.get(place), outside.get(place, set()))
             case SessionChanged():
                 told_of = session_news.get(place, [])
                 messages += [(listener, position, message("live", position, news)) for listener, news in told_of]
@@ -135,15 +140,23 @@ def news_for(listeners: Iterable[Listener], entries: Sequence[Entry]) -> list[Me
 
 
 def _item_news(
-    event: ItemEvent, position: Position, now: set[Listener], before: set[Listener], reply_to: int | None
+    event: ItemEvent,
+    position: Position,
+    now: set[Listener],
+    before: set[Listener],
+    reply_to: int | None,
+    outside: set[Listener],
 ) -> list[Message]:
     news = ItemNews(str(event.item))
+    messages: list[Message] = []
     if isinstance(event, Published):
         seen = message("item", position, ItemNews(news.id, str(reply_to)) if reply_to else news)
+        listed = message("item", position, ItemNews(news.id, exclusive=True)) if outside else seen
+        messages += [(listener, position, listed if listener in outside else seen) for listener in now]
     else:
         seen = message("edit", position, news)
+        messages += [(listener, position, seen) for listener in now]
     gone = message("delete", position, news)
-    messages: list[Message] = [(listener, position, seen) for listener in now]
     messages += [(listener, position, gone) for listener in before - now]
     return messages
 
@@ -159,9 +172,9 @@ def _sessions(everyone: set[Listener], entries: Sequence[Entry]) -> dict[int, li
 
 def _audience(
     listeners: set[Listener], items: Sequence[tuple[int, ItemEvent]]
-) -> tuple[dict[tuple[int, bool], set[Listener]], dict[int, int]]:
-    """By (place of the event, whether before it), the listeners who see the item; and by place, what replies reply
-    to.
+) -> tuple[dict[tuple[int, bool], set[Listener]], dict[int, int], dict[int, set[Listener]]]:
+    """By (place of the event, whether before it), the listeners who see the item; by place, what replies reply to, and
+    the listeners whose home does not have what they see.
     """
     asked: list[tuple[int, int, str | None]] = [(place, event.item, None) for place, event in items]
     asked += [
@@ -184,7 +197,8 @@ def _audience(
         by_reader.setdefault(listener.reader, []).append(listener)
     hits: dict[tuple[int, bool], set[Listener]] = {}
     replies = {}
-    for place, before, reader, watched, reply_to in rows:
+    outside: dict[int, set[Listener]] = {}
+    for place, before, reader, watched, reply_to, is_at_home in rows:
         if reply_to:
             replies[place] = reply_to
         heard = hits.setdefault((place, before), set())
@@ -192,4 +206,6 @@ def _audience(
             heard.update(one for one in by_reader[reader] if one.item == watched)
         else:
             heard.update(by_reader[reader])  # an item of the home is news on every page
-    return hits, replies
+            if not is_at_home:
+                outside.setdefault(place, set()).update(by_reader[reader])
+    return hits, replies, outside

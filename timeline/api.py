@@ -1,4 +1,4 @@
-"""The home timeline over HTTP."""
+"""The home timeline, and those of lists, over HTTP."""
 
 import msgspec
 from django.http import HttpResponse
@@ -7,7 +7,8 @@ from rest_framework.request import Request
 
 from accounts.api import signed_in
 from items.listing import ItemPage
-from timeline import home
+from relations.list_api import list_or_404
+from timeline import home, lists
 from web.openapi import PAGED
 from web.rest import MAX_POSITION, ApiView, FeedResponse, limit, position
 
@@ -32,6 +33,11 @@ class NewCount(msgspec.Struct):
     capped: bool
 
 
+def _answer(page: home.Page) -> FeedResponse:
+    scanned = None if page.last_id is None else str(page.last_id)
+    return FeedResponse(ItemPage(page.items, scanned, page.has_more), headers={"X-Feed-Source": ",".join(page.sources)})
+
+
 class HomeView(ApiView):
     """The caller's home timeline, a page at a time."""
 
@@ -40,10 +46,7 @@ class HomeView(ApiView):
         """Items of the caller and of followed users, newest first."""
         reader, last_id, count = signed_in(request), position(request), limit(request)
         page = home.home_page(reader, last_id=last_id, limit=count)
-        scanned = None if page.last_id is None else str(page.last_id)
-        return FeedResponse(
-            ItemPage(page.items, scanned, page.has_more), headers={"X-Feed-Source": ",".join(page.sources)}
-        )
+        return _answer(page)
 
 
 class HomeNewView(ApiView):
@@ -53,4 +56,26 @@ class HomeNewView(ApiView):
     def get(self, request: Request) -> HttpResponse:
         """How many items the caller's home has got since, the caller's own reposts not counted."""
         count, capped = home.new_count(signed_in(request), since_id=position(request, "since_id") or 0)
+        return FeedResponse(NewCount(count, capped))
+
+
+class ListTimelineView(ApiView):
+    """The timeline of one of the caller's lists, a page at a time."""
+
+    @extend_schema(operation_id="read_list_timeline", parameters=[*PAGED, FEED_SOURCE], responses={200: ItemPage})
+    def get(self, request: Request, list_id: str) -> HttpResponse:
+        """Items of the members of a list, newest first."""
+        reader, last_id, count = signed_in(request), position(request), limit(request)
+        listed = list_or_404(list_id, reader)
+        return _answer(lists.list_page(reader, listed.id, last_id=last_id, limit=count))
+
+
+class ListNewView(ApiView):
+    """How many items a list has got since an id."""
+
+    @extend_schema(operation_id="count_new_of_list", parameters=[SINCE_ID], responses={200: NewCount})
+    def get(self, request: Request, list_id: str) -> HttpResponse:
+        """How many items one of the caller's lists has got since."""
+        reader, since_id = signed_in(request), position(request, "since_id") or 0
+        count, capped = lists.list_new_count(reader, list_or_404(list_id, reader).id, since_id=since_id)
         return FeedResponse(NewCount(count, capped))

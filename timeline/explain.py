@@ -75,7 +75,7 @@ OF_ALL = KINDS | {
     "original": original_visible("i"),
     "original_muted": f"(NOT {original_visible('i')} OR {original_shown('i')})",
 }
-OF_OTHERS = {"not_followed": FOLLOWED} | rules.wanted(rules.READER, "i.sender_id") | HOLDS
+OF_OTHERS = {"not_followed": FOLLOWED} | rules.wanted_at_home(rules.READER, "i.sender_id") | HOLDS
 CONDITIONS = OF_ALL | {name: f"(i.sender_id = %(reader)s OR {text})" for name, text in OF_OTHERS.items()}
 ITEM = f"""
     SELECT {BELONGS}, {HELD}, {original_shown("i")}, i.sender_id, s.username, s.is_big_v, i.status, i.visibility,

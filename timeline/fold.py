@@ -24,12 +24,12 @@ FOLDED = -1
 OWN = "SELECT id FROM items_item WHERE id = ANY(%(ids)s::bigint[]) AND sender_id = %(reader)s"
 
 
-def folds(reader_id: int, *, last_id: int, count: int) -> dict[int, int]:
+def folds(reader_id: int, *, last_id: int, count: int, list_id: int = 0) -> dict[int, int]:
     """For the reposts among the `count` entries below a position: how many others each stands for, or `FOLDED`.
 
     One query, which costs the same however often the items were reposted; only pages with reposts ask it.
     """
-    entries = around(reader_id, last_id=last_id, above=REACH, below=count + REACH)
+    entries = around(reader_id, last_id=last_id, above=REACH, below=count + REACH, list_id=list_id)
     above = sum(item_id >= last_id for item_id, _ in entries)
     found = _folds(entries)
     return {item_id: found[item_id] for item_id, root in entries[above : above + count] if root}
@@ -52,7 +52,7 @@ def _folds(entries: Sequence[tuple[int, int | None]]) -> Mapping[int, int]:
     return found
 
 
-def count_new(reader_id: int, candidates: Sequence[Candidate]) -> int:
+def count_new(reader_id: int, candidates: Sequence[Candidate], *, list_id: int = 0) -> int:
     """How many of the newest entries of a home, given without a gap, are shown and news to the reader: neither folded
     nor a repost of the reader's own.
 
@@ -62,6 +62,7 @@ def count_new(reader_id: int, candidates: Sequence[Candidate]) -> int:
     if not reposts:
         return sum(one.is_shown for one in candidates)
     entries = [(one.item_id, one.repost_of) for one in candidates]
-    found = _folds([*entries, *around(reader_id, last_id=entries[-1][0], above=0, below=REACH)])
+    below = around(reader_id, last_id=entries[-1][0], above=0, below=REACH, list_id=list_id)
+    found = _folds([*entries, *below])
     own = {row[0] for row in fetch(OWN, {"ids": id_array(reposts), "reader": reader_id})}
     return sum(one.is_shown and found.get(one.item_id) != FOLDED and one.item_id not in own for one in candidates)

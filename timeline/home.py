@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from accounts.models import User
+from items.filters import filtered
 from items.hydrate import ItemBody, ItemRow, body
 from runtime import metrics
 from storage.connections import Command, FeedsUnavailableError, feeds, feeds_errors, pipelined
@@ -106,6 +107,8 @@ class Walk:
     """Whether most of what is hidden are reposts: no stream of PostgreSQL leaves those out, so it scans for them."""
     missed: Missed | None = None
     """Why the windows did not suffice, if they did not."""
+    list_id: int = 0
+    """The list that is walked instead of home (timeline.lists)."""
 
     @property
     def is_done(self) -> bool:
@@ -126,7 +129,7 @@ class Walk:
         """Find out which reposts among so many next entries are folded, if any are shown, before they are passed."""
         self.passed += entries
         if has_reposts:
-            self.folds = folds(self.reader_id, last_id=self.top, count=self.passed)
+            self.folds = folds(self.reader_id, last_id=self.top, count=self.passed, list_id=self.list_id)
 
     def scan(self, item_id: int, row: ItemRow | None) -> None:
         """Pass an id; `row` makes its body if the reader sees it."""
@@ -161,8 +164,14 @@ def home_page(reader: User, *, last_id: int | None = None, limit: int = 20) -> P
     walk = walked(reader, last_id=last_id, limit=limit)
     _count(walk)
     _tell(walk)
-    has_more = bool(walk.more) or len(walk.shown) > limit
-    return Page(walk.shown[:limit], walk.scanned, has_more, sorted(walk.sources), walk.others)
+    return page_of(walk)
+
+
+def page_of(walk: Walk) -> Page:
+    """The page that a walk has come to."""
+    has_more = bool(walk.more) or len(walk.shown) > walk.limit
+    items = filtered(walk.shown[: walk.limit], walk.reader)
+    return Page(items, walk.scanned, has_more, sorted(walk.sources), walk.others)
 
 
 def walked(reader: User, *, last_id: int | None, limit: int) -> Walk:
@@ -180,7 +189,7 @@ def walked(reader: User, *, last_id: int | None, limit: int) -> Walk:
         walk.missed = Missed.FEW if reader.level else Missed.DORMANT
     if not walk.is_done:
         walk.missed = walk.missed or Missed.FLOOR
-        _from_sql(walk)
+        from_sql(walk)
     return walk
 
 
@@ -349,7 +358,7 @@ def _forget(walk: Walk, read: Reading, ids: Sequence[int], rows: Mapping[int, Ve
             walk.news.append(window.forget(members, one))
 
 
-def _from_sql(walk: Walk) -> None:
+def from_sql(walk: Walk) -> None:
     """Fill the page from PostgreSQL, and keep what was pulled beyond it as the tail.
 
     One pull serves almost every page. Where it meets so many hidden or folded reposts that the page is not full, one
@@ -363,7 +372,9 @@ def _from_sql(walk: Walk) -> None:
         return
     bodies = walk.wanted
     count = max(Tail.LENGTH, bodies + 1) if walk.mark else bodies + 1
-    rows = pull_bodies(reader_id, below=walk.below, count=count, bodies=bodies, for_window=bool(walk.mark))
+    rows = pull_bodies(
+        reader_id, below=walk.below, count=count, bodies=bodies, for_window=bool(walk.mark), list_id=walk.list_id
+    )
     if walk.mark and rows and walk.truth and walk.truth.epoch:
         floor = rows[-1].item_id - 1 if len(rows) == count else 0
         entries = [Entry(row.item_id, row.sender_id) for row in rows]
@@ -386,12 +397,12 @@ def _from_sql(walk: Walk) -> None:
 def _scan_sql(walk: Walk) -> None:
     """Look through the next `SCAN` entries for the rest of the page, which ends with them, full or not."""
     reader_id = walk.reader_id
-    candidates = pull_below(reader_id, below=walk.below, count=SCAN)
+    candidates = pull_below(reader_id, below=walk.below, count=SCAN, list_id=walk.list_id)
     walk.look_at(len(candidates), has_reposts=any(one.is_shown and one.repost_of for one in candidates))
     shown = [one.item_id for one in candidates if one.is_shown and walk.folds.get(one.item_id) != FOLDED]
     wanted = shown[: walk.wanted]
     end = wanted[-1] if len(wanted) < len(shown) else 0
-    rows = verify_bodies(reader_id, wanted)
+    rows = verify_bodies(reader_id, wanted, list_id=walk.list_id)
     for item_id, _, _ in candidates:
         row = rows.get(item_id)
         walk.scan(item_id, row.item if row and row.is_shown else None)

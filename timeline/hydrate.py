@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from items.hydrate import COLUMNS, ORIGINALS, WIDTH, ItemRow
-from relations.rules import READER, follows, is_wanted
+from relations.rules import READER, follows, is_wanted_at_home
 from storage.connections import fetch, id_array
-from timeline.pull import ANY_BELOW, HELD, IN_TIMELINE, POST_BELOW, Candidate, original_shown
+from timeline.pull import ANY_BELOW, HELD, IN_TIMELINE, POST_BELOW, Candidate, original_shown, rows_of
 
 FOLLOWED = follows(READER, "i.sender_id")
-BELONGS = f"{IN_TIMELINE} AND (i.sender_id = %(reader)s OR ({FOLLOWED} AND {is_wanted(READER, 'i.sender_id')}))"
+BELONGS = f"{IN_TIMELINE} AND (i.sender_id = %(reader)s OR ({FOLLOWED} AND {is_wanted_at_home(READER, 'i.sender_id')}))"
 # The kind of items that follow below an id: posts (2), only reposts, all of which may be folded or hidden (1), none
 # (0). Asked once a page, where the windows end with it.
 POSTS, REPOSTS, NOTHING = 2, 1, 0
@@ -82,12 +82,12 @@ VERIFIED_WIDTH = WIDTH + len(Verified._fields) - 1
 """How many columns `Verified.of` takes."""
 
 
-def verify_bodies(reader_id: int, ids: Sequence[int], below: int = 0) -> dict[int, Verified]:
+def verify_bodies(reader_id: int, ids: Sequence[int], below: int = 0, *, list_id: int = 0) -> dict[int, Verified]:
     """The candidates that exist, by id. Their rows say what follows below `below`, unless that is 0."""
     if not ids:
         return {}
     params = {"reader": reader_id, "ids": id_array(ids), "below": below}
-    rows = fetch(VERIFY_LAST_BODIES if below else VERIFY_BODIES, params, into=Verified.of)
+    rows = rows_of(VERIFY_LAST_BODIES if below else VERIFY_BODIES, params, list_id, Verified.of)
     return {row.item.id: row for row in rows}
 
 

@@ -1,11 +1,24 @@
-"""The oracle: a home timeline as one plain SQL query says it. Everything else must agree with it, at every moment.
+"""The oracle: a home timeline, and a list, as one plain SQL query says it. Everything else must agree with it, at every
+moment.
 
 It shares no text with the queries that serve pages, so that a mistake there is not a mistake here.
 """
 
 from storage.connections import fetch
 
-ENTRIES = """
+# Exclusive lists leave home; a list is its members, and no more.
+OF_HOME = """
+    i.sender_id NOT IN (
+        SELECT out.member_id FROM relations_listmember out JOIN relations_list l ON l.id = out.list_id
+        WHERE l.owner_id = %(reader)s AND l.is_exclusive)
+"""
+OF_LIST = """
+    i.sender_id IN (
+        SELECT in_it.member_id FROM relations_listmember in_it JOIN relations_list l ON l.id = in_it.list_id
+        WHERE l.owner_id = %(reader)s AND l.id = %(list)s)
+"""
+ENTRIES, LIST_ENTRIES = (
+    f"""
     SELECT i.id, i.repost_of_id, row_number() OVER (ORDER BY i.id DESC) AS place,
     (
         said.id IS NULL
@@ -50,15 +63,21 @@ ENTRIES = """
         OR f.id IS NOT NULL AND b.id IS NULL AND c.id IS NULL AND m.id IS NULL AND sender.is_active
             AND (i.visibility IN ('public', 'followers') OR i.visibility = 'mutuals' AND back.id IS NOT NULL)
     )
-"""
-HOME = f"""
-    WITH entries AS ({ENTRIES})
+    AND {among}
+    """  # noqa: S608 (constants)
+    for among in (OF_HOME, OF_LIST)
+)
+HOME, LIST = (
+    f"""
+    WITH entries AS ({entries})
     SELECT e.id FROM entries e WHERE e.is_shown AND (e.repost_of_id IS NULL OR NOT EXISTS (
         SELECT FROM entries nearby
         WHERE nearby.repost_of_id = e.repost_of_id AND nearby.place < e.place AND e.place - nearby.place <= %(reach)s
         OR nearby.id = e.repost_of_id AND nearby.place > e.place AND nearby.place - e.place <= %(reach)s
     )) ORDER BY e.place
-"""  # noqa: S608 (constants)
+    """  # noqa: S608 (constants)
+    for entries in (ENTRIES, LIST_ENTRIES)
+)
 NEW = f"""
     WITH home AS ({HOME})
     SELECT i.id FROM home JOIN items_item i ON i.id = home.id
@@ -85,3 +104,10 @@ def home_ids(reader_id: int, *, above: int = 0) -> list[int]:
 def new_ids(reader_id: int, *, since: int) -> list[int]:
     """Every item above an id that is news to the reader, newest first: what the home shows, own reposts left out."""
     return [row[0] for row in fetch(NEW, {"reader": reader_id, "above": 0, "since": since, "reach": REACH})]
+
+
+def list_ids(reader_id: int, list_id: int) -> list[int]:
+    """Every item that one of the reader's lists shows, newest first, folded as in home. All of it is news to the
+    reader: no list has items of its owner.
+    """
+    return [row[0] for row in fetch(LIST, {"reader": reader_id, "list": list_id, "above": 0, "reach": REACH})]

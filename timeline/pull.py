@@ -10,15 +10,17 @@ each visibility apart, so entries that the reader may not see are never passed o
 it is a repost whose original the reader may not see: that is asked of each, of a bounded number of entries.
 
 See docs/decisions.md: Windows keep what a suspension or a missing follow-back hides.
+See docs/decisions.md: A list is read by the statements of home.
 """
 
 from collections.abc import Sequence
+from functools import cache
 from typing import Any, NamedTuple
 
 from accounts.policy import EPOCH, INBOX_FROM, PUSH_GENERATION
 from items.hydrate import COLUMNS, ORIGINALS, ItemRow
 from items.visibility import original_visible
-from relations.rules import READER, followees, follows, is_wanted, mutes
+from relations.rules import READER, followees, follows, is_wanted_at_home, members, mutes, unlisted
 from storage.connections import fetch
 from storage.window import INFINITY, Entry
 
@@ -79,7 +81,7 @@ STREAMS = {
     "mutuals": "i.visibility = 'mutuals'",
     "self": "i.visibility = 'self'",
 }
-STREAM_BELONGS = f"(stream.id = %(reader)s OR {is_wanted(READER, 'stream.id')})"
+STREAM_BELONGS = f"(stream.id = %(reader)s OR {is_wanted_at_home(READER, 'stream.id')})"
 """Whether the entries of a `stream` belong into the reader's windows, ..."""
 STREAM_HELD = f"{STREAM_BELONGS} AND " + _is_held(
     "stream.id",
@@ -215,6 +217,26 @@ ANY_BELOW, POST_BELOW = (
 )
 
 
+# A list is asked of its members alone, and also of those whom it takes out of home. Members are followed.
+MEMBERS = f"{members('%(list)s', 'member_id AS id')}"
+OF_LIST = {SENDERS: MEMBERS, unlisted(READER, "stream.id"): "true", unlisted(READER, "i.sender_id"): "true"}
+
+
+@cache
+def of_list(statement: str) -> str:
+    """A statement about a reader's home, for one of the reader's lists, the parameter `list`, instead."""
+    for home, instead in OF_LIST.items():
+        statement = statement.replace(home, instead)
+    return statement
+
+
+def rows_of(statement: str, params: dict[str, Any], list_id: int, into: Any = None) -> list[Any]:
+    """The rows of a statement about a reader's home, or where `list_id` is not 0 about this list of theirs."""
+    if list_id:
+        statement, params = of_list(statement), params | {"list": list_id}
+    return fetch(statement, params, into=into)
+
+
 class Pulled(NamedTuple):
     """A row of `PULL_BODIES`: an entry, with its body if it is among the first."""
 
@@ -258,34 +280,36 @@ def pull_entries(reader_id: int, count: int) -> tuple[tuple[int | None, int], li
     return (epoch, pushes), entries[:count], floor
 
 
-def pull_bodies(reader_id: int, *, below: int, count: int, bodies: int, for_window: bool = False) -> list[Pulled]:
+def pull_bodies(
+    reader_id: int, *, below: int, count: int, bodies: int, for_window: bool = False, list_id: int = 0
+) -> list[Pulled]:
     """`count` entries below an id, newest first, the first `bodies` of them hydrated; `for_window` those that belong
     into the reader's windows. Of the others only the ids are meaningful.
     """
     query = PULL_WINDOW_BODIES if for_window else PULL_BODIES
     params = {"reader": reader_id, "below": below, "count": count, "bodies": bodies}
-    return fetch(query, params, into=Pulled.of)
+    return rows_of(query, params, list_id, Pulled.of)
 
 
-def pull_below(reader_id: int, *, below: int, count: int) -> list[Candidate]:
+def pull_below(reader_id: int, *, below: int, count: int, list_id: int = 0) -> list[Candidate]:
     """`count` entries below an id, newest first."""
-    return fetch(PULL_BELOW, {"reader": reader_id, "below": below, "count": count}, into=Candidate._make)
+    return rows_of(PULL_BELOW, {"reader": reader_id, "below": below, "count": count}, list_id, Candidate._make)
 
 
-def pull_above(reader_id: int, *, since: int, count: int, enough: int) -> list[Candidate] | None:
+def pull_above(reader_id: int, *, since: int, count: int, enough: int, list_id: int = 0) -> list[Candidate] | None:
     """The newest `count` entries above an id, newest first; None where at least `enough` posts stand there, which costs
     less to find out.
     """
-    rows = fetch(PULL_ABOVE, {"reader": reader_id, "since": since, "count": count, "enough": enough})
+    rows = rows_of(PULL_ABOVE, {"reader": reader_id, "since": since, "count": count, "enough": enough}, list_id)
     are_enough, *_ = rows[0]
     if are_enough:
         return None
     return [Candidate(*candidate) for _, *candidate in rows if candidate[0] is not None]
 
 
-def around(reader_id: int, *, last_id: int, above: int, below: int) -> list[tuple[int, int | None]]:
+def around(reader_id: int, *, last_id: int, above: int, below: int, list_id: int = 0) -> list[tuple[int, int | None]]:
     """The entries next to a position, newest first, and what they repost: `above` of them with ids from `last_id` up,
     `below` with smaller ones.
     """
     params = {"reader": reader_id, "last_id": last_id, "above": above, "below": below}
-    return [(item_id, repost_of) for item_id, repost_of in fetch(AROUND, params)]
+    return [(item_id, repost_of) for item_id, repost_of in rows_of(AROUND, params, list_id)]

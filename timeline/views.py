@@ -46,12 +46,14 @@ def home(request: PageRequest, reader: User) -> HttpResponse:
     arrived = late_ids(reader.pk, since=late, top=top) if late and first and top else []
     context = {
         "page": page,
-        "cards": _cards(page, arrived),
+        "cards": cards_of(page, arrived),
         "is_first": first,
         "since_id": top if first and top else "",
         "at": place.now,
         "offer": offer_of(reader, place) if first else None,
         "poll_seconds": settings.HOME_POLL_SECONDS,
+        "of": reverse("home"),
+        "asks": reverse("news"),
         "form": ItemForm.fresh(),
         "suggestions": suggestions(reader, count=_proposed(reader)) if first and _proposed(reader) else [],
     }
@@ -63,10 +65,14 @@ def home(request: PageRequest, reader: User) -> HttpResponse:
     return response
 
 
-def _cards(page: Page, arrived: Iterable[int]) -> list[Card]:
-    """The entries of home; `arrived` are the ids of those that reached the open page late."""
+def cards_of(page: Page, arrived: Iterable[int]) -> list[Card]:
+    """The entries of home, or of a list; `arrived` are the ids of those that reached the open page late."""
     late = {str(item_id) for item_id in arrived}
-    return [Card(item, others=page.others.get(item.id, 0), is_late=item.id in late) for item in page.items]
+    return [
+        Card(item, others=page.others.get(item.id, 0), is_late=item.id in late)
+        for item in page.items
+        if not item.is_hidden
+    ]
 
 
 SETTLED = 5
@@ -135,6 +141,8 @@ def news(request: PageRequest, reader: User) -> HttpResponse:
         "since_id": since_id or "",
         "at": at or "",
         "poll_seconds": settings.HOME_POLL_SECONDS,
+        "of": reverse("home"),
+        "asks": reverse("news"),
     }
     return show(request, "timeline/_news.html", context)
 

@@ -7,7 +7,7 @@ Whatever comes in, the answer is JSON and the caller's fault is a 4xx; a server 
 import logging
 import re
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import Annotated, Any
 
@@ -22,6 +22,8 @@ from django.core.exceptions import (
 from django.db import InterfaceError, OperationalError
 from django.http import HttpResponse, UnreadablePostError
 from django.http.multipartparser import MultiPartParserError
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import exceptions, serializers
 from rest_framework.authentication import SessionAuthentication
 from rest_framework.negotiation import DefaultContentNegotiation
@@ -107,16 +109,6 @@ class ObjectField(serializers.DictField):
         return data
 
 
-class FlagField(serializers.BooleanField):
-    """True or false; DRF's field takes "yes" and 1 too."""
-
-    def to_internal_value(self, data: Any) -> bool:
-        """The truth value. Raises ValidationError if it is none."""
-        if not isinstance(data, bool):
-            self.fail("invalid", input=data)
-        return data
-
-
 class IdField(serializers.CharField):
     """An id as the API shows it: a decimal string."""
 
@@ -126,6 +118,35 @@ class IdField(serializers.CharField):
         if number is None:
             raise serializers.ValidationError("An id is a decimal string.")
         return number
+
+
+@extend_schema_field(OpenApiTypes.DATETIME)
+class MomentField(serializers.Field):  # type: ignore[type-arg]  # not generic at run time
+    """A time in ISO 8601 that says of which zone it is."""
+
+    def to_internal_value(self, data: Any) -> datetime:
+        """The moment in UTC. Raises ValidationError without a zone, or if it is no time."""
+        try:
+            moment = datetime.fromisoformat(data) if isinstance(data, str) and data.isascii() else None
+            if moment and moment.tzinfo:
+                return moment.astimezone(UTC)
+        except (ValueError, OverflowError):
+            pass
+        raise serializers.ValidationError("A time in ISO 8601 with its zone, as 2026-05-01T20:00:00Z.")
+
+    def to_representation(self, value: datetime) -> str:
+        """The moment in ISO 8601."""
+        return value.isoformat()
+
+
+class FlagField(serializers.BooleanField):
+    """True or false; DRF's field takes "yes" and 1 too."""
+
+    def to_internal_value(self, data: Any) -> bool:
+        """The truth value. Raises ValidationError if it is none."""
+        if not isinstance(data, bool):
+            self.fail("invalid", input=data)
+        return data
 
 
 class StrictSerializer(serializers.Serializer[Any]):

@@ -16,11 +16,13 @@ from accounts import actions, export
 from accounts.avatars import small
 from accounts.models import User
 from items import actions as items
+from items import filters
 from items.models import Item
 from media import actions as media
 from media.models import MediaFile
 from notifications import actions as notifications
 from relations import actions as relations
+from relations import lists
 from tests.support.api import API
 from tests.support.at_once import at_once
 from tests.support.factories import PASSWORD, UserFactory
@@ -347,6 +349,8 @@ def known(ann: User) -> dict[str, Any]:
     relations.block(blocker=ann, blocked=dan)
     relations.block(blocker=dan, blocked=ann)
     relations.mute(muter=ann, muted=cat)
+    filters.create(owner=ann, phrase="zebra", whole_word=True)
+    lists.add(owner=ann, list_id=lists.create(owner=ann, title="Friends", is_exclusive=True).pk, member=bob)
     notifications.silence(user=ann, kinds=["like"])
     said = items.publish(sender=bob, content={"text": "liked"})
     made = [
@@ -383,10 +387,12 @@ def test_the_archive_holds_everything(page: Client, api: APIClient, ann: User, k
         "items.jsonl",
         "edits.jsonl",
         "likes.jsonl",
+        "filters.jsonl",
         "follows.jsonl",
         "followers.jsonl",
         "blocks.jsonl",
         "mutes.jsonl",
+        "lists.jsonl",
         "reports.jsonl",
         "plays.jsonl",
         "issued.jsonl",
@@ -415,6 +421,9 @@ def test_the_archive_holds_everything(page: Client, api: APIClient, ann: User, k
     assert [row["username"] for row in rows["followers.jsonl"]] == ["cat"]
     assert [row["username"] for row in rows["blocks.jsonl"]] == ["dan"]
     assert [row["username"] for row in rows["mutes.jsonl"]] == ["cat"]
+    assert [(row["phrase"], row["action"]) for row in rows["filters.jsonl"]] == [("zebra", "warn")]
+    (listed,) = rows["lists.jsonl"]
+    assert (listed["title"], listed["exclusive"], listed["members"]) == ("Friends", True, ["bob"])
     read_me = archive.read("README.txt").decode()
     assert "The data of @Ann" in read_me
     for name in rows:

@@ -17,9 +17,10 @@ from accounts.actions import issue_token
 from accounts.models import User
 from discover import feedback, recent
 from items import actions as items
-from items.models import Item, Status, Visibility
+from items.models import Item, Pin, Status, Visibility
 from media.objects import Entry
 from relations import actions as relations
+from relations import lists
 from tests.support.addresses import api_routes, page_names
 from tests.support.answers import lasting
 from tests.support.factories import ItemFactory, UserFactory
@@ -33,14 +34,15 @@ SEEN = {
     "follower": {Visibility.PUBLIC, Visibility.FOLLOWERS},
     "mutual": {Visibility.PUBLIC, Visibility.FOLLOWERS, Visibility.MUTUALS},
     "muting": {Visibility.PUBLIC, Visibility.FOLLOWERS, Visibility.MUTUALS},
+    "listing": {Visibility.PUBLIC, Visibility.FOLLOWERS, Visibility.MUTUALS},
     "blocked": set(),
     "blocking": set(),
     "sender": set(Visibility),
 }
-"""Relations of a reader to a sender, and which visibilities of a published item they see. Users who block, are blocked
-or mute are mutuals besides.
+"""Relations of a reader to a sender, and which visibilities of a published item they see. Users who block, are blocked,
+mute, or have the sender in an exclusive list (listing) are mutuals besides.
 """
-FOLLOWS = {"follower", "mutual", "muting", "blocked", "blocking"}
+FOLLOWS = {"follower", "mutual", "muting", "listing", "blocked", "blocking"}
 """The relations in which the reader follows the sender."""
 
 KINDS = ("post", "reply", "repost", "answered", "shared")
@@ -57,6 +59,8 @@ class World:
     author: User
     """Whom every reader follows, and who has nothing against anybody."""
     readers: dict[str, User] = field(default_factory=dict)
+    lists: dict[str, int] = field(default_factory=dict)
+    """By relation, the reader's list of all whom they follow: `{list}` in a path."""
     thread: Item = None  # type: ignore[assignment]
     post: Item = None  # type: ignore[assignment]
     reply: Item = None  # type: ignore[assignment]
@@ -82,10 +86,19 @@ def world() -> World:
             relations.follow(follower=reader, followee=world.sender)
         if relation in FOLLOWS - {"follower"} | {"followed"}:
             relations.follow(follower=world.sender, followee=reader)
+        world.lists[relation] = listed(reader, world.author, *[world.sender] * (relation in FOLLOWS))
+    listed(world.readers["listing"], world.sender, is_exclusive=True)
     relations.mute(muter=world.readers["muting"], muted=world.sender)
     relations.block(blocker=world.readers["blocking"], blocked=world.sender)
     relations.block(blocker=world.sender, blocked=world.readers["blocked"])
     return world
+
+
+def listed(owner: User, *members: User, is_exclusive: bool = False) -> int:
+    made = lists.create(owner=owner, title="a list", is_exclusive=is_exclusive)
+    for member in members:
+        lists.add(owner=owner, list_id=made.pk, member=member)
+    return made.pk
 
 
 def fill(world: World, visibility: Visibility, status: Status = Status.PUBLISHED) -> None:
@@ -139,15 +152,26 @@ def add_pictures(world: World) -> None:
 
 
 def follows(relation: str, kind: str) -> bool:
-    """Home: of whom one follows, and of nobody whom one mutes; a reply is its own sender's, whatever it answers."""
+    """Home: of whom one follows, and of nobody whom one mutes or has in an exclusive list; a reply is its own sender's,
+    whatever it answers.
+    """
     if kind == "shared":
         return relation != "anonymous"
+    if relation == "listing":
+        return kind == "repost"
     return relation not in {"anonymous", "muting"} and (kind == "repost" or relation in FOLLOWS | {"sender"})
 
 
 def is_front(relation: str, kind: str) -> bool:
     """The address of home: of strangers the front page, which shows posts alone."""
     return kind != "shared" if relation == "anonymous" else follows(relation, kind)
+
+
+def lists_them(relation: str, kind: str) -> bool:
+    """A list of all whom one follows: home without what one said oneself, whatever is in exclusive lists."""
+    if kind == "post" and relation in {"listing", "sender"}:
+        return relation == "listing"
+    return follows(relation, kind)
 
 
 def is_recommended(relation: str, kind: str) -> bool:
@@ -180,6 +204,11 @@ def dismiss_post(world: World) -> None:
         feedback.not_interested(user=reader, item=world.post)
 
 
+def pin_post(world: World) -> None:
+    """As if it had been pinned while it was public and published: a pin shows no more than the rule."""
+    Pin.objects.get_or_create(item=world.post, sender=world.sender)
+
+
 def is_reader(relation: str, kind: str) -> bool:
     return relation != "anonymous"
 
@@ -200,6 +229,15 @@ API_ROUTES: dict[str, list[Shows]] = {
     "timeline/home": [
         Shows(lambda world: "/timeline/home?limit=100", ("post", "repost", "shared"), follows, published_only=True)
     ],
+    "me/lists/<str:list_id>/timeline": [
+        Shows(
+            lambda world: "/me/lists/{list}/timeline?limit=100",
+            ("post", "repost", "shared"),
+            lists_them,
+            published_only=True,
+        )
+    ],
+    "users/<str:username>": [Shows(lambda world: "/users/sender", ("post",), public_only=True, before=pin_post)],
     "users/<str:username>/items": [
         Shows(lambda world: "/users/sender/items", ("post",)),
         Shows(lambda world: "/users/author/items", ("repost", "shared")),
@@ -243,6 +281,13 @@ API_WITHOUT = {
     "seen/filter": "ids that the caller names",
     "timeline/home/new": "a number; compared with the oracle by the state machine",
     "site": "",
+    "me/filters": "own filters",
+    "me/filters/<str:filter_id>": "an own filter, or 404 (items/test_filter_api.py)",
+    "me/lists": "own lists",
+    "me/lists/<str:list_id>": "an own list, or 404 (relations/test_list_api.py)",
+    "me/lists/<str:list_id>/members": "people",
+    "me/lists/<str:list_id>/members/<str:username>": "204 or 404 (relations/test_list_api.py)",
+    "me/lists/<str:list_id>/timeline/new": "a number; compared with the oracle by the state machine",
     "users": "",
     "users/me": "",
     "users/me/avatar": "the caller's account",
@@ -254,7 +299,6 @@ API_WITHOUT = {
     "auth/token": "",
     "auth/password-reset": "the same answer to all",
     "stream": "ids; asked of the stream server (timeline/test_stream.py)",
-    "users/<str:username>": "a person and their counts; items are counted as far as they are seen (items/test_api.py)",
     "users/<str:username>/followers": "people",
     "users/<str:username>/following": "people",
     "users/<str:username>/follow": "",
@@ -267,6 +311,7 @@ API_WITHOUT = {
     "me/media/<str:media_id>/captions": "the caller's own media (media/test_captioning.py)",
     "items": "what the caller publishes",
     "items/<str:item_id>/like": "204 or 404 (items/test_api.py)",
+    "items/<str:item_id>/pin": "204, 403 or 404 (items/test_pins.py)",
     "items/<str:item_id>/report": "204 or 404 (moderation/test_api.py)",
     "items/<str:item_id>/not-interested": "204 or 404 (discover/test_feedback.py)",
     "live/feed": "sessions of followed hosts; who sees which: properties/test_live.py",
@@ -286,8 +331,11 @@ PAGES: dict[str, list[Shows]] = {
     "discover": [
         Shows(lambda world: "/discover", ("post", "repost"), is_recommended, published_only=True, public_only=True)
     ],
+    "list": [
+        Shows(lambda world: "/lists/{list}", ("post", "repost", "shared"), lists_them, published_only=True),
+    ],
     "profile": [
-        Shows(lambda world: "/@sender", ("post",)),
+        Shows(lambda world: "/@sender", ("post",), before=pin_post),
         Shows(lambda world: "/@author", ("repost", "shared")),
     ],
     "profile_replies": [
@@ -408,6 +456,17 @@ PAGES_WITHOUT = {
     "followers": "people",
     "following": "people",
     "relate": "people",
+    "pin": "a way back, 403 or 404 (items/test_pins.py)",
+    "unpin": "the same",
+    "settings-filters": "own filters",
+    "settings-filter": "an own filter, or 404 (items/test_filter_views.py)",
+    "settings-filter-delete": "the same",
+    "lists": "own lists",
+    "list-edit": "an own list and people, or 404 (relations/test_list_views.py)",
+    "list-delete": "an own list, or 404 (the same)",
+    "list-remove": "the same",
+    "list-news": "a number, or 404 (timeline/test_list_views.py)",
+    "person-lists": "own lists, and a person",
     "live": "live sessions: who sees one is asked in live/test_views.py, as for all of these",
     "live-news": "a number, and versions of sessions",
     "live-own": "own sessions",
@@ -477,7 +536,8 @@ def test_readers_see_what_the_table_says(
             case.before(world)
             for relation, client in readers.items():
                 prefix = "/api/v1" if side == "api" else ""
-                response = getattr(client, case.method)(prefix + case.path(world), case.body)
+                path = case.path(world).replace("{list}", str(world.lists.get(relation, 1)))
+                response = getattr(client, case.method)(prefix + path, case.body)
                 assert response.status_code < 500
                 shown = response.content.decode()
                 for kind in case.kinds:
@@ -506,6 +566,7 @@ def test_what_the_suspended_said_is_nowhere(world: World, side: str) -> None:
             case.before(world)
             for relation in SEEN.keys() - {"sender"}:
                 path = ("/api/v1" if side == "api" else "") + case.path(world)
+                path = path.replace("{list}", str(world.lists.get(relation, 1)))
                 response = getattr(readers[relation], case.method)(path, case.body)
                 for kind in case.kinds:
                     assert world.words(kind) not in response.content.decode(), (case.path(world), relation)

@@ -80,6 +80,7 @@ HELD = {
     "items/hits.py": "tests/items/test_hostile.py",
     "items/hydrate.py": "tests/items/test_api.py",
     "items/indexing.py": "tests/items/test_reindex.py",
+    "items/pin_views.py": "tests/items/test_pins.py",
     "items/profile.py": "tests/items/test_listing.py",
     "items/query.py": "tests/items/test_search.py",
     "items/search_views.py": "tests/items/test_finding.py",

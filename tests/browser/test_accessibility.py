@@ -24,11 +24,14 @@ from accounts import addresses, invitations, recovery, second_factors
 from accounts.models import User
 from discover.feedback import not_interested
 from discover.recent import record as record_views
+from items import filters
 from items.actions import hold, like, publish, reject, repost
 from items.models import Item
+from items.pins import pin
 from live import actions as live
 from live.models import LiveSession, State
 from mail.models import Letter
+from relations import lists
 from relations.actions import block, follow, mute
 from seen.models import MergeRun, Probe
 from seen.played import Play
@@ -112,6 +115,7 @@ class World:
             announcement="Closed on Monday: https://example.org/",
         )
         save_rule(rule=Rule(number=1, text="Be kind."))
+        self.order()
         self.play()
         self.secure()
 
@@ -125,6 +129,17 @@ class World:
         code = format_hotp_value(hotp_value(APP_SECRET, now))
         second_factors.set_up_app(user=self.reader, secret=APP_SECRET, code=code)
         self.reset_link = urlsplit(recovery.link(self.reader)).path
+
+    def order(self) -> None:
+        """Lists with and without members, filters that fold, and pins."""
+        self.list = lists.create(owner=self.reader, title="Friends 朋友", is_exclusive=False)
+        lists.add(owner=self.reader, list_id=self.list.pk, member=self.writer)
+        self.empty_list = lists.create(owner=self.reader, title="Nobody yet", is_exclusive=True)
+        self.filter = filters.create(owner=self.reader, phrase="giraffe", whole_word=True)
+        filters.create(owner=self.reader, phrase="猫", whole_word=False, action="hide")
+        self.say(self.writer, "a giraffe, which the reader does not want to read of")
+        pin(item=self.root)
+        pin(item=self.mine)
 
     @staticmethod
     def session(host: Any, title: str, state: State = State.UPCOMING, **fields: Any) -> LiveSession:
@@ -277,6 +292,23 @@ PAGES: dict[str, list[Look]] = {
     "settings": [Look(fixed("/settings")), Look(fixed("/settings"), do=cut_a_picture)],
     "settings-preferences": [Look(fixed("/settings/preferences"))],
     "settings-notifications": [Look(fixed("/settings/notifications"))],
+    "settings-filters": [Look(fixed("/settings/filters"), do=send_empty), Look(fixed("/settings/filters"), "newcomer")],
+    "settings-filter": [Look(lambda world: f"/settings/filters/{world.filter.pk}")],
+    "lists": [Look(fixed("/lists"), do=send_empty), Look(fixed("/lists"), "newcomer")],
+    "list": [
+        Look(lambda world: f"/lists/{world.list.pk}", do=open_menu),
+        Look(lambda world: f"/lists/{world.empty_list.pk}"),
+    ],
+    "list-edit": [
+        Look(lambda world: f"/lists/{world.list.pk}/edit"),
+        Look(lambda world: f"/lists/{world.empty_list.pk}/edit"),
+    ],
+    "list-delete": [Look(lambda world: f"/lists/{world.list.pk}/delete")],
+    "person-lists": [
+        Look(fixed("/@writer/lists")),
+        Look(fixed("/@newcomer/lists")),
+        Look(fixed("/@writer/lists"), "friend"),
+    ],
     "settings-password": [Look(fixed("/settings/password")), Look(fixed("/settings/password"), do=send_empty)],
     "login-code": [Look(fixed("/login"), "", come_to_code)],
     "password-reset": [Look(fixed("/password-reset"), ""), Look(fixed("/password-reset"), "", send_empty)],
@@ -366,6 +398,11 @@ PAGES: dict[str, list[Look]] = {
 }
 WITHOUT = {
     "news": "a part of home",
+    "list-news": "a part of the page of a list",
+    "list-remove": "leads back",
+    "settings-filter-delete": "leads back",
+    "pin": "leads back",
+    "unpin": "leads back",
     "position": "answers nothing",
     "feed": "read by programs",
     "robots": "the same",

@@ -67,6 +67,7 @@ def test_an_item(api: APIClient, anonymous: APIClient, ann: User) -> None:
         "counts": {"likes": 0, "replies": 0, "reposts": 0},
         "liked": False,
         "reposted": False,
+        "filtered": [],
         "reason": None,
     }
     assert api.get(f"{API}/items/{item.pk}").json() == response.json()
@@ -288,6 +289,7 @@ def test_a_profile(api: APIClient, anonymous: APIClient, ann: User, bob: User) -
         "followed_by": True,
         "blocking": False,
         "muting": True,
+        "pinned": [],
     }
     nobodys = {"following": False, "followed_by": False, "muting": False}
     assert anonymous.get(f"{API}/users/bob").json() == body | nobodys

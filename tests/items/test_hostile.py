@@ -20,15 +20,17 @@ from django.apps import apps
 from django.conf import settings
 from django.template import Context
 from django.test import Client
+from django.utils import timezone
 
 from accounts.avatars import drawn_url
 from items import actions, text, words
+from items.filters import Filters, _Rule
 from items.hits import hits
+from items.matching import Matcher, Word, fold, marked
 from items.query import QUERY_LENGTH, parse
 from items.templatetags import reading
 from items.text import TEXT_LENGTH
 from moderation import rules
-from moderation.words import Matcher, Word, fold, marked
 from tests.support.effort import EVERYTHING
 from tests.support.factories import UserFactory
 from web.strict_json import check_text, parse_json
@@ -51,6 +53,7 @@ GROWTH = 9
 
 QUERIES = ["a", "的", "a b", '"a a a"', "的" * QUERY_LENGTH, " ".join(map(chr, range(0x4E00, 0x4E64)))]
 MATCHER = Matcher(Word(number, word, False) for number, word in enumerate(["a", "的", "的的", "\u0301", "spam"]))
+FILTERED = Filters([_Rule(number, word, True, False, None) for number, word in enumerate(["a", "的的", "spam"])])
 
 
 def hits_in(written: str, query: str) -> object:
@@ -79,8 +82,9 @@ COSTS: dict[str, list[Callable[[str], object]]] = {
     "items.templatetags.reading.short_link": [reading.short_link],
     "items.templatetags.reading.linked": [linked, *(partial(linked, query=query) for query in QUERIES)],
     "accounts.avatars.drawn_url": [lambda written: drawn_url(written, written)],
-    "moderation.words.fold": [fold],
-    "moderation.words.marked": [lambda written: marked(written, MATCHER)],
+    "items.matching.fold": [fold],
+    "items.filters.Filters.found": [lambda written: FILTERED.found([written], timezone.now())],
+    "items.matching.marked": [lambda written: marked(written, MATCHER)],
     "moderation.rules.with_hits": [lambda written: rules.with_hits(written, [("a", False), ("的", True)])],
     "web.strict_json.check_text": [lambda written: check_text([written])],
     "web.strict_json.parse_json": [lambda written: parse_json(json.dumps({"content": {"text": written}}).encode())],
@@ -96,7 +100,7 @@ OTHERS = {
     "accounts.templatetags.people.name_of": "an address of ours; the name is escaped, once",
 }
 """Functions that take a string which no member writes, or a bounded one."""
-MODULES = ["items.text", "items.words", "items.hits", "items.query", "moderation.words", "moderation.rules"]
+MODULES = ["items.text", "items.words", "items.hits", "items.query", "items.matching", "moderation.rules"]
 FILTERS = {
     "add", "admin_urlname", "capfirst", "date", "default", "default_if_none", "divisibleby", "filesizeformat",
     "floatformat", "intcomma", "join", "length", "linebreaksbr", "pluralize", "slice", "stringformat", "timesince",

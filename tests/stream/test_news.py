@@ -12,6 +12,8 @@ from accounts.models import User
 from items import actions as items
 from items.models import Item, Status, Visibility
 from items.profile import visible_item
+from relations import actions as relations
+from relations import lists
 from relations.models import Block, Follow, Mute
 from storage import keys
 from storage.events import Edited, Entry, Event, Gap, Listener, Notified, Position, Published, Withdrawn, event_of
@@ -39,6 +41,22 @@ def heard(listeners: list[Listener], *events: Event) -> dict[Listener, list[tupl
 
 def at_home(*users: User) -> list[Listener]:
     return [Listener(user.pk, 0) for user in users]
+
+
+def test_members_of_exclusive_lists_are_told_of_and_marked() -> None:
+    sender, listing, plain = UserFactory(), UserFactory(), UserFactory()
+    for reader in (listing, plain):
+        relations.follow(follower=reader, followee=sender)
+        made = lists.create(owner=reader, title="a list", is_exclusive=reader == listing)
+        lists.add(owner=reader, list_id=made.pk, member=sender)
+    item = ItemFactory(sender=sender)
+    told = heard(at_home(listing, plain), Published(item.pk), Edited(item.pk, "public"))
+    edit = ("edit", f'{{"id":"{item.pk}"}}')
+    assert told[Listener(listing.pk, 0)] == [("item", f'{{"id":"{item.pk}","exclusive":true}}'), edit]
+    assert told[Listener(plain.pk, 0)] == [("item", f'{{"id":"{item.pk}"}}'), edit]
+    items.delete(item=item)
+    gone = heard(at_home(listing), Withdrawn(item.pk, "public"))
+    assert gone[Listener(listing.pk, 0)] == [("delete", f'{{"id":"{item.pk}"}}')]
 
 
 def test_an_event_is_spelled_as_browsers_read_it() -> None:

@@ -21,14 +21,14 @@ from about.models import Rule, SiteSettings
 from accounts.joining_models import Application, Invitation, Invited
 from accounts.models import AddressCheck, Deletion, HeldName, TokenOrigin, User
 from discover.models import IssuedPage, ItemChange, PopularItem, WordRarity
-from items.models import CountChange, IdempotencyKey, Item, ItemCounts, Like, Visibility
+from items.models import CountChange, Filter, IdempotencyKey, Item, ItemCounts, Like, Pin, Visibility
 from live.models import Host, KeptSnapshot, LiveSession, Reminder, ReplayDelivery, State
 from mail.models import Letter
 from media.models import FileMove, MediaFile
 from moderation.models import Case, Decision, PictureAttempt, PictureRule, Report, SenderRule, WordRule
 from notifications.models import Act, Kind, Notification, ReadMark, Silenced
 from operation.models import Sample
-from relations.models import Block, Follow, FollowerCountChange, Mute
+from relations.models import Block, Follow, FollowerCountChange, List, ListMember, Mute
 from seen.models import MergeRun, Probe
 from storage.ids import SEQUENCE_BITS, compose
 from tests.support.factories import ItemFactory, UserFactory
@@ -38,6 +38,8 @@ MANY = 10_000
 FOLLOWEES = 500
 """Of the reader and of the star; a bound of the site (FOLLOW_CAP), not one that grows."""
 POSTS = 3 * MANY
+LISTS = 30
+"""Of the reader and of the star, of 50 that one may have."""
 
 
 def grow(template: models.Model, count: int, **columns: str) -> None:
@@ -94,6 +96,8 @@ class Grown:
         self._people()
         self._items()
         self._relations()
+        self._filters()
+        self._pins()
         self._notifications()
         self._live()
         self._moderation()
@@ -212,7 +216,38 @@ class Grown:
             grow(pair, MANY // 2, **{one: f"{self.star.pk}", two: f"{self.first + FOLLOWEES} + g"})
             grow(pair, MANY // 2, **{one: f"{self.first + MANY // 2} + g - 1", two: f"{self.star.pk}"})
             grow(pair, MANY, **{one: self.nth, two: f"{self.first} + (g + 50) % {MANY}"})
+        self._lists()
         grow(FollowerCountChange.objects.create(user=self.ordinary, change=1), 1_000, user_id=f"{self.star.pk}")
+
+    def _lists(self) -> None:
+        """Many have a list with the star; reader and star have as many as one may, one with all their followees, and an
+        exclusive one.
+        """
+        grow(List.objects.create(owner=self.ordinary, title="list"), MANY, owner_id=self.nth)
+        base = List.objects.filter(owner=self.first).get().pk - 1
+        of_star = ListMember.objects.create(list_id=base + 1, owner_id=self.first, member=self.star)
+        grow(of_star, MANY - 1, list_id=f"{base + 1} + g", owner_id=f"{self.first} + g")
+        for owner in (self.reader, self.star):
+            lists = [List.objects.create(owner=owner, title=f"list {number}") for number in range(LISTS)]
+            exclusive = List.objects.create(owner=owner, title="out of home", is_exclusive=True)
+            for one, members in ((lists[0], FOLLOWEES), (exclusive, 20)):
+                member = ListMember.objects.create(list=one, owner=owner, member=self.ordinary)
+                grow(member, members, member_id=self.nth)
+
+    def _pins(self) -> None:
+        """Each user has pinned a post, the star three."""
+        pin = Pin.objects.create(item=self.busy, sender=self.star)
+        grow(pin, MANY, item_id=self.ids(0), sender_id=self.nth)
+        grow(pin, 2, item_id=self.ids(1))
+
+    def _filters(self) -> None:
+        """Each user filters something, reader and star almost as much as one may. Some of it has expired."""
+        soon, late = "now() + g * interval '1 hour'", "now() - interval '1 day'"
+        one = Filter.objects.create(owner=self.ordinary, phrase="nothing", whole_word=True, action="warn")
+        grow(one, MANY, owner_id=self.nth, expires_at=f"CASE g % 10 WHEN 0 THEN {soon} WHEN 1 THEN {late} END")
+        for owner in (self.reader, self.star):
+            grow(one, 90, owner_id=f"{owner.pk}", phrase="'phrase ' || g")
+        User.objects.update(filters_version=1)
 
     def _notifications(self) -> None:
         entry = Notification.objects.create(recipient=self.ordinary, kind=Kind.LIKE, item=self.busy)

@@ -26,13 +26,14 @@ from accounts.joining_models import Application, Invitation
 from accounts.models import User
 from discover import history, indexing
 from feedsite import celery
-from items.models import Item
+from items.models import Filter, Item
 from live.models import LiveSession
 from mail.models import Letter
 from media.models import MediaFile
 from moderation import hashes
 from moderation.models import Case, PictureRule
 from relations.actions import follower_count
+from relations.models import List
 from storage.events import Edited, Listener, Position, Published, SessionChanged, Withdrawn
 from stream import news as stream
 from tests.support.factories import PASSWORD
@@ -62,6 +63,13 @@ PAGES = [
     "/welcome",
     "/welcome/people?tag=busy",
     "/people",
+    "/lists",
+    "/lists/{list}",
+    "/lists/{list}?last_id={middle}",
+    "/lists/{list}/new?since_id={middle}",
+    "/lists/{list}/edit",
+    "/lists/{list}/delete",
+    "/@star/lists",
     "/search",
     "/search?q=word3",
     "/search?q=word3+word77",
@@ -119,6 +127,8 @@ PAGES = [
     "/settings/preferences",
     "/settings/notifications",
     "/avatars/v1/1-41.svg",
+    "/settings/filters",
+    "/settings/filters/{filter}",
     "/settings/password",
     "/settings/email",
     "/settings/devices",
@@ -137,6 +147,13 @@ ADDRESSES = [
     "timeline/home?last_id={middle}",
     "timeline/home/new?since_id={middle}",
     "site",
+    "me/filters",
+    "me/lists",
+    "me/lists/{list}",
+    "me/lists/{list}/members",
+    "me/lists/{list}/timeline",
+    "me/lists/{list}/timeline?last_id={middle}",
+    "me/lists/{list}/timeline/new?since_id={middle}",
     "users/me",
     "users/me/export",
     "users/star",
@@ -191,9 +208,22 @@ SOON = (timezone.now() + timedelta(days=1)).strftime("%Y-%m-%dT%H:%M")
 MANY_NAMES = {"text": "word1 @star @reader @user1 @user2 #busy https://example.org/"}
 WRITES: list[tuple[str, str, Any]] = [
     *[(method, f"users/user700/{verb}", None) for verb in ("follow", "mute", "block") for method in ("put", "delete")],
+    ("post", "me/filters", {"phrase": "word3"}),
+    ("patch", "me/filters/{filter}", {"action": "hide"}),
+    ("delete", "me/filters/{spare_filter}", None),
+    ("post", "me/lists", {"title": "made"}),
+    ("put", "users/user700/follow", None),
+    ("put", "me/lists/{made}/members/user700", None),
+    ("put", "me/lists/{made}/members/user700", None),
+    ("patch", "me/lists/{made}", {"exclusive": True}),
+    ("delete", "me/lists/{made}/members/user700", None),
+    ("delete", "me/lists/{made}", None),
+    ("delete", "users/user700/follow", None),
     ("post", "items", {"content": MANY_NAMES}),
     ("post", "items", {"content": {"text": "word1 forbidden"}}),
     ("post", "items", {"content": {"text": "an answer @user2"}, "reply_to": "{busy}"}),
+    ("put", "items/{own}/pin", None),
+    ("delete", "items/{own}/pin", None),
     ("put", "items/{busy}/like", None),
     ("delete", "items/{busy}/like", None),
     ("post", "items/{other}/repost", None),
@@ -218,6 +248,16 @@ WRITES: list[tuple[str, str, Any]] = [
     ("delete", "me/history", None),
 ]
 FORMS: list[tuple[str, dict[str, Any]]] = [
+    ("/settings/filters", {"phrase": "made", "action": "warn", "lasts": "0"}),
+    ("/settings/filters/{filter}", {"phrase": "changed", "action": "warn", "lasts": "7"}),
+    ("/settings/filters/{filter}/delete", {}),
+    ("/items/{mine}/pin", {}),
+    ("/items/{mine}/unpin", {}),
+    ("/lists", {"title": "made"}),
+    ("/lists/{list}/edit", {"title": "changed"}),
+    ("/@user1/lists", {"lists": ["{list}"]}),
+    ("/lists/{list}/remove", {"username": "user1"}),
+    ("/lists/{spare}/delete", {}),
     ("/position", {"item_id": "{middle}"}),
     ("/position", {"forget": "1"}),
     *[
@@ -335,7 +375,12 @@ def play(scenario: Scenario) -> None:
 def used(scenario: Scenario, who: str, page: Client, api: APIClient, posts: Any, user: User) -> None:
     """All that a user reads and does."""
     made = scenario.ask(api, who, "post", "/api/v1/items", {"content": {"text": "one's own"}})
-    scenario.names |= {"own": made.json()["id"], "me": user.pk}
+    first, *_, last = List.objects.filter(owner=user, is_exclusive=False).order_by("pk").values_list("pk", flat=True)
+    scenario.names |= {"own": made.json()["id"], "me": user.pk, "list": first, "spare": last}
+    *_, spare, latest = Filter.objects.filter(owner=user).order_by("pk").values_list("pk", flat=True)
+    scenario.names |= {"filter": latest, "spare_filter": spare}
+    kept = scenario.ask(api, who, "post", "/api/v1/items", {"content": {"text": "one's own, too"}})
+    scenario.names["mine"] = kept.json()["id"]
     scenario.work()
     for path in PAGES:
         scenario.ask(page, who, "get", path)
@@ -346,7 +391,7 @@ def used(scenario: Scenario, who: str, page: Client, api: APIClient, posts: Any,
         scenario.ask(api, f"{who} again", "get", f"/api/v1/{path}")
     for method, path, body in WRITES:
         response = scenario.ask(api, who, method, f"/api/v1/{path}", body)
-        if path == "live/sessions":
+        if path in ("live/sessions", "me/lists"):
             scenario.names["made"] = response.json()["id"]
     scenario.work()
     for path, form in FORMS:

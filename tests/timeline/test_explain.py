@@ -17,6 +17,7 @@ from accounts.models import Level, User
 from items import actions as items
 from items.models import Item, Status, Visibility
 from relations import actions as relations
+from relations import lists
 from storage import keys
 from storage.connections import feeds, fetch
 from tests.support.timelines import read, seen, sources
@@ -72,12 +73,14 @@ def hide(item: Item) -> None:
 
 # --- An item ---------------------------------------------------------------------------------------------
 def test_every_reason_is_named_as_the_oracle_has_it(reader: User, friend: User, say: Say, workers: Workers) -> None:
-    stranger, enemy, hater, loud, gone = (
-        seen(username=name) for name in ("stranger", "enemy", "hater", "loud", "gone")
+    stranger, enemy, hater, loud, gone, listed = (
+        seen(username=name) for name in ("stranger", "enemy", "hater", "loud", "gone", "listed")
     )
-    for one in (enemy, hater, loud, gone):
+    for one in (enemy, hater, loud, gone, listed):
         relations.follow(follower=reader, followee=one)
-    said = {one.username: say(one) for one in (friend, stranger, enemy, hater, loud, gone, reader)}
+    said = {one.username: say(one) for one in (friend, stranger, enemy, hater, loud, gone, listed, reader)}
+    out_of_home = lists.create(owner=reader, title="out", is_exclusive=True)
+    lists.add(owner=reader, list_id=out_of_home.pk, member=listed)
     User.objects.filter(pk=gone.pk).update(is_active=False)
     relations.mute(muter=reader, muted=loud)
     cases: dict[str, tuple[Item | int, set[str]]] = {
@@ -93,6 +96,7 @@ def test_every_reason_is_named_as_the_oracle_has_it(reader: User, friend: User, 
         "followers of a stranger": (say(stranger, visibility=Visibility.FOLLOWERS), {"not_followed"}),
         "stranger": (said["stranger"], {"not_followed"}),
         "muted": (said["loud"], {"muted"}),
+        "in an exclusive list": (said["listed"], {"exclusive"}),
         "inactive": (said["gone"], {"inactive"}),
         "repost of what is muted": (repost(friend, said["loud"]), {"original_muted"}),
         "repost of what is gone": (repost(friend, said["stranger"]), {"original"}),

@@ -1,6 +1,9 @@
-"""The machine of homes: whatever happens, in whatever order, every page of every home is what the SQL oracle says."""
+"""The machine of homes: whatever happens, in whatever order, every page of every home and of every list is what the SQL
+oracle says.
+"""
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from datetime import timedelta
 from typing import Any
 from unittest.mock import patch
@@ -32,6 +35,8 @@ from items.hydrate import Counts, hydrate
 from items.models import Item, Like, Status, Visibility
 from items.signals import item_submitted
 from relations import actions as relations
+from relations import lists
+from relations.models import List
 from storage import connections, deliveries, keys
 from storage.draws import Draw
 from tests.support.timelines import TASKS
@@ -39,13 +44,14 @@ from timeline import active_fans, backfill, fold, inbox, oracle, pull, truth
 from timeline.check import differences
 from timeline.home import Page, home_page, new_count
 from timeline.inbox import Tail
+from timeline.lists import list_new_count, list_page
 from timeline.models import Delivery
-from timeline.oracle import entry_ids, home_ids, new_ids
+from timeline.oracle import entry_ids, home_ids, list_ids, new_ids
 
 USERS = 5
 TABLES = (
     "timeline_deliveryrange, timeline_delivery, timeline_backfill, items_idempotencykey, items_like, items_itemcounts, "
-    "items_countchange, items_item, relations_follow, "
+    "items_countchange, items_item, relations_listmember, relations_list, relations_follow, "
     "relations_block, relations_mute, relations_followercountchange, accounts_user"
 )
 
@@ -188,6 +194,90 @@ class Home(RuleBasedStateMachine):
     def mute(self, pair: tuple[int, int], undo: bool) -> None:
         verb = relations.unmute if undo else relations.mute
         verb(muter=self.users[pair[0]], muted=self.users[pair[1]])
+
+    # --- Lists -------------------------------------------------------------------------------------------
+    @precondition(lambda self: List.objects.count() < 4)
+    @rule(owner=people, is_exclusive=st.booleans(), members=st.sets(people))
+    def make_list(self, owner: int, is_exclusive: bool, members: set[int]) -> None:
+        made = lists.create(owner=self.users[owner], title="a list", is_exclusive=is_exclusive)
+        for member in members - {owner}:
+            self._add(made, member)
+
+    @precondition(lambda self: List.objects.exists())
+    @rule(pick=some, member=people, undo=st.booleans())
+    def change_members(self, pick: int, member: int, undo: bool) -> None:
+        there = self._list(pick)
+        if undo:
+            lists.remove(owner=there.owner, list_id=there.pk, member=self.users[member])
+        elif self.users[member] != there.owner:
+            self._add(there, member)
+
+    @precondition(lambda self: List.objects.exists())
+    @rule(pick=some, is_exclusive=st.booleans())
+    def make_exclusive(self, pick: int, is_exclusive: bool) -> None:
+        there = self._list(pick)
+        lists.change(owner=there.owner, list_id=there.pk, is_exclusive=is_exclusive)
+
+    @precondition(lambda self: List.objects.exists())
+    @rule(pick=some)
+    def delete_list(self, pick: int) -> None:
+        there = self._list(pick)
+        lists.delete(owner=there.owner, list_id=there.pk)
+
+    @rule(pair=pairs, pick=some, limit=st.integers(1, 5))
+    def come_home(self, pair: tuple[int, int], pick: int, limit: int) -> None:
+        """A member's items are read, and forgotten, while they are out of home; then they come back."""
+        owner, member = (self.users[person] for person in pair)
+        relations.follow(follower=owner, followee=member)
+        made = lists.create(owner=owner, title="out", is_exclusive=True)
+        self._add(made, pair[1])
+        self._page(pair[0], None, limit)
+        if pick % 3 == 0:
+            lists.delete(owner=owner, list_id=made.pk)
+        elif pick % 3 == 1:
+            lists.change(owner=owner, list_id=made.pk, is_exclusive=False)
+        else:
+            lists.remove(owner=owner, list_id=made.pk, member=member)
+        self._page(pair[0], None, limit)
+        List.objects.filter(pk=made.pk).delete()
+
+    @precondition(lambda self: List.objects.exists())
+    @rule(pick=some, limit=st.integers(1, 5))
+    def walk_list(self, pick: int, limit: int) -> None:
+        """From the top of a list to its first item ever."""
+        there = self._list(pick)
+        expected = list_ids(there.owner_id, there.pk)
+        last_id: int | None = None
+        walked: list[int] = []
+        for _ in range(200):
+            page = list_page(there.owner, there.pk, last_id=last_id, limit=limit)
+            shown = [int(item.id) for item in page.items]
+            walked += shown
+            assert len(shown) == limit or not page.has_more or self.may_be_short
+            if not page.has_more:
+                break
+            assert self.may_be_short or len(walked) < len(expected)
+            last_id = page.last_id
+        assert walked == expected
+
+    @precondition(lambda self: List.objects.exists())
+    @rule(pick=some, since=some)
+    def count_new_of_list(self, pick: int, since: int) -> None:
+        there = self._list(pick)
+        ids = list(Item.objects.order_by("id").values_list("pk", flat=True))
+        since_id = ids[since % len(ids)] if ids else 1
+        expected = sum(item_id > since_id for item_id in list_ids(there.owner_id, there.pk))
+        count, capped = list_new_count(there.owner, there.pk, since_id=since_id)
+        assert count == expected
+        assert not capped
+
+    def _list(self, pick: int) -> List:
+        there = List.objects.select_related("owner").order_by("id")
+        return there[pick % there.count()]
+
+    def _add(self, to: List, member: int) -> None:
+        with suppress(lists.NotFollowedError):
+            lists.add(owner=to.owner, list_id=to.pk, member=self.users[member])
 
     @rule(person=people, active=st.booleans())
     def suspend(self, person: int, active: bool) -> None:
@@ -444,6 +534,8 @@ class Home(RuleBasedStateMachine):
             return
         for person in range(USERS):
             self.walk(person, 4)
+        for place in range(List.objects.count()):
+            self.walk_list(place, 3)
         self.time_passes()
         self.work_all()
         self.time_passes()

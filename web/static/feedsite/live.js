@@ -142,7 +142,10 @@
   function hear({ kind, id, data }) {
     if (id) lastId = id;
     if (kind === "item" && whole && data.reply_to) soon(`reply ${data.id}`, SPREAD, () => addReply(data.id));
-    else if (kind === "item" && counter()?.id === "news") ask(SPREAD);
+    else if (kind === "item" && counter()?.id === "news") {
+      // What a member of an exclusive list says is in no home; which list has it, its page asks.
+      if (!data.exclusive || "list" in counter().dataset) ask(SPREAD);
+    }
     else if (kind === "reset") ask(RESET_SPREAD);
     else if (kind === "edit") soon(`edit ${data.id}`, SPREAD, () => renewItem(data.id));
     else if (kind === "delete") {

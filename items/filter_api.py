@@ -1,0 +1,154 @@
+"""The caller's filters over HTTP. What they find stands in every item (`filtered`, `filter_action`)."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import msgspec
+from django.http import HttpResponse
+from django.utils import timezone
+from drf_spectacular.utils import OpenApiResponse, extend_schema
+from rest_framework import exceptions, serializers
+from rest_framework.request import Request
+
+from accounts.api import signed_in
+from accounts.models import User
+from items import filters
+from items.filters import Listed
+from items.models import PHRASE_LENGTH, Filter, FilterAction
+from web.openapi import PAGED
+from web.rest import (
+    ApiView,
+    ConflictError,
+    FeedResponse,
+    FlagField,
+    MomentField,
+    Problem,
+    StrictSerializer,
+    TextField,
+    Time,
+    body,
+    limit,
+    parse_id,
+    position,
+)
+
+
+class FilterBody(msgspec.Struct):
+    """A filter, as its owner gets it."""
+
+    id: str
+    phrase: str
+    whole_word: bool
+    action: str
+    expires_at: Time | None
+    created_at: Time
+
+    @classmethod
+    def of(cls, listed: Listed) -> "FilterBody":
+        """The body of this filter."""
+        return cls(str(listed.id), *listed[1:])
+
+
+class FilterPage(msgspec.Struct):
+    """A part of the caller's filters, newest first."""
+
+    items: list[FilterBody]
+    last_id: str | None
+    has_more: bool
+
+
+class FilterEdit(StrictSerializer):
+    """The changes of a filter; fields that are left out stay as they are."""
+
+    phrase = TextField(max_length=PHRASE_LENGTH, required=False)
+    whole_word = FlagField(required=False)
+    action = serializers.ChoiceField(FilterAction.choices, required=False)
+    expires_at = MomentField(allow_null=True, required=False)
+
+    def validate_expires_at(self, moment: Any) -> Any:
+        """The moment. Raises ValidationError for one that is over."""
+        if moment is not None and moment <= timezone.now():
+            raise serializers.ValidationError("This time is over.")
+        return moment
+
+
+class NewFilter(FilterEdit):
+    """A phrase to filter. `whole_word` has no effect beside scripts without spaces, such as Chinese: there a phrase is
+    found anywhere. `expires_at` null: for ever.
+    """
+
+    phrase = TextField(max_length=PHRASE_LENGTH)
+    whole_word = FlagField(default=True)
+    action = serializers.ChoiceField(FilterAction.choices, default=FilterAction.WARN)
+    expires_at = MomentField(allow_null=True, default=None)
+
+
+@contextmanager
+def _answers() -> Iterator[None]:
+    """Turn the verbs' refusals into answers of the API."""
+    try:
+        yield
+    except Filter.DoesNotExist as error:
+        raise exceptions.NotFound from error
+    except filters.NothingToFindError as error:
+        raise serializers.ValidationError({"phrase": ["It holds nothing to find."]}) from error
+    except filters.FilterCapError as error:
+        raise ConflictError(f"You have {filters.FILTERS} filters, which is the limit.") from error
+
+
+def filter_or_404(text: str, owner: User) -> Listed:
+    """The caller's filter of this id. Raises NotFound, the same for another's and for every other id."""
+    number = parse_id(text)
+    found = filters.filter_of(owner, number) if number else None
+    if found is None:
+        raise exceptions.NotFound
+    return found
+
+
+class FiltersView(ApiView):
+    """The caller's filters, over HTTP."""
+
+    @extend_schema(operation_id="list_filters", parameters=PAGED, responses={200: FilterPage})
+    def get(self, request: Request) -> HttpResponse:
+        """The caller's filters, newest first; expired ones too, until they are deleted."""
+        owner, last_id, count = signed_in(request), position(request), limit(request)
+        found = filters.filters_of(owner, last_id=last_id, limit=count + 1)
+        page = found[:count]
+        last = str(page[-1].id) if page else None
+        return FeedResponse(FilterPage([FilterBody.of(one) for one in page], last, len(found) > count))
+
+    @extend_schema(
+        operation_id="create_filter",
+        request=NewFilter,
+        responses={201: FilterBody, 409: OpenApiResponse(Problem, "The caller has as many filters as one may.")},
+    )
+    def post(self, request: Request) -> HttpResponse:
+        """Filter a phrase from now on."""
+        owner, fields = signed_in(request), body(request, NewFilter)
+        with _answers():
+            made = filters.create(owner=owner, **fields)
+        return FeedResponse(FilterBody.of(filter_or_404(str(made.pk), owner)), status=201)
+
+
+class FilterView(ApiView):
+    """One of the caller's filters, over HTTP."""
+
+    @extend_schema(operation_id="edit_filter", request=FilterEdit, responses={200: FilterBody})
+    def patch(self, request: Request, filter_id: str) -> HttpResponse:
+        """Change a filter; what is not sent stays."""
+        owner = signed_in(request)
+        listed = filter_or_404(filter_id, owner)
+        fields = body(request, FilterEdit)
+        if fields:
+            with _answers():
+                filters.change(owner=owner, filter_id=listed.id, **fields)
+        return FeedResponse(FilterBody.of(filter_or_404(filter_id, owner)))
+
+    @extend_schema(operation_id="delete_filter", responses={204: None})
+    def delete(self, request: Request, filter_id: str) -> HttpResponse:
+        """Delete a filter."""
+        owner = signed_in(request)
+        with _answers():
+            filters.delete(owner=owner, filter_id=parse_id(filter_id) or 0)
+        return HttpResponse(status=204)

@@ -1,0 +1,228 @@
+"""Filters: words that a reader does not want to read, or wants to be warned of. They decide how items are shown to the
+one reader, never which are on a page: they are applied after hydration, and change no paging and no count.
+
+A phrase is found without regard to case, width and invisible characters (items.matching), in title, text, warning and
+descriptions of media; of a repost in its original's. A filter of whole words finds no phrase that adjoins a letter of a
+script with spaces between words: “cat” is not in “category”. Han, kana and Thai have no such borders: there a phrase is
+found anywhere. One's own items are never filtered.
+
+`User.filters_version` is drawn anew by every change and is 0 without filters. A request reads it with its user's row,
+so readers without filters cost no statement, and the others one for each version in each process: their filters are
+compiled once. A filter that has expired matches nothing, from that moment on; a task deletes it later.
+
+See docs/decisions.md: Filters are compiled once for each version.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from django.contrib.auth.models import AnonymousUser
+from django.db import connection, transaction
+from django.utils import timezone
+
+from accounts.models import User
+from items.matching import Matcher, Word, fold
+from items.models import Filter, FilterAction
+from storage.connections import fetch
+
+if TYPE_CHECKING:
+    from items.hydrate import ItemBody
+
+FILTERS = 100
+"""The filters that a user may have."""
+COMPILED = 128
+"""Readers whose filters a process keeps compiled; the largest take about 1 MB."""
+LAST_ID = 2**62
+FORGOTTEN = 500
+"""Users whose expired filters one turn of the task deletes."""
+UNFOLDING, SIGNS = re.compile("[\u3300-\u3357\u337b-\u337f\ufdf0-\ufdfb]"), 500
+"""Signs that unfold to as many as 18 letters, which takes time: a text with more of them is searched without."""
+APART = "\x00"
+"""Stands between the parts of an item, so that no phrase crosses them: no text holds it."""
+
+
+class FilterCapError(Exception):
+    """Raised when a user would have more than `FILTERS` filters."""
+
+
+class NothingToFindError(ValueError):
+    """Raised for a phrase of nothing but spaces and invisible characters."""
+
+
+# OFFSET 0: a probe of an index for each owner.
+RENEW = """
+    UPDATE accounts_user u SET filters_version = CASE
+        WHEN EXISTS (SELECT FROM items_filter f WHERE f.owner_id = u.id OFFSET 0) THEN feedsite_draw() ELSE 0 END
+    WHERE u.id = ANY(%s)
+"""
+
+
+# --- Verbs -----------------------------------------------------------------------------------------------
+@transaction.atomic
+def create(
+    *, owner: User, phrase: str, whole_word: bool, action: str = FilterAction.WARN, expires_at: datetime | None = None
+) -> Filter:
+    """Add a filter. Raises FilterCapError and NothingToFindError."""
+    _check(phrase)
+    _lock([owner.pk])
+    if Filter.objects.filter(owner=owner).count() >= FILTERS:
+        raise FilterCapError
+    made = Filter.objects.create(
+        owner=owner, phrase=phrase, whole_word=whole_word, action=action, expires_at=expires_at
+    )
+    _renew([owner.pk])
+    return made
+
+
+@transaction.atomic
+def change(*, owner: User, filter_id: int, **fields: Any) -> None:
+    """Change some of phrase, whole_word, action and expires_at. Raises Filter.DoesNotExist and NothingToFindError."""
+    if "phrase" in fields:
+        _check(fields["phrase"])
+    _lock([owner.pk])
+    changed = Filter.objects.get(owner=owner, pk=filter_id)
+    for name, value in fields.items():
+        setattr(changed, name, value)
+    changed.save(update_fields=list(fields))
+    _renew([owner.pk])
+
+
+@transaction.atomic
+def delete(*, owner: User, filter_id: int) -> None:
+    """Delete a filter. Raises Filter.DoesNotExist."""
+    _lock([owner.pk])
+    Filter.objects.get(owner=owner, pk=filter_id).delete()
+    _renew([owner.pk])
+
+
+@transaction.atomic
+def forget_expired() -> int:
+    """Delete the expired filters of some users; how many. Until then they match nothing."""
+    expired = Filter.objects.filter(expires_at__lte=timezone.now())
+    owners = set(expired.order_by("expires_at").values_list("owner_id", flat=True)[:FORGOTTEN])
+    if not owners:
+        return 0
+    _lock(owners)
+    gone, _ = expired.filter(owner__in=owners).delete()
+    _renew(owners)
+    return gone
+
+
+def _check(phrase: str) -> None:
+    if not fold(phrase):
+        raise NothingToFindError
+
+
+def _lock(owner_ids: Iterable[int]) -> None:
+    """Lock the owners' rows, in the order of ids: so versions follow changes, and the bound holds."""
+    rows = User.objects.filter(pk__in=owner_ids).order_by("pk")
+    list(rows.select_for_update(no_key=True).values_list("pk"))
+
+
+def _renew(owner_ids: Iterable[int]) -> None:
+    """Draw the versions of the owners' filters anew, after a change under their locks."""
+    with connection.cursor() as cursor:
+        cursor.execute(RENEW, [list(owner_ids)])
+
+
+LISTED = "SELECT id, phrase, whole_word, action, expires_at, created_at FROM items_filter WHERE owner_id = %(owner)s"
+LISTING = f"{LISTED} AND id < %(below)s ORDER BY id DESC LIMIT %(count)s"
+ONE = f"{LISTED} AND id = %(filter)s"
+
+
+class Listed(NamedTuple):
+    """A filter as its owner manages it."""
+
+    id: int
+    phrase: str
+    whole_word: bool
+    action: str
+    expires_at: datetime | None
+    created_at: datetime
+
+    @property
+    def has_expired(self) -> bool:
+        """Whether it matches nothing any more."""
+        return self.expires_at is not None and self.expires_at <= timezone.now()
+
+
+def filters_of(owner: User, *, last_id: int | None = None, limit: int = FILTERS) -> list[Listed]:
+    """The owner's filters below `last_id`, newest first."""
+    return fetch(LISTING, {"owner": owner.pk, "below": last_id or LAST_ID, "count": limit}, into=Listed._make)
+
+
+def filter_of(owner: User, filter_id: int) -> Listed | None:
+    """One of the owner's filters; None where there is none of this id."""
+    found = fetch(ONE, {"owner": owner.pk, "filter": filter_id}, into=Listed._make)
+    return found[0] if found else None
+
+
+# --- Reading ---------------------------------------------------------------------------------------------
+class _Rule(NamedTuple):
+    """A filter as its owner meets it."""
+
+    id: int
+    phrase: str
+    whole_word: bool
+    hides: bool
+    expires_at: datetime | None
+
+
+class Filters:
+    """A reader's filters, compiled. Immutable: threads may share them."""
+
+    def __init__(self, rules: Sequence[_Rule]) -> None:
+        self._rules = {rule.id: rule for rule in rules}
+        self._matcher = Matcher(Word(rule.id, fold(rule.phrase), rule.whole_word) for rule in rules)
+
+    def found(self, parts: Iterable[str], now: datetime) -> list[_Rule]:
+        """The filters in force that match a text of these parts, oldest first."""
+        found = self._matcher.found(APART.join(fold(_bounded(part)) for part in parts if part))
+        rules = (self._rules[rule_id] for rule_id in sorted(found))
+        return [rule for rule in rules if rule.expires_at is None or rule.expires_at > now]
+
+
+READ = """
+    SELECT id, phrase, whole_word, action = 'hide', expires_at FROM items_filter WHERE owner_id = %(owner)s ORDER BY id
+"""
+
+
+@lru_cache(COMPILED)
+def _compiled(owner_id: int, version: int) -> Filters:
+    """The filters of a user, perhaps those of a newer version, which is then read for itself too."""
+    return Filters(fetch(READ, {"owner": owner_id}, into=_Rule._make))
+
+
+def filtered(items: "list[ItemBody]", reader: User | AnonymousUser) -> "list[ItemBody]":
+    """The items, each with the phrases of the reader's filters that it matches, and what these ask for."""
+    version = reader.filters_version if isinstance(reader, User) else 0
+    if not version or not items:
+        return items
+    filters, now, own = _compiled(reader.pk, version), timezone.now(), str(reader.pk)
+    for item in items:
+        shown = item.shown
+        if shown.sender.id == own:
+            continue
+        found = filters.found(_parts(shown), now)
+        if found:
+            action = FilterAction.HIDE if any(rule.hides for rule in found) else FilterAction.WARN
+            for one in (item, shown):
+                one.filtered = list(dict.fromkeys(rule.phrase for rule in found))
+                one.filter_action = action.value
+    return items
+
+
+def _bounded(text: str) -> str:
+    return UNFOLDING.sub(" ", text) if len(UNFOLDING.findall(text)) > SIGNS else text
+
+
+def _parts(item: "ItemBody") -> Iterator[str]:
+    yield item.title
+    content = item.content_fields
+    for name in ("text", "warning"):
+        if isinstance(part := content.get(name), str):
+            yield part
+    yield from (medium.description for medium in item.media)

@@ -1,0 +1,39 @@
+"""The acts on a page that pin one's own posts on one's profile, and unpin them."""
+
+from django.contrib import messages
+from django.http import HttpResponse
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_POST
+
+from accounts.access import signed_in
+from accounts.models import User
+from items import pins
+from items.views import own_item
+from web.pages import PageRequest, go_on, limited
+
+
+@require_POST
+@signed_in
+@limited("write")
+def pin(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
+    """Show one's own public post first on one's profile; again changes nothing."""
+    item = own_item(item_id, reader)
+    try:
+        pins.pin(item=item)
+    except pins.NotPinnableError:
+        messages.error(request, _("Only public posts can be pinned."))
+    except pins.PinCapError:
+        messages.error(request, _("You have pinned %(count)d posts, which is the limit.") % {"count": pins.PINS})
+    else:
+        messages.success(request, _("Pinned to your profile."))
+    return go_on(request, "profile", reader.username)
+
+
+@require_POST
+@signed_in
+@limited("write")
+def unpin(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
+    """Take a pin back; again changes nothing."""
+    pins.unpin(item_id=own_item(item_id, reader).pk)
+    messages.success(request, _("Unpinned."))
+    return go_on(request, "profile", reader.username)

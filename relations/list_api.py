@@ -1,0 +1,201 @@
+"""Lists and their members over HTTP. Their timelines are the timeline's (timeline/api.py)."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import msgspec
+from django.http import HttpResponse
+from drf_spectacular.utils import OpenApiResponse, extend_schema
+from rest_framework import exceptions
+from rest_framework.request import Request
+
+from accounts.api import UserCard, signed_in
+from accounts.models import User
+from relations import actions, lists
+from relations.api import UserPage, user_or_404
+from relations.lists import Listed
+from relations.models import List
+from relations.visibility import is_username, users_visible_to
+from web.openapi import PAGED
+from web.rest import (
+    ApiView,
+    ConflictError,
+    FeedResponse,
+    FlagField,
+    Problem,
+    StrictSerializer,
+    TextField,
+    Time,
+    body,
+    limit,
+    parse_id,
+    position,
+)
+
+TITLE_LENGTH = 100
+
+
+class ListBody(msgspec.Struct):
+    """A list, as its owner gets it. What members of an `exclusive` list say leaves the owner's home."""
+
+    id: str
+    title: str
+    exclusive: bool
+    members: int
+    created_at: Time
+
+    @classmethod
+    def of(cls, listed: Listed) -> "ListBody":
+        """The body of this list."""
+        return cls(str(listed.id), listed.title, listed.is_exclusive, listed.members, listed.created_at)
+
+
+class ListPage(msgspec.Struct):
+    """A part of the caller's lists, newest first."""
+
+    items: list[ListBody]
+    last_id: str | None
+    has_more: bool
+
+
+class NewList(StrictSerializer):
+    """A list to make."""
+
+    title = TextField(max_length=TITLE_LENGTH)
+    exclusive = FlagField(default=False)
+
+
+class ListEdit(StrictSerializer):
+    """The changes of a list; fields that are left out stay as they are."""
+
+    title = TextField(max_length=TITLE_LENGTH, required=False)
+    exclusive = FlagField(required=False)
+
+
+@contextmanager
+def _answers() -> Iterator[None]:
+    """Turn the verbs' refusals into answers of the API."""
+    try:
+        yield
+    except List.DoesNotExist as error:
+        raise exceptions.NotFound from error
+    except actions.SelfRelationError as error:
+        raise exceptions.ParseError("That is you.") from error
+    except lists.NotFollowedError as error:
+        raise ConflictError("You do not follow them.") from error
+    except lists.ListCapError as error:
+        raise ConflictError(f"You have {lists.LISTS} lists, which is the limit.") from error
+    except lists.MemberCapError as error:
+        raise ConflictError(f"The list has {lists.MEMBERS} members, which is the limit.") from error
+
+
+def list_or_404(text: str, owner: User) -> Listed:
+    """The caller's list of this id. Raises NotFound, the same for another's and for every other id."""
+    number = parse_id(text)
+    found = lists.list_of(owner, number) if number else None
+    if found is None:
+        raise exceptions.NotFound
+    return found
+
+
+class ListsView(ApiView):
+    """The caller's lists, over HTTP."""
+
+    @extend_schema(operation_id="list_lists", parameters=PAGED, responses={200: ListPage})
+    def get(self, request: Request) -> HttpResponse:
+        """The caller's lists, newest first."""
+        owner, last_id, count = signed_in(request), position(request), limit(request)
+        found = lists.lists_of(owner, last_id=last_id, limit=count + 1)
+        page = found[:count]
+        last = str(page[-1].id) if page else None
+        return FeedResponse(ListPage([ListBody.of(one) for one in page], last, len(found) > count))
+
+    @extend_schema(
+        operation_id="create_list",
+        request=NewList,
+        responses={201: ListBody, 409: OpenApiResponse(Problem, "The caller has as many lists as one may.")},
+    )
+    def post(self, request: Request) -> HttpResponse:
+        """Make a list."""
+        owner, fields = signed_in(request), body(request, NewList)
+        with _answers():
+            made = lists.create(owner=owner, title=fields["title"], is_exclusive=fields["exclusive"])
+        return FeedResponse(ListBody.of(list_or_404(str(made.pk), owner)), status=201)
+
+
+class ListView(ApiView):
+    """One of the caller's lists, over HTTP."""
+
+    @extend_schema(operation_id="read_list", responses={200: ListBody})
+    def get(self, request: Request, list_id: str) -> HttpResponse:
+        """One of the caller's lists."""
+        return FeedResponse(ListBody.of(list_or_404(list_id, signed_in(request))))
+
+    @extend_schema(operation_id="edit_list", request=ListEdit, responses={200: ListBody})
+    def patch(self, request: Request, list_id: str) -> HttpResponse:
+        """Rename a list, or let its members leave or join home."""
+        owner = signed_in(request)
+        listed = list_or_404(list_id, owner)
+        fields = body(request, ListEdit)
+        if fields:
+            with _answers():
+                lists.change(
+                    owner=owner,
+                    list_id=listed.id,
+                    title=fields.get("title"),
+                    is_exclusive=fields.get("exclusive"),
+                )
+        return FeedResponse(ListBody.of(list_or_404(list_id, owner)))
+
+    @extend_schema(operation_id="delete_list", responses={204: None})
+    def delete(self, request: Request, list_id: str) -> HttpResponse:
+        """Delete a list; its members stay followed."""
+        owner = signed_in(request)
+        with _answers():
+            lists.delete(owner=owner, list_id=parse_id(list_id) or 0)
+        return HttpResponse(status=204)
+
+
+class MembersView(ApiView):
+    """The members of a list, over HTTP."""
+
+    @extend_schema(operation_id="list_members", parameters=PAGED, responses={200: UserPage})
+    def get(self, request: Request, list_id: str) -> HttpResponse:
+        """The members of a list, those first who were put into it last."""
+        owner, last_id, count = signed_in(request), position(request), limit(request)
+        page = lists.members_page(owner, list_or_404(list_id, owner).id, last_id=last_id, limit=count)
+        last = None if page.last_id is None else str(page.last_id)
+        return FeedResponse(UserPage([UserCard.of(one) for one in page.people], last, page.has_more))
+
+
+class MemberView(ApiView):
+    """A followee in a list, over HTTP."""
+
+    @extend_schema(
+        operation_id="add_member",
+        request=None,
+        responses={204: None, 409: OpenApiResponse(Problem, "The caller does not follow them, or the list is full.")},
+    )
+    def put(self, request: Request, list_id: str, username: str) -> HttpResponse:
+        """Put a followee into a list; again changes nothing."""
+        owner = signed_in(request)
+        listed, member = list_or_404(list_id, owner), user_or_404(username, owner)
+        with _answers():
+            lists.add(owner=owner, list_id=listed.id, member=member)
+        return HttpResponse(status=204)
+
+    @extend_schema(operation_id="remove_member", responses={204: None})
+    def delete(self, request: Request, list_id: str, username: str) -> HttpResponse:
+        """Take a member out of a list; again changes nothing. They can be taken out though they may not be seen any
+        more.
+        """
+        owner = signed_in(request)
+        listed = list_or_404(list_id, owner)
+        member = User.objects.named(username).first() if is_username(username) else None
+        if member is None:
+            raise exceptions.NotFound
+        with _answers():
+            is_gone = lists.remove(owner=owner, list_id=listed.id, member=member)
+        if not is_gone and not users_visible_to(owner).filter(pk=member.pk).exists():
+            raise exceptions.NotFound
+        return HttpResponse(status=204)

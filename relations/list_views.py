@@ -1,0 +1,142 @@
+"""The pages on which one makes, changes and deletes lists, and puts people into them."""
+
+from django.contrib import messages
+from django.http import Http404, HttpResponse
+from django.shortcuts import redirect
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_http_methods, require_POST
+
+from accounts.access import signed_in
+from accounts.models import User
+from relations import actions, lists
+from relations.forms import ListForm, MembershipForm
+from relations.lists import Listed
+from relations.models import Follow, List
+from relations.views import user_or_404
+from relations.visibility import is_username
+from web.pages import INVALID, PageRequest, limited, position, show
+from web.rest import MAX_POSITION, PAGE
+
+FORM_METHODS = ["GET", "HEAD", "POST"]
+
+
+def list_or_404(list_id: int, owner: User) -> Listed:
+    """The owner's list of this id; else the same page as for every other id."""
+    found = lists.list_of(owner, list_id) if list_id <= MAX_POSITION else None
+    if found is None:
+        raise Http404
+    return found
+
+
+@signed_in
+@limited("write")
+@require_http_methods(FORM_METHODS)
+def own_lists(request: PageRequest, reader: User) -> HttpResponse:
+    """The reader's lists, by their titles, and a form for a new one."""
+    form = ListForm(request.POST or None)
+    if form.is_valid():
+        try:
+            made = lists.create(
+                owner=reader, title=form.cleaned_data["title"], is_exclusive=form.cleaned_data["exclusive"]
+            )
+        except lists.ListCapError:
+            form.add_error(None, _("You have reached the limit of lists."))
+        else:
+            return redirect("list", made.pk)
+    context = {"lists": lists.titles(lists.lists_of(reader)), "form": form}
+    return show(request, "relations/lists.html", context, status=INVALID if form.errors else 200)
+
+
+@signed_in
+@limited("write")
+@require_http_methods(FORM_METHODS)
+def edit_list(request: PageRequest, reader: User, list_id: int) -> HttpResponse:
+    """A list's title, whether its members leave home, and its members, each with a way out."""
+    listed = list_or_404(list_id, reader)
+    form = ListForm(request.POST or None, initial={"title": listed.title, "exclusive": listed.is_exclusive})
+    if form.is_valid():
+        try:
+            lists.change(
+                owner=reader,
+                list_id=listed.id,
+                title=form.cleaned_data["title"],
+                is_exclusive=form.cleaned_data["exclusive"],
+            )
+        except List.DoesNotExist:
+            raise Http404 from None
+        messages.success(request, _("Saved."))
+        return redirect("list", listed.id)
+    page = lists.members_page(reader, listed.id, last_id=position(request), limit=PAGE)
+    context = {"list": listed, "form": form, "page": page}
+    return show(request, "relations/list_edit.html", context, status=INVALID if form.errors else 200)
+
+
+@signed_in
+@limited("write")
+@require_http_methods(FORM_METHODS)
+def delete_list(request: PageRequest, reader: User, list_id: int) -> HttpResponse:
+    """Ask, and delete a list; its members stay followed."""
+    listed = list_or_404(list_id, reader)
+    if request.method != "POST":
+        return show(request, "relations/list_delete.html", {"list": listed})
+    try:
+        lists.delete(owner=reader, list_id=listed.id)
+    except List.DoesNotExist:
+        raise Http404 from None
+    messages.success(request, _("Deleted."))
+    return redirect("lists")
+
+
+@require_POST
+@signed_in
+@limited("write")
+def remove_member(request: PageRequest, reader: User, list_id: int) -> HttpResponse:
+    """Take the user whom the form names out of a list; they stay followed."""
+    listed, username = list_or_404(list_id, reader), request.POST.get("username", "")
+    member = User.objects.named(username).first() if is_username(username) else None
+    if member is None:
+        raise Http404
+    try:
+        lists.remove(owner=reader, list_id=listed.id, member=member)
+    except List.DoesNotExist:
+        raise Http404 from None
+    return redirect("list-edit", listed.id)
+
+
+@signed_in
+@limited("write")
+@require_http_methods(FORM_METHODS)
+def lists_of_person(request: PageRequest, reader: User, username: str) -> HttpResponse:
+    """The reader's lists, of which those are marked that a followee is in; saving changes them all."""
+    person = user_or_404(username, reader)
+    there = lists.titles(lists.lists_of(reader, person_id=person.pk))
+    form = MembershipForm(there, request.POST if request.method == "POST" else None)
+    if form.is_valid():
+        chosen = form.cleaned_data["lists"]
+        into = [one.id for one in there if str(one.id) in chosen]
+        if error := _place(reader, person, into, [one.id for one in there if str(one.id) not in chosen]):
+            form.add_error(None, error)
+        else:
+            messages.success(request, _("Saved."))
+            return redirect("profile", person.username)
+    context = {"person": person, "form": form, "lists": there, "is_followed": _is_followed(reader, person)}
+    return show(request, "relations/person_lists.html", context, status=INVALID if form.errors else 200)
+
+
+def _place(reader: User, person: User, into: list[int], out_of: list[int]) -> str:
+    """Put a person into some lists and out of others; what was refused, in words."""
+    try:
+        lists.place(owner=reader, member=person, into=into, out_of=out_of)
+    except actions.SelfRelationError:
+        return _("That is you.")
+    except lists.NotFollowedError:
+        return _("Follow them first: lists hold people whom you follow.")
+    except lists.MemberCapError:
+        return _("A list has reached the limit of its members.")
+    except List.DoesNotExist:
+        return _("A list is gone. Reload the page.")
+    return ""
+
+
+def _is_followed(reader: User, person: User) -> bool:
+    return Follow.objects.filter(follower=reader, followee=person).exists()

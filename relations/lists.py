@@ -1,0 +1,192 @@
+"""Lists: the verbs that change them, and what their owner reads of them. A list is its owner's alone.
+
+Members are followed, which a foreign key to the follow holds: an unfollow takes the member out in its own transaction,
+and following again does not put them back. Each verb locks the owner's row first, as a follow does, so the bounds hold
+under concurrent calls.
+
+What members of an exclusive list say leaves the owner's home (relations.rules.unlisted). Each act that may bring it
+back (a member leaves, the list is deleted or exclusive no more) advances the owner's window epoch.
+
+See docs/decisions.md: Members of lists hang on follows by a foreign key.
+"""
+
+from collections.abc import Iterable
+from datetime import datetime
+from functools import cache
+from typing import NamedTuple
+
+from django.db import transaction
+
+from accounts.models import User
+from accounts.rows import user_columns, user_of
+from relations import rules
+from relations.actions import SelfRelationError
+from relations.followers import LAST_ID
+from relations.models import Follow, List, ListMember
+from storage.connections import fetch
+
+LISTS = 50
+"""The lists that a user may have."""
+MEMBERS = 500
+"""The members that a list may have: a page asks an index once for each."""
+
+
+class ListCapError(Exception):
+    """Raised when a user would have more than `LISTS` lists."""
+
+
+class MemberCapError(Exception):
+    """Raised when a list would have more than `MEMBERS` members."""
+
+
+class NotFollowedError(Exception):
+    """Raised when a user is put into a list whose owner does not follow them."""
+
+
+# --- Verbs -----------------------------------------------------------------------------------------------
+@transaction.atomic
+def create(*, owner: User, title: str, is_exclusive: bool = False) -> List:
+    """Make a list without members. Raises ListCapError."""
+    _lock(owner)
+    if List.objects.filter(owner=owner).count() >= LISTS:
+        raise ListCapError
+    return List.objects.create(owner=owner, title=title, is_exclusive=is_exclusive)
+
+
+@transaction.atomic
+def change(*, owner: User, list_id: int, title: str | None = None, is_exclusive: bool | None = None) -> None:
+    """Rename a list, or let its members leave or join home. Raises List.DoesNotExist."""
+    changed = _own(owner, list_id)
+    if changed.is_exclusive and is_exclusive is False:
+        _advance(owner)
+    changed.title = changed.title if title is None else title
+    changed.is_exclusive = changed.is_exclusive if is_exclusive is None else is_exclusive
+    changed.save(update_fields=["title", "is_exclusive"])
+
+
+@transaction.atomic
+def delete(*, owner: User, list_id: int) -> None:
+    """Delete a list. Raises List.DoesNotExist."""
+    gone = _own(owner, list_id)
+    gone.delete()
+    if gone.is_exclusive:
+        _advance(owner)
+
+
+@transaction.atomic
+def add(*, owner: User, list_id: int, member: User) -> bool:
+    """Put a followee into a list; True if they were not there. Raises List.DoesNotExist, NotFollowedError,
+    MemberCapError and SelfRelationError.
+    """
+    if member.pk == owner.pk:
+        raise SelfRelationError
+    to = _own(owner, list_id)
+    members = ListMember.objects.filter(list=to)
+    if members.filter(member=member).exists():
+        return False
+    if not Follow.objects.filter(follower=owner, followee=member).exists():
+        raise NotFollowedError
+    if members.count() >= MEMBERS:
+        raise MemberCapError
+    ListMember.objects.create(list=to, owner=owner, member=member)
+    return True
+
+
+@transaction.atomic
+def remove(*, owner: User, list_id: int, member: User) -> bool:
+    """Take a member out of a list; True if they were there. Raises List.DoesNotExist."""
+    of = _own(owner, list_id)
+    gone, _ = ListMember.objects.filter(list=of, member=member).delete()
+    if gone and of.is_exclusive:
+        _advance(owner)
+    return bool(gone)
+
+
+@transaction.atomic
+def place(*, owner: User, member: User, into: Iterable[int], out_of: Iterable[int]) -> None:
+    """Put a followee into some lists and take them out of others, all or none. Raises what `add` raises."""
+    for list_id in out_of:
+        remove(owner=owner, list_id=list_id, member=member)
+    for list_id in into:
+        add(owner=owner, list_id=list_id, member=member)
+
+
+def _own(owner: User, list_id: int) -> List:
+    """The owner's list, under the lock of the owner's row."""
+    _lock(owner)
+    return List.objects.get(owner=owner, pk=list_id)
+
+
+def _lock(owner: User) -> None:
+    User.objects.select_for_update(no_key=True).values_list("pk").get(pk=owner.pk)
+
+
+def _advance(owner: User) -> None:
+    User.objects.get_queryset().filter(pk=owner.pk).advance_epoch()
+
+
+# --- Reads -----------------------------------------------------------------------------------------------
+class Listed(NamedTuple):
+    """A list and what its owner reads of it."""
+
+    id: int
+    title: str
+    is_exclusive: bool
+    created_at: datetime
+    members: int
+    has_person: bool
+    """Whether the user that was asked about is a member."""
+
+
+LISTED = """
+    SELECT l.id, l.title, l.is_exclusive, l.created_at,
+        (SELECT count(*) FROM relations_listmember m WHERE m.list_id = l.id),
+        EXISTS (SELECT FROM relations_listmember m WHERE m.list_id = l.id AND m.member_id = %(person)s)
+    FROM relations_list l WHERE l.owner_id = %(owner)s
+"""
+LISTS_OF = f"{LISTED} AND l.id < %(below)s ORDER BY l.id DESC LIMIT %(count)s"
+ONE = f"{LISTED} AND l.id = %(list)s"
+
+
+def lists_of(owner: User, *, person_id: int = 0, last_id: int | None = None, limit: int = LISTS) -> list[Listed]:
+    """The owner's lists below `last_id`, newest first, and whether a person is a member of each."""
+    params = {"owner": owner.pk, "person": person_id, "below": last_id or LAST_ID, "count": limit}
+    return fetch(LISTS_OF, params, into=Listed._make)
+
+
+def list_of(owner: User, list_id: int) -> Listed | None:
+    """One of the owner's lists; None where there is none of this id."""
+    found = fetch(ONE, {"owner": owner.pk, "person": 0, "list": list_id}, into=Listed._make)
+    return found[0] if found else None
+
+
+def titles(lists: Iterable[Listed]) -> list[Listed]:
+    """The lists in the order of their titles."""
+    return sorted(lists, key=lambda one: (one.title.casefold(), one.id))
+
+
+class MembersPage(NamedTuple):
+    """A page of a list's members. `last_id` is the id of the last membership."""
+
+    people: list[User]
+    last_id: int | None
+    has_more: bool
+
+
+@cache
+def _members() -> str:
+    """A list's members are so few that those who may not be seen are passed one by one."""
+    return f"""
+        SELECT m.id, {user_columns("u")}
+        FROM ({rules.members("%(list)s", "id, member_id")} AND owner_id = %(owner)s AND id < %(below)s) m
+        JOIN accounts_user u ON u.id = m.member_id
+        WHERE u.is_active AND NOT {rules.blocks("u.id", "%(owner)s")} ORDER BY m.id DESC LIMIT %(count)s
+    """  # noqa: S608 (columns of our own models)
+
+
+def members_page(owner: User, list_id: int, *, last_id: int | None = None, limit: int = MEMBERS) -> MembersPage:
+    """The members of one of the owner's lists below `last_id`, newest first, as far as the owner may know of them."""
+    params = {"owner": owner.pk, "list": list_id, "below": last_id or LAST_ID, "count": limit + 1}
+    rows = fetch(_members(), params)
+    page = rows[:limit]
+    return MembersPage([user_of(row[1:]) for row in page], page[-1][0] if page else None, len(rows) > limit)

@@ -1,0 +1,52 @@
+"""The page of a list, and the pill that says how many posts came to it since."""
+
+from django.conf import settings
+from django.http import HttpResponse
+from django.urls import reverse
+from django.views.decorators.http import require_safe
+
+from accounts.access import signed_in
+from accounts.models import User
+from relations.list_views import list_or_404
+from timeline.lists import list_new_count, list_page
+from timeline.views import cards_of
+from web.pages import PageRequest, position, show
+from web.rest import PAGE
+
+
+@require_safe
+@signed_in
+def show_list(request: PageRequest, reader: User, list_id: int) -> HttpResponse:
+    """Items of the members of a list, newest first, a page at a time as those of home."""
+    listed, last_id = list_or_404(list_id, reader), position(request)
+    page = list_page(reader, listed.id, last_id=last_id, limit=PAGE)
+    context = {
+        "list": listed,
+        "page": page,
+        "cards": cards_of(page, []),
+        "is_first": last_id is None,
+        "since_id": page.items[0].id if page.items else "",
+    } | _asking(listed.id)
+    part = "timeline/_list_beginning.html" if last_id is None else "items/_more.html"
+    return show(request, "timeline/list.html", context, part=part)
+
+
+@require_safe
+@signed_in
+def list_news(request: PageRequest, reader: User, list_id: int) -> HttpResponse:
+    """How many posts came to a list since the top of an open page; 204 while it is as many as that page `shows`."""
+    listed, since_id = list_or_404(list_id, reader), position(request, "since_id")
+    count, capped = list_new_count(reader, listed.id, since_id=since_id or 0)
+    if request.GET.get("shows") == str(count):
+        return HttpResponse(status=204)
+    context = {"list": listed, "count": count, "capped": capped, "since_id": since_id or ""} | _asking(listed.id)
+    return show(request, "timeline/_news.html", context)
+
+
+def _asking(list_id: int) -> dict[str, object]:
+    """Where the pill of a list asks and leads, and how often."""
+    return {
+        "of": reverse("list", args=[list_id]),
+        "asks": reverse("list-news", args=[list_id]),
+        "poll_seconds": settings.HOME_POLL_SECONDS,
+    }

@@ -1,0 +1,34 @@
+"""The timeline of a list, straight from PostgreSQL: a list is so small that no window pays.
+
+Its statements are those of home, of the members of the list instead (timeline.pull.of_list), so its entries, the
+folding of its reposts, its bounds and its cursor are home's. The oracle of lists is `timeline.oracle.list_ids`.
+
+See docs/decisions.md: A list is read by the statements of home.
+"""
+
+from accounts.models import User
+from storage.window import INFINITY
+from timeline import home
+from timeline.fold import count_new
+from timeline.home import Page, Walk, from_sql, page_of
+from timeline.pull import pull_above
+
+
+def list_page(reader: User, list_id: int, *, last_id: int | None = None, limit: int = 20) -> Page:
+    """The items below `last_id` (exclusive, need not exist) of one of the reader's lists, newest first, at most
+    `limit`.
+    """
+    top = INFINITY if last_id is None else last_id
+    walk = Walk(reader, limit, top, top, list_id=list_id)
+    from_sql(walk)
+    return page_of(walk)
+
+
+def list_new_count(reader: User, list_id: int, *, since_id: int) -> tuple[int, bool]:
+    """How many items one of the reader's lists shows above `since_id`, bounded as those of home (home.new_count)."""
+    cap, scan = home.NEW_CAP, home.NEW_SCAN
+    candidates = pull_above(reader.pk, since=since_id, count=scan, enough=cap + 1, list_id=list_id)
+    if candidates is None:
+        return cap, True
+    count = count_new(reader.pk, candidates, list_id=list_id)
+    return min(count, cap), count > cap or len(candidates) == scan
