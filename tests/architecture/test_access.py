@@ -237,7 +237,9 @@ API_ROUTES: dict[str, list[Shows]] = {
             published_only=True,
         )
     ],
-    "users/<str:username>": [Shows(lambda world: "/users/sender", ("post",), public_only=True, before=pin_post)],
+    "users/<str:username>": [
+        Shows(lambda world: "/users/sender", ("post",), public_only=True, published_only=True, before=pin_post)
+    ],
     "users/<str:username>/items": [
         Shows(lambda world: "/users/sender/items", ("post",)),
         Shows(lambda world: "/users/author/items", ("repost", "shared")),
