@@ -120,9 +120,13 @@ def make_first_admin(*, username: str, password: str, display_name: str = "") ->
     return user
 
 
-def edit_profile(*, user: User, display_name: str | None = None, bio: str | None = None) -> User:
-    """Change how a user presents themself; what is None stays. Raises ValidationError, a dict by field, also for a text
-    that moderation would hold: a profile has nothing to show instead.
+def edit_profile(
+    *, user: User, display_name: str | None = None, bio: str | None = None, is_locked: bool | None = None
+) -> User:
+    """Change how a user presents themself, and whether they decide on each follower; what is None stays. Raises
+    ValidationError, a dict by field, also for a text that moderation would hold: a profile has nothing to show instead.
+
+    See docs/decisions.md: A request waits until it is decided or withdrawn.
     """
     fields = {"display_name": display_name, "bio": bio}
     changed = [field for field, value in fields.items() if value is not None]
@@ -132,6 +136,9 @@ def edit_profile(*, user: User, display_name: str | None = None, bio: str | None
     user.clean_fields(exclude={field.name for field in User._meta.fields} - set(changed))
     if errors := {field: error for field in new if (error := _refused(user, fields[field] or ""))}:
         raise ValidationError(errors)
+    if is_locked is not None:
+        user.is_locked = is_locked
+        changed.append("is_locked")
     _save(user, changed)
     return user
 

@@ -28,6 +28,7 @@ from web.rest import (
     ConflictError,
     FeedResponse,
     FilesParser,
+    FlagField,
     Problem,
     StrictSerializer,
     TextField,
@@ -46,6 +47,8 @@ class Account(msgspec.Struct):
     display_name: str
     bio: str
     is_big_v: bool
+    is_locked: bool
+    """Whether the user decides on each follower."""
     created_at: Time
     avatar_url: str
     banner_url: str
@@ -59,6 +62,7 @@ class Account(msgspec.Struct):
             user.display_name,
             user.bio,
             user.is_big_v,
+            user.is_locked,
             user.date_joined,
             user.avatar_url,
             user.banner_url,
@@ -123,6 +127,7 @@ class ProfileEdit(StrictSerializer):
 
     display_name = TextField(max_length=50, allow_blank=True, required=False)
     bio = TextField(max_length=500, allow_blank=True, required=False)
+    is_locked = FlagField(required=False)
 
 
 class PasswordChange(StrictSerializer):
@@ -203,7 +208,7 @@ class MeView(ApiView):
 
     @extend_schema(operation_id="edit_me", request=ProfileEdit, responses={200: Account})
     def patch(self, request: Request) -> HttpResponse:
-        """Change display name or bio; what is not sent stays."""
+        """Change display name, bio, or whether the caller decides on each follower; what is not sent stays."""
         fields = body(request, ProfileEdit)
         try:
             user = actions.edit_profile(user=signed_in(request), **fields)

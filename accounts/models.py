@@ -155,6 +155,9 @@ class User(AbstractBaseUser, PermissionsMixin):
     keeps_history = models.BooleanField(
         default=True, db_default=True, help_text="Whether what the user opens is remembered for a while."
     )
+    is_locked = models.BooleanField(
+        _("locked"), default=False, db_default=False, help_text=_("Whether the user decides on each follower.")
+    )
     is_big_v = models.BooleanField(_("big-V"), default=False)
     is_auto_big_v = models.BooleanField(
         _("tagged automatically"),

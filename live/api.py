@@ -27,6 +27,7 @@ from web.rest import (
     ApiView,
     ConflictError,
     FeedResponse,
+    FlagField,
     Problem,
     PublicApiView,
     StrictSerializer,
@@ -69,16 +70,6 @@ class MomentField(serializers.Field):  # type: ignore[type-arg]  # not generic a
     def to_representation(self, value: datetime) -> str:
         """The moment in ISO 8601."""
         return value.isoformat()
-
-
-class FlagField(serializers.BooleanField):
-    """True or false; DRF's field takes "yes" and 1 too."""
-
-    def to_internal_value(self, data: Any) -> bool:
-        """The truth value. Raises ValidationError if it is none."""
-        if not isinstance(data, bool):
-            self.fail("invalid", input=data)
-        return data
 
 
 class MinutesField(serializers.IntegerField):

@@ -20,18 +20,30 @@ class Kind(models.TextChoices):
     REPLY = "reply"
     REPOST = "repost"
     FOLLOW = "follow"
+    FOLLOW_REQUEST = "follow_request"
+    FOLLOW_ACCEPTED = "follow_accepted"
     MENTION = "mention"
     LIVE = "live"
     WARNING = "warning"
 
 
-CHOOSABLE = (Kind.FOLLOW, Kind.LIKE, Kind.REPOST, Kind.REPLY, Kind.MENTION, Kind.LIVE)
+CHOOSABLE = (
+    Kind.FOLLOW,
+    Kind.FOLLOW_REQUEST,
+    Kind.FOLLOW_ACCEPTED,
+    Kind.LIKE,
+    Kind.REPOST,
+    Kind.REPLY,
+    Kind.MENTION,
+    Kind.LIVE,
+)
 """The kinds that a user may leave out, in the order of the settings."""
 
 
 class Notification(models.Model):
-    """An entry of a recipient's list: the likes of one item, its reposts, one reply, one mention, a day's followers, or
-    the start of a live session that they wanted to be told of; or a warning by moderators.
+    """An entry of a recipient's list: the likes of one item, its reposts, one reply, one mention, a day's followers,
+    its requests to follow or those that were accepted, or the start of a live session that they wanted to be told of;
+    or a warning by moderators.
 
     `item` is what was liked or reposted, or the reply or the post that mentions; follows have a `day` (UTC) instead,
     starts a `session_id`, of a row of a room above, and warnings their `text`; the act of a warning is its recipient's.
@@ -62,13 +74,26 @@ class Notification(models.Model):
                 fields=["recipient", "day"], condition=Q(kind="follow"), name="notification_of_followers"
             ),
             models.UniqueConstraint(
+                fields=["recipient", "kind", "day"],
+                condition=Q(kind__in=["follow_request", "follow_accepted"]),
+                name="notification_of_requests",
+            ),
+            models.UniqueConstraint(
                 fields=["recipient", "session_id"], condition=Q(kind="live"), name="notification_of_session"
             ),
             models.CheckConstraint(
-                condition=Q(kind="follow", item=None, day__isnull=False, session_id=None)
+                condition=Q(
+                    kind__in=["follow", "follow_request", "follow_accepted"],
+                    item=None,
+                    day__isnull=False,
+                    session_id=None,
+                )
                 | Q(kind="live", item=None, day=None, session_id__isnull=False)
                 | Q(kind="warning", item=None, day=None, session_id=None)
-                | (~Q(kind__in=["follow", "live", "warning"]) & Q(item__isnull=False, day=None, session_id=None)),
+                | (
+                    ~Q(kind__in=["follow", "follow_request", "follow_accepted", "live", "warning"])
+                    & Q(item__isnull=False, day=None, session_id=None)
+                ),
                 name="notification_of_one",
             ),
         ]

@@ -1,4 +1,4 @@
-"""Removes a deleted account's follows, blocks and mutes, in both directions.
+"""Removes a deleted account's follows, requests to follow, blocks and mutes, in both directions.
 
 A deleted account is hidden from all, so no home changes; only the counts of the others have to stay exact.
 """
@@ -58,6 +58,7 @@ def purge(*, user_id: int, limit: int) -> int:
         for table, one, other in (
             ("relations_block", "blocker", "blocked"),
             ("relations_mute", "muter", "muted"),
+            ("relations_followrequest", "follower", "followee"),
         ):
             cursor.execute(PAIRS.format(table=table, one=one, other=other), params)
             taken += cursor.rowcount

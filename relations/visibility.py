@@ -1,6 +1,7 @@
 """Which users one sees, and how one stands to them."""
 
 from collections.abc import Iterable
+from datetime import datetime
 from functools import cache
 from typing import NamedTuple
 
@@ -20,8 +21,14 @@ STANDING = """
         EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = %(reader)s AND f.followee_id = u.id),
         EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = u.id AND f.followee_id = %(reader)s),
         EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = %(reader)s AND b.blocked_id = u.id),
-        EXISTS (SELECT FROM relations_mute m WHERE m.muter_id = %(reader)s AND m.muted_id = u.id)
-    FROM accounts_user u WHERE u.id = %(user)s
+        mute.id IS NOT NULL,
+        EXISTS (
+            SELECT FROM relations_follow f WHERE f.follower_id = %(reader)s AND f.followee_id = u.id AND NOT f.reposts),
+        EXISTS (SELECT FROM relations_followrequest r WHERE r.follower_id = %(reader)s AND r.followee_id = u.id),
+        EXISTS (SELECT FROM relations_followrequest r WHERE r.follower_id = u.id AND r.followee_id = %(reader)s),
+        mute.expires_at, mute.id IS NOT NULL AND mute.notifications
+    FROM accounts_user u LEFT JOIN relations_mute mute ON mute.muter_id = %(reader)s AND mute.muted_id = u.id
+    WHERE u.id = %(user)s
 """
 
 
@@ -34,6 +41,16 @@ class Standing(NamedTuple):
     followed_by: bool
     blocking: bool
     muting: bool
+    hiding_reposts: bool
+    """Whether the reader follows without the user's reposts."""
+    requested: bool
+    """Whether a request of the reader to follow waits, ..."""
+    requested_by: bool
+    """... or one of the user's to follow the reader."""
+    muted_until: datetime | None
+    """When the reader's mute ends, if it is for a time."""
+    muting_notifications: bool
+    """Whether it takes notifications in."""
 
 
 def is_username(text: str) -> bool:

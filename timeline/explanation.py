@@ -20,6 +20,7 @@ REASONS: dict[str, Any] = {
     "blocked": _("The reader blocks its sender."),
     "blocked_by": _("Its sender blocks the reader."),
     "muted": _("The reader mutes its sender."),
+    "reposts_left_out": _("The reader leaves out what its sender reposts."),
     "inactive": _("Its sender is suspended or deactivated."),
     "mutuals": _("It is for mutual follows, and its sender does not follow the reader."),
     "folded": _(

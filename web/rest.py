@@ -107,6 +107,16 @@ class ObjectField(serializers.DictField):
         return data
 
 
+class FlagField(serializers.BooleanField):
+    """True or false; DRF's field takes "yes" and 1 too."""
+
+    def to_internal_value(self, data: Any) -> bool:
+        """The truth value. Raises ValidationError if it is none."""
+        if not isinstance(data, bool):
+            self.fail("invalid", input=data)
+        return data
+
+
 class IdField(serializers.CharField):
     """An id as the API shows it: a decimal string."""
 

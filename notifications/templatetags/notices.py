@@ -29,6 +29,10 @@ def sentence(entry: Entry) -> SafeString:
             words = _("{people} mentioned you")
         case "follow":
             words = _("{people} followed you")
+        case "follow_request":
+            words = _("{people} asked to follow you")
+        case "follow_accepted":
+            words = _("{people} accepted your request to follow")
         case "live":
             words = _("{people} went live")
         case "warning":

@@ -17,7 +17,7 @@ from accounts.actions import issue_token
 from accounts.models import User
 from discover import feedback, recent
 from items import actions as items
-from items.models import Item, Status, Visibility
+from items.models import Bookmark, Item, Like, Status, Visibility
 from media.objects import Entry
 from relations import actions as relations
 from tests.support.addresses import api_routes, page_names
@@ -30,6 +30,7 @@ SEEN = {
     "anonymous": {Visibility.PUBLIC},
     "stranger": {Visibility.PUBLIC},
     "followed": {Visibility.PUBLIC},  # by the sender, without following back
+    "asking": {Visibility.PUBLIC},  # to follow the sender, who has locked the account and follows the reader
     "follower": {Visibility.PUBLIC, Visibility.FOLLOWERS},
     "mutual": {Visibility.PUBLIC, Visibility.FOLLOWERS, Visibility.MUTUALS},
     "muting": {Visibility.PUBLIC, Visibility.FOLLOWERS, Visibility.MUTUALS},
@@ -82,6 +83,10 @@ def world() -> World:
             relations.follow(follower=reader, followee=world.sender)
         if relation in FOLLOWS - {"follower"} | {"followed"}:
             relations.follow(follower=world.sender, followee=reader)
+    world.sender.is_locked = True
+    world.sender.save(update_fields=["is_locked"])
+    relations.follow(follower=world.sender, followee=world.readers["asking"])
+    relations.follow(follower=world.readers["asking"], followee=world.sender)
     relations.mute(muter=world.readers["muting"], muted=world.sender)
     relations.block(blocker=world.readers["blocking"], blocked=world.sender)
     relations.block(blocker=world.sender, blocked=world.readers["blocked"])
@@ -179,6 +184,20 @@ def is_reader(relation: str, kind: str) -> bool:
     return relation != "anonymous"
 
 
+KEPT = ("post", "reply", "answered")
+
+
+def keep_all(world: World, model: Any = Bookmark) -> None:
+    """As if every reader had kept all before it was hidden."""
+    kept = (world.post, world.reply, world.answered)
+    rows = [model(user=reader, item=item) for reader in world.readers.values() for item in kept]
+    model.objects.bulk_create(rows, ignore_conflicts=True)
+
+
+def like_all(world: World) -> None:
+    keep_all(world, Like)
+
+
 API_ROUTES: dict[str, list[Shows]] = {
     # Before the readers repost it below: its sender is told of that, and it is recommended to them no more.
     "discover/feed": [
@@ -225,6 +244,8 @@ API_ROUTES: dict[str, list[Shows]] = {
         Shows(lambda world: "/search?q=%23ztag", ("post", "reply", "answered")),
         Shows(lambda world: "/search?q=from:sender", ("post", "reply")),
     ],
+    "me/bookmarks": [Shows(lambda world: "/me/bookmarks", KEPT, is_reader, before=keep_all)],
+    "me/likes": [Shows(lambda world: "/me/likes", KEPT, is_reader, before=like_all)],
     "me/history": [Shows(lambda world: "/me/history", ("post",), is_reader, before=open_post)],
     "tags/<str:tag>/items": [Shows(lambda world: "/tags/ztag/items", ("post", "reply", "answered"))],
 }
@@ -251,6 +272,13 @@ API_WITHOUT = {
     "users/<str:username>/follow": "",
     "users/<str:username>/block": "",
     "users/<str:username>/mute": "",
+    "items/<str:item_id>/bookmark": "204 or 404 (items/test_kept.py)",
+    "me/blocks": "people",
+    "me/mutes": "people",
+    "users/<str:username>/follower": "204 or 404 (relations/test_mutes.py)",
+    "me/follow-requests": "people (relations/test_requests.py)",
+    "me/follow-requests/<str:username>/accept": "204 or 404 (the same)",
+    "me/follow-requests/<str:username>/reject": "204 or 404 (the same)",
     "notifications/unread": "a number; compared with an oracle by a state machine (properties/test_notifications.py)",
     "notifications/read": "204",
     "me/media": "the caller's picture",
@@ -322,6 +350,8 @@ PAGES: dict[str, list[Shows]] = {
         Shows(lambda world: "/search?q=%23ztag", ("post", "reply", "answered")),
         Shows(lambda world: "/search?q=from:sender", ("post", "reply")),
     ],
+    "bookmarks": [Shows(lambda world: "/bookmarks", KEPT, is_reader, before=keep_all)],
+    "likes": [Shows(lambda world: "/likes", KEPT, is_reader, before=like_all)],
     "history": [Shows(lambda world: "/history", ("post",), is_reader, before=open_post)],
     "unwanted": [Shows(lambda world: "/history/not-interested", ("post",), is_reader, before=dismiss_post)],
     "tag": [Shows(lambda world: "/tags/ztag", ("post", "reply", "answered"))],
@@ -347,6 +377,8 @@ PAGES_WITHOUT = {
     "settings": "",
     "like": "a footer or 404 (items/test_views.py)",
     "unlike": "the same",
+    "bookmark": "the same",
+    "remove-bookmark": "the same",
     "not-interested": "a line, or 404 (discover/test_feedback.py)",
     "interested": "a card, or 404 (the same)",
     "history-change": "what the history shows",
@@ -360,6 +392,12 @@ PAGES_WITHOUT = {
     "log-out-everywhere": "",
     "followers": "people",
     "following": "people",
+    "follow-requests": "people",
+    "settings-mutes": "people",
+    "settings-blocks": "people",
+    "mute-for": "a person's name",
+    "settings-import-export": "names that the reader uploaded",
+    "settings-export": "people, in a file",
     "relate": "people",
     "live": "live sessions: who sees one is asked in live/test_views.py, as for all of these",
     "live-news": "a number, and versions of sessions",

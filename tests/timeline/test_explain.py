@@ -72,11 +72,12 @@ def hide(item: Item) -> None:
 
 # --- An item ---------------------------------------------------------------------------------------------
 def test_every_reason_is_named_as_the_oracle_has_it(reader: User, friend: User, say: Say, workers: Workers) -> None:
-    stranger, enemy, hater, loud, gone = (
-        seen(username=name) for name in ("stranger", "enemy", "hater", "loud", "gone")
+    stranger, enemy, hater, loud, gone, sharer = (
+        seen(username=name) for name in ("stranger", "enemy", "hater", "loud", "gone", "sharer")
     )
     for one in (enemy, hater, loud, gone):
         relations.follow(follower=reader, followee=one)
+    relations.follow(follower=reader, followee=sharer, reposts=False)
     said = {one.username: say(one) for one in (friend, stranger, enemy, hater, loud, gone, reader)}
     User.objects.filter(pk=gone.pk).update(is_active=False)
     relations.mute(muter=reader, muted=loud)
@@ -93,6 +94,7 @@ def test_every_reason_is_named_as_the_oracle_has_it(reader: User, friend: User, 
         "followers of a stranger": (say(stranger, visibility=Visibility.FOLLOWERS), {"not_followed"}),
         "stranger": (said["stranger"], {"not_followed"}),
         "muted": (said["loud"], {"muted"}),
+        "repost by one whose reposts are left out": (repost(sharer, say(sharer)), {"reposts_left_out"}),
         "inactive": (said["gone"], {"inactive"}),
         "repost of what is muted": (repost(friend, said["loud"]), {"original_muted"}),
         "repost of what is gone": (repost(friend, said["stranger"]), {"original"}),
