@@ -27,6 +27,8 @@ PARTS = 50
 CLAIM = timedelta(seconds=60)
 """A worker that has not come further for so long is taken for dead."""
 SWEPT = 100
+REPORTS = 20
+"""Imports of one user that are kept."""
 KEPT = timedelta(days=30)
 """So long a user finds the report of an import."""
 ATTEMPTS = 20
@@ -48,6 +50,8 @@ def begin(*, user: User, kind: Kind, lines: list[Line]) -> CsvImport:
         if "csv_import_at_a_time" not in str(error):
             raise
         raise BusyError from error
+    old = CsvImport.objects.filter(user=user).order_by("-pk").values_list("pk", flat=True)[REPORTS:]
+    CsvImport.objects.filter(pk__in=list(old)).delete()
     return made
 
 

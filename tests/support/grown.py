@@ -174,8 +174,8 @@ class Grown:
         like = Like.objects.create(user=self.other, item=self.busy)
         grow(like, MANY, user_id=self.nth)
         kept = Bookmark.objects.create(user=self.other, item=self.busy)
+        grow(like, MANY // 2, user_id=f"{self.star.pk}", item_id=self.ids(0))  # the reader likes as many already
         for one in (self.star, self.reader):
-            grow(like, MANY // 2, user_id=f"{one.pk}", item_id=self.ids(0))
             grow(kept, MANY // 2, user_id=f"{one.pk}", item_id=self.ids(0))
         grow(kept, MANY, user_id=self.nth)
         ItemCounts.objects.create(item=self.busy, likes=MANY + 1, replies=2 * MANY, reposts=MANY)

@@ -136,7 +136,7 @@ def test_however_much_is_left_out_a_page_passes_none_of_it(reader: User, say: Sa
     assert max(_passed(plan)) == 0
     with statements() as asked:
         read(reader)
-    assert len(asked) <= 2
+    assert len(asked) <= 3  # the reader, the truth, and one pull
 
 
 def _passed(node: dict[str, object]) -> list[int]:

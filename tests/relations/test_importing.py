@@ -192,6 +192,13 @@ def test_an_import_that_fails_again_and_again_ends(reader: User) -> None:
     assert CsvImport.objects.get().finished_at
 
 
+def test_a_user_keeps_so_many_reports(reader: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importing, "REPORTS", 2)
+    for _ in range(4):
+        last = done(reader, Kind.BLOCKS, "ann\n")
+    assert list(CsvImport.objects.order_by("pk").values_list("pk", flat=True)) == [last.pk - 1, last.pk]
+
+
 def test_old_reports_are_forgotten(reader: User) -> None:
     done(reader, Kind.BLOCKS, "ann\n")
     CsvImport.objects.update(finished_at=Now() - importing.KEPT * 2)
