@@ -99,6 +99,7 @@ class MuteOptions(StrictSerializer):
 class RelationView(ApiView):
     """PUT begins a relation to a user, DELETE ends it; doing it again changes nothing."""
 
+    takes_bodies = frozenset({"PUT"})
     takes: type[StrictSerializer] = NoOptions
 
     def begin(self, user: User, other: User, **options: Any) -> bool:
@@ -139,6 +140,7 @@ class RelationView(ApiView):
         return HttpResponse(status=204)
 
 
+EMPTY_BODY = {"application/json": {"type": "object", "maxProperties": 0}}
 NO_CONTENT: dict[Any, Any] = {204: None}
 
 
@@ -181,7 +183,7 @@ class FollowView(RelationView):
 
 
 @extend_schema_view(
-    put=extend_schema(operation_id="block", request=None, responses=NO_CONTENT),
+    put=extend_schema(operation_id="block", request=EMPTY_BODY, responses=NO_CONTENT),
     delete=extend_schema(operation_id="unblock", responses=NO_CONTENT),
 )
 class BlockView(RelationView):
@@ -292,7 +294,7 @@ class FollowerView(ApiView):
 class AcceptView(ApiView):
     """The acceptance of a request, over HTTP."""
 
-    @extend_schema(operation_id="accept_follow_request", request=None, responses=ACCEPTED)
+    @extend_schema(operation_id="accept_follow_request", request=EMPTY_BODY, responses=ACCEPTED)
     def post(self, request: Request, username: str) -> HttpResponse:
         """Let a user who asked follow the caller; 404 without a request of theirs."""
         reader = signed_in(request)
@@ -307,7 +309,7 @@ class AcceptView(ApiView):
 class RejectView(ApiView):
     """The rejection of a request, over HTTP."""
 
-    @extend_schema(operation_id="reject_follow_request", request=None, responses=NO_CONTENT)
+    @extend_schema(operation_id="reject_follow_request", request=EMPTY_BODY, responses=NO_CONTENT)
     def post(self, request: Request, username: str) -> HttpResponse:
         """Take a request away, of which its user is not told; 404 without one."""
         reader = signed_in(request)

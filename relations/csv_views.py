@@ -2,6 +2,7 @@
 
 import tempfile
 from typing import IO, cast
+from urllib.parse import urlsplit
 
 from django.http import FileResponse, Http404, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect
@@ -23,7 +24,7 @@ SPOOLED = 1 << 20
 
 def _host(request: PageRequest) -> str:
     """The name of this site in the addresses of its users."""
-    return request.get_host().partition(":")[0]
+    return urlsplit(f"//{request.get_host()}").hostname or ""
 
 
 @signed_in

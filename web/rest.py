@@ -238,15 +238,16 @@ class ApiView(APIView):
     """A view of the API: every request is counted before anything else, refused ones too (web.rates.Call), and
     what is wrong with the envelope is said before callers are asked who they are.
 
-    `rates` names the scopes of methods that are counted apart. Every POST and PATCH takes a JSON body of at most
-    `body_bytes`, but for the methods of `takes_files`: a form with files (web.uploads). `only_reads`: no POST writes
-    what its caller may look for where reads lag (storage.replica).
+    `rates` names the scopes of methods that are counted apart. Every POST and PATCH, and the methods of `takes_bodies`,
+    take a JSON body of at most `body_bytes`, but for the methods of `takes_files`: a form with files (web.uploads).
+    `only_reads`: no POST writes what its caller may look for where reads lag (storage.replica).
     """
 
     rates: Mapping[str, str] = {}
     only_reads = False
     body_bytes = BODY_BYTES
     takes_files: frozenset[str] = frozenset()
+    takes_bodies: frozenset[str] = frozenset()
     parser_classes: Sequence[type[BaseParser]] = [StrictJSONParser]
     content_negotiation_class = OnlyJSON
     throttle_classes: Sequence[Any] = []
@@ -267,7 +268,7 @@ class ApiView(APIView):
         most = uploads.most_bytes(request.path) if has_files else self.body_bytes
         if length > most:
             raise PayloadTooLargeError(most)
-        if (method in BODY_METHODS or has_files) and length:
+        if (method in BODY_METHODS or method in self.takes_bodies or has_files) and length:
             media_type = (request.content_type or "").partition(";")[0].strip().lower()
             if media_type != (FILES_TYPE if has_files else JSON_TYPE):
                 raise exceptions.UnsupportedMediaType(media_type or "(none)")
