@@ -12,24 +12,19 @@ from django.db.models import Exists, OuterRef
 from accounts.models import User, UserQuerySet, username_pattern
 from accounts.rows import user_columns, user_of
 from relations.models import Block
+from relations.rules import READER, asks, blocks, follows, leaves_reposts_out, mutes
 from storage.connections import fetch
 
-STANDING = """
+OF_MUTE = f"FROM relations_mute m WHERE m.muter_id = {READER} AND m.muted_id = u.id"
+STANDING = f"""
     SELECT u.follower_count + coalesce(
             (SELECT sum(c.change) FROM relations_followercountchange c WHERE c.user_id = u.id), 0)::bigint,
         u.following_count,
-        EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = %(reader)s AND f.followee_id = u.id),
-        EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = u.id AND f.followee_id = %(reader)s),
-        EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = %(reader)s AND b.blocked_id = u.id),
-        mute.id IS NOT NULL,
-        EXISTS (
-            SELECT FROM relations_follow f WHERE f.follower_id = %(reader)s AND f.followee_id = u.id AND NOT f.reposts),
-        EXISTS (SELECT FROM relations_followrequest r WHERE r.follower_id = %(reader)s AND r.followee_id = u.id),
-        EXISTS (SELECT FROM relations_followrequest r WHERE r.follower_id = u.id AND r.followee_id = %(reader)s),
-        mute.expires_at, mute.id IS NOT NULL AND mute.notifications
-    FROM accounts_user u LEFT JOIN relations_mute mute ON mute.muter_id = %(reader)s AND mute.muted_id = u.id
-    WHERE u.id = %(user)s
-"""
+        {follows(READER, "u.id")}, {follows("u.id", READER)}, {blocks(READER, "u.id")}, {mutes(READER, "u.id")},
+        {leaves_reposts_out(READER, "u.id")}, {asks(READER, "u.id")}, {asks("u.id", READER)},
+        (SELECT m.expires_at {OF_MUTE}), coalesce((SELECT m.notifications {OF_MUTE}), false)
+    FROM accounts_user u WHERE u.id = %(user)s
+"""  # noqa: S608 (constants)
 
 
 class Standing(NamedTuple):

@@ -231,6 +231,7 @@ def test_pages_decide_on_requests(ann: User, lea: User) -> None:
     page.post("/@lea/follow")
     actions.follow(follower=eve, followee=lea)
     assert "Requested" in page.get("/@lea").content.decode()
+    assert "2 follow requests wait" in owner.get("/notifications").content.decode()
     for path in ("/follow-requests", "/notifications", "/@ann"):
         shown = owner.get(path).content.decode()
         assert "/@ann/accept" in shown, path

@@ -197,6 +197,7 @@ class Grown:
             without = Follow.objects.filter(follower=user).order_by("pk")[: FOLLOWEES // 2]
             Follow.objects.filter(pk__in=list(without.values_list("pk", flat=True))).update(reposts=False)
         User.objects.filter(username="user702").update(is_locked=True)
+        User.objects.filter(pk=self.reader.pk).update(is_locked=True)
         request = FollowRequest.objects.create(follower=self.ordinary, followee=self.other)
         for one in (self.star, self.reader):
             grow(request, MANY // 2, follower_id=f"{self.first + FOLLOWEES} + g", followee_id=f"{one.pk}")
