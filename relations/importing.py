@@ -3,6 +3,8 @@
 A worker does a part of the lines and notes how far it came in the transaction of that part, so that a killed worker has
 done a part wholly or not at all, and another goes on behind it. Every line is an act that changes nothing when it is
 done again. Lines that cannot be done are noted with why, and hold up no others.
+
+See docs/decisions.md: An import is a row with a cursor.
 """
 
 from datetime import timedelta
