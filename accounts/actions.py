@@ -73,9 +73,13 @@ def refused(author: User, text: str) -> ValidationError | None:
     return None
 
 
-def edit_profile(*, user: User, display_name: str | None = None, bio: str | None = None) -> User:
-    """Change how a user presents themself; what is None stays. Raises ValidationError, a dict by field, also for a text
-    that moderation would hold: a profile has nothing to show instead.
+def edit_profile(
+    *, user: User, display_name: str | None = None, bio: str | None = None, is_locked: bool | None = None
+) -> User:
+    """Change how a user presents themself, and whether they decide on each follower; what is None stays. Raises
+    ValidationError, a dict by field, also for a text that moderation would hold: a profile has nothing to show instead.
+
+    See docs/decisions.md: A request waits until it is decided or withdrawn.
     """
     fields = {"display_name": display_name, "bio": bio}
     changed = [field for field, value in fields.items() if value is not None]
@@ -90,6 +94,9 @@ def edit_profile(*, user: User, display_name: str | None = None, bio: str | None
             check_imitation(user.display_name)
         except ValidationError as error:
             raise ValidationError({"display_name": error}) from error
+    if is_locked is not None:
+        user.is_locked = is_locked
+        changed.append("is_locked")
     _save(user, changed)
     return user
 

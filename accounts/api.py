@@ -48,6 +48,8 @@ class Account(msgspec.Struct):
     display_name: str
     bio: str
     is_big_v: bool
+    is_locked: bool
+    """Whether the user decides on each follower."""
     created_at: Time
     avatar_url: str
     banner_url: str
@@ -62,6 +64,7 @@ class Account(msgspec.Struct):
             user.display_name,
             user.bio,
             user.is_big_v,
+            user.is_locked,
             user.date_joined,
             user.avatar_url,
             user.banner_url,
@@ -145,6 +148,7 @@ class ProfileEdit(StrictSerializer):
     is_indexable = FlagField(required=False)
     email = TextField(max_length=254, required=False)
     current_password = TextField(max_length=4096, trim_whitespace=False, required=False)
+    is_locked = FlagField(required=False)
 
 
 class PasswordChange(StrictSerializer):
@@ -207,7 +211,8 @@ class MeView(ApiView):
 
     @extend_schema(operation_id="edit_me", request=ProfileEdit, responses={200: Account})
     def patch(self, request: Request) -> HttpResponse:
-        """Change display name, bio, or whether search engines may list one's posts; what is not sent stays. Another
+        """Change display name, bio, whether the caller decides on each follower, or whether search engines may list
+        one's posts; what is not sent stays. Another
         `email` wants the `current_password`, and holds when the letter to it has been answered.
         """
         fields, user = body(request, ProfileEdit), signed_in(request)

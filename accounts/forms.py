@@ -305,6 +305,11 @@ class ProfileForm(forms.Form):
         help_text=_("Up to 500 characters."),
         widget=forms.Textarea(attrs={"rows": 4}),
     )
+    is_locked = forms.BooleanField(
+        label=_("Decide on each follower"),
+        required=False,
+        help_text=_("Others ask to follow you, and follow when you accept. Those who follow you already stay."),
+    )
     avatar = forms.FileField(
         label=_("Your picture"),
         required=False,

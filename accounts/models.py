@@ -170,6 +170,9 @@ class User(AbstractBaseUser, PermissionsMixin):
     is_indexable = models.BooleanField(
         default=True, db_default=True, help_text="Whether search engines may list the profile and its posts."
     )
+    is_locked = models.BooleanField(
+        _("locked"), default=False, db_default=False, help_text=_("Whether the user decides on each follower.")
+    )
     is_big_v = models.BooleanField(_("big-V"), default=False)
     is_auto_big_v = models.BooleanField(
         _("tagged automatically"),

@@ -1,4 +1,4 @@
-"""How a user presents themself: name, words, picture and banner, changed in one act, all of them or none."""
+"""How a user presents themself: name, words, picture, banner and the lock, changed in one act, all of them or none."""
 
 from collections.abc import Collection, Mapping
 from contextlib import suppress
@@ -24,10 +24,16 @@ class FacesError(Exception):
 
 
 def present(
-    *, user: User, display_name: str, bio: str, files: Mapping[Use, IO[bytes]], removed: Collection[Use]
+    *,
+    user: User,
+    display_name: str,
+    bio: str,
+    files: Mapping[Use, IO[bytes]],
+    removed: Collection[Use],
+    is_locked: bool | None = None,
 ) -> None:
-    """Change name and words, set these pictures, and remove those. Raises FacesError, and ValidationError as
-    `actions.edit_profile` does; nothing has changed then.
+    """Change name, words and lock (None leaves it), set these pictures, and remove those. Raises FacesError, and
+    ValidationError as `actions.edit_profile` does; nothing has changed then.
     """
     new: dict[Use, MediaFile | None] = dict.fromkeys(removed)
     taken: list[MediaFile] = []
@@ -43,7 +49,7 @@ def present(
         if reasons:
             raise FacesError(reasons)
         with transaction.atomic():
-            actions.edit_profile(user=user, display_name=display_name, bio=bio)
+            actions.edit_profile(user=user, display_name=display_name, bio=bio, is_locked=is_locked)
             faces.replace(user=user, new=new)
     except BaseException:
         with suppress(DatabaseError):  # a file that stays is swept after a day

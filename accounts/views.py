@@ -198,7 +198,7 @@ def _chosen_language(request: PageRequest) -> HttpResponse:
 @require_http_methods(FORM_METHODS)
 def settings(request: PageRequest, reader: User) -> HttpResponse:
     """How one presents oneself."""
-    initial = {"display_name": reader.display_name, "bio": reader.bio}
+    initial = {"display_name": reader.display_name, "bio": reader.bio, "is_locked": reader.is_locked}
     form = ProfileForm(request.POST or None, request.FILES or None, initial=initial)
     if form.is_valid():
         _present(form, reader)
@@ -215,7 +215,14 @@ def _present(form: ProfileForm, reader: User) -> None:
         files = {use: stack.enter_context(fields[name].open("rb")) for use, name in FIELDS.items() if fields[name]}
         removed = [use for use, name in FIELDS.items() if fields[f"remove_{name}"] and not fields[name]]
         try:
-            present(user=reader, display_name=fields["display_name"], bio=fields["bio"], files=files, removed=removed)
+            present(
+                user=reader,
+                display_name=fields["display_name"],
+                bio=fields["bio"],
+                is_locked=fields["is_locked"],
+                files=files,
+                removed=removed,
+            )
         except ValidationError as error:
             form.add_error(None, error)
         except FacesError as error:

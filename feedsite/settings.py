@@ -231,6 +231,8 @@ CELERY_BEAT_SCHEDULE = {
         ("sweep deliveries", "timeline.sweep", 5.0),
         ("fold counts of items", "items.fold_counts", 2.0),
         ("fold follower counts", "relations.fold_follower_counts", 5.0),
+        ("end mutes", "relations.end_mutes", 30.0),
+        ("sweep imports of lists", "relations.sweep_imports", 30.0),
         ("lower levels", "accounts.lower_levels", 600.0),
         ("notice a failover of PostgreSQL", "accounts.follow_timeline", 5.0),
         ("forget idempotency keys", "items.forget_idempotency_keys", 3600.0),

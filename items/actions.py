@@ -18,7 +18,7 @@ from accounts.models import User
 from items import attachments, idempotency, versions
 from items.counts import stage
 from items.indexing import index
-from items.models import Item, ItemType, Status, Visibility
+from items.models import Bookmark, Item, ItemType, Status, Visibility
 from items.signals import item_edited, item_held, item_liked, item_published, item_submitted, item_withdrawn
 from items.text import ContentError, check_content, hashtags
 from items.versions import Version
@@ -66,6 +66,9 @@ UNLIKE = """
         SELECT item_id, -1, 0, 0, 0 FROM unliked
     )
     SELECT item_id FROM unliked
+"""
+BOOKMARK = """
+    INSERT INTO items_bookmark (user_id, item_id) VALUES (%(user)s, %(item)s) ON CONFLICT DO NOTHING RETURNING id
 """
 
 
@@ -379,3 +382,15 @@ def unlike(*, user: User, item: Item) -> bool:
     """Take a like back; True if there was one."""
     item = item.repost_of or item
     return bool(fetch(UNLIKE, {"user": user.pk, "item": item.pk}))
+
+
+# --- Bookmarks -------------------------------------------------------------------------------------------
+def bookmark(*, user: User, item: Item) -> bool:
+    """Keep an item, or of a repost its original, for later; True if it is new. No user is told."""
+    return bool(fetch(BOOKMARK, {"user": user.pk, "item": item.repost_of_id or item.pk}))
+
+
+def remove_bookmark(*, user: User, item: Item) -> bool:
+    """Keep an item no longer; True if it was kept."""
+    gone, _deleted = Bookmark.objects.filter(user=user, item=item.repost_of_id or item.pk).delete()
+    return bool(gone)

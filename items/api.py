@@ -13,6 +13,7 @@ from accounts.api import UserCard, reader_of, signed_in
 from accounts.models import User
 from items import actions, idempotency
 from items.hydrate import ItemBody, hydrate
+from items.kept import Kept, kept_page
 from items.listing import ItemPage
 from items.models import AUTHORED, Item, ItemType, Visibility
 from items.pins import PINS, NotPinnableError, PinCapError, pin, pinned_items, unpin
@@ -65,6 +66,8 @@ class Profile(msgspec.Struct):
     display_name: str
     bio: str
     is_big_v: bool
+    is_locked: bool
+    """Whether the user decides on each follower."""
     avatar_url: str
     banner_url: str
     created_at: Time
@@ -75,6 +78,16 @@ class Profile(msgspec.Struct):
     muting: bool
     pinned: list[ItemBody]
     """The posts that the user shows first, the last pinned first, at most 5; they are among their items too."""
+    hiding_reposts: bool
+    """Whether the caller follows without the user's reposts."""
+    requested: bool
+    """Whether a request of the caller to follow waits, ..."""
+    requested_by: bool
+    """... or one of the user's to follow the caller."""
+    muted_until: Time | None
+    """When the caller's mute ends, if it is for a time."""
+    muting_notifications: bool
+    """Whether the caller's mute takes notifications in."""
 
 
 class NewItem(StrictSerializer):
@@ -226,6 +239,56 @@ class LikeView(ApiView):
         return HttpResponse(status=204)
 
 
+class BookmarkView(ApiView):
+    """The caller's bookmark of an item, over HTTP."""
+
+    @extend_schema(operation_id="bookmark", request=None, responses={204: None})
+    def put(self, request: Request, item_id: str) -> HttpResponse:
+        """Keep an item, or of a repost its original, for later; again changes nothing. No user is told."""
+        user = signed_in(request)
+        actions.bookmark(user=user, item=item_or_404(item_id, user))
+        return HttpResponse(status=204)
+
+    @extend_schema(operation_id="remove_bookmark", responses={204: None})
+    def delete(self, request: Request, item_id: str) -> HttpResponse:
+        """Keep an item no longer; again changes nothing. A bookmark can be removed though the item is hidden by now."""
+        user = signed_in(request)
+        take_back_or_404(item_id, user, lambda item: actions.remove_bookmark(user=user, item=item))
+        return HttpResponse(status=204)
+
+
+class KeptView(ApiView):
+    """Lists of items that the caller keeps or likes, over HTTP."""
+
+    kept: Kept
+
+    def _get(self, request: Request) -> HttpResponse:
+        reader, last_id, count = signed_in(request), position(request), limit(request)
+        return FeedResponse(kept_page(reader, self.kept, last_id=last_id, limit=count))
+
+
+class BookmarksView(KeptView):
+    """Items that the caller keeps, over HTTP."""
+
+    kept = "bookmark"
+
+    @extend_schema(operation_id="list_bookmarks", parameters=PAGED, responses={200: ItemPage})
+    def get(self, request: Request) -> HttpResponse:
+        """Items that the caller keeps, newest bookmark first. `last_id` is a bookmark's id."""
+        return self._get(request)
+
+
+class LikesView(KeptView):
+    """Items that the caller likes, over HTTP."""
+
+    kept = "like"
+
+    @extend_schema(operation_id="list_likes", parameters=PAGED, responses={200: ItemPage})
+    def get(self, request: Request) -> HttpResponse:
+        """Items that the caller likes, newest like first. `last_id` is a like's id."""
+        return self._get(request)
+
+
 class RepostView(ApiView):
     """The caller's repost of an item, over HTTP."""
 
@@ -291,6 +354,7 @@ class ProfileView(PublicApiView):
                 display_name=user.display_name,
                 bio=user.bio,
                 is_big_v=user.is_big_v,
+                is_locked=user.is_locked,
                 avatar_url=user.avatar_url,
                 banner_url=user.banner_url,
                 created_at=user.date_joined,
@@ -300,6 +364,11 @@ class ProfileView(PublicApiView):
                 blocking=stands.blocking,
                 muting=stands.muting,
                 pinned=pinned_items(user, reader),
+                hiding_reposts=stands.hiding_reposts,
+                requested=stands.requested,
+                requested_by=stands.requested_by,
+                muted_until=stands.muted_until,
+                muting_notifications=stands.muting_notifications,
             )
         )
 

@@ -1,4 +1,4 @@
-"""The items' part of a user's own data: everything that they published and like, and what they filter."""
+"""The items' part of a user's own data: everything that they published, like and keep, and what they filter."""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -21,11 +21,14 @@ OWN = f"""
             THEN greatest(0, jsonb_array_length(i.content->'media') - jsonb_array_length(i.media)) ELSE 0 END
     FROM items_item i WHERE i.sender_id = %(reader)s AND i.status <> 'deleted' ORDER BY i.id
 """  # noqa: S608 (constants)
-LIKES = f"""
-    SELECT i.id, s.username, l.created_at FROM items_like l
+LIKES, BOOKMARKS = (
+    f"""
+    SELECT i.id, s.username, l.created_at FROM {table} l
     JOIN items_item i ON i.id = l.item_id JOIN accounts_user s ON s.id = i.sender_id
     WHERE l.user_id = %(reader)s AND {VISIBLE} ORDER BY l.id
-"""  # noqa: S608
+    """  # noqa: S608 (constants)
+    for table in ("items_like", "items_bookmark")
+)
 
 
 FILTERS = """
@@ -61,6 +64,14 @@ class OwnItem(msgspec.Struct):
     counts: Counts
     removed_media: int
     """Of its pictures, those that moderators removed."""
+
+
+class BookmarkRow(msgspec.Struct):
+    """An item that the user keeps for later."""
+
+    item_id: str
+    by: str
+    kept_at: datetime
 
 
 class LikeRow(msgspec.Struct):
@@ -118,11 +129,18 @@ def _filters(user: User) -> Iterator[FilterRow]:
     return starmap(FilterRow, stream(FILTERS, {"reader": user.pk}))
 
 
+def _bookmarks(user: User) -> Iterator[BookmarkRow]:
+    return (BookmarkRow(str(item_id), by, kept_at) for item_id, by, kept_at in stream(BOOKMARKS, {"reader": user.pk}))
+
+
 def files(user: User) -> list[ExportFile]:
-    """The files of a user's own data: their items and likes."""
+    """The files of a user's own data: their items, likes and bookmarks."""
     return [
         ExportFile("items.jsonl", _("Everything you published, including posts in review or rejected."), _rows(user)),
         ExportFile("edits.jsonl", _("Earlier versions of the posts that you edited."), own_versions(user)),
         ExportFile("likes.jsonl", _("The posts you like, as far as you can still see them."), _likes(user)),
         ExportFile("filters.jsonl", _("The words that you filter."), _filters(user)),
+        ExportFile(
+            "bookmarks.jsonl", _("The posts you keep for later, as far as you can still see them."), _bookmarks(user)
+        ),
     ]

@@ -39,14 +39,15 @@ def _said(item: str, sender: str) -> str:
 
 
 def _met(item_id: str, visibility: str) -> str:
-    """How often an item was liked, answered and reposted, and whether the reader did. OFFSET 0: a probe an item, not a
-    hash of all that the reader ever liked.
+    """How often an item was liked, answered and reposted, and whether the reader liked, reposted and keeps it.
+    OFFSET 0: a probe an item, not a hash of all that the reader ever liked.
     """
     return f"""
     {_counts(item_id, visibility)},
     EXISTS (SELECT FROM items_like l WHERE l.user_id = %(reader)s AND l.item_id = {item_id} OFFSET 0),
     EXISTS (SELECT FROM items_item r
-        WHERE r.repost_of_id = {item_id} AND r.sender_id = %(reader)s AND r.status = 'published' OFFSET 0)
+        WHERE r.repost_of_id = {item_id} AND r.sender_id = %(reader)s AND r.status = 'published' OFFSET 0),
+    EXISTS (SELECT FROM items_bookmark m WHERE m.user_id = %(reader)s AND m.item_id = {item_id} OFFSET 0)
     """  # noqa: S608 (expressions of our own queries)
 
 
@@ -122,14 +123,16 @@ class ItemRow(NamedTuple):
     """Likes, replies, reposts."""
     is_liked: bool
     is_reposted: bool
+    is_bookmarked: bool
     original: Said | None
 
     @classmethod
     def of(cls, row: Sequence[Any]) -> "ItemRow":
         """A row that begins with `COLUMNS`, or with `columns`, which lack an original."""
         said = Said._make(row[:SAID])
-        counts, is_liked, is_reposted = row[SAID:MET]
-        return cls(said, counts, is_liked, is_reposted, Said._make(row[MET:WIDTH]) if said.repost_of_id else None)
+        counts, is_liked, is_reposted, is_bookmarked = row[SAID:MET]
+        original = Said._make(row[MET:WIDTH]) if said.repost_of_id else None
+        return cls(said, counts, is_liked, is_reposted, is_bookmarked, original)
 
     @property
     def id(self) -> int:
@@ -143,7 +146,7 @@ class ItemRow(NamedTuple):
 
 
 SAID = len(Said._fields)
-MET = SAID + 3
+MET = SAID + 4
 WIDTH = MET + SAID
 """How many columns `COLUMNS` are."""
 
@@ -201,6 +204,8 @@ class ItemBody(msgspec.Struct):
     counts: Counts
     liked: bool
     reposted: bool
+    bookmarked: bool
+    """Whether the reader keeps the item; no other user learns of it."""
     reason: str | None
     status: str | UnsetType = UNSET
     """To its sender only."""
@@ -305,6 +310,7 @@ def _body(row: ItemRow, said: Said, reader_id: int | None, reason: str | None) -
         counts=Counts(*row.counts),
         liked=row.is_liked,
         reposted=row.is_reposted,
+        bookmarked=row.is_bookmarked,
         reason=reason,
     )
 

@@ -152,6 +152,12 @@ class Item(models.Model):
                 condition=Q(status="published", reply_to=None, visibility__in=["public", "followers"]),
                 name="item_followers",
             ),
+            # ... which has an index of the posts alone for followers who leave the reposts out, ...
+            models.Index(
+                fields=["sender", "-id"],
+                condition=Q(status="published", reply_to=None, repost_of=None, visibility__in=["public", "followers"]),
+                name="item_posts",
+            ),
             # ... and of each circle among them, in an index that is small where most items are public, ...
             models.Index(
                 fields=["sender", "visibility", "-id"],
@@ -223,10 +229,31 @@ class Like(models.Model):
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["user", "item"], name="like_once")]
-        indexes = [models.Index(fields=["item", "-id"], name="like_item")]
+        indexes = [
+            models.Index(fields=["item", "-id"], name="like_item"),
+            models.Index(fields=["user", "-id"], name="like_page"),
+        ]
 
     def __str__(self) -> str:
         return f"{self.user_id} likes {self.item_id}"
+
+
+class Bookmark(models.Model):
+    """`user` keeps `item` for later. It is counted nowhere, and no other user learns of it."""
+
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="bookmarks", db_index=False
+    )
+    # As of a like.
+    item = models.ForeignKey(Item, on_delete=models.DO_NOTHING, related_name="+", db_index=False, db_constraint=False)
+    created_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["user", "item"], name="bookmark_once")]
+        indexes = [models.Index(fields=["user", "-id"], name="bookmark_page")]
+
+    def __str__(self) -> str:
+        return f"{self.user_id} keeps {self.item_id}"
 
 
 class ItemCounts(models.Model):

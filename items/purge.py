@@ -1,5 +1,5 @@
 """Purging of items when an account is deleted: its items are deleted and emptied, also those that its user had deleted
-before, its likes are taken back, and all counts stay exact.
+before, its likes and bookmarks are taken back, and all counts stay exact.
 
 The rows stay, because others answer and repost them, and say nothing any more; no words are left to be searched for,
 and no earlier versions.
@@ -32,9 +32,15 @@ UNLIKE = """
 """
 
 
+FORGET_BOOKMARKS = """
+    DELETE FROM items_bookmark WHERE id IN (SELECT id FROM items_bookmark WHERE user_id = %(user)s LIMIT %(limit)s)
+    RETURNING id
+"""
+
+
 def purge(*, user_id: int, limit: int) -> int:
-    """Delete some of the items of a user and take back some of their likes, at most `limit` in one transaction; how
-    many, 0 when nothing is left.
+    """Delete some of the items of a user and take back some of their likes and bookmarks, at most `limit` in one
+    transaction; how many, 0 when nothing is left.
     """
     taken, last_id = 0, 0
     for _ in range(BATCHES):
@@ -43,8 +49,9 @@ def purge(*, user_id: int, limit: int) -> int:
             last_id = items[-1].pk
         with transaction.atomic():
             likes = fetch(UNLIKE, {"user": user_id, "limit": limit})[0][0]
-        taken += len(items) + likes
-        if not items and not likes:
+        bookmarks = len(fetch(FORGET_BOOKMARKS, {"user": user_id, "limit": limit}))
+        taken += len(items) + likes + bookmarks
+        if not items and not likes and not bookmarks:
             break
     IdempotencyKey.objects.filter(sender=user_id).delete()
     Filter.objects.filter(owner=user_id).delete()  # bounded by filters.FILTERS

@@ -22,6 +22,7 @@ from items.actions import BREADTH
 from items.cards import Card, cards
 from items.forms import EditForm, ItemForm
 from items.hydrate import ItemBody, hydrate
+from items.kept import Kept, kept_page
 from items.models import Item, Status, Visibility
 from items.open_pages import OpenPage, open_page
 from items.pins import is_pinnable, pinned_ids, pinned_items
@@ -316,6 +317,47 @@ def undo_repost(request: PageRequest, reader: User, item_id: int) -> HttpRespons
     """Delete one's own repost of an item; again changes nothing."""
     item = take_back_or_404(item_id, reader, lambda item: actions.undo_repost(sender=reader, item=item))
     return _acted(request, item, reader)
+
+
+@require_POST
+@signed_in
+@limited("write")
+def bookmark(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
+    """Keep an item, or of a repost its original, for later; again changes nothing."""
+    item = item_or_404(item_id, reader)
+    actions.bookmark(user=reader, item=item)
+    return _acted(request, item, reader)
+
+
+@require_POST
+@signed_in
+@limited("write")
+def remove_bookmark(request: PageRequest, reader: User, item_id: int) -> HttpResponse:
+    """Keep an item no longer; again changes nothing."""
+    item = take_back_or_404(item_id, reader, lambda item: actions.remove_bookmark(user=reader, item=item))
+    return _acted(request, item, reader)
+
+
+@require_safe
+@signed_in
+def bookmarks(request: PageRequest, reader: User) -> HttpResponse:
+    """The page of what the reader keeps for later, newest first."""
+    return _kept(request, reader, "bookmark")
+
+
+@require_safe
+@signed_in
+def likes(request: PageRequest, reader: User) -> HttpResponse:
+    """The page of what the reader likes, newest first."""
+    return _kept(request, reader, "like")
+
+
+def _kept(request: PageRequest, reader: User, kept: Kept) -> HttpResponse:
+    last_id = position(request)
+    page = kept_page(reader, kept, last_id=last_id)
+    shown = cards(page.items, answered=answered_senders(page.items, reader))
+    context = {"page": page, "cards": shown, "is_first": last_id is None, "kept": kept}
+    return show(request, "items/kept.html", context, part="items/_more.html")
 
 
 def _acted(request: PageRequest, item: Item, reader: User) -> HttpResponse:

@@ -21,7 +21,7 @@ from items.text import mentions
 from items.visibility import VISIBLE
 from notifications import feed
 from notifications.models import CHOOSABLE, Kind, Silenced
-from relations.rules import is_wanted
+from relations.rules import is_told
 from storage import ids
 from storage.connections import fetch, id_array
 from storage.events import ManyNotified, Notified, announce
@@ -34,7 +34,8 @@ BATCH = 5_000
 ATTEMPTS = 3
 
 OF_ITEM = "n.recipient_id = %(recipient)s AND n.kind = %(kind)s AND n.item_id = %(item)s AND n.day IS NULL"
-OF_TODAY = "n.recipient_id = %(recipient)s AND n.kind = 'follow' AND n.day = (now() AT TIME ZONE 'UTC')::date"
+TODAY = "(now() AT TIME ZONE 'UTC')::date"
+OF_TODAY = f"n.recipient_id = %(recipient)s AND n.kind = '{{kind}}' AND n.day = {TODAY}"
 # Not INSERT … ON CONFLICT DO UPDATE of the entry: that locks its row also where nothing is to be changed. A user who
 # acts again after undoing it keeps their act, so the recipient is not told twice. LIMIT: the planner must not expect
 # more entries than one.
@@ -51,15 +52,19 @@ ADD = """
     SELECT EXISTS (SELECT FROM moved) FROM found
 """
 ADD_TO_ITEM = ADD.format(key=OF_ITEM)
-ADD_TO_TODAY = ADD.format(key=OF_TODAY)
+# The kind stands in the text: each has an index of its own.
+ADD_TO_TODAY = {
+    kind: ADD.format(key=OF_TODAY.format(kind=kind.value))
+    for kind in (Kind.FOLLOW, Kind.FOLLOW_REQUEST, Kind.FOLLOW_ACCEPTED)
+}
 BEGIN_ITEM = """
     INSERT INTO notifications_notification (recipient_id, kind, item_id) VALUES (%(recipient)s, %(kind)s, %(item)s)
     ON CONFLICT DO NOTHING RETURNING id
 """
-BEGIN_TODAY = """
+BEGIN_TODAY = f"""
     INSERT INTO notifications_notification (recipient_id, kind, day)
-    VALUES (%(recipient)s, 'follow', (now() AT TIME ZONE 'UTC')::date) ON CONFLICT DO NOTHING RETURNING id
-"""
+    VALUES (%(recipient)s, %(kind)s, {TODAY}) ON CONFLICT DO NOTHING RETURNING id
+"""  # noqa: S608 (constants)
 # The rule of visibility, with each who might be told as the reader. They are found first, by their ids and by their
 # names: asked for either at once, PostgreSQL looks at all users there are.
 TELL = f"""
@@ -79,15 +84,15 @@ TELL = f"""
     acts AS (INSERT INTO notifications_act (id, notification_id, actor_id) SELECT position, id, %(sender)s FROM told)
     SELECT recipient_id FROM told
 """  # noqa: S608 (constants)
-# Once for a session, however often it is asked for. Users who block the host, are blocked by or mute them at the moment
-# are not told at all.
+# Once for a session, however often it is asked for. Users who block the host, are blocked by or mute them with their
+# notifications at the moment are not told at all.
 TELL_OF_SESSION = f"""
     WITH told AS (
         INSERT INTO notifications_notification (recipient_id, kind, session_id)
         SELECT u.id, 'live', %(session)s
         FROM accounts_user u JOIN accounts_user h ON h.id = %(host)s AND h.is_active
         WHERE u.id = ANY(%(users)s::bigint[]) AND u.is_active AND u.id <> h.id
-            AND {is_wanted("u.id", "h.id")}
+            AND {is_told("u.id", "h.id")}
         ON CONFLICT DO NOTHING RETURNING id, recipient_id, position
     ),
     acts AS (INSERT INTO notifications_act (id, notification_id, actor_id) SELECT position, id, %(host)s FROM told)
@@ -157,8 +162,22 @@ def tell_of_like(*, item: Item, user: User) -> None:
 
 def tell_of_follow(*, follower: User, followee: User) -> None:
     """Tell `followee` that `follower` follows them."""
-    params = {"recipient": followee.pk, "actor": follower.pk, "still": feed.STILL}
-    _add_to(ADD_TO_TODAY, BEGIN_TODAY, params)
+    _add_to_today(Kind.FOLLOW, followee, follower)
+
+
+def tell_of_request(*, follower: User, followee: User) -> None:
+    """Tell `followee` that `follower` asks to follow them."""
+    _add_to_today(Kind.FOLLOW_REQUEST, followee, follower)
+
+
+def tell_of_acceptance(*, follower: User, followee: User) -> None:
+    """Tell `follower` that `followee` has accepted their request."""
+    _add_to_today(Kind.FOLLOW_ACCEPTED, follower, followee)
+
+
+def _add_to_today(kind: Kind, recipient: User, actor: User) -> None:
+    params = {"recipient": recipient.pk, "kind": kind.value, "actor": actor.pk, "still": feed.STILL}
+    _add_to(ADD_TO_TODAY[kind], BEGIN_TODAY, params)
 
 
 def tell_of_session(*, session_id: int, host_id: int, user_ids: Sequence[int]) -> None:

@@ -1,11 +1,11 @@
 """Reading notifications: the list, and how many of its entries are unread.
 
 An **entry** is a row of Notification: all likes of one item, all its reposts, one reply, one mention, all followers of
-one UTC day, the start of a live session, or what moderators tell. It is shown if the reader has not silenced its
-kind, may see its item or session, and at least one of its acts is **shown**: the act stands (the like, the follow, the
-repost is there), its actor is active, neither of the two blocks the other, and the reader does not mute the actor. It
-names the newest three of these, and counts them up to `ACTORS_CAP`; where hidden ones took up the bound of the count,
-more may be shown, and the count is `capped`.
+one UTC day, all of its requests to follow or all that were accepted, the start of a live session, or what moderators
+tell. It is shown if the reader has not silenced its kind, may see its item or session, and at least one of its acts is
+**shown**: the act stands (the like, the follow, the request, the repost is there), its actor is active, neither of the
+two blocks the other, and no mute of the actor takes notifications in. It names the newest three of these, and counts
+them up to `ACTORS_CAP`; where hidden ones took up the bound of the count, more may be shown, and the count is `capped`.
 
 **The list is in the order of `position`, newest first, and `last_id` is a position.** A position never falls, also not
 when acts are undone, and only something new raises it. So in a walk no entry comes twice, and every entry to which
@@ -33,7 +33,7 @@ from items.hydrate import ITEMS, ItemBody, hydrate
 from items.visibility import VISIBLE
 from notifications.models import OF_MODERATORS
 from notifications.sessions import SessionCard, sessions
-from relations.rules import READER, follows, is_wanted
+from relations.rules import READER, asks, follows, is_told
 from storage.connections import fetch, id_array
 from storage.ids import MAX_ID, SEQUENCE_BITS, moment
 from web.rest import Time
@@ -69,7 +69,7 @@ ITEM_SHOWN = f"""
     AND n.kind <> ALL ({SILENCED})
 """
 ACT_SHOWN = f"""
-    u.is_active AND {is_wanted(READER, "a.actor_id")}
+    u.is_active AND {is_told(READER, "a.actor_id")}
     AND CASE n.kind
         WHEN 'like' THEN EXISTS (
             SELECT FROM items_like l WHERE l.user_id = a.actor_id AND l.item_id = n.item_id OFFSET 0)
@@ -78,6 +78,8 @@ ACT_SHOWN = f"""
             WHERE r.repost_of_id = n.item_id AND r.sender_id = a.actor_id AND r.status = 'published'
                 AND o.status = 'published' OFFSET 0)
         WHEN 'follow' THEN {follows("a.actor_id", "n.recipient_id", ON_THE_DAY)}
+        WHEN 'follow_request' THEN {asks("a.actor_id", "n.recipient_id", ON_THE_DAY)}
+        WHEN 'follow_accepted' THEN {follows("n.recipient_id", "a.actor_id", ON_THE_DAY)}
         ELSE true
     END
 """  # noqa: S608 (constants)
@@ -150,7 +152,18 @@ def _told_of_many(query: str) -> str:
 
 
 KindName = Annotated[
-    Literal["like", "reply", "repost", "follow", "mention", "live", "warning", "picture"],
+    Literal[
+        "like",
+        "reply",
+        "repost",
+        "follow",
+        "follow_request",
+        "follow_accepted",
+        "mention",
+        "live",
+        "warning",
+        "picture",
+    ],
     msgspec.Meta(extra_json_schema={"type": "string"}),
 ]
 

@@ -7,6 +7,8 @@ from notifications.models import CHOOSABLE, Kind
 
 LABELS = {
     Kind.FOLLOW: _("New followers"),
+    Kind.FOLLOW_REQUEST: _("Requests to follow you"),
+    Kind.FOLLOW_ACCEPTED: _("Requests of yours that were accepted"),
     Kind.LIKE: _("Likes of your posts"),
     Kind.REPOST: _("Reposts of your posts"),
     Kind.REPLY: _("Replies to you"),

@@ -20,6 +20,8 @@ class Kind(models.TextChoices):
     REPLY = "reply"
     REPOST = "repost"
     FOLLOW = "follow"
+    FOLLOW_REQUEST = "follow_request"
+    FOLLOW_ACCEPTED = "follow_accepted"
     MENTION = "mention"
     LIVE = "live"
     WARNING = "warning"
@@ -28,14 +30,23 @@ class Kind(models.TextChoices):
 
 OF_MODERATORS = (Kind.WARNING, Kind.PICTURE)
 """The kinds that name no people. Their act is the recipient's own, and they cannot be left out."""
-CHOOSABLE = (Kind.FOLLOW, Kind.LIKE, Kind.REPOST, Kind.REPLY, Kind.MENTION, Kind.LIVE)
+CHOOSABLE = (
+    Kind.FOLLOW,
+    Kind.FOLLOW_REQUEST,
+    Kind.FOLLOW_ACCEPTED,
+    Kind.LIKE,
+    Kind.REPOST,
+    Kind.REPLY,
+    Kind.MENTION,
+    Kind.LIVE,
+)
 """The kinds that a user may leave out, in the order of the settings."""
 
 
 class Notification(models.Model):
-    """An entry of a recipient's list: the likes of one item, its reposts, one reply, one mention, a day's followers, or
-    the start of a live session that they wanted to be told of; or a warning by moderators, or that they removed
-    pictures of a post.
+    """An entry of a recipient's list: the likes of one item, its reposts, one reply, one mention, a day's followers,
+    its requests to follow or those that were accepted, or the start of a live session that they wanted to be told of;
+    or a warning by moderators, or that they removed pictures of a post.
 
     `item` is what was liked or reposted, the reply or the post that mentions, or the post whose pictures were removed;
     follows have a `day` (UTC) instead, starts a `session_id`, of a row of a room above, and warnings their `text`;
@@ -67,13 +78,26 @@ class Notification(models.Model):
                 fields=["recipient", "day"], condition=Q(kind="follow"), name="notification_of_followers"
             ),
             models.UniqueConstraint(
+                fields=["recipient", "kind", "day"],
+                condition=Q(kind__in=["follow_request", "follow_accepted"]),
+                name="notification_of_requests",
+            ),
+            models.UniqueConstraint(
                 fields=["recipient", "session_id"], condition=Q(kind="live"), name="notification_of_session"
             ),
             models.CheckConstraint(
-                condition=Q(kind="follow", item=None, day__isnull=False, session_id=None)
+                condition=Q(
+                    kind__in=["follow", "follow_request", "follow_accepted"],
+                    item=None,
+                    day__isnull=False,
+                    session_id=None,
+                )
                 | Q(kind="live", item=None, day=None, session_id__isnull=False)
                 | Q(kind="warning", item=None, day=None, session_id=None)
-                | (~Q(kind__in=["follow", "live", "warning"]) & Q(item__isnull=False, day=None, session_id=None)),
+                | (
+                    ~Q(kind__in=["follow", "follow_request", "follow_accepted", "live", "warning"])
+                    & Q(item__isnull=False, day=None, session_id=None)
+                ),
                 name="notification_of_one",
             ),
         ]

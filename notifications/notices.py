@@ -1,4 +1,6 @@
-"""Additions of the page of notifications to an entry: the item that was answered, and the followers to follow back."""
+"""Additions of the page of notifications to an entry: the item that was answered, the followers to follow back, and
+the requests to decide.
+"""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -23,6 +25,11 @@ class Notice(NamedTuple):
     """The new followers whom the reader does not follow. An entry names the followers of its own day only, so no row
     repeats those of another.
     """
+
+    @property
+    def asking(self) -> list[UserCard]:
+        """Those whose requests to follow the row decides; an entry names none that was decided or withdrawn."""
+        return self.entry.actors if self.entry.kind == "follow_request" else []
 
     @property
     def is_answerable(self) -> bool:

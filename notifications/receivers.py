@@ -14,8 +14,8 @@ from accounts.signals import account_purged, export_requested
 from items.models import Item
 from items.signals import item_edited, item_liked, item_published
 from notifications import actions, export
-from relations.models import Follow
-from relations.signals import followed
+from relations.models import Follow, FollowRequest
+from relations.signals import follow_accepted, follow_requested, followed
 
 
 @receiver([item_published, item_edited])
@@ -34,6 +34,18 @@ def tell_of_like(sender: type[Item], item: Item, user: User, **kwargs: Any) -> N
 def tell_of_follow(sender: type[Follow], follower: User, followee: User, **kwargs: Any) -> None:
     """Tell the followee of a follower."""
     actions.tell_of_follow(follower=follower, followee=followee)
+
+
+@receiver(follow_requested)
+def tell_of_request(sender: type[FollowRequest], follower: User, followee: User, **kwargs: Any) -> None:
+    """Tell the followee of a request to follow."""
+    actions.tell_of_request(follower=follower, followee=followee)
+
+
+@receiver(follow_accepted)
+def tell_of_acceptance(sender: type[Follow], follower: User, followee: User, **kwargs: Any) -> None:
+    """Tell the follower that their request was accepted."""
+    actions.tell_of_acceptance(follower=follower, followee=followee)
 
 
 @receiver(account_purged)

@@ -15,7 +15,8 @@ from notifications.feed import NotificationPage, new_count, notifications_page, 
 from notifications.forms import KindsForm
 from notifications.models import CHOOSABLE, Silenced
 from notifications.notices import notices
-from web.pages import INVALID, PageRequest, fetches_ahead, limited, position, show
+from relations.people import WAITING_CAP, waiting_requests
+from web.pages import INVALID, PageRequest, fetches_ahead, limited, position, show, wants_part
 
 
 @require_safe
@@ -48,6 +49,8 @@ def _show(request: PageRequest, reader: User, page: NotificationPage, tab: str) 
         "tab": tab,
         "since_id": page.newest or "",
         "poll_seconds": settings.HOME_POLL_SECONDS,
+        "requests": waiting_requests(reader) if reader.is_locked and not wants_part(request) else 0,
+        "requests_cap": WAITING_CAP,
     }
     return show(request, "notifications/notifications.html", context, part="notifications/_more.html")
 

@@ -38,6 +38,7 @@ from operation import inboxes
 from operation.graphs import GraphError
 from operation.models import Sample
 from operation.sampling import BACKLOG, queue_lengths
+from relations.models import CsvImport, Mute
 from runtime import environment
 from runtime.cluster_address import names_cluster
 from seen.lmdb_store import LmdbStore
@@ -62,6 +63,9 @@ MEDIA_LOOKED_AT = 500
 """Rows of media whose files are looked for, and files whose rows are asked for at once."""
 MEDIA_LISTED = 1_000
 """Files of a prefix that are listed, of which there are 16."""
+LATE = timedelta(minutes=15)
+LATE_SEEN = 1_000
+"""Mutes and imports that are late are counted up to here."""
 MEDIA_SECONDS = 10.0
 """Seconds that looking for files of a bucket may take."""
 LETTER_SECONDS = 900.0
@@ -111,6 +115,7 @@ def examine(*, now: datetime, web: str, stream: str, grpc_place: str) -> list[Fi
         ("beat", lambda: beat(now)),
         ("mail", lambda: letters(now)),
         ("deliveries", lambda: deliveries(now)),
+        ("relations", lambda: upkeep_of_relations(now)),
         ("policy", pushes),
         ("inboxes", lambda: need_of_inboxes(now)),
         ("web", lambda: process("web", web)),
@@ -668,6 +673,24 @@ def deliveries(now: datetime) -> Findings:
     )
     yield judge(
         "parked deliveries", f"{parked:,}", warning=parked > 0, todo="Admin → Deliveries says why; retry them there."
+    )
+
+
+def upkeep_of_relations(now: datetime) -> Findings:
+    """Check that mutes end and imports of lists come further."""
+    over = Mute.objects.filter(expires_at__lt=now - LATE)[:LATE_SEEN].count()
+    yield judge(
+        "timed mutes",
+        f"{over:,} stand though they are over" if over else "end in time",
+        warning=over > 0,
+        todo="See that beat and a worker run (relations.end_mutes).",
+    )
+    stuck = CsvImport.objects.filter(finished_at=None, created_at__lt=now - LATE)[:LATE_SEEN].count()
+    yield judge(
+        "imports of lists",
+        f"{stuck:,} wait for long" if stuck else "none waits for long",
+        warning=stuck > 0,
+        todo="See that beat and a worker run (relations.sweep_imports).",
     )
 
 

@@ -14,7 +14,7 @@ from django.utils.translation import gettext_lazy as _
 from accounts.models import User
 from accounts.templatetags.people import badge_of
 from accounts.user_admin import UserAdmin
-from relations.models import Block, Follow, FollowerCountChange, Mute
+from relations.models import Block, Follow, FollowerCountChange, FollowRequest, Mute
 from web.admin import LogAdmin
 from web.rest import parse_id
 
@@ -95,6 +95,23 @@ class FollowAdmin(PairAdmin):
     def second(self, follow: Follow) -> SafeString:
         """The followee, with a link."""
         return self._side(follow.followee)
+
+
+@admin.register(FollowRequest)
+class FollowRequestAdmin(PairAdmin):
+    """Requests to follow, to read."""
+
+    sides = ("follower", "followee")
+
+    @admin.display(description=_("follower"))
+    def first(self, request: FollowRequest) -> SafeString:
+        """The user who asks, with a link."""
+        return self._side(request.follower)
+
+    @admin.display(description=_("asks to follow"))
+    def second(self, request: FollowRequest) -> SafeString:
+        """The user who is asked, with a link."""
+        return self._side(request.followee)
 
 
 @admin.register(Block)

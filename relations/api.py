@@ -1,21 +1,38 @@
 """Follow, block and mute, and the lists of followers and followees, over HTTP."""
 
+from datetime import timedelta
 from typing import Any
 
 import msgspec
 from django.contrib.auth.models import AnonymousUser
 from django.http import HttpResponse
 from drf_spectacular.utils import OpenApiResponse, extend_schema, extend_schema_view
-from rest_framework import exceptions
+from rest_framework import exceptions, serializers
 from rest_framework.request import Request
 
 from accounts.api import UserCard, reader_of, signed_in
 from accounts.models import User
 from relations import actions
-from relations.people import Side, people_page
+from relations.models import FollowRequest
+from relations.people import BLOCKS, FOLLOWEES, FOLLOWERS, MUTES, REQUESTS, Listed, mutes_among, people_page
 from relations.visibility import is_username, users_visible_to, visible_user
 from web.openapi import PAGED
-from web.rest import ApiView, ConflictError, FeedResponse, Problem, PublicApiView, limit, position
+from web.rest import (
+    ApiView,
+    ConflictError,
+    FeedResponse,
+    FlagField,
+    Problem,
+    PublicApiView,
+    StrictSerializer,
+    Time,
+    body,
+    limit,
+    position,
+)
+
+LONGEST_MUTE = 10 * 366 * 86_400
+"""Seconds."""
 
 
 class UserPage(msgspec.Struct):
@@ -34,56 +51,131 @@ def user_or_404(username: str, reader: User | AnonymousUser) -> User:
     return user
 
 
+def named_or_404(username: str) -> User:
+    """The user of this name, seen or not. Raises NotFound."""
+    user = User.objects.named(username).first() if is_username(username) else None
+    if user is None:
+        raise exceptions.NotFound
+    return user
+
+
+def is_visible(user: User, reader: User) -> bool:
+    """Whether the reader may know of the user."""
+    return users_visible_to(reader).filter(pk=user.pk).exists()
+
+
+class NoOptions(StrictSerializer):
+    """A relation without options: no body, or an empty object."""
+
+
+class FollowOptions(StrictSerializer):
+    """How to follow. `reposts`: whether the caller's home shows what the user reposts; without it that stays as it is,
+    and is true for a new follow.
+    """
+
+    reposts = FlagField(required=False)
+
+
+class SecondsField(serializers.IntegerField):
+    """A number of seconds that was sent as a number; DRF's field takes text too."""
+
+    def to_internal_value(self, data: Any) -> int:
+        """The seconds. Raises ValidationError if it is no whole number."""
+        if not isinstance(data, int) or isinstance(data, bool):
+            self.fail("invalid")
+        return data
+
+
+class MuteOptions(StrictSerializer):
+    """How to mute. `expires_in`: seconds until the mute ends by itself, within half a minute; without it the mute has
+    no end. `notifications`: whether the caller is not told of what the user does either, which is the default. The
+    mute that is sent takes the place of one that stands.
+    """
+
+    expires_in = SecondsField(required=False, allow_null=True, default=None, min_value=1, max_value=LONGEST_MUTE)
+    notifications = FlagField(default=True)
+
+
 class RelationView(ApiView):
     """PUT begins a relation to a user, DELETE ends it; doing it again changes nothing."""
 
-    def begin(self, user: User, other: User) -> bool:
-        """Begin the relation; True if it is new. Raises SelfRelationError and FollowCapError."""
+    takes_bodies = frozenset({"PUT"})
+    takes: type[StrictSerializer] = NoOptions
+
+    def begin(self, user: User, other: User, **options: Any) -> bool:
+        """Begin the relation; True if it is new. Raises SelfRelationError, FollowCapError and RequestCapError."""
         raise NotImplementedError
 
     def end(self, user: User, other: User) -> bool:
         """End the relation; True if there was one."""
         raise NotImplementedError
 
+    def begun(self, user: User, other: User) -> HttpResponse:
+        """The answer to a relation that was begun."""
+        return HttpResponse(status=204)
+
     def put(self, request: Request, username: str) -> HttpResponse:
         """Begin the relation to a user; again changes nothing."""
         user = signed_in(request)
         other = user_or_404(username, user)
+        options = body(request, self.takes)
         try:
-            self.begin(user, other)
+            self.begin(user, other, **options)
         except actions.SelfRelationError as error:
             raise exceptions.ParseError("That is you.") from error
         except actions.FollowCapError as error:
             raise ConflictError("You have reached the limit of follows.") from error
-        return HttpResponse(status=204)
+        except actions.RequestCapError as error:
+            raise ConflictError("Too many of your requests are waiting.") from error
+        return self.begun(user, other)
 
     def delete(self, request: Request, username: str) -> HttpResponse:
         """One's own relation can be ended though the other may not be seen any more."""
         user = signed_in(request)
-        other = User.objects.named(username).first() if is_username(username) else None
-        if other is None:
-            raise exceptions.NotFound
+        other = named_or_404(username)
         if other == user:
             raise exceptions.ParseError("That is you.")
-        if not self.end(user, other) and not users_visible_to(user).filter(pk=other.pk).exists():
+        if not self.end(user, other) and not is_visible(other, user):
             raise exceptions.NotFound
         return HttpResponse(status=204)
 
 
+EMPTY_BODY = {"application/json": {"type": "object", "maxProperties": 0}}
 NO_CONTENT: dict[Any, Any] = {204: None}
-CAPPED: dict[Any, Any] = {204: None, 409: OpenApiResponse(Problem, "The caller follows as many as one may.")}
+
+
+class Asked(msgspec.Struct):
+    """The state of a follow that waits for the user to accept it: `requested`."""
+
+    state: str
+
+
+FOLLOWED: dict[Any, Any] = {
+    202: OpenApiResponse(Asked, "The account is locked: a request waits for its user."),
+    204: None,
+    409: OpenApiResponse(Problem, "The caller follows, or has asked to, as many as one may."),
+}
+ACCEPTED: dict[Any, Any] = {204: None, 409: OpenApiResponse(Problem, "The user follows as many as one may.")}
 
 
 @extend_schema_view(
-    put=extend_schema(operation_id="follow", request=None, responses=CAPPED),
+    put=extend_schema(operation_id="follow", request=FollowOptions, responses=FOLLOWED),
     delete=extend_schema(operation_id="unfollow", responses=NO_CONTENT),
 )
 class FollowView(RelationView):
-    """Read what a user publishes."""
+    """Read what a user publishes. Where their account is locked, PUT leaves a request, and DELETE withdraws it."""
 
-    def begin(self, user: User, other: User) -> bool:
-        """Follow the other."""
-        return actions.follow(follower=user, followee=other)
+    takes = FollowOptions
+
+    def begin(self, user: User, other: User, **options: Any) -> bool:
+        """Follow the other, or ask to."""
+        return actions.follow(follower=user, followee=other, **options)
+
+    def begun(self, user: User, other: User) -> HttpResponse:
+        """202 while a request waits."""
+        if other.is_locked and FollowRequest.objects.filter(follower=user, followee=other).exists():
+            return FeedResponse(Asked("requested"), status=202)
+        return super().begun(user, other)
 
     def end(self, user: User, other: User) -> bool:
         """Follow the other no more."""
@@ -91,13 +183,13 @@ class FollowView(RelationView):
 
 
 @extend_schema_view(
-    put=extend_schema(operation_id="block", request=None, responses=NO_CONTENT),
+    put=extend_schema(operation_id="block", request=EMPTY_BODY, responses=NO_CONTENT),
     delete=extend_schema(operation_id="unblock", responses=NO_CONTENT),
 )
 class BlockView(RelationView):
     """Hide caller and user from each other."""
 
-    def begin(self, user: User, other: User) -> bool:
+    def begin(self, user: User, other: User, **options: Any) -> bool:
         """Block the other."""
         return actions.block(blocker=user, blocked=other)
 
@@ -107,19 +199,128 @@ class BlockView(RelationView):
 
 
 @extend_schema_view(
-    put=extend_schema(operation_id="mute", request=None, responses=NO_CONTENT),
+    put=extend_schema(operation_id="mute", request=MuteOptions, responses=NO_CONTENT),
     delete=extend_schema(operation_id="unmute", responses=NO_CONTENT),
 )
 class MuteView(RelationView):
     """Leave a user out of the caller's home."""
 
-    def begin(self, user: User, other: User) -> bool:
+    takes = MuteOptions
+
+    def begin(self, user: User, other: User, **options: Any) -> bool:
         """Mute the other."""
-        return actions.mute(muter=user, muted=other)
+        seconds = options["expires_in"]
+        lasts = None if seconds is None else timedelta(seconds=seconds)
+        return actions.mute(muter=user, muted=other, lasts=lasts, notifications=options["notifications"])
 
     def end(self, user: User, other: User) -> bool:
         """Mute the other no more."""
         return actions.unmute(muter=user, muted=other)
+
+
+class RequestsView(ApiView):
+    """The requests to follow the caller, over HTTP."""
+
+    @extend_schema(operation_id="list_follow_requests", parameters=PAGED, responses={200: UserPage})
+    def get(self, request: Request) -> HttpResponse:
+        """Users who ask to follow the caller, newest request first."""
+        reader, last_id, count = signed_in(request), position(request), limit(request)
+        return FeedResponse(user_page(reader, REQUESTS, reader, last_id, count))
+
+
+class MutedCard(UserCard, kw_only=True):
+    """A user whom the caller mutes."""
+
+    muted_until: Time | None
+    """When the mute ends, if it is for a time."""
+    muting_notifications: bool
+    """Whether it takes notifications in."""
+
+
+class MutedPage(msgspec.Struct):
+    """A part of the list of muted users. `last_id` is the id of the last mute that was looked at."""
+
+    items: list[MutedCard]
+    last_id: str | None
+    has_more: bool
+
+
+class BlocksView(ApiView):
+    """The users whom the caller blocks, over HTTP."""
+
+    @extend_schema(operation_id="list_blocks", parameters=PAGED, responses={200: UserPage})
+    def get(self, request: Request) -> HttpResponse:
+        """Users whom the caller blocks, newest block first."""
+        reader, last_id, count = signed_in(request), position(request), limit(request)
+        return FeedResponse(user_page(reader, BLOCKS, reader, last_id, count))
+
+
+class MutesView(ApiView):
+    """The users whom the caller mutes, over HTTP."""
+
+    @extend_schema(operation_id="list_mutes", parameters=PAGED, responses={200: MutedPage})
+    def get(self, request: Request) -> HttpResponse:
+        """Users whom the caller mutes, newest mute first."""
+        reader, last_id, count = signed_in(request), position(request), limit(request)
+        page = people_page(reader, MUTES, reader, last_id=last_id, limit=count)
+        found = mutes_among(reader, page.people)
+        cards = [
+            MutedCard(
+                *msgspec.structs.astuple(UserCard.of(one)),
+                muted_until=found[one.pk].expires_at,
+                muting_notifications=found[one.pk].notifications,
+            )
+            for one in page.people
+            if one.pk in found
+        ]
+        return FeedResponse(MutedPage(cards, None if page.last_id is None else str(page.last_id), page.has_more))
+
+
+class FollowerView(ApiView):
+    """A follower of the caller, over HTTP."""
+
+    @extend_schema(operation_id="remove_follower", responses=NO_CONTENT)
+    def delete(self, request: Request, username: str) -> HttpResponse:
+        """End a user's follow of the caller, and take their request away; again changes nothing. No user is told."""
+        user = signed_in(request)
+        other = named_or_404(username)
+        if other == user:
+            raise exceptions.ParseError("That is you.")
+        if not actions.unfollow(follower=other, followee=user) and not is_visible(other, user):
+            raise exceptions.NotFound
+        return HttpResponse(status=204)
+
+
+class AcceptView(ApiView):
+    """The acceptance of a request, over HTTP."""
+
+    @extend_schema(operation_id="accept_follow_request", request=EMPTY_BODY, responses=ACCEPTED)
+    def post(self, request: Request, username: str) -> HttpResponse:
+        """Let a user who asked follow the caller; 404 without a request of theirs."""
+        reader = signed_in(request)
+        body(request, NoOptions)
+        try:
+            found = actions.accept(followee=reader, follower=user_or_404(username, reader))
+        except actions.FollowCapError as error:
+            raise ConflictError("The user has reached the limit of follows.") from error
+        return _decided(found)
+
+
+class RejectView(ApiView):
+    """The rejection of a request, over HTTP."""
+
+    @extend_schema(operation_id="reject_follow_request", request=EMPTY_BODY, responses=NO_CONTENT)
+    def post(self, request: Request, username: str) -> HttpResponse:
+        """Take a request away, of which its user is not told; 404 without one."""
+        reader = signed_in(request)
+        body(request, NoOptions)
+        return _decided(actions.reject(followee=reader, follower=user_or_404(username, reader)))
+
+
+def _decided(found: bool) -> HttpResponse:
+    if not found:
+        raise exceptions.NotFound
+    return HttpResponse(status=204)
 
 
 class FollowersView(PublicApiView):
@@ -130,7 +331,7 @@ class FollowersView(PublicApiView):
         """The followers of a user, newest relation first."""
         reader, last_id, count = reader_of(request), position(request), limit(request)
         user = user_or_404(username, reader)
-        return FeedResponse(user_page(user, "follower", reader, last_id, count))
+        return FeedResponse(user_page(user, FOLLOWERS, reader, last_id, count))
 
 
 class FollowingView(PublicApiView):
@@ -141,12 +342,12 @@ class FollowingView(PublicApiView):
         """The followees of a user, newest relation first."""
         reader, last_id, count = reader_of(request), position(request), limit(request)
         user = user_or_404(username, reader)
-        return FeedResponse(user_page(user, "followee", reader, last_id, count))
+        return FeedResponse(user_page(user, FOLLOWEES, reader, last_id, count))
 
 
-def user_page(user: User, side: Side, reader: User | AnonymousUser, last_id: int | None, count: int) -> UserPage:
-    """The followers or followees of a user whom `reader` may know of."""
-    page = people_page(user, side, reader, last_id=last_id, limit=count)
+def user_page(user: User, listed: Listed, reader: User | AnonymousUser, last_id: int | None, count: int) -> UserPage:
+    """A list of people of a user whom `reader` may know of."""
+    page = people_page(user, listed, reader, last_id=last_id, limit=count)
     return UserPage(
         [UserCard.of(one) for one in page.people],
         None if page.last_id is None else str(page.last_id),

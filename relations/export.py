@@ -1,4 +1,4 @@
-"""Relations' part of a user's own data: their follows, blocks, mutes and lists, and their followers."""
+"""Relations' part of a user's own data: their follows, requests, blocks, mutes and lists, and their followers."""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -8,6 +8,7 @@ from django.utils.translation import gettext as _
 
 from accounts.export import ExportFile
 from accounts.models import User
+from relations.models import CsvImport
 from storage.connections import stream
 
 # Users who may not be seen are not named, except those whom the user themself turned away.
@@ -53,13 +54,32 @@ def _rows(user: User, table: str, own: str, other: str, seen: str) -> Iterator[R
     return (RelationRow(str(user_id), *rest) for user_id, *rest in stream(query, {"user": user.pk}))
 
 
+class ImportRow(msgspec.Struct):
+    """A list that the user uploaded, and the names in it that were not done, each with why."""
+
+    kind: str
+    uploaded_at: datetime
+    rows: int
+    refused: list[list[str]]
+
+
+def _imports(user: User) -> Iterator[ImportRow]:
+    columns = ("kind", "created_at", "total", "refused")
+    return (ImportRow(*row) for row in CsvImport.objects.filter(user=user).order_by("pk").values_list(*columns))
+
+
 def files(user: User) -> list[ExportFile]:
-    """The files of a user's own data: follows, followers, blocks and mutes."""
+    """The files of a user's own data: follows, followers, requests to follow either way, blocks and mutes."""
+    asked = _rows(user, "followrequest", "follower", "followee", SEEN)
+    asking = _rows(user, "followrequest", "followee", "follower", SEEN)
     return [
         ExportFile("follows.jsonl", _("The people you follow."), _rows(user, "follow", "follower", "followee", SEEN)),
         ExportFile(
             "followers.jsonl", _("The people who follow you."), _rows(user, "follow", "followee", "follower", SEEN)
         ),
+        ExportFile("follow_requests.jsonl", _("The people whom you ask to follow."), asked),
+        ExportFile("follow_requests_to_you.jsonl", _("The people who ask to follow you."), asking),
+        ExportFile("list_imports.jsonl", _("The lists that you imported of late."), _imports(user)),
         ExportFile("blocks.jsonl", _("The people you block."), _rows(user, "block", "blocker", "blocked", "")),
         ExportFile("mutes.jsonl", _("The people you mute."), _rows(user, "mute", "muter", "muted", "")),
         ExportFile("lists.jsonl", _("Your lists, and the people in them."), _lists(user)),

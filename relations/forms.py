@@ -1,13 +1,24 @@
-"""The forms of relations: a list, and the lists that a person is in."""
+"""The forms of relations: lists, mutes, and files to import."""
 
 from collections.abc import Sequence
+from datetime import timedelta
 from typing import Any
 
 from django import forms
 from django.utils.translation import gettext_lazy as _
 
+from relations.csv_files import Kind
 from relations.lists import Listed
 from relations.models import List
+
+LASTS = {
+    "": _("Until I undo it"),
+    "1": _("For an hour"),
+    "24": _("For a day"),
+    "168": _("For a week"),
+    "720": _("For 30 days"),
+}
+"""How long a mute lasts, by hours."""
 
 
 class ListForm(forms.Form):
@@ -33,3 +44,36 @@ class MembershipForm(forms.Form):
     def __init__(self, there: Sequence[Listed], data: Any = None) -> None:
         super().__init__(data, initial={"lists": [str(one.id) for one in there if one.has_person]})
         self.fields["lists"].choices = [(str(one.id), one.title) for one in there]  # type: ignore[attr-defined]
+
+
+class MuteForm(forms.Form):
+    """How to mute."""
+
+    lasts = forms.ChoiceField(label=_("How long"), required=False, choices=list(LASTS.items()))
+    notifications = forms.BooleanField(
+        label=_("Leave out notifications of what they do, too"), required=False, initial=True
+    )
+
+    def clean_lasts(self) -> timedelta | None:
+        """The time, or None for a mute without an end."""
+        hours: str = self.cleaned_data["lasts"]
+        return timedelta(hours=int(hours)) if hours else None
+
+
+class ImportForm(forms.Form):
+    """A list to import."""
+
+    BUSY = _("Your last list is still being imported. Wait until it is done.")
+    kind = forms.ChoiceField(
+        label=_("What the file lists"),
+        choices=[
+            (Kind.FOLLOWS.value, _("People you follow")),
+            (Kind.MUTES.value, _("People you mute")),
+            (Kind.BLOCKS.value, _("People you block")),
+        ],
+    )
+    file = forms.FileField(
+        label=_("File"),
+        help_text=_("A CSV file in the columns of Mastodon, up to 1 MB and 5,000 rows, with names of this site."),
+        widget=forms.FileInput(attrs={"accept": ".csv,text/csv"}),
+    )

@@ -26,6 +26,9 @@ class Follow(models.Model):
         db_index=False,
         verbose_name=_("follows"),
     )
+    reposts = models.BooleanField(
+        default=True, db_default=True, help_text="Whether the follower's home shows what the followee reposts."
+    )
     created_at = models.DateTimeField(_("since"), db_default=Now())
 
     class Meta:
@@ -39,10 +42,47 @@ class Follow(models.Model):
             models.Index(fields=["followee", "follower"], name="follow_reverse"),
             models.Index(fields=["follower", "-id"], name="follow_following_page"),
             models.Index(fields=["followee", "-id"], name="follow_followers_page"),
+            # Few follows are so: whether one is, is asked of every repost in a home.
+            models.Index(fields=["follower", "followee"], condition=Q(reposts=False), name="follow_without_reposts"),
         ]
 
     def __str__(self) -> str:
         return str(_("follow %(id)s") % {"id": self.pk})
+
+
+class FollowRequest(models.Model):
+    """`follower` waits for `followee`, whose account is locked, to decide. Until it is accepted nothing is followed: no
+    rule of who sees what reads this table.
+    """
+
+    follower = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        on_delete=models.CASCADE,
+        related_name="asks",
+        db_index=False,
+        verbose_name=_("follower"),
+    )
+    followee = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        on_delete=models.CASCADE,
+        related_name="asked_by",
+        db_index=False,
+        verbose_name=_("asks to follow"),
+    )
+    reposts = models.BooleanField(default=True, help_text="As of the follow that it becomes.")
+    created_at = models.DateTimeField(_("since"), db_default=Now())
+
+    class Meta:
+        verbose_name = _("follow request")
+        verbose_name_plural = _("follow requests")
+        constraints = [
+            models.UniqueConstraint(fields=["follower", "followee"], name="follow_request_pair"),
+            models.CheckConstraint(condition=~Q(follower=F("followee")), name="follow_request_not_self"),
+        ]
+        indexes = [models.Index(fields=["followee", "-id"], name="follow_request_page")]
+
+    def __str__(self) -> str:
+        return str(_("follow request %(id)s") % {"id": self.pk})
 
 
 class Block(models.Model):
@@ -71,14 +111,20 @@ class Block(models.Model):
             models.UniqueConstraint(fields=["blocker", "blocked"], name="block_pair"),
             models.CheckConstraint(condition=~Q(blocker=F("blocked")), name="block_not_self"),
         ]
-        indexes = [models.Index(fields=["blocked", "blocker"], name="block_reverse")]
+        indexes = [
+            models.Index(fields=["blocked", "blocker"], name="block_reverse"),
+            models.Index(fields=["blocker", "-id"], name="block_page"),
+        ]
 
     def __str__(self) -> str:
         return str(_("block %(id)s") % {"id": self.pk})
 
 
 class Mute(models.Model):
-    """A mute: the muter's home leaves the muted sender out; no other user notices."""
+    """A mute: the muter's home leaves the muted sender out; no other user notices.
+
+    It counts as long as its row stands. `relations.actions.end_mutes` takes those away whose time is over.
+    """
 
     muter = models.ForeignKey(
         settings.AUTH_USER_MODEL,
@@ -94,6 +140,10 @@ class Mute(models.Model):
         db_index=False,
         verbose_name=_("muted user"),
     )
+    notifications = models.BooleanField(
+        default=True, db_default=True, help_text="Whether notifications of what the muted user does are left out too."
+    )
+    expires_at = models.DateTimeField(_("until"), null=True)
     created_at = models.DateTimeField(_("since"), db_default=Now())
 
     class Meta:
@@ -103,7 +153,11 @@ class Mute(models.Model):
             models.UniqueConstraint(fields=["muter", "muted"], name="mute_pair"),
             models.CheckConstraint(condition=~Q(muter=F("muted")), name="mute_not_self"),
         ]
-        indexes = [models.Index(fields=["muted", "muter"], name="mute_reverse")]
+        indexes = [
+            models.Index(fields=["muted", "muter"], name="mute_reverse"),
+            models.Index(fields=["muter", "-id"], name="mute_page"),
+            models.Index(fields=["expires_at"], condition=Q(expires_at__isnull=False), name="mute_end"),
+        ]
 
     def __str__(self) -> str:
         return str(_("mute %(id)s") % {"id": self.pk})
@@ -169,3 +223,53 @@ class ListMember(models.Model):
 
     def __str__(self) -> str:
         return f"{self.list_id}: {self.member_id}"
+
+
+REFUSALS = {
+    "unknown": _("no such user"),
+    "elsewhere": _("not a user of this site"),
+    "self": _("that is you"),
+    "cap": _("you follow as many as one may"),
+    "requests": _("too many of your requests are waiting"),
+    "blocked": _("you block them"),
+}
+"""Why a line of an import was not done."""
+
+
+class CsvImport(models.Model):
+    """An uploaded list of follows, blocks or mutes, and how far the workers came with it (relations.importing).
+
+    `lines` are `csv_files.Line`s, and empty once the import is finished; `refused` are names with a key of `REFUSALS`.
+    `changed` and `requested` count lines; all others that are done were so before.
+    """
+
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+", db_index=False)
+    kind = models.CharField(max_length=16)
+    lines = models.JSONField(default=list)
+    total = models.IntegerField()
+    done = models.IntegerField(default=0)
+    changed = models.IntegerField(default=0)
+    requested = models.IntegerField(default=0)
+    refused = models.JSONField(default=list)
+    attempts = models.SmallIntegerField(default=0, help_text="Since a worker last came further.")
+    tried_at = models.DateTimeField(null=True, help_text="When a worker last took it, or came further.")
+    created_at = models.DateTimeField(db_default=Now())
+    finished_at = models.DateTimeField(null=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["user"], condition=Q(finished_at=None), name="csv_import_at_a_time")
+        ]
+        indexes = [
+            models.Index(fields=["user", "-id"], name="csv_import_page"),
+            models.Index(fields=["id"], condition=Q(finished_at=None), name="csv_import_waiting"),
+            models.Index(fields=["finished_at"], condition=Q(finished_at__isnull=False), name="csv_import_finished"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.kind} of {self.user_id}: {self.done} of {self.total}"
+
+    @property
+    def reasons(self) -> list[tuple[str, object]]:
+        """The names that were refused, each with why in the reader's language."""
+        return [(name, REFUSALS.get(why, why)) for name, why in self.refused]

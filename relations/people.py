@@ -3,18 +3,45 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 from django.contrib.auth.models import AnonymousUser
 
 from accounts.models import User
 from accounts.rows import user_columns, user_of
 from relations.followers import LAST_ID
+from relations.models import Mute
+from relations.rules import blocks
 from storage.connections import fetch
 
 SCAN = 500
 """Relations that one page looks through, should most of them lead to people whom the reader may not know of."""
-Side = Literal["follower", "followee"]
+WAITING_CAP = 99
+WAITING = f"""
+    SELECT count(*) FROM (
+        SELECT FROM (SELECT * FROM relations_followrequest WHERE followee_id = %(user)s ORDER BY id DESC LIMIT {SCAN}) r
+        JOIN accounts_user u ON u.id = r.follower_id
+        WHERE u.is_active AND NOT {blocks("u.id", "%(user)s")} LIMIT {WAITING_CAP}
+    ) shown
+"""  # noqa: S608 (constants)
+
+
+class Listed(NamedTuple):
+    """A list of people: those in the column `other` of the relations that have its owner in the column `own`."""
+
+    table: str
+    own: str
+    other: str
+    hides_blockers: bool = True
+    """Whether users who block the reader are left out, of whom the reader may not know."""
+
+
+FOLLOWERS = Listed("follow", "followee", "follower")
+FOLLOWEES = Listed("follow", "follower", "followee")
+REQUESTS = Listed("followrequest", "followee", "follower")
+# Users whom one turned away are named also where they block the reader: the reader named them before.
+BLOCKS = Listed("block", "blocker", "blocked", hides_blockers=False)
+MUTES = Listed("mute", "muter", "muted", hides_blockers=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,19 +70,18 @@ class _Row(NamedTuple):
 
 
 @cache
-def _statement(side: Side) -> str:
+def _statement(listed: Listed) -> str:
     """For `_Row`s: the bound is the last of `scan` relations where they did not fill the page."""
-    other = "followee" if side == "follower" else "follower"
     newest = f"""
-        SELECT f.id, f.{side}_id AS user_id FROM relations_follow f
-        WHERE f.{other}_id = %(user)s AND f.id < %(below)s ORDER BY f.id DESC
+        SELECT f.id, f.{listed.other}_id AS user_id FROM relations_{listed.table} f
+        WHERE f.{listed.own}_id = %(user)s AND f.id < %(below)s ORDER BY f.id DESC
     """  # noqa: S608 (our own columns)
+    unblocked = f"NOT {blocks('u.id', '%(reader)s')}" if listed.hides_blockers else "true"
     return f"""
         WITH page AS MATERIALIZED (
             SELECT listed.id, known.* FROM ({newest} LIMIT %(scan)s) listed CROSS JOIN LATERAL (
-                SELECT {user_columns("u")} FROM accounts_user u WHERE u.id = listed.user_id AND u.is_active
-                    AND NOT EXISTS (SELECT FROM relations_block b
-                        WHERE b.blocker_id = u.id AND b.blocked_id = %(reader)s OFFSET 0)
+                SELECT {user_columns("u")} FROM accounts_user u
+                WHERE u.id = listed.user_id AND u.is_active AND {unblocked}
                 OFFSET 0
             ) known
             ORDER BY listed.id DESC LIMIT %(count)s
@@ -68,13 +94,13 @@ def _statement(side: Side) -> str:
     """  # noqa: S608
 
 
-def people_page(user: User, side: Side, reader: User | AnonymousUser, *, last_id: int | None, limit: int) -> PeoplePage:
-    """Those who follow `user` (side follower), or whom they follow (side followee), below `last_id`, as far as `reader`
-    may know of them.
-    """
+def people_page(
+    user: User, listed: Listed, reader: User | AnonymousUser, *, last_id: int | None, limit: int
+) -> PeoplePage:
+    """Those to whom `user` stands in a relation, below `last_id`, as far as `reader` may know of them."""
     below = LAST_ID if last_id is None else last_id
     params = {"user": user.pk, "reader": reader.pk or 0, "below": below, "scan": SCAN, "count": limit + 1}
-    found = fetch(_statement(side), params, into=_Row.of)
+    found = fetch(_statement(listed), params, into=_Row.of)
     bound = found[0].bound
     rows = sorted((row for row in found if row.relation_id is not None), key=lambda row: -(row.relation_id or 0))
     page = rows[:limit]
@@ -82,3 +108,13 @@ def people_page(user: User, side: Side, reader: User | AnonymousUser, *, last_id
     if bound is not None:
         return PeoplePage(people, bound, has_more=True)
     return PeoplePage(people, page[-1].relation_id if page else None, len(rows) > limit)
+
+
+def mutes_among(reader: User, people: Sequence[User]) -> dict[int, Mute]:
+    """The reader's mutes of these people, by the ids of the muted."""
+    return {mute.muted_id: mute for mute in Mute.objects.filter(muter=reader, muted__in=people)}
+
+
+def waiting_requests(user: User) -> int:
+    """How many requests to follow `user` the list shows, at most `WAITING_CAP`."""
+    return int(fetch(WAITING, {"user": user.pk})[0][0])

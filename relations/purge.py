@@ -1,4 +1,4 @@
-"""Removes a deleted account's follows, blocks and mutes, in both directions, and its lists.
+"""Removes a deleted account's follows, requests to follow, blocks and mutes, in both directions, and its lists.
 
 Memberships in lists go with the follows that they hang on.
 
@@ -67,6 +67,7 @@ def purge(*, user_id: int, limit: int) -> int:
         for table, one, other in (
             ("relations_block", "blocker", "blocked"),
             ("relations_mute", "muter", "muted"),
+            ("relations_followrequest", "follower", "followee"),
         ):
             cursor.execute(PAIRS.format(table=table, one=one, other=other), params)
             taken += int(cursor.rowcount)

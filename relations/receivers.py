@@ -7,13 +7,13 @@ from django.dispatch import receiver
 from accounts.export import ExportFile
 from accounts.models import User
 from accounts.signals import account_purged, export_requested
-from relations import export, purge
+from relations import export, importing, purge
 
 
 @receiver(account_purged)
 def purge_relations(sender: type[User], user: User, limit: int, **kwargs: Any) -> int:
     """Remove a deleted account's relations, at most `limit`; returns their number."""
-    return purge.purge(user_id=user.pk, limit=limit)
+    return purge.purge(user_id=user.pk, limit=limit) + importing.purge(user=user)
 
 
 @receiver(export_requested)

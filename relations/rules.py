@@ -18,14 +18,29 @@ def follows(follower: str, followee: str, also: str = "", *, is_probe: bool = Tr
     return _exists("relations_follow f", condition, is_probe=is_probe)
 
 
+def asks(follower: str, followee: str, also: str = "") -> str:
+    """Whether a request of one to follow the other waits; `also` as of `follows`."""
+    condition = f"f.follower_id = {follower} AND f.followee_id = {followee} {also}"
+    return _exists("relations_followrequest f", condition)
+
+
 def blocks(blocker: str, blocked: str) -> str:
     """Whether one blocks the other."""
     return _exists("relations_block b", f"b.blocker_id = {blocker} AND b.blocked_id = {blocked}")
 
 
-def mutes(muter: str, muted: str) -> str:
-    """Whether one mutes the other."""
-    return _exists("relations_mute m", f"m.muter_id = {muter} AND m.muted_id = {muted}")
+def mutes(muter: str, muted: str, also: str = "") -> str:
+    """Whether one mutes the other. A mute whose time is over counts until a task has taken the row away, because that
+    advances the muter's epoch. `also`: more that must hold of the mute, the alias `m`.
+
+    See docs/decisions.md: A timed mute ends with its row.
+    """
+    return _exists("relations_mute m", f"m.muter_id = {muter} AND m.muted_id = {muted} {also}")
+
+
+def leaves_reposts_out(follower: str, followee: str) -> str:
+    """Whether one follows the other without the other's reposts."""
+    return follows(follower, followee, "AND NOT f.reposts")
 
 
 def unblocked(one: str, other: str) -> str:
@@ -65,6 +80,11 @@ def is_wanted_at_home(reader: str, sender: str) -> str:
     return f"({' AND '.join(wanted_at_home(reader, sender).values())})"
 
 
+def is_told(reader: str, sender: str) -> str:
+    """Whether a reader is told of what a user does: neither blocks the other, and no mute takes notifications in."""
+    return f"({unblocked(reader, sender)} AND NOT {mutes(reader, sender, 'AND m.notifications')})"
+
+
 def _exists(table: str, condition: str, *, is_probe: bool = True) -> str:
     return f"EXISTS (SELECT FROM {table} WHERE {condition}{' OFFSET 0' * is_probe})"
 
@@ -73,6 +93,11 @@ def _exists(table: str, condition: str, *, is_probe: bool = True) -> str:
 def followees(follower: str, columns: str = "followee_id") -> str:
     """Those whom a user follows; `columns` are of relations.models.Follow."""
     return f"SELECT {columns} FROM relations_follow WHERE follower_id = {follower}"  # noqa: S608
+
+
+def followees_without_reposts(follower: str) -> str:
+    """Those whom a user follows without their reposts, as `followee_id`: few, by an index of their own."""
+    return followees(follower) + " AND NOT reposts"
 
 
 def followed_big_vs(follower: str, columns: str = "v.id") -> str:

@@ -3,10 +3,28 @@
 from celery import shared_task
 
 from accounts.big_v import upgrade_big_vs
-from relations import actions
+from relations import actions, importing
 
 
 @shared_task(name="relations.fold_follower_counts")
 def fold_follower_counts() -> None:
     """Periodic: fold the staged follower counts, and make big-V who has reached the threshold."""
     upgrade_big_vs(actions.fold_follower_counts())
+
+
+@shared_task(name="relations.end_mutes")
+def end_mutes() -> None:
+    """Periodic: end the mutes whose time is over."""
+    actions.end_mutes()
+
+
+@shared_task(name="relations.run_import")
+def run_import(import_id: int) -> None:
+    """Do the next lines of an import."""
+    importing.run(import_id)
+
+
+@shared_task(name="relations.sweep_imports")
+def sweep_imports() -> None:
+    """Periodic: send imports to the workers that no worker is at."""
+    importing.sweep()

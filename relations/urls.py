@@ -2,11 +2,17 @@
 
 from django.urls import include, path, re_path
 
-from relations import api, list_api, list_views, views
+from relations import api, csv_views, list_api, list_views, views
 
 VERB = "|".join(views.VERBS)
 
 api_patterns = [
+    path("me/follow-requests", api.RequestsView.as_view()),
+    path("me/follow-requests/<str:username>/accept", api.AcceptView.as_view()),
+    path("me/follow-requests/<str:username>/reject", api.RejectView.as_view()),
+    path("me/blocks", api.BlocksView.as_view()),
+    path("me/mutes", api.MutesView.as_view()),
+    path("users/<str:username>/follower", api.FollowerView.as_view()),
     path("users/<str:username>/followers", api.FollowersView.as_view()),
     path("users/<str:username>/following", api.FollowingView.as_view()),
     path("users/<str:username>/follow", api.FollowView.as_view()),
@@ -20,6 +26,12 @@ api_patterns = [
 
 urlpatterns = [
     path("api/v1/", include(api_patterns)),
+    path("follow-requests", views.requests, name="follow-requests"),
+    path("settings/mutes", views.mutes, name="settings-mutes"),
+    path("settings/import-export", csv_views.lists, name="settings-import-export"),
+    path("settings/export/<str:kind>.csv", csv_views.export, name="settings-export"),
+    path("settings/blocks", views.blocks, name="settings-blocks"),
+    path("@<str:username>/mute-for", views.mute_for, name="mute-for"),
     path("@<str:username>/followers", views.followers, name="followers"),
     path("@<str:username>/following", views.following, name="following"),
     path("@<str:username>/lists", list_views.lists_of_person, name="person-lists"),

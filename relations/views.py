@@ -8,14 +8,15 @@ from django.http import Http404, HttpResponse
 from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, pgettext
-from django.views.decorators.http import require_POST, require_safe
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
 from django_htmx.http import trigger_client_event
 
 from accounts.access import signed_in
 from accounts.models import User
 from relations import actions
-from relations.models import Follow
-from relations.people import Side, people_page
+from relations.forms import MuteForm
+from relations.models import Follow, FollowRequest
+from relations.people import BLOCKS, FOLLOWEES, FOLLOWERS, MUTES, REQUESTS, Listed, mutes_among, people_page
 from relations.visibility import is_username, standing, visible_user
 from web.pages import INVALID, PageRequest, go_on, limited, position, show, wants_part
 from web.rest import PAGE
@@ -27,10 +28,22 @@ VERBS: dict[str, Callable[[User, User], bool]] = {
     "unblock": lambda reader, other: actions.unblock(blocker=reader, blocked=other),
     "mute": lambda reader, other: actions.mute(muter=reader, muted=other),
     "unmute": lambda reader, other: actions.unmute(muter=reader, muted=other),
+    "accept": lambda reader, other: actions.accept(followee=reader, follower=other),
+    "reject": lambda reader, other: actions.reject(followee=reader, follower=other),
+    "remove": lambda reader, other: actions.unfollow(follower=other, followee=reader),
+    "show-reposts": lambda reader, other: actions.show_reposts(follower=reader, followee=other, reposts=True),
+    "hide-reposts": lambda reader, other: actions.show_reposts(follower=reader, followee=other, reposts=False),
 }
-
-
-ENDS = frozenset({"unfollow", "unblock", "unmute"})
+ENDS = frozenset({"unfollow", "unblock", "unmute", "remove"})
+DECIDED = {
+    "accept": gettext_lazy("@%(name)s follows you now."),
+    "reject": gettext_lazy("You declined the request of @%(name)s."),
+    "remove": gettext_lazy("@%(name)s does not follow you any more."),
+}
+"""The words for a reader who decided on a request or a follower."""
+REQUEST_VERBS = frozenset({"accept", "reject"})
+OFFERS = {REQUESTS: "decide", BLOCKS: "unblock", MUTES: "unmute"}
+"""The buttons for each person of one's own lists; those of others offer to follow."""
 TURNED_AWAY = {
     "mute": gettext_lazy("@%(name)s is muted. You can undo this on their profile."),
     "block": gettext_lazy("@%(name)s is blocked. You can undo this on their profile."),
@@ -59,18 +72,15 @@ def relate(request: PageRequest, reader: User, username: str, verb: str) -> Http
         person = User.objects.named(username).first()
     if person is None:
         raise Http404
-    error = ""
-    try:
-        if not VERBS[verb](reader, person) and not is_visible:
-            raise Http404
-    except actions.SelfRelationError:
-        error = _("That is you.")
-    except actions.FollowCapError:
-        error = _("You have reached the limit of follows.")
+    has_changed, error = _tried(reader, person, verb)
+    if not (has_changed or error or is_visible):
+        raise Http404
     if not is_visible:  # the reader's own relation is ended, and no fact of the other user is told
         return HttpResponse() if wants_part(request) else go_on(request, "home")
     if request.POST.get("card") and not error and verb in TURNED_AWAY:
         return _turned_away(request, person, verb)
+    if verb in DECIDED:
+        return _decided(request, reader, person, verb, error)
     if not wants_part(request):
         if error:
             messages.error(request, error)
@@ -78,10 +88,33 @@ def relate(request: PageRequest, reader: User, username: str, verb: str) -> Http
     return _part(request, reader, person, error)
 
 
+def _tried(reader: User, person: User, verb: str) -> tuple[bool, str]:
+    """Whether the verb changed anything, and what refused it, in the reader's language."""
+    try:
+        has_changed = VERBS[verb](reader, person)
+    except actions.SelfRelationError:
+        return False, _("That is you.")
+    except actions.FollowCapError:
+        if verb == "accept":
+            return False, _("@%(name)s follows as many as one may.") % {"name": person.username}
+        return False, _("You have reached the limit of follows.")
+    except actions.RequestCapError:
+        return False, _("Too many of your requests are waiting.")
+    if verb in REQUEST_VERBS and not has_changed:
+        return False, _("This request is not waiting any more.")
+    return has_changed, ""
+
+
 def _part(request: PageRequest, reader: User, person: User, error: str) -> HttpResponse:
     """How the reader stands to the person now, for the part of the page that asks."""
     stands = standing(person, reader)
-    context = {"person": person, "stands": stands, "following": stands.following, "error": error}
+    context = {
+        "person": person,
+        "stands": stands,
+        "following": stands.following,
+        "requested": stands.requested,
+        "error": error,
+    }
     # The profile has the element that shows everything; lists have a button each.
     target = request.htmx.target or ""
     part = "relations/_standing.html" if target == "standing" else "relations/_follow.html"
@@ -105,32 +138,99 @@ def _turned_away(request: PageRequest, person: User, verb: str) -> HttpResponse:
     return trigger_client_event(HttpResponse(), "turned-away", detail)
 
 
+def _decided(request: PageRequest, reader: User, person: User, verb: str, error: str) -> HttpResponse:
+    """The answer to the decision on a request or a follower: a sentence in the place of the buttons."""
+    said = error or DECIDED[verb] % {"name": person.username}
+    if wants_part(request):
+        return show(request, "relations/_decided.html", {"said": said, "error": error})
+    (messages.error if error else messages.success)(request, said)
+    if verb in REQUEST_VERBS:
+        return go_on(request, "follow-requests")
+    return go_on(request, "followers", reader.username)
+
+
+@require_safe
+@signed_in
+def requests(request: PageRequest, reader: User) -> HttpResponse:
+    """The page of those who ask to follow the reader, newest first."""
+    return _people(request, reader, REQUESTS, _("Follow requests"), template="relations/requests.html")
+
+
+@require_safe
+@signed_in
+def mutes(request: PageRequest, reader: User) -> HttpResponse:
+    """The page of those whom the reader mutes, newest first."""
+    return _people(request, reader, MUTES, _("Muted"), template="relations/turned_away.html")
+
+
+@require_safe
+@signed_in
+def blocks(request: PageRequest, reader: User) -> HttpResponse:
+    """The page of those whom the reader blocks, newest first."""
+    return _people(request, reader, BLOCKS, _("Blocked"), template="relations/turned_away.html")
+
+
+@signed_in
+@limited("write")
+@require_http_methods(["GET", "HEAD", "POST"])
+def mute_for(request: PageRequest, reader: User, username: str) -> HttpResponse:
+    """Mute for a time, with or without notifications."""
+    person = user_or_404(username, reader)
+    form = MuteForm(request.POST if request.method == "POST" else None)
+    if form.is_valid():
+        fields = form.cleaned_data
+        try:
+            actions.mute(muter=reader, muted=person, lasts=fields["lasts"], notifications=fields["notifications"])
+        except actions.SelfRelationError:
+            form.add_error(None, _("That is you."))
+        else:
+            messages.success(request, TURNED_AWAY["mute"] % {"name": person.username})
+            return go_on(request, "profile", person.username)
+    context = {"person": person, "form": form}
+    return show(request, "relations/mute_for.html", context, status=INVALID if form.errors else 200)
+
+
 @require_safe
 def followers(request: PageRequest, username: str) -> HttpResponse:
     """The page of a user's followers, newest first."""
     person = user_or_404(username, request.user)
-    return _people(request, person, "follower", _("Followers"))
+    return _people(request, person, FOLLOWERS, _("Followers"))
 
 
 @require_safe
 def following(request: PageRequest, username: str) -> HttpResponse:
     """The page of a user's followees, newest first."""
     person = user_or_404(username, request.user)
-    return _people(request, person, "followee", pgettext("list of people", "Following"))
+    return _people(request, person, FOLLOWEES, pgettext("list of people", "Following"))
 
 
-def _people(request: PageRequest, person: User, side: Side, title: str) -> HttpResponse:
+def _people(
+    request: PageRequest, person: User, listed: Listed, title: str, template: str = "relations/people.html"
+) -> HttpResponse:
     last_id = position(request)
-    page = people_page(person, side, request.user, last_id=last_id, limit=PAGE)
-    followed = followed_among(request.user, page.people)
+    page = people_page(person, listed, request.user, last_id=last_id, limit=PAGE)
+    followed, requested = followed_among(request.user, page.people), requested_among(request.user, page.people)
+    muted = mutes_among(person, page.people) if listed is MUTES else {}
+    offer = OFFERS.get(listed, "")
+    if listed is FOLLOWERS and person == request.user:
+        offer = "remove"
     context = {
         "person": person,
         "title": title,
-        "people": [{"person": one, "following": one.pk in followed} for one in page.people],
+        "people": [
+            {
+                "person": one,
+                "following": one.pk in followed,
+                "requested": one.pk in requested,
+                "mute": muted.get(one.pk),
+            }
+            for one in page.people
+        ],
+        "offer": offer,
         "last_id": page.last_id if page.has_more else None,
         "is_first": last_id is None,
     }
-    return show(request, "relations/people.html", context, part="relations/_more.html")
+    return show(request, template, context, part="relations/_more.html")
 
 
 def followed_among(reader: User | AnonymousUser, people: list[User]) -> set[int]:
@@ -139,3 +239,12 @@ def followed_among(reader: User | AnonymousUser, people: list[User]) -> set[int]
         return set()
     follows = Follow.objects.filter(follower=reader, followee__in=people)
     return set(follows.values_list("followee_id", flat=True))
+
+
+def requested_among(reader: User | AnonymousUser, people: list[User]) -> set[int]:
+    """The ids of those among `people` whom the reader asks to follow; no query where no account is locked."""
+    locked = [one for one in people if one.is_locked]
+    if not locked or not isinstance(reader, User):
+        return set()
+    asked = FollowRequest.objects.filter(follower=reader, followee__in=locked)
+    return set(asked.values_list("followee_id", flat=True))

@@ -1,6 +1,7 @@
 """Which users one sees, and how one stands to them."""
 
 from collections.abc import Iterable
+from datetime import datetime
 from functools import cache
 from typing import NamedTuple
 
@@ -11,18 +12,19 @@ from django.db.models import Exists, OuterRef
 from accounts.models import User, UserQuerySet, username_pattern
 from accounts.rows import user_columns, user_of
 from relations.models import Block
+from relations.rules import READER, asks, blocks, follows, leaves_reposts_out, mutes
 from storage.connections import fetch
 
-STANDING = """
+OF_MUTE = f"FROM relations_mute m WHERE m.muter_id = {READER} AND m.muted_id = u.id"
+STANDING = f"""
     SELECT u.follower_count + coalesce(
             (SELECT sum(c.change) FROM relations_followercountchange c WHERE c.user_id = u.id), 0)::bigint,
         u.following_count,
-        EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = %(reader)s AND f.followee_id = u.id),
-        EXISTS (SELECT FROM relations_follow f WHERE f.follower_id = u.id AND f.followee_id = %(reader)s),
-        EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = %(reader)s AND b.blocked_id = u.id),
-        EXISTS (SELECT FROM relations_mute m WHERE m.muter_id = %(reader)s AND m.muted_id = u.id)
+        {follows(READER, "u.id")}, {follows("u.id", READER)}, {blocks(READER, "u.id")}, {mutes(READER, "u.id")},
+        {leaves_reposts_out(READER, "u.id")}, {asks(READER, "u.id")}, {asks("u.id", READER)},
+        (SELECT m.expires_at {OF_MUTE}), coalesce((SELECT m.notifications {OF_MUTE}), false)
     FROM accounts_user u WHERE u.id = %(user)s
-"""
+"""  # noqa: S608 (constants)
 
 
 class Standing(NamedTuple):
@@ -34,6 +36,16 @@ class Standing(NamedTuple):
     followed_by: bool
     blocking: bool
     muting: bool
+    hiding_reposts: bool
+    """Whether the reader follows without the user's reposts."""
+    requested: bool
+    """Whether a request of the reader to follow waits, ..."""
+    requested_by: bool
+    """... or one of the user's to follow the reader."""
+    muted_until: datetime | None
+    """When the reader's mute ends, if it is for a time."""
+    muting_notifications: bool
+    """Whether it takes notifications in."""
 
 
 def is_username(text: str) -> bool:

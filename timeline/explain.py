@@ -25,7 +25,7 @@ from storage.window import INFINITY, RUN, Entry, only_looking, to_number, to_sco
 from timeline.explanation import Box, Explanation, ItemVerdict, NextPage, Policy, Reader, Window
 from timeline.fold import FOLDED, REACH, folds
 from timeline.home import walked
-from timeline.hydrate import BELONGS, FOLLOWED
+from timeline.hydrate import BELONGS, FOLLOWED, REPOSTS_WANTED
 from timeline.pull import HELD, HOLDS, KINDS, around, original_shown
 
 SHOWN = 20
@@ -75,7 +75,12 @@ OF_ALL = KINDS | {
     "original": original_visible("i"),
     "original_muted": f"(NOT {original_visible('i')} OR {original_shown('i')})",
 }
-OF_OTHERS = {"not_followed": FOLLOWED} | rules.wanted_at_home(rules.READER, "i.sender_id") | HOLDS
+OF_OTHERS = (
+    {"not_followed": FOLLOWED}
+    | rules.wanted_at_home(rules.READER, "i.sender_id")
+    | {"reposts_left_out": REPOSTS_WANTED}
+    | HOLDS
+)
 CONDITIONS = OF_ALL | {name: f"(i.sender_id = %(reader)s OR {text})" for name, text in OF_OTHERS.items()}
 ITEM = f"""
     SELECT {BELONGS}, {HELD}, {original_shown("i")}, i.sender_id, s.username, s.is_big_v, i.status, i.visibility,

@@ -21,6 +21,7 @@ REASONS: dict[str, Any] = {
     "blocked_by": _("Its sender blocks the reader."),
     "muted": _("The reader mutes its sender."),
     "exclusive": _("Its sender is in an exclusive list of the reader's."),
+    "reposts_left_out": _("The reader leaves out what its sender reposts."),
     "inactive": _("Its sender is suspended or deactivated."),
     "mutuals": _("It is for mutual follows, and its sender does not follow the reader."),
     "folded": _(

@@ -1,6 +1,7 @@
 """The verifying columns: candidates from Redis become a page only through them.
 
 See docs/decisions.md: Windows keep what a suspension or a missing follow-back hides.
+See docs/decisions.md: Reposts that are left out are no entries.
 See docs/decisions.md: Experiments for speed are kept by their processor time.
 """
 
@@ -8,12 +9,14 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from items.hydrate import COLUMNS, ORIGINALS, WIDTH, ItemRow
-from relations.rules import READER, follows, is_wanted_at_home
+from relations.rules import READER, follows, is_wanted_at_home, leaves_reposts_out
 from storage.connections import fetch, id_array
 from timeline.pull import ANY_BELOW, HELD, IN_TIMELINE, POST_BELOW, Candidate, original_shown, rows_of
 
 FOLLOWED = follows(READER, "i.sender_id")
-BELONGS = f"{IN_TIMELINE} AND (i.sender_id = %(reader)s OR ({FOLLOWED} AND {is_wanted_at_home(READER, 'i.sender_id')}))"
+REPOSTS_WANTED = f"(i.repost_of_id IS NULL OR NOT {leaves_reposts_out(READER, 'i.sender_id')})"
+WANTED = f"{is_wanted_at_home(READER, 'i.sender_id')} AND {REPOSTS_WANTED}"
+BELONGS = f"{IN_TIMELINE} AND (i.sender_id = %(reader)s OR ({FOLLOWED} AND {WANTED}))"
 # The kind of items that follow below an id: posts (2), only reposts, all of which may be folded or hidden (1), none
 # (0). Asked once a page, where the windows end with it.
 POSTS, REPOSTS, NOTHING = 2, 1, 0

@@ -61,6 +61,7 @@ ENTRIES, LIST_ENTRIES = (
     AND (
         i.sender_id = %(reader)s
         OR f.id IS NOT NULL AND b.id IS NULL AND c.id IS NULL AND m.id IS NULL AND sender.is_active
+            AND (i.repost_of_id IS NULL OR f.reposts)
             AND (i.visibility IN ('public', 'followers') OR i.visibility = 'mutuals' AND back.id IS NOT NULL)
     )
     AND {among}

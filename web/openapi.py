@@ -166,7 +166,7 @@ class Schema(AutoSchema):
             errors[415] = (FIELD_PROBLEMS, "Not a form, or a file of a kind that is not taken.")
             errors[413] = (FIELD_PROBLEMS, "The file has too many bytes, pixels or frames.")
         else:
-            if self.method in BODY_METHODS:
+            if self.method in BODY_METHODS or self.method in getattr(self.view, "takes_bodies", ()):
                 errors[415] = (Problem, "Not JSON.")
             errors[413] = (Problem, f"More than {getattr(self.view, 'body_bytes', BODY_BYTES) // 1024} KiB.")
         errors[429] = (Problem, "Too many calls; Retry-After says how many seconds to wait.")

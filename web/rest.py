@@ -109,6 +109,16 @@ class ObjectField(serializers.DictField):
         return data
 
 
+class FlagField(serializers.BooleanField):
+    """True or false; DRF's field takes "yes" and 1 too."""
+
+    def to_internal_value(self, data: Any) -> bool:
+        """The truth value. Raises ValidationError if it is none."""
+        if not isinstance(data, bool):
+            self.fail("invalid", input=data)
+        return data
+
+
 class IdField(serializers.CharField):
     """An id as the API shows it: a decimal string."""
 
@@ -137,16 +147,6 @@ class MomentField(serializers.Field):  # type: ignore[type-arg]  # not generic a
     def to_representation(self, value: datetime) -> str:
         """The moment in ISO 8601."""
         return value.isoformat()
-
-
-class FlagField(serializers.BooleanField):
-    """True or false; DRF's field takes "yes" and 1 too."""
-
-    def to_internal_value(self, data: Any) -> bool:
-        """The truth value. Raises ValidationError if it is none."""
-        if not isinstance(data, bool):
-            self.fail("invalid", input=data)
-        return data
 
 
 class StrictSerializer(serializers.Serializer[Any]):
@@ -259,15 +259,16 @@ class ApiView(APIView):
     """A view of the API: every request is counted before anything else, refused ones too (web.rates.Call), and
     what is wrong with the envelope is said before callers are asked who they are.
 
-    `rates` names the scopes of methods that are counted apart. Every POST and PATCH takes a JSON body of at most
-    `body_bytes`, but for the methods of `takes_files`: a form with files (web.uploads). `only_reads`: no POST writes
-    what its caller may look for where reads lag (storage.replica).
+    `rates` names the scopes of methods that are counted apart. Every POST and PATCH, and the methods of `takes_bodies`,
+    take a JSON body of at most `body_bytes`, but for the methods of `takes_files`: a form with files (web.uploads).
+    `only_reads`: no POST writes what its caller may look for where reads lag (storage.replica).
     """
 
     rates: Mapping[str, str] = {}
     only_reads = False
     body_bytes = BODY_BYTES
     takes_files: frozenset[str] = frozenset()
+    takes_bodies: frozenset[str] = frozenset()
     parser_classes: Sequence[type[BaseParser]] = [StrictJSONParser]
     content_negotiation_class = OnlyJSON
     throttle_classes: Sequence[Any] = []
@@ -288,7 +289,7 @@ class ApiView(APIView):
         most = uploads.most_bytes(request.path) if has_files else self.body_bytes
         if length > most:
             raise PayloadTooLargeError(most)
-        if (method in BODY_METHODS or has_files) and length:
+        if (method in BODY_METHODS or method in self.takes_bodies or has_files) and length:
             media_type = (request.content_type or "").partition(";")[0].strip().lower()
             if media_type != (FILES_TYPE if has_files else JSON_TYPE):
                 raise exceptions.UnsupportedMediaType(media_type or "(none)")

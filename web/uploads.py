@@ -15,6 +15,9 @@ from django.conf import settings
 from django.core.files.uploadedfile import UploadedFile
 from django.core.files.uploadhandler import FileUploadHandler, StopUpload
 
+LISTS = "/settings/import-export"
+LIST_BYTES = 1 << 20
+"""Of an uploaded list of follows, blocks or mutes."""
 FILES_AT_ONCE = 4
 """Files that one body may have, of pages too."""
 ROOM = 256 * 1024
@@ -28,6 +31,8 @@ ADDRESSES = re.compile(
 
 def most_bytes(path: str) -> int:
     """The bytes that a body with files may have at this path, and 0 where it may have none."""
+    if path == LISTS:
+        return LIST_BYTES + ROOM
     if not ADDRESSES.fullmatch(path):
         return 0
     if path.endswith("/captions"):

@@ -81,6 +81,18 @@ def badge_of(person: Person) -> SafeString:
 
 
 @register.simple_tag
+def lock_of(person: Person) -> SafeString:
+    """The sign of an account whose user decides on each follower; of others, and where it is not known, nothing."""
+    if not getattr(person, "is_locked", False):
+        return SafeString()
+    return format_html(
+        '<svg class="icon lock" width="16" height="16" role="img" aria-label="{}"><use href="{}#lock"></use></svg>',
+        _("Decides on each follower"),
+        static("feedsite/icons.svg"),
+    )
+
+
+@register.simple_tag
 def avatar(person: Person, size: int = 42) -> SafeString:
     """The avatar of a person, `size` pixels wide unless the style sheet says otherwise. It says nothing to readers who
     do not see it: the name stands beside it. Its place is kept, in the person's colour, until it is loaded.

@@ -10,7 +10,7 @@ from django import template
 from django.urls import reverse
 from django.utils.html import escape
 from django.utils.safestring import SafeString, mark_safe
-from django.utils.translation import get_language, ngettext
+from django.utils.translation import get_language, ngettext, pgettext
 from django.utils.translation import gettext as _
 
 from items.hydrate import ItemBody
@@ -27,11 +27,14 @@ class _Words(NamedTuple):
     undo_repost: str
     like: str
     unlike: str
+    bookmark: str
+    remove_bookmark: str
 
 
 @cache
 def _words(_language: str | None) -> _Words:
-    return _Words(*map(escape, (_("Reply"), _("Repost"), _("Undo repost"), _("Like"), _("Unlike"))))
+    words = (_("Reply"), _("Repost"), _("Undo repost"), _("Like"), _("Unlike"))
+    return _Words(*map(escape, (*words, pgettext("act", "Bookmark"), _("Remove bookmark"))))
 
 
 @register.simple_tag
@@ -46,6 +49,8 @@ def buttons(item: ItemBody, here: str) -> SafeString:
         parts.append(_button("repost", here, item.counts.reposts, titles, "repost", is_on=item.reposted))
     titles, symbol = (words.like, words.unlike), "liked" if item.liked else "like"
     parts.append(_button("like", here, item.counts.likes, titles, symbol, is_on=item.liked))
+    titles, symbol = (words.bookmark, words.remove_bookmark), "bookmarked" if item.bookmarked else "bookmark"
+    parts.append(_button("bookmark", here, None, titles, symbol, is_on=item.bookmarked))
     return mark_safe("\n  ".join(parts))  # noqa: S308 (made of escaped parts)
 
 
@@ -62,13 +67,20 @@ def _answers(item: ItemBody, here: str, word: str) -> str:
     )
 
 
-def _button(verb: str, here: str, count: int, titles: tuple[str, str], symbol: str, *, is_on: bool) -> str:
-    """A button that does `verb`, or where it is on, takes that back; `titles` name both."""
-    undo = "undo-repost" if verb == "repost" else "unlike"
-    acts, (title, other) = ((undo, verb), titles[::-1]) if is_on else ((verb, undo), titles)
+UNDO = {"repost": "undo-repost", "like": "unlike", "bookmark": "remove-bookmark"}
+"""The verbs that take back what a button did."""
+
+
+def _button(verb: str, here: str, count: int | None, titles: tuple[str, str], symbol: str, *, is_on: bool) -> str:
+    """A button that does `verb`, or where it is on, takes that back; `titles` name both. Without a `count` none is
+    shown.
+    """
+    acts, (title, other) = ((UNDO[verb], verb), titles[::-1]) if is_on else ((verb, UNDO[verb]), titles)
+    number = "" if count is None else f'<span class="number">{count or ""}</span>'
+    space = "" if count is None else " "
     return (
         f'<button class="act {verb}" data-act="{verb}" formaction="{here}/{acts[0]}"'
         f' data-other-action="{here}/{acts[1]}" aria-pressed="{"true" if is_on else "false"}" title="{title}"'
-        f' data-other-title="{other}">{icon(symbol)}<span class="hidden">{titles[0]} </span>'
-        f'<span class="number">{count or ""}</span></button>'
+        f' data-other-title="{other}">{icon(symbol)}<span class="hidden">{titles[0]}{space}</span>'
+        f"{number}</button>"
     )

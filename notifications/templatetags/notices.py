@@ -17,6 +17,15 @@ register = template.Library()
 @register.filter
 def sentence(entry: Entry) -> SafeString:
     """The sentence of an entry, with links to the first of its actors."""
+    if entry.kind == "warning":
+        return format_html("{}", _("The moderators of this site warn you"))
+    if entry.kind == "picture":
+        return format_html("{}", _removed(entry))
+    return format_html(_act(entry), people=_people(entry))
+
+
+def _act(entry: Entry) -> str:
+    """The words for what people did."""
     is_reply = bool(entry.item and entry.item.reply_to)
     match entry.kind:
         case "like":
@@ -29,13 +38,13 @@ def sentence(entry: Entry) -> SafeString:
             words = _("{people} mentioned you")
         case "follow":
             words = _("{people} followed you")
-        case "live":
+        case "follow_request":
+            words = _("{people} asked to follow you")
+        case "follow_accepted":
+            words = _("{people} accepted your request to follow")
+        case _:
             words = _("{people} went live")
-        case "warning":
-            return format_html("{}", _("The moderators of this site warn you"))
-        case "picture":
-            return format_html("{}", _removed(entry))
-    return format_html(words, people=_people(entry))
+    return words
 
 
 def _removed(entry: Entry) -> str:

@@ -40,6 +40,7 @@ def test_sign_up_and_log_in() -> None:
         "display_name": "",
         "bio": "",
         "is_big_v": False,
+        "is_locked": False,
         "created_at": user.date_joined.isoformat().replace("+00:00", "Z"),
         "avatar_url": user.avatar_url,
         "banner_url": user.banner_url,

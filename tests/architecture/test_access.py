@@ -17,7 +17,7 @@ from accounts.actions import issue_token
 from accounts.models import User
 from discover import feedback, recent
 from items import actions as items
-from items.models import Item, Pin, Status, Visibility
+from items.models import Bookmark, Item, Like, Pin, Status, Visibility
 from media.objects import Entry
 from relations import actions as relations
 from relations import lists
@@ -31,6 +31,7 @@ SEEN = {
     "anonymous": {Visibility.PUBLIC},
     "stranger": {Visibility.PUBLIC},
     "followed": {Visibility.PUBLIC},  # by the sender, without following back
+    "asking": {Visibility.PUBLIC},  # to follow the sender, who has locked the account and follows the reader
     "follower": {Visibility.PUBLIC, Visibility.FOLLOWERS},
     "mutual": {Visibility.PUBLIC, Visibility.FOLLOWERS, Visibility.MUTUALS},
     "muting": {Visibility.PUBLIC, Visibility.FOLLOWERS, Visibility.MUTUALS},
@@ -88,6 +89,10 @@ def world() -> World:
             relations.follow(follower=world.sender, followee=reader)
         world.lists[relation] = listed(reader, world.author, *[world.sender] * (relation in FOLLOWS))
     listed(world.readers["listing"], world.sender, is_exclusive=True)
+    world.sender.is_locked = True
+    world.sender.save(update_fields=["is_locked"])
+    relations.follow(follower=world.sender, followee=world.readers["asking"])
+    relations.follow(follower=world.readers["asking"], followee=world.sender)
     relations.mute(muter=world.readers["muting"], muted=world.sender)
     relations.block(blocker=world.readers["blocking"], blocked=world.sender)
     relations.block(blocker=world.sender, blocked=world.readers["blocked"])
@@ -213,6 +218,20 @@ def is_reader(relation: str, kind: str) -> bool:
     return relation != "anonymous"
 
 
+KEPT = ("post", "reply", "answered")
+
+
+def keep_all(world: World, model: Any = Bookmark) -> None:
+    """As if every reader had kept all before it was hidden."""
+    kept = (world.post, world.reply, world.answered)
+    rows = [model(user=reader, item=item) for reader in world.readers.values() for item in kept]
+    model.objects.bulk_create(rows, ignore_conflicts=True)
+
+
+def like_all(world: World) -> None:
+    keep_all(world, Like)
+
+
 API_ROUTES: dict[str, list[Shows]] = {
     # Before the readers repost it below: its sender is told of that, and it is recommended to them no more.
     "discover/feed": [
@@ -270,6 +289,8 @@ API_ROUTES: dict[str, list[Shows]] = {
         Shows(lambda world: "/search?q=%23ztag", ("post", "reply", "answered")),
         Shows(lambda world: "/search?q=from:sender", ("post", "reply")),
     ],
+    "me/bookmarks": [Shows(lambda world: "/me/bookmarks", KEPT, is_reader, before=keep_all)],
+    "me/likes": [Shows(lambda world: "/me/likes", KEPT, is_reader, before=like_all)],
     "me/history": [Shows(lambda world: "/me/history", ("post",), is_reader, before=open_post)],
     "tags/<str:tag>/items": [Shows(lambda world: "/tags/ztag/items", ("post", "reply", "answered"))],
 }
@@ -306,6 +327,13 @@ API_WITHOUT = {
     "users/<str:username>/follow": "",
     "users/<str:username>/block": "",
     "users/<str:username>/mute": "",
+    "items/<str:item_id>/bookmark": "204 or 404 (items/test_kept.py)",
+    "me/blocks": "people",
+    "me/mutes": "people",
+    "users/<str:username>/follower": "204 or 404 (relations/test_mutes.py)",
+    "me/follow-requests": "people (relations/test_requests.py)",
+    "me/follow-requests/<str:username>/accept": "204 or 404 (the same)",
+    "me/follow-requests/<str:username>/reject": "204 or 404 (the same)",
     "me/notifications/unread": "a number; compared with an oracle (properties/test_notifications.py)",
     "me/notifications/read": "204",
     "me/media": "the caller's picture",
@@ -383,6 +411,8 @@ PAGES: dict[str, list[Shows]] = {
         Shows(lambda world: "/search?q=%23ztag", ("post", "reply", "answered")),
         Shows(lambda world: "/search?q=from:sender", ("post", "reply")),
     ],
+    "bookmarks": [Shows(lambda world: "/bookmarks", KEPT, is_reader, before=keep_all)],
+    "likes": [Shows(lambda world: "/likes", KEPT, is_reader, before=like_all)],
     "history": [Shows(lambda world: "/history", ("post",), is_reader, before=open_post)],
     "unwanted": [Shows(lambda world: "/history/not-interested", ("post",), is_reader, before=dismiss_post)],
     "tag": [Shows(lambda world: "/tags/ztag", ("post", "reply", "answered"))],
@@ -444,6 +474,8 @@ PAGES_WITHOUT = {
     "settings": "",
     "like": "a footer or 404 (items/test_views.py)",
     "unlike": "the same",
+    "bookmark": "the same",
+    "remove-bookmark": "the same",
     "not-interested": "a line, or 404 (discover/test_feedback.py)",
     "interested": "a card, or 404 (the same)",
     "history-change": "what the history shows",
@@ -457,6 +489,12 @@ PAGES_WITHOUT = {
     "log-out-everywhere": "",
     "followers": "people",
     "following": "people",
+    "follow-requests": "people",
+    "settings-mutes": "people",
+    "settings-blocks": "people",
+    "mute-for": "a person's name",
+    "settings-import-export": "names that the reader uploaded",
+    "settings-export": "people, in a file",
     "relate": "people",
     "pin": "a way back, 403 or 404 (items/test_pins.py)",
     "unpin": "the same",

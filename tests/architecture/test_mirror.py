@@ -117,6 +117,8 @@ HELD = {
     "operation/graphs.py": "tests/operation/test_simulation.py",
     "operation/management/commands/restore.py": "tests/operation/test_backup.py",
     "operation/management/commands/simulate.py": "tests/operation/test_simulation.py",
+    "relations/csv_files.py": "tests/relations/test_importing.py",
+    "relations/csv_views.py": "tests/relations/test_importing.py",
     "relations/people.py": "tests/relations/test_api.py",
     "relations/suggestions.py": "tests/relations/test_views.py",
     "relations/visibility.py": "tests/web/test_rest.py",

@@ -101,7 +101,12 @@ ALLOWED = (
     # One's own, as much as one made; a few times an hour.
     *(
         Allowed(who, "", WHOLE, "an export of all that is one's own")
-        for who in ("star: GET /api/v1/users/me/export", "reader: GET /api/v1/users/me/export")
+        for who in (
+            "star: GET /api/v1/users/me/export",
+            "reader: GET /api/v1/users/me/export",
+            "star: GET /settings/export/",
+            "reader: GET /settings/export/",
+        )
     ),
     # Workers: batches.
     Allowed("task", "follower_id > $2 AND f.follower_id <= $3", 30_000, "a part of 5,000 followers"),

@@ -25,7 +25,7 @@ from accounts.models import User
 from discover.feedback import not_interested
 from discover.recent import record as record_views
 from items import filters
-from items.actions import hold, like, publish, reject, repost
+from items.actions import bookmark, hold, like, publish, reject, repost
 from items.models import Item
 from items.pins import pin
 from live import actions as live
@@ -33,6 +33,7 @@ from live.models import LiveSession, State
 from mail.models import Letter
 from relations import lists
 from relations.actions import block, follow, mute
+from relations.models import FollowRequest
 from seen.models import MergeRun, Probe
 from seen.played import Play
 from seen.played import record as record_plays
@@ -68,12 +69,15 @@ class World:
         )
         self.friend = UserFactory.create(username="friend")
         self.blocked = UserFactory.create(username="blocked")
-        self.newcomer = UserFactory.create(username="newcomer")
+        self.newcomer = UserFactory.create(username="newcomer", is_locked=True)
+        self.asking = UserFactory.create(username="asking", bio="Asks.")
+        FollowRequest.objects.create(follower=self.asking, followee=self.reader)
+        follow(follower=self.reader, followee=self.newcomer)
         for person in (self.writer, self.friend):
             follow(follower=self.reader, followee=person)
             follow(follower=person, followee=self.reader)
         follow(follower=self.friend, followee=self.writer)
-        mute(muter=self.reader, muted=self.friend)
+        mute(muter=self.reader, muted=self.friend, lasts=timedelta(days=7))
         self.root = self.say(self.writer, "zebra, see https://example.org/ and #books, @reader\n\n第二段 #小事")
         self.long = self.say(self.writer, "words " * 300)
         self.say(self.writer, "for followers", visibility="followers")
@@ -94,6 +98,7 @@ class World:
         for person in (self.reader, self.friend):
             like(user=person, item=self.root)
             repost(sender=person, item=self.root)
+            bookmark(user=person, item=self.root)
         repost(sender=self.writer, item=self.own_public())
         like(user=self.writer, item=self.deep)
         record_views(self.reader.pk, items=[self.long.pk, self.root.pk], now=timezone.now())
@@ -384,7 +389,21 @@ PAGES: dict[str, list[Look]] = {
     ],
     "profile_media": [Look(fixed("/@writer/media")), Look(fixed("/@newcomer/media"), "")],
     "profile_replies": [Look(fixed("/@writer/replies")), Look(fixed("/@newcomer/replies"), "")],
-    "followers": [Look(fixed("/@writer/followers")), Look(fixed("/@newcomer/followers"), "")],
+    "follow-requests": [Look(fixed("/follow-requests")), Look(fixed("/follow-requests"), "newcomer")],
+    "settings-mutes": [Look(fixed("/settings/mutes")), Look(fixed("/settings/mutes"), "newcomer")],
+    "settings-blocks": [Look(fixed("/settings/blocks"))],
+    "settings-import-export": [
+        Look(fixed("/settings/import-export")),
+        Look(fixed("/settings/import-export"), do=send_empty),
+    ],
+    "mute-for": [Look(fixed("/@friend/mute-for"))],
+    "bookmarks": [Look(fixed("/bookmarks")), Look(fixed("/bookmarks"), "newcomer")],
+    "likes": [Look(fixed("/likes"))],
+    "followers": [
+        Look(fixed("/@writer/followers")),
+        Look(fixed("/@reader/followers")),
+        Look(fixed("/@newcomer/followers"), ""),
+    ],
     "following": [Look(fixed("/@reader/following"))],
     "admin": [
         Look(fixed("/admin/seen/playedhistory/"), "admin", open_table),
@@ -441,6 +460,9 @@ WITHOUT = {
     "interested": "leads back",
     "history-change": "leads back",
     "relate": "leads back",
+    "settings-export": "a file",
+    "bookmark": "leads back",
+    "remove-bookmark": "leads back",
     "live-news": "a part of the pages of live sessions",
     "live-remind": "leads back",
     "live-forget": "leads back",

@@ -226,10 +226,10 @@ def test_menus_are_worked_and_closed_by_keys(visit: Visit, reader: Any, author: 
     summary, menu = visitor.page.locator("article summary"), visitor.page.locator("article .menu-items")
     visitor.page.locator("article").focus()
     order = []
-    for _ in range(6):
+    for _ in range(7):
         visitor.page.keyboard.press("Tab")
         order.append(visitor.page.evaluate("document.activeElement.className.split(' ').pop()"))
-    assert order == ["name", "time", "act", "repost", "like", ""]
+    assert order == ["name", "time", "act", "repost", "like", "bookmark", ""]
     visitor.page.keyboard.press("Enter")
     expect(menu).to_be_visible()
     visitor.page.keyboard.press("Tab")

@@ -68,6 +68,7 @@ def test_an_item(api: APIClient, anonymous: APIClient, ann: User) -> None:
         "liked": False,
         "reposted": False,
         "filtered": [],
+        "bookmarked": False,
         "reason": None,
     }
     assert api.get(f"{API}/items/{item.pk}").json() == response.json()
@@ -281,6 +282,7 @@ def test_a_profile(api: APIClient, anonymous: APIClient, ann: User, bob: User) -
         "display_name": "",
         "bio": "",
         "is_big_v": False,
+        "is_locked": False,
         "avatar_url": bob.avatar_url,
         "banner_url": bob.banner_url,
         "created_at": body["created_at"],
@@ -290,8 +292,13 @@ def test_a_profile(api: APIClient, anonymous: APIClient, ann: User, bob: User) -
         "blocking": False,
         "muting": True,
         "pinned": [],
+        "hiding_reposts": False,
+        "requested": False,
+        "requested_by": False,
+        "muted_until": None,
+        "muting_notifications": True,
     }
-    nobodys = {"following": False, "followed_by": False, "muting": False}
+    nobodys = {"following": False, "followed_by": False, "muting": False, "muting_notifications": False}
     assert anonymous.get(f"{API}/users/bob").json() == body | nobodys
     assert client_of(bob).get(f"{API}/users/bob").json() == body | nobodys | {"counts": body["counts"] | {"items": 3}}
 

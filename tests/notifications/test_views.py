@@ -252,7 +252,7 @@ def test_the_settings_keep_the_kinds_that_are_wanted(client: Client, reader: Use
     assert page(client, address).count(" checked") == len(CHOOSABLE)
     answer = client.post(address, {"kinds": ["follow", "reply", "mention"]})
     assert (answer.status_code, answer["Location"]) == (302, address)
-    assert Silenced.objects.get(user=reader).kinds == ["like", "live", "repost"]
+    assert Silenced.objects.get(user=reader).kinds == ["follow_accepted", "follow_request", "like", "live", "repost"]
     assert page(client, address).count(" checked") == 3
     relations.follow(follower=other, followee=reader)
     items.like(user=other, item=say(reader))
@@ -260,7 +260,7 @@ def test_the_settings_keep_the_kinds_that_are_wanted(client: Client, reader: Use
     assert "liked your post" not in page(client)
     for odd in ("warning", "nothing"):
         assert client.post(address, {"kinds": ["follow", odd]}).status_code == 422
-    assert Silenced.objects.get(user=reader).kinds == ["like", "live", "repost"]
+    assert Silenced.objects.get(user=reader).kinds == ["follow_accepted", "follow_request", "like", "live", "repost"]
     client.post(address, {})
     assert page(client, address).count(" checked") == 0
     client.post(address, {"kinds": [kind.value for kind in CHOOSABLE]})

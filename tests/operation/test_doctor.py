@@ -24,9 +24,10 @@ from media.models import MediaFile
 from operation import doctor
 from operation.doctor import ERROR, OK, WARNING, Finding
 from operation.models import Sample
+from relations.models import CsvImport, Mute
 from runtime.embedded import wait_for
 from tests.support.clusters import ValkeyCluster
-from tests.support.factories import ItemFactory
+from tests.support.factories import ItemFactory, UserFactory
 from tests.support.servers import Valkey, frozen
 from timeline.models import Delivery
 
@@ -230,6 +231,15 @@ def test_a_full_disk(monkeypatch: pytest.MonkeyPatch, free: int, state: str) -> 
     usage = type("usage", (), {"total": 100 * doctor.GIB, "free": free * doctor.GIB})
     monkeypatch.setattr(shutil, "disk_usage", lambda path: usage)
     assert states(doctor.disk()) == {"disk": state}
+
+
+def test_mutes_and_imports_that_are_late() -> None:
+    now = timezone.now()
+    assert set(states(doctor.upkeep_of_relations(now)).values()) == {OK}
+    late = now - 2 * doctor.LATE
+    Mute.objects.create(muter=UserFactory(), muted=UserFactory(), expires_at=late)
+    CsvImport.objects.create(user=UserFactory(), kind="mutes", total=1, created_at=late)
+    assert states(doctor.upkeep_of_relations(now)) == {"timed mutes": WARNING, "imports of lists": WARNING}
 
 
 def test_deliveries_and_samples_that_are_late() -> None:

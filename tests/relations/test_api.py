@@ -74,6 +74,25 @@ def test_ones_own_relation_to_who_cannot_be_seen_can_be_ended(api: APIClient, an
         actions.unblock(blocker=bob, blocked=ann)
 
 
+def test_a_follow_without_reposts(api: APIClient, ann: User, bob: User) -> None:
+    path = f"{API}/users/bob/follow"
+    for body, stored in [({"reposts": False}, False), ({}, False), (None, False), ({"reposts": True}, True)]:
+        response = api.put(path, body, format="json")
+        assert (response.status_code, response.content) == (204, b"")
+        assert Follow.objects.get().reposts is stored
+        assert api.get(f"{API}/users/bob").json()["hiding_reposts"] is not stored
+    for body in ({"reposts": None}, {"reposts": "no"}, {"reposts": 0}, {"notify": True}, [], "x", {"reposts": [False]}):
+        response = api.put(path, body, format="json")
+        assert (response.status_code, Follow.objects.get().reposts) == (400, True), body
+
+
+@pytest.mark.parametrize("name", ["block", "mute"])
+def test_unknown_options_are_refused(api: APIClient, bob: User, name: str) -> None:
+    assert api.put(f"{API}/users/bob/{name}", {"reposts": False}, format="json").status_code == 400
+    assert not RELATIONS[name].objects.exists()
+    assert api.put(f"{API}/users/bob/{name}", "reposts=no", content_type="text/plain").status_code == 415
+
+
 def test_over_the_cap(api: APIClient, bob: User, settings: LazySettings) -> None:
     settings.FOLLOW_CAP = 1
     UserFactory(username="eve")
@@ -171,7 +190,7 @@ def test_a_list_of_people_ends_short_at_its_bound_and_goes_on(monkeypatch: pytes
     User.objects.filter(pk__in=[fan.pk for fan in fans[2:-1]]).update(is_active=False)
     found, last_id, pages = [], None, 0
     for _ in range(10):
-        page = people.people_page(star, "follower", AnonymousUser(), last_id=last_id, limit=3)
+        page = people.people_page(star, people.FOLLOWERS, AnonymousUser(), last_id=last_id, limit=3)
         found += page.people
         pages += 1
         if not page.has_more:

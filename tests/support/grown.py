@@ -4,7 +4,7 @@ Every table whose rows people or the site make has `MANY` rows or more, and for 
 one user or item whose own list is that long. Rows are copies of a template that the ORM made, made by PostgreSQL.
 """
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from allauth.account.models import EmailAddress
@@ -21,14 +21,23 @@ from about.models import Rule, SiteSettings
 from accounts.joining_models import Application, Invitation, Invited
 from accounts.models import AddressCheck, Deletion, HeldName, TokenOrigin, User
 from discover.models import IssuedPage, ItemChange, PopularItem, WordRarity
-from items.models import CountChange, Filter, IdempotencyKey, Item, ItemCounts, Like, Pin, Visibility
+from items.models import Bookmark, CountChange, Filter, IdempotencyKey, Item, ItemCounts, Like, Pin, Visibility
 from live.models import Host, KeptSnapshot, LiveSession, Reminder, ReplayDelivery, State
 from mail.models import Letter
 from media.models import FileMove, MediaFile
 from moderation.models import Case, Decision, PictureAttempt, PictureRule, Report, SenderRule, WordRule
 from notifications.models import Act, Kind, Notification, ReadMark, Silenced
 from operation.models import Sample
-from relations.models import Block, Follow, FollowerCountChange, List, ListMember, Mute
+from relations.models import (
+    Block,
+    CsvImport,
+    Follow,
+    FollowerCountChange,
+    FollowRequest,
+    List,
+    ListMember,
+    Mute,
+)
 from seen.models import MergeRun, Probe
 from storage.ids import SEQUENCE_BITS, compose
 from tests.support.factories import ItemFactory, UserFactory
@@ -195,6 +204,11 @@ class Grown:
             )
         like = Like.objects.create(user=self.other, item=self.busy)
         grow(like, MANY, user_id=self.nth)
+        kept = Bookmark.objects.create(user=self.other, item=self.busy)
+        grow(like, MANY // 2, user_id=f"{self.star.pk}", item_id=self.ids(0))  # the reader likes as many already
+        for one in (self.star, self.reader):
+            grow(kept, MANY // 2, user_id=f"{one.pk}", item_id=self.ids(0))
+        grow(kept, MANY, user_id=self.nth)
         ItemCounts.objects.create(item=self.busy, likes=MANY + 1, replies=2 * MANY, reposts=MANY)
         key = IdempotencyKey.objects.create(sender=self.ordinary, key="key", fingerprint="0", item=post)
         grow(key, MANY, key="'key' || g", sender_id=self.nth)
@@ -210,6 +224,15 @@ class Grown:
         for step in range(1, 6):
             grow(follow, MANY, follower_id=self.nth, followee_id=f"{self.first} + (g + {step} * 37) % {MANY}")
         Follow.objects.create(follower=self.reader, followee=self.star)
+        for user in (self.reader, self.star):
+            without = Follow.objects.filter(follower=user).order_by("pk")[: FOLLOWEES // 2]
+            Follow.objects.filter(pk__in=list(without.values_list("pk", flat=True))).update(reposts=False)
+        User.objects.filter(username="user702").update(is_locked=True)
+        User.objects.filter(pk=self.reader.pk).update(is_locked=True)
+        request = FollowRequest.objects.create(follower=self.ordinary, followee=self.other)
+        for one in (self.star, self.reader):
+            grow(request, MANY // 2, follower_id=f"{self.first + FOLLOWEES} + g", followee_id=f"{one.pk}")
+        grow(request, MANY, follower_id=self.nth, followee_id=f"{self.first} + (g + 50) % {MANY}")
         for model, one, two in ((Block, "blocker_id", "blocked_id"), (Mute, "muter_id", "muted_id")):
             pair = model._default_manager.create(**{one: self.ordinary.pk, two: self.other.pk})
             # Whom the star has turned away, who has turned the star away, and all others.
@@ -217,6 +240,11 @@ class Grown:
             grow(pair, MANY // 2, **{one: f"{self.first + MANY // 2} + g - 1", two: f"{self.star.pk}"})
             grow(pair, MANY, **{one: self.nth, two: f"{self.first} + (g + 50) % {MANY}"})
         self._lists()
+        Mute.objects.exclude(muter=self.star).update(expires_at=timezone.now() + timedelta(days=30))
+        imported = CsvImport.objects.create(
+            user=self.ordinary, kind="mutes", total=1, done=1, finished_at=timezone.now()
+        )
+        grow(imported, MANY, user_id=self.nth)
         grow(FollowerCountChange.objects.create(user=self.ordinary, change=1), 1_000, user_id=f"{self.star.pk}")
 
     def _lists(self) -> None:

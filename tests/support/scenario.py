@@ -9,6 +9,7 @@ from allauth.mfa.models import Authenticator
 from allauth.mfa.totp.internal.auth import format_hotp_value, hotp_value
 from django.conf import settings
 from django.contrib import admin
+from django.core.files.uploadedfile import SimpleUploadedFile
 from django.core.management import call_command
 from django.db import connection
 from django.db.models import F
@@ -116,6 +117,18 @@ PAGES = [
     "/@reader/media",
     "/@reader/followers",
     "/@reader/following",
+    "/follow-requests",
+    "/bookmarks",
+    "/bookmarks?last_id=999999",
+    "/likes",
+    "/settings/mutes",
+    "/settings/mutes?last_id=999999",
+    "/settings/blocks",
+    "/settings/import-export",
+    "/settings/export/follows.csv",
+    "/settings/export/mutes.csv",
+    "/settings/export/blocks.csv",
+    "/@user700/mute-for",
     "/signup",
     "/signup/waiting",
     "/about",
@@ -163,6 +176,13 @@ ADDRESSES = [
     "users/star/live",
     "users/reader",
     "users/reader/items",
+    "me/follow-requests",
+    "me/bookmarks",
+    "me/likes",
+    "me/likes?last_id=999999",
+    "me/blocks",
+    "me/mutes",
+    "me/mutes?last_id=999999",
     "search?q=word3",
     "search?q=word3&last_id={middle}",
     "tags/busy/items",
@@ -219,6 +239,15 @@ WRITES: list[tuple[str, str, Any]] = [
     ("delete", "me/lists/{made}/members/user700", None),
     ("delete", "me/lists/{made}", None),
     ("delete", "users/user700/follow", None),
+    ("put", "users/user701/follow", {"reposts": False}),
+    ("put", "users/user701/follow", {"reposts": True}),
+    ("put", "users/user701/mute", {"expires_in": 60, "notifications": False}),
+    ("delete", "users/user701/mute", None),
+    ("delete", "users/user707/follower", None),
+    ("put", "users/user702/follow", None),
+    ("delete", "users/user702/follow", None),
+    ("post", "me/follow-requests/user703/accept", None),
+    ("post", "me/follow-requests/user704/reject", None),
     ("post", "items", {"content": MANY_NAMES}),
     ("post", "items", {"content": {"text": "word1 forbidden"}}),
     ("post", "items", {"content": {"text": "an answer @user2"}, "reply_to": "{busy}"}),
@@ -226,6 +255,8 @@ WRITES: list[tuple[str, str, Any]] = [
     ("delete", "items/{own}/pin", None),
     ("put", "items/{busy}/like", None),
     ("delete", "items/{busy}/like", None),
+    ("put", "items/{busy}/bookmark", None),
+    ("delete", "items/{busy}/bookmark", None),
     ("post", "items/{other}/repost", None),
     ("post", "items/{other}/report", {"reason": "spam"}),
     ("put", "items/{other}/not-interested", None),
@@ -262,10 +293,24 @@ FORMS: list[tuple[str, dict[str, Any]]] = [
     ("/position", {"forget": "1"}),
     *[
         (f"/items/{{other}}/{verb}", {})
-        for verb in ("like", "unlike", "repost", "undo-repost", "not-interested", "interested")
+        for verb in (
+            "like",
+            "unlike",
+            "bookmark",
+            "remove-bookmark",
+            "repost",
+            "undo-repost",
+            "not-interested",
+            "interested",
+        )
     ],
     *[(f"/history/{verb}", {}) for verb in ("pause", "resume", "clear")],
     *[(f"/@user700/{verb}", {}) for verb in ("follow", "unfollow", "mute", "unmute", "block", "unblock")],
+    *[(f"/@user701/{verb}", {}) for verb in ("show-reposts", "hide-reposts")],
+    ("/@user705/accept", {}),
+    ("/@user706/reject", {}),
+    ("/@user708/remove", {}),
+    ("/@user709/mute-for", {"lasts": "24", "notifications": "on"}),
     ("/language", {"language": "en"}),
     ("/announcement/dismiss", {}),
     ("/items/new", {"text": "a page's post", "visibility": "public"}),
@@ -400,6 +445,10 @@ def used(scenario: Scenario, who: str, page: Client, api: APIClient, posts: Any,
     scenario.ask(page, who, "get", f"/live/{planned.pk}/edit")
     scenario.ask(page, who, "post", f"/live/{planned.pk}/cancel")
     pictures(scenario, who, api)
+    for kind in ("follows", "mutes", "blocks"):
+        listed = SimpleUploadedFile("list.csv", b"user710\nuser711\nnobody\n")
+        scenario.ask(page, who, "post", "/settings/import-export", {"kind": kind, "file": listed})
+        scenario.work()
     scenario.recorder.step = f"{who}: calls"
     follower_count(user)
     history.why(user, scenario.names["other"])

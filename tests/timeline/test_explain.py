@@ -73,11 +73,12 @@ def hide(item: Item) -> None:
 
 # --- An item ---------------------------------------------------------------------------------------------
 def test_every_reason_is_named_as_the_oracle_has_it(reader: User, friend: User, say: Say, workers: Workers) -> None:
-    stranger, enemy, hater, loud, gone, listed = (
-        seen(username=name) for name in ("stranger", "enemy", "hater", "loud", "gone", "listed")
+    stranger, enemy, hater, loud, gone, listed, sharer = (
+        seen(username=name) for name in ("stranger", "enemy", "hater", "loud", "gone", "listed", "sharer")
     )
     for one in (enemy, hater, loud, gone, listed):
         relations.follow(follower=reader, followee=one)
+    relations.follow(follower=reader, followee=sharer, reposts=False)
     said = {one.username: say(one) for one in (friend, stranger, enemy, hater, loud, gone, listed, reader)}
     out_of_home = lists.create(owner=reader, title="out", is_exclusive=True)
     lists.add(owner=reader, list_id=out_of_home.pk, member=listed)
@@ -97,6 +98,7 @@ def test_every_reason_is_named_as_the_oracle_has_it(reader: User, friend: User, 
         "stranger": (said["stranger"], {"not_followed"}),
         "muted": (said["loud"], {"muted"}),
         "in an exclusive list": (said["listed"], {"exclusive"}),
+        "repost by one whose reposts are left out": (repost(sharer, say(sharer)), {"reposts_left_out"}),
         "inactive": (said["gone"], {"inactive"}),
         "repost of what is muted": (repost(friend, said["loud"]), {"original_muted"}),
         "repost of what is gone": (repost(friend, said["stranger"]), {"original"}),

@@ -36,7 +36,7 @@ from items.models import Item, Like, Status, Visibility
 from items.signals import item_submitted
 from relations import actions as relations
 from relations import lists
-from relations.models import List
+from relations.models import Follow, FollowRequest, List, Mute
 from storage import connections, deliveries, keys
 from storage.draws import Draw
 from tests.support.timelines import TASKS
@@ -177,23 +177,71 @@ class Home(RuleBasedStateMachine):
     def show_to(self, pick: int, visibility: str) -> None:
         items.change_visibility(item=self._item(pick, repost_of=None), visibility=visibility)
 
-    @rule(pair=pairs)
-    def follow(self, pair: tuple[int, int]) -> None:
-        relations.follow(follower=self.users[pair[0]], followee=self.users[pair[1]])
+    @rule(pair=pairs, reposts=st.sampled_from([None, None, False, True]))
+    def follow(self, pair: tuple[int, int], reposts: bool | None) -> None:
+        relations.follow(follower=self.users[pair[0]], followee=self.users[pair[1]], reposts=reposts)
+
+    @precondition(lambda self: Follow.objects.exists())
+    @rule(pick=some, reposts=st.booleans(), posts=st.integers(0, 3))
+    def leave_reposts_out(self, pick: int, reposts: bool, posts: int) -> None:
+        """One of the followees has reposted much of late; the follower reads on after they decided about it."""
+        follows = Follow.objects.order_by("id")
+        follow = follows[pick % follows.count()]
+        for item in Item.objects.filter(repost_of=None, reply_to=None).order_by("-id")[:posts]:
+            items.repost(sender=self._fresh(self._number(follow.followee_id)), item=item)
+        relations.follow(follower=follow.follower, followee=follow.followee, reposts=reposts)
+        self._page(self._number(follow.follower_id), None, 3)
 
     @rule(pair=pairs)
     def unfollow(self, pair: tuple[int, int]) -> None:
         relations.unfollow(follower=self.users[pair[0]], followee=self.users[pair[1]])
+
+    @rule(person=people, is_locked=st.sampled_from([True, True, False]))
+    def lock(self, person: int, is_locked: bool) -> None:
+        """From now on, or no longer, they decide on each follower; requests that wait stay."""
+        accounts.edit_profile(user=self._fresh(person), is_locked=is_locked)
+
+    @precondition(lambda self: FollowRequest.objects.exists())
+    @rule(pick=some, verb=st.sampled_from(["accept", "accept", "reject", "withdraw", "leave reposts out"]))
+    def decide(self, pick: int, verb: str) -> None:
+        """Of one of the requests; its follower has read before, and reads on."""
+        waiting = FollowRequest.objects.order_by("id")
+        request = waiting[pick % waiting.count()]
+        pair = {"follower": request.follower, "followee": request.followee}
+        self._page(self._number(request.follower_id), None, 3)
+        if verb == "withdraw":
+            relations.unfollow(**pair)
+        elif verb == "leave reposts out":
+            relations.follow(**pair, reposts=False)
+        else:
+            getattr(relations, verb)(**pair)
+        self._page(self._number(request.follower_id), None, 3)
 
     @rule(pair=pairs, undo=st.booleans())
     def block(self, pair: tuple[int, int], undo: bool) -> None:
         verb = relations.unblock if undo else relations.block
         verb(blocker=self.users[pair[0]], blocked=self.users[pair[1]])
 
-    @rule(pair=pairs, undo=st.booleans())
-    def mute(self, pair: tuple[int, int], undo: bool) -> None:
-        verb = relations.unmute if undo else relations.mute
-        verb(muter=self.users[pair[0]], muted=self.users[pair[1]])
+    @rule(pair=pairs, undo=st.booleans(), lasts=st.none() | st.just(timedelta(hours=1)), told=st.booleans())
+    def mute(self, pair: tuple[int, int], undo: bool, lasts: timedelta | None, told: bool) -> None:
+        muter, muted = self.users[pair[0]], self.users[pair[1]]
+        if undo:
+            relations.unmute(muter=muter, muted=muted)
+        else:
+            relations.mute(muter=muter, muted=muted, lasts=lasts, notifications=not told)
+
+    @precondition(lambda self: Mute.objects.exclude(expires_at=None).exists())
+    @rule(pick=some, is_ended=st.booleans())
+    def mute_is_over(self, pick: int, is_ended: bool) -> None:
+        """The mute hides until the task comes by, which brings back what the windows have forgotten by then."""
+        timed = Mute.objects.exclude(expires_at=None).order_by("id")
+        mute = timed[pick % timed.count()]
+        Mute.objects.filter(pk=mute.pk).update(expires_at=Now() - timedelta(seconds=1))
+        self._page(self._number(mute.muter_id), None, 3)
+        if is_ended:
+            relations.end_mutes()
+            assert not Mute.objects.filter(pk=mute.pk).exists()
+        self._page(self._number(mute.muter_id), None, 3)
 
     # --- Lists -------------------------------------------------------------------------------------------
     @precondition(lambda self: List.objects.count() < 4)
@@ -525,6 +573,11 @@ class Home(RuleBasedStateMachine):
             assert item.reposted == reposts.filter(sender=reader).exists()
 
     @invariant()
+    def requests_are_no_follows(self) -> None:
+        for follower, followee in FollowRequest.objects.values_list("follower", "followee"):
+            assert not Follow.objects.filter(follower=follower, followee=followee).exists()
+
+    @invariant()
     def workers_keep_up(self) -> None:
         if getattr(self, "prompt", False):
             self.work_all()
@@ -550,6 +603,9 @@ class Home(RuleBasedStateMachine):
     # --- Behind the rules --------------------------------------------------------------------------------
     def _fresh(self, person: int) -> User:
         return User.objects.get(pk=self.users[person].pk)
+
+    def _number(self, user_id: int) -> int:
+        return [user.pk for user in self.users].index(user_id)
 
     def _item(self, pick: int, **fields: Any) -> Item:
         there = Item.objects.filter(**fields).order_by("id")

@@ -1,4 +1,4 @@
-// Likes, reposts and follows: shown at once, sent one after the other, taken back with a word where the server refuses.
+// Likes, bookmarks, reposts and follows: shown at once, sent one after the other, taken back with a word where the server refuses.
 // The last press counts: what is pressed while an answer is on its way is sent after it.
 "use strict";
 
@@ -64,11 +64,12 @@
     button.setAttribute("aria-pressed", String(wish));
     other(button, "formaction", "otherAction");
     other(button, "title", "otherTitle");
-    const number = button.querySelector(".number");
-    number.textContent = String(Math.max(Number(number.textContent) + (wish ? 1 : -1), 0) || "");
-    if (button.dataset.act === "like") {
+    const number = button.querySelector(".number"); // bookmarks are not counted
+    if (number) number.textContent = String(Math.max(Number(number.textContent) + (wish ? 1 : -1), 0) || "");
+    const icons = { like: ["#like", "#liked"], bookmark: ["#bookmark", "#bookmarked"] }[button.dataset.act];
+    if (icons) {
       const use = button.querySelector("use");
-      use.setAttribute("href", use.getAttribute("href").replace(/#.*/, wish ? "#liked" : "#like"));
+      use.setAttribute("href", use.getAttribute("href").replace(/#.*/, icons[Number(wish)]));
     }
   }
 

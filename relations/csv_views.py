@@ -1,0 +1,85 @@
+"""The page that imports and exports follows, blocks and mutes as CSV."""
+
+import tempfile
+from typing import IO, cast
+from urllib.parse import urlsplit
+
+from django.http import FileResponse, Http404, HttpResponse, HttpResponseBase
+from django.shortcuts import redirect
+from django.views.decorators.http import require_http_methods, require_safe
+
+from accounts.access import signed_in
+from accounts.models import User
+from relations import csv_files, importing
+from relations.csv_files import CsvError, Kind
+from relations.forms import ImportForm
+from relations.models import CsvImport
+from web.pages import INVALID, PageRequest, limited, show, wants_part
+
+LISTED = 5
+"""Imports of which the page tells."""
+SPOOLED = 1 << 20
+"""Bytes of a file that are kept in memory."""
+
+
+def _host(request: PageRequest) -> str:
+    """The name of this site in the addresses of its users."""
+    return urlsplit(f"//{request.get_host()}").hostname or ""
+
+
+@signed_in
+@limited("write")
+@require_http_methods(["GET", "HEAD", "POST"])
+def lists(request: PageRequest, reader: User) -> HttpResponse:
+    """Import a list, see how far the last ones came, and what of them was refused."""
+    form = ImportForm(request.POST or None, request.FILES or None)
+    if form.is_valid() and _begun(request, reader, form):
+        return redirect("settings-import-export")
+    imports = list(CsvImport.objects.filter(user=reader).defer("lines").order_by("-id")[:LISTED])
+    context = {
+        "form": form,
+        "imports": imports,
+        "is_running": any(one.finished_at is None for one in imports),
+        "kinds": list(form.fields["kind"].choices),  # type: ignore[attr-defined]
+    }
+    if wants_part(request) and request.method == "GET":
+        return show(request, "relations/_imports.html", context)
+    return show(request, "relations/import_export.html", context, status=INVALID if form.errors else 200)
+
+
+def _begun(request: PageRequest, reader: User, form: ImportForm) -> bool:
+    """Leave the uploaded list to the workers; a refusal stands at its field."""
+    fields = form.cleaned_data
+    kind = Kind(fields["kind"])
+    try:
+        with fields["file"].open("rb") as file:
+            lines = csv_files.read(file, kind, _host(request))
+        importing.begin(user=reader, kind=kind, lines=lines)
+    except CsvError as error:
+        form.add_error("file", str(error))
+    except importing.BusyError:
+        form.add_error(None, form.BUSY)
+    return not form.errors
+
+
+@require_safe
+@signed_in
+@limited("export")
+def export(request: PageRequest, reader: User, kind: str) -> HttpResponseBase:
+    """One of the reader's lists as a file. See docs/decisions.md: An export is written to a temporary file and then
+    sent.
+    """
+    if kind not in set(Kind):
+        raise Http404
+    file = tempfile.SpooledTemporaryFile(max_size=SPOOLED)  # noqa: SIM115 (the response closes it)
+    try:
+        csv_files.write(reader, Kind(kind), _host(request), cast("IO[bytes]", file))
+    except BaseException:
+        file.close()
+        raise
+    size = file.tell()
+    file.seek(0)
+    response = FileResponse(file, as_attachment=True, filename=f"{kind}.csv", content_type="text/csv; charset=utf-8")
+    response["Content-Length"] = str(size)
+    response["Cache-Control"] = "no-store"
+    return response

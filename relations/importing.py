@@ -1,0 +1,173 @@
+"""Imports of follows, blocks and mutes: the row of `CsvImport` is the queue of record.
+
+A worker does a part of the lines and notes how far it came in the transaction of that part, so that a killed worker has
+done a part wholly or not at all, and another goes on behind it. Every line is an act that changes nothing when it is
+done again. Lines that cannot be done are noted with why, and hold up no others.
+
+See docs/decisions.md: An import is a row with a cursor.
+"""
+
+from datetime import timedelta
+from typing import Any
+
+import msgspec
+from django.db import IntegrityError, transaction
+from django.db.models import Q
+from django.db.models.functions import Now
+
+from accounts.models import User
+from relations import actions
+from relations.csv_files import Kind, Line
+from relations.models import Block, CsvImport, FollowRequest
+from relations.visibility import visible_user
+from storage.queue import enqueue
+
+PART = 20
+"""Lines of one transaction."""
+PARTS = 50
+"""Parts of one task: a long list does not keep a worker from everybody else."""
+CLAIM = timedelta(seconds=60)
+"""A worker that has not come further for so long is taken for dead."""
+SWEPT = 100
+REPORTS = 20
+"""Imports of one user that are kept."""
+KEPT = timedelta(days=30)
+"""So long a user finds the report of an import."""
+ATTEMPTS = 20
+"""An import that fails so often in a row ends where it is."""
+FORGOTTEN = 1_000
+
+
+class BusyError(Exception):
+    """The user's last import is not done yet."""
+
+
+def begin(*, user: User, kind: Kind, lines: list[Line]) -> CsvImport:
+    """Leave an import to the workers. Raises BusyError."""
+    try:
+        with transaction.atomic():
+            made = CsvImport.objects.create(user=user, kind=kind, lines=msgspec.to_builtins(lines), total=len(lines))
+            transaction.on_commit(lambda: enqueue("relations.run_import", made.pk))
+    except IntegrityError as error:
+        if "csv_import_at_a_time" not in str(error):
+            raise
+        raise BusyError from error
+    old = CsvImport.objects.filter(user=user).order_by("-pk").values_list("pk", flat=True)[REPORTS:]
+    CsvImport.objects.filter(pk__in=list(old)).delete()
+    return made
+
+
+def run(import_id: int) -> bool:
+    """Do the next lines of an import; True if it is done."""
+    if not _claim(import_id):
+        return False
+    for _ in range(PARTS):
+        if _part(import_id):
+            return True
+    CsvImport.objects.filter(pk=import_id).update(tried_at=None)
+    enqueue("relations.run_import", import_id)
+    return False
+
+
+def _claim(import_id: int) -> bool:
+    """Take an import that no living worker is at; one that failed too often ends."""
+    free = Q(tried_at=None) | Q(tried_at__lt=Now() - CLAIM)
+    mine = CsvImport.objects.filter(free, pk=import_id, finished_at=None)
+    row = mine.first()
+    if row is None:
+        return False
+    if row.attempts >= ATTEMPTS:
+        CsvImport.objects.filter(pk=import_id, finished_at=None).update(finished_at=Now(), lines=[])
+        return False
+    return bool(mine.update(tried_at=Now(), attempts=row.attempts + 1))
+
+
+@transaction.atomic
+def _part(import_id: int) -> bool:
+    """Do a part of the lines, and note it in the same transaction; True if none is left."""
+    waiting = CsvImport.objects.select_for_update().filter(pk=import_id, finished_at=None)
+    row = waiting.first()
+    if row is None:
+        return True
+    user = User.objects.get(pk=row.user_id)
+    lines = [msgspec.convert(line, Line) for line in row.lines[row.done : row.done + PART]] if user.is_active else []
+    for line in lines:
+        _note(row, line, _do(user, Kind(row.kind), line))
+    row.done += len(lines)
+    row.attempts, row.tried_at = 0, Now()
+    is_done = len(lines) < PART or row.done >= row.total
+    changed = ["done", "changed", "requested", "refused", "attempts", "tried_at"]
+    if is_done:
+        row.finished_at, row.lines = Now(), []  # names of others are kept no longer than they are needed
+        changed += ["finished_at", "lines"]
+    row.save(update_fields=changed)
+    return is_done
+
+
+def _note(row: CsvImport, line: Line, outcome: str) -> None:
+    if outcome == "done":
+        row.changed += 1
+    elif outcome == "requested":
+        row.requested += 1
+    elif outcome:
+        row.refused.append([line.name, outcome])
+
+
+def _do(user: User, kind: Kind, line: Line) -> str:
+    """Do one line: `done`, `requested`, "" where it was so before, or why not (a key of `models.REFUSALS`)."""
+    if not line.is_local:
+        return "elsewhere" if "@" in line.name else "unknown"
+    other = visible_user(line.name, user)
+    if other is None:
+        return "unknown"
+    try:
+        with transaction.atomic():
+            has_changed = _act(user, other, kind, line)
+    except actions.SelfRelationError:
+        return "self"
+    except actions.FollowCapError:
+        return "cap"
+    except actions.RequestCapError:
+        return "requests"
+    except BlockedError:
+        return "blocked"
+    if not has_changed:
+        return ""
+    is_request = kind == Kind.FOLLOWS and other.is_locked
+    if is_request and FollowRequest.objects.filter(follower=user, followee=other).exists():
+        return "requested"
+    return "done"
+
+
+class BlockedError(Exception):
+    """The user blocks the one whom they are to follow."""
+
+
+def _act(user: User, other: User, kind: Kind, line: Line) -> bool:
+    if kind == Kind.BLOCKS:
+        return actions.block(blocker=user, blocked=other)
+    if kind == Kind.MUTES:
+        return actions.mute(muter=user, muted=other, notifications=line.flag)
+    if Block.objects.filter(blocker=user, blocked=other).exists():
+        raise BlockedError
+    return actions.follow(follower=user, followee=other, reposts=line.flag)
+
+
+# --- Upkeep ----------------------------------------------------------------------------------------------
+def sweep() -> int:
+    """Periodic: send to the workers what no worker is at, and forget old reports; how many were sent."""
+    free = Q(tried_at=None) | Q(tried_at__lt=Now() - CLAIM)
+    waiting = CsvImport.objects.filter(free, finished_at=None, created_at__lt=Now() - timedelta(seconds=10))
+    ids = list(waiting.order_by("pk").values_list("pk", flat=True)[:SWEPT])
+    for import_id in ids:
+        if not enqueue("relations.run_import", import_id):
+            break
+    old = CsvImport.objects.filter(finished_at__lt=Now() - KEPT).values_list("pk", flat=True)[:FORGOTTEN]
+    CsvImport.objects.filter(pk__in=list(old)).delete()
+    return len(ids)
+
+
+def purge(*, user: User) -> int:
+    """Remove the imports of a deleted account; how many."""
+    gone: Any = CsvImport.objects.filter(user=user).delete()[0]
+    return int(gone)

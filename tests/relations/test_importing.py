@@ -1,0 +1,229 @@
+"""Lists as CSV: hostile files are answered, imports go on after a kill, and exports are read again."""
+
+import csv
+import io
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+from django.conf import LazySettings
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.db.models.functions import Now
+from django.test import Client
+
+from accounts.models import User
+from relations import actions, csv_files, importing, tasks
+from relations.csv_files import CsvError, Kind, Line, read
+from relations.models import Block, CsvImport, Follow, FollowRequest, Mute
+from tests.support.factories import UserFactory
+
+pytestmark = pytest.mark.django_db
+PAGE = "/settings/import-export"
+HOST = "testserver"
+
+
+@pytest.fixture
+def reader() -> User:
+    return UserFactory(username="reader")
+
+
+@pytest.fixture
+def client(reader: User) -> Client:
+    client = Client()
+    client.force_login(reader)
+    return client
+
+
+def lines(text: str, kind: Kind = Kind.FOLLOWS) -> list[Line]:
+    return read(io.BytesIO(text.encode()), kind, HOST)
+
+
+def done(user: User, kind: Kind, text: str) -> CsvImport:
+    made = importing.begin(user=user, kind=kind, lines=lines(text, kind))
+    importing.run(made.pk)
+    return CsvImport.objects.get(pk=made.pk)
+
+
+def upload(client: Client, data: bytes, kind: str = "follows") -> Any:
+    return client.post(PAGE, {"kind": kind, "file": SimpleUploadedFile("x.csv", data)})
+
+
+# --- Reading ---------------------------------------------------------------------------------------------
+def test_the_columns_of_mastodon() -> None:
+    text = (
+        "Account address,Show boosts,Notify on new posts,Languages\r\nann@TestServer,false,true,en\r\n@bob,true,,\r\n"
+    )
+    assert lines(text) == [Line("ann", True, False), Line("bob", True, True)]
+    text = "Account address,Hide notifications\nann,false\nbob\n"
+    assert lines(text, Kind.MUTES) == [Line("ann", True, False), Line("bob", True, True)]
+    assert lines("ann\nANN\n\n  \nbob@elsewhere.example\n", Kind.BLOCKS) == [
+        Line("ann", True, True),
+        Line("bob@elsewhere.example", False, True),
+    ]
+    assert lines("﻿'-ann\n") == [Line("-ann", True, True)]
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"\n\n",
+        b"Account address\n",
+        b"\xff\xfea\x00n\x00",
+        b"ann\x00\n",
+        b"\xe9t\xe9\n",
+        b'"ann\n',
+        b'"ann"x"\n',
+        b"x" * 200_000,
+        b"a" * (csv_files.BYTES + 1),
+        "".join(f"name{number}\n" for number in range(csv_files.ROWS + 1)).encode(),
+    ],
+)
+def test_hostile_files_are_refused_with_a_sentence(client: Client, data: bytes) -> None:
+    with pytest.raises(CsvError, match=r"\.$"):
+        read(io.BytesIO(data), Kind.FOLLOWS, HOST)
+    answer = upload(client, data)
+    assert (answer.status_code, CsvImport.objects.count()) == (422, 0)
+
+
+def test_odd_forms_are_refused(client: Client) -> None:
+    assert upload(client, b"ann\n", "lists").status_code == 422
+    assert client.post(PAGE, {"kind": "follows"}).status_code == 422
+    assert client.post(PAGE, {"kind": "follows", "file": "text"}).status_code == 422
+    assert Client().post(PAGE).headers["Location"].startswith("/login")
+    assert client.get("/settings/export/lists.csv").status_code == 404
+
+
+# --- Importing -------------------------------------------------------------------------------------------
+def test_every_line_has_its_outcome(reader: User, settings: LazySettings) -> None:
+    settings.FOLLOW_CAP = 3
+    for name in ("ann", "bob", "full", "old"):
+        UserFactory(username=name)
+    actions.follow(follower=reader, followee=User.objects.get(username="old"))
+    UserFactory(username="lea", is_locked=True)
+    actions.block(blocker=reader, blocked=UserFactory(username="foe"))
+    actions.block(blocker=UserFactory(username="hater"), blocked=reader)
+    UserFactory(username="gone", is_active=False)
+    text = "old\nann\nbob,false\nlea\nfoe\nhater\ngone\nnobody\nx@else.example\n<b>\nreader\nfull\n"
+    found = done(reader, Kind.FOLLOWS, text)
+    assert (found.done, found.total, found.changed, found.requested) == (12, 12, 2, 1)
+    assert dict(found.refused) == {
+        "foe": "blocked",
+        "hater": "unknown",
+        "gone": "unknown",
+        "nobody": "unknown",
+        "x@else.example": "elsewhere",
+        "<b>": "unknown",
+        "reader": "self",
+        "full": "cap",
+    }
+    assert found.finished_at
+    assert found.lines == []
+    follows = dict(Follow.objects.filter(follower=reader).values_list("followee__username", "reposts"))
+    assert follows == {"old": True, "ann": True, "bob": False}
+    assert FollowRequest.objects.get().followee.username == "lea"
+
+
+def test_blocks_and_mutes(reader: User) -> None:
+    UserFactory(username="ann")
+    assert done(reader, Kind.BLOCKS, "ann\n").changed == 1
+    assert done(reader, Kind.MUTES, "Account address,Hide notifications\nann,false\n").changed == 1
+    assert (Block.objects.count(), Mute.objects.get().notifications) == (1, False)
+    again = done(reader, Kind.MUTES, "ann,false\n")
+    assert (again.changed, again.refused) == (0, [])
+
+
+def test_a_killed_worker_leaves_whole_parts(reader: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importing, "PART", 2)
+    names = [UserFactory(username=f"user{number}").username for number in range(7)]
+    made = importing.begin(user=reader, kind=Kind.FOLLOWS, lines=lines("\n".join(names)))
+    act = importing._act
+    calls = 0
+
+    def killed(*args: Any) -> bool:
+        nonlocal calls
+        calls += 1
+        if calls == 4:
+            raise KeyboardInterrupt
+        return act(*args)
+
+    with patch.object(importing, "_act", killed), pytest.raises(KeyboardInterrupt):
+        importing.run(made.pk)
+    row = CsvImport.objects.get()
+    assert (row.done, row.changed, Follow.objects.count()) == (2, 2, 2)
+    assert importing.run(made.pk) is False, "a living worker may be at it"
+    CsvImport.objects.update(tried_at=Now() - importing.CLAIM * 2, created_at=Now() - importing.CLAIM)
+    assert importing.sweep() == 1
+    assert importing.run(made.pk) is True
+    assert importing.run(made.pk) is False
+    row = CsvImport.objects.get()
+    assert (row.done, row.changed, Follow.objects.count()) == (7, 7, 7)
+
+
+def test_a_long_list_takes_turns(reader: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importing, "PART", 1)
+    monkeypatch.setattr(importing, "PARTS", 2)
+    text = "\n".join(UserFactory(username=f"user{number}").username for number in range(5))
+    made = importing.begin(user=reader, kind=Kind.BLOCKS, lines=lines(text))
+    assert [importing.run(made.pk) for _ in range(3)] == [False, False, True]
+    assert Block.objects.count() == 5
+
+
+def test_one_import_at_a_time_and_the_page_tells_of_it(client: Client, reader: User) -> None:
+    UserFactory(username="ann")
+    assert upload(client, b"ann\n=cmd|' /C calc'!A0\n<script>\n").status_code == 302
+    answer = upload(client, b"ann\n")
+    assert (answer.status_code, CsvImport.objects.count()) == (422, 1)
+    assert "0 of 3 rows done" in client.get(PAGE).content.decode()
+    part = client.get(PAGE, headers={"HX-Request": "true"}).content.decode()
+    assert "every 2s" in part
+    tasks.run_import(CsvImport.objects.get().pk)
+    page = client.get(PAGE).content.decode()
+    assert "3 of 3 rows done" in page
+    assert "&lt;script&gt;" in page
+    assert "every 2s" not in page
+    assert upload(client, b"ann\n").status_code == 302
+
+
+def test_an_import_that_fails_again_and_again_ends(reader: User) -> None:
+    made = importing.begin(user=reader, kind=Kind.BLOCKS, lines=lines("ann\n"))
+    CsvImport.objects.update(attempts=importing.ATTEMPTS)
+    assert importing.run(made.pk) is False
+    assert CsvImport.objects.get().finished_at
+
+
+def test_a_user_keeps_so_many_reports(reader: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importing, "REPORTS", 2)
+    for _ in range(4):
+        last = done(reader, Kind.BLOCKS, "ann\n")
+    assert list(CsvImport.objects.order_by("pk").values_list("pk", flat=True)) == [last.pk - 1, last.pk]
+
+
+def test_old_reports_are_forgotten(reader: User) -> None:
+    done(reader, Kind.BLOCKS, "ann\n")
+    CsvImport.objects.update(finished_at=Now() - importing.KEPT * 2)
+    importing.sweep()
+    assert not CsvImport.objects.exists()
+
+
+# --- Exporting -------------------------------------------------------------------------------------------
+def test_an_export_is_read_again(client: Client, reader: User) -> None:
+    people = [UserFactory(username=name) for name in ("ann", "-bob", "lea")]
+    for one in people:
+        actions.follow(follower=reader, followee=one, reposts=one.username != "ann")
+        actions.mute(muter=reader, muted=one, notifications=one.username == "ann")
+        actions.block(blocker=reader, blocked=one)
+    for kind in Kind:
+        answer = client.get(f"/settings/export/{kind}.csv")
+        data = b"".join(answer)  # type: ignore[call-overload]
+        assert answer.headers["Content-Disposition"] == f'attachment; filename="{kind}.csv"'
+        assert answer.headers["Cache-Control"] == "no-store"
+        cells = [cell for row in csv.reader(io.StringIO(data.decode())) for cell in row]
+        assert not [cell for cell in cells if cell.startswith(csv_files.FORMULAS)]
+        found = {line.name: line.flag for line in read(io.BytesIO(data), kind, HOST)}
+        expected = {
+            Kind.FOLLOWS: {"ann": False, "-bob": True, "lea": True},
+            Kind.MUTES: {"ann": True, "-bob": False, "lea": False},
+            Kind.BLOCKS: {"ann": True, "-bob": True, "lea": True},
+        }
+        assert found == expected[kind]
