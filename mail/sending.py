@@ -128,7 +128,7 @@ def _try(letter_id: int, connection: BaseEmailBackend) -> bool:
             letter.state, letter.sent_at, letter.context, letter.error = State.SENT, timezone.now(), {}, ""
             letter.save(update_fields=["state", "sent_at", "context", "error"])
     except smtplib.SMTPRecipientsRefused as error:
-        is_final = all(code >= 500 for code, _said in error.recipients.values())
+        is_final = all(code >= 500 for code, _words in error.recipients.values())
         _note(letter_id, error, is_final=is_final)
         _reset(connection)
         return False
