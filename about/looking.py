@@ -1,7 +1,7 @@
-"""Looking without signing in: where the admin keeps the site to its members, strangers see what it says of itself, its
-sign-up and its sign-in, and no more. The one place that enforces it, for pages and for the API.
+"""Keeps strangers out of a site for members: they see what it says of itself, its sign-up and its sign-in, and no more.
 
-Every address is for members then, but for those of `OPEN`: a page that is added later is kept from strangers too.
+This middleware decides it for pages and for the API. Every address is for members, but for those of `OPEN` and
+`OPEN_ADDRESSES`: a page that is added later is kept from strangers too.
 
 See docs/decisions.md: A site for members keeps every address but a few.
 """

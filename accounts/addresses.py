@@ -5,7 +5,7 @@ proven, which is `primary`, and one that waits for its proof. `User.email` is a 
 and for the version before; an address that only that column has was entered by an admin, and is adopted as proven when
 it is first asked for. Two users may wait for the same address; the first who proves it has it.
 
-Nothing here tells its caller whether another account has an address: the letter to it does.
+No verb tells its caller whether another account has an address: the letter to it does.
 
 See docs/decisions.md: A proven address is a row of allauth's, and the user's column its copy.
 """

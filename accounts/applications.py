@@ -14,7 +14,6 @@ from accounts.joining_models import Application
 from accounts.models import User
 from mail import actions as mail
 
-USERNAME_LENGTH = 150
 FORGOTTEN = 1_000
 """Applications that one statement forgets."""
 
@@ -62,7 +61,7 @@ def _taken(application_id: int) -> Application | None:
 
 def is_waiting(username: str, password: str) -> bool:
     """Whether an application of this name and password waits. Its owner alone is told."""
-    application = Application.objects.named(username[:USERNAME_LENGTH]).first()
+    application = Application.objects.named(username).first()
     return (
         application is not None and len(password) <= PASSWORD_LENGTH and check_password(password, application.password)
     )

@@ -13,6 +13,8 @@ from accounts.faces import CROPPED
 from accounts.joining_models import CODE_LENGTH, REASON_LENGTH
 from accounts.locale import place_name, zone_names
 from accounts.models import User
+from accounts.second_factors import CODE_LENGTH as FACTOR_CODE_LENGTH
+from accounts.second_factors import NAME_LENGTH as PASSKEY_NAME_LENGTH
 from media.models import Use
 
 AREAS = {
@@ -110,10 +112,12 @@ ANSWER_LENGTH = 20_000
 """Characters of what a passkey answers."""
 
 
-def code_field(label: Any, help_text: Any = "", length: int = 20) -> forms.CharField:
+def code_field(label: Any, help_text: Any = "") -> forms.CharField:
     """A field for a code: digits, which phones offer their keys for, and fill in by themselves."""
     attrs = {"autocomplete": "one-time-code", "inputmode": "numeric", "spellcheck": "false"}
-    return forms.CharField(label=label, max_length=length, help_text=help_text, widget=forms.TextInput(attrs=attrs))
+    return forms.CharField(
+        label=label, max_length=FACTOR_CODE_LENGTH, help_text=help_text, widget=forms.TextInput(attrs=attrs)
+    )
 
 
 class CodeForm(forms.Form):
@@ -179,7 +183,7 @@ class PasskeyForm(forms.Form):
 
     name = forms.CharField(
         label=_("Name"),
-        max_length=50,
+        max_length=PASSKEY_NAME_LENGTH,
         help_text=_("By which you know it: this phone, a key on your keyring."),
         widget=forms.TextInput(attrs={"autocomplete": "off"}),
     )

@@ -2,11 +2,12 @@
 
 allauth's table `usersessions.UserSession` has a row a session, written at sign-in, and after the answer to a request
 that read the session's row, about once an hour (accounts/presence.py). No page waits for it. A session that an older
-version began gets its row so, too. What ends a session (accounts/sessions.py) needs no row here: the list
-shows sessions that stand.
+version began gets its row so, too. A session ends (accounts/sessions.py) without a word to this table: the list leaves
+out sessions that do not stand.
 """
 
 import re
+import secrets
 from datetime import datetime, timedelta
 from ipaddress import ip_address
 from typing import Any, NamedTuple
@@ -24,10 +25,13 @@ from knox.models import AuthToken
 from accounts.actions import end_streams, revoke_token
 from accounts.models import Session, TokenOrigin, User
 from accounts.sessions import SessionStore
+from storage.connections import fetch
 
 AGENT_LENGTH = 200
 SHOWN = 100
 """Sessions that a list shows, those seen last."""
+LOOKED_AT = 2_000
+"""Origins of tokens that one statement looks at."""
 BROWSERS = (("Edg", "Edge"), ("OPR", "Opera"), ("Firefox", "Firefox"), ("Chrome", "Chrome"), ("Safari", "Safari"))
 SYSTEMS = (
     ("Android", "Android"),
@@ -45,6 +49,14 @@ NOTE = """
     VALUES (%(key)s, %(user)s, %(agent)s, %(ip)s::inet, now(), now(), '{}')
     ON CONFLICT (session_key) DO UPDATE SET
         user_id = excluded.user_id, user_agent = excluded.user_agent, ip = excluded.ip, last_seen_at = now()
+"""
+FORGET_ORIGINS = """
+    DELETE FROM accounts_tokenorigin WHERE token_id = ANY(ARRAY(
+        SELECT looked.token_id FROM (
+            SELECT token_id FROM accounts_tokenorigin WHERE token_id >= %(begin)s ORDER BY token_id LIMIT %(limit)s
+        ) looked
+        WHERE NOT EXISTS (SELECT FROM knox_authtoken t WHERE t.digest = looked.token_id OFFSET 0)
+    )) RETURNING 1
 """
 
 
@@ -152,16 +164,32 @@ def end_token(*, user: User, key: str) -> bool:
 
 
 def forget_ended(limit: int = 5_000) -> int:
-    """Delete rows of sessions that are long over; how many."""
+    """Delete rows of sessions that are long over, and origins of tokens that are gone; how many sessions."""
+    forget_origins(secrets.token_hex())
     age = timezone.now() - timedelta(seconds=settings.SESSION_COOKIE_AGE)
-    TokenOrigin.objects.filter(pk__in=list(_without_token(limit))).delete()
-    # The first of the table, of which most are over: its column has no index, and is allauth's.
-    first = UserSession.objects.order_by("pk").values_list("pk", "last_seen_at")[:limit]
-    return int(UserSession.objects.filter(pk__in=[pk for pk, seen_at in first if seen_at < age]).delete()[0])
+    return sum(_forget_old(begin, age, limit) for begin in (0, _somewhere()))
 
 
-def _without_token(limit: int) -> Any:
-    return TokenOrigin.objects.filter(token__digest=None).values_list("pk", flat=True)[:limit]
+def _forget_old(begin: int, age: datetime, limit: int) -> int:
+    """Delete those of the rows from an id on that are older; `limit` are looked at, for the column has no index."""
+    rows = UserSession.objects.filter(pk__gte=begin).order_by("pk").values_list("pk", "last_seen_at")[:limit]
+    return int(UserSession.objects.filter(pk__in=[pk for pk, seen_at in rows if seen_at < age]).delete()[0])
+
+
+def _somewhere() -> int:
+    """An id by chance: sessions that go on for years at the beginning of the table keep no others."""
+    highest = UserSession.objects.order_by("-pk").values_list("pk", flat=True).first() or 0
+    return secrets.randbelow(highest + 1)
+
+
+def forget_origins(begin: str) -> None:
+    """Delete origins whose tokens are gone, among the `LOOKED_AT` first ones and those from this digest on.
+
+    Only the version before leaves any (accounts.models.TokenOrigin). The caller names another digest each time, so that
+    no statement looks at the whole table.
+    """
+    for place in ("", begin):
+        fetch(FORGET_ORIGINS, {"begin": place, "limit": LOOKED_AT})
 
 
 def _name(secret: str) -> str:

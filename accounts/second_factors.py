@@ -57,6 +57,11 @@ def is_set(user: User) -> bool:
     return bool(Authenticator.objects.filter(user=user, type__in=FACTORS).exists())
 
 
+def has_passkey(user: User) -> bool:
+    """Whether the user has a passkey."""
+    return any(row.type == Type.WEBAUTHN for row in rows_of(user))
+
+
 def rows_of(user: User) -> list[Authenticator]:
     """The user's factors, and recovery codes, oldest first."""
     return list(Authenticator.objects.filter(user=user).order_by("pk"))

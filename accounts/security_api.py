@@ -10,7 +10,7 @@ from rest_framework import exceptions, serializers
 from rest_framework.permissions import IsAuthenticated
 from rest_framework.request import Request
 
-from accounts import actions, guard, places, recovery, sign_in
+from accounts import actions, guard, places, recovery, second_factors, sign_in
 from accounts.tokens import TokenAuthentication
 from web import rates
 from web.rest import ApiView, FeedResponse, StrictSerializer, TextField, body, spend
@@ -31,15 +31,15 @@ class Accepted(msgspec.Struct):
 class LogIn(StrictSerializer):
     """Name or e-mail address, password, and of accounts with a second factor a code of it."""
 
-    username = TextField(max_length=254, trim_whitespace=False)
+    username = TextField(max_length=guard.NAME_LENGTH, trim_whitespace=False)
     password = TextField(max_length=4096, trim_whitespace=False)
-    code = TextField(max_length=20, required=False, allow_blank=True)
+    code = TextField(max_length=second_factors.CODE_LENGTH, required=False, allow_blank=True)
 
 
 class WantedReset(StrictSerializer):
     """The account whose password was forgotten."""
 
-    username_or_email = TextField(max_length=254)
+    username_or_email = TextField(max_length=guard.NAME_LENGTH)
 
 
 class TokenView(ApiView):

@@ -17,9 +17,8 @@ from accounts.forms import AddressCodeForm, AddressForm, AppForm, PasskeyForm, P
 from accounts.models import User
 from accounts.second_factors import Adapter, Type
 from accounts.sign_in_views import answer_of
-from web.pages import INVALID, PageRequest, go_on, limited, next_page, show, too_many
+from web.pages import FORM_METHODS, INVALID, PageRequest, go_on, limited, next_page, show, too_many
 
-FORM_METHODS = ["GET", "HEAD", "POST"]
 APP_SECRET = "app_secret"  # noqa: S105 (the key of the session under which it is)
 
 
@@ -47,7 +46,7 @@ def confirm(request: PageRequest, reader: User) -> HttpResponse:
         else:
             step_up.note(request)
             return go_on(request, "settings-password")
-    context = {"form": form, "next": next_page(request), "has_passkey": _passkeys(reader)}
+    context = {"form": form, "next": next_page(request), "has_passkey": second_factors.has_passkey(reader)}
     return show(request, "accounts/confirm.html", context, status=INVALID if form.errors else 200)
 
 
@@ -73,10 +72,6 @@ def confirm_passkey(request: PageRequest, reader: User) -> HttpResponse:
         return redirect("confirm-identity")
     step_up.note(request)
     return go_on(request, "settings-password")
-
-
-def _passkeys(user: User) -> bool:
-    return any(row.type == Type.WEBAUTHN for row in second_factors.rows_of(user))
 
 
 # --- E-mail ----------------------------------------------------------------------------------------------

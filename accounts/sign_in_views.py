@@ -19,9 +19,8 @@ from accounts import addresses, guard, recovery, second_factors, sign_in
 from accounts.forms import ANSWER_LENGTH, WAITING, WRONG_LOGIN, CodeForm, LoginForm, NewPasswordForm, ResetForm
 from accounts.models import User
 from web import rates
-from web.pages import INVALID, PageRequest, go_on, next_page, show, too_many
+from web.pages import FORM_METHODS, INVALID, PageRequest, go_on, next_page, show, too_many
 
-FORM_METHODS = ["GET", "HEAD", "POST"]
 GONE = 410
 
 
@@ -70,7 +69,7 @@ def log_in_code(request: PageRequest) -> HttpResponse:
             form.add_error("code", _("This code does not count. Each counts once, and only for a short while."))
         else:
             return _let_in(request, user)
-    context = {"form": form, "next": next_page(request), "has_passkey": _has_passkey(user)}
+    context = {"form": form, "next": next_page(request), "has_passkey": second_factors.has_passkey(user)}
     return show(request, "accounts/login_code.html", context, status=INVALID if form.errors else 200)
 
 
@@ -110,10 +109,6 @@ def answer_of(text: str) -> Any:
     if not isinstance(answer, dict):
         raise BadRequest("the answer is no JSON object")
     return answer
-
-
-def _has_passkey(user: User) -> bool:
-    return any(row.type == second_factors.Type.WEBAUTHN for row in second_factors.rows_of(user))
 
 
 def _let_in(request: PageRequest, user: User) -> HttpResponseRedirect:

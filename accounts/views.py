@@ -43,6 +43,7 @@ from accounts.step_up import proven, proven_by_factor
 from media.actions import MediaError
 from web import rates
 from web.pages import (
+    FORM_METHODS,
     INVALID,
     PageRequest,
     go_on,
@@ -55,7 +56,6 @@ from web.pages import (
     uncounted,
 )
 
-FORM_METHODS = ["GET", "HEAD", "POST"]
 FORBIDDEN = 403
 GONE = 410
 YEAR = 31_536_000

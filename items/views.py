@@ -35,9 +35,7 @@ from media.actions import MediaError
 from relations.views import user_or_404
 from relations.visibility import standing
 from storage.ids import MAX_ID
-from web.pages import INVALID, PageRequest, go_on, go_to, limited, next_page, position, show, wants_part
-
-FORM_METHODS = ["GET", "HEAD", "POST"]
+from web.pages import FORM_METHODS, INVALID, PageRequest, go_on, go_to, limited, next_page, position, show, wants_part
 
 
 def item_or_404(item_id: int, reader: User | AnonymousUser) -> Item:

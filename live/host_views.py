@@ -24,10 +24,9 @@ from live.models import LiveSession, Review, State
 from live.views import answer_card, impossible, poll, session_or_404
 from media.offering import telling
 from storage import ids
-from web.pages import INVALID, PageRequest, limited, next_page, position, show
+from web.pages import FORM_METHODS, INVALID, PageRequest, limited, next_page, position, show
 from web.rest import PAGE
 
-FORM_METHODS = ["GET", "HEAD", "POST"]
 TWICE = timedelta(minutes=10)
 """A session that equals one which its host planned so shortly before is the same form, sent twice."""
 HELD = gettext_lazy("Your session will appear after a review.")

@@ -63,8 +63,8 @@ UNREACHED = (OSError, SoftTimeLimitExceeded)
 
 
 def send_due() -> int:
-    """Send letters that are due, at most `AT_ONCE`; how many were sent. None while another process sends, or the server
-    is left alone.
+    """Send letters that are due, at most `AT_ONCE`; how many were sent: 0 while another process sends, or while the
+    server is left alone.
     """
     if cache.get(keys.mail_pause()) or cache.add(keys.mail_turn(), 1, TURN) is False:
         return 0
@@ -92,6 +92,9 @@ def _send_all() -> int:
                 if isinstance(error, SoftTimeLimitExceeded):
                     raise
                 return sent
+            except Exception as error:  # of the site: the log has all of it, and the admin's list its last line
+                _note(letter_id, error)
+                raise
     finally:
         if connection is not None:
             _close(connection)
@@ -125,7 +128,7 @@ def _try(letter_id: int, connection: BaseEmailBackend) -> bool:
             letter.state, letter.sent_at, letter.context, letter.error = State.SENT, timezone.now(), {}, ""
             letter.save(update_fields=["state", "sent_at", "context", "error"])
     except smtplib.SMTPRecipientsRefused as error:
-        is_final = all(code >= 500 for code, _said in error.recipients.values())
+        is_final = all(code >= 500 for code, _words in error.recipients.values())
         _note(letter_id, error, is_final=is_final)
         _reset(connection)
         return False

@@ -8,10 +8,10 @@ from accounts import review
 from accounts.access import signed_in
 from accounts.models import User
 from items.hydrate import hydrate
-from items.views import FORM_METHODS, item_or_404
+from items.views import item_or_404
 from moderation import reports
 from moderation.forms import ReportForm
-from web.pages import INVALID, PageRequest, limited, next_page, show
+from web.pages import FORM_METHODS, INVALID, PageRequest, limited, next_page, show
 
 
 @signed_in

@@ -650,7 +650,7 @@ def letters(now: datetime) -> Findings:
         "letters given up",
         f"{failed:,}",
         warning=failed > 0,
-        todo="Mend the mail server by the errors at /admin/mail/letter/, and let them be tried again there.",
+        todo="Mend the mail server by the errors in the admin's list of letters, and let them be tried again there.",
     )
     oldest = Letter.objects.filter(state=State.WAITING).order_by("next_at").first()
     waits = max((now - oldest.next_at).total_seconds(), 0.0) if oldest is not None else 0.0

@@ -37,6 +37,8 @@ THEME_COOKIE = "theme"
 THEMES = frozenset({"light", "dark"})
 INVALID = 422
 """The status of a form that is shown again; htmx swaps it in, as base.html tells it to."""
+FORM_METHODS = ["GET", "HEAD", "POST"]
+"""The methods of a page with a form."""
 
 
 class PageRequest(HttpRequest):

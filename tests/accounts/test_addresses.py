@@ -239,3 +239,27 @@ def test_signing_up_with_an_address_proves_nothing(settings: Any) -> None:
     settings.EMAIL_REQUIRED = True
     with pytest.raises(ValidationError):
         joining.join(joining.Candidate("carl", PASSWORD))
+
+
+def test_an_address_that_an_admin_gave_another_meanwhile_is_not_proven() -> None:
+    ann: User = UserFactory(username="ann")
+    addresses.add(user=ann, address="both@example.org")
+    letter = last()
+    bob: User = UserFactory(username="bob")
+    User.objects.filter(pk=bob.pk).update(email="Both@example.org")  # the admin's form of the version before
+    with pytest.raises(addresses.SpentError):
+        addresses.prove_by_code(user=ann, code=letter.context["code"])
+    assert Client().post(path_of(letter)).status_code == 410
+    assert addresses.owner("both@example.org") == bob
+
+
+def test_a_code_counts_for_a_day() -> None:
+    user: User = UserFactory()
+    addresses.add(user=user, address="ann@example.org")
+    code = last().context["code"]
+    assert last().expires_at <= timezone.now() + addresses.LIFE
+    AddressCheck.objects.update(expires_at=timezone.now() - timedelta(seconds=1))
+    with pytest.raises(addresses.SpentError):
+        addresses.prove_by_code(user=user, code=code)
+    assert addresses.forget_checks() == 1
+    assert addresses.waiting(user) == "ann@example.org"

@@ -1,14 +1,18 @@
 """Where one is signed in: the list, ending one of it, and the letter about a new one."""
 
+from datetime import timedelta
+
 import pytest
 from allauth.usersessions.models import UserSession
 from django.conf import settings
+from django.db import connection
 from django.test import Client
+from django.utils import timezone
 from rest_framework.test import APIClient
 
 from accounts import addresses, places
-from accounts.actions import log_out_everywhere
-from accounts.models import User
+from accounts.actions import issue_token, log_out_everywhere
+from accounts.models import TokenOrigin, User
 from mail.models import Letter
 from tests.support.factories import PASSWORD, UserFactory
 
@@ -110,3 +114,21 @@ def test_another_password_keeps_the_place_of_the_browser_that_set_it(ann: User) 
 )
 def test_names(agent: str, name: str) -> None:
     assert places.device_name(agent) == name
+
+
+def test_rows_of_what_is_long_over_go(ann: User) -> None:
+    old, new = log_in(FIREFOX), log_in(PHONE)
+    long_ago = timezone.now() - timedelta(seconds=settings.SESSION_COOKIE_AGE + 60)
+    UserSession.objects.filter(session_key=old.session.session_key).update(last_seen_at=long_ago)
+    assert places.forget_ended() == 1
+    assert [row.session_key for row in UserSession.objects.all()] == [new.session.session_key]
+
+
+def test_origins_of_tokens_that_the_version_before_deleted_go(ann: User) -> None:
+    for name in ("kept", "deleted", "deleted"):
+        issue_token(user=ann, user_agent=name, ip="10.0.0.1")
+    gone = TokenOrigin.objects.filter(user_agent="deleted").values_list("pk", flat=True)
+    with connection.cursor() as cursor:  # which knows no origins
+        cursor.execute("DELETE FROM knox_authtoken WHERE digest = ANY(%s)", [list(gone)])
+    places.forget_ended()
+    assert [row.user_agent for row in TokenOrigin.objects.all()] == ["kept"]

@@ -189,6 +189,36 @@ def test_setting_up_and_removing_an_app(ann: User) -> None:
     assert token().status_code == 200
 
 
+@pytest.mark.parametrize(
+    ("path", "scope"),
+    [
+        ("/login/passkey", "login_address"),
+        ("/login/passkey/options", "login_address"),
+        ("/password-reset", "reset"),
+        ("/password-reset/1/x", "reset"),
+        ("/verify-email/1.x", "reset"),
+        ("/settings/confirm", "password"),
+        ("/settings/confirm/passkey", "password"),
+        ("/settings/confirm/passkey/options", "password"),
+        ("/settings/email", "email"),
+        ("/settings/email/code", "email"),
+        ("/settings/email/again", "email"),
+        ("/settings/email/remove", "email"),
+        ("/settings/factors/app", "password"),
+    ],
+)
+def test_each_address_that_proves_or_writes_letters_has_a_rate(ann: User, settings: Any, path: str, scope: str) -> None:
+    settings.RATES = settings.RATES | {scope: "2/hour"}
+    settings.RATE_SCALE = 1
+    client = Client()
+    if path.startswith("/settings"):
+        client.force_login(ann)
+    body = {"username_or_email": "nobody", "answer": "{}", "email": "x", "code": "1", "password": "x"}
+    statuses = [client.post(path, body).status_code for _ in range(3)]
+    assert statuses[2] == 429
+    assert 429 not in statuses[:2]
+
+
 # --- Step-up ---------------------------------------------------------------------------------------------
 DANGEROUS = [
     "/settings/email",

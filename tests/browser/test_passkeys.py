@@ -6,6 +6,7 @@ import pytest
 from allauth.mfa.models import Authenticator
 from playwright.sync_api import CDPSession, expect
 
+from accounts import second_factors
 from accounts.models import User
 from tests.support.browsers import Visit, Visitor
 from tests.support.factories import PASSWORD
@@ -111,3 +112,28 @@ def test_the_login_by_keys_alone(visitor: Visitor, reader: User) -> None:
     with visitor.page.expect_navigation():
         keyboard.press("Enter")
     expect(visitor.page.get_by_role("heading", name="Home")).to_be_visible()
+
+
+def test_a_passkey_of_an_account_that_may_not_sign_in(visitor: Visitor, reader: User) -> None:
+    authenticator(visitor)
+    visitor.enter(reader)
+    add_passkey(visitor)
+    log_out(visitor)
+    User.objects.filter(pk=reader.pk).update(is_active=False)
+    visitor.goto("/login")
+    visitor.go(visitor.page.get_by_role("button", name="Log in with a passkey"))
+    expect(visitor.page.get_by_text("This passkey is not known here.")).to_be_visible()
+
+
+def test_a_user_has_so_many_passkeys(
+    visitor: Visitor, reader: User, tolerated: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tolerated("with a status of 422")
+    monkeypatch.setattr(second_factors, "PASSKEYS", 0)
+    authenticator(visitor)
+    visitor.enter(reader)
+    visitor.goto("/settings/factors/passkey")
+    visitor.page.get_by_label("Name").fill("x")
+    visitor.page.get_by_role("button", name="Add", exact=True).click()
+    expect(visitor.page.get_by_text("The passkey was not taken.")).to_be_visible()
+    assert not Authenticator.objects.exists()

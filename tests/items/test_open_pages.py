@@ -129,6 +129,19 @@ def test_new_replies_come_within_seconds(post: Item, monkeypatch: pytest.MonkeyP
     assert b"okapi" in Client().get(path).content
 
 
+def test_a_user_who_has_left_is_gone_at_once_without_posts_too(sender: User) -> None:
+    assert b"Sender" in warm("/@sender").content
+    accounts.delete_account(user=sender)
+    assert Client().get("/@sender").status_code == 404
+
+
+def test_a_page_that_is_too_large_is_made_each_time(post: Item, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(open_pages, "LARGEST", 100)
+    warm(f"/items/{post.pk}")
+    (key,) = cache.iter_keys("*")
+    assert cache.get(key) == open_pages.ASKED
+
+
 # --- Private bytes ---------------------------------------------------------------------------------------
 @pytest.mark.parametrize("visibility", Visibility)
 def test_no_member_is_shown_a_shared_page_and_no_stranger_a_members(sender: User, visibility: Visibility) -> None:

@@ -5,8 +5,10 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from celery import current_app
 from django.core.cache import cache
 from django.db import transaction
+from django.template import TemplateDoesNotExist
 from django.utils import timezone
 
 from mail import sending
@@ -15,6 +17,7 @@ from mail.models import Letter, State
 from storage import keys
 from tests.support.at_once import at_once
 from tests.support.mail_servers import MailServer, closed_port, post, words
+from tests.support.workers import Workers
 
 __all__ = ["post"]
 
@@ -241,6 +244,34 @@ def test_a_letter_expires_with_its_secrets(post: MailServer) -> None:
     Letter.objects.update(created_at=timezone.now() - sending.KEPT - timedelta(seconds=1))
     sending.sweep()
     assert not Letter.objects.exists()
+
+
+def test_a_letter_that_cannot_be_made_says_why_and_holds_up_no_other(post: MailServer) -> None:
+    letter, other = write(), write("bob@example.org")
+    Letter.objects.filter(pk=letter.pk).update(kind="gone")  # of a version that was taken back
+
+    with pytest.raises(TemplateDoesNotExist):
+        sending.sweep()
+    assert sending.sweep() == 1
+
+    letter.refresh_from_db()
+    other.refresh_from_db()
+    assert (letter.state, letter.error) == (State.WAITING, "TemplateDoesNotExist: mail/gone.txt")
+    assert other.state == State.SENT
+
+
+def test_more_than_one_task_sends_are_left_to_another(post: MailServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    workers = Workers({"mail.send": sending.send_due})
+    monkeypatch.setattr(current_app, "send_task", workers.send_task)
+    monkeypatch.setattr(sending, "AT_ONCE", 2)
+    for number in range(3):
+        write(f"{number}@example.org")
+    workers.queue.clear()  # those of the verb are lost
+
+    assert sending.send_due() == 2
+    workers.work()
+
+    assert len(post.letters) == 3
 
 
 def test_letters_of_a_user_go_with_them() -> None:

@@ -13,6 +13,7 @@ from accounts.models import User
 from items.actions import publish
 from live import actions as live
 from relations.actions import block, follow
+from relations.suggestions import followed_by
 from tests.support.factories import UserFactory
 
 pytestmark = pytest.mark.django_db
@@ -43,6 +44,17 @@ def test_people_are_proposed_with_why(client: Client, reader: User) -> None:
     page = part(client)
     assert "followed by Ann and Ben" in page
     assert "<html" not in page
+
+
+def test_two_active_followees_are_named_at_most(reader: User) -> None:
+    friends = [UserFactory.create(username=name) for name in ("ann", "ben", "cat")]
+    new = UserFactory.create(username="new")
+    for friend in friends:
+        follow(follower=reader, followee=friend)
+        follow(follower=friend, followee=new)
+    assert len(followed_by(reader, [new])[new.pk]) == 2
+    User.objects.filter(pk=friends[0].pk).update(is_active=False)
+    assert sorted(followed_by(reader, [new])[new.pk]) == ["ben", "cat"]
 
 
 def test_the_api_proposes_the_same(reader: User) -> None:
@@ -77,4 +89,5 @@ def test_strangers_are_proposed_no_people(client: Client) -> None:
 def test_a_browser_keeps_it_for_a_minute(client: Client, reader: User) -> None:
     answer = client.get("/beside")
     assert answer["Cache-Control"] == "private, max-age=60"
+    assert {"Cookie", "HX-Request"} <= set(answer["Vary"].split(", ")), "another who logs in here asks anew"
     assert "<html" in answer.content.decode(), "a page of its own where there is no JavaScript"

@@ -10,6 +10,8 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
+from about import site
+from about.models import Looking
 from accounts.actions import edit_preferences, edit_profile
 from accounts.models import User
 from discover.refreshing import refresh_popular
@@ -168,6 +170,11 @@ def test_robots_are_led_to_the_sitemap(client: Client) -> None:
     assert "Sitemap: http://testserver/sitemap.xml" in text
 
 
+def test_robots_are_kept_from_a_site_for_members(client: Client) -> None:
+    site.kept.set(site.Site(looking=Looking.MEMBERS))
+    assert client.get("/robots.txt").content == b"User-agent: *\nDisallow: /\n"
+
+
 def test_the_sitemap_leads_to_its_parts(client: Client, sender: User) -> None:
     item = say(sender, "words")
     say(sender, "circle", visibility=Visibility.SELF)
@@ -216,3 +223,13 @@ def test_a_feed_is_the_same_for_members(client: Client, sender: User) -> None:
 @pytest.mark.parametrize("name", ["nobody", "a" * 300, "%00", "..%2f"])
 def test_no_feed_of_nobody(client: Client, name: str) -> None:
     assert client.get(f"/@{name}/feed.atom").status_code == 404
+
+
+@pytest.mark.parametrize("veil", [{"sensitive": True}, {"warning": "animals"}])
+def test_a_feed_keeps_veiled_pictures_so(
+    client: Client, sender: User, media_folder: Path, veil: dict[str, Any]
+) -> None:
+    posted(sender, sent(sender), text="secret words", **veil)
+    answer = client.get("/@sender/feed.atom").content
+    assert b"/media/" not in answer
+    assert (b"secret" in answer) == ("warning" not in veil)

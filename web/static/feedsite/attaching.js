@@ -134,7 +134,7 @@ function again(form, { id, kind, preview }) {
   return entry;
 }
 
-// What nothing used for a day is gone.
+// Asks the server for a picture of a draft: it removes those that no item used for a day.
 async function check(form, entry) {
   const answer = await fetch(`${ADDRESS}/${encodeURIComponent(idOf(entry))}`, { headers: credentials() }).catch(() => null);
   if (answer?.ok) showCaptions(entry, (await answer.json()).captions_url);

@@ -1,4 +1,4 @@
-// Pictures in composers: where they are picked, dropped and pasted. What is done with them is in attaching.js, which is
+// Pictures in composers: where they are picked, dropped and pasted. attaching.js sends, shows and orders them; it is
 // loaded where there are any. Without JavaScript the composer has plain file fields.
 //
 // See docs/decisions.md: A draft keeps the ids of its pictures.

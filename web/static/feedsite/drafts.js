@@ -51,7 +51,7 @@ for (const key of keysOfDrafts(DRAFTS)) {
   if (!(parsedDraft(key)?.at >= Date.now() - FORGOTTEN)) localStorage.removeItem(key);
 }
 
-// What would be lost with the page is asked about.
+// The browser asks before it leaves a page that has drafts which it refused to keep.
 window.addEventListener("beforeunload", (event) => {
   if (unkept.size) event.preventDefault();
 });

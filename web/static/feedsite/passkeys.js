@@ -12,7 +12,7 @@
       .replace(/=+$/, "");
   const withIds = (list) => (list || []).map((each) => ({ ...each, id: bytes(each.id) }));
 
-  // What the site wants, as the browser takes it: bytes where JSON has letters.
+  // The site's options as the browser takes them: bytes where JSON has letters.
   const wanted = (options) => {
     const key = { ...options.publicKey, challenge: bytes(options.publicKey.challenge) };
     if (key.user) key.user = { ...key.user, id: bytes(key.user.id) };
@@ -21,7 +21,7 @@
     return { publicKey: key };
   };
 
-  // What the browser answered, as the site takes it.
+  // The browser's answer as the site takes it.
   const answered = (credential) => {
     const { response } = credential;
     const said = { clientDataJSON: letters(response.clientDataJSON) };
