@@ -231,6 +231,71 @@ def test_pages_with_the_password_want_the_factor_too(guarded: User, path: str) -
     assert guarded.check_password(PASSWORD)
 
 
+API_DANGERS = [
+    ("patch", "", {"email": "x@example.org", "current_password": PASSWORD}),
+    ("get", "/export", {}),
+    ("post", "/password", {"current_password": PASSWORD, "new_password": "another long password"}),
+    ("post", "/delete", {"password": PASSWORD}),
+]
+
+
+@pytest.mark.parametrize(("method", "path", "fields"), API_DANGERS)
+def test_the_api_wants_the_same_proof_of_a_session(
+    guarded: User, method: str, path: str, fields: dict[str, str]
+) -> None:
+    client = APIClient()
+    client.force_login(guarded)
+    call = getattr(client, method)
+    with time_machine.travel(time.time() + 901, tick=False):
+        answer = call(f"/api/v1/users/me{path}", fields)
+        assert (answer.status_code, answer.json()["code"]) == (403, "proof_needed")
+        assert client.head("/api/v1/users/me/export").status_code == 403
+    guarded.refresh_from_db()
+    assert guarded.is_active
+    assert guarded.check_password(PASSWORD)
+    assert addresses.waiting(guarded) == ""
+
+
+@pytest.mark.parametrize(("method", "path", "fields"), API_DANGERS)
+def test_the_api_takes_a_session_that_proved_itself_and_tokens(
+    guarded: User, method: str, path: str, fields: dict[str, str]
+) -> None:
+    UserFactory(is_staff=True, is_superuser=True)  # not the last
+    client = APIClient()
+    if method == "get":
+        client.credentials(HTTP_AUTHORIZATION=f"Token {token(code=code_at(time.time())).json()['token']}")
+    else:
+        client.force_login(guarded)
+    answer = getattr(client, method)(f"/api/v1/users/me{path}", fields)
+    answer.close()
+    assert answer.status_code in (200, 204)
+
+
+def test_without_a_factor_the_password_in_the_call_is_proof(ann: User) -> None:
+    client = APIClient()
+    client.force_login(ann)
+    with time_machine.travel(time.time() + 901, tick=False):
+        change = {"current_password": PASSWORD, "new_password": "another long password"}
+        assert client.patch("/api/v1/users/me", {"display_name": "Ann"}).status_code == 200
+        assert client.get("/api/v1/users/me/export").status_code == 403
+        assert client.post("/api/v1/users/me/password", change).status_code == 204
+
+
+def test_every_passkey_asks_who_holds_it(guarded: User) -> None:
+    """A key that proves no PIN and no finger would stand for the password and the factor both."""
+    client = Client()
+    client.post("/login", {"username": "ann", "password": PASSWORD})
+    assert client.post("/login/passkey/options").json()["publicKey"]["userVerification"] == "required"
+    client.force_login(guarded)
+    assert client.post("/settings/confirm/passkey/options").json()["publicKey"]["userVerification"] == "required"
+
+
+@pytest.mark.parametrize("path", ["/login", "/admin/login/"])
+def test_a_name_that_no_column_can_hold(path: str) -> None:
+    answer = Client().post(path, {"username": "ann@exam\0ple.org", "password": "x"})
+    assert answer.status_code in (200, 422)
+
+
 @pytest.mark.parametrize("what", ["email/code", "email/again", "email/remove", "devices/end", "factors/remove"])
 def test_so_do_its_buttons(ann: User, what: str) -> None:
     client = Client()
