@@ -69,6 +69,26 @@ def test_a_page_that_is_asked_for_again_is_not_made_again(
     assert not again.cookies
 
 
+def test_a_kept_feed_still_keeps_search_engines_out(post: Item) -> None:
+    accounts.edit_preferences(user=post.sender, is_indexable=False)
+    assert warm("/@sender/feed.atom")["X-Robots-Tag"] == "noindex"
+
+
+def test_a_theme_that_is_none_is_no_page_of_its_own(post: Item, monkeypatch: pytest.MonkeyPatch) -> None:
+    warm("/@sender")
+    made = rendered(monkeypatch)
+    for theme in ("x" * 3_000, "y"):
+        client = Client()
+        client.cookies["theme"] = theme
+        client.get("/@sender")
+    assert not made
+
+
+@pytest.mark.parametrize("accepted", ["gzip;q=0", "identity, gzip; q=0.0", "x-gzipped"])
+def test_a_browser_that_declines_gzip_gets_none(post: Item, accepted: str) -> None:
+    assert "Content-Encoding" not in warm("/@sender", **{"accept-encoding": accepted})
+
+
 def test_the_scripts_of_a_kept_page_carry_the_nonce_of_its_policy(post: Item) -> None:
     answer = warm(f"/items/{post.pk}")
     (nonce,) = set(re.findall(r'nonce="([^"]+)"', answer.content.decode()))
