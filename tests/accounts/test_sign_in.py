@@ -333,3 +333,13 @@ def test_an_admin_removes_the_factors_of_one_who_lost_them(guarded: User) -> Non
     assert client.post("/admin/accounts/user/", fields).status_code == 302
     assert not second_factors.is_set(bob)
     assert second_factors.is_set(guarded)
+
+
+def test_the_admin_changes_passwords_on_the_page_of_the_site(guarded: User) -> None:
+    """Django's own asks for no second factor, counts no guesses, ends no tokens and tells nobody."""
+    client = Client()
+    client.force_login(guarded)
+    form = {"old_password": PASSWORD, "new_password1": "another long one", "new_password2": "another long one"}
+    assert client.post("/admin/password_change/", form)["Location"] == "/settings/password"
+    guarded.refresh_from_db()
+    assert guarded.check_password(PASSWORD)
