@@ -1,14 +1,17 @@
 """One place decides a sign-in: by name or address, with and without a second factor, on every way in."""
 
+import json
 import time
 from typing import Any
 
 import pytest
 import time_machine
+from allauth.account.utils import user_pk_to_url_str
 from allauth.mfa.models import Authenticator
 from allauth.mfa.totp.internal.auth import format_hotp_value, hotp_value
 from django.core.cache import cache
 from django.test import Client
+from fido2.utils import websafe_encode
 from rest_framework.test import APIClient
 
 from accounts import addresses, second_factors
@@ -318,6 +321,28 @@ def test_what_no_passkey_answers(ann: User, answer: str) -> None:
     inside.post("/settings/factors/passkey/options")
     assert inside.post("/settings/factors/passkey", {"name": "x", "credential": answer}).status_code in (400, 422)
     assert inside.post("/settings/confirm/passkey", {"answer": answer}).status_code in (302, 400)
+
+
+def signed_bytes(*ends: bytes) -> list[str]:
+    """The data of an authenticator that claims extensions, and goes on with these bytes of CBOR."""
+    return [websafe_encode(bytes(32) + b"\x80" + bytes(4) + end) for end in ends]
+
+
+@pytest.mark.parametrize("data", ["AA", *signed_bytes(b"", b"\x82\x61", b"\x18", b"\x81" * 3_000)])
+def test_bytes_that_no_passkey_signs(ann: User, data: str) -> None:
+    said = websafe_encode(b'{"type": "webauthn.get", "challenge": "AA", "origin": "x"}')
+    parts = {"clientDataJSON": said, "authenticatorData": data, "attestationObject": data, "signature": "AA"}
+    parts["userHandle"] = websafe_encode(user_pk_to_url_str(ann).encode())
+    answer = json.dumps({"id": "AA", "rawId": "AA", "type": "public-key", "response": parts})
+    client, inside = Client(), Client()
+    client.post("/login/passkey/options")
+    assert client.post("/login/passkey", {"answer": answer}).status_code == 302
+    assert client.get("/settings").status_code == 302
+    inside.force_login(ann)
+    inside.post("/settings/confirm/passkey/options")
+    assert inside.post("/settings/confirm/passkey", {"answer": answer}).status_code == 302
+    inside.post("/settings/factors/passkey/options")
+    assert inside.post("/settings/factors/passkey", {"name": "x", "credential": answer}).status_code == 422
 
 
 def test_an_admin_removes_the_factors_of_one_who_lost_them(guarded: User) -> None:
