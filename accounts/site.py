@@ -61,7 +61,7 @@ class AdminSite(admin.AdminSite):
             guard.remember(response, request.user)
         return response
 
-    def password_change(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
+    def password_change(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> Any:
         """The page of the site, which asks for a second factor, counts guesses, ends tokens and tells the owner."""
         return redirect("settings-password")
 
