@@ -85,6 +85,8 @@ class Site(msgspec.Struct, frozen=True):
         return self.announcement if until is None or until > timezone.now() else ""
 
 
+UNREAD = Site(looking=Looking.MEMBERS, chosen_sign_up=SignUp.CLOSED)
+"""The site of a process that could not read it yet: as closed as an admin may have made it."""
 COLUMNS = (
     "name",
     "short_description",
@@ -144,7 +146,7 @@ class Kept:
             return read()
         except DatabaseError as error:
             logger.warning("the site's description could not be read: %s", error)
-            return self._site or Site()
+            return self._site or UNREAD
 
 
 kept = Kept()

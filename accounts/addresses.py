@@ -5,6 +5,9 @@ proven, which is `primary`, and one that waits for its proof. `User.email` is a 
 and for the version before; an address that only that column has was entered by an admin, and is adopted as proven when
 it is first asked for. Two users may wait for the same address; the first who proves it has it.
 
+The link and the code of a letter end with the sessions of their time: another password, or logging out everywhere,
+makes worthless what a thief of a session began.
+
 No verb tells its caller whether another account has an address: the letter to it does.
 
 See docs/decisions.md: A proven address is a row of allauth's, and the user's column its copy.
@@ -108,8 +111,8 @@ def _send(row: EmailAddress) -> None:
     AddressCheck.objects.update_or_create(
         address=row,
         defaults={
-            "key_digest": _digest(key, row.pk),
-            "code_digest": _digest(code, row.pk),
+            "key_digest": _digest(key, row),
+            "code_digest": _digest(code, row),
             "tries": 0,
             "expires_at": timezone.now() + LIFE,
         },
@@ -131,10 +134,12 @@ def of_link(key: str) -> EmailAddress | None:
     number, _dot, secret = key.partition(".")
     if not (number.isascii() and number.isdigit() and len(number) < 19):
         return None
-    check = AddressCheck.objects.filter(pk=int(number), expires_at__gt=timezone.now()).first()
-    if check is None or not constant_time_compare(check.key_digest, _digest(secret, check.pk)):
+    fresh = AddressCheck.objects.filter(expires_at__gt=timezone.now()).select_related("address__user")
+    check = fresh.filter(pk=int(number)).first()
+    if check is None or not constant_time_compare(check.key_digest, _digest(secret, check.address)):
         return None
-    return EmailAddress.objects.select_related("user").get(pk=check.pk)
+    row: EmailAddress = check.address
+    return row
 
 
 def prove_by_link(*, key: str) -> User:
@@ -148,10 +153,10 @@ def prove_by_link(*, key: str) -> User:
 def prove_by_code(*, user: User, code: str) -> User:
     """Take the address that waits as proven by the code of its letter. Raises SpentError."""
     with transaction.atomic():
-        row = EmailAddress.objects.filter(user=user, verified=False).order_by("-pk").first()
+        row = EmailAddress.objects.filter(user=user, verified=False).select_related("user").order_by("-pk").first()
         fresh = AddressCheck.objects.select_for_update().filter(expires_at__gt=timezone.now(), tries__lt=TRIES)
         check = fresh.filter(pk=row.pk).first() if row is not None else None
-        is_right = check is not None and constant_time_compare(check.code_digest, _digest(code.strip(), check.pk))
+        is_right = check is not None and constant_time_compare(check.code_digest, _digest(code.strip(), row))
         if check is not None and not is_right:
             check.tries += 1
             check.save(update_fields=["tries"])
@@ -229,5 +234,6 @@ def forget_checks() -> int:
     return AddressCheck.objects.filter(expires_at__lt=timezone.now()).delete()[0]
 
 
-def _digest(secret: str, address_id: int) -> str:
-    return salted_hmac("accounts.addresses", f"{address_id} {secret}", algorithm="sha256").hexdigest()
+def _digest(secret: str, row: EmailAddress) -> str:
+    said = f"{row.pk} {secret} {row.user.get_session_auth_hash()}"
+    return salted_hmac("accounts.addresses", said, algorithm="sha256").hexdigest()

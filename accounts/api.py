@@ -15,7 +15,7 @@ from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework import exceptions
 from rest_framework.request import Request
 
-from accounts import actions, addresses, faces, guard, joining
+from accounts import actions, addresses, faces, guard, joining, step_up
 from accounts.avatars import avatar_url
 from accounts.export import ZIP_TYPE, archive_response
 from accounts.joining_models import CODE_LENGTH, REASON_LENGTH
@@ -220,6 +220,7 @@ class MeView(ApiView):
         is_indexable = fields.pop("is_indexable", None)
         try:
             if address is not None:
+                step_up.check(request, user, takes_password=True)
                 spend("password", str(user.pk))
             with transaction.atomic():
                 if address is not None:
@@ -291,10 +292,11 @@ class PasswordView(ApiView):
     @extend_schema(operation_id="change_password", request=PasswordChange, responses={204: None})
     def post(self, request: Request) -> HttpResponse:
         """Set another password. Every other session and token of the caller ends."""
-        fields = body(request, PasswordChange)
+        fields, user = body(request, PasswordChange), signed_in(request)
+        step_up.check(request, user, takes_password=True)
         try:
             user = actions.change_password(
-                user=signed_in(request),
+                user=user,
                 current=fields["current_password"],
                 new=fields["new_password"],
                 keep_token=_token(request),
@@ -328,6 +330,7 @@ class DeleteMeView(ApiView):
     def post(self, request: Request) -> HttpResponse:
         """Delete the caller's account for good: it and its items are hidden from all from then on."""
         fields, user = body(request, Farewell), signed_in(request)
+        step_up.check(request, user, takes_password=True)
         try:
             actions.check_own_password(user=user, password=fields["password"], field="password")
             actions.delete_account(user=user)
@@ -346,10 +349,13 @@ class ExportView(ApiView):
     @extend_schema(operation_id="export_me", responses={(200, ZIP_TYPE): OpenApiTypes.BINARY})
     def get(self, request: Request) -> FileResponse:
         """All that the site keeps of the caller, as a zip archive; its README.txt says what is what."""
-        return archive_response(signed_in(request))
+        user = signed_in(request)
+        step_up.check(request, user, takes_password=False)
+        return archive_response(user)
 
     def head(self, request: Request) -> HttpResponse:
         """The headers of the archive, which is not made."""
+        step_up.check(request, signed_in(request), takes_password=False)
         return HttpResponse(content_type=ZIP_TYPE)
 
 

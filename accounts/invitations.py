@@ -2,6 +2,7 @@
 always.
 """
 
+import re
 import secrets
 from datetime import timedelta
 
@@ -15,6 +16,7 @@ from about.site import current
 from accounts.joining_models import Invitation, Invited
 from accounts.models import User
 
+CODE = re.compile(r"[A-Za-z0-9_-]+")
 MOST_USES = 1_000
 MOST_DAYS = 365
 GOOD = 50
@@ -73,6 +75,8 @@ def revoke(*, invitation_id: int, user: User | None = None) -> bool:
 
 def find(code: str) -> Invitation | None:
     """The invitation of this code, if people may sign up by it: it is good, and so is its maker."""
+    if not CODE.fullmatch(code):
+        return None
     row = Invitation.objects.select_related("made_by").filter(code=code).first()
     return row if row is not None and row.is_good and row.made_by.is_active and may_invite(row.made_by) else None
 
@@ -86,7 +90,7 @@ def use(code: str) -> Invitation | None:
     """Count one who signs up by this code, in the caller's transaction; None if it is not good. Of two at once for the
     last use, the second waits for the row and finds it used.
     """
-    row = Invitation.objects.select_for_update().filter(code=code).first()
+    row = Invitation.objects.select_for_update().filter(code=code).first() if CODE.fullmatch(code) else None
     if row is None or find(code) is None:
         return None
     Invitation.objects.filter(pk=row.pk).update(uses=F("uses") + 1)

@@ -8,6 +8,7 @@ last. Each change is told by a letter.
 See docs/decisions.md: allauth keeps second factors, and the site decides.
 """
 
+import struct
 from typing import Any
 
 from allauth.core.internal.cryptokit import compare_user_code
@@ -30,6 +31,10 @@ FACTORS = [Type.TOTP, Type.WEBAUTHN]
 """The types that ask for something at sign-in; recovery codes stand in for them."""
 PASSKEYS = 10
 """Passkeys of one user."""
+MALFORMED = (ValidationError, ValueError, TypeError, LookupError, AttributeError, RuntimeError, struct.error)
+"""The errors of allauth and fido2 for bytes that no authenticator made. For CBOR that ends early, is nested deeply (a
+RuntimeError) or names an unknown algorithm they have none of their own.
+"""
 NAME_LENGTH = 50
 CODE_LENGTH = 20
 
@@ -131,7 +136,7 @@ def add_passkey(*, user: User, name: str, credential: Any) -> None:
     try:
         webauthn.parse_registration_response(credential)
         webauthn.complete_registration(credential)
-    except (ValidationError, ValueError, TypeError, KeyError, AttributeError) as error:
+    except MALFORMED as error:
         raise RefusedError from error
     webauthn.WebAuthn.add(user, name[:NAME_LENGTH], credential)
     RecoveryCodes.activate(user)
@@ -150,7 +155,7 @@ def use_passkey(*, user: User | None, answer: Any) -> User:
         owner: Any = user or webauthn.extract_user_from_response(answer)
         webauthn.parse_authentication_response(answer)
         row = webauthn.complete_authentication(owner, answer)
-    except (ValidationError, ValueError, TypeError, KeyError, AttributeError) as error:
+    except MALFORMED as error:
         raise RefusedError from error
     if not owner.is_active:
         raise RefusedError

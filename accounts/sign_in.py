@@ -77,7 +77,7 @@ def username_of(name: str) -> str:
     """The username that somebody means who types a name or an address. One statement, whether there is such an account
     or not.
     """
-    text = unicodedata.normalize("NFKC", name[: guard.NAME_LENGTH]).strip()
+    text = unicodedata.normalize("NFKC", name[: guard.NAME_LENGTH]).replace("\0", "").strip()
     if "@" not in text.lstrip("@"):
         return text.removeprefix("@")
     rows = EmailAddress.objects.filter(email=text.lower(), verified=True)

@@ -6,6 +6,7 @@ from django.contrib import admin
 from django.contrib.admin.forms import AdminAuthenticationForm
 from django.core.exceptions import ValidationError
 from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
 from django.utils.decorators import method_decorator
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
@@ -59,6 +60,10 @@ class AdminSite(admin.AdminSite):
         if isinstance(request.user, User):
             guard.remember(response, request.user)
         return response
+
+    def password_change(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> Any:
+        """The page of the site, which asks for a second factor, counts guesses, ends tokens and tells the owner."""
+        return redirect("settings-password")
 
     @method_decorator(never_cache)
     def logout(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> Any:

@@ -14,6 +14,9 @@ from urllib.parse import urlencode
 from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import redirect
 from django.urls import reverse
+from rest_framework.authentication import SessionAuthentication
+from rest_framework.exceptions import PermissionDenied
+from rest_framework.request import Request
 
 from accounts import second_factors
 from accounts.models import User
@@ -60,6 +63,19 @@ def proven_by_factor(view: Page[P]) -> Page[P]:
         return view(request, reader, *args, **kwargs) if may else _ask(request)
 
     return guard
+
+
+def check(request: Request, user: User, *, takes_password: bool) -> None:
+    """Let a call of the API by a session pass that a page would let pass, too; tokens were given for the proof.
+
+    `takes_password`: the call brings the password, which is proof of accounts without a second factor. Raises
+    PermissionDenied.
+    """
+    if not isinstance(request.successful_authenticator, SessionAuthentication) or is_proven(request._request):
+        return
+    if takes_password and not second_factors.is_set(user):
+        return
+    raise PermissionDenied({"detail": f"Prove who you are at {reverse('confirm-identity')}.", "code": "proof_needed"})
 
 
 def _ask(request: PageRequest) -> HttpResponseBase:

@@ -14,6 +14,7 @@ See docs/decisions.md: Strangers are shown kept pages, which PostgreSQL verifies
 import base64
 import gzip
 import hashlib
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -35,7 +36,7 @@ from items.hydrate import ItemBody
 from items.visibility import VISIBLE
 from storage import keys
 from storage.connections import fetch, id_array
-from web.pages import THEME_COOKIE, PageRequest, View
+from web.pages import PageRequest, View, theme
 
 P = ParamSpec("P")
 
@@ -45,6 +46,7 @@ SHARED = timedelta(seconds=10)
 LARGEST = 200_000
 """Bytes of a compressed page; larger ones are not kept."""
 COMPRESSION = 5
+TAKES_GZIP = re.compile(r"(?:^|,)\s*gzip\s*(?:,|$|;(?!\s*q=0(?:\.0*)?\s*(?:,|$)))", re.IGNORECASE)
 ASKED = "asked"
 """Kept in place of a page that was asked for once."""
 MESSAGES_COOKIE = "messages"
@@ -79,7 +81,7 @@ class Kept(msgspec.Struct):
     """
 
     body: str
-    content_type: str
+    headers: dict[str, str]
     nonce: str
     etag: str
     items: list[int]
@@ -138,7 +140,7 @@ def _digest(request: HttpRequest) -> str:
         request.path,
         translation.get_language(),
         timezone.get_current_timezone_name(),
-        request.COOKIES.get(THEME_COOKIE, ""),
+        theme(request)["theme"],
         announcing.for_browser(request, current().news),
         static("feedsite/site.css"),  # pages of another version lead to other files
     )
@@ -166,7 +168,7 @@ def _keep(key: str, request: HttpRequest, page: OpenPage) -> None:
     shown = {int(item.id): item for item in _all(page.items)}
     kept = Kept(
         body=base64.b64encode(body).decode(),
-        content_type=page.response.headers["Content-Type"],
+        headers=dict(page.response.headers),
         nonce=nonce,
         etag=_etag(page.response.content, nonce),
         items=list(shown),
@@ -194,8 +196,8 @@ def _again(request: HttpRequest, kept: Kept) -> HttpResponseBase:
     """The answer by a page that is kept."""
     request.csp_nonce.adopt(kept.nonce)  # type: ignore[attr-defined]
     body = base64.b64decode(kept.body)
-    takes_gzip = "gzip" in request.headers.get("Accept-Encoding", "")
-    response = HttpResponse(body if takes_gzip else gzip.decompress(body), content_type=kept.content_type)
+    takes_gzip = TAKES_GZIP.search(request.headers.get("Accept-Encoding", "")) is not None
+    response = HttpResponse(body if takes_gzip else gzip.decompress(body), headers=kept.headers)
     if takes_gzip:
         response.headers["Content-Encoding"] = "gzip"
     response.headers["ETag"] = kept.etag

@@ -1,7 +1,7 @@
 """The pages of items: profiles, one item with its replies, and what people do with them."""
 
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -21,7 +21,7 @@ from items import actions, attachments, idempotency
 from items.actions import BREADTH
 from items.cards import Card, cards
 from items.forms import EditForm, ItemForm
-from items.hydrate import ItemBody, hydrate
+from items.hydrate import ItemBody, Sender, hydrate
 from items.kept import Kept, kept_page
 from items.models import Item, Status, Visibility
 from items.open_pages import OpenPage, open_page
@@ -102,7 +102,8 @@ def _profile(request: PageRequest, username: str, tab: str) -> OpenPage:
     person = user_or_404(username, request.user)
     last_id = position(request)
     page = PROFILE_TABS[tab](person, request.user, last_id=last_id)
-    shown = cards(page.items, answered=answered_senders(page.items, request.user))
+    answered = answered_senders(page.items, request.user)
+    shown = cards(page.items, answered=answered)
     # Pinned posts stand above all others on a page that begins with the newest, and on it nowhere else.
     has_pins = tab == "posts" and (last_id is None or wants_part(request))
     pinned = cards(pinned_items(person, request.user), keeps_hidden=True) if has_pins else []
@@ -124,7 +125,7 @@ def _profile(request: PageRequest, username: str, tab: str) -> OpenPage:
     if last_id is None:
         context["preview"] = person_preview(person, request.path, f"/@{person.username}/feed.atom", request.user)
     items = [*(card.item for card in pinned), *page.items]
-    return OpenPage(show(request, "items/profile.html", context), items, [person.pk])
+    return OpenPage(show(request, "items/profile.html", context), items, [person.pk, *_ids(answered)])
 
 
 @require_safe
@@ -156,7 +157,12 @@ def show_item(request: PageRequest, item_id: int) -> OpenPage:
     response = show(request, "items/item.html", context)
     if request.headers.get("Sec-Fetch-Dest") != "empty":  # a script that renews an open page opens nothing
         tell_viewed(request, response, item, request.user, replies=page.items)
-    return OpenPage(response, [item, *higher, *page.items])
+    return OpenPage(response, [item, *higher, *page.items], _ids(answered))
+
+
+def _ids(senders: Mapping[str, Sender]) -> list[int]:
+    """The ids of those whom replies answer: their names are on the page, and what they wrote may not be."""
+    return [int(sender.id) for sender in senders.values()]
 
 
 def _is_pinned(item: ItemBody, reader: User | AnonymousUser) -> bool | None:

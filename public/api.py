@@ -10,7 +10,7 @@ from items.trending import Trend, trends
 from relations.suggestions import followed_by, suggestions
 from web.rest import ApiView, FeedResponse, PublicApiView
 
-SUGGESTED = 20
+SUGGESTED = 10
 
 
 class Trends(msgspec.Struct):

@@ -74,7 +74,18 @@ def test_while_postgresql_refuses_the_last_copy_holds_on(monkeypatch: pytest.Mon
     monkeypatch.setattr(site, "read", refuse)
     site.kept.forget()
     assert site.current().name == "Reading room"
-    assert site.Kept().get() == site.Site()
+
+
+def test_a_site_that_was_never_read_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that begins while PostgreSQL refuses must not open what the admin closed."""
+
+    def refuse() -> site.Site:
+        raise OperationalError("gone")
+
+    monkeypatch.setattr(site, "read", refuse)
+    unread = site.Kept().get()
+    assert unread.is_for_members
+    assert unread.sign_up == SignUp.CLOSED
 
 
 def test_one_thread_reads_and_the_others_go_on(monkeypatch: pytest.MonkeyPatch) -> None:

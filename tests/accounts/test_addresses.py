@@ -13,9 +13,10 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from rest_framework.test import APIClient
 
-from accounts import addresses, joining, purge
-from accounts.actions import delete_account
+from accounts import addresses, joining, purge, recovery
+from accounts.actions import change_password, delete_account, log_out_everywhere
 from accounts.models import AddressCheck, User
+from accounts.user_admin import PasswordForm
 from mail.models import Letter
 from tests.support.at_once import at_once
 from tests.support.factories import PASSWORD, UserFactory
@@ -76,6 +77,36 @@ def test_another_letter_makes_the_one_before_worthless() -> None:
     with pytest.raises(addresses.SpentError):
         addresses.prove_by_code(user=user, code=before.context["code"])
     addresses.prove_by_code(user=user, code=last().context["code"])
+
+
+@pytest.mark.parametrize("ends", ["another password", "a forgotten password", "everywhere", "by an admin"])
+def test_what_ends_the_sessions_ends_the_letter(ends: str) -> None:
+    """Another has added an address of theirs in a session that the owner then ends."""
+    user = proven("ann", "ann@example.org")
+    addresses.add(user=user, address="mallory@example.org")
+    path, code = path_of(last()), last().context["code"]
+    match ends:
+        case "another password":
+            change_password(user=user, current=PASSWORD, new="another long password")
+        case "a forgotten password":
+            _empty, _name, number, token = recovery.link(user).partition("//")[2].split("/")
+            recovery.set_password(number=number, token=token, new="another long password")
+        case "everywhere":
+            log_out_everywhere(user=user)
+        case "by an admin":
+            form = PasswordForm(user, {"password1": "another long one", "password2": "another long one"})
+            assert form.is_valid()
+            form.save()
+    assert Client().get(path).status_code == 410
+    assert Client().post(path).status_code == 410
+    user = User.objects.get(pk=user.pk)
+    with pytest.raises(addresses.SpentError):
+        addresses.prove_by_code(user=user, code=code)
+    assert addresses.proven(user) == "ann@example.org"
+
+    addresses.send_again(user=user)  # the owner's own, that waited meanwhile
+    addresses.prove_by_code(user=user, code=last().context["code"])
+    assert addresses.proven(user) == "mallory@example.org"
 
 
 def test_wrong_codes_spend_a_code() -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 import time_machine
@@ -425,3 +426,9 @@ def test_invitations_are_in_the_archive_and_go_with_the_account(mode: Mode, keep
     assert not Invited.objects.exists(), "neither by whose ann came, nor who came by hers"
     assert User.objects.filter(pk=bob.pk, is_active=True).exists()
     assert not invitations.is_good(made.code)
+
+
+@pytest.mark.parametrize("code", ["a\0b", "%00"])
+def test_a_code_that_no_column_can_hold_is_no_invitation(code: str) -> None:
+    assert not invitations.is_good(code)
+    assert Client().get(f"/invite/{quote(code)}").status_code == 200

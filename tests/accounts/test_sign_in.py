@@ -1,14 +1,17 @@
 """One place decides a sign-in: by name or address, with and without a second factor, on every way in."""
 
+import json
 import time
 from typing import Any
 
 import pytest
 import time_machine
+from allauth.account.utils import user_pk_to_url_str
 from allauth.mfa.models import Authenticator
 from allauth.mfa.totp.internal.auth import format_hotp_value, hotp_value
 from django.core.cache import cache
 from django.test import Client
+from fido2.utils import websafe_encode
 from rest_framework.test import APIClient
 
 from accounts import addresses, second_factors
@@ -261,6 +264,71 @@ def test_pages_with_the_password_want_the_factor_too(guarded: User, path: str) -
     assert guarded.check_password(PASSWORD)
 
 
+API_DANGERS = [
+    ("patch", "", {"email": "x@example.org", "current_password": PASSWORD}),
+    ("get", "/export", {}),
+    ("post", "/password", {"current_password": PASSWORD, "new_password": "another long password"}),
+    ("post", "/delete", {"password": PASSWORD}),
+]
+
+
+@pytest.mark.parametrize(("method", "path", "fields"), API_DANGERS)
+def test_the_api_wants_the_same_proof_of_a_session(
+    guarded: User, method: str, path: str, fields: dict[str, str]
+) -> None:
+    client = APIClient()
+    client.force_login(guarded)
+    call = getattr(client, method)
+    with time_machine.travel(time.time() + 901, tick=False):
+        answer = call(f"/api/v1/users/me{path}", fields)
+        assert (answer.status_code, answer.json()["code"]) == (403, "proof_needed")
+        assert client.head("/api/v1/users/me/export").status_code == 403
+    guarded.refresh_from_db()
+    assert guarded.is_active
+    assert guarded.check_password(PASSWORD)
+    assert addresses.waiting(guarded) == ""
+
+
+@pytest.mark.parametrize(("method", "path", "fields"), API_DANGERS)
+def test_the_api_takes_a_session_that_proved_itself_and_tokens(
+    guarded: User, method: str, path: str, fields: dict[str, str]
+) -> None:
+    UserFactory(is_staff=True, is_superuser=True)  # not the last
+    client = APIClient()
+    if method == "get":
+        client.credentials(HTTP_AUTHORIZATION=f"Token {token(code=code_at(time.time())).json()['token']}")
+    else:
+        client.force_login(guarded)
+    answer = getattr(client, method)(f"/api/v1/users/me{path}", fields)
+    answer.close()
+    assert answer.status_code in (200, 204)
+
+
+def test_without_a_factor_the_password_in_the_call_is_proof(ann: User) -> None:
+    client = APIClient()
+    client.force_login(ann)
+    with time_machine.travel(time.time() + 901, tick=False):
+        change = {"current_password": PASSWORD, "new_password": "another long password"}
+        assert client.patch("/api/v1/users/me", {"display_name": "Ann"}).status_code == 200
+        assert client.get("/api/v1/users/me/export").status_code == 403
+        assert client.post("/api/v1/users/me/password", change).status_code == 204
+
+
+def test_every_passkey_asks_who_holds_it(guarded: User) -> None:
+    """A key that proves no PIN and no finger would stand for the password and the factor both."""
+    client = Client()
+    client.post("/login", {"username": "ann", "password": PASSWORD})
+    assert client.post("/login/passkey/options").json()["publicKey"]["userVerification"] == "required"
+    client.force_login(guarded)
+    assert client.post("/settings/confirm/passkey/options").json()["publicKey"]["userVerification"] == "required"
+
+
+@pytest.mark.parametrize("path", ["/login", "/admin/login/"])
+def test_a_name_that_no_column_can_hold(path: str) -> None:
+    answer = Client().post(path, {"username": "ann@exam\0ple.org", "password": "x"})
+    assert answer.status_code in (200, 422)
+
+
 @pytest.mark.parametrize("what", ["email/code", "email/again", "email/remove", "devices/end", "factors/remove"])
 def test_so_do_its_buttons(ann: User, what: str) -> None:
     client = Client()
@@ -285,6 +353,28 @@ def test_what_no_passkey_answers(ann: User, answer: str) -> None:
     assert inside.post("/settings/confirm/passkey", {"answer": answer}).status_code in (302, 400)
 
 
+def signed_bytes(*ends: bytes) -> list[str]:
+    """The data of an authenticator that claims extensions, and goes on with these bytes of CBOR."""
+    return [websafe_encode(bytes(32) + b"\x80" + bytes(4) + end) for end in ends]
+
+
+@pytest.mark.parametrize("data", ["AA", *signed_bytes(b"", b"\x82\x61", b"\x18", b"\x81" * 3_000)])
+def test_bytes_that_no_passkey_signs(ann: User, data: str) -> None:
+    said = websafe_encode(b'{"type": "webauthn.get", "challenge": "AA", "origin": "x"}')
+    parts = {"clientDataJSON": said, "authenticatorData": data, "attestationObject": data, "signature": "AA"}
+    parts["userHandle"] = websafe_encode(user_pk_to_url_str(ann).encode())
+    answer = json.dumps({"id": "AA", "rawId": "AA", "type": "public-key", "response": parts})
+    client, inside = Client(), Client()
+    client.post("/login/passkey/options")
+    assert client.post("/login/passkey", {"answer": answer}).status_code == 302
+    assert client.get("/settings").status_code == 302
+    inside.force_login(ann)
+    inside.post("/settings/confirm/passkey/options")
+    assert inside.post("/settings/confirm/passkey", {"answer": answer}).status_code == 302
+    inside.post("/settings/factors/passkey/options")
+    assert inside.post("/settings/factors/passkey", {"name": "x", "credential": answer}).status_code == 422
+
+
 def test_an_admin_removes_the_factors_of_one_who_lost_them(guarded: User) -> None:
     bob: User = UserFactory(username="bob")
     now = time.time()
@@ -298,3 +388,13 @@ def test_an_admin_removes_the_factors_of_one_who_lost_them(guarded: User) -> Non
     assert client.post("/admin/accounts/user/", fields).status_code == 302
     assert not second_factors.is_set(bob)
     assert second_factors.is_set(guarded)
+
+
+def test_the_admin_changes_passwords_on_the_page_of_the_site(guarded: User) -> None:
+    """Django's own asks for no second factor, counts no guesses, ends no tokens and tells nobody."""
+    client = Client()
+    client.force_login(guarded)
+    form = {"old_password": PASSWORD, "new_password1": "another long one", "new_password2": "another long one"}
+    assert client.post("/admin/password_change/", form)["Location"] == "/settings/password"
+    guarded.refresh_from_db()
+    assert guarded.check_password(PASSWORD)

@@ -11,6 +11,7 @@ from django.test import Client
 
 from about import site
 from accounts import actions as accounts
+from accounts.deactivation import deactivate
 from accounts.models import User
 from items import actions, open_pages
 from items.models import Item, Visibility
@@ -67,6 +68,37 @@ def test_a_page_that_is_asked_for_again_is_not_made_again(
     assert again["Cache-Control"] == "public, max-age=0, s-maxage=10"
     assert {"Cookie", "Accept-Language"} <= {each.strip() for each in again["Vary"].split(",")}
     assert not again.cookies
+
+
+@pytest.mark.parametrize("path", ["/@sender/replies", "/items/{post}"])
+def test_whom_a_reply_answers_is_verified_too(post: Item, path: str) -> None:
+    gone: User = UserFactory.create(username="leaver")
+    theirs = actions.publish(sender=gone, content={"text": "mine"}, reply_to=post)
+    actions.publish(sender=post.sender, content={"text": "to you"}, reply_to=theirs)
+    path = path.format(post=post.pk)
+    assert b"leaver" in warm(path).content
+    deactivate(user=gone)
+    assert b"leaver" not in Client().get(path).content
+
+
+def test_a_kept_feed_still_keeps_search_engines_out(post: Item) -> None:
+    accounts.edit_preferences(user=post.sender, is_indexable=False)
+    assert warm("/@sender/feed.atom")["X-Robots-Tag"] == "noindex"
+
+
+def test_a_theme_that_is_none_is_no_page_of_its_own(post: Item, monkeypatch: pytest.MonkeyPatch) -> None:
+    warm("/@sender")
+    made = rendered(monkeypatch)
+    for theme in ("x" * 3_000, "y"):
+        client = Client()
+        client.cookies["theme"] = theme
+        client.get("/@sender")
+    assert not made
+
+
+@pytest.mark.parametrize("accepted", ["gzip;q=0", "identity, gzip; q=0.0", "x-gzipped"])
+def test_a_browser_that_declines_gzip_gets_none(post: Item, accepted: str) -> None:
+    assert "Content-Encoding" not in warm("/@sender", **{"accept-encoding": accepted})
 
 
 def test_the_scripts_of_a_kept_page_carry_the_nonce_of_its_policy(post: Item) -> None:
