@@ -26,6 +26,20 @@ def columns(item: str, sender: str) -> str:
     return f"{_said(item, sender)}, {_met(f'{item}.id', f'{item}.visibility')}"
 
 
+def columns_among(item: str, sender: str, ids: str) -> str:
+    """The same where the statement asks for the items of an array of ids: what the reader liked and reposted among them
+    is found once.
+    """
+    return f"""
+    {_said(item, sender)}, {counts(item)},
+    {item}.id = ANY (ARRAY(
+        SELECT l.item_id FROM items_like l WHERE l.user_id = %(reader)s AND l.item_id = ANY ({ids}))),
+    {item}.id = ANY (ARRAY(
+        SELECT r.repost_of_id FROM items_item r
+        WHERE r.repost_of_id = ANY ({ids}) AND r.sender_id = %(reader)s AND r.status = 'published'))
+    """  # noqa: S608 (expressions of our own queries)
+
+
 def _said(item: str, sender: str) -> str:
     """The columns of an item's own content and of its sender."""
     return f"""
