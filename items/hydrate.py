@@ -27,16 +27,14 @@ def columns(item: str, sender: str) -> str:
 
 
 def columns_among(item: str, sender: str, ids: str) -> str:
-    """The same where the statement asks for the items of an array of ids: what the reader liked and reposted among them
-    is found once.
+    """The same where the statement asks for the items of an array of ids: what the reader liked among them is found
+    once. Reposts stay a probe an item: of a sender's reposts among an array the planner reads all that they said.
     """
     return f"""
     {_said(item, sender)}, {counts(item)},
     {item}.id = ANY (ARRAY(
         SELECT l.item_id FROM items_like l WHERE l.user_id = %(reader)s AND l.item_id = ANY ({ids}))),
-    {item}.id = ANY (ARRAY(
-        SELECT r.repost_of_id FROM items_item r
-        WHERE r.repost_of_id = ANY ({ids}) AND r.sender_id = %(reader)s AND r.status = 'published'))
+    {_is_reposted(f"{item}.id")}
     """  # noqa: S608 (expressions of our own queries)
 
 
@@ -57,9 +55,15 @@ def _met(item_id: str, visibility: str) -> str:
     return f"""
     {_counts(item_id, visibility)},
     EXISTS (SELECT FROM items_like l WHERE l.user_id = %(reader)s AND l.item_id = {item_id} OFFSET 0),
+    {_is_reposted(item_id)}
+    """
+
+
+def _is_reposted(item_id: str) -> str:
+    return f"""
     EXISTS (SELECT FROM items_item r
         WHERE r.repost_of_id = {item_id} AND r.sender_id = %(reader)s AND r.status = 'published' OFFSET 0)
-    """  # noqa: S608 (expressions of our own queries)
+    """
 
 
 def counts(item: str) -> str:

@@ -29,7 +29,7 @@ too.
 
 def verified_alone(ids: str, senders: str) -> tuple[str, ...]:
     """The same without originals, for the first look at a page: of items whose ids and senders are among two arrays,
-    expressions of which the statement asks follows, blocks, mutes, likes and reposts once. An item of another sender
+    expressions of which the statement asks follows, blocks, mutes and likes once. An item of another sender
     than these and the reader does not belong.
 
     See docs/decisions.md: The first look at a page asks for senders, and for no originals.
