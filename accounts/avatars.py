@@ -5,6 +5,7 @@ is answered without a statement and kept by browsers for a year.
 import re
 import sys
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 from zlib import crc32
 
@@ -70,6 +71,7 @@ def tint(username: str) -> int:
     return crc32(username.encode()) % len(TINTS)
 
 
+@lru_cache(4096)
 def drawn_url(username: str, name: str) -> str:
     """The address of the drawn avatar; the letter is spelled by its code points, so no sign has to be quoted."""
     letter = initial(name)[:LETTERS]

@@ -57,21 +57,34 @@ EPOCH = f"u.window_epoch # {GENERATION}"
 """The epoch for which the windows of a user `u` must have been built; NULL: no window is to be used."""
 OUTBOX_EPOCH = f"u.promotion # {GENERATION}"
 """The same of the outbox of a big-V `u`."""
-PUSH_GENERATION = f"CASE WHEN u.level >= {PUSH_LEVEL} THEN u.push_generation ELSE 0 END"
-"""The push generation of a user `u` who takes pushes from big-Vs; 0 of one who merges their outboxes.
-
-The rule stands here for readers and builders. Fan-out has it as a least level, for ranges and for sets of active fans
-(fanout.Claim.minimum_level, active_fans.FANS), and truth.Expected.merges guesses it. Fan-out may serve more readers
-than this names, never fewer: a window that names a push generation would lack what was not pushed.
+IN_FORCE = f"""(
+    SELECT p.push_level, p.inbox_from,
+        CASE WHEN p.drawn_on = feedsite_timeline() THEN p.generation # {FORMAT} END AS generation
+    FROM accounts_policy p OFFSET 0)
+"""  # noqa: S608 (constants)
+"""The three as columns of one row, for statements that need them all: read once, where each of the above is a reading
+of its own. No row where the table was emptied.
 """
 
 
-def has_inbox(user: str = "u") -> str:
+def push_generation(push_level: str = PUSH_LEVEL) -> str:
+    """The push generation of a user `u` who takes pushes from big-Vs; 0 of one who merges their outboxes."""
+    return f"CASE WHEN u.level >= {push_level} THEN u.push_generation ELSE 0 END"
+
+
+PUSH_GENERATION = push_generation()
+"""The rule stands here for readers and builders. Fan-out has it as a least level, for ranges and for sets of active
+fans (fanout.Claim.minimum_level, active_fans.FANS), and truth.Expected.merges guesses it. Fan-out may serve more
+readers than this names, never fewer: a window that names a push generation would lack what was not pushed.
+"""
+
+
+def has_inbox(user: str = "u", inbox_from: str = INBOX_FROM) -> str:
     """Whether a user has an inbox, as SQL: the one expression that fan-out, pages and builders ask.
 
     See docs/decisions.md: Readers with few followees need no inbox.
     """
-    return f"({user}.level > 0 AND {user}.following_count >= {INBOX_FROM})"
+    return f"({user}.level > 0 AND {user}.following_count >= {inbox_from})"
 
 
 CURRENT = f"SELECT {PUSH_LEVEL}, {INBOX_FROM}, {GENERATION}"

@@ -186,6 +186,7 @@ def window_ids(reader_id: int, big_vs: list[int]) -> list[int]:
     """The candidates of a first page from inbox and outboxes, unverified, in one round trip."""
     wanted = LIMIT + 1 + SLACK
     windows = [Inbox(reader_id), *(Outbox(big_v) for big_v in big_vs)]
-    replies = pipelined(feeds(), [window.reading(INFINITY, wanted) for window in windows])
-    found = {item_id for reply in replies for item_id in Window.slice(reply, wanted).entries}
+    counts = [wanted] * len(windows)
+    replies = pipelined(feeds(), Window.readings(feeds(), windows, INFINITY, counts))
+    found = {item_id for one in Window.slices(replies, counts) for item_id in one.entries}
     return nlargest(wanted, found)

@@ -10,17 +10,29 @@ Originals are never folded. A repost with its original close below is left out, 
 id; a repost whose original is further down shows the item again.
 
 See docs/decisions.md: Folding looks forty entries up and down, and no further.
+See docs/decisions.md: The first look at a page asks for senders, and for no originals.
 """
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
+from items.hydrate import Said
 from storage.connections import fetch, id_array
-from timeline.pull import Candidate, around
+from timeline.hydrate import VERIFIED_WIDTH, VERIFY_BODIES, Verified
+from timeline.pull import AROUND, Candidate, around
 
 REACH = 40
 """Entries."""
 FOLDED = -1
+REPOST_OF = Said._fields.index("repost_of_id")
+# Rows of verified reposts, and of neighbours, of which only the id and what they repost are told.
+FOLDS_AND_ORIGINALS = f"""
+    {VERIFY_BODIES}
+    UNION ALL
+    SELECT near.id, {", ".join(["NULL"] * (REPOST_OF - 1))}, near.repost_of_id,
+        {", ".join(["NULL"] * (VERIFIED_WIDTH - REPOST_OF - 1))}
+    FROM ({AROUND}) near
+"""  # noqa: S608 (constants)
 OWN = "SELECT id FROM items_item WHERE id = ANY(%(ids)s::bigint[]) AND sender_id = %(reader)s"
 
 
@@ -29,7 +41,34 @@ def folds(reader_id: int, *, last_id: int, count: int, list_id: int = 0) -> dict
 
     One query, which costs the same however often the items were reposted; only pages with reposts ask it.
     """
-    entries = around(reader_id, last_id=last_id, above=REACH, below=count + REACH, list_id=list_id)
+    return _of_page(
+        around(reader_id, last_id=last_id, above=REACH, below=count + REACH, list_id=list_id), last_id, count
+    )
+
+
+def folds_and_originals(
+    reader_id: int, *, last_id: int, count: int, reposts: Sequence[int]
+) -> tuple[dict[int, int], dict[int, Verified]]:
+    """The same, and these reposts by id, with their originals: one query too."""
+    params = {
+        "reader": reader_id,
+        "last_id": last_id,
+        "above": REACH,
+        "below": count + REACH,
+        "ids": id_array(reposts),
+    }
+    entries, verified = [], {}
+    for row in fetch(FOLDS_AND_ORIGINALS, params):
+        if row[1] is None:
+            entries.append((row[0], row[REPOST_OF]))
+        else:
+            verified[row[0]] = Verified.of(row)
+    entries.sort(reverse=True)
+    return _of_page(entries, last_id, count), verified
+
+
+def _of_page(entries: Sequence[tuple[int, int | None]], last_id: int, count: int) -> dict[int, int]:
+    """The answer of `folds`, from the entries around the page, newest first."""
     above = sum(item_id >= last_id for item_id, _ in entries)
     found = _folds(entries)
     return {item_id: found[item_id] for item_id, root in entries[above : above + count] if root}

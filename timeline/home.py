@@ -25,7 +25,7 @@ from runtime import metrics
 from storage.connections import Command, FeedsUnavailableError, feeds, feeds_errors, pipelined
 from storage.queue import enqueue
 from storage.window import INFINITY, Entry, Slice, Window
-from timeline.fold import FOLDED, count_new, folds
+from timeline.fold import FOLDED, count_new, folds, folds_and_originals
 from timeline.hydrate import POSTS, REPOSTS, Verified, verify_bodies, verify_ids
 from timeline.inbox import Inbox, Tail
 from timeline.outbox import Outbox
@@ -109,6 +109,11 @@ class Walk:
     """Why the windows did not suffice, if they did not."""
     list_id: int = 0
     """The list that is walked instead of home (timeline.lists)."""
+    reader_id: int = field(init=False)
+    """The reader's id."""
+
+    def __post_init__(self) -> None:
+        self.reader_id = self.reader.pk
 
     @property
     def is_done(self) -> bool:
@@ -120,16 +125,21 @@ class Walk:
         """Candidates for the rest: one more than the page shows proves that there is more."""
         return self.limit + 1 - len(self.shown) + SLACK
 
-    @property
-    def reader_id(self) -> int:
-        """The reader's id."""
-        return self.reader.pk
-
     def look_at(self, entries: int, *, has_reposts: bool) -> None:
         """Find out which reposts among so many next entries are folded, if any are shown, before they are passed."""
         self.passed += entries
         if has_reposts:
             self.folds = folds(self.reader_id, last_id=self.top, count=self.passed, list_id=self.list_id)
+
+    def look_at_rows(self, entries: Sequence[Verified]) -> dict[int, Verified]:
+        """The same of verified entries; those of them that are reposts, with the originals that they lacked."""
+        reposts = [row.item.id for row in entries if row.item.is_repost]
+        if all(row.has_shown_original is not None for row in entries):
+            self.look_at(len(entries), has_reposts=any(row.is_shown and row.item.is_repost for row in entries))
+            return {}
+        self.passed += len(entries)
+        self.folds, verified = folds_and_originals(self.reader_id, last_id=self.top, count=self.passed, reposts=reposts)
+        return verified
 
     def scan(self, item_id: int, row: ItemRow | None) -> None:
         """Pass an id; `row` makes its body if the reader sees it."""
@@ -246,7 +256,7 @@ def _from_windows(walk: Walk) -> bool:
     walk.sources.update(reading.sources(ids, truth.pending))
     new = [item_id for item_id in ids if item_id not in truth.rows and item_id not in asked]
     rows = truth.rows | verify_bodies(walk.reader_id, new)
-    _show(walk, ids, rows)
+    rows = _show(walk, ids, rows)
     if below and below == asked_below and len(walk.shown) == walk.limit and truth.rows:
         older = next(iter(truth.rows.values())).older
         walk.more = None if older == REPOSTS else older == POSTS
@@ -263,19 +273,27 @@ def _from_windows(walk: Walk) -> bool:
 
 
 def _ask(walk: Walk, read: Reading, ids: Sequence[int], below: int = 0) -> Truth:
-    walk.truth = ask(walk.reader_id, ids, before=read.before, count=read.count, pushes=read.inbox.pushes, below=below)
+    walk.truth = ask(
+        walk.reader_id,
+        ids,
+        read.senders if ids else (),
+        before=read.before,
+        count=read.count,
+        pushes=read.inbox.pushes,
+        below=below,
+    )
     return walk.truth
 
 
-def _show(walk: Walk, ids: Sequence[int], rows: Mapping[int, Verified]) -> None:
-    """Pass the candidates, newest first, until the page is full."""
-    entries = [rows[item_id] for item_id in ids if item_id in rows and rows[item_id].is_entry]
-    shown = {row.item.id: row.item for row in entries if row.has_shown_original}
-    walk.look_at(len(entries), has_reposts=any(item.is_repost for item in shown.values()))
+def _show(walk: Walk, ids: Sequence[int], rows: dict[int, Verified]) -> dict[int, Verified]:
+    """Pass the candidates, newest first, until the page is full; the rows, with the originals of reposts."""
+    rows = rows | walk.look_at_rows([rows[item_id] for item_id in ids if item_id in rows and rows[item_id].is_entry])
     for item_id in ids:
-        walk.scan(item_id, shown.get(item_id))
+        row = rows.get(item_id)
+        walk.scan(item_id, row.item if row and row.is_shown else None)
         if walk.is_done:
             break
+    return rows
 
 
 def _look(walk: Walk, count: int) -> Reading | None:

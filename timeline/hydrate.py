@@ -8,8 +8,16 @@ See docs/decisions.md: Experiments for speed are kept by their processor time.
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from items.hydrate import COLUMNS, ORIGINALS, WIDTH, ItemRow
-from relations.rules import READER, follows, is_wanted_at_home, leaves_reposts_out
+from items.hydrate import COLUMNS, MET, ORIGINALS, SAID, WIDTH, ItemRow, Said, columns_among
+from relations.rules import (
+    READER,
+    followees_among,
+    followees_without_reposts,
+    follows,
+    is_wanted_at_home,
+    leaves_reposts_out,
+    unwanted_at_home_among,
+)
 from storage.connections import fetch, id_array
 from timeline.pull import ANY_BELOW, HELD, IN_TIMELINE, POST_BELOW, Candidate, original_shown, rows_of
 
@@ -21,16 +29,39 @@ BELONGS = f"{IN_TIMELINE} AND (i.sender_id = %(reader)s OR ({FOLLOWED} AND {WANT
 # (0). Asked once a page, where the windows end with it.
 POSTS, REPOSTS, NOTHING = 2, 1, 0
 # A plan is set up for all that it might look at: what follows is in a statement of its own.
+OLDER = ("NULL", f"CASE WHEN {POST_BELOW} THEN {POSTS} WHEN {ANY_BELOW} THEN {REPOSTS} ELSE {NOTHING} END")
 VERIFIED = tuple(
-    f"{COLUMNS}, {BELONGS}, {HELD}, {original_shown('i')}, i.status = 'published', {older}"
-    for older in ("NULL", f"CASE WHEN {POST_BELOW} THEN {POSTS} WHEN {ANY_BELOW} THEN {REPOSTS} ELSE {NOTHING} END")
+    f"{COLUMNS}, {BELONGS}, {HELD}, {original_shown('i')}, i.status = 'published', {older}" for older in OLDER
 )
 """Columns of an item `i`, its sender `s` and `ORIGINALS`; the second form says what follows below the parameter `below`
 too.
 """
+
+
+def verified_alone(ids: str, senders: str) -> tuple[str, ...]:
+    """The same without originals, for the first look at a page: of items whose ids and senders are among two arrays,
+    expressions of which the statement asks follows, blocks, mutes and likes once. An item of another sender
+    than these and the reader does not belong.
+
+    See docs/decisions.md: The first look at a page asks for senders, and for no originals.
+    """
+    unwanted = unwanted_at_home_among(READER, senders)
+    circle = f"""
+    SELECT {READER}::bigint
+    UNION ALL {followees_among(READER, senders)} AND followee_id <> ALL (ARRAY({unwanted}))
+    """
+    posts_only = f"{followees_without_reposts(READER)} AND followee_id = ANY({senders})"
+    columns = f"""
+    {columns_among("i", "s", ids)}, {IN_TIMELINE} AND i.sender_id = ANY (ARRAY({circle}))
+        AND (i.repost_of_id IS NULL OR i.sender_id <> ALL (ARRAY({posts_only}))), {HELD},
+    i.status = 'published'
+    """
+    return tuple(f"{columns}, {older}" for older in OLDER)
+
+
 VERIFY_BODIES, VERIFY_LAST_BODIES = (
     f"""
-    SELECT {columns}, false FROM unnest(%(ids)s::bigint[]) AS candidate (id)
+    SELECT {columns} FROM unnest(%(ids)s::bigint[]) AS candidate (id)
     JOIN items_item i ON i.id = candidate.id JOIN accounts_user s ON s.id = i.sender_id {ORIGINALS}
     """  # noqa: S608
     for columns in VERIFIED
@@ -53,17 +84,25 @@ class Verified(NamedTuple):
     item: ItemRow
     belongs: bool
     is_held: bool
-    has_shown_original: bool
+    has_shown_original: bool | None
+    """Whether it is no repost, or its original is shown; None of a repost whose original was not asked for yet."""
     is_published: bool
     older: int | None
     """The kind of items below an id: `POSTS`, `REPOSTS` or `NOTHING`; None where it was not asked."""
-    is_pending: bool
-    """Whether its delivery is pending, as far as that was asked (timeline.truth)."""
 
     @classmethod
     def of(cls, row: Sequence[Any]) -> "Verified":
-        """A row that begins with the columns of `VERIFIED` and whether the item is pending."""
+        """A row that begins with the columns of `VERIFIED`."""
         return cls(ItemRow.of(row), *row[WIDTH:VERIFIED_WIDTH])
+
+    @classmethod
+    def alone(cls, row: Sequence[Any]) -> "Verified":
+        """A row that begins with the columns of `verified_alone`."""
+        said = Said._make(row[:SAID])
+        counts, is_liked, is_reposted, is_bookmarked, belongs, is_held, is_published, older = row[SAID:ALONE_WIDTH]
+        has_shown_original = True if said.repost_of_id is None else None
+        item = ItemRow(said, counts, is_liked, is_reposted, is_bookmarked, None)
+        return cls(item, belongs, is_held, has_shown_original, is_published, older)
 
     @property
     def is_entry(self) -> bool:
@@ -73,7 +112,7 @@ class Verified(NamedTuple):
     @property
     def is_shown(self) -> bool:
         """Whether the entry belongs to the home, and it and its original may be shown."""
-        return self.belongs and self.is_held and self.has_shown_original
+        return self.belongs and self.is_held and self.has_shown_original is True
 
     @property
     def is_hidden(self) -> bool:
@@ -83,6 +122,8 @@ class Verified(NamedTuple):
 
 VERIFIED_WIDTH = WIDTH + len(Verified._fields) - 1
 """How many columns `Verified.of` takes."""
+ALONE_WIDTH = MET + len(Verified._fields) - 2
+"""The same of `Verified.alone`."""
 
 
 def verify_bodies(reader_id: int, ids: Sequence[int], below: int = 0, *, list_id: int = 0) -> dict[int, Verified]:

@@ -54,6 +54,11 @@ class Reading:
         return self.tail is not None and self.before <= self.inbox.floor + 1
 
     @property
+    def senders(self) -> set[int]:
+        """The senders of all candidates."""
+        return set().union(*(part.senders for part in self.parts))
+
+    @property
     def bound(self) -> int:
         """All parts are complete above it."""
         return max(part.bound for part in self.parts)
@@ -124,7 +129,8 @@ def look(
     """
     depth = count if len(big_vs) <= NARROW else GLANCE
     top = min(before, newest + 1)
-    commands = [Inbox(reader_id).reading(top, count), *(Outbox(big_v).reading(top, depth) for big_v in big_vs)]
+    counts = [count, *[depth] * len(big_vs)]
+    commands = Window.readings(feeds(), [Inbox(reader_id), *map(Outbox, big_vs)], top, counts)
     token = ""
     if before < INFINITY and not big_vs and count <= Tail.LENGTH // 2:
         token = secrets.token_hex(8)
@@ -132,7 +138,7 @@ def look(
     with feeds_errors():
         replies = pipelined(feeds(), commands)
         tail = Tail.slice(replies.pop(0), count) if token else None
-        inbox, *outboxes = (Window.slice(reply, (place and depth) or count) for place, reply in enumerate(replies))
+        inbox, *outboxes = Window.slices(replies, counts)
         by_big_v = dict(zip(big_vs, outboxes, strict=True))
         if depth < count:
             _look_deeper(by_big_v, inbox, top, count)
@@ -163,9 +169,9 @@ def _look_deeper(outboxes: dict[int, Slice], read: Slice, before: int, count: in
     newest = sorted({item_id for one in [read, *outboxes.values()] for item_id in one.entries}, reverse=True)
     reach = newest[count - 1] if len(newest) >= count else 0
     deeper = [big_v for big_v, one in outboxes.items() if one.is_truncated and one.bound >= reach]
-    replies = pipelined(feeds(), [Outbox(big_v).reading(before, count) for big_v in deeper])
-    for big_v, reply in zip(deeper, replies, strict=True):
-        outboxes[big_v] = Window.slice(reply, count)
+    counts = [count] * len(deeper)
+    replies = pipelined(feeds(), Window.readings(feeds(), [*map(Outbox, deeper)], before, counts))
+    outboxes.update(zip(deeper, Window.slices(replies, counts), strict=True))
 
 
 def hinting(reader_id: int, big_vs: Iterable[int]) -> Command:

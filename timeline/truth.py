@@ -2,9 +2,11 @@
 
 It says in one snapshot what the reader's windows must have been built for, which big-Vs' outboxes belong to them, which
 deliveries are pending, and, of the candidates and of what is pending, what may be shown, with the bodies.
+
+See docs/decisions.md: The first look at a page asks for senders, and for no originals.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
@@ -13,63 +15,54 @@ from django.conf import settings
 
 from accounts import policy
 from accounts.models import User
-from items.hydrate import ORIGINALS
 from relations import rules
 from storage.connections import fetch, id_array
 from timeline import completions
-from timeline.hydrate import VERIFIED, VERIFIED_WIDTH, Verified
+from timeline.hydrate import ALONE_WIDTH, Verified, verified_alone
 from timeline.inbox import cap_of
 
 FOLLOWED_BIG_VS = f"""
     SELECT one.reader, array_agg(followed.id) FROM unnest(%(readers)s::bigint[]) AS one (reader)
     CROSS JOIN LATERAL ({rules.followed_big_vs("one.reader")}) followed GROUP BY one.reader
 """  # noqa: S608 (constants)
-# The columns of the reader are computed once (OFFSET 0: not anew for each item), and stand in every row of the result:
-# there is one where no item is asked about.
-READER = f"""
-    SELECT reader.*, CASE WHEN push_generation = 0 OR push_generation <> %(pushes)s THEN ARRAY(
-            {rules.followed_big_vs(rules.READER, "ARRAY[v.id, reader.generation # v.promotion]")}
-        ) END AS big_vs
+# The newest deliveries of the site, and of those the newest from followed senders, which are pending for the reader.
+PENDING = f"""
+    SELECT count(*) AS seen, min(item_id) AS lowest,
+        (array_agg(item_id ORDER BY item_id DESC) FILTER (WHERE sender_id IS NOT NULL))[:%(count)s] AS ids,
+        (array_agg(sender_id ORDER BY item_id DESC) FILTER (WHERE sender_id IS NOT NULL))[:%(count)s] AS senders
     FROM (
-        SELECT {policy.has_inbox()} AS has_inbox, u.level, {policy.EPOCH} AS epoch,
-            {policy.PUSH_GENERATION} AS push_generation, {policy.GENERATION} AS generation,
-            {policy.PUSH_LEVEL} AS push_level, {policy.INBOX_FROM} AS inbox_from
-        FROM accounts_user u WHERE u.id = %(reader)s OFFSET 0
-    ) reader OFFSET 0
+        SELECT d.item_id, CASE
+            WHEN d.sender_id = {rules.READER} OR {rules.follows(rules.READER, "d.sender_id")} THEN d.sender_id
+        END AS sender_id
+        FROM (
+            SELECT item_id, sender_id FROM timeline_delivery WHERE item_id < %(before)s
+            ORDER BY item_id DESC LIMIT %(pending)s
+        ) d OFFSET 0
+    ) scanned
 """  # noqa: S608 (constants)
-ASK, ASK_LAST = (
-    f"""
-    WITH scanned AS MATERIALIZED (
-        SELECT d.item_id, d.sender_id FROM timeline_delivery d WHERE d.item_id < %(before)s
-        ORDER BY d.item_id DESC LIMIT %(pending)s
-    ),
-    pending AS MATERIALIZED (
-        SELECT scanned.item_id FROM scanned
-        WHERE scanned.sender_id = %(reader)s OR {rules.follows(rules.READER, "scanned.sender_id")}
-        ORDER BY scanned.item_id DESC LIMIT %(count)s
-    )
-    SELECT {columns}, candidate.id = ANY (ARRAY(SELECT item_id FROM pending)),
-        reader.level, reader.has_inbox, reader.epoch, reader.push_generation, reader.push_level, reader.inbox_from,
-        reader.big_vs,
-        greatest(
-            CASE WHEN (SELECT count(*) FROM scanned) = %(pending)s THEN (SELECT min(item_id) - 1 FROM scanned) END,
-            CASE WHEN (SELECT count(*) FROM pending) = %(count)s THEN (SELECT min(item_id) - 1 FROM pending) END,
-            0),
-        (SELECT max(id) FROM items_item), {completions.LAST}
-    FROM ({READER}) reader LEFT JOIN (
-        (
-            SELECT unnest(%(ids)s::bigint[]) AS id
-            UNION ALL SELECT item_id FROM pending WHERE item_id <> ALL (%(ids)s::bigint[])
-        ) candidate
-        JOIN items_item i ON i.id = candidate.id JOIN accounts_user s ON s.id = i.sender_id {ORIGINALS}
-    ) ON true
-    """  # noqa: S608
-    for columns in VERIFIED
-)
+BOUND = """
+    greatest(
+        CASE WHEN pending.seen = %(pending)s THEN pending.lowest - 1 END,
+        CASE WHEN cardinality(pending.ids) = %(count)s THEN pending.ids[%(count)s] - 1 END,
+        0)
+"""
+# The columns of `_About`. OFFSET 0: computed once, however often they are named.
+ABOUT = f"""
+    SELECT reader.level, reader.has_inbox, reader.epoch, reader.push_generation, reader.push_level, reader.inbox_from,
+        CASE WHEN reader.push_generation = 0 OR reader.push_generation <> %(pushes)s THEN ARRAY(
+            {rules.followed_big_vs(rules.READER, "ARRAY[v.id, reader.generation # v.promotion]")}
+        ) END,
+        {BOUND}, pending.ids, (SELECT max(id) FROM items_item), {completions.LAST}
+    FROM (
+        SELECT u.level, {policy.has_inbox("u", "p.inbox_from")} AS has_inbox, u.window_epoch # p.generation AS epoch,
+            {policy.push_generation("p.push_level")} AS push_generation, p.generation, p.push_level, p.inbox_from
+        FROM accounts_user u LEFT JOIN {policy.IN_FORCE} p ON true WHERE u.id = %(reader)s OFFSET 0
+    ) reader CROSS JOIN pending
+"""  # noqa: S608
 
 
 class _About(NamedTuple):
-    """The columns at the end of every row of `ASK`: about the reader and PostgreSQL."""
+    """The columns about the reader and PostgreSQL, which one row of `ASK` has."""
 
     level: int
     has_inbox: bool
@@ -79,9 +72,30 @@ class _About(NamedTuple):
     inbox_from: int
     big_vs: list[tuple[int, int | None]] | None
     pending_bound: int
+    pending: list[int] | None
     newest: int | None
     last: int
     process: int
+
+
+def _nulls(count: int) -> str:
+    return ", ".join(["NULL"] * count)
+
+
+IDS, SENDERS = (
+    f"(%({known})s::bigint[] || (SELECT {known} FROM pending))"  # noqa: S608
+    for known in ("ids", "senders")
+)
+# One row about the reader, and one for each candidate and for each that is pending.
+ASK, ASK_LAST = (
+    f"""
+    WITH pending AS MATERIALIZED ({PENDING})
+    SELECT {columns}, {_nulls(len(_About._fields))}
+    FROM items_item i JOIN accounts_user s ON s.id = i.sender_id WHERE i.id = ANY ({IDS})
+    UNION ALL SELECT {_nulls(ALONE_WIDTH)}, about.* FROM ({ABOUT}) about
+    """  # noqa: S608
+    for columns in verified_alone(IDS, SENDERS)
+)
 
 
 class Missed(StrEnum):
@@ -151,7 +165,7 @@ class Truth:
     has_moved: bool
     """Whether a delivery may have been completed since the windows were read (timeline.completions)."""
     rows: dict[int, Verified]
-    """The candidates and what is pending by id, as far as they exist."""
+    """The candidates and what is pending by id, as far as they exist; of reposts without their originals."""
     pending: set[int]
     """Those of them whose delivery is pending."""
 
@@ -168,14 +182,25 @@ class Truth:
         return Missed.FEW if self.level else Missed.DORMANT
 
 
-def ask(reader_id: int, ids: Sequence[int], *, before: int, count: int, pushes: int, below: int = 0) -> Truth:
-    """Ask PostgreSQL about the candidates `ids` and the newest `count` items that are pending below `before`.
+def ask(
+    reader_id: int,
+    ids: Sequence[int],
+    senders: Iterable[int],
+    *,
+    before: int,
+    count: int,
+    pushes: int,
+    below: int = 0,
+) -> Truth:
+    """Ask PostgreSQL about the candidates `ids` and the newest `count` items that are pending below `before`. `senders`
+    has the senders of all candidates: another's item does not belong.
 
     `pushes` is the push generation that the inbox names. The rows say what follows below `below`, unless that is 0.
     """
     params = {
         "reader": reader_id,
         "ids": id_array(ids),
+        "senders": id_array(senders),
         "before": before,
         "count": count,
         "pending": settings.PENDING_CAP + 1,
@@ -183,8 +208,12 @@ def ask(reader_id: int, ids: Sequence[int], *, before: int, count: int, pushes: 
         "below": below,
     }
     found = fetch(ASK_LAST if below else ASK, params)
-    about = _About._make(found[0][VERIFIED_WIDTH:])
-    rows = {item_id: Verified.of(row) for row in found if (item_id := row[0]) is not None}
+    rows = {}
+    for row in found:
+        if (item_id := row[0]) is None:
+            about = _About._make(row[ALONE_WIDTH:])
+        else:
+            rows[item_id] = Verified.alone(row)
     expected.push_level, expected.inbox_from = about.push_level, about.inbox_from
     return Truth(
         level=about.level,
@@ -196,7 +225,7 @@ def ask(reader_id: int, ids: Sequence[int], *, before: int, count: int, pushes: 
         newest=about.newest or 0,
         has_moved=completions.have_moved(about.last, about.process),
         rows=rows,
-        pending={item_id for item_id, row in rows.items() if row.is_pending},
+        pending={item_id for item_id in about.pending or () if item_id in rows},
     )
 
 

@@ -181,7 +181,6 @@ HELD = {
     "timeline/outbox.py": "tests/timeline/test_home.py",
     "timeline/pull.py": "tests/timeline/test_return.py",
     "timeline/reading.py": "tests/timeline/test_home.py",
-    "timeline/truth.py": "tests/timeline/test_explain.py",
     "timeline/welcome.py": "tests/browser/test_welcome.py",
     "web/admin.py": "tests/moderation/test_by_hand.py",
     "web/management/commands/await_servers.py": "tests/runtime/test_supervisor.py",

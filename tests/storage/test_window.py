@@ -8,7 +8,17 @@ import redis
 
 from runtime.embedded import Home, wait_for
 from storage.connections import client_of, feeds_for_tasks, pipelined
-from storage.window import INFINITY, MEASURE_EVERY, OWN_MEMBERS, PIPELINE_LENGTH, Entry, Slice, Window, deliver
+from storage.window import (
+    INFINITY,
+    MEASURE_EVERY,
+    OWN_MEMBERS,
+    PIPELINE_LENGTH,
+    READ_MOST,
+    Entry,
+    Slice,
+    Window,
+    deliver,
+)
 from tests.support.clusters import free_ports
 from tests.support.servers import Valkey, restart
 
@@ -275,3 +285,18 @@ def test_a_primary_that_was_replaced_and_comes_back_does_not_trust_what_it_holds
         second.close()
         for server in pair:
             server.kill()
+
+
+def test_many_windows_are_read_by_few_scripts(feeds: redis.Redis) -> None:
+    windows = [Window(f"inbox:{number}") for number in range(1, 2 * READ_MOST)]
+    for window in windows[:-1]:
+        begin, complete = window.begin("t", 1), window.complete("t", 1, 50, entries(100, 200, 300))
+        assert run(begin, complete) == [1, 1]
+    feeds.expire(windows[0].key, 5)
+    counts = [2, *[10] * (len(windows) - 1)]
+    commands = Window.readings(feeds_for_tasks(), windows, INFINITY, counts)
+    assert len(commands) == 2
+    found = Window.slices(run(*commands), counts)  # type: ignore[arg-type]
+    assert [one.entries for one in found] == [(300, 200), *[(300, 200, 100)] * (len(windows) - 2), ()]
+    assert [one.bound for one in found] == [199, *[50] * (len(windows) - 2), INFINITY]
+    assert feeds.ttl(windows[0].key) > 5
