@@ -29,8 +29,12 @@ NAME_LENGTH = 254
 """Characters of a name or address that are looked at."""
 
 
-def attempt(request: HttpRequest, username: str) -> float | None:
-    """Count one attempt to sign in by this name; None if it may be made, else the seconds to wait."""
+def attempt(request: HttpRequest, username: str, *, typed: str = "") -> float | None:
+    """Count one attempt to sign in by this name; None if it may be made, else the seconds to wait.
+
+    `typed`: the name or address that stands for it. A network address has its few attempts at what was typed, so that
+    the refusal of one does not tell that the other is of the same account.
+    """
     name = _canonical(username)
     device, standing = _device(request, name)
     if device:
@@ -41,7 +45,11 @@ def attempt(request: HttpRequest, username: str) -> float | None:
         if user is not None and constant_time_compare(standing, user.get_session_auth_hash()):
             return rates.hit("login_devices", name)
     where = rates.address(request)
-    for scope, who in (("login", f"{where} {name}"), ("login_address", where), ("login_name", name)):
+    for scope, who in (
+        ("login", f"{where} {_canonical(typed) or name}"),
+        ("login_address", where),
+        ("login_name", name),
+    ):
         wait = rates.hit(scope, who)
         if wait is not None:
             return wait

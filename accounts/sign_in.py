@@ -60,7 +60,7 @@ class WrongCodeError(Exception):
 def decide(request: HttpRequest, *, name: str, password: str, code: str = "") -> User:
     """The user who may sign in. Raises WaitError, WrongError, CodeNeededError, WrongCodeError."""
     username = username_of(name)
-    wait = guard.attempt(request, username)
+    wait = guard.attempt(request, username, typed=name)
     if wait is not None:
         raise WaitError(wait)
     user = authenticate(request, username=username, password=password)

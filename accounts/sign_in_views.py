@@ -33,7 +33,8 @@ def log_in(request: PageRequest) -> HttpResponse:
         return go_on(request, "home")
     form = LoginForm(request.POST or None)
     if request.method == "POST" and not form.is_valid():  # counted all the same, as what was typed
-        wait = guard.attempt(request, sign_in.username_of(request.POST.get("username", "")))
+        name = request.POST.get("username", "")
+        wait = guard.attempt(request, sign_in.username_of(name), typed=name)
         if wait is not None:
             return too_many(request, wait)
     elif form.is_bound:

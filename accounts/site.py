@@ -53,7 +53,8 @@ class AdminSite(admin.AdminSite):
         """Sign in, unless the address or the name has tried too often."""
         if request.method != "POST":
             return super().login(request, extra_context)
-        wait = guard.attempt(request, sign_in.username_of(request.POST.get("username", "")))
+        name = request.POST.get("username", "")
+        wait = guard.attempt(request, sign_in.username_of(name), typed=name)
         if wait is not None:
             return too_many(request, wait)
         response = super().login(request, extra_context)

@@ -65,6 +65,15 @@ def test_an_address_that_is_not_proven_signs_in_nobody(ann: User) -> None:
     assert Client().post("/login", {"username": "bob@example.org", "password": PASSWORD}).status_code == 422
 
 
+def test_the_refusal_of_a_name_says_nothing_of_an_address(ann: User, settings: Any) -> None:
+    settings.RATES = settings.RATES | {"login": "2/hour"}
+    page = Client()
+    guesses = [page.post("/login", {"username": "ann", "password": "wrong"}).status_code for _ in range(3)]
+    assert guesses == [422, 422, 429]
+    for address in ("ann@example.org", "nobody@example.org"):
+        assert page.post("/login", {"username": address, "password": "wrong"}).status_code == 422
+
+
 def test_guesses_at_an_address_are_guesses_at_its_name(ann: User, settings: Any) -> None:
     settings.RATES = settings.RATES | {"login_name": "4/hour"}
     names = ["ann", "ann@example.org"] * 3
