@@ -39,6 +39,9 @@ class SiteForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run
     )
     remove_logo = forms.BooleanField(label=_("remove the logo"), required=False)
 
+    class Meta:
+        widgets = {"announcement": forms.Textarea(attrs={"rows": 3})}
+
 
 class OwnersAdmin(QuickListAdmin):
     """Rows that superusers look at and change: all who read the site see them."""

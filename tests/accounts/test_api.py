@@ -44,6 +44,7 @@ def test_sign_up_and_log_in() -> None:
         "created_at": user.date_joined.isoformat().replace("+00:00", "Z"),
         "avatar_url": user.avatar_url,
         "banner_url": user.banner_url,
+        "is_indexable": True,
     }
     assert user.level == Level.DAILY
     assert user.last_seen_at is not None

@@ -233,3 +233,10 @@ def test_a_feed_keeps_veiled_pictures_so(
     answer = client.get("/@sender/feed.atom").content
     assert b"/media/" not in answer
     assert (b"secret" in answer) == ("warning" not in veil)
+
+
+@pytest.mark.parametrize(("mode", "invites"), [("open", True), ("invite", True), ("approval", True), ("closed", False)])
+def test_only_a_site_that_takes_members_invites_to_sign_up(client: Client, mode: str, invites: bool) -> None:
+    site.kept.set(site.Site(chosen_sign_up=mode))
+    for path in ("/", "/login", "/search"):
+        assert ('href="/signup' in client.get(path).content.decode()) == invites
