@@ -32,7 +32,7 @@ class Contact(msgspec.Struct):
     username: str
 
 
-class Counts(msgspec.Struct):
+class SiteCounts(msgspec.Struct):
     """About how many users and public items there are."""
 
     users: int
@@ -54,7 +54,7 @@ class SiteAnswer(msgspec.Struct):
     looking: str
     announcement: str
     limits: dict[str, int]
-    counts: Counts
+    counts: SiteCounts
     version: str
 
 
@@ -82,7 +82,7 @@ class SiteView(ApiView):
                 looking=here.looking,
                 announcement=here.news,
                 limits=limits(),
-                counts=Counts(here.user_count, here.item_count),
+                counts=SiteCounts(here.user_count, here.item_count),
                 version=version.VERSION,
             )
         )

@@ -28,20 +28,6 @@ def columns(item: str, sender: str) -> str:
     return f"{_said(item, sender)}, {_met(f'{item}.id', f'{item}.visibility')}"
 
 
-def columns_among(item: str, sender: str, ids: str) -> str:
-    """The same where the statement asks for the items of an array of ids: what the reader liked and kept among them is
-    found once. Reposts stay a probe an item: of a sender's reposts among an array the planner reads all that they said.
-    """
-    return f"""
-    {_said(item, sender)}, {counts(item)},
-    {item}.id = ANY (ARRAY(
-        SELECT l.item_id FROM items_like l WHERE l.user_id = %(reader)s AND l.item_id = ANY ({ids}))),
-    {_is_reposted(f"{item}.id")},
-    {item}.id = ANY (ARRAY(
-        SELECT m.item_id FROM items_bookmark m WHERE m.user_id = %(reader)s AND m.item_id = ANY ({ids})))
-    """  # noqa: S608 (expressions of our own queries)
-
-
 def _said(item: str, sender: str) -> str:
     """The columns of an item's own content and of its sender."""
     return f"""
@@ -59,16 +45,10 @@ def _met(item_id: str, visibility: str) -> str:
     return f"""
     {_counts(item_id, visibility)},
     EXISTS (SELECT FROM items_like l WHERE l.user_id = %(reader)s AND l.item_id = {item_id} OFFSET 0),
-    {_is_reposted(item_id)},
+    EXISTS (SELECT FROM items_item r
+        WHERE r.repost_of_id = {item_id} AND r.sender_id = %(reader)s AND r.status = 'published' OFFSET 0),
     EXISTS (SELECT FROM items_bookmark m WHERE m.user_id = %(reader)s AND m.item_id = {item_id} OFFSET 0)
     """  # noqa: S608 (expressions of our own queries)
-
-
-def _is_reposted(item_id: str) -> str:
-    return f"""
-    EXISTS (SELECT FROM items_item r
-        WHERE r.repost_of_id = {item_id} AND r.sender_id = %(reader)s AND r.status = 'published' OFFSET 0)
-    """
 
 
 def counts(item: str) -> str:

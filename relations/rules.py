@@ -105,24 +105,6 @@ def followed_big_vs(follower: str, columns: str = "v.id") -> str:
     return f"SELECT {columns} FROM accounts_user v WHERE v.is_big_v AND {follows(follower, 'v.id', is_probe=False)}"  # noqa: S608
 
 
-def followees_among(follower: str, users: str) -> str:
-    """Those of an array of users whom a user follows. One walk of an index for all of them: a third of what a probe of
-    `follows` for each row of a page costs.
-    """
-    return f"{followees(follower)} AND followee_id = ANY({users})"
-
-
-def unwanted_at_home_among(reader: str, users: str) -> str:
-    """Those of an array of users who are not wanted at home (`is_wanted_at_home`), in the same way."""
-    return f"""
-    {blocked_by(reader)} AND blocked_id = ANY({users})
-    UNION ALL {blockers_of(reader)} AND blocker_id = ANY({users})
-    UNION ALL {muted_by(reader)} AND muted_id = ANY({users})
-    UNION ALL SELECT lm.member_id FROM relations_listmember lm JOIN relations_list l ON l.id = lm.list_id
-        WHERE lm.owner_id = {reader} AND l.is_exclusive AND lm.member_id = ANY({users})
-    """  # noqa: S608 (expressions of our own queries)
-
-
 def followers(followee: str, columns: str = "follower_id") -> str:
     """The followers of a user; `columns` are of relations.models.Follow."""
     return f"SELECT {columns} FROM relations_follow WHERE followee_id = {followee}"  # noqa: S608

@@ -8,16 +8,9 @@ See docs/decisions.md: Experiments for speed are kept by their processor time.
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from items.hydrate import COLUMNS, MET, ORIGINALS, SAID, WIDTH, ItemRow, Said, columns_among
-from relations.rules import (
-    READER,
-    followees_among,
-    followees_without_reposts,
-    follows,
-    is_wanted_at_home,
-    leaves_reposts_out,
-    unwanted_at_home_among,
-)
+from items.hydrate import COLUMNS, MET, ORIGINALS, SAID, WIDTH, ItemRow, Said
+from items.hydrate import columns as columns_of
+from relations.rules import READER, follows, is_wanted_at_home, leaves_reposts_out
 from storage.connections import fetch, id_array
 from timeline.pull import ANY_BELOW, HELD, IN_TIMELINE, POST_BELOW, Candidate, original_shown, rows_of
 
@@ -38,21 +31,21 @@ too.
 """
 
 
-def verified_alone(ids: str, senders: str) -> tuple[str, ...]:
-    """The same without originals, for the first look at a page: of items whose ids and senders are among two arrays,
-    expressions of which the statement asks follows, blocks, mutes and likes once. An item of another sender
-    than these and the reader does not belong.
+def verified_alone(senders: str) -> tuple[str, ...]:
+    """The same without originals, for the first look at a page: of items whose senders are among an array, an
+    expression; follows, blocks and mutes are asked once for each of these. An item of another sender than these and the
+    reader does not belong.
 
     See docs/decisions.md: The first look at a page asks for senders, and for no originals.
     """
-    unwanted = unwanted_at_home_among(READER, senders)
+    known = f"unnest({senders}) AS one (id)"
     circle = f"""
     SELECT {READER}::bigint
-    UNION ALL {followees_among(READER, senders)} AND followee_id <> ALL (ARRAY({unwanted}))
-    """
-    posts_only = f"{followees_without_reposts(READER)} AND followee_id = ANY({senders})"
+    UNION ALL SELECT one.id FROM {known} WHERE {follows(READER, "one.id")} AND {is_wanted_at_home(READER, "one.id")}
+    """  # noqa: S608 (constants)
+    posts_only = f"SELECT one.id FROM {known} WHERE {leaves_reposts_out(READER, 'one.id')}"  # noqa: S608
     columns = f"""
-    {columns_among("i", "s", ids)}, {IN_TIMELINE} AND i.sender_id = ANY (ARRAY({circle}))
+    {columns_of("i", "s")}, {IN_TIMELINE} AND i.sender_id = ANY (ARRAY({circle}))
         AND (i.repost_of_id IS NULL OR i.sender_id <> ALL (ARRAY({posts_only}))), {HELD},
     i.status = 'published'
     """

@@ -94,7 +94,7 @@ ASK, ASK_LAST = (
     FROM items_item i JOIN accounts_user s ON s.id = i.sender_id WHERE i.id = ANY ({IDS})
     UNION ALL SELECT {_nulls(ALONE_WIDTH)}, about.* FROM ({ABOUT}) about
     """  # noqa: S608
-    for columns in verified_alone(IDS, SENDERS)
+    for columns in verified_alone(SENDERS)
 )
 
 
@@ -200,7 +200,7 @@ def ask(
     params = {
         "reader": reader_id,
         "ids": id_array(ids),
-        "senders": id_array(senders),
+        "senders": id_array(set(senders)),
         "before": before,
         "count": count,
         "pending": settings.PENDING_CAP + 1,

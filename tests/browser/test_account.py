@@ -42,7 +42,7 @@ def log_in(visitor: Visitor, username: str, password: str = PASSWORD) -> None:
     visitor.goto("/login")
     visitor.page.locator("#id_username").fill(username)
     visitor.page.locator("#id_password").fill(password)
-    visitor.go(visitor.page.locator("main form button:not([type=button])"))
+    visitor.go(visitor.page.locator("main form button:not([type])"))
     expect(visitor.page.locator("#timeline")).to_be_visible()
 
 
@@ -206,7 +206,7 @@ def test_signing_up_from_a_page_leads_back_to_it(
         reveal.click()
         expect(visitor.page.locator("#id_password")).to_have_attribute("type", "password")
         reveal.click()
-    visitor.go(visitor.page.locator("main form button:not([type=button])"))
+    visitor.go(visitor.page.locator("main form button:not([type])"))
     expect(visitor.page).to_have_url(f"{visitor.site}/@author")
     assert User.objects.get(username="newcomer").display_name == "林美"
 
@@ -223,7 +223,7 @@ def test_a_login_that_fails_says_so_and_keeps_the_way(
     for password in ("wrong", PASSWORD):
         visitor.page.locator("#id_username").fill("READER")
         visitor.page.locator("#id_password").fill(password)
-        visitor.go(visitor.page.locator("main form button:not([type=button])"))
+        visitor.go(visitor.page.locator("main form button:not([type])"))
         if password == "wrong":
             expect(visitor.page.locator(".errorlist")).to_contain_text(words)
     expect(visitor.page).to_have_url(f"{visitor.site}/settings")

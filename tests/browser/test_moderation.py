@@ -103,7 +103,7 @@ def test_reported_rejected_and_banned(
 
     reading.goto("/")
     reading.shows([])
-    banned.goto("/")
+    banned.goto("/settings")
     expect(banned.page.get_by_role("main").get_by_role("button", name="Log in", exact=True)).to_be_visible()
     assert Item.objects.get(pk=item.pk).status == Status.REJECTED
 

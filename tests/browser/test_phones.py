@@ -129,7 +129,7 @@ def test_every_part_of_the_settings_is_in_sight(visit: Visit, reader: Any, local
     visitor = phone(visit, reader, locale)
     visitor.goto("/settings")
     tabs = visitor.page.locator(".tabs a")
-    expect(tabs).to_have_count(8)
+    expect(tabs).to_have_count(9)
     for tab in tabs.all():
         place = box(tab)
         assert place["x"] >= 0

@@ -110,7 +110,7 @@ def test_no_english_is_left_in_the_lists_and_pages(desk: Client, rows: None) -> 
         if newest is not None and model is not Sample:
             addresses += [f"{base}{newest.pk}/change/", f"{base}{newest.pk}/history/"]
     for address in addresses:
-        answer = desk.get(address)
+        answer = desk.get(address, follow=True)
         assert answer.status_code == 200, address
         if found := words(answer.content.decode()):
             left[address] = found
