@@ -4,6 +4,7 @@ from django.db import models
 from django.db.models.functions import Lower, Now
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
+from django.utils.translation import gettext_noop
 
 CODE_LENGTH = 32
 REASON_LENGTH = 1_000
@@ -83,7 +84,7 @@ class Application(models.Model):
     class Meta:
         verbose_name = _("application")
         verbose_name_plural = _("applications")
-        permissions = [("decide_application", "Can decide on applications")]
+        permissions = [("decide_application", gettext_noop("Can decide on applications"))]
         default_permissions = ("view",)
         constraints = [models.UniqueConstraint(Lower("username"), name="application_lower_username")]
 

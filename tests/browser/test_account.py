@@ -225,7 +225,7 @@ def test_a_login_that_fails_says_so_and_keeps_the_way(
         visitor.page.locator("#id_password").fill(password)
         visitor.go(visitor.page.locator("main form button:not([type])"))
         if password == "wrong":
-            expect(visitor.page.locator(".errorlist")).to_contain_text(words)
+            expect(visitor.page.locator("ul.errorlist")).to_contain_text(words)
     expect(visitor.page).to_have_url(f"{visitor.site}/settings")
 
 

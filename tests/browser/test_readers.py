@@ -88,7 +88,7 @@ def test_a_discarded_text_is_offered_to_its_writer_only(
     visitor.page.get_by_label("What is new?").fill("for my diary")
     visitor.page.context.clear_cookies()
     visitor.go(visitor.page.get_by_role("link", name="Cancel"))
-    expect(visitor.page).to_have_url(f"{visitor.site}/login")
+    expect(visitor.page).to_have_url(f"{visitor.site}/")
     visitor.log_in(author)
     expect(visitor.page.get_by_label("What is new?")).to_have_value("")
     expect(visitor.page.locator("#toast")).to_be_empty()

@@ -45,12 +45,12 @@ def test_the_welcome_asks_for_a_name_and_interests(visitor: Visitor, javascript:
     assert User.objects.get(username="newcomer").display_name == "The New One"
     people = page.locator(".people .handle")
     expect(people.first).to_have_text("@painter")
-    page.get_by_role("button", name="Follow @painter").click()
+    page.get_by_role("main").get_by_role("button", name="Follow @painter").click()
     if javascript:
-        expect(page.get_by_role("button", name="Unfollow @painter")).to_be_visible()
+        expect(page.get_by_role("main").get_by_role("button", name="Unfollow @painter")).to_be_visible()
         expect(page.locator(".underway")).to_have_count(0)
     else:
-        expect(page.get_by_role("button", name="Follow @painter")).to_have_count(0)
+        expect(page.get_by_role("main").get_by_role("button", name="Follow @painter")).to_have_count(0)
     visitor.go(page.get_by_role("link", name="Go to home"))
     visitor.shows(["more #colours", "about #colours"])
 
@@ -77,7 +77,7 @@ def test_the_first_follow_fills_home_at_once(visitor: Visitor, javascript: bool)
     newcomer: Any = UserFactory.create(username="newcomer")
     visitor.enter(newcomer)
     visitor.goto("/")
-    visitor.page.get_by_role("button", name="Follow @author").click()
+    visitor.page.get_by_role("main").get_by_role("button", name="Follow @author").click()
     visitor.shows(["words 2", "words 1", "words 0"])
     if javascript:  # the list stays, so that the press can be taken back
         button = visitor.page.get_by_role("main").get_by_role("button", name="Unfollow @author")

@@ -33,6 +33,7 @@ pytestmark = pytest.mark.django_db
 HIDDEN = re.compile(r"<(script|style|svg|head)\b.*?</\1>|[0-9a-f]{64,}|[^\s<>]*\*{3,}", re.DOTALL)
 WORD = re.compile(r"[A-Za-z]{2,}")
 NAMES = {
+    *("IANA", "Asia", "Shanghai"),  # the example of a time zone
     *("feedsite", "admin", "wu", "li", "API", "ID", "UTC", "Redis", "AOF", "LMDB", "PostgreSQL", "SQL", "Bloom", "id"),
     *("https", "pbkdf", "argon", "sha", "md", "PBKDF", "SHA", "Argon"),
     *("inbox", "outbox", "sql", "pending"),  # as the header X-Feed-Source names what served a page

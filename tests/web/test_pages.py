@@ -238,6 +238,8 @@ def test_pages_hold_no_inline_scripts_or_styles() -> None:
     templates = Path(settings.BASE_DIR) / "templates"
     for template in templates.rglob("*.html"):
         text = template.read_text()
+        if "mail" in template.parts:  # readers of mail take styles in no other way
+            continue
         assert " style=" not in text, template
         assert not re.search(r"\son[a-z]+=", text), template
         if "admin" not in template.parts:
