@@ -6,6 +6,7 @@ import msgspec
 from django import forms
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
+from django.db import models
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
@@ -75,6 +76,13 @@ class SiteAdmin(OwnersAdmin):
     """The one row, which is made when it is first saved."""
 
     form = SiteForm
+    # One field with a label of its own; Django's two have none, and their calendar styles itself inline.
+    formfield_overrides = {
+        models.DateTimeField: {
+            "form_class": forms.DateTimeField,
+            "widget": forms.DateTimeInput({"type": "datetime-local"}, "%Y-%m-%dT%H:%M"),
+        }
+    }
     change_form_template = "admin/about/site.html"
     readonly_fields = ("logo_now",)
     fieldsets = (

@@ -28,8 +28,7 @@ FORM = {
     "language": "",
     "time_zone": "Asia/Shanghai",
     "announcement": "Closed on Monday.",
-    "announcement_until_0": "",
-    "announcement_until_1": "",
+    "announcement_until": "2030-05-01T20:00",
 }
 
 

@@ -133,7 +133,7 @@ class World:
         now = int(time.time()) // 30
         code = format_hotp_value(hotp_value(APP_SECRET, now))
         second_factors.set_up_app(user=self.reader, secret=APP_SECRET, code=code)
-        self.reset_link = urlsplit(recovery.link(self.reader)).path
+        self.reset_link = urlsplit(recovery.link(self.writer)).path
 
     def order(self) -> None:
         """Lists with and without members, filters that fold, and pins."""
@@ -195,7 +195,7 @@ def begin_reply(page: Page) -> None:
 
 
 def open_menu(page: Page) -> None:
-    page.locator("main summary").first.click()
+    page.locator("main .menu > summary").first.click()
 
 
 def edit_in_place(page: Page) -> None:
@@ -206,7 +206,8 @@ def edit_in_place(page: Page) -> None:
 
 def send_empty(page: Page) -> None:
     """Send the form although the browser would ask for words first."""
-    form = page.locator("main form:not([action])").or_(page.locator("main form.composer")).first
+    form = page.locator("main form:not([action])").or_(page.locator("main form.composer, main form[action='/signup']"))
+    form = form.first
     form.evaluate("form => { form.noValidate = true; }")
     form.locator("button").last.click()
     page.locator("main .errorlist").first.wait_for()
@@ -221,7 +222,7 @@ def come_to_code(page: Page) -> None:
 
 def dismiss(page: Page) -> None:
     open_menu(page)
-    page.locator("[action$=not-interested] button").first.click()
+    page.locator("details[open] [action$=not-interested] button").click()
     page.locator(".dismissed button").wait_for()
 
 

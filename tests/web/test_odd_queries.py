@@ -61,6 +61,8 @@ def addresses(reader: Any) -> list[str]:
     for pattern in page_patterns:
         if pattern.name in VERBS:
             choices: list[dict[str, Any]] = [{"verb": verb} for verb in VERBS[pattern.name]]
+        elif pattern.name == "theme":
+            choices = [{"code": "3457d5"}]
         else:
             choices = [{"verb": "end"}] if "verb" in pattern.pattern.converters else [{}]
         names = pattern.pattern.converters or pattern.pattern.regex.groupindex

@@ -5,5 +5,5 @@
 addEventListener("load", () => {
   const wide = document.getElementById("beside");
   const place = matchMedia("(min-width: 1100px)").matches ? wide : document.getElementById("beside-narrow");
-  if (place) htmx.ajax("GET", wide.dataset.address, { target: place, swap: "innerHTML" });
+  if (place) htmx.ajax("GET", wide.dataset.address, { source: wide, target: place, swap: "innerHTML" });
 });
