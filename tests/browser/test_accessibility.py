@@ -408,7 +408,6 @@ PAGES: dict[str, list[Look]] = {
     "following": [Look(fixed("/@reader/following"))],
     "admin": [
         Look(fixed("/admin/seen/playedhistory/"), "admin", open_table),
-        Look(fixed("/admin/about/sitesettings/"), "admin"),
     ],
     "errors": [
         Look(fixed("/items/1"), status=404),
