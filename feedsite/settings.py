@@ -289,7 +289,7 @@ EMAIL_DOMAIN = urlsplit(SITE_URL).hostname or "localhost"
 DEFAULT_FROM_EMAIL = SERVER_EMAIL = env.text("FEEDSITE_EMAIL_FROM") or f"noreply@{EMAIL_DOMAIN}"
 
 # --- The site --------------------------------------------------------------------------------------------
-# Who may sign up, whatever the admin chose (about.models.SignUp); empty: what the admin chose.
+# The way to join, whatever the admin chose (about.models.SignUp); empty: what the admin chose.
 SIGN_UP = env.text("FEEDSITE_SIGN_UP")
 # An application for an account on which no admin decides goes after so long.
 APPLICATION_DAYS = env.whole("FEEDSITE_APPLICATION_DAYS")
@@ -312,7 +312,7 @@ ACCOUNT_EMAIL_VERIFICATION = "none"
 MFA_ADAPTER = "accounts.second_factors.Adapter"
 MFA_SUPPORTED_TYPES = ["totp", "webauthn", "recovery_codes"]
 MFA_TOTP_TOLERANCE = 1
-MFA_WEBAUTHN_USER_VERIFICATION = "required"  # a passkey counts as both factors, whoever asks for it
+MFA_WEBAUTHN_USER_VERIFICATION = "required"  # a passkey counts as both factors
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
     {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator"},

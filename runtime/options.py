@@ -105,7 +105,7 @@ GROUPS = (
             "The site's zone: in its night filters of plays expire, and readers whose zone is not known see its times.",
             example="Asia/Shanghai"),
         Option("FEEDSITE_SIGN_UP", Choice(("open", "invite", "approval", "closed")), "",
-            "Who may sign up: everybody, people with an invitation, people whom an admin approves, or nobody.",
+            "The way to join: open to everybody, by invitation, by approval of an admin, or closed.",
             otherwise="the admin's choice, at first open", example="closed"),
         Option("FEEDSITE_APPLICATION_DAYS", DAYS, "30",
             "How long an application for an account is kept on which no admin decides."),
