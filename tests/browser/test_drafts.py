@@ -13,6 +13,7 @@ from media.models import MediaFile
 from tests.support.browsers import Held, Visit, Visitor
 from tests.support.picture_posts import posted, sent
 from tests.support.pictures import jpeg
+from tests.support.sites import until
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 
@@ -131,11 +132,16 @@ def test_another_tab_shows_the_pictures_and_loses_them_when_they_are_published(
 ) -> None:
     other = Visitor(begun.page.context.new_page(), begun.site)
     other.find_media(media_folder)
+    asked: list[str] = []
+    other.page.on("requestfinished", lambda request: "/me/media/" in request.url and asked.append(request.url))
     other.goto("/")
     expect(entries(other)).to_have_count(2)
+    until(lambda: bool(other.page.title()) and len(asked) == 2, 20)  # the server told this tab that both are there
+    other.page.evaluate("addEventListener('storage', (event) => (window.heard ??= []).push(event.newValue))")
     begun.page.bring_to_front()
     entries(begun).nth(1).get_by_label("Description").fill("Second")
     expect(entries(other).nth(1).get_by_label("Description")).to_have_value("Second")
+    assert all(other.page.evaluate("heard")), "a change is told as an end"
     begun.page.get_by_role("button", name="Publish").click()
     expect(begun.page.locator("#feed article .pictures img")).to_have_count(2)
     expect(entries(other)).to_have_count(0)

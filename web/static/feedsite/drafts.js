@@ -36,13 +36,23 @@ function readDraft(place) {
   return unkept.get(place) || parsedDraft(draftKey(place));
 }
 
+// An older state must not come back in the place of one that the browser refused.
+function dropDraft(place) {
+  try {
+    localStorage.removeItem(draftKey(place));
+  } catch {
+    // the browser keeps nothing
+  }
+}
+
 function writeDraft(place, draft) {
   unkept.delete(place);
   try {
-    localStorage.removeItem(draftKey(place));
-    if (draft) localStorage.setItem(draftKey(place), JSON.stringify(draft));
+    if (draft) localStorage.setItem(draftKey(place), JSON.stringify(draft)); // other tabs hear of a change, not of an end
+    else localStorage.removeItem(draftKey(place));
   } catch {
     if (draft) unkept.set(place, draft); // the browser keeps nothing, or no more
+    dropDraft(place);
   }
   document.body.toggleAttribute("data-unkept", unkept.size > 0);
 }
