@@ -30,6 +30,7 @@ from storage import postgresql  # noqa: E402
 from stream.api import Admission, StreamView  # noqa: E402
 from stream.connections import Connection, TooManyError  # noqa: E402
 from stream.hub import PATIENCE, Hub  # noqa: E402
+from stream.news import PAGES  # noqa: E402
 from web import health  # noqa: E402
 from web.headers import HEADERS, NO_PAGE  # noqa: E402
 from web.outage import server_error, unavailable  # noqa: E402
@@ -101,7 +102,7 @@ class Application:
             gone.add_done_callback(lambda _: connection.close())
             try:
                 await connection.serve(
-                    lambda data: send({"type": "http.response.body", "body": data, "more_body": True})
+                    lambda parts: send({"type": "http.response.body", "body": b"".join(parts), "more_body": True})
                 )
                 if not gone.done():
                     # Browsers log an error where an answer only breaks off.
@@ -134,7 +135,7 @@ class Application:
                     return response
                 if request.method == "HEAD":
                     return HttpResponse(headers={"Content-Type": "text/event-stream", "Cache-Control": "no-store"})
-                connection = await hub.open(response.grant, response.listener, response.since)
+                connection = await hub.open(response.grant, response.listener, PAGES, response.since)
         except TooManyError as error:
             return _too_many(error)
         except (*OUTAGES, TimeoutError) as error:

@@ -3,18 +3,19 @@
 import asyncio
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
 from accounts.grants import Grant
-from storage.events import Listener, Position
+from storage.events import Position
+from stream.dialects import Dialect, Hearer
 
 BACKLOG = 256
 """Messages that wait for a slow client before it is dropped; it comes back and resumes."""
 OLDEST = Position(0, 0)
 
-Send = Callable[[bytes], Awaitable[None]]
+Send = Callable[[Sequence[bytes]], Awaitable[None]]
 
 
 class TooManyError(Exception):
@@ -27,10 +28,22 @@ class TooManyError(Exception):
 class Connection:
     """One open connection. `put` never waits; `serve` writes what was put until either side has enough."""
 
-    __slots__ = ("_is_closed", "_pending", "_task", "_waiter", "after", "grant", "listener", "opened_at", "written_at")
+    __slots__ = (
+        "_is_closed",
+        "_pending",
+        "_task",
+        "_waiter",
+        "after",
+        "dialect",
+        "grant",
+        "listener",
+        "opened_at",
+        "written_at",
+    )
 
-    def __init__(self, grant: Grant, listener: Listener) -> None:
+    def __init__(self, grant: Grant, listener: Hearer, dialect: Dialect) -> None:
         self.grant = grant
+        self.dialect = dialect
         self.listener = listener
         self.after = OLDEST
         self.opened_at = self.written_at = time.monotonic()
@@ -40,7 +53,11 @@ class Connection:
         self._task: asyncio.Task[Any] | None = None
 
     def put(self, message: bytes) -> None:
-        """Queue a message for writing. A connection with `BACKLOG` unwritten messages is closed instead."""
+        """Queue a message for writing, unless it is empty. A connection with `BACKLOG` unwritten messages is closed
+        instead.
+        """
+        if not message:
+            return
         if len(self._pending) >= BACKLOG:
             self.close()
             return
@@ -51,7 +68,7 @@ class Connection:
 
     def put_first(self, messages: list[bytes]) -> None:
         """Before all that was put since it was opened."""
-        self._pending.extendleft(reversed(messages))
+        self._pending.extendleft(reversed([one for one in messages if one]))
 
     def close(self) -> None:
         """End it, even amid a write that the client does not take."""
@@ -68,7 +85,7 @@ class Connection:
                 if not self._pending:
                     self._waiter = loop.create_future()
                     await self._waiter
-                waiting = b"".join(self._pending)
+                waiting = tuple(self._pending)
                 self._pending.clear()
                 await send(waiting)
         self._task = None

@@ -32,11 +32,11 @@ from runtime.cluster_address import names_cluster, parse
 from storage import keys
 from storage.cluster import Cluster
 from storage.connections import drop_ended_sessions, feeds_for_tasks
-from storage.events import Entry, Gap, Listener, Position, Revoked, entry, event_of
+from storage.events import Entry, Gap, Position, Revoked, entry, event_of
 from storage.postgresql import bound_thread_long
 from stream.attempts import Attempts, pause
 from stream.connections import OLDEST, Connection, TooManyError
-from stream.news import Message, news_for, reset
+from stream.dialects import Dialect, Hearer, Message
 from web import rates
 from web.rest import OUTAGES
 
@@ -157,13 +157,13 @@ class Hub:
         if self._of_user.get(user_id, 0) >= settings.STREAM_USER_LIMIT:
             raise TooManyError(of_user=True)
 
-    async def open(self, grant: Grant, listener: Listener, since: Position | None) -> Connection:
-        """A connection that has what happened after `since`, or `reset`, to write first.
+    async def open(self, grant: Grant, listener: Hearer, dialect: Dialect, since: Position | None = None) -> Connection:
+        """A connection that has what happened after `since`, or that this is not known, to write first.
 
         Raises TooManyError, and Django's outages.
         """
         self.check_room(grant.user_id)
-        connection = Connection(grant, listener)
+        connection = Connection(grant, listener, dialect)
         self._of_user[grant.user_id] = self._of_user.get(grant.user_id, 0) + 1
         # From here on batches are written to it too; they wait behind the replay.
         self.connections.add(connection)
@@ -172,13 +172,13 @@ class Hub:
         if upto is not None:
             connection.after = max(upto, since or OLDEST)
         try:
-            missed = await self._replay(connection.listener, since, upto)
+            missed = await self._replay(connection, since, upto)
         except BaseException:
             self.leave(connection)
             raise
         if missed is None:
             # It asks for everything; a place ahead of the stream (another server's clock) must not keep it waiting.
-            missed, connection.after = [reset(upto)], upto or OLDEST
+            missed, connection.after = [dialect.reset(upto)], upto or OLDEST
         connection.put_first(missed)
         return connection
 
@@ -193,17 +193,20 @@ class Hub:
         if not self._of_user[user_id]:
             del self._of_user[user_id]
 
-    async def _replay(self, listener: Listener, since: Position | None, upto: Position | None) -> list[bytes] | None:
-        """The events that the listener missed; None where that is not known. Raises Django's outages."""
+    async def _replay(
+        self, connection: Connection, since: Position | None, upto: Position | None
+    ) -> list[bytes] | None:
+        """The events that the connection missed; None where that is not known. Raises Django's outages."""
         if not since or not upto:
             return None
-        if await self.in_thread(partial(rates.hit, "resume", str(listener.reader))) is not None:
+        if await self.in_thread(partial(rates.hit, "resume", str(connection.grant.user_id))) is not None:
             return None
         entries = await self._missed(since, upto)
         if entries is None:
             return None
         try:
-            messages = await self.in_thread(partial(news_for, [listener], entries)) if entries else []
+            news = partial(connection.dialect.news, [connection.listener], entries)
+            messages = await self.in_thread(news) if entries else []
         except OUTAGES:
             raise
         except Exception:
@@ -271,7 +274,7 @@ class Hub:
         if self.position is None or gap <= self.position:
             # The first read, or the clock of the server that came back is behind: no connection reads the gap.
             self.position = self.written = gap
-            _deliver(self.connections, [(None, gap, reset(gap))])
+            _reset(self.connections, gap)
             for connection in self.connections:
                 connection.after = gap
         self._may_have_lost = False
@@ -294,22 +297,28 @@ class Hub:
         self._asked_at = time.monotonic()
         attempts = Attempts("PostgreSQL")
         while connections:
-            listeners = {connection.listener for connection in connections}
             try:
-                messages = await _in_thread(self._asking, partial(news_for, listeners, entries))
+                told = [
+                    (
+                        some,
+                        await _in_thread(self._asking, partial(dialect.news, {one.listener for one in some}, entries)),
+                    )
+                    for dialect, some in _by_dialect(connections)
+                ]
             except OUTAGES as error:
                 await attempts.failed(error)
                 connections = [connection for connection in connections if connection in self.connections]
                 continue
             attempts.succeeded()
-            _deliver(connections, messages)
+            for some, messages in told:
+                _deliver(some, messages)
             break
         self.written = self.position
 
     def _tell_loss(self, upto: Position) -> None:
         """Skip the events up to this position, which could not be written: every connection has to ask."""
         self.position = self.written = upto
-        _deliver(self.connections, [(None, upto, reset(upto))])
+        _reset(self.connections, upto)
 
     async def _revoke(self, users: set[int]) -> None:
         """End what rests on nothing any more, before anything else is written to it. A connection that only a ticket
@@ -339,10 +348,8 @@ class Hub:
                 connection.put(self._heartbeat(connection))
 
     def _heartbeat(self, connection: Connection) -> bytes:
-        # The id moves a browser's place in the stream on, and is no event by itself.
-        if self.written is None or self.written < connection.after:
-            return b":\n\n"
-        return b":\nid: %s\n\n" % str(self.written).encode()
+        is_past = self.written is None or self.written < connection.after
+        return connection.dialect.heartbeat(None if is_past else self.written)
 
     async def _recheck(self) -> None:
         """End the connections that rest on nothing any more."""
@@ -394,13 +401,26 @@ def _parsed(found: Any) -> list[Entry]:
     return [(Position.parse(position), event_of(fields)) for position, fields in found or []]
 
 
-def _deliver(connections: Iterable[Connection], messages: Iterable[Message]) -> None:
-    by_listener: dict[Listener, list[Connection]] = {}
+def _by_dialect(connections: Iterable[Connection]) -> list[tuple[Dialect, list[Connection]]]:
+    found: dict[Dialect, list[Connection]] = {}
     for connection in connections:
-        by_listener.setdefault(connection.listener, []).append(connection)
-    for listener, position, data in messages:
-        for connection in connections if listener is None else by_listener.get(listener, ()):
-            if position > connection.after or listener is None:
+        found.setdefault(connection.dialect, []).append(connection)
+    return list(found.items())
+
+
+def _reset(connections: Iterable[Connection], upto: Position) -> None:
+    """Tell all connections that what happened up to here has to be asked for."""
+    for dialect, some in _by_dialect(connections):
+        _deliver(some, [(None, upto, dialect.reset(upto))])
+
+
+def _deliver(connections: Iterable[Connection], messages: Iterable[Message]) -> None:
+    by_hearer: dict[Hearer, list[Connection]] = {}
+    for connection in connections:
+        by_hearer.setdefault(connection.listener, []).append(connection)
+    for hearer, position, data in messages:
+        for connection in connections if hearer is None else by_hearer.get(hearer, ()):
+            if position > connection.after or hearer is None:
                 connection.put(data)
 
 

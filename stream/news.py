@@ -31,6 +31,7 @@ from storage.events import (
     Withdrawn,
 )
 from stream import sessions
+from stream.dialects import Dialect, Message
 from timeline.hydrate import BELONGS
 from timeline.pull import SHOWN, of_list
 
@@ -88,8 +89,6 @@ class ItemNews(msgspec.Struct, omit_defaults=True):
 
 
 RESET = "reset"
-Message = tuple[Listener | None, Position, bytes]
-"""The bytes for the connections of one listener, or of all (None), for the event at a place."""
 
 _encode = msgspec.json.Encoder().encode
 
@@ -103,6 +102,11 @@ def message(name: str, position: Position | None, data: Any) -> bytes:
 def reset(position: Position | None) -> bytes:
     """The event that tells a page to find out by itself what happened up to here."""
     return message(RESET, position, {})
+
+
+def heartbeat(position: Position | None) -> bytes:
+    """A comment; its id moves a browser's place in the stream on, and is no event by itself."""
+    return b":\n\n" if position is None else b":\nid: %s\n\n" % str(position).encode()
 
 
 def news_for(listeners: Iterable[Listener], entries: Sequence[Entry]) -> list[Message]:
@@ -209,3 +213,7 @@ def _audience(
             if not is_at_home:
                 outside.setdefault(place, set()).update(by_reader[reader])
     return hits, replies, outside
+
+
+PAGES = Dialect("pages", news_for, reset, heartbeat)
+"""Server-sent events for the site's pages, and for programs that use its API."""

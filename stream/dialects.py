@@ -1,0 +1,33 @@
+"""What a kind of connection is told: the site's own events, or those of another protocol.
+
+The hub reads events and writes bytes; a dialect makes the bytes, for all connections of its kind at once.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple, Protocol
+
+from storage.events import Entry, Position
+
+
+class Hearer(Protocol):
+    """A key of connections that are told the same; hashable."""
+
+    @property
+    def reader(self) -> int:
+        """The user who listens."""
+
+
+Message = tuple[Any | None, Position, bytes]
+"""The bytes for the connections of one hearer, or of all (None), for the event at a place."""
+
+
+class Dialect(NamedTuple):
+    """How the connections of one kind are told what happened. Bytes may be empty: they are told nothing."""
+
+    name: str
+    news: Callable[[Iterable[Any], Sequence[Entry]], list[Message]]
+    """The messages that a batch of events becomes, in its order; runs in a thread, raises Django's database errors."""
+    reset: Callable[[Position | None], bytes]
+    """Tells that events up to here may have been lost."""
+    heartbeat: Callable[[Position | None], bytes]
+    """Keeps a quiet connection open; the place is down to where all was written, None where that is not known."""
