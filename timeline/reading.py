@@ -16,14 +16,13 @@ from timeline.inbox import Inbox, Tail
 from timeline.outbox import Outbox
 from timeline.truth import Truth
 
-NARROW = 8
-"""Up to so many outboxes are read a whole page deep at once."""
+OUTBOXES_MOST = 32
+"""Up to so many outboxes are always merged, and read a whole page deep at once."""
 GLANCE = 3
 """Entries that are read first of each of more outboxes; few of them reach into the page (`_look_deeper`)."""
-OUTBOXES_MOST = 32
 FOLLOWEES_FOR_ONE = 8
-"""So many outboxes are merged, or one for so many followees if that is more. Beyond it one pull is cheaper: measured,
-an outbox costs a page 0.055 ms, and a followee costs a pull 0.0065 ms.
+"""Readers of many followees merge more of them: one for so many followees. Beyond it one pull is cheaper: measured, an
+outbox costs a page 0.055 ms, and a followee costs a pull 0.0065 ms.
 """
 TOO_MANY_SECONDS = 300
 """The life of a hint of too many big-Vs, once a page believed it: such a page pulls, and the truth corrects nothing."""
@@ -127,7 +126,7 @@ def look(
 
     Where no outbox is merged, the tail is read too: of this epoch, or of any (0).
     """
-    depth = count if len(big_vs) <= NARROW else GLANCE
+    depth = count if len(big_vs) <= OUTBOXES_MOST else GLANCE
     top = min(before, newest + 1)
     counts = [count, *[depth] * len(big_vs)]
     commands = Window.readings(feeds(), [Inbox(reader_id), *map(Outbox, big_vs)], top, counts)

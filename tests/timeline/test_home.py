@@ -334,7 +334,18 @@ def test_a_big_vs_items_are_pulled_by_readers_below_the_push_level(
     assert feeds.zscore(keys.inbox(reader.pk), f"{star.pk}:{latest}") is None, "nothing was pushed"
 
 
-def test_a_hundred_big_vs_cost_one_round_trip_more(follow: Any, say: Say, workers: Workers, calls: Calls) -> None:
+@pytest.mark.parametrize(("most", "trips"), [(32, 2), (8, 3)])
+def test_many_big_vs_cost_one_round_trip_more_and_very_many_two(
+    most: int,
+    trips: int,
+    follow: Any,
+    say: Say,
+    workers: Workers,
+    calls: Calls,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(reading, "OUTBOXES_MOST", most)
+    monkeypatch.setattr(reading, "FOLLOWEES_FOR_ONE", 1)
     reader = seen(level=2)
     stars = [seen(is_big_v=True) for _ in range(25)]
     for star in stars:
@@ -344,12 +355,13 @@ def test_a_hundred_big_vs_cost_one_round_trip_more(follow: Any, say: Say, worker
     workers.work()
     read(reader)
     workers.work()
+    reader.refresh_from_db()
     calls.queries.clear()
     calls.trips = 0
     page = home_page(reader)
     assert page.sources == ["inbox", "outbox"]
     assert [int(item.id) for item in page.items] == home_ids(reader.pk)[:20]
-    assert (len(calls.queries), calls.trips) == (1, 3)  # the inbox and the hint; the outboxes' newest; some deeper
+    assert (len(calls.queries), calls.trips) == (1, trips)  # the hint; inbox and outboxes; of very many, some deeper
 
 
 @pytest.mark.parametrize("hint", ["", "{}", "{},7", "7,8", "{}, x,,-1", "\xff", "9" * 5000, None])
