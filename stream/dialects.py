@@ -1,4 +1,4 @@
-"""What a kind of connection is told: the site's own events, or those of another protocol.
+"""Dialects of the stream: the site's own events, or those of another protocol, as bytes for a kind of connection.
 
 The hub reads events and writes bytes; a dialect makes the bytes, for all connections of its kind at once.
 """

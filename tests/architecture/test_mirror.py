@@ -168,6 +168,7 @@ HELD = {
     "stream/api.py": "tests/stream/test_hub.py",
     "stream/attempts.py": "tests/stream/test_hub.py",
     "stream/connections.py": "tests/stream/test_hub.py",
+    "stream/dialects.py": "tests/stream/test_hub.py",
     "timeline/active_fans.py": "tests/timeline/test_fanout.py",
     "timeline/backfill.py": "tests/timeline/test_fanout.py",
     "timeline/explanation.py": "tests/timeline/test_explain.py",
