@@ -1,4 +1,5 @@
-"""The stream process: `GET /api/v1/stream` and its own `/healthz`, on an event loop.
+"""The stream process: `GET /api/v1/stream`, the sockets and streams of Mastodon's clients, and its own `/healthz`, on
+an event loop.
 
 `granian --interface asgi --workers 1 feedsite.asgi:application`. The site's own view (stream.api.StreamView) decides
 which callers may listen, with the site's middleware, in a thread; what it refuses is answered as the site does.
@@ -30,7 +31,7 @@ from storage import postgresql  # noqa: E402
 from stream.api import Admission, StreamView  # noqa: E402
 from stream.connections import Connection, TooManyError  # noqa: E402
 from stream.hub import PATIENCE, Hub  # noqa: E402
-from stream.news import PAGES  # noqa: E402
+from stream.sockets import converse, request_of  # noqa: E402
 from web import health  # noqa: E402
 from web.headers import HEADERS, NO_PAGE  # noqa: E402
 from web.outage import server_error, unavailable  # noqa: E402
@@ -71,6 +72,9 @@ class Application:
             await self._live(receive, send)
         elif scope["type"] == "http":
             await self._answer(scope, receive, send)
+        elif scope["type"] == "websocket":
+            await receive()  # that it connects
+            await converse(self._hub(), await self._open(request_of(scope)), scope, receive, send)
 
     async def _live(self, receive: Receive, send: Send) -> None:
         await receive()
@@ -91,11 +95,14 @@ class Application:
         if scope["path"] == "/healthz":
             await _send(send, self._health(ASGIRequest(scope, io.BytesIO())))
             return
-        opened = await self._open(ASGIRequest(scope, io.BytesIO()))
+        request = ASGIRequest(scope, io.BytesIO())
+        opened = await self._open(request)
         if isinstance(opened, HttpResponseBase):
             await _send(send, opened)
             return
-        connection, headers = opened
+        connection, admission = opened
+        headers = _headers(admission, request)
+        del opened, admission, request  # they would be a fifth of an open connection's memory
         try:
             await send({"type": "http.response.start", "status": 200, "headers": headers})
             gone = asyncio.ensure_future(receive())
@@ -123,10 +130,8 @@ class Application:
             response[name] = value
         return response
 
-    async def _open(self, request: ASGIRequest) -> HttpResponseBase | tuple[Connection, list[tuple[bytes, bytes]]]:
-        """A connection and its headers, or why not. The objects of the decision are let go: they would be
-        a fifth of an open connection's memory.
-        """
+    async def _open(self, request: ASGIRequest) -> HttpResponseBase | tuple[Connection, Admission]:
+        """A connection and what admitted it, or why not."""
         hub = self._hub()
         try:
             async with asyncio.timeout(PATIENCE):
@@ -135,7 +140,7 @@ class Application:
                     return response
                 if request.method == "HEAD":
                     return HttpResponse(headers={"Content-Type": "text/event-stream", "Cache-Control": "no-store"})
-                connection = await hub.open(response.grant, response.listener, PAGES, response.since)
+                connection = await hub.open(response.grant, response.listener, response.dialect, response.since)
         except TooManyError as error:
             return _too_many(error)
         except (*OUTAGES, TimeoutError) as error:
@@ -144,7 +149,7 @@ class Application:
         except Exception:
             logger.exception("A connection could not be opened")
             return server_error(request)
-        return connection, _headers(response, request)
+        return connection, response
 
     def _decide(self, request: ASGIRequest) -> HttpResponseBase:
         request.urlconf = __name__

@@ -63,7 +63,7 @@ def programs(at: Place) -> Iterator[Program]:
 
     # Granian's limit of requests at once: every open stream, and a few more that are told that it is full. To stop it
     # waits for streams to end by themselves, which they do not.
-    stream = f"granian --interface asgi --no-ws --host {at.host} --port {at.stream} --workers 1 --log-level warning"
+    stream = f"granian --interface asgi --host {at.host} --port {at.stream} --workers 1 --log-level warning"
     stream += f" --backlog 2048 --backpressure {settings.STREAM_LIMIT + 100}"
     stream += f" {respawn} --workers-kill-timeout 1 feedsite.asgi:application"
     yield Program("stream", stream.split(), environ)

@@ -3,6 +3,8 @@
 See docs/decisions.md: The site's own view decides in a thread who may listen.
 """
 
+from collections.abc import Callable
+from typing import Any
 from urllib.parse import urlencode, urlsplit
 
 from django.conf import settings
@@ -24,6 +26,8 @@ from accounts.grants import (
 )
 from accounts.models import User
 from storage.events import Listener, Position
+from stream.dialects import Dialect, Hearer
+from stream.news import PAGES
 from web.rest import MAX_POSITION, ApiView, OutageError, position
 
 ITEM = OpenApiParameter(
@@ -45,15 +49,30 @@ WATCHED = ("item", "session")
 TICKET = OpenApiParameter("ticket", str, description="As a redirect gave it.")
 
 
+Answer = Callable[[Any, str], tuple[Any, bytes]]
+"""Answers a message of a socket's client: the hearer that its connection is from then on, and the bytes to write."""
+
+
 class Admission(HttpResponse):
     """The stream process may open a connection. No other process sends it."""
 
-    def __init__(self, grant: Grant, listener: Listener, since: Position | None, origin: str) -> None:
+    def __init__(
+        self,
+        grant: Grant,
+        listener: Hearer,
+        dialect: Dialect = PAGES,
+        *,
+        since: Position | None = None,
+        origin: str = "",
+        answer: Answer | None = None,
+    ) -> None:
         super().__init__()
         self.grant = grant
         self.listener = listener
+        self.dialect = dialect
         self.since = since
         self.origin = origin
+        self.answer = answer
 
 
 class StreamView(ApiView):
@@ -82,11 +101,12 @@ class StreamView(ApiView):
         listener = Listener(reader.pk, position(request, "item") or 0, position(request, "session") or 0)
         ticket = once(request, "ticket")
         if getattr(request._request, "keeps_lines_open", False):
-            return Admission(grant_of(request, reader), listener, since, origin_of(read_ticket(ticket), reader))
+            origin = origin_of(read_ticket(ticket), reader)
+            return Admission(grant_of(request, reader), listener, since=since, origin=origin)
         if not settings.STREAM_PORT or isinstance(request.auth, Ticket):
             raise OutageError
         host, _ = split_domain_port(request.get_host())
-        query = {"ticket": issue_ticket(user=reader, origin=origin(request), digest=digest_of(request))}
+        query = {"ticket": issue_ticket(user=reader, origin=own_origin(request), digest=digest_of(request))}
         query |= {name: str(place) for name, place in zip(WATCHED, listener[1:], strict=True) if place}
         if since:
             query["last_event_id"] = str(since)
@@ -94,7 +114,7 @@ class StreamView(ApiView):
         return HttpResponse(status=307, headers={"Location": place})
 
 
-def origin(request: Request) -> str:
+def own_origin(request: Request) -> str:
     """Scheme and host of the request, as browsers spell an origin."""
     return f"{request.scheme}://{request.get_host()}"
 

@@ -84,6 +84,7 @@ def test_a_preview_saves_nothing(page: Client) -> None:
     assert "too light" in wrong.content.decode()
 
 
+@pytest.mark.slow
 def test_a_logo_comes_and_goes(page: Client, media_folder: Path) -> None:
     assert page.post(ADDRESS, FORM | {"new_logo": upload(jpeg())}).status_code == 302
     first = site.read().logo

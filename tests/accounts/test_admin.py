@@ -55,6 +55,7 @@ def test_the_list_sorts_by_followers(admin_client: Client) -> None:
         assert shown == users
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sign", ["-", ""])
 def test_sorting_by_followers_reads_an_index(admin_client: Client, sign: str) -> None:
     """However many users there are, and however many of them have equally many followers."""

@@ -212,6 +212,7 @@ def test_what_was_under_way_is_met(ann: User) -> None:
     exact()
 
 
+@pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 def test_workers_and_followers_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(purge, "BATCH", 5)

@@ -44,6 +44,7 @@ def sizes(url: str) -> list[tuple[int, int]]:
     return found
 
 
+@pytest.mark.slow
 def test_an_avatar(client: APIClient, ann: User, media_folder: Path) -> None:
     drawn = client.get(f"{API}/users/me").json()["avatar_url"]
     assert drawn.startswith("/avatars/")
@@ -97,6 +98,7 @@ def test_avatars_are_shown_where_names_are(client: APIClient, ann: User) -> None
         assert bob.avatar_url in client.get(f"{API}/{path}").content.decode(), path
 
 
+@pytest.mark.slow
 def test_a_deleted_account_has_no_face(client: APIClient, ann: User, media_folder: Path) -> None:
     put(client, "avatar", upload(jpeg()))
     put(client, "banner", upload(jpeg()))

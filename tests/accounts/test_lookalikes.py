@@ -23,6 +23,7 @@ pytestmark = pytest.mark.django_db
 LETTERS = f"{string.ascii_letters}{string.digits}_-"
 
 
+@pytest.mark.slow
 @given(st.text(LETTERS, max_size=30))
 def test_postgresql_and_python_make_the_same_skeleton(name: str) -> None:
     with connection.cursor() as cursor:

@@ -42,6 +42,7 @@ def link_for(asked: str) -> str:
     return path
 
 
+@pytest.mark.slow
 @pytest.mark.django_db
 @pytest.mark.parametrize("asked", ["ann", "ANN", "@ann", "ann@example.org", " ANN@Example.ORG "])
 def test_the_link_sets_another_password_once_in_any_browser(asked: str) -> None:
@@ -113,6 +114,7 @@ def test_two_who_use_a_link_at_once_set_one_password() -> None:
     assert Letter.objects.filter(kind="password_changed", user_id=user.pk).count() == 1
 
 
+@pytest.mark.slow
 @pytest.mark.django_db
 def test_the_answer_tells_nothing_of_the_account() -> None:
     """By the page and the API: the same status, bytes and statements, whatever is typed."""

@@ -84,6 +84,7 @@ def test_a_page_asks_postgresql_for_the_user_and_not_for_the_session(ann: User) 
     assert len([one for one in with_copy if "session_generation" in one]) == 1  # the user's row
 
 
+@pytest.mark.slow
 def test_a_copy_lives_an_hour_at_most_and_no_longer_than_its_session(ann: User, feeds: redis.Redis) -> None:
     client = signed_in(ann)
     (copy,) = copies(feeds)
@@ -131,6 +132,7 @@ def be_deactivated(client: Client, user: User) -> None:
 ENDS = pytest.mark.parametrize("end", [log_out, by_sql, change_password, everywhere, be_deactivated])
 
 
+@pytest.mark.slow
 @ENDS
 @FAULTS
 def test_a_session_that_ended_while_the_cache_was_away_does_not_live_on(
@@ -268,6 +270,7 @@ def test_a_key_that_is_none(key: str) -> None:
 
 
 # --- A cache server in trouble ---------------------------------------------------------------------------
+@pytest.mark.slow
 @FAULTS
 def test_logging_in_and_out_and_pages_without_the_cache(ann: User, feeds_server: Valkey, fault: Fault) -> None:
     old = signed_in(ann)
@@ -284,6 +287,7 @@ def test_logging_in_and_out_and_pages_without_the_cache(ann: User, feeds_server:
     assert is_in(old)
 
 
+@pytest.mark.slow
 def test_a_frozen_cache_costs_one_wait_a_second(ann: User, feeds_server: Valkey) -> None:
     client = signed_in(ann)
     with frozen(feeds_server), waits_once_a_second("cache"):

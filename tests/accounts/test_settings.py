@@ -57,6 +57,7 @@ def works(password: str) -> bool:
 
 
 # --- Preferences ------------------------------------------------------------------------------------------
+@pytest.mark.slow
 def test_language_and_time_zone(page: Client, ann: User) -> None:
     response = page.post("/settings/preferences", {"language": "zh-hans", "time_zone": "Asia/Shanghai"})
     assert response["Location"] == "/settings/preferences"
@@ -70,6 +71,7 @@ def test_language_and_time_zone(page: Client, ann: User) -> None:
     assert '<html lang="zh-Hans"' in page.get("/settings", HTTP_ACCEPT_LANGUAGE="zh").content.decode()
 
 
+@pytest.mark.slow
 def test_the_theme_is_kept_in_the_browser(page: Client, ann: User) -> None:
     assert "data-theme" not in page.get("/settings/preferences").content.decode()
     page.post("/settings/preferences", {"language": "", "time_zone": "", "theme": "dark"})
@@ -85,6 +87,7 @@ def test_the_theme_is_kept_in_the_browser(page: Client, ann: User) -> None:
     assert "data-theme" not in page.get("/settings").content.decode()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "fields",
     [
@@ -282,6 +285,7 @@ def test_what_else_is_refused(api: APIClient, ann: User, route: str) -> None:
 
 
 # --- Leaving ---------------------------------------------------------------------------------------------
+@pytest.mark.slow
 def test_deleting_the_account(page: Client, ann: User) -> None:
     item = items.publish(sender=ann, content={"text": "words"})
     response = page.post("/settings/delete", {"username": " @ANN ", "password": PASSWORD}, follow=True)
@@ -545,6 +549,7 @@ def test_a_picture_and_a_banner_are_set_and_removed(client: Client) -> None:
     assert (ann.avatar, ann.banner) == (None, None)
 
 
+@pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 def test_the_form_of_oneself_is_one_act(client: Client, media_folder: Path) -> None:
     """Of a name, a picture and a banner, a refused one leaves the others as they were."""

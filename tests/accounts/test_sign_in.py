@@ -177,6 +177,7 @@ def test_codes_are_counted_and_a_known_browser_apart(guarded: User, settings: An
     assert owner.post("/login/code", {"code": code_at(time.time())}).status_code == 302
 
 
+@pytest.mark.slow
 def test_setting_up_and_removing_an_app(ann: User) -> None:
     client = Client()
     client.post("/login", {"username": "ann", "password": PASSWORD})
@@ -260,6 +261,7 @@ def test_dangerous_pages_ask_again_after_a_while(guarded: User, path: str) -> No
         assert client.get(path).status_code == 200
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", ["/settings/password", "/settings/delete"])
 def test_pages_with_the_password_want_the_factor_too(guarded: User, path: str) -> None:
     client, bare = Client(), Client()

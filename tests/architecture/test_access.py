@@ -562,6 +562,7 @@ STATES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("visibility", "status"), STATES)
 @pytest.mark.parametrize("side", ["api", pytest.param("pages", marks=pytest.mark.slow)])
 def test_readers_see_what_the_table_says(
@@ -612,6 +613,7 @@ def test_what_the_suspended_said_is_nowhere(world: World, side: str) -> None:
                     assert world.words(kind) not in response.content.decode(), (case.path(world), relation)
 
 
+@pytest.mark.slow
 def test_a_hidden_reply_is_in_no_number(world: World) -> None:
     """A stranger gets the same bytes of a thread, whether somebody answers in their circle or not."""
     thread = ItemFactory(sender=world.author)

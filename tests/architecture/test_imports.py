@@ -30,6 +30,7 @@ def is_shared(name: str) -> bool:
     return f"{name}.".startswith(f"{SHARED}.")
 
 
+@pytest.mark.slow
 def test_tests_import_only_what_is_shared() -> None:
     paths = [path.relative_to(ROOT) for path in sorted(ROOT.glob("tests/**/*.py"))]
     assert len(paths) > 200

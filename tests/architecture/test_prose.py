@@ -64,6 +64,7 @@ def riddles(source: str) -> list[Text]:
     return list(dict.fromkeys(opened + begun))
 
 
+@pytest.mark.slow
 def test_sentences_name_their_subject() -> None:
     found = [
         f"{path.relative_to(ROOT)}:{line}: {' '.join(text.split())[:100]}"

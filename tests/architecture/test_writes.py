@@ -79,6 +79,7 @@ def everything() -> dict[str, Any]:
     return rows
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("path", "method"), WRITES)
 def test_fields_that_are_nobodys_to_set(path: str, method: str, settings: Any) -> None:
     settings.RATE_SCALE = 1e6

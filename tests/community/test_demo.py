@@ -44,6 +44,7 @@ def logins(text: str) -> dict[str, str]:
     return {line[2]: line[4] for line in lines}
 
 
+@pytest.mark.slow
 def test_a_community_with_exact_counts_and_nothing_to_fan_out() -> None:
     demo()
     assert User.objects.count() == 60
@@ -53,6 +54,7 @@ def test_a_community_with_exact_counts_and_nothing_to_fan_out() -> None:
     assert not Delivery.objects.exists()
 
 
+@pytest.mark.slow
 def test_it_looks_like_a_community() -> None:
     demo()
     assert set(User.objects.filter(is_big_v=True).values_list("username", flat=True)) == {
@@ -70,6 +72,7 @@ def test_it_looks_like_a_community() -> None:
         user.full_clean()
 
 
+@pytest.mark.slow
 def test_counts_are_what_the_verbs_would_have_counted() -> None:
     demo()
     likes = Counter(Like.objects.values_list("item", flat=True))
@@ -83,6 +86,7 @@ def test_counts_are_what_the_verbs_would_have_counted() -> None:
     assert counted == truth
 
 
+@pytest.mark.slow
 def test_people_answer_each_other_and_agree() -> None:
     demo()
     assert Item.objects.filter(reply_to__reply_to__isnull=False).count() > 10
@@ -94,6 +98,7 @@ def test_people_answer_each_other_and_agree() -> None:
     assert sum(bool(item.repost_of) for item in home.items) > 3
 
 
+@pytest.mark.slow
 def test_people_were_told_what_others_did() -> None:
     demo()
     for username in ("mira", "tomas", "lin-wei"):
@@ -106,6 +111,7 @@ def test_people_were_told_what_others_did() -> None:
         assert max(moments) <= timezone.now()
 
 
+@pytest.mark.slow
 def test_the_logins_work_and_are_for_their_owner_only(data_dir: Path) -> None:
     out = demo()
     path = data_dir / "demo.txt"
@@ -122,6 +128,7 @@ def test_the_logins_work_and_are_for_their_owner_only(data_dir: Path) -> None:
     assert not any(user.has_usable_password() for user in User.objects.exclude(username__in=by_name))
 
 
+@pytest.mark.slow
 def test_two_sites_have_the_same_people_and_other_passwords() -> None:
     first, second = site(), site()
     assert first["said"] == second["said"]
@@ -149,6 +156,7 @@ def test_if_empty_leaves_a_site_with_users_alone(data_dir: Path) -> None:
     assert not (data_dir / "demo.txt").exists()
 
 
+@pytest.mark.slow
 def test_the_size_is_a_choice() -> None:
     demo("--users", "200")
     assert User.objects.count() == 200
@@ -161,6 +169,7 @@ def test_wrong_sizes(size: str) -> None:
         demo("--users", size)
 
 
+@pytest.mark.slow
 def test_no_users_without_their_passwords(settings: Any, tmp_path: Path) -> None:
     settings.DATA_DIR = tmp_path / "missing"
     with pytest.raises(CommandError, match="cannot be kept"):
@@ -168,6 +177,7 @@ def test_no_users_without_their_passwords(settings: Any, tmp_path: Path) -> None
     assert not User.objects.exists()
 
 
+@pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 def test_the_tour_meets_every_source(workers: Workers) -> None:
     """As the README tells it: who was away reads what was kept for them, and the level rises behind the page."""

@@ -93,6 +93,7 @@ def _aspect(row: MediaFile) -> str:
     return "tall" if ratio < 0.9 else "wide" if ratio > 1.1 else "square"
 
 
+@pytest.mark.slow
 def test_the_same_seed_draws_the_same() -> None:
     for seed in (1, 2):
         assert face(seed).tobytes() == face(seed).tobytes()
@@ -121,6 +122,7 @@ def test_the_light_turns() -> None:
     assert all(isinstance(frame, Image.Image) for frame in frames)
 
 
+@pytest.mark.slow
 def test_a_store_that_takes_nothing_ends_the_pictures_and_not_the_demo(
     db: None, media_folder: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -134,6 +136,7 @@ def test_a_store_that_takes_nothing_ends_the_pictures_and_not_the_demo(
     assert not Item.objects.filter(type=ItemType.IMAGE).exists()
 
 
+@pytest.mark.slow
 def test_a_picture_that_is_refused_leaves_its_post_as_it_was(
     db: None, media_folder: Path, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -66,6 +66,7 @@ def load(folder: Path) -> Load:
     return run
 
 
+@pytest.mark.slow
 @committed
 def test_avatars_and_media(load: Load, folder: Path, media_folder: Path) -> None:
     posts(
@@ -125,6 +126,7 @@ WRONG_PATHS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wrong", WRONG_PATHS)
 def test_a_wrong_medium(load: Load, folder: Path, media_folder: Path, wrong: str) -> None:
     """The whole data set is refused, and the files of the good lines before are removed."""
@@ -150,6 +152,7 @@ WRONG_MEDIA: dict[str, tuple[Any, str]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wrong", WRONG_MEDIA)
 def test_wrong_media(load: Load, folder: Path, media_folder: Path, wrong: str) -> None:
     media, message = WRONG_MEDIA[wrong]
@@ -157,6 +160,7 @@ def test_wrong_media(load: Load, folder: Path, media_folder: Path, wrong: str) -
     refused(load, f"posts.jsonl.gz line 1: .*{message}", media_folder)
 
 
+@pytest.mark.slow
 def test_files_are_bounded(load: Load, folder: Path, media_folder: Path, settings: Any) -> None:
     settings.MEDIA_IMAGE_BYTES = 2**20
     with (folder / "huge.jpg").open("wb") as file:
@@ -171,6 +175,7 @@ def test_an_avatar_is_a_picture(load: Load, folder: Path, media_folder: Path) ->
     refused(load, "users.csv.gz line 2: .*must be a picture", media_folder)
 
 
+@pytest.mark.slow
 def test_a_store_that_takes_nothing(load: Load, folder: Path, media_folder: Path) -> None:
     media_folder.mkdir()
     (media_folder / "files").write_text("no folder")
@@ -188,6 +193,7 @@ def refused(load: Load, message: str, media_folder: Path) -> None:
     assert files_of(media_folder) == [] if media_folder.exists() else True
 
 
+@pytest.mark.slow
 @committed
 def test_after_a_refusal_the_mended_data_set_loads(load: Load, folder: Path, media_folder: Path) -> None:
     posts(folder, {"text": "x", "media": ["pictures/1.jpg"]}, {"text": "y", "media": ["missing.jpg"]})

@@ -52,6 +52,7 @@ def test_an_item_of_the_feed(api: APIClient, publish: Publish) -> None:
     assert item | {"reason": None} == api.get(f"/api/v1/items/{item_id}").json()
 
 
+@pytest.mark.slow
 def test_what_served_it(api: APIClient, publish: Publish, feeds_server: servers.Valkey) -> None:
     publish(10)
     sources = [
@@ -63,6 +64,7 @@ def test_what_served_it(api: APIClient, publish: Publish, feeds_server: servers.
         assert api.post(FEED, {"action": "refresh", "limit": 2})["X-Feed-Source"] == "recall,no-dedup"
 
 
+@pytest.mark.slow
 def test_limits(api: APIClient, publish: Publish) -> None:
     publish(130)
     assert len(pull(api, limit=1)["data"]["items"]) == 1

@@ -42,6 +42,7 @@ def test_what_was_shown_is_left_out(reader: User, publish: Publish, newest_first
     assert left(reader) == ids[:2] + ids[5:]
 
 
+@pytest.mark.slow
 def test_recall_goes_deeper_where_most_was_seen(
     reader: User, publish: Publish, newest_first: NewestFirst, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -218,6 +219,7 @@ def test_it_says_how_many_were_left_out_and_why(
 senders_in_order = st.lists(st.integers(1, 6), max_size=60)
 
 
+@pytest.mark.slow
 @given(senders_in_order, st.integers(1, 8))
 def test_a_page_has_at_most_two_of_a_sender(senders: list[int], size: int) -> None:
     candidates = [Candidate(number, sender, -number, "") for number, sender in enumerate(senders)]
@@ -234,6 +236,7 @@ def test_a_page_has_at_most_two_of_a_sender(senders: list[int], size: int) -> No
             break
 
 
+@pytest.mark.slow
 @given(senders_in_order, st.integers(1, 8))
 def test_the_first_page_is_the_best_that_there_is(senders: list[int], size: int) -> None:
     candidates = [Candidate(number, sender, -number, "") for number, sender in enumerate(senders)]

@@ -219,6 +219,7 @@ def test_everything_that_weakens_is_multiplied(reader: User) -> None:
     assert scores(kept(reader, item)) == {item.pk: pytest.approx(0.5 * 0.7 * 0.6615, abs=1e-3)}
 
 
+@pytest.mark.slow
 def test_the_newest_unwanted_items_weaken_and_all_of_them_stay_out(reader: User) -> None:
     item = ItemFactory()
     first = unwanted(reader, sender=item.sender)
@@ -263,6 +264,7 @@ def test_no_candidates_ask_nothing_of_postgresql(reader: User) -> None:
     assert not seen
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", [dead, frozen])
 def test_without_redis_views_are_unknown_and_all_else_holds(
     reader: User, feeds: redis.Redis, feeds_server: Valkey, fault: Callable[[Valkey], Any]

@@ -125,6 +125,7 @@ def test_load_more_pops_once(reader: User, publish: Publish, monkeypatch: pytest
     assert len(asked) == 3, "lock, page, what was issued"
 
 
+@pytest.mark.slow
 def test_a_refresh_takes_a_constant_number_of_calls(
     reader: User, publish: Publish, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -246,6 +247,7 @@ def test_a_repeated_call_leaves_out_what_was_hidden_since(reader: User, publish:
     assert shown(refresh(reader, limit=5, request_id="a")) == [made[0], *made[2:]]
 
 
+@pytest.mark.slow
 def test_concurrent_load_mores_share_nothing(reader: User, publish: Publish) -> None:
     made = publish(100)
     refresh(reader, limit=4)
@@ -254,6 +256,7 @@ def test_concurrent_load_mores_share_nothing(reader: User, publish: Publish) -> 
     assert sorted(found, reverse=True) == made[4:52]
 
 
+@pytest.mark.slow
 def test_concurrent_calls_of_both_kinds_share_nothing(reader: User, publish: Publish) -> None:
     publish(100)
     calls = [lambda: refresh(reader, limit=4), lambda: load_more(reader, limit=4)] * 6
@@ -262,6 +265,7 @@ def test_concurrent_calls_of_both_kinds_share_nothing(reader: User, publish: Pub
     assert set(found.values()) == {1}
 
 
+@pytest.mark.slow
 def test_concurrent_repeats_get_one_page(reader: User, publish: Publish) -> None:
     publish(100)
     pages = at_once(*[lambda: load_more(reader, limit=5, request_id="a")] * 8)

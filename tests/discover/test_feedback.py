@@ -167,6 +167,7 @@ def test_a_line_takes_the_place_of_the_card_and_the_card_comes_back(page: Client
     assert unwanted(ann) == []
 
 
+@pytest.mark.slow
 def test_the_card_comes_back_with_why_it_was_recommended(page: Client, ann: User) -> None:
     other, item = ItemFactory(), ItemFactory()
     for user, codes in ((UserFactory(), ["liked", "liked"]), (ann, ["popular", "fresh"])):
@@ -177,6 +178,7 @@ def test_the_card_comes_back_with_why_it_was_recommended(page: Client, ann: User
     assert never.context["card"].item.reason is None
 
 
+@pytest.mark.slow
 def test_without_javascript_one_comes_back_with_a_message(page: Client, ann: User) -> None:
     item: Item = ItemFactory()
     response = page.post(f"/items/{item.pk}/not-interested", {"next": f"/items/{item.pk}"}, follow=True)
@@ -189,6 +191,7 @@ def test_without_javascript_one_comes_back_with_a_message(page: Client, ann: Use
     assert evil["Location"] == "/history/not-interested"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", HIDDEN)
 @pytest.mark.parametrize("verb", ["not-interested", "interested"])
 def test_pages_of_what_is_hidden(page: Client, ann: User, verb: str, kind: str) -> None:
@@ -206,6 +209,7 @@ def test_strangers_are_asked_to_log_in(client: Client) -> None:
     assert not NotInterested.objects.exists()
 
 
+@pytest.mark.slow
 def test_the_menu_offers_it_on_the_page_of_anothers_item(page: Client, client: Client, ann: User) -> None:
     other, own = ItemFactory(), ItemFactory(sender=ann)
     assert "Not interested" in page.get(f"/items/{other.pk}").content.decode()
@@ -216,6 +220,7 @@ def test_the_menu_offers_it_on_the_page_of_anothers_item(page: Client, client: C
 
 
 # --- The list of them ------------------------------------------------------------------------------------
+@pytest.mark.slow
 def test_what_one_does_not_want_the_last_said_first(page: Client, ann: User) -> None:
     made = [ItemFactory(content={"text": f"zebra {number}."}) for number in range(45)]
     for item in [*made[1:], made[0]]:
@@ -242,6 +247,7 @@ def test_the_list_has_an_undo_for_each_and_a_word_where_it_is_empty(page: Client
     assert "<html" not in part
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("query", ["last_id=abc", "last_id=0", "last_id=-1", "last_id=1&last_id=2", "last_id=%00"])
 @pytest.mark.parametrize("address", ["/history", "/history/not-interested"])
 def test_positions_that_are_none(page: Client, address: str, query: str) -> None:
@@ -249,6 +255,7 @@ def test_positions_that_are_none(page: Client, address: str, query: str) -> None
     assert page.get(f"{address}?last_id=").status_code == 200
 
 
+@pytest.mark.slow
 def test_the_number_of_statements_does_not_grow(page: Client, ann: User) -> None:
     counts = []
     page.get("/history")  # the session is copied to the cache

@@ -56,6 +56,7 @@ def get(request: Any, page: Client, api: APIClient) -> Callable[..., Any]:
     return lambda item, **options: api.get(f"{API}/items/{item.pk}", **options)
 
 
+@pytest.mark.slow
 def test_opening_an_item_is_remembered(get: Callable[..., Any], ann: User) -> None:
     first, second = ItemFactory(), ItemFactory()
     for item in (first, second, first):
@@ -75,6 +76,7 @@ def test_opening_an_item_is_a_play_where_plays_count(
     assert (item.pk in played.recent(ann.pk).played) == is_played
 
 
+@pytest.mark.slow
 def test_opening_an_item_without_the_server_of_plays(
     page: Client, ann: User, settings: Any, plays_server: Valkey
 ) -> None:
@@ -101,6 +103,7 @@ def test_opening_a_reply_is_remembered_apart(get: Callable[..., Any], ann: User)
     assert left.excluded == {"reply_viewed": 1}
 
 
+@pytest.mark.slow
 def test_a_page_remembers_the_replies_that_it_shows(page: Client, ann: User) -> None:
     root: Item = ItemFactory()
     replies = [ItemFactory(reply_to=root) for _ in range(23)]
@@ -112,6 +115,7 @@ def test_a_page_remembers_the_replies_that_it_shows(page: Client, ann: User) -> 
     assert own.pk not in viewed(ann)[1]
 
 
+@pytest.mark.slow
 def test_a_reply_that_was_opened_is_above_those_below_it(page: Client, ann: User) -> None:
     reply: Item = ItemFactory(reply_to=ItemFactory())
     below = ItemFactory(reply_to=reply)
@@ -119,6 +123,7 @@ def test_a_reply_that_was_opened_is_above_those_below_it(page: Client, ann: User
     assert viewed(ann) == ([], [reply.pk, below.pk])
 
 
+@pytest.mark.slow
 def test_requests_that_are_no_opening(page: Client, api: APIClient, ann: User) -> None:
     item, own = ItemFactory(), ItemFactory(sender=ann)
     ItemFactory(reply_to=own)
@@ -141,6 +146,7 @@ def test_requests_that_are_no_opening(page: Client, api: APIClient, ann: User) -
     assert viewed(ann) == ([item.pk], [])
 
 
+@pytest.mark.slow
 def test_paused_readers_are_not_watched(get: Callable[..., Any], ann: User) -> None:
     before, during, after = ItemFactory(), ItemFactory(), ItemFactory()
     get(before)
@@ -181,6 +187,7 @@ def test_a_receiver_that_fails_harms_no_page(get: Callable[..., Any]) -> None:
         item_viewed.disconnect(fail)
 
 
+@pytest.mark.slow
 def test_without_redis_pages_open_all_the_same(get: Callable[..., Any], feeds_server: Valkey) -> None:
     item: Item = ItemFactory()
     get(item)
@@ -189,6 +196,7 @@ def test_without_redis_pages_open_all_the_same(get: Callable[..., Any], feeds_se
         assert get(item).status_code == 200
 
 
+@pytest.mark.slow
 def test_a_frozen_redis_keeps_one_page_a_second_waiting(
     page: Client, feeds_server: Valkey, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -318,6 +326,7 @@ def test_callers_who_may_not(api: APIClient, page: Client) -> None:
     assert api.post(address, {}).status_code == api.put(address).status_code == api.patch(address).status_code == 405
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", [dead, frozen])
 @pytest.mark.parametrize("method", ["get", "delete"])
 def test_an_outage_is_said(api: APIClient, feeds_server: Valkey, fault: Any, method: str) -> None:
@@ -391,6 +400,7 @@ def test_htmx_gets_the_part_that_changes(page: Client, ann: User) -> None:
         assert ("zebra" in part) == there
 
 
+@pytest.mark.slow
 def test_redis_gone_is_said_and_nothing_is_claimed(page: Client, ann: User, feeds_server: Valkey) -> None:
     open_all(ann, ItemFactory(content={"text": "zebra"}))
     with frozen(feeds_server):
@@ -406,6 +416,7 @@ def test_redis_gone_is_said_and_nothing_is_claimed(page: Client, ann: User, feed
     assert "zebra" in text(page)
 
 
+@pytest.mark.slow
 def test_a_following_page_is_a_part(page: Client, ann: User, settings: Any) -> None:
     settings.RECENT_VIEWS = 30
     made = [ItemFactory(content={"text": f"zebra {number}."}) for number in range(25)]

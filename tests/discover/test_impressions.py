@@ -155,6 +155,7 @@ def test_recording_again_changes_nothing(client: redis.Redis) -> None:
     assert {key: client.dump(key) for key in client.scan_iter()} == before
 
 
+@pytest.mark.slow
 def test_a_hundred_recorders_at_once_lose_nothing(kind: str) -> None:
     """Of the same users, and into keys that none of them finds."""
     barrier = Barrier(100)
@@ -340,6 +341,7 @@ def test_a_shard_over_its_capacity_is_reported_once(
     assert [message[:21] for message in caplog.messages[1:]] == [f"Shard 1 of {TODAY}", f"Shard 0 of {TODAY + DAY}"]
 
 
+@pytest.mark.slow
 def test_how_full_the_fullest_shard_is_can_be_measured(kind: str, small: None) -> None:
     record([Impression(of_shard(0), TODAY, range(1, 301)), Impression(of_shard(1), TODAY, range(1, 901))])
     check(TODAY)
@@ -355,6 +357,7 @@ def test_beyond_the_capacity_nothing_is_lost(kind: str, small: None) -> None:
     assert shown(user, range(1, 3_901), today=TODAY) == set(range(1, 3_901))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["bitmap"], indirect=True)
 def test_what_has_no_room_at_all_is_counted_and_hides_nothing(
     kind: str, small: None, caplog: pytest.LogCaptureFixture

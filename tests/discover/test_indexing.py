@@ -248,6 +248,7 @@ def test_versions_grow_though_the_clock_goes_back(opensearch: OpenSearch) -> Non
     assert opensearch.documents[item.pk]["words"] == ["after"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(5))
 def test_whatever_happens_in_between(opensearch: OpenSearch, seed: int) -> None:
     """Any verbs, any troubles: in the end it has what is public, as it is."""
@@ -304,6 +305,7 @@ def test_writers_take_turns(opensearch: OpenSearch) -> None:
 
 
 # --- The first load --------------------------------------------------------------------------------------
+@pytest.mark.slow
 def test_loading_goes_on_where_it_was(opensearch: OpenSearch) -> None:
     many(2 * PART + 10)
     create()
@@ -319,6 +321,7 @@ def test_loading_goes_on_where_it_was(opensearch: OpenSearch) -> None:
     assert set(opensearch.documents) == public()
 
 
+@pytest.mark.slow
 def test_what_changes_while_it_is_loaded(opensearch: OpenSearch) -> None:
     many(PART + 10)
     create()
@@ -350,6 +353,7 @@ def test_an_index_that_somebody_deleted_is_made_again(opensearch: OpenSearch) ->
     assert set(opensearch.documents) == public()
 
 
+@pytest.mark.slow
 def test_the_command(opensearch: OpenSearch, capsys: pytest.CaptureFixture[str]) -> None:
     many(PART + 5)
     call_command("discover_index")

@@ -189,6 +189,7 @@ def test_an_empty_site(reader: User) -> None:
     assert recalled(reader) == []
 
 
+@pytest.mark.slow
 def test_clauses_and_queries_are_bounded(opensearch: OpenSearch, reader: User) -> None:
     """However much a reader likes and follows; the real server refuses more than 1,024 clauses."""
     friends, kindred = UserFactory.create_batch(60), UserFactory.create_batch(30)
@@ -288,6 +289,7 @@ TROUBLES: dict[str, Trouble] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TROUBLES)
 def test_postgresql_recalls_when_it_fails(
     opensearch: OpenSearch, reader: User, settings: Any, monkeypatch: pytest.MonkeyPatch, name: str
@@ -311,6 +313,7 @@ def test_postgresql_recalls_when_it_fails(
     assert source(reader) == "opensearch"
 
 
+@pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 def test_one_search_at_a_time_finds_out_however_long_it_waits(
     opensearch: OpenSearch, reader: User, settings: Any, monkeypatch: pytest.MonkeyPatch
@@ -377,6 +380,7 @@ def test_recalls_are_counted_and_timed(reader: User) -> None:
     assert 0 < seconds() - before[1] < SHORT
 
 
+@pytest.mark.slow
 def test_the_password_is_not_in_the_log(
     opensearch: OpenSearch, reader: User, settings: Any, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -92,6 +92,7 @@ def test_it_is_walked_without_repetition(client: Client, reader: Any, posts: lis
     assert "You have seen everything for now." in client.get("/discover?page=9").content.decode()
 
 
+@pytest.mark.slow
 def test_without_javascript_too(client: Client, reader: Any, posts: list[Item]) -> None:
     response: Any = client.get("/discover")
     first = shown(response)
@@ -113,6 +114,7 @@ def test_without_javascript_too(client: Client, reader: Any, posts: list[Item]) 
     assert len(shown(response)) == 1
 
 
+@pytest.mark.slow
 def test_a_lost_answer_is_asked_for_again(client: Client, reader: Any, posts: list[Item]) -> None:
     first = client.get("/discover")
     lost = client.post("/discover", following(first), **PART)
@@ -125,6 +127,7 @@ def test_a_lost_answer_is_asked_for_again(client: Client, reader: Any, posts: li
     assert again["X-Feed-Source"] == "issued"
 
 
+@pytest.mark.slow
 def test_returning_readers_find_what_they_left(client: Client, reader: Any, posts: list[Item]) -> None:
     first = client.get("/discover")
     second = client.post("/discover", following(first), **PART)
@@ -140,6 +143,7 @@ def test_returning_readers_find_what_they_left(client: Client, reader: Any, post
     assert not set(shown(client.get("/discover"))) & set(shown(first) + shown(second) + shown(refreshed))
 
 
+@pytest.mark.slow
 def test_items_deleted_since_are_not_shown_again(client: Client, reader: Any, posts: list[Item]) -> None:
     first = shown(client.get("/discover"))
     delete(item=Item.objects.get(pk=first[0]))
@@ -170,6 +174,7 @@ def test_nothing_new_changes_nothing(client: Client, reader: Any) -> None:
     assert len(shown(client.post("/discover", fresh(response), **PART))) == 1
 
 
+@pytest.mark.slow
 def test_pages_fetched_in_the_background_wait(client: Client, reader: Any, posts: list[Item]) -> None:
     first = client.get("/discover")
     assert "data-poll" in first.content.decode()
@@ -246,6 +251,7 @@ def test_a_cookie_that_is_none_counts_as_not_there(client: Client, reader: Any, 
     assert WALK.fullmatch(client.cookies[CURRENT].value)
 
 
+@pytest.mark.slow
 def test_another_reader_of_the_browser_gets_a_walk_of_their_own(client: Client, reader: Any, posts: list[Item]) -> None:
     first = client.get("/discover")
     other = UserFactory.create()
@@ -287,6 +293,7 @@ def test_all_seen(client: Client, reader: Any) -> None:
     assert CURRENT not in response.cookies
 
 
+@pytest.mark.slow
 def test_it_speaks_chinese(client: Client, reader: Any, posts: list[Item]) -> None:
     response = client.get("/discover", HTTP_ACCEPT_LANGUAGE="zh-CN")
     assert "刷新" in response.content.decode()
@@ -307,6 +314,7 @@ def test_it_costs_the_same_for_few_and_many(client: Client, reader: Any) -> None
     assert counts[0] == counts[1], counts
 
 
+@pytest.mark.slow
 def test_it_works_with_redis_dead(client: Client, reader: Any, posts: list[Item]) -> None:
     with servers.dead(servers.servers.feeds):
         feeds_breaker.reset()

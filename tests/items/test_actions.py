@@ -137,6 +137,7 @@ def test_an_id_that_is_taken_is_left_alone(sender: User, monkeypatch: pytest.Mon
     assert [each.text for each in Item.objects.order_by("id")] == ["mine", "other"]
 
 
+@pytest.mark.slow
 @committed
 def test_many_at_once_get_ids_of_their_own() -> None:
     senders = UserFactory.create_batch(8)

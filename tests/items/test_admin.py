@@ -32,6 +32,7 @@ def shown(admin_client: Client, **query: str) -> list[Item]:
     return list(response.context["cl"].result_list)
 
 
+@pytest.mark.slow
 def test_items_are_found_by_id_and_sender(admin_client: Client, items: list[Item]) -> None:
     first, deleted, other = items
     assert shown(admin_client) == [other, deleted, first]

@@ -171,6 +171,7 @@ def test_anothers_item(api: APIClient, bob: User) -> None:
     assert (item.title, item.status) == ("old", Status.PUBLISHED)
 
 
+@pytest.mark.slow
 def test_readers_of_an_item(api: APIClient, anonymous: APIClient, ann: User, bob: User) -> None:
     """Everything that is hidden from a reader answers with the bytes of what never existed, to every method."""
 
@@ -355,6 +356,7 @@ def test_reading_costs_the_same_however_much(
     assert sum(few) <= 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("visibility", Visibility.values)
 @pytest.mark.parametrize("status", Status.values)
 def test_prepared_reads_see_what_the_queryset_sees(visibility: str, status: str) -> None:
@@ -441,6 +443,7 @@ def test_a_repost_takes_no_fields(api: APIClient, bob: User) -> None:
     assert api.post(f"{API}/items/{item.pk}/like").status_code == 405
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("hidden", ["followers", "blocked", "deleted"])
 def test_a_repost_of_a_reply_opens_no_hidden_thread(api: APIClient, ann: User, bob: User, hidden: str) -> None:
     """Readers who may not see what a thread is about can neither read a reply in it nor act on it through a repost."""

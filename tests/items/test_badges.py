@@ -57,6 +57,7 @@ def test_it_has_a_text_in_both_languages(star: User) -> None:
     assert "svg" not in name_of(UserFactory.create())
 
 
+@pytest.mark.slow
 def test_it_stands_beside_the_name_on_every_page(client: Client, star: User, reader: User) -> None:
     assert named(page(client, "/")) == 1, "suggestions"
     follow(follower=reader, followee=star)
@@ -93,6 +94,7 @@ def test_it_stands_beside_the_name_on_every_page(client: Client, star: User, rea
     assert f"<b><bdi>The &lt;Star&gt;</bdi>{BADGE}" in page(client, "/settings")
 
 
+@pytest.mark.slow
 def test_it_stands_in_the_lists_of_the_admin(admin_client: Client, star: User, reader: User) -> None:
     post = items.publish(sender=star, content={"text": "a word"})
     mine = items.publish(sender=reader, content={"text": "mine"})
@@ -115,6 +117,7 @@ def test_it_stands_in_the_lists_of_the_admin(admin_client: Client, star: User, r
         assert BADGE in page(admin_client, f"/admin/{address}"), address
 
 
+@pytest.mark.slow
 def test_the_badge_costs_no_statement(admin_client: Client, star: User, reader: User) -> None:
     """The flag comes with the rows that are listed."""
     counts = []

@@ -204,6 +204,7 @@ def test_replies_count_under_their_parent_and_under_the_root(item: Item) -> None
     assert [counts(one)[1] for one in (item, first, second)] == [3, 1, 1]
 
 
+@pytest.mark.slow
 def test_what_strangers_cannot_see_is_in_no_number_that_they_see(item: Item) -> None:
     ann = UserFactory()
     for visibility in Visibility:

@@ -131,6 +131,7 @@ def test_readers_find_what_they_may_see(ann: User, standing: str) -> None:
 
 
 # --- Pages -----------------------------------------------------------------------------------------------
+@pytest.mark.slow
 def test_the_search_page(client: Client, ann: User) -> None:
     for number in range(25):
         say(ann, f"apple & ann {number}")
@@ -178,6 +179,7 @@ def test_bad_searches_as_pages(client: Client, query: str, status: int) -> None:
     assert client.get(f"/search?{query}").status_code == status
 
 
+@pytest.mark.slow
 def test_the_tag_page(client: Client, ann: User) -> None:
     for number in range(21):
         say(ann, f"#小事# {number}")

@@ -134,6 +134,7 @@ def test_hidden_files_go_with_their_item(ann: User, media_folder: Path) -> None:
     assert files_of(media_folder) == []
 
 
+@pytest.mark.slow
 def test_hiding_and_editing_at_the_same_time(ann: User) -> None:
     for _ in range(3):
         one, two = sent(ann), sent(ann)

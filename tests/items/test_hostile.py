@@ -144,6 +144,7 @@ def test_templates_use_no_filter_that_is_not_measured() -> None:
     assert {"excerpt", "date"} <= used
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "number"), [(name, number) for name in COSTS for number in range(len(COSTS[name]))])
 def test_hostile_texts_cost_in_proportion_to_their_length(name: str, number: int) -> None:
     function = COSTS[name][number]
@@ -174,6 +175,7 @@ PAGE_SECONDS = 1.0
 PAGE_BYTES = 300_000
 
 
+@pytest.mark.slow
 @pytest.mark.django_db
 @pytest.mark.parametrize("piece", ["的@a", "https://a.b ", "#的#", "a b ", "&"])
 def test_pages_of_hostile_posts(client: Client, piece: str) -> None:

@@ -47,6 +47,7 @@ def walked(reader: User, name: Kept, limit: int) -> list[int]:
     raise AssertionError("the walk does not end")
 
 
+@pytest.mark.slow
 def test_a_bookmark_is_private_and_idempotent(api: APIClient, reader: User) -> None:
     item = ItemFactory()
     path = f"{API}/items/{item.pk}"

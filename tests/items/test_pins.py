@@ -40,6 +40,7 @@ def shown(client: Any = None) -> list[str]:
     return [item["id"] for item in (client or APIClient()).get(f"{API}/users/author").json()["pinned"]]
 
 
+@pytest.mark.slow
 def test_pins_show_first_and_change_no_paging(client: Client, api: APIClient, author: User) -> None:
     said = [say(author, f"word{number}") for number in range(22)]
     before = client.get("/@author").context["page"]
@@ -67,6 +68,7 @@ def test_pins_show_first_and_change_no_paging(client: Client, api: APIClient, au
     assert shown() == [str(said[21].pk)]
 
 
+@pytest.mark.slow
 def test_items_that_cannot_be_pinned(api: APIClient, author: User) -> None:
     post, other = say(author), say(UserFactory())
     repost, _ = items.repost(sender=author, item=other)
@@ -139,6 +141,7 @@ def test_a_deleted_account_leaves_no_pins(author: User) -> None:
     assert not Pin.objects.exists()
 
 
+@pytest.mark.slow
 def test_the_menu_pins_and_unpins(client: Client, author: User) -> None:
     item = say(author)
     client.force_login(author)

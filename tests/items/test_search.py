@@ -78,6 +78,7 @@ def test_title_is_searched_and_no_phrase_crosses_it() -> None:
     assert found('"headline text"') == []
 
 
+@pytest.mark.slow
 def test_pages_have_no_gap_and_no_duplicate_at_any_stretch(monkeypatch: pytest.MonkeyPatch) -> None:
     sender = UserFactory.create()
     wanted = [publish(f"even {number}", sender) for number in range(0, 60, 2) if publish(f"odd {number}", sender)]

@@ -74,6 +74,7 @@ def test_over_the_api(reader: User, stranger: User, item: Item, hiding: str) -> 
     assert Item.objects.get(pk=repost.pk).status == Status.DELETED
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("hiding", HIDINGS)
 @pytest.mark.parametrize("headers", [{}, PART], ids=["page", "part"])
 def test_on_pages(reader: User, stranger: User, item: Item, hiding: str, headers: Any) -> None:
@@ -132,6 +133,7 @@ def test_relations_to_whom_one_may_not_see(reader: User, item: Item, kind: str, 
     assert end() == 404
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("hide", ["hidden", "blocked", "suspended"])
 @pytest.mark.parametrize("surface", ["api", "page", "part"])
 def test_reminders_of_sessions_that_are_hidden(reader: User, stranger: User, hide: str, surface: str) -> None:

@@ -112,6 +112,7 @@ def test_publishing_is_limited_together_with_the_api(client: Client, reader: Any
 
 
 # --- Replies ---------------------------------------------------------------------------------------------
+@pytest.mark.slow
 def test_a_reply_is_found_where_it_stands(client: Client, reader: Any, other: Any) -> None:
     root = say(other, "root")
     response = client.post("/items/new", composed("first reply", reply_to=root.pk))
@@ -261,6 +262,7 @@ def counts_of(client: Client, item: Item) -> Any:
     return client.get(f"/api/v1/items/{item.pk}").json()["counts"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("do", "undo", "kind"), [("like", "unlike", "likes"), ("repost", "undo-repost", "reposts")])
 def test_acting_on_an_item(client: Client, reader: Any, other: Any, do: str, undo: str, kind: str) -> None:
     item = say(other)
@@ -279,6 +281,7 @@ def test_acting_on_an_item(client: Client, reader: Any, other: Any, do: str, und
             assert re.search(rf'data-act="{name}"[^>]* aria-pressed="{pressed}"', client.get(address).content.decode())
 
 
+@pytest.mark.slow
 def test_acting_on_a_repost_acts_on_its_original(client: Client, reader: Any, other: Any) -> None:
     original = say(UserFactory.create(username="writer"), "the original")
     reposted, _ = repost(sender=other, item=original)
@@ -289,6 +292,7 @@ def test_acting_on_a_repost_acts_on_its_original(client: Client, reader: Any, ot
     assert Item.objects.get(sender=reader).repost_of == original
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("verb", ["like", "unlike", "repost", "undo-repost"])
 def test_items_that_are_not_seen_cannot_be_acted_on(client: Client, reader: Any, other: Any, verb: str) -> None:
     hidden, gone = say(other, visibility="self"), say(other)
@@ -305,6 +309,7 @@ def test_items_that_are_not_seen_cannot_be_acted_on(client: Client, reader: Any,
     assert counts_of(client, item) == {"likes": 0, "replies": 0, "reposts": 0}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("verb", "scope"), [("like", "write"), ("unlike", "write"), ("repost", "publish")])
 def test_acting_is_limited_together_with_the_api(
     client: Client, reader: Any, other: Any, settings: Settings, verb: str, scope: str
@@ -319,6 +324,7 @@ def test_acting_is_limited_together_with_the_api(
     assert int(response["Retry-After"]) > 0
 
 
+@pytest.mark.slow
 def test_a_repost_shows_its_original_as_a_card_of_its_own(client: Client, reader: Any, other: Any) -> None:
     writer = UserFactory.create(username="writer", display_name="The Writer")
     original = say(writer, "the original")
@@ -368,6 +374,7 @@ def test_profiles_and_items_are_public(client: Client, other: Any) -> None:
     assert client.get(f"/items/{hidden.pk}").status_code == 404
 
 
+@pytest.mark.slow
 def test_a_profile_is_paged_without_gap_or_repetition(client: Client, reader: Any, other: Any) -> None:
     items = [say(other, f"number {number}.") for number in range(45)]
     say(other, "a reply", reply_to=items[0])
@@ -392,6 +399,7 @@ def test_whom_the_reader_blocks_is_shown_without_items(client: Client, reader: A
     assert client.get(f"/items/{item.pk}").status_code == 404
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("payload", PAYLOADS)
 def test_nothing_that_people_write_becomes_markup(client: Client, reader: Any, payload: str) -> None:
     reader.display_name = payload[:50]
@@ -425,6 +433,7 @@ def test_times_are_readable_by_people_and_programs(client: Client, other: Any) -
     assert ago(item.created_at) == "now"
 
 
+@pytest.mark.slow
 def test_profiles_and_items_cost_the_same_for_few_and_many(client: Client, reader: Any, other: Any) -> None:
     root = say(other)
     client.get("/settings")  # copies the session
@@ -446,6 +455,7 @@ def test_profiles_and_items_cost_the_same_for_few_and_many(client: Client, reade
     assert max(costs) <= 7
 
 
+@pytest.mark.slow
 def test_replies_have_a_tab_of_their_own(client: Client, reader: Any, other: Any) -> None:
     root = say(reader, "the root")
     for number in range(25):
@@ -469,6 +479,7 @@ def test_replies_have_a_tab_of_their_own(client: Client, reader: Any, other: Any
     assert client.get("/@nobody/replies").status_code == 404
 
 
+@pytest.mark.slow
 def test_the_editor_orders_and_describes_pictures_and_warns_of_them(
     client: Client, reader: Any, media_folder: Path
 ) -> None:
@@ -524,6 +535,7 @@ def test_a_file_with_a_key_that_is_none_is_refused_with_the_form(
     assert not Item.objects.exists()
 
 
+@pytest.mark.slow
 def test_media_have_a_tab_of_their_own(client: Client, reader: Any, other: Any, media_folder: Path) -> None:
     say(other, "only words")
     assert "No pictures or videos yet." in client.get("/@other/media").content.decode()
@@ -545,6 +557,7 @@ def test_editing_changes_the_text_and_keeps_the_rest(client: Client, reader: Any
     assert item.content == {"text": "before\nafter", "url": "https://example.org/", "extra": [1]}
 
 
+@pytest.mark.slow
 def test_editing_who_can_see_it(client: Client, reader: Any, other: Any) -> None:
     item = say(reader, "for all")
     address = f"/items/{item.pk}/edit"
@@ -559,6 +572,7 @@ def test_editing_who_can_see_it(client: Client, reader: Any, other: Any) -> None
         assert method(f"/items/{reposted.pk}/edit").status_code == 403
 
 
+@pytest.mark.slow
 def test_editing_in_place(client: Client, reader: Any) -> None:
     item = publish(sender=reader, title="A title", content={"text": "before"})
     address = f"/items/{item.pk}/edit"
@@ -576,12 +590,14 @@ def test_editing_in_place(client: Client, reader: Any) -> None:
     assert cancelled.count("<article") == 1
 
 
+@pytest.mark.slow
 def test_editing_on_its_own_page_leads_to_the_item(client: Client, reader: Any) -> None:
     item = publish(sender=reader, content={"text": "before"})
     there = {"HTTP_HX_TARGET": "editor", **PART}
     assert client.post(f"/items/{item.pk}/edit", {"text": "after"}, **there)["HX-Redirect"] == f"/items/{item.pk}"
 
 
+@pytest.mark.slow
 def test_the_write_page_leads_on_after_publishing(client: Client, reader: Any) -> None:
     fields = {"text": "words", "visibility": "public"}
     there = {"HTTP_HX_TARGET": "write", **PART}
@@ -603,6 +619,7 @@ def test_a_reply_below_the_whole_item_comes_with_an_empty_composer(client: Clien
     assert part.index('id="thread"') < part.index('hx-swap-oob="beforeend:#feed"') < part.index("an answer")
 
 
+@pytest.mark.slow
 def test_deleting_asks_first_and_hides(client: Client, reader: Any) -> None:
     item = say(reader, "regretted")
     address = f"/items/{item.pk}/delete"
@@ -616,6 +633,7 @@ def test_deleting_asks_first_and_hides(client: Client, reader: Any) -> None:
         assert (response.status_code, response.content) == (404, nobody)
 
 
+@pytest.mark.slow
 def test_deleting_in_place_leaves_nothing(client: Client, reader: Any) -> None:
     item = say(reader)
     response = client.post(f"/items/{item.pk}/delete", **PART)
@@ -623,6 +641,7 @@ def test_deleting_in_place_leaves_nothing(client: Client, reader: Any) -> None:
     assert Item.objects.get().status == Status.DELETED
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("verb", ["edit", "delete"])
 def test_only_the_sender_changes_an_item(client: Client, reader: Any, other: Any, verb: str) -> None:
     item, hidden = say(other), say(other, visibility="self")
@@ -635,6 +654,7 @@ def test_only_the_sender_changes_an_item(client: Client, reader: Any, other: Any
     assert Item.objects.filter(status=Status.PUBLISHED).count() == 2
 
 
+@pytest.mark.slow
 def test_parts_lead_back_to_the_page_that_they_are_in(client: Client, reader: Any, other: Any) -> None:
     """A button that was just swapped in is pressed before htmx knows it: the browser sends its form by itself."""
     item = say(other)

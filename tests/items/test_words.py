@@ -48,6 +48,7 @@ def test_phrase(text: str, is_open: bool, query: str) -> None:
     assert phrase(list(runs(text)), is_open=is_open) == query
 
 
+@pytest.mark.slow
 @pytest.mark.django_db
 @given(st.text(max_size=60), st.text(max_size=60))
 def test_postgresql_reads_what_is_written(title: str, text: str) -> None:

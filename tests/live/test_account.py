@@ -22,6 +22,7 @@ pytestmark = pytest.mark.django_db
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
 
 
+@pytest.mark.slow
 def test_the_sessions_of_a_deleted_account_vanish_at_once_and_are_removed() -> None:
     host, other, fan = UserFactory(username="host"), UserFactory(), UserFactory()
     sessions = [made(host, state) for state in State if state != State.MISSED]

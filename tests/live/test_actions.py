@@ -77,6 +77,7 @@ VERBS: dict[str, tuple[Callable[..., Any], dict[State, State]]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("state", State)
 @pytest.mark.parametrize("name", VERBS)
 def test_every_verb_in_every_state(name: str, state: State) -> None:
@@ -227,6 +228,7 @@ def celery_breaker_reset() -> None:
     broker_breaker.reset()
 
 
+@pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 def test_a_transition_does_not_wait_for_a_frozen_redis(
     feeds_server: servers.Valkey, broker_server: servers.Valkey

@@ -35,6 +35,7 @@ def states(sessions: list[LiveSession]) -> list[str]:
     return [LiveSession.objects.get(pk=session.pk).state for session in sessions]
 
 
+@pytest.mark.slow
 def test_sessions_are_found(admin_client: Client, sessions: list[LiveSession], django_assert_num_queries: Any) -> None:
     upcoming, live, replay, other = sessions
     with django_assert_num_queries(4):  # user, estimate, count, rows
@@ -46,6 +47,7 @@ def test_sessions_are_found(admin_client: Client, sessions: list[LiveSession], d
     assert shown(admin_client, state__exact="live") == [live]
 
 
+@pytest.mark.slow
 def test_they_are_ended_hidden_and_shown_again_and_it_is_logged(
     admin_client: Client, sessions: list[LiveSession]
 ) -> None:
@@ -83,6 +85,7 @@ def test_staff_without_the_right_do_nothing(client: Client, sessions: list[LiveS
     assert act(client, SESSIONS, "hide", sessions[0]).status_code == 403
 
 
+@pytest.mark.slow
 def test_a_parked_replay_is_found_and_retried(
     admin_client: Client, sessions: list[LiveSession], workers: Workers, django_capture_on_commit_callbacks: Any
 ) -> None:

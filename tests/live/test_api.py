@@ -91,6 +91,7 @@ def test_from_a_plan_to_a_replay(api: APIClient, host: User, fan: User) -> None:
     assert api.patch(path, {"title": "Watch it again"}).json()["title"] == "Watch it again"
 
 
+@pytest.mark.slow
 def test_a_wrong_transition_says_the_state(api: APIClient, host: User) -> None:
     session = plan(host)
     path = f"{LIVE}/{session.pk}"
@@ -211,6 +212,7 @@ BAD = [
 ]
 
 
+@pytest.mark.slow
 def test_wrong_fields_are_refused_and_change_nothing(api: APIClient, host: User, settings: Any) -> None:
     settings.RATE_SCALE = 1000.0
     session = plan(host)

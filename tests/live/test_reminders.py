@@ -114,6 +114,7 @@ def test_the_page_costs_one_more_query_for_all_sessions(session: LiveSession) ->
     assert len(asked) <= 3
 
 
+@pytest.mark.slow
 def test_many_are_told_in_batches_and_once_though_a_worker_dies(
     session: LiveSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -61,6 +61,7 @@ def test_the_tab_is_for_whoever_is_signed_in(client: Client, fan: Any) -> None:
     assert "No live sessions, upcoming sessions" in page
 
 
+@pytest.mark.slow
 def test_pages_follow_each_other_without_a_gap(host: Any, fan: Any) -> None:
     replays = [session(host, State.REPLAY) for _ in range(3)][::-1]
     upcoming = [session(host, minutes=minutes) for minutes in (10, 20)]
@@ -97,6 +98,7 @@ def test_what_cannot_be_meant_is_refused(fan: Any, query: str) -> None:
     assert of(fan).get(f"/live?{query}").status_code == 400
 
 
+@pytest.mark.slow
 def test_a_walk_of_somebody_else_is_none(host: Any, fan: Any) -> None:
     for _ in range(3):
         session(host, State.LIVE)
@@ -121,6 +123,7 @@ def test_readers_who_follow_no_host_are_shown_some(host: Any) -> None:
 
 
 # --- Questions of an open page ---------------------------------------------------------------------------
+@pytest.mark.slow
 def test_an_open_page_hears_what_went_live_and_what_changed(host: Any, fan: Any) -> None:
     since = int((timezone.now() - timedelta(minutes=1)).timestamp() * 1000)
     upcoming, other = session(host), session(host)
@@ -152,6 +155,7 @@ def test_an_open_page_hears_what_went_live_and_what_changed(host: Any, fan: Any)
 
 
 # --- One session -----------------------------------------------------------------------------------------
+@pytest.mark.slow
 def test_readers_who_may_not_see_it_find_what_never_was(client: Client, host: Any, fan: Any) -> None:
     one = session(host, State.LIVE)
     blocked = UserFactory()
@@ -168,6 +172,7 @@ def test_readers_who_may_not_see_it_find_what_never_was(client: Client, host: An
     assert of(host).get(f"/live/{one.pk}").status_code == 200
 
 
+@pytest.mark.slow
 def test_the_address_to_watch_is_shown_while_there_is_something_to_watch(host: Any, fan: Any) -> None:
     one = session(host)
     LiveSession.objects.update(url="https://watch.example/1", cover_url="javascript:alert(1)")
@@ -273,6 +278,7 @@ def test_a_form_that_is_sent_twice_plans_once(host: Any) -> None:
     assert LiveSession.objects.count() == 2
 
 
+@pytest.mark.slow
 def test_editing_changes_what_was_changed(host: Any, fan: Any) -> None:
     one = session(host)
     starts_at = timezone.now() - timedelta(minutes=20)  # it is late, and its time is not judged anew
@@ -295,6 +301,7 @@ def test_editing_changes_what_was_changed(host: Any, fan: Any) -> None:
         assert of(fan).post(f"/live/{one.pk}/{path}", fields).status_code == 403
 
 
+@pytest.mark.slow
 def test_steps_without_javascript_ask_first_and_say_what_is(host: Any) -> None:
     one = session(host)
     client = of(host)
@@ -346,6 +353,7 @@ def test_a_step_answers_the_card(host: Any) -> None:
     assert "This is no longer possible. The session is live." in text(wrong)
 
 
+@pytest.mark.slow
 def test_a_hosts_own_page_and_profile(host: Any, fan: Any) -> None:
     cancelled, replay = session(host, State.CANCELLED), session(host, State.REPLAY)
     late, soon, live = session(host, minutes=90), session(host, minutes=30), session(host, State.LIVE)
@@ -360,6 +368,7 @@ def test_a_hosts_own_page_and_profile(host: Any, fan: Any) -> None:
     assert shown(of(fan).get("/live/own")) == []
 
 
+@pytest.mark.slow
 def test_pages_take_as_many_queries_whatever_is_in_them(host: Any, fan: Any) -> None:
     counts = []
     for _ in range(2):

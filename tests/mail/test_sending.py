@@ -99,6 +99,7 @@ def test_no_word_brings_a_header_or_a_paragraph(post: MailServer) -> None:
     assert "&lt;b&gt;hello" in html
 
 
+@pytest.mark.slow
 def test_a_frozen_server_delays_one_task_and_loses_nothing(post: MailServer) -> None:
     post.mode = "frozen"
     for number in range(5):

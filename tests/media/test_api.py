@@ -38,6 +38,7 @@ def kept(media_id: str) -> Image.Image:
         return opened(file.read())
 
 
+@pytest.mark.slow
 def test_a_photo(client: APIClient, ann: User, media_folder: Path) -> None:
     answer = send(client, jpeg(4100, 3075), description="a cat", focus="0.5,-0.25")
     assert answer.status_code == 201, answer.content

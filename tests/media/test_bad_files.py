@@ -98,6 +98,7 @@ def test_one_kind_under_the_head_of_another(client: APIClient) -> None:
 
 
 # --- Not whole -------------------------------------------------------------------------------------------
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["JPEG", "PNG", "WEBP", "AVIF", "GIF", "HEIF"])
 def test_cut_pictures(client: APIClient, kind: str) -> None:
     noisy = Image.effect_noise((90, 70), 80).convert("RGB")
@@ -157,6 +158,7 @@ def test_a_line(client: APIClient) -> None:
     assert answer.json()["meta"]["original"]["size"] == "3840x1"
 
 
+@pytest.mark.slow
 def test_too_many_frames(client: APIClient, settings: Any) -> None:
     assert "500 frames" in refused(client, animation(10_000, size=(2, 2)), 413)
     settings.MEDIA_PIXELS = 1_000_000

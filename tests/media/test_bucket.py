@@ -78,6 +78,7 @@ def get(path: str, method: str = "GET", **headers: str) -> tuple[str, dict[str, 
     return told[0][:3], told[1], body
 
 
+@pytest.mark.slow
 def test_a_picture_comes_and_goes(
     client: APIClient, address: str, media_folder: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

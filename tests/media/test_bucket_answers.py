@@ -76,6 +76,7 @@ def refusing(settings: Any) -> Iterator[Refusing]:
     store.server.server_close()
 
 
+@pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize(("status", "code"), REFUSALS)
 def test_a_store_that_refuses(
@@ -100,6 +101,7 @@ def test_a_store_that_refuses(
     assert not [word for word in (SECRET, "AKIDEXAMPLE", "Signature=", "Authorization") if word in written]
 
 
+@pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 def test_moves_wait_for_a_store_that_refuses(refusing: Refusing) -> None:
     FileMove.objects.create(name=new_name(), to="", ext="jpg", small_ext="")
@@ -116,6 +118,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BucketServer]:
     server.stop()
 
 
+@pytest.mark.slow
 def test_a_bucket_named_in_the_host(server: BucketServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its name is a domain below the endpoint's, which a name server knows; here every name of `.test`."""
     find = socket.getaddrinfo
@@ -144,6 +147,7 @@ def test_a_bucket_named_in_the_host(server: BucketServer, tmp_path: Path, monkey
     assert {host for host in hosts if str(host).endswith(".test")} == {f"{name}.s3.amazonaws.test"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("secret", ["a b", "ünïcode", "%41%25", "a:b@c", "?x=y&z", "'\"<>", "a+b=c/d", "\\"])
 def test_secrets_of_unusual_letters(server: BucketServer, secret: str, tmp_path: Path) -> None:
     """A secret is what its percent-encoding says, whatever stands in it; the store is asked as ever."""

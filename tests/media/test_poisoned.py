@@ -124,6 +124,7 @@ SWELLING: dict[str, Callable[[], bytes]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SWELLING)
 def test_swelling_parts_are_refused_or_left_out(client: APIClient, name: str) -> None:
     answer = send(client, SWELLING[name]())

@@ -61,6 +61,7 @@ def now() -> str:
 
 
 # --- The queue -------------------------------------------------------------------------------------------
+@pytest.mark.slow
 def test_the_queue_is_what_waits_oldest_first(desk: Client, moderator: User, spam: WordRule, say: Say) -> None:
     other = UserFactory.create(username="other")
     sent = [say(f"spam {number}", by=other if number == 3 else None) for number in range(5)]
@@ -246,6 +247,7 @@ def test_the_list_says_when_it_was_made(desk: Client, held: Case) -> None:
     assert re.search(r'<input type="hidden" name="seen" value="20[^"]+"', text(desk.get(CASES)))
 
 
+@pytest.mark.slow
 def test_bans_of_many_ask_first(desk: Client, spam: WordRule, say: Say, moderator: User) -> None:
     others = UserFactory.create_batch(2)
     staff = UserFactory.create(is_staff=True)
@@ -312,6 +314,7 @@ def test_cases_reports_and_the_log_cannot_be_changed(admin_client: Client, held:
 
 
 # --- The lists -------------------------------------------------------------------------------------------
+@pytest.mark.slow
 def test_words_are_added_changed_and_removed(desk: Client, say: Say) -> None:
     text(desk.post(f"{WORDS}add/", {"text": "spam", "whole": "on", "is_enabled": "on"}, follow=True))
     rule = WordRule.objects.get()

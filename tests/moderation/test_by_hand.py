@@ -55,6 +55,7 @@ def verbs() -> list[str]:
 
 
 # --- From where ------------------------------------------------------------------------------------------
+@pytest.mark.slow
 def test_lists_and_pages_lead_to_it(desk: Client, sender: User, say: Say, session: LiveSession) -> None:
     item = say("rude words")
     for address, row, kind in ((ITEMS, item, "items"), (USERS, sender, "users"), (SESSIONS, session, "sessions")):
@@ -130,6 +131,7 @@ def test_an_open_case_is_the_one_that_is_decided(desk: Client, say: Say, held: C
     assert Case.objects.count() == 1
 
 
+@pytest.mark.slow
 def test_items_and_sessions_are_held(desk: Client, moderator: User, say: Say, session: LiveSession) -> None:
     """Out of sight at once, and in the queue, where approving brings them back."""
     item = say("odd")

@@ -87,6 +87,7 @@ def banned(item: Item, moderator: User) -> None:
     senders.ban(user=item.sender, by=moderator)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", [reported, edited, rejected, deleted, banned])
 @pytest.mark.parametrize("delivered", [True, False], ids=["delivered", "pending"])
 def test_gone_from_every_path_on_the_next_request(
@@ -109,6 +110,7 @@ def test_gone_from_every_path_on_the_next_request(
     assert {"/", "timeline/home"}.isdisjoint(own)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", [reported, edited, rejected, deleted, banned])
 def test_replies_go_likewise(way: Way, sender: User, reader: User, moderator: User, workers: Workers, say: Say) -> None:
     root = say("root", by=UserFactory.create())
@@ -122,6 +124,7 @@ def test_replies_go_likewise(way: Way, sender: User, reader: User, moderator: Us
         assert visitor.api.get(f"/api/v1/items/{root.pk}").json()["counts"]["replies"] == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", [reported, edited, rejected, deleted, banned])
 def test_hidden_items_look_as_if_they_had_never_been(way: Way, reader: User, moderator: User, say: Say) -> None:
     item = say(NEEDLE)
@@ -140,6 +143,7 @@ def test_hidden_items_look_as_if_they_had_never_been(way: Way, reader: User, mod
         assert (gone.status_code, gone.content) == (404, never.content)
 
 
+@pytest.mark.slow
 def test_held_before_it_was_published_nobody_ever_saw_it(
     sender: User, reader: User, workers: Workers, spam: WordRule, say: Say
 ) -> None:
@@ -149,6 +153,7 @@ def test_held_before_it_was_published_nobody_ever_saw_it(
     assert {"/@sender", f"/items/{item.pk}", "users/sender/items"} <= Reader(sender).sees(item)
 
 
+@pytest.mark.slow
 def test_approval_shows_it_at_its_old_place_at_once(
     reader: User, moderator: User, workers: Workers, spam: WordRule, say: Say
 ) -> None:
@@ -165,6 +170,7 @@ def test_approval_shows_it_at_its_old_place_at_once(
     assert read(reader) == [newer.pk, held.pk, older.pk]
 
 
+@pytest.mark.slow
 def test_there_and_back_again(reader: User, moderator: User, workers: Workers, spam: WordRule, say: Say) -> None:
     item = say("spam")
     read(reader)
@@ -179,6 +185,7 @@ def test_there_and_back_again(reader: User, moderator: User, workers: Workers, s
         assert read(reader) == []
 
 
+@pytest.mark.slow
 def test_a_ban_ends_sessions_and_tokens(sender: User, moderator: User, say: Say) -> None:
     say()
     banned, token = Reader(sender), issue_token(user=sender)

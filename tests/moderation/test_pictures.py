@@ -66,6 +66,7 @@ def told(user: User) -> list[tuple[str, str]]:
     return [(str(sentence(one)), one.text) for one in notifications_page(user).items if one.kind == "picture"]
 
 
+@pytest.mark.slow
 def test_one_picture_from_a_case(desk: Client, case: Case, item: Item, sender: User) -> None:
     one, two = ids(item)
     page = text(desk.get(f"/admin/moderation/case/{case.pk}/change/"))
@@ -89,6 +90,7 @@ def test_one_picture_from_a_case(desk: Client, case: Case, item: Item, sender: U
     assert case.state == "open"
 
 
+@pytest.mark.slow
 def test_all_pictures_from_a_case(desk: Client, case: Case, item: Item, sender: User) -> None:
     both = ids(item)
     sender.language = "zh-hans"
@@ -151,6 +153,7 @@ def test_staff_who_may_only_look(client: Client, case: Case, item: Item) -> None
     assert len(ids(item)) == 2
 
 
+@pytest.mark.slow
 def test_by_hand(desk: Client, item: Item, sender: User) -> None:
     one, two = ids(item)
     address = f"{ACT}?items={item.pk}"

@@ -54,6 +54,7 @@ def test_enough_reports_put_an_item_back_into_review(say: Say) -> None:
     assert log() == [("hold", None)]
 
 
+@pytest.mark.slow
 def test_accounts_that_were_just_made_open_a_case_and_hide_nothing(say: Say, settings: Settings) -> None:
     """Three made in a minute would take anybody's words away."""
     settings.MODERATION_REPORTER_AGE = timedelta(days=3)
@@ -108,6 +109,7 @@ def test_reports_alone_do_not_hide_everything(say: Say, sender: User, settings: 
     assert Case.objects.get().state == State.OPEN
 
 
+@pytest.mark.slow
 def test_what_a_moderator_left_published_stays_so_until_it_is_edited(say: Say, moderator: User) -> None:
     item = say()
     report(item, 2)

@@ -180,6 +180,7 @@ def test_what_was_for_oneself_is_looked_at_when_others_are_to_see_it(say: Say, s
     assert Case.objects.get().item == secret
 
 
+@pytest.mark.slow
 def test_publishing_asks_one_thing_more(sender: User, say: Say, spam: WordRule, settings: Settings) -> None:
     say("warm")
     with statements() as asked:

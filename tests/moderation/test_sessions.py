@@ -119,6 +119,7 @@ def test_a_rejected_session_stays_hidden_until_other_words_are_approved(
     assert sees(reader, session)
 
 
+@pytest.mark.slow
 def test_a_rejected_session_does_not_start(
     sender: User, moderator: User, plan: Plan, spam: WordRule, client: Client
 ) -> None:
@@ -211,6 +212,7 @@ def test_listed_hosts(sender: User, plan: Plan, spam: WordRule, kind: str, is_he
     assert held(plan("spam" if kind == SenderKind.WHITE else "words")) == is_held
 
 
+@pytest.mark.slow
 def test_the_host_is_told(sender: User, reader: User, spam: WordRule, client: Client) -> None:
     starts_at = (timezone.now() + timedelta(hours=2)).isoformat()
     body = client_of(sender).post(f"{API}/live/sessions", {"title": "spam", "starts_at": starts_at}).json()
@@ -250,6 +252,7 @@ def test_names_and_profiles(sender: User, spam: WordRule, client: Client) -> Non
 
 
 # --- Reports ---------------------------------------------------------------------------------------------
+@pytest.mark.slow
 @pytest.mark.parametrize("surface", ["api", "page"])
 def test_a_session_is_reported(sender: User, reader: User, plan: Plan, surface: str, client: Client) -> None:
     session = plan()
@@ -281,6 +284,7 @@ def test_a_session_is_reported(sender: User, reader: User, plan: Plan, surface: 
     assert not held(session)
 
 
+@pytest.mark.slow
 def test_a_session_that_many_report_is_hidden_until_a_moderator_has_looked(
     reader: User, moderator: User, plan: Plan
 ) -> None:
@@ -317,6 +321,7 @@ def test_the_host_of_a_rejected_session_is_banned(reader: User, sender: User, mo
 
 
 # --- The queue -------------------------------------------------------------------------------------------
+@pytest.mark.slow
 def test_sessions_in_the_queue(sender: User, reader: User, moderator: User, plan: Plan, spam: WordRule) -> None:
     session = plan("A spam show", url="https://watch.example/x")
     admin = Client()
@@ -349,6 +354,7 @@ def test_sessions_in_the_queue(sender: User, reader: User, moderator: User, plan
     assert "The live session is gone." in admin.get(f"{queue}{plan_of_gone.pk}/change/").content.decode()
 
 
+@pytest.mark.slow
 def test_reports_of_before_an_approval_do_not_count_against_another_wording(plan: Plan, settings: Any) -> None:
     settings.MODERATION_REPORTS = 3
     session, moderator = plan(), UserFactory(is_staff=True)

@@ -113,6 +113,7 @@ def test_likes_within_a_moment_are_read_together(api: APIClient, ann: User, bob:
     assert unread(api)["unread"] == 0
 
 
+@pytest.mark.slow
 def test_counts_are_capped(api: APIClient, ann: User, bob: User) -> None:
     for number in range(100):
         say(bob, f"@ann {number}")
@@ -272,6 +273,7 @@ def test_a_list_of_what_the_banned_did_ends_short_at_its_bound_and_goes_on(monke
     assert 2 < pages < 8
 
 
+@pytest.mark.slow
 def test_acts_of_many_who_were_banned_are_not_looked_through(monkeypatch: pytest.MonkeyPatch) -> None:
     """An entry is what its newest acts say."""
     assert f"LIMIT {feed.ACTS_SCAN}" in feed.PAGE

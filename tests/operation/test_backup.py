@@ -284,6 +284,7 @@ def test_a_server_of_plays_that_does_not_answer(tmp_path: Path, monkeypatch: pyt
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "message"),
     [

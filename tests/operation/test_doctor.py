@@ -242,6 +242,7 @@ def test_mutes_and_imports_that_are_late() -> None:
     assert states(doctor.upkeep_of_relations(now)) == {"timed mutes": WARNING, "imports of lists": WARNING}
 
 
+@pytest.mark.slow
 def test_deliveries_and_samples_that_are_late() -> None:
     now = timezone.now()
     assert set(states(doctor.deliveries(now)).values()) == {OK}
@@ -301,6 +302,7 @@ def test_processes_by_their_healthz(live_server: Any) -> None:
     assert states(doctor.process("stream", "http://127.0.0.1:1")) == {"stream": WARNING}
 
 
+@pytest.mark.slow
 def test_the_command_tells_people_and_programs() -> None:
     """Only the servers of the site run here, none of its programs."""
     told, written = io.StringIO(), io.StringIO()
@@ -319,6 +321,7 @@ def test_the_command_tells_people_and_programs() -> None:
     assert not any(finding["todo"] for finding in answer["findings"] if finding["state"] == OK)
 
 
+@pytest.mark.slow
 def test_a_cluster(cluster: ValkeyCluster) -> None:
     # A node lists the replicas of others once it has heard from them.
     assert wait_for(lambda: "; none of" not in found(doctor.feeds_cluster())["feeds replicas"].text, 60)

@@ -52,6 +52,7 @@ def from_sql() -> float:
     )
 
 
+@pytest.mark.slow
 def test_what_waits_is_seen_and_what_was_counted_is_kept(queue: Any) -> None:
     now = timezone.now()
     sender, follower = UserFactory(), UserFactory(last_seen_at=now)
@@ -114,6 +115,7 @@ def window_of(reader: User) -> None:
     inbox.materialise(reader.pk, "token")
 
 
+@pytest.mark.slow
 def test_why_a_page_did_not_come_from_windows(
     feeds: Any, queue: Any, inbox_from: Callable[[int], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:

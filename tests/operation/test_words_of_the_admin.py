@@ -127,6 +127,7 @@ def test_the_scripts_of_the_admin_speak_chinese(desk: Client) -> None:
     assert [entry.msgid for entry in texts if not entry.msgctxt and entry.msgid not in catalogue] == []
 
 
+@pytest.mark.slow
 def test_a_page_without_an_answer_says_no_none(desk: Client, rows: None) -> None:
     """Values that are not there are a dash."""
     for name in ("admin", "wu", "li"):
@@ -148,6 +149,7 @@ def test_words_of_the_site_do_not_replace_those_of_the_admin(desk: Client, rows:
     assert "浏览记录" in desk.get("/history").content.decode()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("address", "action", "which"),
     [

@@ -360,6 +360,7 @@ def test_followers_do_not_wait_for_a_locked_followee(pair: tuple[User, User]) ->
     assert at_once(hold, go) == [None, True]
 
 
+@pytest.mark.slow
 @committed
 @pytest.mark.parametrize("verbs", [(mute, unmute, "muter", "muted"), (block, unblock, "blocker", "blocked")])
 def test_coming_and_going_at_once(pair: tuple[User, User], verbs: Any) -> None:

@@ -53,6 +53,7 @@ def test_no_page_steps_over_more_rows_than_are_listed(admin_client: Client, monk
     assert "e=1" in admin_client.get("/admin/relations/follow/", {"p": 3}).headers["Location"]
 
 
+@pytest.mark.slow
 def test_long_tables_are_estimated(admin_client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     """Beyond the exact length a whole table's is PostgreSQL's estimate, and a filtered list ends."""
     monkeypatch.setattr("web.paginator.EXACT_UP_TO", 3)

@@ -91,6 +91,7 @@ def test_lists_and_members_are_paged(api: APIClient, owner: User) -> None:
     assert (page["has_more"], more["has_more"]) == (True, False)
 
 
+@pytest.mark.slow
 def test_others_meet_no_list(api: APIClient, friend: User) -> None:
     made, other = make(api), client_of(friend)
     for number in (made, "12345678", "0", "x", "1" * 40):

@@ -74,6 +74,7 @@ def test_people_are_put_into_lists_and_taken_out(client: Client, reader: User, f
     assert client.post(f"/lists/{two.pk}/remove", {"username": "nobody"}).status_code == 404
 
 
+@pytest.mark.slow
 def test_people_who_are_refused(client: Client, reader: User, friend: User, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "You have no lists yet." in client.get("/@friend/lists").content.decode()
     there, other = make(reader), make(friend)
@@ -105,6 +106,7 @@ def test_others_and_strangers_meet_no_list(client: Client, reader: User, friend:
     assert there.title == "Secret"
 
 
+@pytest.mark.slow
 def test_members_are_paged(client: Client, reader: User) -> None:
     there = make(reader)
     for number in range(21):

@@ -1,10 +1,12 @@
 """The drawing of the house in docs/design.md is that of the real imports, and no arrow runs up or sideways."""
 
+import pytest
 from django.conf import settings
 
 from runtime.management.commands.document_layout import PAGE, drawn_into, floors, imported
 
 
+@pytest.mark.slow
 def test_the_page_shows_the_imports_of_now() -> None:
     page = (settings.BASE_DIR / PAGE).read_text()
     assert drawn_into(page) == page, "run `manage.py document_layout`"

@@ -76,6 +76,7 @@ def end(process: subprocess.Popen[str]) -> None:
     process.communicate()
 
 
+@pytest.mark.slow
 def test_servers_start_answer_and_stop(servers: Servers) -> None:
     with servers.ensure():
         assert wait_for(servers.running, 60)

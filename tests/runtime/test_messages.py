@@ -39,6 +39,7 @@ def test_everything_is_translated(path: Path) -> None:
     assert [entry.msgid for entry in catalogue.obsolete_entries()] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", CATALOGUES, ids=str)
 def test_the_compiled_catalogue_says_the_same(path: Path) -> None:
     compiled = {

@@ -63,6 +63,7 @@ def slots(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.glob("*.lock"))
 
 
+@pytest.mark.slow
 def test_processes_are_added_up(tmp_path: Path) -> None:
     with process(tmp_path, COUNT * 3), process(tmp_path, COUNT * 2):
         shown = counted(tmp_path)
@@ -73,6 +74,7 @@ def test_processes_are_added_up(tmp_path: Path) -> None:
     assert shown["feedsite_discover_recall_seconds_bucket 0.01 sql"] == 0
 
 
+@pytest.mark.slow
 def test_children_count_for_themselves(tmp_path: Path) -> None:
     """As the processes of a Celery worker do, which are forked from one that has counted."""
     fork = f"import os\nif not os.fork():\n    {COUNT}    os._exit(0)\nos.wait()\n"

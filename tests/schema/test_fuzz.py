@@ -66,6 +66,7 @@ def item(ann: User) -> Item:
     return ItemFactory(sender=ann)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("path", "method"), OPERATIONS)
 def test_whatever_is_sent(path: str, method: str, ann: User, item: Item, settings: LazySettings) -> None:
     settings.RATE_SCALE = 1e6

@@ -3,6 +3,7 @@
 import json
 from ipaddress import ip_address
 
+import pytest
 from django.http import HttpRequest
 from hypothesis import example, given
 from hypothesis import settings as hypothesis_settings
@@ -39,6 +40,7 @@ def test_ids_and_positions(text: str) -> None:
         assert Position.parse(str(position)) == position
 
 
+@pytest.mark.slow
 @often
 @given(st.dictionaries(texts, values, max_size=5).map(json.dumps).map(str.encode) | st.binary(max_size=200))
 @example(b'{"a":' * (DEPTH + 1) + b"1" + b"}" * (DEPTH + 1))

@@ -38,6 +38,7 @@ def operations(schema: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, Any
             yield path, method, methods[method]
 
 
+@pytest.mark.slow
 def test_it_is_valid() -> None:
     call_command("spectacular", "--validate", "--fail-on-warn", "--file", "/dev/null")
 

@@ -315,6 +315,7 @@ def test_acknowledged_plays_survive_the_death_of_redis(api: APIClient, plays_ser
     assert unseen(api, 3, 4) == ["4"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("code", [429, 503])
 def test_plays_that_are_refused_cost_nothing_of_the_day(
     api: APIClient, ann: User, monkeypatch: pytest.MonkeyPatch, code: int

@@ -50,6 +50,7 @@ def test_splitmix64_is_the_published_one() -> None:
     assert splitmix64(0) == 0xE220A8397B1DCDAF
 
 
+@pytest.mark.slow
 @given(
     ids=st.lists(ITEMS, min_size=1, max_size=20),
     seed=st.integers(0, 2**64 - 1),
@@ -67,6 +68,7 @@ def test_vectors_hash_as_numbers_do(ids: list[int], seed: int, hashes: int, bits
 
 
 # --- Duties of every kind --------------------------------------------------------------------------------
+@pytest.mark.slow
 @hypothesis_settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(shown=st.lists(st.tuples(st.integers(1, 5), st.sampled_from("abc"), st.lists(ITEMS, max_size=60)), max_size=12))
 def test_what_was_added_is_known(
@@ -99,6 +101,7 @@ def uneven(total: int) -> list[int]:
     return counts
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("load", [even, uneven])
 @pytest.mark.parametrize("error", [0.01, 0.001])
 def test_the_error_rate_at_capacity_is_the_configured(
@@ -124,6 +127,7 @@ def test_the_error_rate_at_capacity_is_the_configured(
     assert wrong / (probes * len(users)) == pytest.approx(error, rel=5 / math.sqrt(expected))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("times", [2, 3])
 @pytest.mark.parametrize("load", [even, uneven])
 def test_the_error_rate_beyond_the_capacity_is_near_the_configured(
@@ -150,6 +154,7 @@ def test_the_error_rate_beyond_the_capacity_is_near_the_configured(
         assert known(chosen, user, seen) == set(seen)
 
 
+@pytest.mark.slow
 def test_one_user_who_sees_far_too_much_is_told_nothing_wrong(make: MakeFilter, client: redis.Redis) -> None:
     """Beside many who do not, in a filter with room: the three blocks of a user hold some 5,600."""
     chosen = make(100_000, 0.001)
@@ -210,6 +215,7 @@ def test_many_additions_go_in_bounded_pipelines(make: MakeFilter, client: redis.
     assert all(known(chosen, user, [1, 2, 3]) == {1, 2, 3} for user in (0, PIPELINE_LENGTH, 2 * PIPELINE_LENGTH))
 
 
+@pytest.mark.slow
 def test_how_full_a_key_is(make: MakeFilter, client: redis.Redis) -> None:
     chosen = make(20_000, 0.001)
     assert chosen.fill(client, ["filter"]) == [None]

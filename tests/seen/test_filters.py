@@ -24,6 +24,7 @@ def filled(count: int, *, expected: int = LEAST, user_id: int = 7, error: float 
     return found
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(st.lists(id_sets, max_size=5))
 def test_what_was_added_is_known(batches: list[set[int]]) -> None:

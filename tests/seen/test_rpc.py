@@ -232,6 +232,7 @@ def test_calls_are_counted(seen: SeenStub, ann: User) -> None:
     assert counted("feedsite_grpc_refused_total", method="Filter", code="INVALID_ARGUMENT") == refusals + 1
 
 
+@pytest.mark.slow
 def test_two_clients_at_once(
     start: Callable[..., Server], connect: Callable[[int], grpc.Channel], ann: User, service: User
 ) -> None:
@@ -602,6 +603,7 @@ def is_waited_for(cursor: CursorWrapper) -> bool:
     return cursor.fetchone() is not None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("process", [PATIENT], indirect=True, ids=["patient"])
 def test_a_process_of_its_own_ends_when_the_last_call_is_answered(
     process: Process, connect: Callable[[int], grpc.Channel], ann: User

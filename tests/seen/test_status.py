@@ -180,6 +180,7 @@ def test_what_it_asks_does_not_grow(monkeypatch: pytest.MonkeyPatch) -> None:
     assert asked() == before == (2, 6)
 
 
+@pytest.mark.slow
 def test_servers_that_do_not_answer_are_told_of_and_the_rest_is_shown(tmp_path: Path) -> None:
     play(1, at=NOW - HOUR)
     merge(NOW)
@@ -247,6 +248,7 @@ def test_a_probe_measures_the_error_and_misses_nothing() -> None:
     assert (measured.merged, measured.claimed) == (4, found.claimed)
 
 
+@pytest.mark.slow
 def test_filters_that_were_lost_are_an_alarm(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     play(*range(1, 31), at=NOW - HOUR)
     merge(NOW)
@@ -328,6 +330,7 @@ def counted(name: str, **labels: str) -> float:
     return found
 
 
+@pytest.mark.slow
 def test_metrics(monkeypatch: pytest.MonkeyPatch) -> None:
     merged, failed = "feedsite_played_merged_users_total", "feedsite_played_merges_total"
     metrics.played_merges.labels("failed")

@@ -116,6 +116,7 @@ def test_a_shelf_is_counted_and_cleared_and_never_expires(store: FilterStore, mo
 
 
 # --- Expiry ----------------------------------------------------------------------------------------------
+@pytest.mark.slow
 def test_filters_expire_at_night_in_the_sixth_month_after() -> None:
     november = month_of(datetime(2026, 11, 21, tzinfo=UTC))
     moments = [datetime.fromtimestamp(expiry(FilterKey(user_id, november)), UTC) for user_id in range(1, 50_001)]
@@ -220,6 +221,7 @@ def test_lmdb_is_written_by_several_processes(tmp_path: Path) -> None:
     assert LmdbStore(tmp_path).read(keys(1)) == [b"x" * 150]
 
 
+@pytest.mark.slow
 def test_a_killed_writer_blocks_nobody(tmp_path: Path) -> None:
     process = multiprocessing.get_context("spawn").Process(target=_append, args=(tmp_path, 10**6))
     process.start()
@@ -250,6 +252,7 @@ def _fork(folder: Path) -> None:
     assert store.read(keys(1)) == [b"12"]
 
 
+@pytest.mark.slow
 def test_a_forked_process_opens_it_anew(tmp_path: Path) -> None:
     process = multiprocessing.get_context("spawn").Process(target=_fork, args=(tmp_path,))
     process.start()
@@ -281,6 +284,7 @@ def test_a_server_that_does_not_answer(tmp_path: Path) -> None:
             call()
 
 
+@pytest.mark.slow
 def test_a_full_disk_is_an_error_and_kills_no_process(tmp_path: Path) -> None:
     """LMDB maps its lock file into memory."""
     code = """

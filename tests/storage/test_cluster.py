@@ -252,6 +252,7 @@ def answers(client: Cluster) -> bool:
 
 
 # --- Failover --------------------------------------------------------------------------------------------
+@pytest.mark.slow
 def test_what_a_replica_took_over_is_not_trusted_whoever_has_it_again(cluster: ValkeyCluster, client: Cluster) -> None:
     """A delivery is lost with the primary; then that one, which was never restarted, is the primary again."""
     build(client, 5)

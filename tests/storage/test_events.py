@@ -68,6 +68,7 @@ def test_a_server_that_does_not_answer_is_not_waited_for(feeds_server: Valkey) -
         announce(Published(1))
 
 
+@pytest.mark.slow
 def test_what_was_lost_is_told_of_when_the_server_answers_again(feeds_server: Valkey, feeds: redis.Redis) -> None:
     """Once, however much it was: open pages ask then."""
     with frozen(feeds_server):

@@ -15,6 +15,7 @@ moments = st.datetimes(datetime(2000, 1, 1), datetime(2069, 9, 6)).map(lambda na
 sequences = st.integers(0, 4095)
 
 
+@pytest.mark.slow
 @given(moments, sequences)
 def test_an_id_carries_its_time_and_is_exact_everywhere(moment: datetime, sequence: int) -> None:
     if moment == FIRST and sequence == 0:
@@ -27,6 +28,7 @@ def test_an_id_carries_its_time_and_is_exact_everywhere(moment: datetime, sequen
     assert item_id & 4095 == sequence
 
 
+@pytest.mark.slow
 @given(moments, sequences, moments, sequences)
 def test_ids_sort_by_time_and_then_by_sequence(one: datetime, first: int, two: datetime, second: int) -> None:
     one, two = (

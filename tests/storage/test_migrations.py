@@ -263,6 +263,7 @@ def test_an_index_is_built_whatever_an_attempt_left(name: str, left: str) -> Non
     assert is_valid(index)
 
 
+@pytest.mark.slow
 @pytest.mark.django_db
 def test_migrate_leaves_the_connection_as_patient_as_it_was() -> None:
     """The caller goes on with the connection: a later statement that waits longer is no fault."""

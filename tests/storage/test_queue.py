@@ -19,6 +19,7 @@ def test_every_scheduled_task_exists() -> None:
     assert {entry["task"] for entry in settings.CELERY_BEAT_SCHEDULE.values()} <= set(app.tasks)
 
 
+@pytest.mark.slow
 @pytest.mark.django_db
 def test_periodic_tasks_run() -> None:
     app.loader.import_default_modules()

@@ -126,6 +126,7 @@ READS: dict[str, Callable[[User], object]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", READS)
 def test_what_may_lag_is_read_there(name: str, server: Replica, ann: User) -> None:
     publish("words #tag")
@@ -155,6 +156,7 @@ def test_it_cannot_be_written_to(server: Replica) -> None:
 
 
 # --- Own writes ------------------------------------------------------------------------------------------
+@pytest.mark.slow
 def test_writers_find_it_on_every_device_and_others_may_wait(server: Replica, ann: User) -> None:
     phone, laptop, bob = client_of(ann), Client(), client_of(UserFactory.create())
     laptop.force_login(ann)
@@ -220,6 +222,7 @@ def test_deleted_rows_are_gone_at_once(server: Replica, ann: User) -> None:
     assert all_of.counted.keys() == {"replica"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(2))
 def test_a_walk_is_exact_wherever_its_pages_come_from(seed: int, server: Replica, ann: User) -> None:
     """Posts go, and the walker writes some, while the replica stops and goes on."""
@@ -265,6 +268,7 @@ def test_too_far_behind(server: Replica, settings: Any) -> None:
         assert found(anonymous, "words") == []
 
 
+@pytest.mark.slow
 def test_frozen_and_killed(server: Replica, settings: Any, client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     publish("words")
     anonymous = client_of(None)
@@ -353,6 +357,7 @@ def test_the_lag_of_a_replica_that_replayed_nothing_is_unknown(server: Replica) 
     assert replica.Needed(position=11, now=1_795_343_011.0, own=0).hindrance(never) == replica.BEHIND
 
 
+@pytest.mark.slow
 def test_a_write_that_travels_is_no_lag(server: Replica) -> None:
     """The first one after a pause: its age is that of the pause."""
     for _ in range(5):

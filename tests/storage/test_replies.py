@@ -29,6 +29,7 @@ def test_each_reply_stands_in_its_place(feeds: redis.Redis) -> None:
     assert feeds.get("text") == long, "the connection is of use to the next"
 
 
+@pytest.mark.slow
 def test_a_server_that_says_nothing_is_waited_for_as_long_as_the_client_waits(feeds_server: Valkey) -> None:
     client = client_of(settings.REDIS_URL, 1)
     with borrowed(client) as connection:

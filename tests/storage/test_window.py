@@ -256,6 +256,7 @@ def test_a_full_inbox_of_the_many_stays_a_listpack(feeds: redis.Redis, settings:
     assert feeds.object("encoding", WINDOW.key) == b"listpack"
 
 
+@pytest.mark.slow
 def test_a_primary_that_was_replaced_and_comes_back_does_not_trust_what_it_holds(tmp_path: Path) -> None:
     """Deliveries to it alone were lost when it became the replica of another, though it ran all the time."""
     home = Home(tmp_path)

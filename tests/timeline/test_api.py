@@ -86,6 +86,7 @@ def test_bad_positions(api: APIClient, value: str) -> None:
     assert list(response.json()) == ["since_id"]
 
 
+@pytest.mark.slow
 def test_a_home_without_redis(api: APIClient, bob: User, feeds_server: servers.Valkey) -> None:
     ids = publish(bob, 3)
     with servers.frozen(feeds_server):

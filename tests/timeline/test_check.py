@@ -121,6 +121,7 @@ def test_a_dead_server_is_one_clear_line(reader: User, feeds_server: Valkey) -> 
         check()
 
 
+@pytest.mark.slow
 def test_big_v_command(reader: User, community: list[Item], workers: Workers) -> None:
     sender = community[0].sender
     out = io.StringIO()

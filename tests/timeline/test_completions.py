@@ -190,6 +190,7 @@ def readers(star: User, follow: Any, workers: Workers) -> list[User]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_big_v", [False, True])
 def test_a_page_at_every_step_of_a_fan_out(
     is_big_v: bool, readers: list[User], star: User, follow: Any, workers: Workers, stops: list[Steps]
@@ -212,6 +213,7 @@ def test_a_page_at_every_step_of_a_fan_out(
     assert list(differences([user.pk for user in readers])) == []
 
 
+@pytest.mark.slow
 def test_a_page_at_every_step_of_a_demotion(
     readers: list[User], star: User, say: Say, workers: Workers, stops: list[Steps]
 ) -> None:

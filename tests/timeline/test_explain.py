@@ -72,6 +72,7 @@ def hide(item: Item) -> None:
 
 
 # --- An item ---------------------------------------------------------------------------------------------
+@pytest.mark.slow
 def test_every_reason_is_named_as_the_oracle_has_it(reader: User, friend: User, say: Say, workers: Workers) -> None:
     stranger, enemy, hater, loud, gone, listed, sharer = (
         seen(username=name) for name in ("stranger", "enemy", "hater", "loud", "gone", "listed", "sharer")
@@ -250,6 +251,7 @@ def test_every_state_of_an_inbox_and_what_serves_the_page(
     assert {*states, "building", "unavailable"} == STATES.keys()
 
 
+@pytest.mark.slow
 def test_without_redis_it_says_so(reader: User, friend: User, say: Say, monkeypatch: pytest.MonkeyPatch) -> None:
     item = say(friend)
     monkeypatch.setattr("timeline.explain.feeds", lambda: redis.Redis(port=1))

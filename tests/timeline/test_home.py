@@ -92,6 +92,7 @@ def test_a_home_is_built_when_it_is_read_and_then_served_from_the_inbox(
     assert read(reader) == [second.pk, first.pk]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("followees", [1, 30])
 def test_a_page_costs_one_statement_and_one_round_trip(
     reader: User, follow: Any, say: Say, workers: Workers, calls: Calls, followees: int
@@ -158,6 +159,7 @@ def test_a_page_that_ends_with_the_inbox_knows_whether_more_follows(
     assert read(reader, last_id=page.last_id) == [item.pk for item in published[20:] if older]
 
 
+@pytest.mark.slow
 def test_one_cursor_to_the_first_item_ever(
     reader: User, follow: Any, say: Say, workers: Workers, settings: Any
 ) -> None:
@@ -501,6 +503,7 @@ def test_however_many_readers_miss_a_window_one_task_builds_it(reader: User, wor
     assert [name for name, _ in workers.queue] == ["timeline.materialise_inbox"]
 
 
+@pytest.mark.slow
 def test_a_tail_lacks_nothing_that_was_delivered_since(
     reader: User, follow: Any, say: Say, workers: Workers, settings: Any, feeds: redis.Redis
 ) -> None:
@@ -520,6 +523,7 @@ def test_a_tail_lacks_nothing_that_was_delivered_since(
     assert read(reader, last_id=ids[29]) == ids[30:50]
 
 
+@pytest.mark.slow
 def test_a_tail_lacks_nothing_that_was_delivered_above_the_inboxs_floor_since(
     reader: User, follow: Any, say: Say, workers: Workers, settings: Any, feeds: redis.Redis
 ) -> None:
@@ -546,6 +550,7 @@ def test_a_tail_lacks_nothing_that_was_delivered_above_the_inboxs_floor_since(
     assert sources(reader, last_id=ids[9]) == ["sql"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lost", ["inbox", "epoch"])
 def test_a_tail_is_used_beside_a_usable_inbox_only(
     reader: User, follow: Any, say: Say, workers: Workers, settings: Any, feeds: redis.Redis, lost: str
@@ -568,6 +573,7 @@ def test_a_tail_is_used_beside_a_usable_inbox_only(
     assert read(reader, last_id=ids[29]) == ids[30:50]
 
 
+@pytest.mark.slow
 def test_a_new_inbox_drops_the_tail_before_it_is_in_use(
     reader: User, follow: Any, say: Say, workers: Workers, settings: Any, feeds: redis.Redis
 ) -> None:
@@ -609,6 +615,7 @@ def test_a_tail_that_was_pulled_before_a_delivery_is_not_written_after_it(reader
     assert pipelined(feeds, [tail.complete("t", 1, 0, 100, [Entry(50, 7)])]) == [0]
 
 
+@pytest.mark.slow
 def test_new_count(reader: User, follow: Any, say: Say, workers: Workers, feeds: redis.Redis) -> None:
     sender = seen()
     follow(reader, sender)
@@ -682,6 +689,7 @@ def test_reposts_are_there_as_far_as_their_originals(
         assert len(read(reader)) == 4
 
 
+@pytest.mark.slow
 def test_reposts_close_by_are_folded_into_the_newest(reader: User, follow: Any, say: Say, workers: Workers) -> None:
     friends = [seen(display_name=f"Friend {number}") for number in range(4)]
     author = seen()

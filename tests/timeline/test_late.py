@@ -96,6 +96,7 @@ def test_the_count_of_the_api_stays_what_it_says(reader: User, author: User, cli
     assert answer.json() == {"count": 0, "capped": False}
 
 
+@pytest.mark.slow
 def test_more_than_the_cap(client: Client, reader: User, author: User) -> None:
     for _ in range(99):
         ItemFactory(sender=author, status=Status.DELETED)

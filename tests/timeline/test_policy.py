@@ -139,6 +139,7 @@ def test_a_set_of_fans_of_another_policy_is_built_anew(
     assert feeds.zscore(keys.inbox(weekly.pk), f"{star().pk}:{item.pk}") == item.pk
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("levels", [(3, 2), (2, 3)])
 def test_a_fan_out_that_was_split_under_another_policy(
     weekly: User, say: Say, workers: Workers, push_level: Level, settings: Any, levels: tuple[int, int]

@@ -127,6 +127,7 @@ def test_nothing_is_offered_for_less_than_a_page(reader: User, author: User) -> 
     assert offer_of(reader, place_of(reader)) == Offer(made[1].pk + 1, 20, False)
 
 
+@pytest.mark.slow
 def test_the_home_offers_to_go_on(client: Client, reader: User, author: User) -> None:
     made = [ItemFactory(sender=author) for _ in range(130)]
     client.get(f"/?last_id={made[21].pk}")
@@ -151,6 +152,7 @@ def test_the_home_offers_to_go_on(client: Client, reader: User, author: User) ->
     assert 'id="offer"' not in client.get("/").content.decode(), "they went there"
 
 
+@pytest.mark.slow
 def test_dismissing(client: Client, reader: User, author: User) -> None:
     made = [ItemFactory(sender=author) for _ in range(30)]
     for headers, status in (({}, 302), (PART, 200)):

@@ -121,6 +121,7 @@ def test_a_window_with_them_is_not_used_once_they_are_shown_again(
     assert User.objects.get(pk=reader.pk).window_epoch == again
 
 
+@pytest.mark.slow
 def test_however_much_is_left_out_a_page_passes_none_of_it(reader: User, say: Say) -> None:
     loud = seen()
     relations.follow(follower=reader, followee=loud, reposts=False)

@@ -9,6 +9,7 @@ from web import rates
 from web.proxy import SCHEME, ProxyMiddleware, parse
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("header", "said"),
     [
@@ -50,6 +51,7 @@ def test_the_header_is_believed_where_a_proxy_sets_it(rf: RequestFactory, settin
     assert not passed(rf, HTTP_FORWARDED="for=192.0.2.1").is_secure()
 
 
+@pytest.mark.slow
 def test_a_request_past_the_proxy_is_of_its_own_peer(rf: RequestFactory, settings: LazySettings) -> None:
     """Names with hyphens say nothing: a client has other spellings of them."""
     settings.PROXY = True

@@ -299,6 +299,7 @@ def test_concurrent_attempts_of_two_processes_do_not_slip_past(feeds: redis.Redi
     assert int(feeds.get(keys.rate("attempt", "10.0.0.1")) or 0) >= 10
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("make", "is_forgotten"), [(feeds_of, True), (broker_of, False)])
 def test_filling_the_feeds_server_makes_no_counter_forgotten(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: LazySettings, make: Any, is_forgotten: bool
@@ -327,6 +328,7 @@ def test_filling_the_feeds_server_makes_no_counter_forgotten(
 
 
 # --- One rate for all ways to ask for a thing ------------------------------------------------------------
+@pytest.mark.slow
 def test_head_and_get_are_one_rate(ann: User, settings: LazySettings) -> None:
     """Of every view of the API that counts its GET apart, and of pages; another method is no way round it."""
     settings.RATES = settings.RATES | {"export": "5/hour", "search": "5/hour"}

@@ -19,6 +19,7 @@ def counted(name: str) -> dict[tuple[str, ...], float]:
     }
 
 
+@pytest.mark.slow
 def test_requests_are_counted_by_route_method_and_status(client: Client) -> None:
     before = counted("feedsite_http_seconds_count")
     user = UserFactory()

@@ -159,6 +159,7 @@ BAD_JSON: dict[str, bytes] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("body", BAD_JSON.values(), ids=BAD_JSON)
 def test_bad_bodies(api: APIClient, body: bytes) -> None:
     is_problem(api.generic("POST", f"{API}/items", body, "application/json"), 400)
@@ -279,6 +280,7 @@ PRIVATE += [("PUT", "/items/1/like"), ("DELETE", "/items/1/like"), ("POST", "/it
 PRIVATE += [("PATCH", "/users/me"), ("DELETE", "/auth/token"), ("PUT", "/users/ann/follow"), ("DELETE", "/items/1")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("header", BAD_AUTHORIZATION, ids=lambda header: header[:9])
 @pytest.mark.parametrize(("method", "path"), [*PRIVATE, ("GET", "/users/ann"), ("GET", "/users/ann/items")])
 def test_a_bad_token(ann: User, method: str, path: str, header: str) -> None:
@@ -327,6 +329,7 @@ BAD_NAMES = ["nobody", "%00", "a%00b", "%FF%FE", "%ED%A0%80", "ünï", "x" * 500
 BAD_IDS = ["1", "0", "-1", "abc", "1_0", "٣", "%00", "%FF", "1.5", "NaN", "9" * 5000, str(2**53), str(2**64), "01"]
 
 
+@pytest.mark.slow
 def test_unknown_users_and_items_are_one_404(api: APIClient, item: Item) -> None:
     paths = [f"/users/{name}{rest}" for name in BAD_NAMES for rest in ["", "/items", "/followers", "/following"]]
     paths += [f"/items/{number}{rest}" for number in BAD_IDS for rest in ["", "/replies"]]
@@ -616,6 +619,7 @@ def test_one_customer_of_ipv6_is_one_caller(rf: RequestFactory, seen: str, count
     assert rates.address(rf.get("/", REMOTE_ADDR=seen)) == counted
 
 
+@pytest.mark.slow
 def test_pages_are_read_at_a_rate(ann: User, settings: LazySettings) -> None:
     """A stranger's by address; a reader's with what they read over the API; probes are not counted."""
     settings.RATES = settings.RATES | {"read": "2/hour"}

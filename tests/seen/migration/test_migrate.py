@@ -520,6 +520,7 @@ def die(step: int, after: bool, call: Callable[[], object]) -> bool:
     return False
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("after", [False, True])
 def test_a_run_and_its_merge_may_end_at_any_step(
     filters: FilterStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, after: bool

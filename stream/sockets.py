@@ -1,0 +1,108 @@
+"""Open sockets: what happens is written as messages, and what the client says is answered.
+
+The server of the process speaks the protocol (ASGI's `websocket`). The site's own view decides who may open one, as for
+streams: it gets the request with `is_socket`, and its `Admission` says how messages are answered.
+"""
+
+import asyncio
+import io
+import logging
+import time
+from collections.abc import Awaitable, Callable, MutableMapping, Sequence
+from contextlib import suppress
+from functools import partial
+from typing import Any
+
+from django.core.handlers.asgi import ASGIRequest
+from django.http import HttpResponseBase
+
+from stream.api import Admission, Answer
+from stream.connections import Connection
+from stream.hub import Hub
+from web.rest import OUTAGES
+
+logger = logging.getLogger(__name__)
+
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+
+MESSAGES, SECONDS = 30, 60.0
+"""A client that says more in so many seconds is cut off."""
+LETTERS = 2_000
+"""The longest message."""
+END_PATIENCE = 1.0
+"""Seconds that the end may take to be written."""
+GONE, REFUSED = 1001, 1008
+"""Codes of a close: the server ends it; it is not allowed."""
+
+
+def request_of(scope: Message) -> ASGIRequest:
+    """The request that opens a socket, for the views. A token may stand in the place of its protocol, since browsers
+    can name no other header.
+    """
+    request = ASGIRequest({**scope, "type": "http", "method": "GET"}, io.BytesIO())
+    request.is_socket = True  # type: ignore[attr-defined]
+    if protocol := protocol_of(scope):
+        request.META.setdefault("HTTP_AUTHORIZATION", f"Bearer {protocol}")
+    return request
+
+
+def protocol_of(scope: Message) -> str | None:
+    """The first protocol that the client names."""
+    return next(iter(scope.get("subprotocols", ())), None)
+
+
+async def converse(
+    hub: Hub,
+    opened: HttpResponseBase | tuple[Connection, Admission],
+    scope: Message,
+    receive: Receive,
+    send: Send,
+) -> None:
+    """Keep a socket open until either side has enough; one that was refused is closed before it is accepted."""
+    if isinstance(opened, HttpResponseBase):
+        await send({"type": "websocket.close", "code": REFUSED})
+        return
+    connection, answer = opened[0], opened[1].answer
+    del opened  # the request would be a fifth of an open connection's memory
+    try:
+        await send({"type": "websocket.accept", "subprotocol": protocol_of(scope)})
+        hearing = asyncio.ensure_future(_hear(hub, connection, answer, receive))
+        hearing.add_done_callback(lambda _: connection.close())
+        try:
+            await connection.serve(partial(_write, send))
+            with suppress(TimeoutError, Exception):  # the client may be gone
+                async with asyncio.timeout(END_PATIENCE):
+                    await send({"type": "websocket.close", "code": GONE})
+        finally:
+            hearing.cancel()
+    finally:
+        hub.leave(connection)
+
+
+async def _write(send: Send, parts: Sequence[bytes]) -> None:
+    for part in parts:
+        await send({"type": "websocket.send", "text": part.decode()})
+
+
+async def _hear(hub: Hub, connection: Connection, answer: Answer | None, receive: Receive) -> None:
+    """Answer what the client says, until it leaves, says too much, or cannot be answered."""
+    began, said = time.monotonic(), 0
+    while (message := await receive())["type"] == "websocket.receive":
+        if time.monotonic() > began + SECONDS:
+            began, said = time.monotonic(), 0
+        said += 1
+        text = message.get("text") or ""
+        if said > MESSAGES or len(text) > LETTERS or answer is None:
+            return
+        try:
+            hearer, written = await hub.in_thread(partial(answer, connection.listener, text))
+        except OUTAGES as error:
+            logger.warning("PostgreSQL failed a message: %s", error)
+            return
+        except Exception:
+            logger.exception("A message could not be answered")
+            return
+        connection.listener = hearer
+        connection.put(written)
