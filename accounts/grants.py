@@ -18,7 +18,7 @@ from rest_framework.exceptions import AuthenticationFailed
 from rest_framework.request import Request
 
 from accounts.models import User
-from storage.connections import fetch
+from storage.connections import fetch, id_array
 from web import rates
 
 TICKET_SECONDS = 30
@@ -27,16 +27,19 @@ BORROWED_SECONDS = 60
 """How long a connection lives that only a ticket of a session vouches for: nobody can tell whether that ended."""
 
 # The connections that may stay open. One ends when its user is deactivated or gets another password, and when its
-# session or its token is gone.
+# session, its token or the token of its app is gone.
 STANDING = """
-    SELECT held.place FROM unnest(%(users)s::bigint[], %(passwords)s::text[], %(sessions)s::text[], %(digests)s::text[])
-        WITH ORDINALITY AS held (user_id, password, session, digest, place)
+    SELECT held.place FROM unnest(%(users)s::bigint[], %(passwords)s::text[], %(sessions)s::text[], %(digests)s::text[],
+        %(app_tokens)s::bigint[]) WITH ORDINALITY AS held (user_id, password, session, digest, app_token, place)
     JOIN accounts_user u ON u.id = held.user_id AND u.is_active AND md5(u.password) = held.password
     WHERE (held.session = '' OR EXISTS (
             SELECT FROM django_session d WHERE d.session_key = held.session AND d.expire_date > now())
         ) AND (held.digest = '' OR EXISTS (
             SELECT FROM knox_authtoken t
-            WHERE t.digest = held.digest AND t.user_id = u.id AND (t.expiry IS NULL OR t.expiry > now())))
+            WHERE t.digest = held.digest AND t.user_id = u.id AND (t.expiry IS NULL OR t.expiry > now())
+        )) AND (held.app_token = 0 OR EXISTS (
+            SELECT FROM oauth2_provider_accesstoken t
+            WHERE t.id = held.app_token AND t.user_id = u.id AND t.expires > now()))
 """
 
 _signer = signing.TimestampSigner(salt="accounts.ticket")
@@ -51,18 +54,21 @@ class Ticket(NamedTuple):
 
 
 class Grant(NamedTuple):
-    """The credentials of one open connection. `session` and `digest` are empty if it depends on neither."""
+    """The credentials of one open connection. Those that it does not depend on are empty."""
 
     user_id: int
     password: str
     """The MD5 of the password's hash: tells a changed password, and nothing else."""
     session: str = ""
     digest: str = ""
+    """Of an API token."""
+    app_token: int = 0
+    """The id of an app's token."""
 
     @property
     def is_borrowed(self) -> bool:
         """Whether only a ticket stands for the connection."""
-        return not (self.session or self.digest)
+        return not (self.session or self.digest or self.app_token)
 
 
 def issue_ticket(*, user: User, origin: str, digest: str) -> str:
@@ -119,10 +125,15 @@ def digest_of(request: Request) -> str:
 
 def grant_of(request: Request, user: User) -> Grant:
     """The credentials of a connection that this request opens."""
-    password = hashlib.md5(user.password.encode(), usedforsecurity=False).hexdigest()
+    password = password_mark(user)
     if request.auth is None:  # neither a token nor a ticket
         return Grant(user.pk, password, session=request._request.session.session_key or "")
     return Grant(user.pk, password, digest=digest_of(request))
+
+
+def password_mark(user: User) -> str:
+    """The mark by which a grant knows a changed password."""
+    return hashlib.md5(user.password.encode(), usedforsecurity=False).hexdigest()
 
 
 def standing(grants: Sequence[Grant]) -> list[bool]:
@@ -134,6 +145,7 @@ def standing(grants: Sequence[Grant]) -> list[bool]:
             "passwords": [grant.password for grant in grants],
             "sessions": [grant.session for grant in grants],
             "digests": [grant.digest for grant in grants],
+            "app_tokens": id_array(grant.app_token for grant in grants),
         },
     )
     held = {row[0] for row in rows}

@@ -27,6 +27,7 @@ from accounts.models import User
 from items.matching import Matcher, Word, fold
 from items.models import Filter, FilterAction
 from storage.connections import fetch
+from storage.events import FiltersChanged, announce
 
 if TYPE_CHECKING:
     from items.hydrate import ItemBody
@@ -123,9 +124,13 @@ def _lock(owner_ids: Iterable[int]) -> None:
 
 
 def _renew(owner_ids: Iterable[int]) -> None:
-    """Draw the versions of the owners' filters anew, after a change under their locks."""
+    """Draw the versions of the owners' filters anew, after a change under their locks, and tell their open pages when
+    it is committed.
+    """
+    owners = list(owner_ids)
     with connection.cursor() as cursor:
-        cursor.execute(RENEW, [list(owner_ids)])
+        cursor.execute(RENEW, [owners])
+    transaction.on_commit(lambda: announce(*map(FiltersChanged, owners)), robust=True)
 
 
 LISTED = "SELECT id, phrase, whole_word, action, expires_at, created_at FROM items_filter WHERE owner_id = %(owner)s"

@@ -20,6 +20,7 @@ from items.filters import filtered
 from items.links import is_link
 from items.visibility import VISIBLE
 from media.objects import MediaObject, media_objects
+from relations.rules import READER
 from storage.connections import fetch, id_array
 
 
@@ -43,11 +44,17 @@ def _met(item_id: str, visibility: str) -> str:
     OFFSET 0: a probe an item, not a hash of all that the reader ever liked.
     """
     return f"""
-    {_counts(item_id, visibility)},
-    EXISTS (SELECT FROM items_like l WHERE l.user_id = %(reader)s AND l.item_id = {item_id} OFFSET 0),
+    {_counts(item_id, visibility)}, {marks(item_id, READER)}
+    """
+
+
+def marks(item_id: str, reader: str) -> str:
+    """Whether a reader liked, reposted and keeps an item that is no repost."""
+    return f"""
+    EXISTS (SELECT FROM items_like l WHERE l.user_id = {reader} AND l.item_id = {item_id} OFFSET 0),
     EXISTS (SELECT FROM items_item r
-        WHERE r.repost_of_id = {item_id} AND r.sender_id = %(reader)s AND r.status = 'published' OFFSET 0),
-    EXISTS (SELECT FROM items_bookmark m WHERE m.user_id = %(reader)s AND m.item_id = {item_id} OFFSET 0)
+        WHERE r.repost_of_id = {item_id} AND r.sender_id = {reader} AND r.status = 'published' OFFSET 0),
+    EXISTS (SELECT FROM items_bookmark m WHERE m.user_id = {reader} AND m.item_id = {item_id} OFFSET 0)
     """  # noqa: S608 (expressions of our own queries)
 
 

@@ -11,6 +11,11 @@ from items.query import Query
 from items.search import search_items
 
 
+def carries(item_id: str, tag: str) -> str:
+    """Whether an item has a hashtag, as SQL."""
+    return f"EXISTS (SELECT FROM items_itemtag t WHERE t.tag = {tag} AND t.item_id = {item_id} OFFSET 0)"  # noqa: S608
+
+
 def tag_page(tag: str, reader: User | AnonymousUser, *, last_id: int | None = None, limit: int = 20) -> ItemPage:
     """Posts and replies with `tag`, in its canonical form, below `last_id` (exclusive) as far as `reader` may see
     them, newest first.

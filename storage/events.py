@@ -72,6 +72,12 @@ class ManyNotified(msgspec.Struct, tag="notified-many", frozen=True):
     payloads: dict[int, dict[str, Any]]
 
 
+class FiltersChanged(msgspec.Struct, tag="filters", frozen=True):
+    """A user's filters are others."""
+
+    user: int
+
+
 class Revoked(msgspec.Struct, tag="revoked", frozen=True):
     """Something that a user's connections may rest on is gone: a session, a token, the password, the account."""
 
@@ -82,7 +88,7 @@ class Gap(msgspec.Struct, tag="gap", frozen=True):
     """News may have been lost just before this: the feeds server did not answer, or came back empty."""
 
 
-Event = Published | Edited | Withdrawn | SessionChanged | Notified | ManyNotified | Revoked | Gap
+Event = Published | Edited | Withdrawn | SessionChanged | Notified | ManyNotified | FiltersChanged | Revoked | Gap
 ItemEvent = Published | Edited | Withdrawn
 
 _encode = msgspec.json.Encoder().encode

@@ -36,7 +36,7 @@ from timeline.hydrate import BELONGS
 from timeline.pull import SHOWN, of_list
 
 
-def _asked_for(rule: str, reader: str) -> str:
+def asked_for(rule: str, reader: str) -> str:
     """A rule that is written for one reader, for the column `reader` of many."""
     return rule.replace("%(reader)s", reader)
 
@@ -46,14 +46,17 @@ def _asked_for(rule: str, reader: str) -> str:
 # with the senders of the batch whom they follow: each reader's follows, at most FOLLOW_CAP, are read once a batch,
 # however many items it has and whoever is followed. `IS TRUE` has ids looked up in a hash, not compared one by one.
 # Items of members of exclusive lists are told too, for the pages of lists, and marked.
-AUDIENCE = f"""
-    WITH i AS MATERIALIZED (
+EVENTS = """
+    i AS MATERIALIZED (
         SELECT event.place, event.before IS NOT NULL AS before, stated.*
         FROM unnest(%(places)s::int[], %(items)s::bigint[], %(before)s::text[]) AS event (place, item, before)
         JOIN items_item stored ON stored.id = event.item
-        CROSS JOIN LATERAL jsonb_populate_record(stored, CASE WHEN event.before IS NULL THEN '{{}}'
+        CROSS JOIN LATERAL jsonb_populate_record(stored, CASE WHEN event.before IS NULL THEN '{}'
             ELSE jsonb_build_object('status', 'published', 'visibility', event.before) END) AS stated
-    ), connected AS MATERIALIZED (
+    )
+"""
+AUDIENCE = f"""
+    WITH {EVENTS}, connected AS MATERIALIZED (
         SELECT reader, reader AS sender_id FROM unnest(%(readers)s::bigint[]) AS one (reader)
         UNION ALL SELECT one.reader, followed.sender_id FROM unnest(%(readers)s::bigint[]) AS one (reader)
         CROSS JOIN LATERAL (
@@ -64,9 +67,9 @@ AUDIENCE = f"""
         SELECT id AS item FROM i UNION SELECT reply_to_id FROM i UNION SELECT root_id FROM i
     )
     SELECT i.place, i.before, connected.reader, 0::bigint, i.reply_to_id,
-        {_asked_for(unlisted(READER, "i.sender_id"), "connected.reader")}
+        {asked_for(unlisted(READER, "i.sender_id"), "connected.reader")}
     FROM i JOIN accounts_user s ON s.id = i.sender_id JOIN connected ON connected.sender_id = i.sender_id
-    WHERE {_asked_for(of_list(f"{BELONGS} AND {SHOWN}"), "connected.reader")}
+    WHERE {asked_for(of_list(f"{BELONGS} AND {SHOWN}"), "connected.reader")}
     UNION ALL
     SELECT i.place, i.before, watch.reader, watch.item, i.reply_to_id, true
     FROM (
@@ -74,7 +77,7 @@ AUDIENCE = f"""
         WHERE (one.item IN (SELECT item FROM about)) IS TRUE
     ) watch
     JOIN i ON watch.item IN (i.id, i.reply_to_id, i.root_id) JOIN accounts_user s ON s.id = i.sender_id
-    WHERE {_asked_for(VISIBLE, "watch.reader")}
+    WHERE {asked_for(VISIBLE, "watch.reader")}
 """  # noqa: S608 (constants)
 
 
@@ -117,7 +120,7 @@ def news_for(listeners: Iterable[Listener], entries: Sequence[Entry]) -> list[Me
     items = [
         (place, event) for place, (_, event) in enumerate(entries) if isinstance(event, (Published, Edited, Withdrawn))
     ]
-    hits, replies, outside = _audience(everyone, items) if items and everyone else ({}, {}, {})
+    hits, replies, outside = audience(everyone, items) if items and everyone else ({}, {}, {})
     session_news = _sessions(everyone, entries) if everyone else {}
     by_reader: dict[int, list[Listener]] = {}
     for listener in everyone:
@@ -174,16 +177,23 @@ def _sessions(everyone: set[Listener], entries: Sequence[Entry]) -> dict[int, li
     return told
 
 
-def _audience(
+def asked_of(items: Iterable[tuple[int, ItemEvent]]) -> list[tuple[int, int, str | None]]:
+    """The places, items and former visibilities that `EVENTS` takes: of each item as it is now, and, where it was
+    published before its event, as it was.
+    """
+    asked: list[tuple[int, int, str | None]] = [(place, event.item, None) for place, event in items]
+    return asked + [
+        (place, event.item, event.visibility_before) for place, event in items if not isinstance(event, Published)
+    ]
+
+
+def audience(
     listeners: set[Listener], items: Sequence[tuple[int, ItemEvent]]
 ) -> tuple[dict[tuple[int, bool], set[Listener]], dict[int, int], dict[int, set[Listener]]]:
     """By (place of the event, whether before it), the listeners who see the item; by place, what replies reply to, and
     the listeners whose home does not have what they see.
     """
-    asked: list[tuple[int, int, str | None]] = [(place, event.item, None) for place, event in items]
-    asked += [
-        (place, event.item, event.visibility_before) for place, event in items if not isinstance(event, Published)
-    ]
+    asked = asked_of(items)
     watching = [listener for listener in listeners if listener.item]
     rows = fetch(
         AUDIENCE,

@@ -38,13 +38,9 @@ GONE, REFUSED = 1001, 1008
 
 
 def request_of(scope: Message) -> ASGIRequest:
-    """The request that opens a socket, for the views. A token may stand in the place of its protocol, since browsers
-    can name no other header.
-    """
+    """The request that opens a socket, for the views."""
     request = ASGIRequest({**scope, "type": "http", "method": "GET"}, io.BytesIO())
     request.is_socket = True  # type: ignore[attr-defined]
-    if protocol := protocol_of(scope):
-        request.META.setdefault("HTTP_AUTHORIZATION", f"Bearer {protocol}")
     return request
 
 

@@ -1,0 +1,283 @@
+"""Events in Mastodon's words, for all open connections of its clients: server-sent events, or messages of a socket.
+
+A batch asks who hears of its items (stream.news for homes, stream.watching for all else), reads each item once, and
+asks once what the hearers did with it and which of them have filters. Hearers for whom a status is the same get the
+same bytes.
+
+Nothing is told of what may have been lost: clients ask for it when they come back.
+"""
+
+from collections import OrderedDict
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import NamedTuple, TypeVar
+
+import msgspec
+from django.contrib.auth.models import AnonymousUser
+
+from accounts.models import User
+from clientapi import notices
+from clientapi.paging import Wanted
+from clientapi.presenting import statuses
+from clientapi.streams import Hearer, Stream
+from items.filters import filtered
+from items.hydrate import ItemBody, hydrate, marks
+from storage import ids
+from storage.connections import fetch, id_array
+from storage.events import (
+    Edited,
+    Entry,
+    FiltersChanged,
+    ItemEvent,
+    Listener,
+    ManyNotified,
+    Notified,
+    Position,
+    Published,
+    Withdrawn,
+)
+from stream import news, watching
+from stream.dialects import Dialect, Message
+from stream.watching import Watch
+
+UPDATE, STATUS_UPDATE, DELETE = "update", "status.update", "delete"
+NOTIFIED = 5
+"""The newest notifications that are looked at where a user was told that there are some."""
+LATE = timedelta(seconds=5)
+"""A notification that is older than its event by more was there before."""
+KNOWN = 20_000
+"""Readers of whom a process knows what they were told of last."""
+HEARTBEAT = b":thump\n"
+T = TypeVar("T")
+
+_encode = msgspec.json.Encoder().encode
+
+# OFFSET 0: a probe an item, not a walk over all that the readers ever liked.
+MARKS = f"""
+    SELECT met.* FROM unnest(%(readers)s::bigint[], %(items)s::bigint[]) AS pair (reader, item)
+    JOIN items_item i ON i.id = pair.item
+    CROSS JOIN LATERAL (
+        SELECT pair.reader, pair.item, {marks("coalesce(i.repost_of_id, i.id)", "pair.reader")} OFFSET 0
+    ) AS met (reader, item, is_liked, is_reposted, is_bookmarked)
+    WHERE met.is_liked OR met.is_reposted OR met.is_bookmarked
+"""  # noqa: S608 (constants)
+FILTERING = """
+    SELECT id, filters_version FROM accounts_user WHERE id = ANY(%(readers)s::bigint[]) AND filters_version <> 0
+"""
+Marks = tuple[bool, bool, bool]
+UNMARKED: Marks = (False, False, False)
+
+
+class Told(NamedTuple):
+    """A hearer is told of an item, by one of their streams."""
+
+    place: int
+    """Of the event."""
+    kind: str
+    item: int
+    hearer: Hearer
+    stream: Stream
+
+
+# --- Bytes -----------------------------------------------------------------------------------------------
+def message(hearer: Hearer, stream: Stream, kind: str, payload: bytes | None) -> bytes:
+    """One event, as the connection of the hearer spells it."""
+    if not hearer.is_socket:
+        return b"event: %s\ndata: %s\n\n" % (kind.encode(), payload or b"")
+    told = {"stream": list(stream.name), "event": kind}
+    if payload is not None:
+        told["payload"] = payload.decode()
+    return _encode(told)
+
+
+def silence(_position: Position | None) -> bytes:
+    """Nothing."""
+    return b""
+
+
+def thump(_position: Position | None) -> bytes:
+    """The comment that keeps a stream open."""
+    return HEARTBEAT
+
+
+# --- A batch -------------------------------------------------------------------------------------------
+def news_for(hearers: Iterable[Hearer], entries: Sequence[Entry]) -> list[Message]:
+    """The messages of a batch, in the order of its entries. Raises Django's database errors."""
+    everyone = list(hearers)
+    events = [
+        (place, event) for place, (_, event) in enumerate(entries) if isinstance(event, (Published, Edited, Withdrawn))
+    ]
+    told = [*_at_home(everyone, events), *_watched(everyone, events)] if everyone and events else []
+    payloads = _payloads(told)
+    messages: list[tuple[int, Hearer, bytes]] = []
+    for one in told:
+        payload = str(one.item).encode() if one.kind == DELETE else payloads.get((one.item, one.hearer.reader))
+        if payload is not None:
+            messages.append((one.place, one.hearer, message(one.hearer, one.stream, one.kind, payload)))
+    messages += _personal(everyone, entries)
+    messages.sort(key=lambda one: one[0])
+    return [(hearer, entries[place][0], data) for place, hearer, data in messages]
+
+
+def _at_home(hearers: Sequence[Hearer], events: Sequence[tuple[int, ItemEvent]]) -> Iterator[Told]:
+    """Items of the homes that are listened to."""
+    homes: dict[int, list[tuple[Hearer, Stream]]] = {}
+    for hearer in hearers:
+        for stream in hearer.streams:
+            if stream.has_home:
+                homes.setdefault(hearer.reader, []).append((hearer, stream))
+    if not homes:
+        return
+    hits, _replies, outside = news.audience({Listener(reader) for reader in homes}, events)
+    for place, event in events:
+        now = hits.get((place, False), set()) - outside.get(place, set())
+        before = hits.get((place, True), set()) - outside.get(place, set())
+        for reader, kind in _kinds(event, {one.reader for one in now}, {one.reader for one in before}):
+            for hearer, stream in homes[reader]:
+                yield Told(place, kind, event.item, hearer, stream)
+
+
+def _watched(hearers: Sequence[Hearer], events: Sequence[tuple[int, ItemEvent]]) -> Iterator[Told]:
+    """Public items, items with a hashtag, and items of lists that are listened to."""
+    watchers: dict[Watch, list[tuple[Hearer, Stream]]] = {}
+    for hearer in hearers:
+        for stream in hearer.streams:
+            if stream.is_public or stream.tag or stream.list_id:
+                watch = Watch(hearer.reader, stream.tag, stream.list_id)
+                watchers.setdefault(watch, []).append((hearer, stream))
+    sees: dict[tuple[int, bool], set[Watch]] = {}
+    for seen in watching.audience(watchers, events):
+        sees.setdefault((seen.place, seen.before), set()).add(seen.watch)
+    for place, event in events:
+        now, before = sees.get((place, False), set()), sees.get((place, True), set())
+        for watch, kind in _kinds(event, now, before):
+            for hearer, stream in watchers[watch]:
+                yield Told(place, kind, event.item, hearer, stream)
+
+
+def _kinds(event: ItemEvent, now: set[T], before: set[T]) -> Iterator[tuple[T, str]]:
+    """Who is told what: those who see the item that it is there or says something else, the others that it is gone."""
+    seen = UPDATE if isinstance(event, Published) else STATUS_UPDATE
+    yield from ((one, seen) for one in now)
+    if not isinstance(event, Published):
+        yield from ((one, DELETE) for one in before - now)
+
+
+# --- Statuses ------------------------------------------------------------------------------------------
+def _payloads(told: Sequence[Told]) -> dict[tuple[int, int], bytes]:
+    """The statuses as JSON, by item and reader; none where the item is gone since, or has no picture where only
+    pictures are listened to.
+    """
+    pairs = {(one.item, one.hearer.reader) for one in told if one.kind != DELETE}
+    if not pairs:
+        return {}
+    items = {int(item.id): item for item in hydrate(sorted({item for item, _ in pairs}), AnonymousUser())}
+    pairs = {pair for pair in pairs if pair[0] in items}
+    marked = _marks(pairs)
+    filtering = _filtering({reader for _, reader in pairs})
+    shapes: dict[tuple[int, Marks], ItemBody] = {}
+    plain: dict[tuple[int, int], tuple[int, Marks]] = {}
+    found: dict[tuple[int, int], bytes] = {}
+    for item, reader in pairs:
+        key = item, marked.get((item, reader), UNMARKED)
+        shapes.setdefault(key, _marked(items[item], key[1]))
+        plain[item, reader] = key
+    shown = dict(zip(shapes, map(_encode, statuses(list(shapes.values()), AnonymousUser())), strict=True))
+    for pair, key in plain.items():
+        found[pair] = _filtered_payload(shapes[key], filtering.get(pair[1])) or shown[key]
+    return found
+
+
+def _marks(pairs: Collection[tuple[int, int]]) -> dict[tuple[int, int], Marks]:
+    """What readers did with items, where they did anything."""
+    rows = fetch(
+        MARKS, {"items": id_array(item for item, _ in pairs), "readers": id_array(reader for _, reader in pairs)}
+    )
+    return {(item, reader): tuple(did) for reader, item, *did in rows}
+
+
+def _marked(item: ItemBody, did: Marks) -> ItemBody:
+    """The body of an item for readers who did this with it."""
+    fields = dict(zip(("liked", "reposted", "bookmarked"), did, strict=True))
+    original = msgspec.structs.replace(item.repost_of, **fields) if item.repost_of else None
+    return msgspec.structs.replace(item, repost_of=original, **fields)
+
+
+def _filtering(readers: Collection[int]) -> dict[int, User]:
+    """Those of the readers who have filters."""
+    return {pk: User(pk=pk, filters_version=version) for pk, version in fetch(FILTERING, {"readers": id_array(readers)})}
+
+
+def _filtered_payload(item: ItemBody, reader: User | None) -> bytes | None:
+    """The status for a reader of whose filters one matches."""
+    if reader is None:
+        return None
+    (own,) = filtered([_marked(item, (item.liked, item.reposted, item.bookmarked))], reader)
+    return _encode(statuses([own], reader)[0]) if own.filtered else None
+
+
+# --- What concerns one user ---------------------------------------------------------------------------------
+def _personal(hearers: Sequence[Hearer], entries: Sequence[Entry]) -> Iterator[tuple[int, Hearer, bytes]]:
+    """Notifications, and that filters are others."""
+    by_reader: dict[int, list[Hearer]] = {}
+    for hearer in hearers:
+        by_reader.setdefault(hearer.reader, []).append(hearer)
+    for place, (position, event) in enumerate(entries):
+        match event:
+            case Notified(user, _):
+                yield from _notified(place, position, user, by_reader.get(user, []))
+            case ManyNotified(payloads):
+                for user in payloads.keys() & by_reader.keys():
+                    yield from _notified(place, position, user, by_reader[user])
+            case FiltersChanged(user):
+                for hearer in by_reader.get(user, []):
+                    for stream in hearer.streams:
+                        if stream.has_home:
+                            yield place, hearer, message(hearer, stream, "filters_changed", None)
+
+
+class LastTold:
+    """The newest notification that each reader was told of, for as many as `KNOWN`. One thread uses it."""
+
+    def __init__(self) -> None:
+        self._of: OrderedDict[int, int] = OrderedDict()
+
+    def after(self, reader: int, position: Position) -> int:
+        """The id above which notifications are news at an event of this place."""
+        return self._of.get(reader) or ids.compose(datetime.fromtimestamp(position.milliseconds / 1000, UTC) - LATE, 0)
+
+    def note(self, reader: int, notice: int) -> None:
+        """Remember that a reader was told of this one."""
+        self._of[reader] = notice
+        self._of.move_to_end(reader)
+        if len(self._of) > KNOWN:
+            self._of.popitem(last=False)
+
+
+last_told = LastTold()
+
+
+def _notified(
+    place: int, position: Position, user_id: int, hearers: Sequence[Hearer]
+) -> Iterator[tuple[int, Hearer, bytes]]:
+    """The notifications of a user that are new. Of several acts that came to one entry the newest is told."""
+    listening = [(hearer, stream) for hearer in hearers for stream in hearer.streams if stream.has_notifications]
+    reader = User.objects.active().filter(pk=user_id).first() if listening else None
+    if reader is None:
+        return
+    after = last_told.after(user_id, position)
+    page = notices.page(reader, Wanted(NOTIFIED), notices.Chosen())
+    news_first = [notice for notice in page.notices if notice.place == 0 and notice.id > after]
+    if not news_first:
+        return
+    last_told.note(user_id, news_first[0].id)
+    for shown in notices.presented(news_first[::-1], reader):
+        payload = _encode(shown)
+        for hearer, stream in listening:
+            yield place, hearer, message(hearer, stream, "notification", payload)
+
+
+CLIENTS = Dialect("clients", news_for, silence, thump)
+"""Server-sent events for Mastodon's clients."""
+SOCKETS = Dialect("sockets", news_for, silence, silence)
+"""The same as messages of a socket."""

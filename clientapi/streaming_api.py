@@ -1,0 +1,99 @@
+"""The streams of Mastodon's API over HTTP and over sockets: decides who may listen, and to what.
+
+The stream process (feedsite.asgi) keeps the line open. Elsewhere these addresses lead there.
+"""
+
+from functools import partial
+from typing import Any
+
+import msgspec
+from django.conf import settings
+from django.http import HttpResponse
+from django.http.request import split_domain_port
+from rest_framework import exceptions
+from rest_framework.request import Request
+
+from accounts.grants import Grant, password_mark
+from clientapi.bearer import AppToken
+from clientapi.errors import NOT_FOUND, ClientView, Problem, caller_of
+from clientapi.streaming import CLIENTS, SOCKETS
+from clientapi.streams import Hearer, ScopeError, UnknownError, heard, stream_of
+from stream.api import Admission
+from web.rest import OutageError
+
+OUTSIDE = "This action is outside the authorized scopes"
+_encode = msgspec.json.Encoder().encode
+
+
+class StreamingView(ClientView):
+    """A stream, over HTTP; of a socket, what its address names to begin with, or nothing."""
+
+    def get(self, request: Request, path: str = "") -> HttpResponse:
+        """Keep a connection open, in the stream process."""
+        reader = caller_of(request)
+        assert isinstance(request.auth, AppToken)  # noqa: S101 (caller_of)
+        is_socket = getattr(request._request, "is_socket", False)
+        name = path.replace("/", ":") or _once(request, "stream")
+        if not name and not is_socket:
+            raise exceptions.NotFound
+        held = request.auth.scopes
+        streams = ()
+        if name:
+            only_media = ":media" if _once(request, "only_media").lower() in ("1", "true") else ""
+            name += only_media if name.startswith("public") else ""
+            tag, list_id = _once(request, "tag"), _once(request, "list")
+            try:
+                streams = (stream_of(name, held, reader, tag=tag, list_id=list_id),)
+            except UnknownError as error:
+                raise Problem(400, str(error)) from error
+            except ScopeError as error:
+                raise Problem(403, OUTSIDE) from error
+        if not getattr(request._request, "keeps_lines_open", False):
+            return _elsewhere(request)
+        grant = Grant(reader.pk, password_mark(reader), app_token=request.auth.token_id)
+        answer = partial(_answer, held) if is_socket else None
+        dialect = SOCKETS if is_socket else CLIENTS
+        return Admission(grant, Hearer(reader.pk, streams, is_socket), dialect, answer=answer)
+
+
+class HealthView(ClientView):
+    """Whether there are streams, over HTTP."""
+
+    is_open = True
+
+    def get(self, request: Request) -> HttpResponse:
+        """`OK`."""
+        return HttpResponse("OK", content_type="text/plain")
+
+
+def _once(request: Request, name: str) -> str:
+    values = request.query_params.getlist(name)
+    return values[0] if values else ""
+
+
+def _elsewhere(request: Request) -> HttpResponse:
+    """The way to the stream process. Raises OutageError where the site has none of its own port."""
+    if not settings.STREAM_PORT:
+        raise OutageError
+    host, _port = split_domain_port(request.get_host())
+    place = f"{request.scheme}://{host}:{settings.STREAM_PORT}{request.get_full_path()}"
+    return HttpResponse(status=307, headers={"Location": place})
+
+
+def _answer(held: frozenset[str], hearer: Hearer, text: str) -> tuple[Hearer, bytes]:
+    """The answer to what the client of a socket says: nothing, or why not."""
+    try:
+        return heard(hearer, msgspec.json.decode(text), held), b""
+    except msgspec.DecodeError:
+        return hearer, _refusal("The message is no JSON", 400)
+    except UnknownError as error:
+        return hearer, _refusal(str(error), 400)
+    except ScopeError:
+        return hearer, _refusal(OUTSIDE, 403)
+    except exceptions.NotFound:
+        return hearer, _refusal(NOT_FOUND, 404)
+
+
+def _refusal(words: str, status: int) -> bytes:
+    fields: dict[str, Any] = {"error": words, "status": status}
+    return _encode(fields)

@@ -1,0 +1,92 @@
+"""The streams of Mastodon's API: which there are, and what an open connection listens to."""
+
+from collections.abc import Collection
+from typing import Any, NamedTuple
+
+from rest_framework import exceptions
+
+from accounts.models import User
+from clientapi.scopes import covers
+from items.text import canonical_tag
+from relations.list_api import list_or_404
+
+STATUSES, NOTIFICATIONS = "read:statuses", "read:notifications"
+MOST = 20
+"""Streams that one connection may listen to."""
+
+
+class UnknownError(ValueError):
+    """There is no such stream."""
+
+
+class ScopeError(Exception):
+    """The token does not open the stream."""
+
+
+class Stream(NamedTuple):
+    """One stream of a reader. `name` is what messages of sockets call it; what else is empty plays no part in it."""
+
+    name: tuple[str, ...]
+    has_home: bool = False
+    has_notifications: bool = False
+    is_public: bool = False
+    only_media: bool = False
+    tag: str = ""
+    list_id: int = 0
+
+
+class Hearer(NamedTuple):
+    """An open connection of a client: its reader, what it listens to, and whether it is a socket."""
+
+    reader: int
+    streams: tuple[Stream, ...]
+    is_socket: bool
+
+
+def stream_of(name: str, held: Collection[str], reader: User, *, tag: str = "", list_id: str = "") -> Stream:
+    """The stream of this name. `held`: the scopes of the token. Raises UnknownError and ScopeError; NotFound for a
+    list that is not the reader's.
+    """
+    is_about_notifications = name == "user:notification"
+    if not covers(held, NOTIFICATIONS if is_about_notifications else STATUSES):
+        raise ScopeError
+    match name:
+        case "user":
+            return Stream(("user",), has_home=True, has_notifications=covers(held, NOTIFICATIONS))
+        case "user:notification":
+            return Stream((name,), has_notifications=True)
+        case "public" | "public:local" | "public:media" | "public:local:media":
+            return Stream((name,), is_public=True, only_media=name.endswith(":media"))
+        case "public:remote" | "public:remote:media" | "direct":
+            return Stream((name,))  # the site is one server, and has no conversations
+        case "hashtag" | "hashtag:local":
+            canonical = canonical_tag(tag.removeprefix("#"))
+            if canonical is None:
+                raise UnknownError("tag names no hashtag")
+            return Stream((name, tag), tag=canonical)
+        case "list":
+            return Stream((name, list_id), list_id=list_or_404(list_id, reader).id)
+    raise UnknownError("Unknown stream type")
+
+
+# --- The messages of a socket's client ------------------------------------------------------------------
+def heard(hearer: Hearer, message: Any, held: Collection[str]) -> Hearer:
+    """The hearer after a message of its client: `subscribe` or `unsubscribe`. Raises as `stream_of` does."""
+    if not isinstance(message, dict) or message.get("type") not in ("subscribe", "unsubscribe"):
+        raise UnknownError("Unknown message type")
+    name, tag, list_id = (_text(message.get(field, "")) for field in ("stream", "tag", "list"))
+    if message["type"] == "unsubscribe":
+        gone = tuple(part for part in (name, tag or list_id) if part)
+        return hearer._replace(streams=tuple(one for one in hearer.streams if one.name != gone))
+    stream = stream_of(name, held, User(pk=hearer.reader), tag=tag, list_id=list_id)
+    if stream in hearer.streams:
+        return hearer
+    if len(hearer.streams) >= MOST:
+        raise UnknownError(f"A connection listens to {MOST} streams at most")
+    return hearer._replace(streams=(*hearer.streams, stream))
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str | int) or isinstance(value, bool):
+        raise exceptions.NotFound
+    return str(value)

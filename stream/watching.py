@@ -1,0 +1,72 @@
+"""The readers who watch more than their home: all public posts, a hashtag, one of their lists.
+
+One query for a batch of events and all watchers, by the rules that serve the pages of these. It says, as the audience
+of homes does (stream.news), who sees an item now, and who saw it before it was changed or withdrawn.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from items.tags import carries
+from items.visibility import VISIBLE, public_post
+from relations.rules import members
+from storage.connections import fetch, id_array
+from storage.events import ItemEvent
+from stream.news import EVENTS, asked_for, asked_of
+from timeline.hydrate import BELONGS
+from timeline.pull import SHOWN, of_list
+
+_SEEN = asked_for(VISIBLE, "watch.reader")
+_LISTED = asked_for(of_list(f"{BELONGS} AND {SHOWN}"), "watch.reader")
+AUDIENCE = f"""
+    WITH {EVENTS}, watch AS MATERIALIZED (
+        SELECT * FROM unnest(%(readers)s::bigint[], %(tags)s::text[], %(lists)s::bigint[])
+            WITH ORDINALITY AS one (reader, tag, list, place)
+    )
+    SELECT i.place, i.before, i.id, watch.place FROM watch JOIN i ON {public_post("i")}
+    JOIN accounts_user s ON s.id = i.sender_id WHERE watch.tag = '' AND watch.list = 0 AND {_SEEN}
+    UNION ALL
+    SELECT i.place, i.before, i.id, watch.place FROM watch JOIN i ON {carries("i.id", "watch.tag")}
+    JOIN accounts_user s ON s.id = i.sender_id WHERE watch.tag <> '' AND {_SEEN}
+    UNION ALL
+    SELECT i.place, i.before, i.id, watch.place FROM watch JOIN i ON i.sender_id IN ({members("watch.list")})
+    JOIN accounts_user s ON s.id = i.sender_id WHERE watch.list <> 0 AND {_LISTED}
+"""  # noqa: S608 (constants)
+
+
+class Watch(NamedTuple):
+    """A reader who watches a hashtag, in its canonical form, or a list of theirs, or without either all public posts."""
+
+    reader: int
+    tag: str = ""
+    list_id: int = 0
+
+
+class Seen(NamedTuple):
+    """A watcher sees the item of an event, or saw it before the event."""
+
+    place: int
+    """Of the event."""
+    before: bool
+    item: int
+    watch: Watch
+
+
+def audience(watches: Iterable[Watch], items: Sequence[tuple[int, ItemEvent]]) -> list[Seen]:
+    """The watchers of the items of these events, which are given with their places. Raises Django's database errors."""
+    every = list(watches)
+    if not every or not items:
+        return []
+    asked = asked_of(items)
+    rows = fetch(
+        AUDIENCE,
+        {
+            "places": id_array(place for place, _, _ in asked),
+            "items": id_array(item for _, item, _ in asked),
+            "before": [before for _, _, before in asked],
+            "readers": id_array(watch.reader for watch in every),
+            "tags": [watch.tag for watch in every],
+            "lists": id_array(watch.list_id for watch in every),
+        },
+    )
+    return [Seen(place, before, item, every[watch - 1]) for place, before, item, watch in rows]
