@@ -24,11 +24,17 @@ OPEN = frozenset(
         *("login-code", "login-passkey", "login-passkey-options", "verify-email"),
         *("password-reset", "password-reset-asked", "password-reset-link"),
         *("drawn-avatar", "drawn-banner", "schema", "docs", "robots", "manifest"),
+        *("oauth-metadata", "oauth-token", "oauth-revoke", "nodeinfo-links", "nodeinfo"),
     }
 )
 """Names of pages that everybody may ask for."""
 OPEN_ADDRESSES = frozenset(
-    {"/api/v1/site", "/api/v1/users", "/api/v1/auth/token", "/api/v1/auth/password-reset", "/favicon.ico"}
+    {
+        *("/api/v1/site", "/api/v1/users", "/api/v1/auth/token", "/api/v1/auth/password-reset", "/favicon.ico"),
+        # An app learns here where it is, and registers before its user signs in.
+        *("/api/v1/instance", "/api/v1/instance/", "/api/v2/instance", "/api/v2/instance/", "/api/v1/apps"),
+        "/api/v1/apps/verify_credentials",
+    }
 )
 API = "/api/"
 UNAUTHORIZED = 401

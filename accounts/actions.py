@@ -16,6 +16,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext_lazy
 from knox.models import AuthToken
+from oauth2_provider.models import AccessToken, Grant
 
 from accounts import addresses, faces, review
 from accounts.locale import zone_names
@@ -139,7 +140,7 @@ def edit_preferences(
 
 @transaction.atomic
 def change_password(*, user: User, current: str, new: str, keep_token: str = "") -> User:
-    """Set another password. Every session and API token ends, but for the token with the digest `keep_token`.
+    """Set another password. Every session and token ends, but for the API token with the digest `keep_token`.
 
     The caller renews the session that asked (`update_session_auth_hash`). Raises ValidationError, a dict by field.
     """
@@ -154,7 +155,7 @@ def change_password(*, user: User, current: str, new: str, keep_token: str = "")
     changed = {"password": user.password, "session_generation": Draw()}
     if not User.objects.active().filter(pk=user.pk, password=proven).update(**changed):
         raise ValidationError({"current_password": _wrong_password()})
-    AuthToken.objects.filter(user=user).exclude(pk=keep_token).delete()
+    end_tokens(user=user, keep_token=keep_token)
     end_streams(user_id=user.pk)
     addresses.tell(user, "password_changed")
     return user
@@ -175,13 +176,13 @@ def check_password_shape(password: str, user: User) -> None:
 
 @transaction.atomic
 def log_out_everywhere(*, user: User, keep_token: str = "") -> User:
-    """End every session and API token, but for the token with the digest `keep_token`.
+    """End every session, API token and token of an app, but for the token with the digest `keep_token`.
 
     The caller renews the session that asked (`update_session_auth_hash`).
     """
     User.objects.filter(pk=user.pk).update(session_epoch=F("session_epoch") + 1, session_generation=Draw())
     user.refresh_from_db(fields=["session_epoch"])
-    AuthToken.objects.filter(user=user).exclude(pk=keep_token).delete()
+    end_tokens(user=user, keep_token=keep_token)
     end_streams(user_id=user.pk)
     return user
 
@@ -218,7 +219,7 @@ def delete_account(*, user: User) -> bool:
     user.save(update_fields=SCRUBBED)
     user.groups.clear()
     user.user_permissions.clear()
-    AuthToken.objects.filter(user=user).delete()
+    end_tokens(user=user)
     forget_security(user)
     Deletion.objects.create(user=user)
     end_streams(user_id=user.pk)
@@ -262,6 +263,25 @@ def issue_token(*, user: User, user_agent: str = "", ip: str = "") -> str:
 def revoke_token(*, digest: str) -> bool:
     """Make a token worthless; True if it was not already."""
     token = AuthToken.objects.filter(pk=digest)
+    user_id = token.values_list("user_id", flat=True).first()
+    gone, _ = token.delete()
+    if user_id is not None:
+        end_streams(user_id=user_id)
+    return bool(gone)
+
+
+def end_tokens(*, user: User, keep_token: str = "") -> None:
+    """Make all tokens of a user worthless, their own and those of apps, and codes that apps did not use yet; but for
+    the one with the digest `keep_token`. The caller ends the streams.
+    """
+    AuthToken.objects.filter(user=user).exclude(pk=keep_token).delete()
+    for model in (AccessToken, Grant):
+        model.objects.filter(user=user).delete()
+
+
+def revoke_app_token(*, token_id: int) -> bool:
+    """Make an app's token worthless; True if it was not already."""
+    token = AccessToken.objects.filter(pk=token_id)
     user_id = token.values_list("user_id", flat=True).first()
     gone, _ = token.delete()
     if user_id is not None:

@@ -12,10 +12,12 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 from knox.models import AuthToken
+from oauth2_provider.models import AccessToken, Grant, IDToken, RefreshToken
 
 from accounts import joining_admin, policy
 from accounts.actions import revoke_token
 from accounts.models import Deletion, Policy, User
+from accounts.oauth_models import ClientApp
 from accounts.user_admin import PermissionsField, is_super
 from web.admin import QuickListAdmin, ReadOnlyAdmin
 
@@ -75,6 +77,8 @@ class DeletionAdmin(ReadOnlyAdmin):
 
 admin.site.unregister(Group)
 admin.site.unregister(AuthToken)
+for model in (ClientApp, AccessToken, Grant, IDToken, RefreshToken):
+    admin.site.unregister(model)  # django-oauth-toolkit's own pages would make tokens for others
 
 
 @admin.register(Group)

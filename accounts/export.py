@@ -188,11 +188,11 @@ def _account(user: User) -> ExportFile:
 
 def _security(user: User) -> list[ExportFile]:
     """Where the account is signed in, and its second factors. Their secrets stay here, as the password does."""
-    signed_in = {"browser": places.sessions(user, None), "program": places.tokens(user)}
+    signed_in = {"browser": places.sessions(user, None), "program": places.tokens(user), "app": places.apps(user)}
     return [
         ExportFile(
             "logins.jsonl",
-            _("The browsers and programs in which you are logged in."),
+            _("The browsers, programs and apps in which you are logged in."),
             [
                 PlaceRow(kind, each.name, each.ip, each.since, each.seen_at)
                 for kind, found in signed_in.items()

@@ -20,9 +20,10 @@ from accounts.joining_models import Application, Invitation, Invited
 from accounts.lookalikes import Skeleton, skeleton
 from accounts.names import Grams, Name, grams_of, words_of
 from accounts.naming import check_display_name
+from accounts.oauth_models import ClientApp
 from storage.draws import Draw
 
-__all__ = ["Application", "Invitation", "Invited"]  # models of the app that live in a module of their own
+__all__ = ["Application", "ClientApp", "Invitation", "Invited"]  # models of the app that live in a module of their own
 
 RESERVED_USERNAMES = frozenset(
     {"me", "new", "admin", "api", "static", "login", "logout", "signup", "items", "settings"}
@@ -122,7 +123,7 @@ class UserManager(DjangoUserManager["User"]):
         return user
 
 
-class User(AbstractBaseUser, PermissionsMixin):
+class User(AbstractBaseUser, PermissionsMixin):  # type: ignore[django-manager-missing]  # ClientApp's base has no types
     """A person or program that publishes, follows and reads.
 
     `window_epoch` is drawn anew (storage.draws) by each change after which the user's cached windows may lack

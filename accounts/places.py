@@ -1,4 +1,5 @@
-"""Where a user is signed in: browsers (sessions) and programs (API tokens), for the list of their owner.
+"""Where a user is signed in: browsers (sessions), programs (API tokens) and apps (tokens by OAuth), for the list of
+their owner.
 
 allauth's table `usersessions.UserSession` has a row a session, written at sign-in, and after the answer to a request
 that read the session's row, about once an hour (accounts/presence.py). No page waits for it. A session that an older
@@ -21,8 +22,9 @@ from django.utils import timezone
 from django.utils.crypto import salted_hmac
 from django.utils.translation import gettext as _
 from knox.models import AuthToken
+from oauth2_provider.models import AccessToken
 
-from accounts.actions import end_streams, revoke_token
+from accounts.actions import end_streams, revoke_app_token, revoke_token
 from accounts.models import Session, TokenOrigin, User
 from accounts.sessions import SessionStore
 from storage.connections import fetch
@@ -141,6 +143,26 @@ def _of_token(row: Any) -> Place:
     origin: TokenOrigin | None = getattr(row, "origin", None)
     agent, ip = (origin.user_agent, origin.ip) if origin is not None else ("", "")
     return Place(_name(row.digest), device_name(agent), ip, row.created, None, row.expiry, False)
+
+
+def apps(user: User) -> list[Place]:
+    """The apps that hold a token of a user, newest first, each with when it was used last, within the hour."""
+    rows = AccessToken.objects.filter(user=user, expires__gt=timezone.now()).select_related("application")
+    return [
+        Place(_name(row.token_checksum), _app_name(row), "", row.created, row.updated, row.expires, False)
+        for row in rows.order_by("-id")[: settings.TOKEN_CAP]
+    ]
+
+
+def _app_name(row: Any) -> str:
+    return (row.application.name if row.application is not None else "") or _("Unknown app")
+
+
+def end_app(*, user: User, key: str) -> bool:
+    """Revoke the token of an app, by the name that the list gives it; False if there is none that is called so."""
+    rows = AccessToken.objects.filter(user=user).values_list("pk", "token_checksum")
+    found = next((pk for pk, digest in rows if _name(digest) == key), None)
+    return found is not None and revoke_app_token(token_id=found)
 
 
 def end_session(*, user: User, key: str) -> bool:

@@ -18,10 +18,9 @@ from django.db import transaction
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.http import base36_to_int, int_to_base36
-from knox.models import AuthToken
 
 from accounts import addresses
-from accounts.actions import check_password_shape, end_streams
+from accounts.actions import check_password_shape, end_streams, end_tokens
 from accounts.models import ResetRequest, User
 from mail import actions as mail
 from storage.draws import Draw
@@ -128,7 +127,7 @@ def set_password(*, number: str, token: str, new: str) -> User:
     changed = {"password": user.password, "session_generation": Draw()}
     if not User.objects.active().filter(pk=user.pk, password=before).update(**changed):
         raise SpentError
-    AuthToken.objects.filter(user=user).delete()
+    end_tokens(user=user)
     end_streams(user_id=user.pk)
     addresses.tell(user, "password_changed")
     return user

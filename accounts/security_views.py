@@ -155,9 +155,13 @@ def _email(request: PageRequest, reader: User, form: AddressForm, code: AddressC
 @step_up.proven
 @require_safe
 def devices(request: PageRequest, reader: User) -> HttpResponse:
-    """The sessions and API tokens of the reader."""
+    """The sessions, API tokens and apps of the reader."""
     places.note(request)
-    context = {"sessions": places.sessions(reader, request.session.session_key), "tokens": places.tokens(reader)}
+    context = {
+        "sessions": places.sessions(reader, request.session.session_key),
+        "tokens": places.tokens(reader),
+        "apps": places.apps(reader),
+    }
     return show(request, "accounts/devices.html", context)
 
 
@@ -166,9 +170,9 @@ def devices(request: PageRequest, reader: User) -> HttpResponse:
 @limited("write")
 @require_POST
 def end_device(request: PageRequest, reader: User) -> HttpResponse:
-    """End one session or API token."""
+    """End one session, API token or token of an app."""
     key = request.POST.get("key", "")
-    if places.end_session(user=reader, key=key) or places.end_token(user=reader, key=key):
+    if any(end(user=reader, key=key) for end in (places.end_session, places.end_token, places.end_app)):
         messages.success(request, _("It is logged out."))
     return redirect("settings-devices")
 

@@ -15,10 +15,9 @@ from django.urls import reverse
 from django.utils.formats import number_format
 from django.utils.translation import gettext, gettext_noop, ngettext
 from django.utils.translation import gettext_lazy as _
-from knox.models import AuthToken
 
 from accounts import addresses, second_factors
-from accounts.actions import end_streams
+from accounts.actions import end_streams, end_tokens
 from accounts.big_v_admin import BigVAdmin
 from accounts.deactivation import deactivate, reactivate
 from accounts.models import User
@@ -56,7 +55,7 @@ class PasswordForm(AdminPasswordChangeForm):  # type: ignore[type-arg]  # not ge
         user: User = super().save(commit=False)
         if commit:
             user.save(update_fields=["password"])
-            AuthToken.objects.filter(user=user).delete()
+            end_tokens(user=user)
             end_streams(user_id=user.pk)
         return user
 

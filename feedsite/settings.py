@@ -69,6 +69,8 @@ INSTALLED_APPS = [
     "django.contrib.humanize",
     "rest_framework",
     "accounts.apps.TokensConfig",
+    "oauth2_provider",
+    "corsheaders",
     "allauth",
     "allauth.account",
     "allauth.mfa",
@@ -92,6 +94,7 @@ INSTALLED_APPS = [
     "discover",
     "live",
     "public",
+    "clientapi",
     "community",
     "operation",
 ]
@@ -102,6 +105,7 @@ MIDDLEWARE = [
     "web.headers.HeadersMiddleware",
     "web.health.ProbeMiddleware",
     "django.middleware.security.SecurityMiddleware",
+    "corsheaders.middleware.CorsMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "web.pages.RateMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
@@ -239,6 +243,7 @@ CELERY_BEAT_SCHEDULE = {
         ("forget expired filters", "items.forget_filters", 3600.0),
         ("clear sessions", "accounts.clear_sessions", 86_400.0),
         ("forget applications", "accounts.forget_applications", 3600.0),
+        ("forget unused apps", "clientapi.forget_unused", 600.0),
         ("sweep deletions", "accounts.sweep_deletions", 30.0),
         ("forget old notifications", "notifications.forget_old", 3600.0),
         ("see how rare words are", "discover.refresh_words", 900.0),
@@ -475,6 +480,7 @@ CHECK_SECONDS = env.number("FEEDSITE_CHECK_SECONDS")
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": [
         "accounts.tokens.TokenAuthentication",
+        "clientapi.bearer.BearerAuthentication",
         "rest_framework.authentication.SessionAuthentication",
     ],
     "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
@@ -493,6 +499,43 @@ TOKEN_DAYS = env.whole("FEEDSITE_TOKEN_DAYS")
 REST_KNOX = {"TOKEN_TTL": timedelta(days=TOKEN_DAYS)}
 # Tokens that a user may hold at once; the oldest gives way.
 TOKEN_CAP = env.whole("FEEDSITE_TOKEN_CAP")
+
+# --- OAuth 2: programs that act for users (accounts/oauth_models.py, clientapi) -------------------------------
+OAUTH2_PROVIDER_APPLICATION_MODEL = "accounts.ClientApp"
+# A token that is not used for so long ends; each use moves its end (clientapi.bearer).
+APP_TOKEN_DAYS = env.whole("FEEDSITE_APP_TOKEN_DAYS")
+OAUTH2_PROVIDER = {
+    "SCOPES_BACKEND_CLASS": "clientapi.scopes.Scopes",
+    "OAUTH2_VALIDATOR_CLASS": "clientapi.validator.Validator",
+    "ACCESS_TOKEN_EXPIRE_SECONDS": APP_TOKEN_DAYS * 86_400,
+    # People copy a code that is shown to them.
+    "AUTHORIZATION_CODE_EXPIRE_SECONDS": 600,
+    # The clients of Mastodon's world send no challenge; one that does is held to it.
+    "PKCE_REQUIRED": False,
+    "ALLOWED_REDIRECT_URI_SCHEMES": ["https", "http", "urn"],
+    "COMPLIANT_BCP_RFC9700_IMPLICIT_GRANT": True,
+    "COMPLIANT_BCP_RFC9700_PASSWORD_GRANT": True,
+    "COMPLIANT_BCP_RFC9700_PKCE_METHOD": True,
+    "COMPLIANT_BCP_RFC9700_ACCESS_TOKEN_TRANSPORT": True,
+    "COMPLIANT_BCP_RFC9700_TOKEN_STORAGE": True,
+}
+
+# Programs in browsers may ask from any site, by a token alone: no cookie of this site goes along.
+CORS_URLS_REGEX = r"^/(?:api/|oauth/(?:token|revoke)$|nodeinfo/|\.well-known/)"
+CORS_ALLOW_ALL_ORIGINS = True
+CORS_ALLOW_CREDENTIALS = False
+CORS_ALLOW_METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
+CORS_ALLOW_HEADERS = ["authorization", "content-type", "idempotency-key", "accept", "x-requested-with"]
+CORS_EXPOSE_HEADERS = [
+    "Link",
+    "Retry-After",
+    "X-RateLimit-Limit",
+    "X-RateLimit-Remaining",
+    "X-RateLimit-Reset",
+    "X-Request-Id",
+    "X-Feed-Source",
+]
+CORS_PREFLIGHT_MAX_AGE = 86_400
 
 # Rates: sign-ups an address; logins an address and name, an address, a name, and the known browsers of a name together
 # (accounts/guard.py); everything else a user or, without one, an address.

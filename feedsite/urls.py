@@ -38,6 +38,7 @@ urlpatterns = [
     path("", include("live.urls")),
     path("", include("seen.urls")),
     path("", include("stream.urls")),
+    path("", include("clientapi.urls")),
     path(settings.ADMIN_PATH, admin.site.urls),
     path("favicon.ico", RedirectView.as_view(url=f"/{settings.STATIC_URL.strip('/')}/feedsite/icon.svg")),
     path("api/schema", openapi.schema, name="schema"),

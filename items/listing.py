@@ -80,3 +80,16 @@ def page_of(rows: Sequence[ListedRow], reader: User | AnonymousUser, limit: int)
     if bound is not None:
         return ItemPage(bodies(shown, reader), str(bound), has_more=True)
     return ItemPage(bodies(shown, reader), str(shown[-1].id) if shown else None, len(found) > limit)
+
+
+def page_above(rows: Sequence[ListedRow], reader: User | AnonymousUser, limit: int) -> ItemPage:
+    """The same of a listing upward, newest first: `last_id` is the id up to which was looked, from which the next page
+    upward goes on, and `has_more` says whether it may find more.
+    """
+    bound = rows[0].bound
+    found = [row.item for row in rows if row.item]
+    shown = found[:limit]
+    items = bodies(list(reversed(shown)), reader)
+    if bound is not None:
+        return ItemPage(items, str(bound), has_more=True)
+    return ItemPage(items, str(shown[-1].id) if shown else None, len(found) > limit)

@@ -3,13 +3,14 @@
 Each is one prepared statement: building the same query by the ORM costs more than the rest of the page.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from django.contrib.auth.models import AnonymousUser
 
 from accounts.models import User
 from items.hydrate import COLUMNS, ITEMS, ItemBody, ItemRow, Sender, bodies
-from items.listing import SCAN, ItemPage, ListedRow, listing, page_of
+from items.listing import SCAN, ItemPage, ListedRow, listing, page_above, page_of
 from items.models import Visibility
 from items.visibility import VISIBLE, original_visible, visible_alone
 from storage.connections import fetch, id_array
@@ -35,8 +36,22 @@ PUBLISHED = f"{SAID} AND i.status = 'published'"
 UNPUBLISHED = f"{SAID} AND i.status IN ('in_review', 'rejected') AND %(owner)s = %(reader)s"
 
 
-def _by_circle(kind: str) -> str:
-    """The listing of those of the owner's items that the condition `kind` describes, one index scan a visibility."""
+class Walk(NamedTuple):
+    """The two statements of a list: down, and up from an id, the parameter `above`."""
+
+    down: str
+    up: str
+
+
+def _both(candidates: Sequence[str], given: str = "") -> Walk:
+    above = [f"{one} AND i.id > %(above)s" for one in candidates]
+    return Walk(listing(candidates, "DESC", given=given), listing(above, "ASC", given=given))
+
+
+def _by_circle(kind: str, *others: str) -> Walk:
+    """The listing of those of the owner's items that the condition `kind` describes, one index scan a visibility, and
+    of `others`, which are queries of candidates.
+    """
     published = (
         f"""
         {PUBLISHED} AND {kind} AND i.visibility = '{visibility}'
@@ -44,12 +59,14 @@ def _by_circle(kind: str) -> str:
         """
         for visibility in Visibility.values
     )
-    return listing([*published, f"{UNPUBLISHED} AND {kind}"], "DESC", given=CIRCLES)
+    return _both([*published, f"{UNPUBLISHED} AND {kind}", *others], CIRCLES)
 
 
+REPLIES_OF = [f"{said} AND i.reply_to_id IS NOT NULL" for said in (PUBLISHED, UNPUBLISHED)]
 PROFILE = _by_circle("i.reply_to_id IS NULL")
 PICTURED = _by_circle("i.media <> '[]'")
-ANSWERS = listing([f"{said} AND i.reply_to_id IS NOT NULL" for said in (PUBLISHED, UNPUBLISHED)], "DESC")
+ALL = _by_circle("i.reply_to_id IS NULL", *REPLIES_OF)
+ANSWERS = _both(REPLIES_OF)
 ABOVE = f"""
     SELECT {COLUMNS} FROM {ITEMS} JOIN items_item reply ON i.id IN (reply.root_id, reply.reply_to_id)
     WHERE reply.id = %(item)s AND {VISIBLE}
@@ -91,28 +108,43 @@ def visible_item(item_id: int, reader: User | AnonymousUser) -> ItemBody | None:
     return found[0] if found else None
 
 
-def profile_page(owner: User, reader: User | AnonymousUser, *, last_id: int | None = None, limit: int = 20) -> ItemPage:
-    """Posts and reposts of `owner` below `last_id` (exclusive) as far as `reader` may see them, newest first."""
-    return page_of(fetch(PROFILE, _params(owner, reader, last_id, limit), into=ListedRow.of), reader, limit)
+def profile_page(owner: User, reader: User | AnonymousUser, **at: int | None) -> ItemPage:
+    """Posts and reposts of `owner` as far as `reader` may see them, as `_page` has them."""
+    return _page(PROFILE, owner, reader, **at)
 
 
-def answers_page(owner: User, reader: User | AnonymousUser, *, last_id: int | None = None, limit: int = 20) -> ItemPage:
-    """The replies that `owner` wrote below `last_id` (exclusive) as far as `reader` may see them, newest first."""
-    return page_of(fetch(ANSWERS, _params(owner, reader, last_id, limit), into=ListedRow.of), reader, limit)
+def answers_page(owner: User, reader: User | AnonymousUser, **at: int | None) -> ItemPage:
+    """The replies that `owner` wrote as far as `reader` may see them, as `_page` has them."""
+    return _page(ANSWERS, owner, reader, **at)
 
 
-def pictured_page(
-    owner: User, reader: User | AnonymousUser, *, last_id: int | None = None, limit: int = 20
+def all_page(owner: User, reader: User | AnonymousUser, **at: int | None) -> ItemPage:
+    """Posts, reposts and replies of `owner` as far as `reader` may see them, as `_page` has them."""
+    return _page(ALL, owner, reader, **at)
+
+
+def pictured_page(owner: User, reader: User | AnonymousUser, **at: int | None) -> ItemPage:
+    """Posts and replies of `owner` with pictures or a video, as far as `reader` may see them, as `_page` has them."""
+    return _page(PICTURED, owner, reader, **at)
+
+
+def _page(
+    walk: Walk,
+    owner: User,
+    reader: User | AnonymousUser,
+    *,
+    last_id: int | None = None,
+    min_id: int | None = None,
+    limit: int | None = 20,
 ) -> ItemPage:
-    """Posts and replies of `owner` with pictures or a video below `last_id` (exclusive), as far as `reader` may see
-    them, newest first.
+    """The page below `last_id` (exclusive), newest first; with `min_id` the items directly above it
+    (items.listing.page_above).
     """
-    return page_of(fetch(PICTURED, _params(owner, reader, last_id, limit), into=ListedRow.of), reader, limit)
-
-
-def _params(owner: User, reader: User | AnonymousUser, last_id: int | None, limit: int) -> dict[str, int]:
-    below = MAX_ID + 1 if last_id is None else last_id
-    return {"owner": owner.pk, "below": below, "reader": reader.pk or 0, "scan": SCAN, "count": limit + 1}
+    below, size = MAX_ID + 1 if last_id is None else last_id, limit or 20
+    params = {"owner": owner.pk, "below": below, "reader": reader.pk or 0, "scan": SCAN, "count": size + 1}
+    if min_id is not None:
+        return page_above(fetch(walk.up, params | {"above": min_id}, into=ListedRow.of), reader, size)
+    return page_of(fetch(walk.down, params, into=ListedRow.of), reader, size)
 
 
 def above(reply: ItemBody, reader: User | AnonymousUser) -> list[ItemBody]:

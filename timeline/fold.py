@@ -70,11 +70,11 @@ def folds_and_originals(
 def _of_page(entries: Sequence[tuple[int, int | None]], last_id: int, count: int) -> dict[int, int]:
     """The answer of `folds`, from the entries around the page, newest first."""
     above = sum(item_id >= last_id for item_id, _ in entries)
-    found = _folds(entries)
+    found = folds_among(entries)
     return {item_id: found[item_id] for item_id, root in entries[above : above + count] if root}
 
 
-def _folds(entries: Sequence[tuple[int, int | None]]) -> Mapping[int, int]:
+def folds_among(entries: Sequence[tuple[int, int | None]]) -> Mapping[int, int]:
     """The same of every repost among neighbouring entries, as far as these entries tell."""
     places: defaultdict[int, list[int]] = defaultdict(list)
     originals = {item_id: place for place, (item_id, root) in enumerate(entries) if not root}
@@ -102,6 +102,6 @@ def count_new(reader_id: int, candidates: Sequence[Candidate], *, list_id: int =
         return sum(one.is_shown for one in candidates)
     entries = [(one.item_id, one.repost_of) for one in candidates]
     below = around(reader_id, last_id=entries[-1][0], above=0, below=REACH, list_id=list_id)
-    found = _folds([*entries, *below])
+    found = folds_among([*entries, *below])
     own = {row[0] for row in fetch(OWN, {"ids": id_array(reposts), "reader": reader_id})}
     return sum(one.is_shown and found.get(one.item_id) != FOLDED and one.item_id not in own for one in candidates)

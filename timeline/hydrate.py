@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from items.hydrate import COLUMNS, MET, ORIGINALS, SAID, WIDTH, ItemRow, Said
 from items.hydrate import columns as columns_of
 from relations.rules import READER, follows, is_wanted_at_home, leaves_reposts_out
-from storage.connections import fetch, id_array
+from storage.connections import id_array
 from timeline.pull import ANY_BELOW, HELD, IN_TIMELINE, POST_BELOW, Candidate, original_shown, rows_of
 
 FOLLOWED = follows(READER, "i.sender_id")
@@ -128,8 +128,8 @@ def verify_bodies(reader_id: int, ids: Sequence[int], below: int = 0, *, list_id
     return {row.item.id: row for row in rows}
 
 
-def verify_ids(reader_id: int, ids: Sequence[int]) -> list[Candidate]:
+def verify_ids(reader_id: int, ids: Sequence[int], *, list_id: int = 0) -> list[Candidate]:
     """Those of the candidates that are entries of the reader's home, newest first."""
     if not ids:
         return []
-    return fetch(VERIFY_IDS, {"reader": reader_id, "ids": id_array(ids)}, into=Candidate._make)
+    return rows_of(VERIFY_IDS, {"reader": reader_id, "ids": id_array(ids)}, list_id, Candidate._make)

@@ -6,7 +6,7 @@ Whatever comes in, the answer is JSON and the caller's fault is a 4xx; a server 
 
 import logging
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import Annotated, Any
@@ -36,6 +36,7 @@ from rest_framework.views import exception_handler as default_exception_handler
 
 from storage.breaker import UnavailableError
 from web import rates, uploads
+from web.credentials import Bounded
 from web.rates import Call
 from web.strict_json import BODY_BYTES, JSON_TYPE, PayloadTooLargeError, StrictJSONParser
 
@@ -291,9 +292,13 @@ class ApiView(APIView):
             raise PayloadTooLargeError(most)
         if (method in BODY_METHODS or method in self.takes_bodies or has_files) and length:
             media_type = (request.content_type or "").partition(";")[0].strip().lower()
-            if media_type != (FILES_TYPE if has_files else JSON_TYPE):
+            if media_type not in self.body_types(method):
                 raise exceptions.UnsupportedMediaType(media_type or "(none)")
         super().initial(request, *args, **kwargs)
+
+    def body_types(self, method: str) -> Collection[str]:
+        """The media types of bodies that a method takes."""
+        return (FILES_TYPE if method in self.takes_files else JSON_TYPE,)
 
     def _counted(self, request: Request, method: str) -> Call:
         """The call, by what the first of the view's authenticators finds that finds anything."""
@@ -309,7 +314,9 @@ class ApiView(APIView):
         return Call(scope, address)
 
     def perform_authentication(self, request: Request) -> None:
-        """Find the caller; a failed attempt counts for the address. Raises AuthenticationFailed."""
+        """Find the caller; a failed attempt counts for the address. Raises AuthenticationFailed, and PermissionDenied
+        where the credential does not open this address.
+        """
         try:
             super().perform_authentication(request)
         except exceptions.AuthenticationFailed:
@@ -318,6 +325,8 @@ class ApiView(APIView):
         wait = self._call.prove(request.user.pk if request.user else None)
         if wait is not None:
             raise exceptions.Throttled(wait)
+        if isinstance(request.auth, Bounded):
+            request.auth.check(request)
 
     def finalize_response(self, request: Request, response: Any, *args: Any, **kwargs: Any) -> Any:
         """The answer, which no cache may keep."""

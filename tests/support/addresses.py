@@ -17,7 +17,16 @@ def _patterns(resolver: URLResolver, prefix: str = "") -> list[tuple[str, URLPat
     return found
 
 
+def _is_of_clients(resolver: URLResolver) -> bool:
+    return getattr(resolver.urlconf_name, "__name__", "") == "clientapi.urls"
+
+
 ROOMS = [each for each in urls.urlpatterns if isinstance(each, URLResolver) and not str(each.pattern)]
+client_patterns: list[tuple[str, URLPattern]] = [
+    pattern for room in ROOMS if _is_of_clients(room) for pattern in _patterns(room)
+]
+"""The addresses of Mastodon's client API and of OAuth, each with its prefix; tests/clientapi walks them."""
+ROOMS = [room for room in ROOMS if not _is_of_clients(room)]
 ALL = [pattern for room in ROOMS for pattern in _patterns(room)]
 api_patterns: list[URLPattern] = [each for prefix, each in ALL if prefix == API]
 api_routes: list[str] = [str(each.pattern) for each in api_patterns]

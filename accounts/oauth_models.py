@@ -1,0 +1,53 @@
+"""Programs that act for users by OAuth 2: the table of django-oauth-toolkit's applications, with what it lacks.
+
+Tokens and codes are django-oauth-toolkit's own tables. A token is kept as its SHA-256, an application's secret as a
+hash of a password. An application registers itself (clientapi), and belongs to no user.
+
+See docs/decisions.md: Programs hold OAuth tokens, and knox's stay beside them.
+"""
+
+from typing import Any, ClassVar
+
+from django.db import models
+from django.utils.translation import gettext_lazy as _
+from oauth2_provider.models import AbstractApplication
+
+WEBSITE_LENGTH = 2_000
+SCOPES_LENGTH = 1_000
+FORBIDDEN_SCHEMES = frozenset({"javascript", "data", "vbscript", "blob", "file", "about", "filesystem", "view-source"})
+"""Schemes of addresses that a browser would run or read, instead of opening a program."""
+
+
+class ClientAppManager(models.Manager["ClientApp"]):
+    """Finds apps by the name that dumps have."""
+
+    def get_by_natural_key(self, client_id: str) -> "ClientApp":
+        """The app of this client id."""
+        return self.get(client_id=client_id)
+
+
+class ClientApp(AbstractApplication):  # type: ignore[misc]  # without types
+    """A program. `scopes` are those that it may ask users for, separated by spaces."""
+
+    website = models.CharField(_("website"), max_length=WEBSITE_LENGTH, blank=True, default="", db_default="")
+    scopes = models.CharField(_("scopes"), max_length=SCOPES_LENGTH, default="read", db_default="read")
+
+    objects: ClassVar[ClientAppManager] = ClientAppManager()
+
+    class Meta:
+        verbose_name = _("app")
+        verbose_name_plural = _("apps")
+        default_permissions = ("view", "delete")
+        indexes = [models.Index(fields=["created"], name="client_app_age")]
+
+    def natural_key(self) -> tuple[str]:
+        """The name by which dumps know an app."""
+        return (self.client_id,)
+
+    def get_allowed_schemes(self) -> set[str]:
+        """The schemes of its own addresses, which `clientapi.apps` checked: programs of phones have their own."""
+        return {uri.partition(":")[0].lower() for uri in self.redirect_uris.split()} - FORBIDDEN_SCHEMES
+
+    def allows_grant_type(self, *grant_types: Any) -> bool:
+        """Whether it may get tokens so: by a user's code, or in no user's name for what everybody may read."""
+        return bool({self.GRANT_AUTHORIZATION_CODE, self.GRANT_CLIENT_CREDENTIALS} & set(grant_types))

@@ -1,0 +1,415 @@
+"""Accounts over HTTP: one's own, those of others, and how one stands to them."""
+
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from datetime import timedelta
+from typing import IO, Any
+
+import msgspec
+from django.contrib.auth.models import AnonymousUser
+from django.core.exceptions import ValidationError
+from django.http import HttpResponse
+from rest_framework import exceptions
+from rest_framework.request import Request
+
+from accounts.actions import edit_preferences
+from accounts.models import User
+from accounts.presenting import FacesError, present
+from clientapi import timelines
+from clientapi.entities import Account, CredentialAccount, MutedAccount, moment
+from clientapi.errors import ClientView, InvalidError, OpenView, caller_of, reader_of
+from clientapi.paging import MOST_PEOPLE, PEOPLE, answer, wanted
+from clientapi.params import Params
+from clientapi.people import accounts_of, post_counts
+from clientapi.presenting import statuses
+from clientapi.relationships import ASKED, relationships
+from items.pins import pinned_ids, pinned_items
+from items.profile import item_count
+from media.api import taken
+from media.models import Use
+from relations import actions, lists
+from relations.api import LONGEST_MUTE, is_visible
+from relations.people import (
+    BLOCKS,
+    FOLLOWEES,
+    FOLLOWERS,
+    MUTES,
+    REQUESTS,
+    Listed,
+    mutes_among,
+    people_page,
+    waiting_requests,
+)
+from relations.visibility import standing, users_visible_to, visible_user
+from web.rest import FeedResponse, invalid, parse_id
+
+BIO_LENGTH, NAME_LENGTH = 500, 50
+FILES = {"avatar": Use.AVATAR, "header": Use.BANNER}
+CAPS = {
+    actions.SelfRelationError: "That is you",
+    actions.FollowCapError: "You follow as many as one may",
+    actions.RequestCapError: "Too many of your requests are waiting",
+}
+Reader = User | AnonymousUser
+
+
+def own_account(user: User) -> CredentialAccount:
+    """The caller's own account."""
+    return CredentialAccount.own(user, post_counts.of([user.pk])[user.pk], waiting_requests(user))
+
+
+def user_or_404(text: str, reader: Reader) -> User:
+    """The user of this id as far as `reader` may know of them. Raises NotFound, the same for every other id."""
+    number = parse_id(text)
+    user = users_visible_to(reader).filter(pk=number).first() if number else None
+    if user is None:
+        raise exceptions.NotFound
+    return user
+
+
+def any_or_404(text: str) -> User:
+    """The user of this id, seen or not: one's own relation can be ended all the same. Raises NotFound."""
+    number = parse_id(text)
+    user = User.objects.filter(pk=number).first() if number else None
+    if user is None:
+        raise exceptions.NotFound
+    return user
+
+
+def name_of(acct: str) -> str:
+    """The username that an address of an account names, which is one of this site."""
+    return acct.strip().lstrip("@").partition("@")[0]
+
+
+def shown_account(user: User, reader: Reader) -> Account:
+    """An account with exact counts, for its own address."""
+    account = Account.of(user, item_count(user, reader))
+    counts = standing(user, reader)
+    account.followers_count, account.following_count = counts.followers, counts.following_count
+    return account
+
+
+# --- One's own account -----------------------------------------------------------------------------------
+class OwnAccountView(ClientView):
+    """The account of the caller, over HTTP."""
+
+    def get(self, request: Request) -> HttpResponse:
+        """The account in whose name the app calls."""
+        return FeedResponse(own_account(caller_of(request)))
+
+
+class ProfileView(ClientView):
+    """How the caller presents themself, over HTTP."""
+
+    rates: Mapping[str, str] = {"PATCH": "upload"}
+    takes_files = frozenset({"PATCH"})
+
+    def patch(self, request: Request) -> HttpResponse:
+        """Change name, words, lock, pictures, and whether search engines may list the account; the rest is passed over,
+        because the site has nothing like it.
+        """
+        user, params = caller_of(request), Params(request)
+        with ExitStack() as stack:
+            files: dict[Use, IO[bytes]] = {
+                use: stack.enter_context(params.files[name].open("rb"))
+                for name, use in FILES.items()
+                if name in params.files
+            }
+            _present(user, params, files)
+        named = [params.flag(name) for name in ("discoverable", "indexable") if name in params]
+        if named:
+            edit_preferences(user=user, is_indexable=all(named))
+        return FeedResponse(own_account(User.objects.get(pk=user.pk)))
+
+
+def _present(user: User, params: Params, files: dict[Use, IO[bytes]]) -> None:
+    name = params.text("display_name", most=NAME_LENGTH, default=user.display_name)
+    bio = params.text("note", most=BIO_LENGTH, default=user.bio)
+    is_locked = params.flag("locked") if "locked" in params else None
+    if (name, bio) == (user.display_name, user.bio) and is_locked is None and not files:
+        return
+    try:
+        present(user=user, display_name=name, bio=bio, files=files, removed=(), is_locked=is_locked)
+    except FacesError as error:
+        for use, reason in error.reasons.items():
+            taken(use, lambda reason=reason: _raise(reason))  # type: ignore[misc]
+    except ValidationError as error:
+        raise invalid(error) from error
+
+
+def _raise(error: Exception) -> None:
+    raise error
+
+
+# --- Others ----------------------------------------------------------------------------------------------
+class AccountView(OpenView):
+    """An account, over HTTP."""
+
+    def get(self, request: Request, account_id: str) -> HttpResponse:
+        """The account of this id."""
+        reader = reader_of(request)
+        return FeedResponse(shown_account(user_or_404(account_id, reader), reader))
+
+
+class AccountsView(OpenView):
+    """Several accounts, over HTTP."""
+
+    def get(self, request: Request) -> HttpResponse:
+        """The accounts of these ids, as far as the caller may know of them."""
+        ids = Params(request).ids("id", most=MOST_PEOPLE)
+        found = {user.pk: user for user in users_visible_to(reader_of(request)).filter(pk__in=ids)}
+        return FeedResponse(accounts_of(found[one] for one in ids if one in found))
+
+
+class LookupView(OpenView):
+    """An account by its name, over HTTP."""
+
+    def get(self, request: Request) -> HttpResponse:
+        """The account of this name."""
+        reader = reader_of(request)
+        user = visible_user(name_of(Params(request).text("acct", most=300)), reader)
+        if user is None:
+            raise exceptions.NotFound
+        return FeedResponse(shown_account(user, reader))
+
+
+class RelationshipsView(ClientView):
+    """How the caller stands to others, over HTTP."""
+
+    def get(self, request: Request) -> HttpResponse:
+        """The relationships to these accounts."""
+        return FeedResponse(relationships(caller_of(request), Params(request).ids("id", most=ASKED)))
+
+
+class StatusesView(OpenView):
+    """The statuses of an account, over HTTP."""
+
+    def get(self, request: Request, account_id: str) -> HttpResponse:
+        """Statuses of an account, newest first."""
+        reader, params = reader_of(request), Params(request)
+        owner = user_or_404(account_id, reader)
+        pinned = pinned_ids(owner) if owner.pk == reader.pk else None
+        if params.flag("pinned"):
+            return FeedResponse(statuses(pinned_items(owner, reader), reader, pinned=pinned))
+        page = timelines.of_account(owner, reader, wanted(params), _kinds(params))
+        return answer(request, statuses(page.items, reader, pinned=pinned), next_id=page.next_id, prev_id=page.prev_id)
+
+
+def _kinds(params: Params) -> timelines.Kinds:
+    return timelines.Kinds(
+        only_media=params.flag("only_media"),
+        with_replies=not params.flag("exclude_replies"),
+        with_reposts=not params.flag("exclude_reblogs"),
+        tag=params.text("tagged", most=100).removeprefix("#"),
+    )
+
+
+def people_answer(request: Request, owner: User, listed: Listed, reader: Reader) -> HttpResponse:
+    """A page of a list of people, newest relation first."""
+    asked = wanted(Params(request), default=PEOPLE, most=MOST_PEOPLE)
+    page = people_page(owner, listed, reader, last_id=asked.max_id, limit=asked.limit)
+    return answer(request, accounts_of(page.people), next_id=page.last_id if page.has_more else None)
+
+
+class FollowersView(OpenView):
+    """The followers of an account, over HTTP."""
+
+    listed = FOLLOWERS
+
+    def get(self, request: Request, account_id: str) -> HttpResponse:
+        """Accounts in this relation to the account, newest relation first."""
+        reader = reader_of(request)
+        return people_answer(request, user_or_404(account_id, reader), self.listed, reader)
+
+
+class FollowingView(FollowersView):
+    """Whom an account follows, over HTTP."""
+
+    listed = FOLLOWEES
+
+
+class ListsOfAccountView(ClientView):
+    """The caller's lists that an account is in, over HTTP."""
+
+    def get(self, request: Request, account_id: str) -> HttpResponse:
+        """The lists that have the account as a member."""
+        from clientapi.list_api import list_of
+
+        reader = caller_of(request)
+        user = user_or_404(account_id, reader)
+        found = lists.titles(one for one in lists.lists_of(reader, person_id=user.pk) if one.has_person)
+        return FeedResponse([list_of(one) for one in found])
+
+
+# --- Relations -------------------------------------------------------------------------------------------
+class RelationView(ClientView):
+    """A relation of the caller to an account, begun or ended. Again changes nothing."""
+
+    is_end = False
+    """Whether it ends: also to users who may not be seen any more."""
+
+    def act(self, reader: User, other: User, params: Params) -> bool:
+        """Change the relation; whether that changed anything."""
+        raise NotImplementedError
+
+    def post(self, request: Request, account_id: str) -> HttpResponse:
+        """Change the relation, and tell what it is then."""
+        reader, params = caller_of(request), Params(request)
+        other = any_or_404(account_id) if self.is_end else user_or_404(account_id, reader)
+        if other.pk == reader.pk:
+            raise InvalidError("Validation failed: That is you")
+        try:
+            has_changed = self.act(reader, other, params)
+        except tuple(CAPS) as error:
+            raise InvalidError(f"Validation failed: {CAPS[type(error)]}") from error
+        if self.is_end and not has_changed and not is_visible(other, reader):
+            raise exceptions.NotFound
+        found = relationships(reader, [other.pk])
+        if not found:
+            raise exceptions.NotFound
+        return FeedResponse(found[0])
+
+
+class FollowView(RelationView):
+    """Follow an account, or ask to where it is locked."""
+
+    def act(self, reader: User, other: User, params: Params) -> bool:
+        """Follow."""
+        if params.flag("notify"):
+            raise InvalidError("Validation failed: notify is not offered")
+        reposts = params.flag("reblogs") if "reblogs" in params else None
+        return actions.follow(follower=reader, followee=other, reposts=reposts)
+
+
+class UnfollowView(RelationView):
+    """Follow an account no more."""
+
+    is_end = True
+
+    def act(self, reader: User, other: User, params: Params) -> bool:
+        """Unfollow, or withdraw the request to follow."""
+        return actions.unfollow(follower=reader, followee=other)
+
+
+class RemoveFollowerView(RelationView):
+    """Let an account follow the caller no more."""
+
+    is_end = True
+
+    def act(self, reader: User, other: User, params: Params) -> bool:
+        """End the other's follow of the reader."""
+        return actions.unfollow(follower=other, followee=reader)
+
+
+class BlockView(RelationView):
+    """Hide the caller and an account from each other."""
+
+    def act(self, reader: User, other: User, params: Params) -> bool:
+        """Block."""
+        return actions.block(blocker=reader, blocked=other)
+
+
+class UnblockView(RelationView):
+    """End a block."""
+
+    is_end = True
+
+    def act(self, reader: User, other: User, params: Params) -> bool:
+        """Unblock."""
+        return actions.unblock(blocker=reader, blocked=other)
+
+
+class MuteView(RelationView):
+    """Leave an account out of the caller's home."""
+
+    def act(self, reader: User, other: User, params: Params) -> bool:
+        """Mute, for a time where `duration` names one."""
+        seconds = params.number("duration", least=0, most=LONGEST_MUTE, default=0)
+        lasts = timedelta(seconds=seconds) if seconds else None
+        notifications = params.flag("notifications", default=True)
+        return actions.mute(muter=reader, muted=other, lasts=lasts, notifications=notifications)
+
+
+class UnmuteView(RelationView):
+    """End a mute."""
+
+    is_end = True
+
+    def act(self, reader: User, other: User, params: Params) -> bool:
+        """Unmute."""
+        return actions.unmute(muter=reader, muted=other)
+
+
+# --- One's own lists of people ---------------------------------------------------------------------------
+class OwnPeopleView(ClientView):
+    """A list of people that is the caller's alone, over HTTP."""
+
+    listed: Listed
+
+    def get(self, request: Request) -> HttpResponse:
+        """The people of the list, newest relation first."""
+        reader = caller_of(request)
+        return people_answer(request, reader, self.listed, reader)
+
+
+class BlocksView(OwnPeopleView):
+    """Accounts that the caller blocks, over HTTP."""
+
+    listed = BLOCKS
+
+
+class RequestsView(OwnPeopleView):
+    """Accounts that ask to follow the caller, over HTTP."""
+
+    listed = REQUESTS
+
+
+class MutesView(ClientView):
+    """Accounts that the caller mutes, over HTTP."""
+
+    def get(self, request: Request) -> HttpResponse:
+        """Muted accounts, newest mute first, each with when its mute ends."""
+        reader = caller_of(request)
+        asked = wanted(Params(request), default=PEOPLE, most=MOST_PEOPLE)
+        page = people_page(reader, MUTES, reader, last_id=asked.max_id, limit=asked.limit)
+        ends = mutes_among(reader, page.people)
+        people = [user for user in page.people if user.pk in ends]
+        entries = [
+            MutedAccount(**msgspec.structs.asdict(account), mute_expires_at=_end(ends[user.pk]))
+            for user, account in zip(people, accounts_of(people), strict=True)
+        ]
+        return answer(request, entries, next_id=page.last_id if page.has_more else None)
+
+
+def _end(mute: Any) -> str | None:
+    return moment(mute.expires_at) if mute.expires_at else None
+
+
+class DecisionView(ClientView):
+    """A decision on a request to follow the caller, over HTTP."""
+
+    decide: Callable[..., bool]
+
+    def post(self, request: Request, account_id: str) -> HttpResponse:
+        """Decide; 404 without a request of theirs."""
+        reader = caller_of(request)
+        other = user_or_404(account_id, reader)
+        try:
+            found = type(self).decide(followee=reader, follower=other)
+        except actions.FollowCapError as error:
+            raise InvalidError("Validation failed: They follow as many as one may") from error
+        if not found:
+            raise exceptions.NotFound
+        return FeedResponse(relationships(reader, [other.pk])[0])
+
+
+class AcceptView(DecisionView):
+    """Let them follow."""
+
+    decide = staticmethod(actions.accept)
+
+
+class RejectView(DecisionView):
+    """Take their request away."""
+
+    decide = staticmethod(actions.reject)

@@ -1,0 +1,101 @@
+"""The verbs of the client API that are its own: apps register themselves, and those that no user let in are forgotten.
+
+All other writes are verbs of the rooms below.
+"""
+
+import re
+from datetime import timedelta
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+from django.db.models import Exists, OuterRef
+from django.utils import timezone
+from oauth2_provider.generators import generate_client_secret
+from oauth2_provider.models import AccessToken, Grant
+
+from accounts.oauth_models import FORBIDDEN_SCHEMES, SCOPES_LENGTH, WEBSITE_LENGTH, ClientApp
+from clientapi import scopes
+from clientapi.validator import secret_digest
+
+NAME_LENGTH = 100
+ADDRESSES = 10
+"""Redirect addresses that an app may have."""
+ADDRESS_LENGTH = 2_000
+OUT_OF_BAND = "urn:ietf:wg:oauth:2.0:oob"
+"""The address of an app that its user copies a code into."""
+FORGOTTEN = 500
+"""Apps, tokens or codes that one turn of the task forgets."""
+UNUSED = timedelta(days=2)
+"""How long an app is kept that no token is of."""
+ADDRESS = re.compile(r"([a-z][a-z0-9+.-]{0,63}):[\x21-\x7e]+", re.ASCII | re.IGNORECASE)
+CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+"""Characters that no name of an app has: those that would turn the words of the authorize page round, too."""
+
+
+class RefusedError(ValueError):
+    """Raised for an app that says something of itself which cannot be; the message is for its makers."""
+
+
+class Registered(NamedTuple):
+    """A new app, and its secret, which is kept nowhere."""
+
+    app: ClientApp
+    secret: str
+
+
+def register(*, name: str, addresses: list[str], asked: str = "", website: str = "") -> Registered:
+    """Register an app. Raises RefusedError."""
+    name = CONTROL.sub(" ", name).strip()
+    if not name or len(name) > NAME_LENGTH:
+        raise RefusedError(f"client_name must have 1 to {NAME_LENGTH} characters")
+    if not 0 < len(addresses) <= ADDRESSES:
+        raise RefusedError(f"redirect_uris must hold 1 to {ADDRESSES} addresses")
+    for address in addresses:
+        check_address(address)
+    held = scopes.parsed(asked) or [scopes.DEFAULT]
+    if not scopes.are_within(held, scopes.WORDS) or len(asked) > SCOPES_LENGTH:
+        raise RefusedError("scopes must be known ones")
+    if website and (len(website) > WEBSITE_LENGTH or not website.startswith(("https://", "http://"))):
+        raise RefusedError("website must be a web address")
+    secret = generate_client_secret()
+    app = ClientApp.objects.create(
+        name=name,
+        redirect_uris=" ".join(dict.fromkeys(addresses)),
+        scopes=" ".join(held),
+        website=website,
+        client_type=ClientApp.CLIENT_CONFIDENTIAL,
+        authorization_grant_type=ClientApp.GRANT_AUTHORIZATION_CODE,
+        client_secret=secret_digest(secret),
+        hash_client_secret=False,  # it is one
+    )
+    return Registered(app, secret)
+
+
+def check_address(address: str) -> None:
+    """Raise RefusedError for an address to which no user can be led back."""
+    match = ADDRESS.fullmatch(address)
+    scheme = match[1].lower() if match else ""
+    if not scheme or scheme in FORBIDDEN_SCHEMES or len(address) > ADDRESS_LENGTH or "#" in address:
+        raise RefusedError("redirect_uris must be absolute addresses without a fragment")
+    if scheme == "urn" and address != OUT_OF_BAND:
+        raise RefusedError(f"the only urn among redirect_uris is {OUT_OF_BAND}")
+    try:
+        parts = urlsplit(address)
+        is_wrong = bool(parts.username or parts.password) or (scheme in ("http", "https") and not parts.hostname)
+    except ValueError:
+        is_wrong = True
+    if is_wrong:
+        raise RefusedError("redirect_uris must be absolute addresses without a password")
+
+
+def forget_unused() -> int:
+    """Delete tokens and codes that have expired, and apps that have neither, at most `FORGOTTEN` each; how many."""
+    now = timezone.now()
+    gone: int = 0
+    for model in (AccessToken, Grant):
+        expired = model.objects.filter(expires__lt=now).order_by("expires").values_list("pk", flat=True)
+        gone += model.objects.filter(pk__in=list(expired[:FORGOTTEN])).delete()[0]
+    has_token = Exists(AccessToken.objects.filter(application=OuterRef("pk")))
+    old = ClientApp.objects.filter(~has_token, created__lt=now - UNUSED).order_by("created")
+    unused = ClientApp.objects.filter(pk__in=list(old.values_list("pk", flat=True)[:FORGOTTEN]))
+    return gone + int(unused.delete()[0])

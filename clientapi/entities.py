@@ -1,0 +1,320 @@
+"""The answers to clients: Mastodon's entities, whole, one struct each. Ids are strings, times have milliseconds.
+
+They are made of what the rooms below read for the site's own API; no module here asks PostgreSQL.
+"""
+
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+import msgspec
+from django.conf import settings
+from msgspec import UNSET, UnsetType
+
+from accounts.avatars import small
+from accounts.models import User
+from clientapi import html
+from media.objects import MediaObject
+
+Visibility = Literal["public", "unlisted", "private", "direct"]
+SHOWN_AS: dict[str, Visibility] = {"public": "public", "followers": "private", "mutuals": "private", "self": "direct"}
+"""How the visibilities of items are called in Mastodon. Two become one, which is the wider of no pair."""
+
+
+def moment(when: datetime) -> str:
+    """A time as clients parse it: UTC, with milliseconds and Z."""
+    return f"{when.astimezone(UTC).replace(tzinfo=None).isoformat(timespec='milliseconds')}Z"
+
+
+def absolute(address: str) -> str:
+    """An address of the site with its host; other addresses have theirs."""
+    return f"{settings.SITE_URL}{address}" if address.startswith("/") else address
+
+
+# --- Accounts --------------------------------------------------------------------------------------------
+class Account(msgspec.Struct):
+    """A user, as every reader sees them. `statuses_count` is of the posts that followers see, at most 1,000, and may
+    lag by some minutes; the account's own address counts exactly.
+    """
+
+    id: str
+    username: str
+    acct: str
+    display_name: str
+    locked: bool
+    bot: bool
+    discoverable: bool | None
+    indexable: bool
+    group: bool
+    created_at: str
+    note: str
+    url: str
+    uri: str
+    avatar: str
+    avatar_static: str
+    header: str
+    header_static: str
+    followers_count: int
+    following_count: int
+    statuses_count: int
+    last_status_at: str | None
+    hide_collections: bool | None
+    noindex: bool
+    emojis: list[Any]
+    roles: list[Any]
+    fields: list[Any]
+
+    @classmethod
+    def of(cls, user: User, statuses_count: int) -> "Account":
+        """The account of this user."""
+        return cls(*_account(user, statuses_count))
+
+
+def _account(user: User, statuses_count: int) -> tuple[Any, ...]:
+    address = html.profile_address(user.username)
+    avatar, header = absolute(small(user.avatar_url)), absolute(user.banner_url)
+    return (
+        str(user.pk),
+        user.username,
+        user.username,
+        user.name,
+        user.is_locked,
+        False,
+        user.is_indexable,
+        user.is_indexable,
+        False,
+        moment(user.date_joined),
+        html.simple(user.bio),
+        address,
+        address,
+        absolute(user.avatar_url) if user.avatar else avatar,
+        avatar,
+        header,
+        header,
+        user.follower_count,
+        user.following_count,
+        statuses_count,
+        None,
+        False,
+        not user.is_indexable,
+        [],
+        [],
+        [],
+    )
+
+
+class Source(msgspec.Struct):
+    """The part of an account that its own user edits: texts as they were typed."""
+
+    privacy: Visibility
+    sensitive: bool
+    language: str | None
+    note: str
+    fields: list[Any]
+    follow_requests_count: int
+    hide_collections: bool | None
+    discoverable: bool | None
+    indexable: bool
+
+
+class Role(msgspec.Struct):
+    """The rights of a user besides; members have none here that an app could use."""
+
+    id: str
+    name: str
+    color: str
+    permissions: str
+    highlighted: bool
+
+
+class CredentialAccount(Account, kw_only=True):
+    """The caller's own account."""
+
+    source: Source
+    role: Role
+
+    @classmethod
+    def own(cls, user: User, statuses_count: int, waiting: int) -> "CredentialAccount":
+        """The account of the caller, with the number of requests to follow that wait."""
+        source = Source(
+            privacy="public",
+            sensitive=False,
+            language=user.language or None,
+            note=user.bio,
+            fields=[],
+            follow_requests_count=waiting,
+            hide_collections=False,
+            discoverable=user.is_indexable,
+            indexable=user.is_indexable,
+        )
+        role = Role(id="-99", name="", color="", permissions="0", highlighted=False)
+        return cls(*_account(user, statuses_count), source=source, role=role)
+
+
+class MutedAccount(Account, kw_only=True):
+    """A user whom the caller mutes."""
+
+    mute_expires_at: str | None
+
+
+class Relationship(msgspec.Struct):
+    """How the caller and a user stand to each other."""
+
+    id: str
+    following: bool
+    showing_reblogs: bool
+    notifying: bool
+    languages: list[str] | None
+    followed_by: bool
+    blocking: bool
+    blocked_by: bool
+    muting: bool
+    muting_notifications: bool
+    requested: bool
+    requested_by: bool
+    domain_blocking: bool
+    endorsed: bool
+    note: str
+
+
+# --- Statuses --------------------------------------------------------------------------------------------
+class Mention(msgspec.Struct):
+    """A user whom a status names."""
+
+    id: str
+    username: str
+    url: str
+    acct: str
+
+
+class Tag(msgspec.Struct):
+    """A hashtag of a status."""
+
+    name: str
+    url: str
+
+
+class Attachment(msgspec.Struct):
+    """A picture or video."""
+
+    id: str
+    type: str
+    url: str
+    preview_url: str
+    remote_url: str | None
+    preview_remote_url: str | None
+    text_url: str | None
+    meta: dict[str, Any]
+    description: str | None
+    blurhash: str | None
+
+    @classmethod
+    def of(cls, medium: MediaObject) -> "Attachment":
+        """The attachment of this medium."""
+        meta: dict[str, Any] = msgspec.to_builtins(medium.meta)
+        if medium.is_video and medium.meta.duration is not None:
+            meta["original"]["duration"] = medium.meta.duration
+        return cls(
+            medium.id,
+            medium.type,
+            absolute(medium.url),
+            absolute(medium.preview_url),
+            None,
+            None,
+            None,
+            meta,
+            medium.description or None,
+            medium.blurhash or None,
+        )
+
+
+class FilterKeyword(msgspec.Struct):
+    """A word of a filter."""
+
+    id: str
+    keyword: str
+    whole_word: bool
+
+
+class Filter(msgspec.Struct):
+    """A filter, as statuses name it. `keywords` are told where the caller manages it."""
+
+    id: str
+    title: str
+    context: list[str]
+    expires_at: str | None
+    filter_action: str
+    keywords: list[FilterKeyword] | UnsetType = UNSET
+    statuses: list[Any] | UnsetType = UNSET
+
+
+class FilterResult(msgspec.Struct):
+    """A filter that matches a status, and by which words."""
+
+    filter: Filter
+    keyword_matches: list[str] | None
+    status_matches: list[str] | None
+
+
+class Status(msgspec.Struct):
+    """An item."""
+
+    id: str
+    created_at: str
+    in_reply_to_id: str | None
+    in_reply_to_account_id: str | None
+    sensitive: bool
+    spoiler_text: str
+    visibility: Visibility
+    language: str | None
+    uri: str
+    url: str
+    replies_count: int
+    reblogs_count: int
+    favourites_count: int
+    edited_at: str | None
+    favourited: bool
+    reblogged: bool
+    muted: bool
+    bookmarked: bool
+    content: str
+    filtered: list[FilterResult]
+    reblog: "Status | None"
+    application: Any
+    account: Account
+    media_attachments: list[Attachment]
+    mentions: list[Mention]
+    tags: list[Tag]
+    emojis: list[Any]
+    card: Any
+    poll: Any
+    pinned: bool | UnsetType = UNSET
+    text: str | UnsetType = UNSET
+    """The words as they were typed: of a status that is deleted, so that it can be written anew."""
+
+
+class StatusSource(msgspec.Struct):
+    """A status as it was typed."""
+
+    id: str
+    text: str
+    spoiler_text: str
+
+
+class StatusEdit(msgspec.Struct):
+    """A version of a status, earlier or of now."""
+
+    content: str
+    spoiler_text: str
+    sensitive: bool
+    created_at: str
+    account: Account
+    media_attachments: list[Attachment]
+    emojis: list[Any]
+    poll: Any = None
+
+
+class Context(msgspec.Struct):
+    """The statuses above and below one."""
+
+    ancestors: list[Status]
+    descendants: list[Status]

@@ -1,0 +1,150 @@
+"""The views of Mastodon's addresses: their callers, and errors in the words that its clients read, {"error": "…"}."""
+
+import math
+from collections.abc import Collection, Mapping, Sequence
+from http import HTTPStatus
+from typing import Any, ClassVar
+
+from django.contrib.auth.models import AnonymousUser
+from django.http import HttpResponse
+from rest_framework import exceptions
+from rest_framework.parsers import BaseParser, FormParser
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from accounts.models import User
+from clientapi.bearer import BearerAuthentication
+from web.rest import FILES_TYPE, ApiView, FilesParser, exception_handler
+from web.strict_json import JSON_TYPE, StrictJSONParser
+
+FORM_TYPE = "application/x-www-form-urlencoded"
+NEEDS_USER = "This method requires an authenticated user"
+NOT_FOUND = "Record not found"
+NOT_OFFERED = "is not offered by this site"
+"""The end of a sentence about what the site lacks."""
+LENGTH = 500
+"""Characters of an error."""
+
+
+class InvalidError(exceptions.APIException):
+    """The request is understood, and what it asks for cannot be: answered as 422."""
+
+    status_code = HTTPStatus.UNPROCESSABLE_ENTITY
+    default_detail = "Validation failed"
+    default_code = "invalid"
+
+
+class Problem(exceptions.APIException):
+    """Any other answer that is no success, by its status."""
+
+    def __init__(self, status: int, words: str) -> None:
+        super().__init__(words)
+        self.status_code = status
+
+
+def answer_to(exc: Exception, context: dict[str, Any]) -> Response | None:
+    """The answer to an exception, in Mastodon's shape. What a rule of the site refuses by fields is a 422."""
+    response = exception_handler(exc, context)
+    if response is None:
+        return None
+    if isinstance(exc, exceptions.ValidationError):
+        response.status_code = HTTPStatus.UNPROCESSABLE_ENTITY
+    response.data = {"error": _words(exc, response)}
+    return response
+
+
+def _words(exc: Exception, response: Response) -> str:
+    if isinstance(exc, exceptions.Throttled):
+        return "Too many requests"
+    if isinstance(exc, exceptions.NotFound):
+        return NOT_FOUND
+    if isinstance(exc, exceptions.ValidationError):
+        return f"Validation failed: {'; '.join(_flat(response.data))}"[:LENGTH]
+    return "; ".join(_flat(response.data))[:LENGTH] or HTTPStatus(response.status_code).phrase
+
+
+def _flat(data: Any) -> list[str]:
+    """The sentences of an error of DRF, with the fields that they are about."""
+    if isinstance(data, dict):
+        return [
+            text if name in ("detail", "non_field_errors") else f"{name}: {text}"
+            for name, part in data.items()
+            for text in _flat(part)
+        ]
+    if isinstance(data, list):
+        return [text for part in data for text in _flat(part)]
+    return [str(data)]
+
+
+class ClientView(ApiView):
+    """A view of Mastodon's API. Its callers have the token of an app, or none where `is_open`; cookies do not count.
+
+    Bodies are JSON or a form, of at most `body_bytes`, or with files where the method is in `takes_files`.
+    """
+
+    is_open: ClassVar[bool] = False
+    """Whether callers without a token, or with one in no user's name, are answered."""
+    schema = None
+    authentication_classes: Sequence[Any] = [BearerAuthentication]
+    permission_classes: Sequence[Any] = []
+    parser_classes: Sequence[type[BaseParser]] = [StrictJSONParser, FormParser, FilesParser]
+
+    def get_exception_handler(self) -> Any:
+        """Mastodon's shape of errors."""
+        return answer_to
+
+    def body_types(self, method: str) -> Collection[str]:
+        """JSON, or a form of either kind."""
+        return (JSON_TYPE, FORM_TYPE, FILES_TYPE)
+
+    def perform_authentication(self, request: Request) -> None:
+        """Find the caller. Raises NotAuthenticated, and Problem for a token without a user, unless the view is open."""
+        super().perform_authentication(request)
+        if isinstance(request.user, User):
+            return
+        if not self.is_open or getattr(request._request, "is_for_members", False):
+            if request.auth is None:
+                raise exceptions.NotAuthenticated("The access token is invalid")
+            raise Problem(HTTPStatus.UNPROCESSABLE_ENTITY, NEEDS_USER)
+        wait = self._call.as_stranger()
+        if wait is not None:
+            raise exceptions.Throttled(wait)
+
+    def finalize_response(self, request: Request, response: Any, *args: Any, **kwargs: Any) -> Any:
+        """The answer. Nothing of it is one for browsers that are signed in."""
+        response = super().finalize_response(request, response, *args, **kwargs)
+        wait = response.headers.get("Retry-After")
+        if response.status_code == HTTPStatus.TOO_MANY_REQUESTS and wait:
+            response.headers["Retry-After"] = str(math.ceil(float(wait)))
+        return response
+
+
+class OpenView(ClientView):
+    """A view that answers callers without a token too, where the site is not for its members alone."""
+
+    is_open = True
+
+
+class MissingView(OpenView):
+    """The view of addresses of Mastodon's that the site does not have, and of unknown ones among them."""
+
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        """Count the call, then raise NotFound or Throttled."""
+        wait = self._counted(request, request.method or "").wait
+        raise exceptions.NotFound if wait is None else exceptions.Throttled(wait)
+
+
+def caller_of(request: Request) -> User:
+    """The user in whose name an app calls."""
+    assert isinstance(request.user, User)  # noqa: S101 (perform_authentication)
+    return request.user
+
+
+def reader_of(request: Request) -> User | AnonymousUser:
+    """The same, or a stranger."""
+    return request.user if isinstance(request.user, User) else AnonymousUser()
+
+
+def nothing(fields: Mapping[str, Any] | None = None) -> HttpResponse:
+    """The answer `{}` to an act that shows nothing."""
+    return HttpResponse(b"{}", content_type=JSON_TYPE)

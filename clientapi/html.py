@@ -1,0 +1,155 @@
+"""Texts as HTML, as Mastodon's clients read it: paragraphs, breaks, and links of mentions, hashtags and addresses.
+
+The parts of a text are those of items/text.py, as on pages. All that people wrote is escaped; the only tags are p, br,
+a and span, with the attributes that are spelled here.
+"""
+
+import re
+from collections.abc import Collection
+from functools import lru_cache
+from typing import NamedTuple, Protocol
+from urllib.parse import quote
+
+from django.conf import settings
+from django.utils.html import escape
+
+from items.text import Kind, spans
+
+LINKS = 50
+"""Mentions, hashtags and links of one text that lead somewhere, as on pages."""
+KEPT, KEPT_LENGTH = 4_096, 1_000
+"""Texts of at most so many characters that a process keeps rendered."""
+PARAGRAPHS = re.compile(r"\n{2,}")
+
+
+class Said(Protocol):
+    """An item, or an earlier version of one."""
+
+    @property
+    def title(self) -> str:
+        """The title, or nothing."""
+
+    @property
+    def url(self) -> str:
+        """The https link that the content names, or nothing."""
+
+
+class Name(NamedTuple):
+    """A mention in a text: the name in lower case, and its HTML where it leads somewhere and where it does not."""
+
+    name: str
+    linked: str
+    plain: str
+
+
+class Rendered(NamedTuple):
+    """A text as HTML, but for its mentions, of which readers know some."""
+
+    parts: tuple[str | Name, ...]
+    names: tuple[str, ...]
+    """The mentioned names in lower case, each once, ..."""
+    tags: tuple[str, ...]
+    """... and the hashtags in canonical form."""
+
+    def html(self, known: Collection[str]) -> str:
+        """The HTML for a reader to whom these names lead somewhere."""
+        if not self.names:
+            return "".join(self.parts)  # type: ignore[arg-type]  # no part is a name
+        return "".join(
+            part if isinstance(part, str) else part.linked if part.name in known else part.plain for part in self.parts
+        )
+
+
+def rendered(text: str) -> Rendered:
+    """A text as HTML. Short ones are kept, because pages show the same ones again and again."""
+    return _kept(text) if len(text) <= KEPT_LENGTH else _rendered(text)
+
+
+def _rendered(text: str) -> Rendered:
+    parts: list[str | Name] = []
+    names: dict[str, None] = {}
+    tags: dict[str, None] = {}
+    links = 0
+    for kind, written, value in spans(text.replace("\r\n", "\n").replace("\r", "\n").strip()):
+        if kind == Kind.TEXT or links == LINKS:
+            parts.append(_broken(written))
+            continue
+        links += 1
+        if kind == Kind.MENTION:
+            names[value.lower()] = None
+            parts.append(_mention(written, value))
+        elif kind == Kind.HASHTAG:
+            tags[value] = None
+            parts.append(_hashtag(written, value))
+        else:
+            parts.append(link(value, written))
+    return Rendered(tuple(_joined(parts)), tuple(names), tuple(tags))
+
+
+_kept = lru_cache(KEPT)(_rendered)
+
+
+def _joined(parts: list[str | Name]) -> list[str | Name]:
+    """The parts between `<p>` and `</p>`, neighbouring texts as one."""
+    if not parts:
+        return []
+    joined: list[str | Name] = ["<p>"]
+    for part in [*parts, "</p>"]:
+        if isinstance(part, str) and isinstance(joined[-1], str):
+            joined[-1] += part
+        else:
+            joined.append(part)
+    return joined
+
+
+def _broken(text: str) -> str:
+    return PARAGRAPHS.sub("</p><p>", escape(text)).replace("\n", "<br>")
+
+
+def _mention(written: str, name: str) -> Name:
+    plain = escape(written)
+    address = escape(profile_address(name))
+    linked = f'<span class="h-card"><a href="{address}" class="u-url mention">@<span>{escape(name)}</span></a></span>'
+    return Name(name.lower(), linked, plain)
+
+
+def _hashtag(written: str, tag: str) -> str:
+    shown = escape(written[1:])
+    return f'<a href="{escape(tag_address(tag))}" class="mention hashtag" rel="tag">#<span>{shown}</span></a>'
+
+
+def link(address: str, shown: str) -> str:
+    """A link to an address, which is one (items.links)."""
+    return (
+        f'<a href="{escape(address)}" target="_blank" rel="nofollow noopener noreferrer ugc">'
+        f"<span>{escape(shown)}</span></a>"
+    )
+
+
+def profile_address(name: str) -> str:
+    """The address of a user's page."""
+    return f"{settings.SITE_URL}/@{name}"
+
+
+def tag_address(tag: str) -> str:
+    """The address of a hashtag's page."""
+    return f"{settings.SITE_URL}/tags/{quote(tag)}"
+
+
+def item_address(item_id: str) -> str:
+    """The address of an item's page."""
+    return f"{settings.SITE_URL}/items/{item_id}"
+
+
+def content(said: Said, text: Rendered, known: Collection[str]) -> str:
+    """All that is said: the title, the text and the address that is named."""
+    found = text.html(known)
+    if said.title:
+        found = f"<p>{escape(said.title)}</p>{found}"
+    url = said.url
+    return f"{found}<p>{link(url, url)}</p>" if url else found
+
+
+def simple(text: str) -> str:
+    """A text in which no mention leads anywhere: what users and the site say of themselves."""
+    return rendered(text).html(())

@@ -1,0 +1,171 @@
+"""The site as it describes itself to clients: its name, version, limits and rules."""
+
+from typing import Any
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+from django.views.decorators.http import require_safe
+from rest_framework.request import Request
+
+from about import site
+from about.logo import logo_url
+from about.models import SignUp
+from accounts.models import User
+from clientapi import html
+from clientapi.entities import Account, absolute
+from clientapi.errors import OpenView
+from clientapi.people import accounts_of
+from items.filters import FILTERS
+from items.pins import PINS
+from items.text import MEDIA_AN_ITEM, TEXT_LENGTH
+from media.models import DESCRIPTION_LENGTH
+from runtime import version
+from web.rest import FeedResponse
+
+SPEAKS = "4.3.0"
+"""The version of Mastodon whose API this is, by which clients decide what they may ask for."""
+VERSION = f"{SPEAKS} (compatible; feedsite {version.VERSION})"
+API_VERSION = 2
+LINK_LETTERS = 23
+"""The letters that clients count for a link. The site counts what is written, which is never less than they show."""
+IMAGES = ["image/jpeg", "image/png", "image/gif", "image/webp", "image/heic", "image/heif", "image/avif"]
+VIDEOS = ["video/mp4", "video/quicktime", "video/webm"]
+EXPIRATION = {"min_expiration": 300, "max_expiration": 300}
+
+
+def _domain() -> str:
+    return str(settings.SITE_URL).partition("://")[2]
+
+
+def _thumbnail() -> str:
+    return absolute(logo_url(site.current().logo))
+
+
+def _configuration() -> dict[str, Any]:
+    """The limits that clients keep to. There are no polls: the entry is there for clients that read it."""
+    return {
+        "accounts": {"max_featured_tags": 0, "max_pinned_statuses": PINS},
+        "statuses": {
+            "max_characters": TEXT_LENGTH,
+            "max_media_attachments": MEDIA_AN_ITEM,
+            "characters_reserved_per_url": LINK_LETTERS,
+        },
+        "media_attachments": {
+            "supported_mime_types": IMAGES + VIDEOS,
+            "description_limit": DESCRIPTION_LENGTH,
+            "image_size_limit": settings.MEDIA_IMAGE_BYTES,
+            "image_matrix_limit": settings.MEDIA_PIXELS,
+            "video_size_limit": settings.MEDIA_VIDEO_BYTES,
+            "video_frame_rate_limit": 120,
+            "video_matrix_limit": settings.MEDIA_PIXELS,
+        },
+        "polls": {"max_options": 0, "max_characters_per_option": 0, **EXPIRATION},
+        "translation": {"enabled": False},
+        "filters": {"max_filters": FILTERS},
+    }
+
+
+def _rules() -> list[dict[str, str]]:
+    return [{"id": str(rule.id), "text": rule.text, "hint": ""} for rule in site.current().rules]
+
+
+def _contact() -> Account | None:
+    """The account of the people who run the site, if they name one."""
+    name = site.current().contact_username
+    user = User.objects.active().named(name).first() if name else None
+    return accounts_of([user])[0] if user is not None else None
+
+
+def _languages() -> list[str]:
+    return [code.partition("-")[0] for code, _name in settings.LANGUAGES]
+
+
+class InstanceView(OpenView):
+    """The site, in the first version of its description."""
+
+    def get(self, request: Request) -> HttpResponse:
+        """The site's words on itself."""
+        here = site.current()
+        return FeedResponse(
+            {
+                "uri": _domain(),
+                "title": here.name,
+                "short_description": here.short_description,
+                "description": html.simple(here.description),
+                "email": here.contact_email,
+                "version": VERSION,
+                "urls": _urls(),
+                "stats": {"user_count": here.user_count, "status_count": here.item_count, "domain_count": 1},
+                "thumbnail": _thumbnail(),
+                "languages": _languages(),
+                "registrations": here.sign_up != SignUp.CLOSED,
+                "approval_required": here.sign_up == SignUp.APPROVAL,
+                "invites_enabled": here.members_invite,
+                "configuration": _configuration(),
+                "contact_account": _contact(),
+                "rules": _rules(),
+            }
+        )
+
+
+def _urls() -> dict[str, str]:
+    """Where open connections are served."""
+    return {}
+
+
+class SecondInstanceView(OpenView):
+    """The site, in the second version of its description."""
+
+    def get(self, request: Request) -> HttpResponse:
+        """The site's words on itself."""
+        here = site.current()
+        return FeedResponse(
+            {
+                "domain": _domain(),
+                "title": here.name,
+                "version": VERSION,
+                "source_url": "",
+                "description": here.short_description,
+                "usage": {"users": {"active_month": here.user_count}},
+                "thumbnail": {"url": _thumbnail(), "blurhash": None, "versions": {}},
+                "icon": [],
+                "languages": _languages(),
+                "configuration": {"urls": _urls(), "vapid": {"public_key": ""}, **_configuration()},
+                "registrations": {
+                    "enabled": here.sign_up != SignUp.CLOSED,
+                    "approval_required": here.sign_up == SignUp.APPROVAL,
+                    "reason_required": here.sign_up == SignUp.APPROVAL,
+                    "message": None,
+                    "min_age": None,
+                    "url": f"{settings.SITE_URL}/signup",
+                },
+                "api_versions": {"mastodon": API_VERSION},
+                "contact": {"email": here.contact_email, "account": _contact()},
+                "rules": _rules(),
+            }
+        )
+
+
+@require_safe
+def nodeinfo_links(request: HttpRequest) -> HttpResponse:
+    """Where the description of the server's software is."""
+    schema = "http://nodeinfo.diaspora.software/ns/schema/2.0"
+    return FeedResponse({"links": [{"rel": schema, "href": f"{settings.SITE_URL}/nodeinfo/2.0"}]})
+
+
+@require_safe
+def nodeinfo(request: HttpRequest) -> HttpResponse:
+    """The server's software, by which clients tell what it is. No protocol of federation is spoken."""
+    here = site.current()
+    counts = {"users": {"total": here.user_count}, "localPosts": here.item_count}
+    return FeedResponse(
+        {
+            "version": "2.0",
+            "software": {"name": "feedsite", "version": version.VERSION},
+            "protocols": [],
+            "services": {"inbound": [], "outbound": []},
+            "usage": counts,
+            "openRegistrations": here.sign_up == SignUp.OPEN,
+            "metadata": {"nodeName": here.name, "nodeDescription": here.short_description},
+        }
+    )

@@ -1,0 +1,141 @@
+"""The caller's lists over HTTP."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import msgspec
+from django.http import HttpResponse
+from rest_framework import exceptions
+from rest_framework.request import Request
+
+from accounts.models import User
+from clientapi.errors import ClientView, InvalidError, caller_of, nothing
+from clientapi.paging import MOST_PEOPLE, PEOPLE, answer, wanted
+from clientapi.params import Params
+from clientapi.people import accounts_of
+from relations import actions, lists
+from relations.list_api import TITLE_LENGTH, list_or_404
+from relations.lists import Listed
+from relations.models import List
+from relations.visibility import users_visible_to
+from web.rest import FeedResponse, parse_id
+
+
+class ListBody(msgspec.Struct):
+    """A list. Replies are not shown in timelines of the site."""
+
+    id: str
+    title: str
+    replies_policy: str
+    exclusive: bool
+
+
+def list_of(listed: Listed) -> ListBody:
+    """The body of a list."""
+    return ListBody(str(listed.id), listed.title, "none", listed.is_exclusive)
+
+
+@contextmanager
+def _answers() -> Iterator[None]:
+    """Turn the verbs' refusals into answers."""
+    try:
+        yield
+    except List.DoesNotExist as error:
+        raise exceptions.NotFound from error
+    except actions.SelfRelationError as error:
+        raise InvalidError("Validation failed: That is you") from error
+    except lists.NotFollowedError as error:
+        raise InvalidError("Validation failed: You do not follow them") from error
+    except lists.ListCapError as error:
+        raise InvalidError(f"Validation failed: You have {lists.LISTS} lists, which is the limit") from error
+    except lists.MemberCapError as error:
+        raise InvalidError(f"Validation failed: The list has {lists.MEMBERS} members, which is the limit") from error
+
+
+def _title(params: Params) -> str:
+    title = params.text("title", most=TITLE_LENGTH).strip()
+    if not title:
+        raise InvalidError("Validation failed: Title can't be blank")
+    return title
+
+
+class ListsView(ClientView):
+    """The caller's lists, over HTTP."""
+
+    def get(self, request: Request) -> HttpResponse:
+        """All lists, by title."""
+        return FeedResponse([list_of(one) for one in lists.titles(lists.lists_of(caller_of(request)))])
+
+    def post(self, request: Request) -> HttpResponse:
+        """Make a list."""
+        owner, params = caller_of(request), Params(request)
+        with _answers():
+            made = lists.create(owner=owner, title=_title(params), is_exclusive=params.flag("exclusive"))
+        return FeedResponse(list_of(list_or_404(str(made.pk), owner)))
+
+
+class ListView(ClientView):
+    """One of the caller's lists, over HTTP."""
+
+    takes_bodies = frozenset({"PUT"})
+
+    def get(self, request: Request, list_id: str) -> HttpResponse:
+        """The list of this id."""
+        return FeedResponse(list_of(list_or_404(list_id, caller_of(request))))
+
+    def put(self, request: Request, list_id: str) -> HttpResponse:
+        """Rename the list, or let its members leave or join home."""
+        owner, params = caller_of(request), Params(request)
+        listed = list_or_404(list_id, owner)
+        title = _title(params) if "title" in params else None
+        is_exclusive = params.flag("exclusive") if "exclusive" in params else None
+        with _answers():
+            lists.change(owner=owner, list_id=listed.id, title=title, is_exclusive=is_exclusive)
+        return FeedResponse(list_of(list_or_404(list_id, owner)))
+
+    def delete(self, request: Request, list_id: str) -> HttpResponse:
+        """Delete the list; its members stay followed."""
+        with _answers():
+            lists.delete(owner=caller_of(request), list_id=parse_id(list_id) or 0)
+        return nothing()
+
+
+class MembersView(ClientView):
+    """The members of a list, over HTTP."""
+
+    takes_bodies = frozenset({"DELETE"})
+
+    def get(self, request: Request, list_id: str) -> HttpResponse:
+        """The members, those first who were put into it last; all of them where `limit` is 0."""
+        owner, params = caller_of(request), Params(request)
+        listed = list_or_404(list_id, owner)
+        if params.text("limit", most=20) == "0":
+            return FeedResponse(accounts_of(lists.members_page(owner, listed.id).people))
+        asked = wanted(params, default=PEOPLE, most=MOST_PEOPLE)
+        page = lists.members_page(owner, listed.id, last_id=asked.max_id, limit=asked.limit)
+        return answer(request, accounts_of(page.people), next_id=page.last_id if page.has_more else None)
+
+    def post(self, request: Request, list_id: str) -> HttpResponse:
+        """Put followed accounts into the list."""
+        return self._change(request, list_id, is_joining=True)
+
+    def delete(self, request: Request, list_id: str) -> HttpResponse:
+        """Take accounts out of the list."""
+        return self._change(request, list_id, is_joining=False)
+
+    def _change(self, request: Request, list_id: str, *, is_joining: bool) -> HttpResponse:
+        owner, listed = caller_of(request), list_or_404(list_id, caller_of(request))
+        ids = Params(request).ids("account_ids", most=lists.MEMBERS)
+        users = list(users_visible_to(owner).filter(pk__in=ids)) if is_joining else _named(ids)
+        if len(users) < len(ids):
+            raise exceptions.NotFound
+        change = lists.add if is_joining else lists.remove
+        with _answers():
+            for user in users:
+                change(owner=owner, list_id=listed.id, member=user)
+        return nothing()
+
+
+def _named(ids: list[int]) -> list[User]:
+    """Users by their ids, seen or not: they can be taken out all the same."""
+    return list(User.objects.filter(pk__in=ids))

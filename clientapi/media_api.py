@@ -1,0 +1,85 @@
+"""Pictures and videos over HTTP, as clients send them."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.http import HttpResponse
+from rest_framework import exceptions
+from rest_framework.request import Request
+
+from clientapi.entities import Attachment
+from clientapi.errors import ClientView, InvalidError, caller_of
+from clientapi.params import Params
+from media import actions
+from media.api import FocusField, taken
+from media.models import DESCRIPTION_LENGTH, MediaFile
+from media.objects import media_object
+from web.rest import FeedResponse, OutageError, idempotency_key, parse_id
+
+
+def _about(params: Params) -> dict[str, Any]:
+    """The words and the focus, where they are sent."""
+    fields: dict[str, Any] = {}
+    if "description" in params:
+        fields["description"] = params.text("description", most=DESCRIPTION_LENGTH)
+    if "focus" in params:
+        fields["focus"] = FocusField(allow_blank=True).run_validation(params.text("focus", most=50))
+    return fields
+
+
+class MediaView(ClientView):
+    """New pictures and videos, over HTTP."""
+
+    rates: Mapping[str, str] = {"POST": "upload"}
+    takes_files = frozenset({"POST"})
+
+    def post(self, request: Request) -> HttpResponse:
+        """Send a file. It is ready when this answers, and goes after 24 hours unless a status uses it."""
+        user = caller_of(request)
+        try:
+            params = Params(request)
+        except OSError as error:
+            if isinstance(error, exceptions.APIException) or error.errno is None:
+                raise
+            raise OutageError("The store of files is full or does not answer.") from error
+        if "file" not in params.files:
+            raise InvalidError("Validation failed: File must be sent")
+        fields, key = _about(params), idempotency_key(request)
+        with params.files["file"].open("rb") as file:
+            row = taken("file", lambda: actions.upload(owner_id=user.pk, file=file, key=key, **fields))
+        return FeedResponse(Attachment.of(media_object(row)))
+
+
+class MediumView(ClientView):
+    """One of the caller's own media, over HTTP."""
+
+    takes_bodies = frozenset({"PUT"})
+    takes_files = frozenset({"PUT"})
+
+    def get(self, request: Request, media_id: str) -> HttpResponse:
+        """One's own picture or video."""
+        return FeedResponse(Attachment.of(media_object(_own(request, media_id))))
+
+    def put(self, request: Request, media_id: str) -> HttpResponse:
+        """Change description or focus; what is not sent stays. A status that uses it shows that too."""
+        row, fields = _own(request, media_id), _about(Params(request))
+        if fields:
+            row = taken("description", lambda: actions.describe(medium=row, **fields))
+        return FeedResponse(Attachment.of(media_object(row)))
+
+    def delete(self, request: Request, media_id: str) -> HttpResponse:
+        """Remove one that no status uses."""
+        number = parse_id(media_id)
+        if not number or not actions.remove_unused(owner_id=caller_of(request).pk, media_id=number):
+            raise exceptions.NotFound
+        return FeedResponse({})
+
+
+def _own(request: Request, text: str) -> MediaFile:
+    """The caller's medium of this id. Raises NotFound, the same for every other id."""
+    row = MediaFile.objects.filter(
+        pk=parse_id(text) or 0, owner_id=caller_of(request).pk, withdrawn_at=None, hidden_at=None
+    ).first()
+    if row is None:
+        raise exceptions.NotFound
+    return row

@@ -1,0 +1,137 @@
+"""Notifications over HTTP, and the marks up to which the caller has read."""
+
+from typing import Any
+
+import msgspec
+from django.http import HttpResponse
+from rest_framework import exceptions
+from rest_framework.request import Request
+
+from accounts.models import User
+from clientapi import notices
+from clientapi.entities import moment
+from clientapi.errors import NOT_OFFERED, ClientView, InvalidError, caller_of
+from clientapi.paging import MOST_PEOPLE, PEOPLE, answer, wanted
+from clientapi.params import Params
+from notifications import actions
+from notifications.feed import ACTORS_SHOWN, placed_page, unread_count
+from notifications.models import ReadMark
+from storage import ids
+from timeline.models import ReadingPosition
+from timeline.position import note_position
+from web.rest import FeedResponse, parse_id
+
+TYPES = 50
+"""Names of types that a call may give."""
+
+
+class NotificationsView(ClientView):
+    """The caller's notifications, over HTTP."""
+
+    def get(self, request: Request) -> HttpResponse:
+        """Acts of others that concern the caller, newest first. Reading marks nothing as read."""
+        reader, params = caller_of(request), Params(request)
+        account = params.id("account_id")
+        chosen = notices.Chosen(
+            frozenset(params.words("types")[:TYPES]),
+            frozenset(params.words("exclude_types")[:TYPES]),
+            str(account) if account else "",
+        )
+        page = notices.page(reader, wanted(params, default=PEOPLE, most=MOST_PEOPLE), chosen)
+        shown = notices.presented(page.notices, reader)
+        return answer(request, shown, next_id=page.next_id, prev_id=page.prev_id)
+
+
+class UnreadView(ClientView):
+    """How many notifications are unread, over HTTP."""
+
+    def get(self, request: Request) -> HttpResponse:
+        """The number of unread entries, as the site's own pages tell it."""
+        return FeedResponse({"count": unread_count(caller_of(request)).unread})
+
+
+class NotificationView(ClientView):
+    """One notification, over HTTP."""
+
+    def get(self, request: Request, notification_id: str) -> HttpResponse:
+        """The notification of this id."""
+        reader = caller_of(request)
+        return FeedResponse(notices.presented([notice_or_404(notification_id, reader)], reader)[0])
+
+
+def notice_or_404(text: str, reader: User) -> notices.Notice:
+    """The notification of this id. Raises NotFound."""
+    number = parse_id(text)
+    found = notices.one(reader, number) if number else None
+    if found is None:
+        raise exceptions.NotFound
+    return found
+
+
+class ClearView(ClientView):
+    """Notifications that are put away, which the site does not have: its list forgets by itself."""
+
+    def post(self, request: Request) -> HttpResponse:
+        """422: nothing is put away."""
+        caller_of(request)
+        raise InvalidError(f"Putting notifications away {NOT_OFFERED}")
+
+
+class DismissView(ClientView):
+    """The same of one of them."""
+
+    def post(self, request: Request, notification_id: str) -> HttpResponse:
+        """422, of a notification that is there."""
+        notice_or_404(notification_id, caller_of(request))
+        raise InvalidError(f"Putting notifications away {NOT_OFFERED}")
+
+
+# --- Marks -----------------------------------------------------------------------------------------------
+class Marker(msgspec.Struct):
+    """Up to where the caller has read a timeline."""
+
+    last_read_id: str
+    version: int
+    updated_at: str
+
+
+def _markers(reader: User) -> dict[str, Marker]:
+    found = {}
+    position = ReadingPosition.objects.filter(reader=reader).first()
+    if position is not None:
+        found["home"] = Marker(str(position.item_id), 0, moment(position.updated_at))
+    mark = ReadMark.objects.filter(user=reader).first()
+    if mark is not None:
+        found["notifications"] = Marker(str(mark.up_to), 0, moment(ids.moment(mark.up_to)))
+    return found
+
+
+class MarkersView(ClientView):
+    """The caller's marks, over HTTP."""
+
+    def get(self, request: Request) -> HttpResponse:
+        """The marks of these timelines, as far as there are any."""
+        asked = Params(request).words("timeline")
+        return FeedResponse({name: mark for name, mark in _markers(caller_of(request)).items() if name in asked})
+
+    def post(self, request: Request) -> HttpResponse:
+        """Set marks: of home the place at which the site offers to go on, of notifications what is unread."""
+        reader, params = caller_of(request), Params(request)
+        named: dict[str, int] = {
+            name: number for name in ("home", "notifications") if (number := params.part(name).id("last_read_id"))
+        }
+        if not named:
+            raise InvalidError("Validation failed: home[last_read_id] or notifications[last_read_id] must be sent")
+        if "home" in named:
+            note_position(reader=reader, item_id=named["home"])
+        if "notifications" in named:
+            _mark_notifications(reader, named["notifications"])
+        found = _markers(reader)
+        return FeedResponse({name: found[name] for name in named if name in found})
+
+
+def _mark_notifications(reader: User, notice_id: int) -> None:
+    """Note that all up to a notification is read: up to the newest act of its entry."""
+    entries, *_rest = placed_page(reader, last_id=notice_id + ACTORS_SHOWN, limit=1)
+    acts: list[Any] = [int(placed.entry.id) for placed in entries]
+    actions.mark_read(user=reader, up_to=max([notice_id, *acts]))

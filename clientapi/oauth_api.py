@@ -1,0 +1,165 @@
+"""OAuth for apps over HTTP: how they register, get tokens and give them back."""
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+from urllib.parse import urlencode
+
+import msgspec
+from django.conf import settings
+from django.http import Http404, HttpRequest, HttpResponse
+from django.views.decorators.http import require_safe
+from oauth2_provider.models import get_application_model
+from oauth2_provider.views.mixins import OAuthLibMixin
+from rest_framework import exceptions
+from rest_framework.request import Request
+
+from accounts.oauth_models import WEBSITE_LENGTH, ClientApp
+from clientapi import actions, scopes
+from clientapi.bearer import AppToken
+from clientapi.errors import InvalidError, OpenView
+from clientapi.params import Params
+from web.rest import FeedResponse
+from web.strict_json import JSON_TYPE
+
+App = get_application_model()
+PARAMETER_LENGTH = 4_096
+FIELDS = (
+    "grant_type",
+    "code",
+    "client_id",
+    "client_secret",
+    "redirect_uri",
+    "scope",
+    "code_verifier",
+    "token",
+    "token_type_hint",
+)
+"""Parameters of the calls for tokens; others are passed over."""
+
+
+class AppBody(msgspec.Struct):
+    """An app as it is known here (Mastodon's Application)."""
+
+    id: str
+    name: str
+    website: str | None
+    scopes: list[str]
+    redirect_uri: str
+    redirect_uris: list[str]
+
+    @classmethod
+    def of(cls, app: ClientApp) -> "AppBody":
+        """The body of this app."""
+        return cls(str(app.pk), app.name, app.website or None, app.scopes.split(), *_addresses(app))
+
+
+class NewAppBody(AppBody, kw_only=True):
+    """An app that has just registered, with what it proves itself by (Mastodon's CredentialApplication)."""
+
+    client_id: str
+    client_secret: str
+    client_secret_expires_at: int = 0
+
+
+def _addresses(app: ClientApp) -> tuple[str, list[str]]:
+    addresses = app.redirect_uris.split()
+    return "\n".join(addresses), addresses
+
+
+class AppsView(OpenView):
+    """New apps, over HTTP."""
+
+    rates: Mapping[str, str] = {"POST": "app"}
+    authentication_classes: Sequence[Any] = []
+
+    def post(self, request: Request) -> HttpResponse:
+        """Register an app. Its secret is shown once."""
+        params = Params(request)
+        texts = [text for text in params.words("redirect_uris") if len(text) <= actions.ADDRESS_LENGTH * 4]
+        try:
+            app, secret = actions.register(
+                name=params.text("client_name", most=1_000),
+                addresses=[address for text in texts for address in text.split()],
+                asked=params.text("scopes", most=PARAMETER_LENGTH),
+                website=params.text("website", most=WEBSITE_LENGTH),
+            )
+        except actions.RefusedError as error:
+            raise InvalidError(f"Validation failed: {error}") from error
+        body = msgspec.structs.asdict(AppBody.of(app))
+        return FeedResponse(NewAppBody(**body, client_id=app.client_id, client_secret=secret))
+
+
+class OwnAppView(OpenView):
+    """The app whose token this is, over HTTP."""
+
+    def get(self, request: Request) -> HttpResponse:
+        """The app of the token."""
+        if not isinstance(request.auth, AppToken):
+            raise exceptions.NotAuthenticated("The access token is invalid")
+        app: ClientApp = App.objects.get(pk=request.auth.app_id)
+        return FeedResponse(AppBody.of(app))
+
+
+class OAuthView(OpenView, OAuthLibMixin):  # type: ignore[misc]  # without types
+    """A call that an app proves itself for by its id and secret, in a form, in JSON or by Basic."""
+
+    authentication_classes: Sequence[Any] = []
+
+    def _asked(self, request: Request) -> tuple[str, str, str, dict[str, str]]:
+        """The call as oauthlib takes it."""
+        params = Params(request)
+        fields = {name: params.text(name, most=PARAMETER_LENGTH) for name in FIELDS if name in params}
+        headers = {"HTTP_AUTHORIZATION": request.META.get("HTTP_AUTHORIZATION", "")}
+        headers["Authorization"] = headers["HTTP_AUTHORIZATION"]
+        return request.path, "POST", urlencode(fields), headers
+
+    def _answer(self, body: Any, status: int) -> HttpResponse:
+        return HttpResponse(body or b"{}", status=status, content_type=JSON_TYPE, headers={"Pragma": "no-cache"})
+
+
+class TokenView(OAuthView):
+    """Tokens of apps, over HTTP."""
+
+    def post(self, request: Request) -> HttpResponse:
+        """A token for a code, or in no user's name for the app's own secret."""
+        _headers, body, status = self.get_oauthlib_core().server.create_token_response(*self._asked(request), {})
+        if status == 200:
+            token = msgspec.json.decode(body)
+            # A token lives on while it is used, so no time is said.
+            said = {name: token[name] for name in ("access_token", "token_type", "scope")}
+            body = msgspec.json.encode(said | {"created_at": int(time.time())})
+        return self._answer(body, status)
+
+
+class RevokeView(OAuthView):
+    """Tokens that apps give back, over HTTP."""
+
+    def post(self, request: Request) -> HttpResponse:
+        """Make a token of the app worthless; again, and of a token that never was, changes nothing."""
+        _headers, body, status = self.get_oauthlib_core().server.create_revocation_response(*self._asked(request))
+        return self._answer(body, status)
+
+
+@require_safe
+def metadata(request: HttpRequest) -> HttpResponse:
+    """Where OAuth is served (RFC 8414); over https alone, since clients refuse other addresses in it."""
+    if not request.is_secure():
+        raise Http404
+    site = settings.SITE_URL
+    return FeedResponse(
+        {
+            "issuer": f"{site}/",
+            "authorization_endpoint": f"{site}/oauth/authorize",
+            "token_endpoint": f"{site}/oauth/token",
+            "revocation_endpoint": f"{site}/oauth/revoke",
+            "app_registration_endpoint": f"{site}/api/v1/apps",
+            "service_documentation": f"{site}/api/docs",
+            "scopes_supported": list(scopes.WORDS),
+            "response_types_supported": ["code"],
+            "response_modes_supported": ["query"],
+            "grant_types_supported": ["authorization_code", "client_credentials"],
+            "token_endpoint_auth_methods_supported": ["client_secret_basic", "client_secret_post"],
+            "code_challenge_methods_supported": ["S256"],
+        }
+    )

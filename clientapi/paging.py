@@ -1,0 +1,87 @@
+"""Pages as Mastodon's clients walk them: max_id, since_id and min_id in the query, a Link header in the answer.
+
+`max_id` goes down, exclusive: it is the site's own `last_id`. `since_id` cuts that page off at an id. `min_id` goes
+upward: the entries directly above it. The next page of the Link stands first, for some clients read no further, and is
+there wherever something may follow, under a short or empty page too (a page has a bound of work).
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
+from urllib.parse import urlencode
+
+from django.conf import settings
+from rest_framework.request import Request
+
+from clientapi.params import Params
+from web.rest import FeedResponse
+
+STATUSES, MOST_STATUSES = 20, 40
+PEOPLE, MOST_PEOPLE = 40, 80
+PAGING = ("max_id", "since_id", "min_id")
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """The page that a request asks for."""
+
+    limit: int
+    max_id: int | None = None
+    since_id: int | None = None
+    min_id: int | None = None
+
+    @property
+    def goes_up(self) -> bool:
+        """Whether the page is the one above an id."""
+        return self.min_id is not None
+
+    @property
+    def above(self) -> int:
+        """The id below which nothing is shown."""
+        return max(self.since_id or 0, self.min_id or 0)
+
+
+def wanted(params: Params, *, default: int = STATUSES, most: int = MOST_STATUSES) -> Wanted:
+    """The page that the request asks for; a limit over `most` counts as that. Raises InvalidError and Problem."""
+    limit = params.number("limit", least=1, most=10**9, default=default) or default
+    return Wanted(min(limit, most), *(params.id(name) for name in PAGING))
+
+
+class Linked(Protocol):
+    """A page of a list of the rooms below."""
+
+    last_id: Any
+    has_more: bool
+
+
+def answer(
+    request: Request,
+    entries: Sequence[Any],
+    *,
+    next_id: object = None,
+    prev_id: object = None,
+    headers: dict[str, str] | None = None,
+) -> FeedResponse:
+    """A page, with the ids of the Link: `next_id` where something may follow, `prev_id` of its first entry."""
+    links = []
+    if next_id is not None:
+        links.append(f'<{_address(request, max_id=next_id)}>; rel="next"')
+    if prev_id is not None:
+        links.append(f'<{_address(request, min_id=prev_id)}>; rel="prev"')
+    named = dict(headers or {})
+    if links:
+        named["Link"] = ", ".join(links)
+    return FeedResponse(entries, headers=named)
+
+
+def _address(request: Request, **at: object) -> str:
+    """The address of another page of the same list."""
+    kept = [(name, value) for name, values in request.query_params.lists() if name not in PAGING for value in values]
+    return f"{settings.SITE_URL}{request.path}?{urlencode([*kept, *at.items()])}"
+
+
+def cut(entries: Sequence[T], above: int, id_of: Callable[[T], int]) -> list[T]:
+    """The entries above an id, in their order."""
+    return [entry for entry in entries if id_of(entry) > above]

@@ -1,0 +1,307 @@
+"""The scopes of an app's token: what each lets the app do, in words, and which address asks for which.
+
+`NEEDS` is the one table of all addresses of the API, Mastodon's and the site's own. An address that is not in it opens
+to no app (tests/clientapi/test_scopes.py walks all of them).
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any, NamedTuple
+
+from django.utils.translation import gettext_lazy as _
+from oauth2_provider.scopes import BaseScopes
+
+DEFAULT = "read"
+"""The scope of an app that names none."""
+FOLLOWS = frozenset({"blocks", "follows", "mutes"})
+"""The parts of `read` and `write` that the old scope `follow` stands for."""
+
+WORDS: dict[str, Any] = {
+    "read": _("Read everything that you can see, your lists, filters and notifications too"),
+    "write": _("Change everything: post, delete, like, follow, and how you present yourself"),
+    "follow": _("Follow, mute and block people"),
+    "push": _("Receive your push notifications"),
+    "profile": _("Know who you are"),
+    "read:accounts": _("See people's profiles"),
+    "read:blocks": _("See whom you block"),
+    "read:bookmarks": _("See your bookmarks"),
+    "read:favourites": _("See what you like"),
+    "read:filters": _("See your filters"),
+    "read:follows": _("See whom you follow"),
+    "read:lists": _("See your lists"),
+    "read:mutes": _("See whom you mute"),
+    "read:notifications": _("See your notifications"),
+    "read:search": _("Search on your behalf"),
+    "read:statuses": _("See all posts that you can see"),
+    "write:accounts": _("Change how you present yourself"),
+    "write:blocks": _("Block people"),
+    "write:bookmarks": _("Keep posts for later"),
+    "write:conversations": _("Mute and remove conversations"),
+    "write:favourites": _("Like posts"),
+    "write:filters": _("Make filters"),
+    "write:follows": _("Follow people"),
+    "write:lists": _("Make lists"),
+    "write:media": _("Send pictures and videos"),
+    "write:mutes": _("Mute people"),
+    "write:notifications": _("Clear your notifications"),
+    "write:reports": _("Report people to the moderators"),
+    "write:statuses": _("Publish, change and delete posts"),
+}
+"""Every scope, and what an app that has it may do. Their order is that of the authorize page."""
+
+
+def parsed(text: str) -> list[str]:
+    """The scopes that a text names, each once; those that are unknown too."""
+    return list(dict.fromkeys(text.replace("+", " ").split()))
+
+
+def covers(held: Collection[str], scope: str) -> bool:
+    """Whether these scopes include another: `read` holds all that begin with `read:`."""
+    kind, _separator, part = scope.partition(":")
+    return scope in held or kind in held or ("follow" in held and part in FOLLOWS)
+
+
+def are_within(asked: Iterable[str], held: Collection[str]) -> bool:
+    """Whether each of the scopes is known, and is included in the others."""
+    return all(scope in WORDS and covers(held, scope) for scope in asked)
+
+
+class Scopes(BaseScopes):  # type: ignore[misc]  # without types
+    """The scopes as django-oauth-toolkit asks for them."""
+
+    def get_all_scopes(self) -> Mapping[str, Any]:
+        """Every scope with its words."""
+        return WORDS
+
+    def get_available_scopes(self, application: Any = None, request: Any = None, *args: Any, **kwargs: Any) -> Any:
+        """The scopes that an app may ask for: those that it registered with, and their parts."""
+        held = parsed(application.scopes) if application is not None else WORDS
+        return [scope for scope in WORDS if covers(held, scope)]
+
+    def get_default_scopes(self, application: Any = None, request: Any = None, *args: Any, **kwargs: Any) -> list[str]:
+        """The scope of an app that names none."""
+        return [DEFAULT]
+
+
+# --- Addresses -------------------------------------------------------------------------------------------
+ANY = ""
+"""Every token opens the address."""
+
+
+class Need(NamedTuple):
+    """The scopes that an address asks for: to read from it, and to change something. None: no token opens it."""
+
+    read: str | None = None
+    write: str | None = None
+
+
+def _of(part: str) -> Need:
+    return Need(f"read:{part}", f"write:{part}")
+
+
+STATUSES, ACCOUNTS, FOLLOWS_OF, LISTS = _of("statuses"), _of("accounts"), _of("follows"), _of("lists")
+NOTIFICATIONS, FILTERS, MEDIA = _of("notifications"), _of("filters"), Need("write:media", "write:media")
+LIKES, BOOKMARKS, BLOCKS, MUTES = _of("favourites"), _of("bookmarks"), _of("blocks"), _of("mutes")
+SEARCH, REPORTS, OPEN, NONE = Need("read:search"), Need(None, "write:reports"), Need(ANY, ANY), Need()
+
+OWN: dict[str, Need] = {
+    "site": OPEN,
+    "stream": NONE,
+    "users": NONE,
+    "users/me": Need("read:accounts", "write:accounts"),
+    "users/me/avatar": ACCOUNTS,
+    "users/me/banner": ACCOUNTS,
+    "users/me/password": NONE,
+    "users/me/sessions": NONE,
+    "users/me/delete": NONE,
+    "users/me/export": NONE,
+    "auth/token": NONE,
+    "auth/password-reset": NONE,
+    "users/<str:username>": Need("read:accounts"),
+    "users/<str:username>/items": Need("read:statuses"),
+    "users/<str:username>/live": Need("read:statuses"),
+    "users/<str:username>/followers": Need("read:accounts"),
+    "users/<str:username>/following": Need("read:accounts"),
+    "users/<str:username>/follow": FOLLOWS_OF,
+    "users/<str:username>/follower": FOLLOWS_OF,
+    "users/<str:username>/block": BLOCKS,
+    "users/<str:username>/mute": MUTES,
+    "me/blocks": BLOCKS,
+    "me/mutes": MUTES,
+    "me/suggestions": Need("read:accounts"),
+    "me/follow-requests": FOLLOWS_OF,
+    "me/follow-requests/<str:username>/accept": FOLLOWS_OF,
+    "me/follow-requests/<str:username>/reject": FOLLOWS_OF,
+    "me/lists": LISTS,
+    "me/lists/<str:list_id>": LISTS,
+    "me/lists/<str:list_id>/members": LISTS,
+    "me/lists/<str:list_id>/members/<str:username>": LISTS,
+    "me/lists/<str:list_id>/timeline": LISTS,
+    "me/lists/<str:list_id>/timeline/new": LISTS,
+    "me/filters": FILTERS,
+    "me/filters/<str:filter_id>": FILTERS,
+    "me/notifications": NOTIFICATIONS,
+    "me/notifications/unread": NOTIFICATIONS,
+    "me/notifications/read": NOTIFICATIONS,
+    "me/media": MEDIA,
+    "me/media/<str:media_id>": MEDIA,
+    "me/media/<str:media_id>/captions": MEDIA,
+    "me/bookmarks": BOOKMARKS,
+    "me/likes": LIKES,
+    "me/history": STATUSES,
+    "items": STATUSES,
+    "items/<str:item_id>": STATUSES,
+    "items/<str:item_id>/like": LIKES,
+    "items/<str:item_id>/pin": ACCOUNTS,
+    "items/<str:item_id>/bookmark": BOOKMARKS,
+    "items/<str:item_id>/repost": STATUSES,
+    "items/<str:item_id>/replies": STATUSES,
+    "items/<str:item_id>/report": REPORTS,
+    "items/<str:item_id>/not-interested": STATUSES,
+    "search": SEARCH,
+    "tags/trending": Need("read:statuses"),
+    "tags/<str:tag>/items": Need("read:statuses"),
+    "timeline/home": Need("read:statuses"),
+    "timeline/home/new": Need("read:statuses"),
+    "discover/feed": Need(None, "read:statuses"),
+    "live/feed": Need("read:statuses"),
+    "live/sessions": STATUSES,
+    "live/sessions/<str:session_id>": STATUSES,
+    "live/sessions/<str:session_id>/start": STATUSES,
+    "live/sessions/<str:session_id>/end": STATUSES,
+    "live/sessions/<str:session_id>/reminder": STATUSES,
+    "live/sessions/<str:session_id>/report": REPORTS,
+    "seen/plays": STATUSES,
+    "seen/plays/batch": NONE,
+    "seen/issued": STATUSES,
+    "seen/filter": Need(None, "read:statuses"),
+}
+"""The site's own API, under /api/v1/. No app changes a password, ends sessions or deletes an account."""
+CLIENTS: dict[str, Need] = {
+    "apps": Need(None, ANY),
+    "apps/verify_credentials": OPEN,
+    "instance": OPEN,
+    "instance/": OPEN,
+    "instance/rules": OPEN,
+    "instance/extended_description": OPEN,
+    "instance/peers": OPEN,
+    "instance/activity": OPEN,
+    "instance/domain_blocks": OPEN,
+    "instance/translation_languages": OPEN,
+    "timelines/home": Need("read:statuses"),
+    "timelines/public": Need("read:statuses"),
+    "timelines/tag/<str:tag>": Need("read:statuses"),
+    "timelines/list/<str:list_id>": Need("read:lists"),
+    "statuses": STATUSES,
+    "statuses/<str:status_id>": STATUSES,
+    "statuses/<str:status_id>/context": Need("read:statuses"),
+    "statuses/<str:status_id>/source": Need("read:statuses"),
+    "statuses/<str:status_id>/history": Need("read:statuses"),
+    "statuses/<str:status_id>/favourited_by": Need("read:accounts"),
+    "statuses/<str:status_id>/reblogged_by": Need("read:accounts"),
+    "statuses/<str:status_id>/favourite": Need(None, "write:favourites"),
+    "statuses/<str:status_id>/unfavourite": Need(None, "write:favourites"),
+    "statuses/<str:status_id>/reblog": Need(None, "write:statuses"),
+    "statuses/<str:status_id>/unreblog": Need(None, "write:statuses"),
+    "statuses/<str:status_id>/bookmark": Need(None, "write:bookmarks"),
+    "statuses/<str:status_id>/unbookmark": Need(None, "write:bookmarks"),
+    "statuses/<str:status_id>/pin": Need(None, "write:accounts"),
+    "statuses/<str:status_id>/unpin": Need(None, "write:accounts"),
+    "statuses/<str:status_id>/mute": Need(None, "write:mutes"),
+    "statuses/<str:status_id>/unmute": Need(None, "write:mutes"),
+    "bookmarks": Need("read:bookmarks"),
+    "favourites": Need("read:favourites"),
+    "media": Need(None, "write:media"),
+    "media/<str:media_id>": MEDIA,
+    "accounts": Need("read:accounts"),
+    "accounts/verify_credentials": Need("profile"),
+    "accounts/update_credentials": Need(None, "write:accounts"),
+    "accounts/relationships": Need("read:follows"),
+    "accounts/lookup": Need("read:accounts"),
+    "accounts/search": Need("read:accounts"),
+    "accounts/familiar_followers": Need("read:follows"),
+    "accounts/<str:account_id>": Need("read:accounts"),
+    "accounts/<str:account_id>/statuses": Need("read:statuses"),
+    "accounts/<str:account_id>/followers": Need("read:accounts"),
+    "accounts/<str:account_id>/following": Need("read:accounts"),
+    "accounts/<str:account_id>/lists": Need("read:lists"),
+    "accounts/<str:account_id>/featured_tags": Need("read:accounts"),
+    "accounts/<str:account_id>/endorsements": Need("read:accounts"),
+    "accounts/<str:account_id>/identity_proofs": Need("read:accounts"),
+    "accounts/<str:account_id>/follow": Need(None, "write:follows"),
+    "accounts/<str:account_id>/unfollow": Need(None, "write:follows"),
+    "accounts/<str:account_id>/remove_from_followers": Need(None, "write:follows"),
+    "accounts/<str:account_id>/block": Need(None, "write:blocks"),
+    "accounts/<str:account_id>/unblock": Need(None, "write:blocks"),
+    "accounts/<str:account_id>/mute": Need(None, "write:mutes"),
+    "accounts/<str:account_id>/unmute": Need(None, "write:mutes"),
+    "blocks": Need("read:blocks"),
+    "mutes": Need("read:mutes"),
+    "follow_requests": Need("read:follows"),
+    "follow_requests/<str:account_id>/authorize": Need(None, "write:follows"),
+    "follow_requests/<str:account_id>/reject": Need(None, "write:follows"),
+    "notifications": Need("read:notifications"),
+    "notifications/unread_count": Need("read:notifications"),
+    "notifications/clear": Need(None, "write:notifications"),
+    "notifications/<str:notification_id>": Need("read:notifications"),
+    "notifications/<str:notification_id>/dismiss": Need(None, "write:notifications"),
+    "markers": STATUSES,
+    "lists": LISTS,
+    "lists/<str:list_id>": LISTS,
+    "lists/<str:list_id>/accounts": LISTS,
+    "filters": FILTERS,
+    "filters/<str:filter_id>": FILTERS,
+    "preferences": Need("read:accounts"),
+    "reports": REPORTS,
+    "reports/": REPORTS,
+    "trends": OPEN,
+    "trends/tags": OPEN,
+    "trends/statuses": OPEN,
+    "trends/links": OPEN,
+    "suggestions": Need("read:accounts"),
+    "tags/<str:tag>": Need("read:statuses"),
+    "tags/<str:tag>/follow": Need(None, "write:follows"),
+    "tags/<str:tag>/unfollow": Need(None, "write:follows"),
+    "announcements": OPEN,
+    "custom_emojis": OPEN,
+    "directory": OPEN,
+    "conversations": Need("read:statuses"),
+    "conversations/": Need("read:statuses"),
+    "domain_blocks": Need("read:blocks"),
+    "endorsements": Need("read:accounts"),
+    "featured_tags": Need("read:accounts"),
+    "featured_tags/suggestions": Need("read:accounts"),
+    "followed_tags": Need("read:follows"),
+    "scheduled_statuses": Need("read:statuses"),
+}
+"""Mastodon's API, under /api/v1/."""
+SECOND: dict[str, Need] = {
+    "instance": OPEN,
+    "instance/": OPEN,
+    "media": Need(None, "write:media"),
+    "search": SEARCH,
+    "suggestions": Need("read:accounts"),
+    "filters": FILTERS,
+    "filters/<str:filter_id>": FILTERS,
+    "filters/<str:filter_id>/keywords": FILTERS,
+    "filters/<str:filter_id>/statuses": FILTERS,
+    "filters/keywords/<str:filter_id>": FILTERS,
+}
+"""The same, under /api/v2/."""
+NEEDS: dict[str, Need] = {
+    **{f"api/v1/{route}": need for route, need in OWN.items()},
+    **{f"api/v1/{route}": need for route, need in CLIENTS.items()},
+    **{f"api/v2/{route}": need for route, need in SECOND.items()},
+}
+PROFILE = ("profile", "read", "read:accounts")
+"""Scopes each of which lets an app know whose token it has."""
+
+
+def opens(held: Collection[str], route: str, *, is_reading: bool) -> bool:
+    """Whether a token with these scopes opens an address, by its route."""
+    need = NEEDS.get(route, NONE)
+    scope = need.read if is_reading else need.write
+    if scope is None:
+        return False
+    if scope == "profile":
+        return not set(PROFILE).isdisjoint(held)
+    return scope == ANY or covers(held, scope)

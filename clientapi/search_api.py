@@ -1,0 +1,146 @@
+"""Searches over HTTP: accounts, statuses and hashtags."""
+
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+import msgspec
+from django.conf import settings
+from django.http import HttpResponse
+from rest_framework.request import Request
+
+from accounts.models import User
+from clientapi import html
+from clientapi.account_api import name_of
+from clientapi.entities import Account, Status
+from clientapi.errors import ClientView, OpenView, caller_of, reader_of
+from clientapi.params import Params
+from clientapi.people import accounts_of
+from clientapi.presenting import Reader, statuses
+from clientapi.relationships import relationships
+from items.hydrate import verified
+from items.popular import popular_beginning
+from items.query import QUERY_LENGTH, Query, parse
+from items.search import search_items
+from items.text import canonical_tag
+from items.user_search import search_users
+from relations.visibility import visible_user
+from web.rest import FeedResponse, parse_id
+
+MOST, FAR = 40, 200
+"""Results of one kind, and how far down `offset` leads."""
+KINDS = frozenset({"accounts", "statuses", "hashtags"})
+
+
+class TagEntity(msgspec.Struct):
+    """A hashtag. `history` is told where hashtags are compared."""
+
+    name: str
+    url: str
+    history: list[dict[str, str]]
+    following: bool = False
+
+    @classmethod
+    def of(cls, tag: str) -> "TagEntity":
+        """The entity of a canonical tag."""
+        return cls(tag, html.tag_address(tag), [])
+
+
+class Found(msgspec.Struct):
+    """The results of a search."""
+
+    accounts: list[Account]
+    statuses: list[Status]
+    hashtags: list[TagEntity]
+
+
+class SearchView(OpenView):
+    """A search, over HTTP."""
+
+    rates: Mapping[str, str] = {"GET": "search"}
+
+    def get(self, request: Request) -> HttpResponse:
+        """Accounts, statuses and hashtags that fit; an address of this site leads to what is there."""
+        reader, params = reader_of(request), Params(request)
+        text = params.text("q", most=QUERY_LENGTH * 2).strip()[:QUERY_LENGTH]
+        kind = params.choice("type", KINDS)
+        limit = min(params.number("limit", least=1, most=10**9, default=20) or 20, MOST)
+        offset = params.number("offset", least=0, most=10**9, default=0) or 0
+        found = Found([], [], [])
+        if not text or offset > FAR:
+            return FeedResponse(found)
+        if text.startswith(("http://", "https://")):
+            return FeedResponse(_only(led_to(text, reader), kind))
+        span = slice(offset, offset + limit)
+        if kind in ("", "accounts"):
+            found.accounts = accounts_of(people_found(text, reader, offset + limit)[span])
+        if kind in ("", "statuses"):
+            page = search_items(parse(text), reader, limit=offset + limit)
+            found.statuses = statuses(page.items[span], reader)
+        if kind in ("", "hashtags"):
+            found.hashtags = [TagEntity.of(tag) for tag in tags_found(text, reader, offset + limit)[span]]
+        return FeedResponse(found)
+
+
+def _only(found: Found, kind: str) -> Found:
+    return found if not kind else Found(**{name: getattr(found, name) if name == kind else [] for name in KINDS})
+
+
+def people_found(text: str, reader: Reader, count: int) -> list[User]:
+    """Users whose name fits; an address of an account is its name."""
+    if text.startswith("@") or "@" in text:
+        exact = visible_user(name_of(text), reader)
+        others = search_users(parse(name_of(text)), reader, limit=count)
+        return [exact, *(one for one in others if one.pk != exact.pk)][:count] if exact else others
+    return search_users(parse(text), reader, limit=count)
+
+
+def tags_found(text: str, reader: Reader, count: int) -> list[str]:
+    """Popular hashtags that begin so, and the very one if a status has it that the reader sees."""
+    tag = canonical_tag(text.removeprefix("#"))
+    if tag is None:
+        return []
+    query = Query(phrases=(), is_open=False, senders=(), tags=(tag,), names=())
+    exact = [tag] if search_items(query, reader, limit=1).items else []
+    more = popular_beginning(tag, reader, count) if isinstance(reader, User) else []
+    return list(dict.fromkeys([*exact, *more]))[:count]
+
+
+def led_to(address: str, reader: Reader) -> Found:
+    """The account, status or hashtag at an address of this site, as the reader sees it. No other site is asked."""
+    found, path = Found([], [], []), _path(address)
+    if path.startswith("/@"):
+        user = visible_user(path.removeprefix("/@").partition("/")[0], reader)
+        found.accounts = accounts_of([user]) if user else []
+    elif path.startswith("/items/"):
+        number = parse_id(path.removeprefix("/items/"))
+        found.statuses = statuses(verified([number], reader), reader) if number else []
+    elif path.startswith("/tags/"):
+        tag = canonical_tag(unquote(path.removeprefix("/tags/")))
+        found.hashtags = [TagEntity.of(tag)] if tag else []
+    return found
+
+
+def _path(address: str) -> str:
+    try:
+        parts, own = urlsplit(address), urlsplit(settings.SITE_URL)
+    except ValueError:
+        return ""
+    return parts.path if parts.netloc.lower() == own.netloc.lower() else ""
+
+
+class AccountSearchView(ClientView):
+    """A search for accounts, over HTTP: what completes a name as it is typed."""
+
+    rates: Mapping[str, str] = {"GET": "search"}
+
+    def get(self, request: Request) -> HttpResponse:
+        """Accounts whose name fits; `following`: those that the caller follows."""
+        reader, params = caller_of(request), Params(request)
+        text = params.text("q", most=QUERY_LENGTH * 2).strip()[:QUERY_LENGTH]
+        limit = min(params.number("limit", least=1, most=10**9, default=40) or 40, 80)
+        users: list[Any] = people_found(text, reader, limit) if text else []
+        if params.flag("following") and users:
+            followed = {one.id for one in relationships(reader, [user.pk for user in users]) if one.following}
+            users = [user for user in users if str(user.pk) in followed]
+        return FeedResponse(accounts_of(users))

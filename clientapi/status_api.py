@@ -1,0 +1,377 @@
+"""Statuses over HTTP: written, read, changed, and what people do with them."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from django.http import HttpResponse
+from rest_framework import exceptions
+from rest_framework.request import Request
+
+from accounts.models import User
+from clientapi.entities import Context, Status, StatusSource
+from clientapi.errors import NOT_OFFERED, ClientView, InvalidError, OpenView, Problem, caller_of, reader_of
+from clientapi.html import rendered
+from clientapi.paging import MOST_PEOPLE, MOST_STATUSES, PEOPLE, answer, wanted
+from clientapi.params import Params
+from clientapi.people import accounts_of
+from clientapi.presenting import Reader, edits, statuses
+from clientapi.reposters import reposters_page
+from clientapi.threads import thread_of
+from items import actions, attachments, idempotency
+from items.api import body_or_404, item_or_404, take_back_or_404
+from items.hydrate import ItemBody, hydrate, verified
+from items.models import Item, ItemType, Visibility
+from items.pins import PINS, NotPinnableError, PinCapError, pin, pinned_ids, unpin
+from items.text import MEDIA_AN_ITEM, TEXT_LENGTH, WARNING_LENGTH, ContentError
+from items.versions import Version, versions_of
+from items.viewing import tell_viewed
+from media.api import FocusField
+from media.models import DESCRIPTION_LENGTH, Kind, MediaFile
+from web.rest import FeedResponse, idempotency_key
+
+WRITTEN_AS = {"public": Visibility.PUBLIC, "private": Visibility.FOLLOWERS, "direct": Visibility.SELF}
+"""The visibilities that a status may be written with. None is wider than what it says; `unlisted` is none of the
+site's.
+"""
+NOT_YOURS = "This action is not allowed"
+
+
+def one_status(item_id: int, reader: Reader) -> Status:
+    """The status of an item that the reader has just acted on."""
+    pinned = pinned_ids(reader) if isinstance(reader, User) else None
+    return statuses(hydrate([item_id], reader), reader, pinned=pinned)[0]
+
+
+def own_or_404(text: str, user: User) -> Item:
+    """The user's own item. Raises NotFound as for an id that never was, and Problem for another's."""
+    item = item_or_404(text, user)
+    if item.sender_id != user.pk:
+        raise Problem(403, NOT_YOURS)
+    return item
+
+
+# --- Writing ---------------------------------------------------------------------------------------------
+def _refuse_what_is_not_offered(params: Params) -> None:
+    """Raise InvalidError for what would be lost in silence."""
+    for name in ("poll", "scheduled_at", "quoted_status_id", "quote_id"):
+        if name in params and params.several(name) != [{}]:
+            raise InvalidError(f"Validation failed: {name} {NOT_OFFERED}")
+
+
+def _visibility(params: Params, text: str, reader: User) -> Visibility:
+    """The visibility that is asked for. Raises InvalidError for those that the site does not have."""
+    asked = params.text("visibility", most=20) or "public"
+    if asked not in WRITTEN_AS:
+        raise InvalidError(f"Validation failed: Visibility {asked} {NOT_OFFERED}")
+    if asked == "direct" and _names_others(text, reader):
+        raise InvalidError("Validation failed: Direct messages are not offered: nobody but you would see this")
+    return WRITTEN_AS[asked]
+
+
+def _names_others(text: str, reader: User) -> bool:
+    return any(name != reader.username.lower() for name in rendered(text).names)
+
+
+def _type(ids: list[int], user: User) -> ItemType:
+    """The type of a status with these media; whether they may be used is asked when it is published."""
+    if not ids:
+        return ItemType.TEXT
+    kinds = MediaFile.objects.filter(pk__in=ids, owner_id=user.pk).values_list("kind", flat=True)
+    return ItemType.VIDEO if Kind.VIDEO in kinds else ItemType.IMAGE
+
+
+def _said(params: Params, media: list[int]) -> dict[str, Any]:
+    """The content that a status says."""
+    content: dict[str, Any] = {"text": params.text("status", most=TEXT_LENGTH)}
+    if warning := params.text("spoiler_text", most=WARNING_LENGTH):
+        content["warning"] = warning
+    if params.flag("sensitive"):
+        content["sensitive"] = True
+    if media:
+        content["media"] = [str(one) for one in media]
+    return content
+
+
+class StatusesView(OpenView):
+    """Statuses, over HTTP."""
+
+    rates: Mapping[str, str] = {"POST": "publish"}
+
+    def get(self, request: Request) -> HttpResponse:
+        """The statuses of these ids that the caller may see."""
+        reader = reader_of(request)
+        ids = Params(request).ids("id", most=MOST_STATUSES)
+        return FeedResponse(statuses(verified(ids, reader), reader))
+
+    def post(self, request: Request) -> HttpResponse:
+        """Publish; when this answers, the status is in every follower's home."""
+        if not isinstance(request.user, User):
+            raise exceptions.NotAuthenticated("The access token is invalid")
+        sender, params = request.user, Params(request)
+        _refuse_what_is_not_offered(params)
+        media = params.ids("media_ids", most=MEDIA_AN_ITEM)
+        content = _said(params, media)
+        answered = params.id("in_reply_to_id")
+        fields: dict[str, Any] = {
+            "content": content,
+            "type": _type(media, sender),
+            "visibility": _visibility(params, content["text"], sender),
+            "reply_to": item_or_404(str(answered), sender) if answered else None,
+            "idempotency_key": idempotency_key(request),
+        }
+        try:
+            item = actions.publish(sender=sender, **fields)
+        except ContentError as error:
+            raise InvalidError(f"Validation failed: {error}") from error
+        except idempotency.IdempotencyConflictError as error:
+            raise InvalidError("The Idempotency-Key was used for something else") from error
+        except idempotency.IdempotencyGoneError as error:
+            raise exceptions.NotFound from error
+        return FeedResponse(one_status(item.pk, sender))
+
+
+class StatusView(OpenView):
+    """One status, over HTTP."""
+
+    takes_bodies = frozenset({"PUT"})
+
+    def get(self, request: Request, status_id: str) -> HttpResponse:
+        """The status of this id. That the caller opened it is remembered for a while."""
+        reader = reader_of(request)
+        item = body_or_404(status_id, reader)
+        pinned = pinned_ids(reader) if item.sender.id == str(reader.pk) and isinstance(reader, User) else None
+        response = FeedResponse(statuses([item], reader, pinned=pinned)[0])
+        tell_viewed(request._request, response, item, reader)
+        return response
+
+    def put(self, request: Request, status_id: str) -> HttpResponse:
+        """Change what one's own status says, the order of its pictures and their descriptions."""
+        user = _signed_in(request)
+        item, params = own_or_404(status_id, user), Params(request)
+        _refuse_what_is_not_offered(params)
+        media = params.ids("media_ids", most=MEDIA_AN_ITEM) if "media_ids" in params else None
+        content = {name: part for name, part in item.content.items() if name not in ("text", "warning", "sensitive")}
+        content |= _edited(params, item)
+        if media is not None:
+            content["media"] = [str(one) for one in media]
+        said = {str(one.id("id")): _described(one) for one in params.parts("media_attributes") if one.id("id")}
+        try:
+            actions.edit(item=item, content=content)
+            known = {str(entry["id"]): entry for entry in item.media}
+            attachments.describe(
+                item,
+                {
+                    one: (
+                        about[0] if about[0] is not None else known[one].get("description", ""),
+                        about[1] or (known[one].get("x", 0.0), known[one].get("y", 0.0)),
+                    )
+                    for one, about in said.items()
+                    if one in known
+                },
+            )
+        except ContentError as error:
+            raise InvalidError(f"Validation failed: {error}") from error
+        except actions.RepostError as error:
+            raise InvalidError(f"Validation failed: {error}") from error
+        return FeedResponse(one_status(item.pk, user))
+
+    def delete(self, request: Request, status_id: str) -> HttpResponse:
+        """Delete one's own status; what it said comes back, so that it can be written anew."""
+        user = _signed_in(request)
+        item = own_or_404(status_id, user)
+        status = one_status(item.pk, user)
+        status.text = item.text
+        actions.delete(item=item)
+        return FeedResponse(status)
+
+
+def _signed_in(request: Request) -> User:
+    if not isinstance(request.user, User):
+        raise exceptions.NotAuthenticated("The access token is invalid")
+    return request.user
+
+
+def _edited(params: Params, item: Item) -> dict[str, Any]:
+    """The words of an edit: what is not sent stays."""
+    fields: dict[str, Any] = {"text": params.text("status", most=TEXT_LENGTH, default=item.text)}
+    warning = params.text("spoiler_text", most=WARNING_LENGTH, default=str(item.content.get("warning", "")))
+    if warning:
+        fields["warning"] = warning
+    if params.flag("sensitive", default=item.content.get("sensitive") is True):
+        fields["sensitive"] = True
+    return fields
+
+
+def _described(part: Params) -> tuple[str | None, tuple[float, float] | None]:
+    """The words and the focus of a medium, where they are sent."""
+    description = part.text("description", most=DESCRIPTION_LENGTH) if "description" in part else None
+    focus = FocusField(allow_blank=True).run_validation(part.text("focus", most=50)) if "focus" in part else None
+    return description, focus
+
+
+# --- Reading ---------------------------------------------------------------------------------------------
+class ContextView(OpenView):
+    """The thread around a status, over HTTP."""
+
+    def get(self, request: Request, status_id: str) -> HttpResponse:
+        """The statuses that it answers, and those that answer it."""
+        reader = reader_of(request)
+        above, below = thread_of(body_or_404(status_id, reader), reader)
+        shown = statuses([*above, *below], reader)
+        return FeedResponse(Context(shown[: len(above)], shown[len(above) :]))
+
+
+class SourceView(ClientView):
+    """One's own status as it was typed, over HTTP."""
+
+    def get(self, request: Request, status_id: str) -> HttpResponse:
+        """The texts with which an edit begins."""
+        item = own_or_404(status_id, caller_of(request))
+        return FeedResponse(StatusSource(str(item.pk), item.text, str(item.content.get("warning", ""))))
+
+
+class HistoryView(OpenView):
+    """The versions of a status, over HTTP."""
+
+    def get(self, request: Request, status_id: str) -> HttpResponse:
+        """All versions, the oldest first, the one of now last."""
+        reader = reader_of(request)
+        item = body_or_404(status_id, reader).shown
+        now = Version(item.title, item.content_fields, item.modified_at)
+        return FeedResponse(edits(item, [*reversed(versions_of(int(item.id), reader)), now], reader))
+
+
+class FavouritedByView(OpenView):
+    """Users who like a status, over HTTP. The site tells no reader who likes what: the list is empty."""
+
+    def get(self, request: Request, status_id: str) -> HttpResponse:
+        """The empty list, of a status that the caller may see."""
+        body_or_404(status_id, reader_of(request))
+        return FeedResponse([])
+
+
+class RebloggedByView(OpenView):
+    """Users who reposted a status, over HTTP."""
+
+    def get(self, request: Request, status_id: str) -> HttpResponse:
+        """Users whose repost of it the caller may see, newest repost first."""
+        reader = reader_of(request)
+        item = body_or_404(status_id, reader).shown
+        asked = wanted(Params(request), default=PEOPLE, most=MOST_PEOPLE)
+        users, next_id = reposters_page(int(item.id), reader, last_id=asked.max_id, limit=asked.limit)
+        return answer(request, accounts_of(users), next_id=next_id)
+
+
+# --- Acts ------------------------------------------------------------------------------------------------
+class ActView(ClientView):
+    """An act of the caller on a status that they may see. Again changes nothing."""
+
+    def act(self, user: User, item: Item, params: Params) -> int:
+        """Act; the id of the item that the answer shows."""
+        raise NotImplementedError
+
+    def post(self, request: Request, status_id: str) -> HttpResponse:
+        """Act, and show the status as it is then."""
+        user = caller_of(request)
+        shown = self.act(user, item_or_404(status_id, user), Params(request))
+        return FeedResponse(one_status(shown, user))
+
+
+class FavouriteView(ActView):
+    """A like."""
+
+    def act(self, user: User, item: Item, params: Params) -> int:
+        """Like the item, or of a repost its original."""
+        actions.like(user=user, item=item)
+        return item.pk
+
+
+class BookmarkView(ActView):
+    """A bookmark."""
+
+    def act(self, user: User, item: Item, params: Params) -> int:
+        """Keep the item for later, or of a repost its original."""
+        actions.bookmark(user=user, item=item)
+        return item.pk
+
+
+class ReblogView(ActView):
+    """A repost."""
+
+    rates: Mapping[str, str] = {"POST": "publish"}
+
+    def act(self, user: User, item: Item, params: Params) -> int:
+        """Repost the item. Reposts have no visibility of their own."""
+        if params.text("visibility", most=20) not in ("", "public"):
+            raise InvalidError(f"Validation failed: A visibility of a repost {NOT_OFFERED}")
+        new, _is_new = actions.repost(sender=user, item=item)
+        return new.pk
+
+
+class PinView(ActView):
+    """A pin on the caller's profile."""
+
+    def act(self, user: User, item: Item, params: Params) -> int:
+        """Show one's own public post first on one's profile."""
+        if item.sender_id != user.pk:
+            raise InvalidError("Validation failed: Someone else's post cannot be pinned")
+        try:
+            pin(item=item)
+        except NotPinnableError as error:
+            raise InvalidError("Validation failed: Only public posts can be pinned") from error
+        except PinCapError as error:
+            raise InvalidError(f"Validation failed: You have pinned {PINS} posts, which is the limit") from error
+        return item.pk
+
+
+class UnpinView(ActView):
+    """The end of a pin."""
+
+    def act(self, user: User, item: Item, params: Params) -> int:
+        """Pin the post no more."""
+        if item.sender_id != user.pk:
+            raise InvalidError("Validation failed: Someone else's post is not pinned")
+        unpin(item_id=item.pk)
+        return item.pk
+
+
+class UndoView(ClientView):
+    """The end of an act of the caller, though they may not see the status any more."""
+
+    undo: Callable[[User, Item], bool]
+
+    def post(self, request: Request, status_id: str) -> HttpResponse:
+        """End it, and show the status as far as the caller may see it."""
+        user = caller_of(request)
+        item = take_back_or_404(status_id, user, lambda item: type(self).undo(user, item))
+        shown: list[ItemBody] = verified([item.repost_of_id or item.pk], user)
+        if not shown:
+            raise exceptions.NotFound
+        return FeedResponse(statuses(shown, user)[0])
+
+
+class UnfavouriteView(UndoView):
+    """A like that is taken back."""
+
+    undo = staticmethod(lambda user, item: actions.unlike(user=user, item=item))
+
+
+class UnbookmarkView(UndoView):
+    """A bookmark that is removed."""
+
+    undo = staticmethod(lambda user, item: actions.remove_bookmark(user=user, item=item))
+
+
+class UnreblogView(UndoView):
+    """A repost that is taken back."""
+
+    undo = staticmethod(lambda user, item: actions.undo_repost(sender=user, item=item))
+
+
+class MuteView(ClientView):
+    """Conversations that are muted, which the site does not have."""
+
+    def post(self, request: Request, status_id: str) -> HttpResponse:
+        """422, of a status that the caller may see."""
+        item_or_404(status_id, caller_of(request))
+        raise InvalidError(f"Muting a conversation {NOT_OFFERED}")

@@ -1,0 +1,50 @@
+"""The thread around an item: what it answers, up to the root, and what answers it.
+
+One statement finds the ids, within bounds, and one more reads those of them that the reader may see.
+"""
+
+from collections import defaultdict
+
+from django.contrib.auth.models import AnonymousUser
+
+from accounts.models import User
+from items.hydrate import ItemBody, verified
+from storage.connections import fetch
+
+ABOVE, BELOW = 40, 200
+"""Items that are looked at above one and below it."""
+# A recursion hands out its rows as it finds them, level by level, and ends with the limit.
+THREAD = f"""
+    WITH RECURSIVE up AS (
+        SELECT i.reply_to_id AS id, 1 AS distance FROM items_item i WHERE i.id = %(item)s
+        UNION ALL
+        SELECT i.reply_to_id, up.distance + 1 FROM up JOIN items_item i ON i.id = up.id WHERE up.distance < {ABOVE}
+    ),
+    down AS (
+        SELECT i.id, i.reply_to_id FROM items_item i WHERE i.reply_to_id = %(item)s
+        UNION ALL
+        SELECT i.id, i.reply_to_id FROM down JOIN items_item i ON i.reply_to_id = down.id
+    )
+    (SELECT id, NULL::bigint FROM up WHERE id IS NOT NULL)
+    UNION ALL
+    (SELECT id, reply_to_id FROM down LIMIT {BELOW})
+"""  # noqa: S608 (constants)
+
+
+def thread_of(item: ItemBody, reader: User | AnonymousUser) -> tuple[list[ItemBody], list[ItemBody]]:
+    """The items above one, the root first, and those below it, each answer after what it answers."""
+    item_id = int(item.shown.id)
+    rows = fetch(THREAD, {"item": item_id})
+    below: defaultdict[int, list[int]] = defaultdict(list)
+    for one, answered in rows:
+        if answered is not None:
+            below[answered].append(one)
+    order: list[int] = []
+    waiting = sorted(below[item_id], reverse=True)
+    while waiting:
+        one = waiting.pop()
+        order.append(one)
+        waiting += sorted(below[one], reverse=True)
+    found = {int(one.id): one for one in verified([one for one, _ in rows], reader)}
+    above = sorted(one for one, answered in rows if answered is None)
+    return [found[one] for one in above if one in found], [found[one] for one in order if one in found]

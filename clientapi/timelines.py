@@ -1,0 +1,136 @@
+"""Pages of items by Mastodon's cursors, of the reads that the site's own pages have.
+
+Down, `max_id` is the site's `last_id`. Up, `min_id` asks for the items directly above an id, and the answer is what the
+walk down shows there: home finds in the entries above (timeline.pull.around) up to where a page of so many shown items
+reaches, folded ones left out, and then reads that page by `home_page` itself. At the bound of that look the page is
+short, and the next one goes on above it.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple, Protocol
+
+from django.contrib.auth.models import AnonymousUser
+
+from accounts.models import User
+from clientapi.paging import Wanted
+from items.hydrate import ItemBody
+from items.kept import Kept, kept_page
+from items.listing import ItemPage
+from items.newest import newest_page
+from items.profile import all_page, pictured_page, profile_page
+from items.query import Query
+from items.search import search_items
+from items.tags import tag_page
+from items.text import canonical_tag
+from timeline.above import page_above
+from timeline.home import Page, home_page
+from timeline.lists import list_page
+
+Reader = User | AnonymousUser
+
+
+class Found(NamedTuple):
+    """A page of items, newest first, and the ids of its Link."""
+
+    items: list[ItemBody]
+    next_id: int | str | None
+    prev_id: int | str | None
+
+
+class Down(Protocol):
+    """A read of the site's own: the page below an id."""
+
+    def __call__(self, *, last_id: int | None, limit: int) -> ItemPage | Page:
+        """The items below `last_id`, newest first."""
+
+
+def found(page: ItemPage | Page, asked: Wanted) -> Found:
+    """The page below an id, cut off at `since_id`."""
+    items = [item for item in page.items if int(item.id) > asked.above]
+    is_cut = len(items) < len(page.items) or (page.last_id is not None and int(page.last_id) <= asked.above)
+    next_id = page.last_id if page.has_more and not is_cut else None
+    return Found(items, next_id, items[0].id if items else None)
+
+
+# --- Home and lists --------------------------------------------------------------------------------------
+def home(reader: User, asked: Wanted, list_id: int = 0) -> tuple[Found, list[str]]:
+    """The page of home, or of one of the reader's lists, and what served it."""
+    if asked.min_id is not None:
+        page = page_above(reader, min_id=asked.min_id, max_id=asked.max_id, limit=asked.limit, list_id=list_id)
+        lowest = page.items[-1].id if page.items else asked.min_id + 1
+        prev_id = page.last_id if page.last_id is not None else (page.items[0].id if page.items else None)
+        return Found(page.items, lowest, prev_id), page.sources
+    read: Down = home_page_of(reader, list_id)
+    down = read(last_id=asked.max_id, limit=asked.limit)
+    return found(down, asked), down.sources if isinstance(down, Page) else []
+
+
+def home_page_of(reader: User, list_id: int) -> Down:
+    """The read of home, or of a list."""
+    if list_id:
+        return lambda *, last_id, limit: list_page(reader, list_id, last_id=last_id, limit=limit)
+    return lambda *, last_id, limit: home_page(reader, last_id=last_id, limit=limit)
+
+
+# --- Other lists -----------------------------------------------------------------------------------------
+def listed(read: Callable[..., ItemPage], asked: Wanted, keep: Callable[[ItemBody], bool] = lambda item: True) -> Found:
+    """The page of a list that its read walks both ways (`min_id`), and of it what is kept."""
+    if asked.min_id is None:
+        page = found(read(last_id=asked.max_id, limit=asked.limit), asked)
+        return page._replace(items=[item for item in page.items if keep(item)])
+    up = read(min_id=asked.min_id, last_id=asked.max_id, limit=asked.limit)
+    items = [item for item in up.items if keep(item)]
+    return Found(items, up.items[-1].id if up.items else asked.min_id + 1, up.last_id)
+
+
+def public(reader: Reader, asked: Wanted, *, only_media: bool = False) -> Found:
+    """The newest public posts of all senders."""
+    return listed(lambda **at: newest_page(reader, **at), asked, lambda item: bool(item.media) or not only_media)
+
+
+def tagged(tag: str, reader: Reader, asked: Wanted, keep: Callable[[ItemBody], bool] = lambda item: True) -> Found:
+    """The items with a hashtag."""
+    canonical = canonical_tag(tag)
+    if canonical is None:
+        return Found([], None, None)
+    return listed(lambda **at: tag_page(canonical, reader, **at), asked, keep)
+
+
+class Kinds(NamedTuple):
+    """The statuses of an account that are asked for."""
+
+    only_media: bool = False
+    with_replies: bool = True
+    with_reposts: bool = True
+    tag: str = ""
+
+    def keeps(self, item: ItemBody) -> bool:
+        """Whether an item is among them. Pages pass over the others, and may be short."""
+        if item.repost_of is not None:
+            return self.with_reposts and not self.only_media
+        return self.with_replies or item.reply_to is None
+
+
+def of_account(owner: User, reader: Reader, asked: Wanted, kinds: Kinds) -> Found:
+    """The items of an account."""
+    if kinds.tag:
+        return _tagged_by(owner, kinds.tag, reader, asked, kinds)
+    read = pictured_page if kinds.only_media else all_page if kinds.with_replies else profile_page
+    return listed(lambda **at: read(owner, reader, **at), asked, kinds.keeps)
+
+
+def _tagged_by(owner: User, tag: str, reader: Reader, asked: Wanted, kinds: Kinds) -> Found:
+    canonical = canonical_tag(tag)
+    if canonical is None:
+        return Found([], None, None)
+    query = Query(phrases=(), is_open=False, senders=(owner.username,), tags=(canonical,), names=())
+    page = found(search_items(query, reader, last_id=asked.max_id, limit=asked.limit), asked)
+    return page._replace(
+        items=[item for item in page.items if kinds.keeps(item) and (item.media or not kinds.only_media)]
+    )
+
+
+def kept(reader: User, kind: Kept, asked: Wanted) -> Found:
+    """The items that the reader keeps or likes; the ids of its Link are of bookmarks and likes."""
+    page = kept_page(reader, kind, last_id=asked.max_id, limit=asked.limit)
+    return Found(page.items, page.last_id if page.has_more else None, None)

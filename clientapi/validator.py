@@ -1,0 +1,46 @@
+"""The rules of the site for OAuth, as oauthlib asks for them: secrets, scopes and tokens of apps."""
+
+import hashlib
+from typing import Any
+
+from django.conf import settings
+from django.utils.crypto import constant_time_compare
+from oauth2_provider.models import get_access_token_model
+from oauth2_provider.oauth2_validators import OAuth2Validator
+
+from clientapi import scopes
+
+AccessToken = get_access_token_model()
+
+
+def secret_digest(secret: str) -> str:
+    """The hash of an app's secret. A secret is long and drawn, so a fast hash keeps it."""
+    return hashlib.sha256(secret.encode(errors="surrogatepass")).hexdigest()
+
+
+class Validator(OAuth2Validator):  # type: ignore[misc]  # without types
+    """django-oauth-toolkit's, without refresh tokens: a token lives as long as it is used."""
+
+    def _check_secret(self, provided_secret: str, stored_secret: str) -> bool:
+        return constant_time_compare(secret_digest(provided_secret), stored_secret)
+
+    def validate_scopes(self, client_id: str, scopes: Any, client: Any, *args: Any, **kwargs: Any) -> bool:
+        """Whether the app may ask for these scopes."""
+        return _are_within(scopes, client)
+
+    def validate_user(self, *args: Any, **kwargs: Any) -> bool:
+        """False: no app is given a password."""
+        return False
+
+    def _save_bearer_token(self, token: dict[str, Any], request: Any, *args: Any, **kwargs: Any) -> None:
+        """Keep the token, by its hash. The oldest of the user's beyond `TOKEN_CAP` gives way."""
+        token.pop("refresh_token", None)
+        super()._save_bearer_token(token, request, *args, **kwargs)
+        if request.user is not None:
+            kept = AccessToken.objects.filter(user=request.user).order_by("-id").values("pk")
+            beyond = list(kept[settings.TOKEN_CAP : 2 * settings.TOKEN_CAP].values_list("pk", flat=True))
+            AccessToken.objects.filter(pk__in=beyond).delete()
+
+
+def _are_within(asked: Any, client: Any) -> bool:
+    return scopes.are_within(asked, scopes.parsed(client.scopes))

@@ -1,0 +1,231 @@
+"""Bad input by Mastodon's addresses: always JSON in Mastodon's shape, never a 5xx, nothing changed."""
+
+import json
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from about import site
+from accounts.models import User
+from items import actions as items
+from items.models import Item, Visibility
+from media.models import Kind, MediaFile
+from relations import actions as relations
+from tests.support.addresses import client_patterns
+from tests.support.clients import Caller, token_of
+from tests.support.factories import ItemFactory, UserFactory
+
+pytestmark = pytest.mark.django_db
+
+NUMBERS = ["abc", "1.5", "NaN", "%00", "-1", "1_0", "\uff11", "9" * 20, "9" * 5000]
+IDS = ["abc", "0", "-1", "1.5", "%00", "9" * 30, "1%0a", "..", "%F0%9F%98%80"]
+
+
+@pytest.fixture
+def user() -> User:
+    return UserFactory(username="ann")
+
+
+@pytest.fixture
+def caller(user: User) -> Caller:
+    return Caller(user)
+
+
+def refused(response: Any, *statuses: int) -> None:
+    assert response.status_code in statuses, (response.status_code, response.content[:300])
+    assert response.headers["Content-Type"].startswith("application/json")
+    assert list(response.json()) == ["error"]
+    assert isinstance(response.json()["error"], str)
+
+
+@pytest.mark.parametrize("name", ["max_id", "since_id", "min_id", "limit"])
+@pytest.mark.parametrize("value", NUMBERS)
+def test_numbers_that_are_none(caller: Caller, name: str, value: str) -> None:
+    for path in ("timelines/home", "timelines/public", "notifications", "bookmarks", "blocks"):
+        response = caller.client.get(f"/api/v1/{path}?{name}={value}", **caller.headers)
+        refused(response, 400, 422)
+
+
+@pytest.mark.parametrize("name", ["max_id", "since_id", "min_id", "limit"])
+def test_empty_numbers_count_as_absent_and_repeated_ones_are_refused(caller: Caller, name: str) -> None:
+    assert caller.get(f"v1/timelines/home?{name}=") == []
+    refused(caller.client.get(f"/api/v1/timelines/home?{name}=1&{name}=2", **caller.headers), 400)
+
+
+def test_large_limits_are_cut(caller: Caller, user: User) -> None:
+    for _ in range(45):
+        items.publish(sender=user, content={"text": "x"})
+    assert len(caller.get("v1/timelines/home?limit=1000")) == 40
+
+
+@pytest.mark.parametrize("value", IDS)
+def test_ids_that_are_none_are_not_found(caller: Caller, value: str) -> None:
+    for prefix, pattern in client_patterns:
+        route = prefix + str(pattern.pattern)
+        if "_id>" not in route:
+            continue
+        view = pattern.callback.cls
+        path = "/" + route.split("<")[0] + value + route.partition(">")[2]
+        for method in ("get", "post", "put", "delete"):
+            if hasattr(view, method):
+                response = getattr(caller.client, method)(path, content_type="application/json", **caller.headers)
+                refused(response, 404)
+
+
+UNREADABLE = [
+    *(
+        b"{",
+        b"[]",
+        b'"x"',
+        b"null",
+        b'{"a":1,"a":2}',
+        b'{"status":"\\u0000"}',
+        b'{"status":"\\ud800"}',
+        b"\xff",
+        b"NaN",
+    ),
+    *(b'{"status":NaN}', b'{"status":1e400}', b'{"a":' * 40 + b"1" + b"}" * 40),
+]
+
+
+@pytest.mark.parametrize("body", UNREADABLE)
+def test_bodies_that_cannot_be_read(caller: Caller, body: bytes) -> None:
+    response = caller.client.post("/api/v1/statuses", body, content_type="application/json", **caller.headers)
+    refused(response, 400)
+    assert not Item.objects.exists()
+
+
+def test_bodies_that_are_too_long_or_of_no_kind(caller: Caller) -> None:
+    long = json.dumps({"status": "x" * 70_000})
+    refused(caller.client.post("/api/v1/statuses", long, content_type="application/json", **caller.headers), 413)
+    for kind in ("text/plain", "application/xml", "application/octet-stream"):
+        refused(caller.client.post("/api/v1/statuses", "status=x", content_type=kind, **caller.headers), 415)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {},
+        {"status": ""},
+        {"status": "   "},
+        {"status": ["x"]},
+        {"status": {"a": "b"}},
+        {"status": "x" * 5_001},
+        {"status": "x", "spoiler_text": "y" * 201},
+        {"status": "x", "visibility": "unlisted"},
+        {"status": "x", "visibility": "everybody"},
+        {"status": "for @bob", "visibility": "direct"},
+        {"status": "x", "poll": {"options": ["a", "b"], "expires_in": 600}},
+        {"status": "x", "scheduled_at": "2030-01-01T00:00:00Z"},
+        {"status": "x", "quoted_status_id": "1"},
+        {"status": "x", "media_ids": ["1"]},
+        {"status": "x", "media_ids": "abc"},
+        {"status": "x", "media_ids": ["1", "2", "3", "4", "5"]},
+        {"status": "x", "sensitive": "perhaps"},
+        {"status": "x", "in_reply_to_id": "12345"},
+        {"status": "x", "in_reply_to_id": "abc"},
+    ],
+)
+def test_statuses_that_cannot_be(caller: Caller, fields: dict[str, Any]) -> None:
+    response = caller.client.post("/api/v1/statuses", fields, content_type="application/json", **caller.headers)
+    refused(response, 400, 404, 422)
+    assert not Item.objects.exists()
+
+
+def test_unknown_fields_are_passed_over(caller: Caller, user: User) -> None:
+    fields = {"status": "x", "sender": "2", "id": "7", "is_superuser": True, "local_only": False, "language": "en"}
+    status = caller.post("v1/statuses", fields)
+    item = Item.objects.get()
+    assert (status["id"], item.sender_id, item.content) == (str(item.pk), user.pk, {"text": "x"})
+
+
+def test_forms_are_read_as_json_is(caller: Caller) -> None:
+    status = caller.client.post(
+        "/api/v1/statuses",
+        "status=x&sensitive=1&spoiler_text=&visibility=private&media_ids[]=",
+        content_type="application/x-www-form-urlencoded",
+        **caller.headers,
+    )
+    assert status.status_code in (200, 400), status.content
+    status = caller.client.post("/api/v1/statuses", {"status": "y", "sensitive": "false"}, **caller.headers)
+    assert (status.status_code, status.json()["sensitive"]) == (200, False)
+
+
+def test_anothers_medium_and_status_are_not_ones_own(caller: Caller) -> None:
+    other = UserFactory()
+    medium = MediaFile.objects.create(
+        owner_id=other.pk, kind=Kind.IMAGE, sha256="0" * 64, name="n", ext="jpg", width=9, height=9, size=9
+    )
+    item = items.publish(sender=other, content={"text": "x"})
+    caller.get(f"v1/media/{medium.pk}", status=404)
+    caller.post("v1/statuses", {"status": "x", "media_ids": [str(medium.pk)]}, status=422)
+    caller.put(f"v1/statuses/{item.pk}", {"status": "y"}, status=403)
+    caller.delete(f"v1/statuses/{item.pk}", status=403)
+    caller.get(f"v1/statuses/{item.pk}/source", status=403)
+    caller.post(f"v1/statuses/{item.pk}/pin", status=422)
+    assert Item.objects.get().text == "x"
+
+
+@pytest.mark.parametrize("visibility", ["public", "private", "direct"])
+def test_no_visibility_is_wider_than_it_says(caller: Caller, user: User, visibility: str) -> None:
+    friend, stranger = UserFactory(), UserFactory()
+    relations.follow(follower=friend, followee=user)
+    status = caller.post("v1/statuses", {"status": "secret", "visibility": visibility})
+    assert status["visibility"] == visibility
+    seen = {
+        name: Client().get(f"/api/v1/statuses/{status['id']}", **(Caller(one).headers if one else {})).status_code
+        == 200
+        for name, one in (("friend", friend), ("stranger", stranger), ("nobody", None))
+    }
+    assert seen == {
+        "friend": visibility != "direct",
+        "stranger": visibility == "public",
+        "nobody": visibility == "public",
+    }
+
+
+@pytest.mark.parametrize("visibility", Visibility.values)
+def test_a_visibility_that_is_shown_is_no_wider_either(visibility: str, caller: Caller, user: User) -> None:
+    item = items.publish(sender=user, content={"text": "x"}, visibility=visibility)
+    shown = caller.get(f"v1/statuses/{item.pk}")["visibility"]
+    assert shown == {"public": "public", "followers": "private", "mutuals": "private", "self": "direct"}[visibility]
+
+
+def test_oneself_is_nobody_to_follow(caller: Caller, user: User) -> None:
+    for act in ("follow", "block", "mute", "unfollow", "remove_from_followers"):
+        caller.post(f"v1/accounts/{user.pk}/{act}", status=422)
+
+
+def test_a_blocker_is_not_found_and_not_told(caller: Caller, user: User) -> None:
+    other = UserFactory(username="bob")
+    relations.block(blocker=other, blocked=user)
+    for path in (f"accounts/{other.pk}", "accounts/lookup?acct=bob", f"accounts/{other.pk}/statuses"):
+        caller.get(f"v1/{path}", status=404)
+    caller.post(f"v1/accounts/{other.pk}/follow", status=404)
+    assert caller.get(f"v1/accounts/relationships?id[]={other.pk}") == []
+    assert caller.get("v2/search?q=bob")["accounts"] == []
+
+
+def test_addresses_that_are_none_speak_mastodons_errors(caller: Caller) -> None:
+    for path in ("v1/statuses/1/nowhere", "v2/notifications", "v1/push/subscription", "v2/nowhere", "v1/polls/1"):
+        for method in ("get", "post", "delete"):
+            refused(getattr(caller.client, method)(f"/api/{path}", **caller.headers), 404)
+    assert "detail" in caller.client.get("/api/v1/nowhere").json()
+
+
+def test_wrong_methods(caller: Caller) -> None:
+    refused(caller.client.put("/api/v1/timelines/home", **caller.headers), 405)
+    refused(caller.client.patch("/api/v1/statuses", **caller.headers), 405)
+
+
+def test_strangers_of_a_site_for_members_see_the_instance_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    site.kept.set(site.Site(looking="members"))
+    item = ItemFactory()
+    for path in ("v1/timelines/public", f"v1/statuses/{item.pk}", f"v1/accounts/{item.sender_id}", "v2/search?q=x"):
+        refused(Client().get(f"/api/{path}"), 401)
+    assert Client().get("/api/v1/instance").status_code == 200
+    assert Client().get("/api/v2/instance").status_code == 200
+    token = token_of(UserFactory())
+    site.kept.set(site.Site(looking="members"))
+    assert Client().get("/api/v1/timelines/public", HTTP_AUTHORIZATION=f"Bearer {token}").status_code == 200

@@ -1,0 +1,302 @@
+"""OAuth for apps: how they register, get a token by a code, and lose it."""
+
+import base64
+import hashlib
+import json
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+from oauth2_provider.models import AccessToken, Grant
+
+from accounts import actions as accounts
+from accounts import places
+from accounts.models import User
+from accounts.oauth_models import ClientApp
+from clientapi import actions
+from clientapi.bearer import NOTED, digest_of
+from clientapi.validator import secret_digest
+from tests.support.clients import ALL, OUT_OF_BAND, Caller, app_of, token_of
+from tests.support.factories import PASSWORD, UserFactory
+
+pytestmark = pytest.mark.django_db
+
+VERIFIER = "a" * 50
+CHALLENGE = base64.urlsafe_b64encode(hashlib.sha256(VERIFIER.encode()).digest()).decode().rstrip("=")
+
+
+@pytest.fixture
+def user() -> User:
+    return UserFactory(username="ann")
+
+
+def registered(**fields: Any) -> dict[str, Any]:
+    asked = {"client_name": "An app", "redirect_uris": OUT_OF_BAND, "scopes": "read write"} | fields
+    response = Client().post("/api/v1/apps", json.dumps(asked), content_type="application/json")
+    assert response.status_code == 200, response.content
+    app: dict[str, Any] = response.json()
+    return app
+
+
+def query_of(app: dict[str, Any], **fields: str) -> dict[str, str]:
+    asked = {"client_id": app["client_id"], "redirect_uri": OUT_OF_BAND, "response_type": "code", "scope": "read"}
+    return asked | fields
+
+
+def code_of(app: dict[str, Any], user: User, **fields: str) -> str:
+    page = Client()
+    page.force_login(user)
+    response = page.post(reverse("oauth-authorize", query=query_of(app, **fields)), {"answer": "allow"})
+    return response.content.decode().partition("<code>")[2].partition("</code>")[0]
+
+
+def asked_for(app: dict[str, Any], **fields: str) -> Any:
+    form = {"client_id": app["client_id"], "client_secret": app["client_secret"], "redirect_uri": OUT_OF_BAND}
+    return Client().post("/oauth/token", form | fields)
+
+
+def me(token: str) -> int:
+    return int(Client().get("/api/v1/accounts/verify_credentials", HTTP_AUTHORIZATION=f"Bearer {token}").status_code)
+
+
+# --- Registering -----------------------------------------------------------------------------------------
+@pytest.mark.parametrize("addresses", [f"https://a.example/cb\n{OUT_OF_BAND}", ["https://a.example/cb", OUT_OF_BAND]])
+def test_an_app_registers(addresses: Any) -> None:
+    app = registered(redirect_uris=addresses, website="https://a.example", scopes="read write:statuses")
+    assert app["redirect_uris"] == ["https://a.example/cb", OUT_OF_BAND]
+    assert (app["name"], app["website"], app["scopes"]) == ("An app", "https://a.example", ["read", "write:statuses"])
+    row = ClientApp.objects.get(client_id=app["client_id"])
+    assert row.client_secret == secret_digest(app["client_secret"])
+    assert app["client_secret"] not in str(vars(row))
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"client_name": ""},
+        {"client_name": "a" * 101},
+        {"client_name": "a\0b"},
+        {"client_name": {"a": 1}},
+        {"redirect_uris": ""},
+        {"redirect_uris": "javascript:alert(1)"},
+        {"redirect_uris": "JavaScript:alert(1)"},
+        {"redirect_uris": "data:text/html,x"},
+        {"redirect_uris": "//a.example/cb"},
+        {"redirect_uris": "/cb"},
+        {"redirect_uris": "https://"},
+        {"redirect_uris": "https://user:word@a.example/"},
+        {"redirect_uris": "https://a.example/#part"},
+        {"redirect_uris": "urn:other"},
+        {"redirect_uris": " ".join(f"https://a.example/{n}" for n in range(11))},
+        {"redirect_uris": 5},
+        {"scopes": "read admin:read"},
+        {"scopes": "everything"},
+        {"website": "javascript:alert(1)"},
+        {"website": "ftp://a.example"},
+    ],
+)
+def test_an_app_that_cannot_be_is_refused(fields: dict[str, Any]) -> None:
+    asked = {"client_name": "An app", "redirect_uris": OUT_OF_BAND} | fields
+    response = Client().post("/api/v1/apps", json.dumps(asked), content_type="application/json")
+    assert response.status_code in (400, 422)
+    assert list(response.json()) == ["error"]
+    assert not ClientApp.objects.exists()
+
+
+def test_registering_has_a_rate(settings: Any) -> None:
+    settings.RATES = settings.RATES | {"app": "2/hour"}
+    form = {"client_name": "An app", "redirect_uris": OUT_OF_BAND}
+    found = [Client().post("/api/v1/apps", form) for _ in range(3)]
+    assert [response.status_code for response in found] == [200, 200, 429]
+    assert found[2].json() == {"error": "Too many requests"}
+    assert found[2].headers["Retry-After"].isdigit()
+
+
+# --- Codes and tokens ------------------------------------------------------------------------------------
+def test_a_code_becomes_one_token_and_counts_once(user: User) -> None:
+    app = registered()
+    code = code_of(app, user)
+    response = asked_for(app, grant_type="authorization_code", code=code)
+    token = response.json()
+    assert sorted(token) == ["access_token", "created_at", "scope", "token_type"]
+    assert (token["scope"], token["token_type"]) == ("read", "Bearer")
+    assert me(token["access_token"]) == 200
+    row = AccessToken.objects.get()
+    assert (row.token, row.token_checksum) == ("", digest_of(token["access_token"]))
+    assert not row._meta.model.objects.filter(token__contains=token["access_token"]).exists()
+    assert asked_for(app, grant_type="authorization_code", code=code).status_code == 400
+    assert AccessToken.objects.count() == 1
+
+
+def test_a_code_is_its_apps_and_its_addresses(user: User) -> None:
+    app, other = registered(redirect_uris=f"{OUT_OF_BAND} https://a.example/"), registered()
+    code = code_of(app, user)
+    grant = {"grant_type": "authorization_code", "code": code}
+    assert asked_for(other, **grant).status_code == 400
+    assert asked_for(app, **grant, redirect_uri="https://a.example/").status_code == 400
+    assert asked_for(app | {"client_secret": "x"}, **grant).status_code == 401
+    assert asked_for(app | {"client_secret": secret_digest(app["client_secret"])}, **grant).status_code == 401
+    Grant.objects.update(expires=timezone.now())
+    assert asked_for(app, **grant).status_code == 400
+    assert not AccessToken.objects.exists()
+
+
+def test_a_challenge_is_held_to_and_plain_ones_are_refused(user: User) -> None:
+    app = registered()
+    grant = {"grant_type": "authorization_code"}
+    asked = {"code_challenge": CHALLENGE, "code_challenge_method": "S256"}
+    assert asked_for(app, **grant, code=code_of(app, user, **asked)).status_code == 400
+    assert asked_for(app, **grant, code=code_of(app, user, **asked), code_verifier="b" * 50).status_code == 400
+    assert asked_for(app, **grant, code=code_of(app, user, **asked), code_verifier=VERIFIER).status_code == 200
+    assert code_of(app, user, code_challenge=VERIFIER, code_challenge_method="plain") == ""
+    assert code_of(app, user, code_challenge=VERIFIER) == ""
+
+
+def test_no_app_gets_more_scopes_than_it_registered_with(user: User) -> None:
+    app = registered(scopes="read write:statuses")
+    for scope in ("write", "write:media", "read push", "admin:read", "nonsense", "follow"):
+        assert code_of(app, user, scope=scope) == ""
+    for scope in ("read:statuses write:statuses", "read"):
+        assert code_of(app, user, scope=scope)
+    token = asked_for(app, grant_type="client_credentials", scope="write")
+    assert token.status_code == 400
+
+
+def test_a_token_in_no_users_name_reads_what_everybody_reads(user: User) -> None:
+    app = registered()
+    token = asked_for(app, grant_type="client_credentials", scope="read").json()["access_token"]
+    caller = Caller(None)
+    caller.headers = {"HTTP_AUTHORIZATION": f"Bearer {token}"}
+    assert caller.get("v1/apps/verify_credentials")["name"] == "An app"
+    assert caller.get("v1/timelines/public") == []
+    assert caller.get(f"v1/accounts/{user.pk}")["username"] == "ann"
+    assert caller.get("v1/timelines/home", status=422) == {"error": "This method requires an authenticated user"}
+    assert Client().get("/api/v1/users/me", **caller.headers).status_code in (401, 403)
+
+
+@pytest.mark.parametrize("grant", ["password", "refresh_token", "implicit", ""])
+def test_other_grants_are_refused(grant: str, user: User) -> None:
+    response = asked_for(registered(), grant_type=grant, username="ann", password=PASSWORD, refresh_token="x")
+    assert response.status_code in (400, 401)
+    assert not AccessToken.objects.exists()
+
+
+def test_tokens_are_asked_for_in_json_and_by_basic_too(user: User) -> None:
+    app = registered()
+    asked = {"grant_type": "client_credentials", "client_id": app["client_id"], "client_secret": app["client_secret"]}
+    assert Client().post("/oauth/token", asked, content_type="application/json").status_code == 200
+    basic = base64.b64encode(f"{app['client_id']}:{app['client_secret']}".encode()).decode()
+    response = Client().post("/oauth/token", {"grant_type": "client_credentials"}, HTTP_AUTHORIZATION=f"Basic {basic}")
+    assert response.status_code == 200
+
+
+# --- The end of a token ----------------------------------------------------------------------------------
+def test_an_app_revokes_its_own_tokens_alone(user: User) -> None:
+    app, other = registered(), registered()
+    row = ClientApp.objects.get(client_id=app["client_id"])
+    token = token_of(user, app=row)
+    fields = {"token": token, "client_id": other["client_id"], "client_secret": other["client_secret"]}
+    assert Client().post("/oauth/revoke", fields).status_code == 200
+    assert me(token) == 200
+    fields |= {"client_id": app["client_id"], "client_secret": "x"}
+    assert Client().post("/oauth/revoke", fields).status_code == 401
+    fields |= {"client_secret": app["client_secret"]}
+    assert Client().post("/oauth/revoke", fields).status_code == 200
+    assert Client().post("/oauth/revoke", fields).status_code == 200
+    assert me(token) == 401
+
+
+@pytest.mark.parametrize("act", ["password", "everywhere", "suspended", "deleted"])
+def test_a_token_ends_with_what_ends_sessions(act: str, user: User) -> None:
+    token, others = token_of(user), token_of(UserFactory())
+    Grant.objects.create(user=user, application=app_of(), code="1", expires=timezone.now() + timedelta(hours=1))
+    if act == "password":
+        accounts.change_password(user=user, current=PASSWORD, new="another long passphrase")
+    elif act == "everywhere":
+        accounts.log_out_everywhere(user=user)
+    elif act == "suspended":
+        User.objects.filter(pk=user.pk).update(is_active=False)
+    else:
+        accounts.delete_account(user=user)
+    assert (me(token), me(others)) == (401, 200)
+    if act != "suspended":
+        assert not Grant.objects.exists()
+        assert not AccessToken.objects.filter(user=user).exists()
+
+
+def test_devices_lists_apps_and_logs_them_out(user: User) -> None:
+    token, _other = token_of(user), token_of(UserFactory())
+    (place,) = places.apps(user)
+    assert place.name == "An app"
+    page = Client()
+    page.force_login(user)
+    session = page.session
+    session["proven"] = timezone.now().timestamp()
+    session.save()
+    shown = page.get(reverse("settings-devices"), follow=True)
+    assert "An app" in shown.content.decode() or shown.redirect_chain
+    assert not places.end_app(user=user, key="0" * 32)
+    assert not places.end_app(user=UserFactory(), key=place.key)
+    assert places.end_app(user=user, key=place.key)
+    assert me(token) == 401
+
+
+def test_the_use_of_a_token_is_noted_and_prolongs_it(user: User) -> None:
+    token = token_of(user)
+    assert me(token) == 200
+    fresh = AccessToken.objects.get()
+    AccessToken.objects.update(updated=timezone.now() - NOTED * 2)
+    assert me(token) == 200
+    noted = AccessToken.objects.get()
+    assert noted.updated > timezone.now() - timedelta(minutes=1)
+    assert noted.expires > fresh.expires
+
+
+def test_a_user_holds_so_many_tokens_and_the_oldest_goes(user: User, settings: Any) -> None:
+    settings.TOKEN_CAP = 2
+    app = registered()
+    codes = [code_of(app, user) for _ in range(3)]
+    tokens = [asked_for(app, grant_type="authorization_code", code=code).json()["access_token"] for code in codes]
+    assert [me(token) for token in tokens] == [401, 200, 200]
+
+
+def test_apps_that_no_user_let_in_are_forgotten(user: User) -> None:
+    used, unused, new = app_of(), app_of(), app_of()
+    token_of(user, app=used)
+    old = token_of(user, app=new)
+    AccessToken.objects.filter(token_checksum=digest_of(old)).update(expires=timezone.now())
+    ClientApp.objects.exclude(pk=new.pk).update(created=timezone.now() - actions.UNUSED * 2)
+    assert actions.forget_unused() == 2
+    assert set(ClientApp.objects.values_list("pk", flat=True)) == {used.pk, new.pk}
+    assert unused.pk not in ClientApp.objects.values_list("pk", flat=True)
+
+
+def test_the_metadata_is_told_over_https_alone() -> None:
+    address = "/.well-known/oauth-authorization-server"
+    assert Client().get(address).status_code == 404
+    assert Client().get(address, secure=True).json()["code_challenge_methods_supported"] == ["S256"]
+
+
+def test_an_app_in_a_browser_may_ask_from_any_site_without_cookies(user: User) -> None:
+    preflight = Client().options(
+        "/api/v1/timelines/home",
+        HTTP_ORIGIN="https://app.example",
+        HTTP_ACCESS_CONTROL_REQUEST_METHOD="GET",
+        HTTP_ACCESS_CONTROL_REQUEST_HEADERS="authorization",
+    )
+    assert preflight.status_code == 200
+    assert preflight.headers["Access-Control-Allow-Origin"] == "*"
+    assert "Access-Control-Allow-Credentials" not in preflight.headers
+    answer = Client().get("/api/v1/timelines/public", HTTP_ORIGIN="https://app.example")
+    assert "link" in answer.headers["Access-Control-Expose-Headers"].lower()
+    page = Client()
+    page.force_login(user)
+    assert page.get("/api/v1/timelines/home").status_code == 401
+    assert "Access-Control-Allow-Origin" not in page.get("/settings", HTTP_ORIGIN="https://app.example").headers
+
+
+def test_all_scopes_are_of_mastodon() -> None:
+    assert set(ALL.split()) <= set(registered(scopes=ALL)["scopes"])

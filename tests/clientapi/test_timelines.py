@@ -1,0 +1,194 @@
+"""Home, lists and the other timelines by Mastodon's cursors: both ways, exactly what the oracle says."""
+
+import random
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from accounts.models import User
+from items import actions as items
+from items.models import Item, Visibility
+from relations import actions as relations
+from relations import lists
+from tests.support.clients import Caller
+from tests.support.effort import tries
+from tests.support.factories import ItemFactory, UserFactory
+from timeline import above
+from timeline.oracle import home_ids, list_ids
+
+pytestmark = pytest.mark.django_db
+
+LINK = re.compile(r'<([^>]+)>; rel="(next|prev)"')
+PATIENCE = 400
+"""Pages of a walk."""
+
+
+def links(caller: Caller) -> dict[str, str]:
+    found = {name: address for address, name in LINK.findall(caller.response.headers.get("Link", ""))}
+    return {name: address.partition("/api/")[2] for name, address in found.items()}
+
+
+def down(caller: Caller, path: str) -> list[int]:
+    """All that the walk down shows, by the Link `next`, which stands first."""
+    found: list[int] = []
+    for _ in range(PATIENCE):
+        found += [int(one["id"]) for one in caller.get(path)]
+        header = caller.response.headers.get("Link", "")
+        assert (
+            header.find('rel="next"') < header.find('rel="prev"') or 'rel="next"' not in header or "prev" not in header
+        )
+        if "next" not in links(caller):
+            return found
+        path = links(caller)["next"]
+    raise AssertionError("the walk does not end")
+
+
+def up(caller: Caller, path: str, begin: int) -> list[int]:
+    """All that the walk up from an id shows, newest first, by the Link `prev`."""
+    found: list[int] = []
+    path = f"{path}&min_id={begin}"
+    for _ in range(PATIENCE):
+        found = [int(one["id"]) for one in caller.get(path)] + found
+        if "prev" not in links(caller):
+            return found
+        path = links(caller)["prev"]
+    raise AssertionError("the walk does not end")
+
+
+@pytest.fixture
+def reader() -> User:
+    return UserFactory(username="reader")
+
+
+def crowd(reader: User, chance: random.Random, said: int) -> list[User]:
+    """People whom the reader follows, mutes, blocks, and does not know, and what they said and reposted."""
+    people = [UserFactory() for _ in range(5)]
+    for one in people[:4]:
+        relations.follow(follower=reader, followee=one)
+    every: list[Item] = []
+    for _ in range(said):
+        sender = chance.choice([*people, reader])
+        if every and chance.random() < 0.5:
+            items.repost(sender=sender, item=chance.choice(every[-8:]))
+        else:
+            visibility = chance.choice([Visibility.PUBLIC] * 3 + [Visibility.FOLLOWERS, Visibility.SELF])
+            every.append(items.publish(sender=sender, content={"text": "words #tag"}, visibility=visibility))
+    for item in chance.sample(every, min(len(every), 3)):
+        items.delete(item=item)
+    relations.mute(muter=reader, muted=people[3])
+    return people
+
+
+@pytest.mark.parametrize("seed", range(tries(4, 40)))
+def test_home_is_the_oracles_both_ways(seed: int, reader: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    chance = random.Random(seed)  # noqa: S311 (a made-up world)
+    monkeypatch.setattr(above, "SCAN", chance.choice([1, 3, 10, 120]))
+    crowd(reader, chance, 60)
+    caller, limit = Caller(reader), chance.choice([1, 3, 7, 40])
+    every = home_ids(reader.pk)
+    path = f"v1/timelines/home?limit={limit}"
+    assert down(caller, path) == every
+    for begin in [1, *chance.sample(every, 3), every[0] + 1]:
+        assert up(caller, path, begin) == [one for one in every if one > begin]
+        since = [int(one["id"]) for one in caller.get(f"{path}&since_id={begin}")]
+        assert since == [one for one in every if one > begin][:limit]
+        below = [int(one["id"]) for one in caller.get(f"{path}&max_id={begin}")]
+        assert below == [one for one in every if one < begin][:limit]
+
+
+def test_a_page_upward_is_the_one_directly_above(reader: User) -> None:
+    said = [items.publish(sender=reader, content={"text": "x"}).pk for _ in range(30)]
+    caller = Caller(reader)
+    assert [int(one["id"]) for one in caller.get(f"v1/timelines/home?limit=5&min_id={said[3]}")] == said[4:9][::-1]
+    assert "min_id" in links(caller)["prev"]
+    both = caller.get(f"v1/timelines/home?limit=5&min_id={said[3]}&max_id={said[7]}")
+    assert [int(one["id"]) for one in both] == said[4:7][::-1]
+
+
+@pytest.mark.parametrize("seed", range(tries(2, 20)))
+def test_a_list_is_the_oracles_both_ways(seed: int, reader: User) -> None:
+    chance = random.Random(seed)  # noqa: S311 (a made-up world)
+    people = crowd(reader, chance, 40)
+    made = lists.create(owner=reader, title="some")
+    for one in people[:2]:
+        lists.add(owner=reader, list_id=made.pk, member=one)
+    caller, every = Caller(reader), list_ids(reader.pk, made.pk)
+    path = f"v1/timelines/list/{made.pk}?limit=3"
+    assert down(caller, path) == every
+    assert up(caller, path, 1) == every
+    Caller(people[0]).get(f"v1/timelines/list/{made.pk}", status=404)
+
+
+OTHERS: dict[str, Callable[[User], str]] = {
+    "public": lambda user: "v1/timelines/public?limit=3",
+    "tag": lambda user: "v1/timelines/tag/TAG?limit=3",
+    "account": lambda user: f"v1/accounts/{user.pk}/statuses?limit=3",
+    "account without replies": lambda user: f"v1/accounts/{user.pk}/statuses?limit=3&exclude_replies=1",
+    "account without reposts": lambda user: f"v1/accounts/{user.pk}/statuses?limit=3&exclude_reblogs=true",
+    "account with pictures": lambda user: f"v1/accounts/{user.pk}/statuses?limit=3&only_media=true",
+    "account by tag": lambda user: f"v1/accounts/{user.pk}/statuses?limit=3&tagged=tag",
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_other_timelines_are_the_same_both_ways(name: str, reader: User) -> None:
+    chance = random.Random(name)  # noqa: S311 (a made-up world)
+    people = crowd(reader, chance, 40)
+    thread = items.publish(sender=reader, content={"text": "a thread"})
+    for _ in range(5):
+        items.publish(sender=people[0], content={"text": "an answer #tag"}, reply_to=thread)
+    caller, path = Caller(reader), OTHERS[name](people[0])
+    found = down(caller, path)
+    assert found == sorted(set(found), reverse=True)
+    assert found or name == "account with pictures"
+    rows = {row.pk: row for row in Item.objects.visible_to(reader)}
+    assert set(found) <= set(rows)
+    kinds: dict[str, Callable[[Item], bool]] = {
+        "public": lambda item: item.visibility == "public" and not item.reply_to_id and not item.repost_of_id,
+        "tag": lambda item: "#tag" in item.text,
+        "account": lambda item: item.sender_id == people[0].pk,
+        "account without replies": lambda item: item.sender_id == people[0].pk and not item.reply_to_id,
+        "account without reposts": lambda item: item.sender_id == people[0].pk and not item.repost_of_id,
+        "account with pictures": lambda item: item.sender_id == people[0].pk and bool(item.media),
+        "account by tag": lambda item: item.sender_id == people[0].pk and "#tag" in item.text,
+    }
+    assert set(found) == {row.pk for row in rows.values() if row.status == "published" and kinds[name](row)}
+    if name != "account by tag":
+        assert up(caller, path, 1) == found
+
+
+def test_kept_lists_go_down_by_their_own_ids(reader: User) -> None:
+    said = [ItemFactory() for _ in range(7)]
+    caller = Caller(reader)
+    for item in said:
+        items.like(user=reader, item=item)
+        items.bookmark(user=reader, item=item)
+    for path in ("v1/favourites?limit=3", "v1/bookmarks?limit=3"):
+        assert down(caller, path) == [item.pk for item in said][::-1]
+
+
+def test_people_are_listed_by_the_link(reader: User) -> None:
+    people = [UserFactory() for _ in range(5)]
+    for one in people:
+        relations.follow(follower=one, followee=reader)
+    caller = Caller(reader)
+    assert down(caller, f"v1/accounts/{reader.pk}/followers?limit=2") == [one.pk for one in people][::-1]
+
+
+def test_home_says_what_served_it(reader: User) -> None:
+    caller = Caller(reader)
+    caller.get("v1/timelines/home")
+    assert caller.response.headers["X-Feed-Source"]
+
+
+def test_the_link_keeps_the_rest_of_the_query(reader: User) -> None:
+    for _ in range(3):
+        items.publish(sender=reader, content={"text": "x"})
+    caller = Caller(reader)
+    caller.get("v1/timelines/public?limit=1&local=true&max_id=9007199254740991")
+    found: dict[str, Any] = links(caller)
+    assert "limit=1" in found["next"]
+    assert "local=true" in found["next"]
+    assert found["next"].count("max_id") == 1

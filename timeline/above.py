@@ -1,0 +1,42 @@
+"""A home upward: the items directly above an id, as the walk downward shows them.
+
+Entries above the id are looked through in their order, at most `SCAN` of them, with as many more as folding looks at
+(timeline.fold). The `limit` lowest that are shown make the page, which is then read by `home_page` itself from its top.
+Where the bound comes first, the page is short, and its `last_id` is the highest id that was looked at.
+"""
+
+from accounts.models import User
+from storage.window import INFINITY
+from timeline.fold import FOLDED, REACH, folds_among
+from timeline.home import Page, home_page
+from timeline.hydrate import verify_ids
+from timeline.lists import list_page
+from timeline.pull import around
+
+SCAN = 120
+"""Entries that a page looks through."""
+
+
+def page_above(reader: User, *, min_id: int, max_id: int | None = None, limit: int = 20, list_id: int = 0) -> Page:
+    """The items directly above `min_id` and below `max_id` (both exclusive) of the reader's home or list, newest first,
+    at most `limit`. `last_id` is the id up to which the home was looked at, from which the next page upward goes on;
+    None where nothing was above.
+    """
+    entries = around(reader.pk, last_id=min_id + 1, above=SCAN + REACH, below=REACH, list_id=list_id)
+    above = [item_id for item_id, _ in reversed(entries) if item_id > min_id]
+    scanned = above[:SCAN]
+    if not scanned:
+        return Page([], None, False, ["sql"])
+    folds = folds_among(entries)
+    candidates = [item_id for item_id in scanned if folds.get(item_id) != FOLDED]
+    shown = {one.item_id for one in verify_ids(reader.pk, candidates, list_id=list_id) if one.is_shown}
+    lowest = [item_id for item_id in candidates if item_id in shown and (max_id is None or item_id < max_id)][:limit]
+    last_id = lowest[-1] if len(lowest) == limit else scanned[-1]
+    top = last_id + 1 if len(lowest) == limit or len(above) > SCAN else INFINITY
+    below = min(top, INFINITY if max_id is None else max_id)
+    at = None if below == INFINITY else below
+    page = (
+        list_page(reader, list_id, last_id=at, limit=limit) if list_id else home_page(reader, last_id=at, limit=limit)
+    )
+    items = [item for item in page.items if int(item.id) > min_id]
+    return Page(items, last_id, page.has_more, page.sources, page.others)
