@@ -70,14 +70,19 @@ def digest_of(token: str) -> str:
 class BearerAuthentication(BaseAuthentication, rates.Claimed):
     """Tokens of apps. `request.auth` is the AppToken; the user is anonymous where the token is the app's own."""
 
+    def token_of(self, request: HttpRequest) -> str | None:
+        """The token that a request names; None where it names none."""
+        kind, _separator, token = request.META.get("HTTP_AUTHORIZATION", "").strip().partition(" ")
+        return token.strip() if kind.lower() == "bearer" else None
+
     def claim(self, request: HttpRequest) -> tuple[str, int | None]:
         """As `rates.Claimed` has it: what stands after `Bearer`."""
-        token = _token(request)
+        token = self.token_of(request)
         return (rates.token_credential(f"bearer {token}") if token is not None else ""), None
 
     def authenticate(self, request: Request) -> tuple[User | AnonymousUser, AppToken] | None:
         """The user of the token, and the token; None without one. Raises AuthenticationFailed."""
-        text = _token(request._request)
+        text = self.token_of(request._request)
         if text is None:
             return None
         digest = digest_of(text)
@@ -96,7 +101,16 @@ class BearerAuthentication(BaseAuthentication, rates.Claimed):
         return 'Bearer realm="feedsite"'
 
 
-def _token(request: HttpRequest) -> str | None:
-    """The token that a request names; None where it names none."""
-    kind, _separator, token = request.META.get("HTTP_AUTHORIZATION", "").strip().partition(" ")
-    return token.strip() if kind.lower() == "bearer" else None
+class StreamAuthentication(BearerAuthentication):
+    """The same where an open connection is asked for: browsers can name no header then, so the token may stand in the
+    address, or as the protocol of a socket.
+    """
+
+    def token_of(self, request: HttpRequest) -> str | None:
+        """The token that a request names; None where it names none."""
+        named = super().token_of(request)
+        if named is None:
+            named = (
+                request.GET.get("access_token") or request.META.get("HTTP_SEC_WEBSOCKET_PROTOCOL", "").strip() or None
+            )
+        return named

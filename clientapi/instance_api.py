@@ -1,6 +1,7 @@
 """The site as it describes itself to clients: its name, version, limits and rules."""
 
 from typing import Any
+from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
@@ -109,8 +110,10 @@ class InstanceView(OpenView):
 
 
 def _urls() -> dict[str, str]:
-    """Where open connections are served."""
-    return {}
+    """Where open connections are served: at a port of its own, or where a proxy leads them."""
+    parts = urlsplit(str(settings.SITE_URL))
+    host = f"{parts.hostname}:{settings.STREAM_PORT}" if settings.STREAM_PORT else parts.netloc
+    return {"streaming_api": f"{parts.scheme}://{host}"}
 
 
 class SecondInstanceView(OpenView):
@@ -130,7 +133,11 @@ class SecondInstanceView(OpenView):
                 "thumbnail": {"url": _thumbnail(), "blurhash": None, "versions": {}},
                 "icon": [],
                 "languages": _languages(),
-                "configuration": {"urls": _urls(), "vapid": {"public_key": ""}, **_configuration()},
+                "configuration": {
+                    "urls": {"streaming": _urls()["streaming_api"]},
+                    "vapid": {"public_key": ""},
+                    **_configuration(),
+                },
                 "registrations": {
                     "enabled": here.sign_up != SignUp.CLOSED,
                     "approval_required": here.sign_up == SignUp.APPROVAL,

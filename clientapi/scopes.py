@@ -187,6 +187,10 @@ CLIENTS: dict[str, Need] = {
     "instance/activity": OPEN,
     "instance/domain_blocks": OPEN,
     "instance/translation_languages": OPEN,
+    "streaming": Need(ANY),  # which scope depends on the stream (clientapi.streams)
+    "streaming/": Need(ANY),
+    "streaming/health": OPEN,
+    "streaming/<path:path>": Need(ANY),
     "timelines/home": Need("read:statuses"),
     "timelines/public": Need("read:statuses"),
     "timelines/tag/<str:tag>": Need("read:statuses"),

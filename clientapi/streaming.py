@@ -45,6 +45,7 @@ NOTIFIED = 5
 """The newest notifications that are looked at where a user was told that there are some."""
 LATE = timedelta(seconds=5)
 """A notification that is older than its event by more was there before."""
+UNIX = datetime(1970, 1, 1, tzinfo=UTC)
 KNOWN = 20_000
 """Readers of whom a process knows what they were told of last."""
 HEARTBEAT = b":thump\n"
@@ -205,7 +206,9 @@ def _marked(item: ItemBody, did: Marks) -> ItemBody:
 
 def _filtering(readers: Collection[int]) -> dict[int, User]:
     """Those of the readers who have filters."""
-    return {pk: User(pk=pk, filters_version=version) for pk, version in fetch(FILTERING, {"readers": id_array(readers)})}
+    return {
+        pk: User(pk=pk, filters_version=version) for pk, version in fetch(FILTERING, {"readers": id_array(readers)})
+    }
 
 
 def _filtered_payload(item: ItemBody, reader: User | None) -> bytes | None:
@@ -244,7 +247,8 @@ class LastTold:
 
     def after(self, reader: int, position: Position) -> int:
         """The id above which notifications are news at an event of this place."""
-        return self._of.get(reader) or ids.compose(datetime.fromtimestamp(position.milliseconds / 1000, UTC) - LATE, 0)
+        age = timedelta(milliseconds=position.milliseconds) - LATE - (ids.EPOCH - UNIX)
+        return self._of.get(reader) or max(age // ids.MILLISECOND, 0) << ids.SEQUENCE_BITS
 
     def note(self, reader: int, notice: int) -> None:
         """Remember that a reader was told of this one."""

@@ -14,19 +14,20 @@ from rest_framework import exceptions
 from rest_framework.request import Request
 
 from accounts.grants import Grant, password_mark
-from clientapi.bearer import AppToken
+from clientapi.bearer import OUTSIDE, AppToken, StreamAuthentication
 from clientapi.errors import NOT_FOUND, ClientView, Problem, caller_of
 from clientapi.streaming import CLIENTS, SOCKETS
-from clientapi.streams import Hearer, ScopeError, UnknownError, heard, stream_of
+from clientapi.streams import Hearer, ScopeError, Stream, UnknownError, heard, stream_of
 from stream.api import Admission
 from web.rest import OutageError
 
-OUTSIDE = "This action is outside the authorized scopes"
 _encode = msgspec.json.Encoder().encode
 
 
 class StreamingView(ClientView):
     """A stream, over HTTP; of a socket, what its address names to begin with, or nothing."""
+
+    authentication_classes = (StreamAuthentication,)
 
     def get(self, request: Request, path: str = "") -> HttpResponse:
         """Keep a connection open, in the stream process."""
@@ -37,7 +38,7 @@ class StreamingView(ClientView):
         if not name and not is_socket:
             raise exceptions.NotFound
         held = request.auth.scopes
-        streams = ()
+        streams: tuple[Stream, ...] = ()
         if name:
             only_media = ":media" if _once(request, "only_media").lower() in ("1", "true") else ""
             name += only_media if name.startswith("public") else ""

@@ -24,7 +24,7 @@ from django.conf import settings  # noqa: E402 (after setup)
 from django.core.handlers.asgi import ASGIRequest  # noqa: E402
 from django.core.handlers.base import BaseHandler  # noqa: E402
 from django.http import HttpResponse, HttpResponseBase  # noqa: E402
-from django.urls import path, re_path  # noqa: E402
+from django.urls import include, path, re_path  # noqa: E402
 
 from runtime.logs import HEADER, request_id  # noqa: E402
 from storage import postgresql  # noqa: E402
@@ -51,6 +51,7 @@ END_PATIENCE = 1.0
 # The addresses of this process: requests name this module as their urlconf.
 urlpatterns = [
     path("api/v1/stream", StreamView.as_view()),
+    path("api/v1/", include("clientapi.streaming_urls")),
     re_path("", NotFoundView.as_view()),
 ]
 handler400 = "web.outage.bad_request"

@@ -35,7 +35,7 @@ AUDIENCE = f"""
 
 
 class Watch(NamedTuple):
-    """A reader who watches a hashtag, in its canonical form, or a list of theirs, or without either all public posts."""
+    """A reader who watches a hashtag in its canonical form, a list of theirs, or without either all public posts."""
 
     reader: int
     tag: str = ""

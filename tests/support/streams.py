@@ -41,7 +41,7 @@ class StreamServer:
         self.port, _ = free_ports()
 
     def command(self) -> list[str]:
-        command = [sys.executable, "-m", "granian", "--interface", "asgi", "--no-ws", "--host", "127.0.0.1"]
+        command = [sys.executable, "-m", "granian", "--interface", "asgi", "--host", "127.0.0.1"]
         command += ["--port", str(self.port), "--workers", "1", "--log-level", "warning", "--backpressure", "2000"]
         return [*command, "--workers-kill-timeout", "1", "feedsite.asgi:application"]
 
@@ -106,9 +106,9 @@ class Heard(NamedTuple):
 class Client:
     """An open stream, read by a thread."""
 
-    def __init__(self, port: int, query: str, headers: dict[str, str]) -> None:
+    def __init__(self, port: int, query: str, headers: dict[str, str], path: str = PATH) -> None:
         self.connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
-        self.connection.request("GET", f"{PATH}{query}", headers=headers)
+        self.connection.request("GET", f"{path}{query}", headers=headers)
         self.response = self.connection.getresponse()
         if self.response.status != 200:
             refusal = RefusedError(self.response.status, self.response.read())

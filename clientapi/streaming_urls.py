@@ -1,0 +1,12 @@
+"""The addresses of streams, which the stream process serves; the others lead there."""
+
+from django.urls import path
+
+from clientapi.streaming_api import HealthView, StreamingView
+
+urlpatterns = [
+    path("streaming", StreamingView.as_view()),
+    path("streaming/", StreamingView.as_view()),
+    path("streaming/health", HealthView.as_view()),
+    path("streaming/<path:path>", StreamingView.as_view()),
+]

@@ -1,0 +1,314 @@
+"""Events as Mastodon's clients are told them: who hears of what, in which words, over HTTP and over sockets."""
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+import websocket
+from oauth2_provider.models import AccessToken
+
+from accounts import actions as accounts
+from accounts.models import User
+from clientapi import streaming
+from clientapi.streaming import news_for
+from clientapi.streams import Hearer, Stream, UnknownError, heard, stream_of
+from items import actions as items
+from items import filters
+from items.models import Item, Visibility
+from relations import actions as relations
+from relations import lists
+from runtime.embedded import wait_for
+from storage.events import Edited, Entry, Event, FiltersChanged, Notified, Position, Published, Withdrawn
+from stream.sockets import MESSAGES
+from tests.support.clients import token_of
+from tests.support.factories import UserFactory
+from tests.support.statements import statements
+from tests.support.streams import Client, RefusedError, StreamServer
+
+ALL = frozenset({"read"})
+HOME = stream_of("user", ALL, User(pk=1))
+PUBLIC = stream_of("public:local", ALL, User(pk=1))
+
+
+def say(sender: User, text: str = "words", **fields: Any) -> Item:
+    return items.publish(sender=sender, content={"text": text}, **fields)
+
+
+def hearer(user: User, *streams: Stream, is_socket: bool = False) -> Hearer:
+    return Hearer(user.pk, streams or (HOME,), is_socket)
+
+
+def told(hearers: list[Hearer], *events: Event) -> dict[Hearer, list[tuple[str, Any]]]:
+    """The messages for each: (event, data), in order."""
+    found: dict[Hearer, list[tuple[str, Any]]] = {one: [] for one in hearers}
+    entries: list[Entry] = [(Position(int(time.time() * 1000), number), event) for number, event in enumerate(events)]
+    for one, _, data in news_for(hearers, entries):
+        name, _, payload = data.decode().removeprefix("event: ").partition("\ndata: ")
+        found[one].append((name, json.loads(payload)))
+    return found
+
+
+@pytest.mark.django_db
+class TestStatuses:
+    def test_a_home_hears_of_what_it_shows(self) -> None:
+        sender, follower, stranger = UserFactory.create_batch(3)
+        relations.follow(follower=follower, followee=sender)
+        item = say(sender, "first", visibility=Visibility.FOLLOWERS)
+        hearers = [hearer(follower), hearer(stranger), hearer(sender)]
+        found = told(hearers, Published(item.pk))
+        for one in (hearers[0], hearers[2]):
+            ((name, status),) = found[one]
+            assert (name, status["id"], status["content"], status["visibility"]) == (
+                "update",
+                str(item.pk),
+                "<p>first</p>",
+                "private",
+            )
+        assert found[hearers[1]] == []
+        items.edit(item=item, content={"text": "second"})
+        ((name, status),) = told(hearers, Edited(item.pk, "followers"))[hearers[0]]
+        assert (name, status["content"]) == ("status.update", "<p>second</p>")
+        items.delete(item=item)
+        found = told(hearers, Withdrawn(item.pk, "followers"))
+        assert found[hearers[0]] == [("delete", item.pk)]
+        assert found[hearers[1]] == []
+
+    def test_what_is_narrowed_is_deleted_for_those_who_see_it_no_more(self) -> None:
+        sender, follower = UserFactory.create_batch(2)
+        relations.follow(follower=follower, followee=sender)
+        item = say(sender)
+        Item.objects.filter(pk=item.pk).update(visibility=Visibility.SELF)
+        assert told([hearer(follower)], Edited(item.pk, "public"))[hearer(follower)] == [("delete", item.pk)]
+
+    def test_members_of_exclusive_lists_are_on_the_list_and_not_at_home(self) -> None:
+        sender, reader = UserFactory.create_batch(2)
+        relations.follow(follower=reader, followee=sender)
+        made = lists.create(owner=reader, title="a list", is_exclusive=True)
+        lists.add(owner=reader, list_id=made.pk, member=sender)
+        item = say(sender)
+        home, listed = hearer(reader), hearer(reader, stream_of("list", ALL, reader, list_id=str(made.pk)))
+        found = told([home, listed], Published(item.pk))
+        assert found[home] == []
+        assert [name for name, _ in found[listed]] == ["update"]
+
+    def test_everybody_hears_of_public_posts_but_those_who_are_blocked(self) -> None:
+        sender, stranger, blocked = UserFactory.create_batch(3)
+        relations.block(blocker=sender, blocked=blocked)
+        post, reply = say(sender), say(stranger)
+        reply = say(stranger, reply_to=post)
+        closed = say(sender, visibility=Visibility.FOLLOWERS)
+        hearers = [hearer(stranger, PUBLIC), hearer(blocked, PUBLIC)]
+        found = told(hearers, *(Published(item.pk) for item in (post, reply, closed)))
+        assert [status["id"] for _, status in found[hearers[0]]] == [str(post.pk)]
+        assert found[hearers[1]] == []
+
+    def test_a_hashtag_in_any_spelling(self) -> None:
+        sender, reader = UserFactory.create_batch(2)
+        with_tag, without = say(sender, "look: #\uff23ats"), say(sender, "cats")
+        watching = hearer(reader, stream_of("hashtag", ALL, reader, tag="CATS"))
+        found = told([watching], Published(with_tag.pk), Published(without.pk))
+        assert [status["id"] for _, status in found[watching]] == [str(with_tag.pk)]
+        items.delete(item=with_tag)
+        assert told([watching], Withdrawn(with_tag.pk, "public"))[watching] == [("delete", with_tag.pk)]
+
+    def test_another_sees_their_own_marks_and_filters(self) -> None:
+        sender, plain, fond, filtering = UserFactory.create_batch(4)
+        for reader in (plain, fond, filtering):
+            relations.follow(follower=reader, followee=sender)
+        item = say(sender, "a cat")
+        items.like(user=fond, item=item)
+        items.bookmark(user=fond, item=item)
+        filters.create(owner=filtering, phrase="cat", whole_word=True)
+        found = told([hearer(plain), hearer(fond), hearer(filtering)], Edited(item.pk, "public"))
+        ((_, status),) = found[hearer(plain)]
+        assert (status["favourited"], status["bookmarked"], status["filtered"]) == (False, False, [])
+        ((_, status),) = found[hearer(fond)]
+        assert (status["favourited"], status["bookmarked"], status["reblogged"]) == (True, True, False)
+        ((_, status),) = found[hearer(filtering)]
+        assert (status["favourited"], status["filtered"][0]["keyword_matches"]) == (False, ["cat"])
+
+    def test_many_hearers_cost_no_more_statements(self) -> None:
+        sender = UserFactory()
+        readers = UserFactory.create_batch(12)
+        for reader in readers:
+            relations.follow(follower=reader, followee=sender)
+        item = say(sender)
+        told([hearer(readers[0])], Published(item.pk))
+        counts = []
+        for some in (readers[:2], readers):
+            with statements() as asked:
+                told([hearer(one, HOME, PUBLIC) for one in some], Published(item.pk))
+            counts.append(len(asked))
+        assert counts[0] == counts[1] <= 6
+
+
+@pytest.mark.django_db
+class TestOneself:
+    def test_notifications_are_told_once(self) -> None:
+        reader, other = UserFactory.create_batch(2)
+        item = say(reader)
+        streaming.last_told = streaming.LastTold()
+        assert told([hearer(reader)], Notified(reader.pk, {}))[hearer(reader)] == []
+        items.like(user=other, item=item)
+        found = told([hearer(reader), hearer(other)], Notified(reader.pk, {}))
+        ((name, notification),) = found[hearer(reader)]
+        assert (name, notification["type"]) == ("notification", "favourite")
+        assert (notification["account"]["id"], notification["status"]["id"]) == (str(other.pk), str(item.pk))
+        assert found[hearer(other)] == []
+        assert told([hearer(reader)], Notified(reader.pk, {}))[hearer(reader)] == [], "it was told"
+
+    def test_filters_that_changed(self) -> None:
+        reader = UserFactory()
+        socket = hearer(reader, HOME, is_socket=True)
+        (message,) = news_for([socket], [(Position(1, 1), FiltersChanged(reader.pk))])
+        assert json.loads(message[2]) == {"stream": ["user"], "event": "filters_changed"}
+
+
+class TestStreams:
+    @pytest.mark.parametrize(
+        "wrong", [7, [], {}, {"type": "x"}, {"type": "subscribe", "stream": "no"}, {"type": "subscribe"}]
+    )
+    def test_what_a_client_says_may_be_anything(self, wrong: Any) -> None:
+        with pytest.raises(UnknownError):
+            heard(Hearer(1, (), True), wrong, ALL)
+
+    def test_streams_come_and_go(self) -> None:
+        one = heard(Hearer(1, (), True), {"type": "subscribe", "stream": "user"}, ALL)
+        two = heard(one, {"type": "subscribe", "stream": "hashtag", "tag": "cats"}, ALL)
+        assert [stream.name for stream in two.streams] == [("user",), ("hashtag", "cats")]
+        assert heard(two, {"type": "subscribe", "stream": "user"}, ALL) == two
+        assert heard(two, {"type": "unsubscribe", "stream": "hashtag", "tag": "cats"}, ALL) == one
+
+    def test_a_connection_has_so_many_streams(self) -> None:
+        full = Hearer(1, (), True)
+        for number in range(20):
+            full = heard(full, {"type": "subscribe", "stream": "hashtag", "tag": f"t{number}"}, ALL)
+        with pytest.raises(UnknownError):
+            heard(full, {"type": "subscribe", "stream": "user"}, ALL)
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[StreamServer]:
+    server = StreamServer(tmp_path)
+    server.start()
+    yield server
+    server.kill()
+
+
+Connect = Callable[..., websocket.WebSocket]
+Listen = Callable[..., Client]
+
+
+@pytest.fixture
+def connect(server: StreamServer) -> Iterator[Connect]:
+    """Opens sockets, which end with the test."""
+    opened: list[websocket.WebSocket] = []
+
+    def connect(query: str, **options: Any) -> websocket.WebSocket:
+        socket = websocket.WebSocket()
+        opened.append(socket)
+        socket.settimeout(30)
+        socket.connect(f"ws://127.0.0.1:{server.port}/api/v1/streaming{query}", **options)
+        return socket
+
+    yield connect
+    for socket in opened:
+        socket.shutdown()
+
+
+@pytest.fixture
+def listen(server: StreamServer) -> Iterator[Listen]:
+    """Opens streams, which end with the test."""
+    opened: list[Client] = []
+
+    def listen(path: str, query: str = "", token: str = "") -> Client:
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        opened.append(Client(server.port, query, headers, f"/api/v1/streaming/{path}"))
+        return opened[-1]
+
+    yield listen
+    for client in opened:
+        client.close()
+
+
+def has_ended(socket: websocket.WebSocket) -> bool:
+    """Wait for the end of a socket that has nothing more to say."""
+    try:
+        return socket.recv() == ""
+    except websocket.WebSocketConnectionClosedException:
+        return True
+
+
+@pytest.mark.slow
+@pytest.mark.django_db(transaction=True)
+class TestServer:
+    def test_a_stream(self, listen: Listen) -> None:
+        sender, reader = UserFactory.create_batch(2)
+        relations.follow(follower=reader, followee=sender)
+        token = token_of(reader, "read")
+        named = listen("user", token=token)
+        public = listen("public/local", f"?access_token={token}")
+        item = say(sender, "hello")
+        for client in (named, public):
+            client.waits_for(lambda one: bool(one.heard))
+            assert (client.heard[0].name, client.heard[0].data["content"]) == ("update", "<p>hello</p>")
+        items.delete(item=item)
+        named.waits_for(lambda one: len(one.heard) == 2)
+        assert (named.heard[1].name, named.heard[1].data) == ("delete", item.pk)
+        accounts.revoke_app_token(token_id=AccessToken.objects.get().pk)
+        assert wait_for(lambda: named.has_ended and public.has_ended, 5)
+
+    @pytest.mark.parametrize(
+        ("path", "scopes", "status"),
+        [
+            ("user", "read:accounts", 403),
+            ("user/notification", "read:statuses", 403),
+            ("list?list=1", "read", 404),
+            ("hashtag?tag=%20", "read", 400),
+            ("nothing", "read", 400),
+            ("", "read", 404),
+            ("user", "", 401),
+        ],
+    )
+    def test_what_is_refused(self, listen: Listen, path: str, scopes: str, status: int) -> None:
+        token = token_of(UserFactory(), scopes) if scopes else "x"
+        with pytest.raises(RefusedError) as refusal:
+            listen(path, token=token)
+        assert refusal.value.args[0] == status
+        assert "error" in json.loads(refusal.value.args[1])
+
+    def test_a_socket(self, connect: Connect) -> None:
+        sender, reader = UserFactory.create_batch(2)
+        relations.follow(follower=reader, followee=sender)
+        token = token_of(reader, "read")
+        first = connect(f"?stream=user&access_token={token}")
+        second = connect("", subprotocols=[token])
+        second.send(json.dumps({"type": "subscribe", "stream": "hashtag", "tag": "cats"}))
+        second.send("nonsense")
+        assert json.loads(second.recv())["status"] == 400
+        item = say(sender, "see #cats")
+        for one, name in ((first, ["user"]), (second, ["hashtag", "cats"])):
+            message = json.loads(one.recv())
+            assert (message["stream"], message["event"]) == (name, "update")
+            assert json.loads(message["payload"])["id"] == str(item.pk)
+        accounts.revoke_app_token(token_id=AccessToken.objects.get().pk)
+        assert has_ended(first)
+        assert has_ended(second)
+
+    def test_a_socket_without_a_token_is_not_opened(self, connect: Connect) -> None:
+        with pytest.raises(websocket.WebSocketBadStatusException):
+            connect("?stream=user")
+
+    def test_a_client_that_says_too_much_is_cut_off(self, connect: Connect) -> None:
+        socket = connect(f"?access_token={token_of(UserFactory(), 'read')}")
+        answers = 0
+        with suppress(websocket.WebSocketException, OSError):
+            for _ in range(60):
+                socket.send("nonsense")
+            while socket.recv():
+                answers += 1
+        assert answers <= MESSAGES
