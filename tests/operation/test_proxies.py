@@ -7,6 +7,7 @@ Only ports, folders and certificates differ from what is shipped.
 import contextlib
 import http.client
 import itertools
+import json
 import os
 import re
 import shutil
@@ -20,10 +21,15 @@ from typing import NamedTuple
 
 import pytest
 import redis
+import websocket
 from django.conf import settings
 
+from items import actions as items
+from relations import actions as relations
 from runtime.embedded import die_with_parent, wait_for
+from tests.support.clients import token_of
 from tests.support.clusters import free_ports
+from tests.support.factories import UserFactory
 from tests.support.streams import StreamServer
 from tests.support.web import WebServer
 
@@ -33,7 +39,7 @@ DEPLOY = Path(settings.BASE_DIR) / "deploy"
 CLIENT = "127.0.0.2"
 """Where the tests' client sends from: the peer of the proxy, whose own address is 127.0.0.1."""
 FORGED = "198.51.100.{}"
-PATH, STREAM = "/api/v1/users/absent", "/api/v1/stream"
+PATH, STREAM, SOCKET = "/api/v1/users/absent", "/api/v1/stream", "/api/v1/streaming"
 
 
 def spellings(name: str) -> list[str]:
@@ -191,3 +197,15 @@ def test_what_came_over_tls_is_known_to_have(tmp_path: Path) -> None:
         assert wait_for(lambda: has_certificate(front.port), 60)
         for path, status in ((PATH, 404), (STREAM, 401)):
             assert ask(front.port, path, *headers, "Forwarded: proto=http", tls=True).status == status
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_socket_passes(name: str, tmp_path: Path) -> None:
+    sender, reader = UserFactory(), UserFactory()
+    relations.follow(follower=reader, followee=sender)
+    with proxy(name, tmp_path) as here:
+        address = f"ws://127.0.0.1:{here.port}{SOCKET}?stream=user"
+        opened = websocket.create_connection(address, timeout=30, subprotocols=[token_of(reader)])
+        item = items.publish(sender=sender, content={"text": "hello"})
+        assert json.loads(json.loads(opened.recv())["payload"])["id"] == str(item.pk)
+        opened.shutdown()
