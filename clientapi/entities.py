@@ -114,6 +114,8 @@ class Source(msgspec.Struct):
     hide_collections: bool | None
     discoverable: bool | None
     indexable: bool
+    attribution_domains: list[str] = []
+    quote_policy: str = "nobody"
 
 
 class Role(msgspec.Struct):
@@ -187,8 +189,9 @@ class Mention(msgspec.Struct):
 
 
 class Tag(msgspec.Struct):
-    """A hashtag of a status."""
+    """A hashtag of a status. Its canonical form is its id."""
 
+    id: str
     name: str
     url: str
 

@@ -42,10 +42,30 @@ def _thumbnail() -> str:
     return absolute(logo_url(site.current().logo))
 
 
+def _thumbnails() -> dict[str, Any]:
+    address = _thumbnail()
+    return {"url": address, "blurhash": None, "versions": {"@1x": address, "@2x": address}, "description": ""}
+
+
+def _length(field: str) -> int:
+    """The most characters of a field of users."""
+    return User._meta.get_field(field).max_length or 0
+
+
 def _configuration() -> dict[str, Any]:
     """The limits that clients keep to. There are no polls: the entry is there for clients that read it."""
     return {
-        "accounts": {"max_featured_tags": 0, "max_pinned_statuses": PINS},
+        "accounts": {
+            "max_featured_tags": 0,
+            "max_pinned_statuses": PINS,
+            "max_display_name_length": _length("display_name"),
+            "max_note_length": _length("bio"),
+            "max_avatar_description_length": 0,
+            "max_header_description_length": 0,
+            "max_profile_fields": 0,
+            "profile_field_name_limit": 0,
+            "profile_field_value_limit": 0,
+        },
         "statuses": {
             "max_characters": TEXT_LENGTH,
             "max_media_attachments": MEDIA_AN_ITEM,
@@ -130,7 +150,7 @@ class SecondInstanceView(OpenView):
                 "source_url": "",
                 "description": here.short_description,
                 "usage": {"users": {"active_month": here.user_count}},
-                "thumbnail": {"url": _thumbnail(), "blurhash": None, "versions": {}},
+                "thumbnail": _thumbnails(),
                 "icon": [],
                 "languages": _languages(),
                 "configuration": {

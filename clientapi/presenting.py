@@ -86,7 +86,7 @@ class Presenter:
             account=accounts.by_id[item.sender.id],
             media_attachments=[Attachment.of(medium) for medium in said.media],
             mentions=[_mention(accounts.by_name[name]) for name in text.names if name in accounts.by_name],
-            tags=[Tag(tag, html.tag_address(tag)) for tag in text.tags],
+            tags=[Tag(tag, tag, html.tag_address(tag)) for tag in text.tags],
             emojis=[],
             card=None,
             poll=None,

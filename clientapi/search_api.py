@@ -35,6 +35,7 @@ KINDS = frozenset({"accounts", "statuses", "hashtags"})
 class TagEntity(msgspec.Struct):
     """A hashtag. `history` is told where hashtags are compared."""
 
+    id: str
     name: str
     url: str
     history: list[dict[str, str]]
@@ -43,7 +44,7 @@ class TagEntity(msgspec.Struct):
     @classmethod
     def of(cls, tag: str) -> "TagEntity":
         """The entity of a canonical tag."""
-        return cls(tag, html.tag_address(tag), [])
+        return cls(tag, tag, html.tag_address(tag), [])
 
 
 class Found(msgspec.Struct):

@@ -48,7 +48,7 @@ const picture = new Blob([readFileSync(new URL("picture.jpg", `file://${file}`))
 const medium = await note("mastodon.v1.MediaAttachment", v2.media.create({ file: picture, description: "a square" }));
 await note("mastodon.v1.MediaAttachment", v1.media.$select(medium.id).update({ description: "a blue square", focus: "0.5,-0.5" }));
 const post = await note(
-  "v1.Status",
+  "mastodon.v1.Status",
   v1.statuses.create({ status: "Look, @bob: #cats https://example.org/", mediaIds: [medium.id], spoilerText: "cats" }),
 );
 const status = v1.statuses.$select(post.id);
@@ -74,8 +74,8 @@ if (new Set(walked).size !== walked.length || walked.length < 2) throw new Error
 await note("mastodon.v2.Search", v2.search.list({ q: "cats" }));
 await note("mastodon.v1.Notification[]", v1.notifications.list());
 await note("{ count: number }", v1.notifications.unreadCount.fetch());
-await note("mastodon.v1.Marker", v1.markers.create({ home: { lastReadId: post.id } }));
-await note("mastodon.v1.Marker", v1.markers.fetch({ timeline: ["home", "notifications"] }));
+await note("Partial<mastodon.v1.Marker>", v1.markers.create({ home: { lastReadId: post.id } }));
+await note("Partial<mastodon.v1.Marker>", v1.markers.fetch({ timeline: ["home", "notifications"] }));
 await note("mastodon.v1.Preference", v1.preferences.fetch());
 await note("mastodon.v1.Tag[]", v1.trends.tags.list());
 await note("mastodon.v1.Status[]", v1.trends.statuses.list());
@@ -88,7 +88,7 @@ await note("mastodon.v1.Account[]", v1.lists.$select(list.id).accounts.list());
 await note("mastodon.v1.List[]", v1.lists.list());
 await note("mastodon.v1.Status[]", v1.timelines.list.$select(list.id).list());
 await note(
-  "v2.Filter",
+  "mastodon.v2.Filter",
   v2.filters.create({ title: "dogs", context: ["home"], filterAction: "warn", keywordsAttributes: [{ keyword: "dogs" }] }),
 );
 await note("mastodon.v2.Filter[]", v2.filters.list());
