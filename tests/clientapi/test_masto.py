@@ -36,8 +36,8 @@ OTHERWISE = re.compile(
     """,
     re.VERBOSE,
 )
-"""Fields that Mastodon documents otherwise than masto.js types them: those that may be null, the version of the API that
-is a number, and the role of an account, whose id is a text and which is no part of its source.
+"""Fields that Mastodon documents otherwise than masto.js types them: those that may be null, the version of the API (a
+number), and the role of an account, whose id is a text and which is no part of its source.
 """
 
 

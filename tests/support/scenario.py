@@ -25,6 +25,8 @@ from accounts import actions as accounts
 from accounts import applications, big_v, places, recovery, second_factors
 from accounts.joining_models import Application, Invitation
 from accounts.models import User
+from clientapi import streaming
+from clientapi.streams import Hearer, Stream
 from discover import history, indexing
 from feedsite import celery
 from items.models import Filter, Item
@@ -35,7 +37,16 @@ from moderation import hashes
 from moderation.models import Case, PictureRule
 from relations.actions import follower_count
 from relations.models import List
-from storage.events import Edited, Listener, Position, Published, SessionChanged, Withdrawn
+from storage.events import (
+    Edited,
+    FiltersChanged,
+    Listener,
+    Notified,
+    Position,
+    Published,
+    SessionChanged,
+    Withdrawn,
+)
 from stream import news as stream
 from tests.support.factories import PASSWORD
 from tests.support.grown import Grown
@@ -657,7 +668,18 @@ def told(scenario: Scenario) -> None:
     latest = Item.objects.filter(sender__gte=site.first, reply_to=None).order_by("-pk").values_list("pk", flat=True)
     events = [Published(item) for item in latest[:EVENTS]]
     events += [Edited(latest[0], "public"), Withdrawn(latest[1], "public"), SessionChanged(site.session.pk, False)]
-    stream.news_for(listeners, [(Position(1, place), event) for place, event in enumerate(events)])
+    entries = [(Position(1, place), event) for place, event in enumerate(events)]
+    stream.news_for(listeners, entries)
+    listed = List.objects.filter(owner=site.reader.pk).order_by("pk").values_list("pk", flat=True)[0]
+    streams = (
+        Stream(("user",), has_home=True, has_notifications=True),
+        Stream(("public",), is_public=True),
+        Stream(("hashtag", "busy"), tag="busy"),
+    )
+    hearers = [Hearer(reader, streams, is_socket=False) for reader in readers]
+    hearers.append(Hearer(site.reader.pk, (Stream(("list", str(listed)), list_id=listed),), is_socket=True))
+    personal = [Notified(site.reader.pk, {}), FiltersChanged(site.reader.pk)]
+    streaming.news_for(hearers, [*entries, *((Position(2, place), event) for place, event in enumerate(personal))])
 
 
 def workers(scenario: Scenario) -> None:
