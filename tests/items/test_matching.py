@@ -93,7 +93,7 @@ def test_every_place_is_found(words: list[str], text: str) -> None:
 
 
 @given(st.lists(st.tuples(st.text("ab 票", min_size=1, max_size=4), st.booleans()), max_size=6), st.text("ab 票"))
-def test_what_is_found_stands_somewhere(words: list[tuple[str, bool]], text: str) -> None:
+def test_found_words_stand_somewhere(words: list[tuple[str, bool]], text: str) -> None:
     """Also with words that were found looked for no more; a whole word stands between no two letters of its kind."""
 
     def borders(start: int, end: int) -> bool:
