@@ -30,6 +30,7 @@ urlpatterns = [
     path("settings/mutes", views.mutes, name="settings-mutes"),
     path("settings/import-export", csv_views.lists, name="settings-import-export"),
     path("settings/export/<str:kind>.csv", csv_views.export, name="settings-export"),
+    path("settings/import/<int:import_id>/not-done.csv", csv_views.refusals, name="settings-import-refused"),
     path("settings/blocks", views.blocks, name="settings-blocks"),
     path("@<str:username>/mute-for", views.mute_for, name="mute-for"),
     path("@<str:username>/followers", views.followers, name="followers"),

@@ -495,6 +495,7 @@ PAGES_WITHOUT = {
     "mute-for": "a person's name",
     "settings-import-export": "names that the reader uploaded",
     "settings-export": "people, in a file",
+    "settings-import-refused": "names that the reader uploaded, in a file",
     "relate": "people",
     "pin": "a way back, 403 or 404 (items/test_pins.py)",
     "unpin": "the same",

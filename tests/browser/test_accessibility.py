@@ -461,6 +461,7 @@ WITHOUT = {
     "history-change": "leads back",
     "relate": "leads back",
     "settings-export": "a file",
+    "settings-import-refused": "a file",
     "bookmark": "leads back",
     "remove-bookmark": "leads back",
     "live-news": "a part of the pages of live sessions",

@@ -34,7 +34,7 @@ from media.models import MediaFile
 from moderation import hashes
 from moderation.models import Case, PictureRule
 from relations.actions import follower_count
-from relations.models import List
+from relations.models import CsvImport, List
 from storage.events import Edited, Listener, Position, Published, SessionChanged, Withdrawn
 from stream import news as stream
 from tests.support.factories import PASSWORD
@@ -128,6 +128,7 @@ PAGES = [
     "/settings/export/follows.csv",
     "/settings/export/mutes.csv",
     "/settings/export/blocks.csv",
+    "/settings/export/lists.csv",
     "/@user700/mute-for",
     "/signup",
     "/signup/waiting",
@@ -445,10 +446,13 @@ def used(scenario: Scenario, who: str, page: Client, api: APIClient, posts: Any,
     scenario.ask(page, who, "get", f"/live/{planned.pk}/edit")
     scenario.ask(page, who, "post", f"/live/{planned.pk}/cancel")
     pictures(scenario, who, api)
-    for kind in ("follows", "mutes", "blocks"):
-        listed = SimpleUploadedFile("list.csv", b"user710\nuser711\nnobody\n")
+    for kind in ("follows", "mutes", "blocks", "lists"):
+        rows = b"Close,user1\nNew,user2\nNew,nobody\n" if kind == "lists" else b"user710\nuser711\nnobody\n"
+        listed = SimpleUploadedFile("list.csv", rows)
         scenario.ask(page, who, "post", "/settings/import-export", {"kind": kind, "file": listed})
         scenario.work()
+    refused = CsvImport.objects.filter(user=user).latest("pk").pk
+    scenario.ask(page, who, "get", f"/settings/import/{refused}/not-done.csv")
     scenario.recorder.step = f"{who}: calls"
     follower_count(user)
     history.why(user, scenario.names["other"])
