@@ -31,7 +31,7 @@ FORMULAS = ("=", "+", "-", "@", "\t", "\r")
 
 
 class Kind(StrEnum):
-    """What can be imported and exported."""
+    """The files that can be imported and exported."""
 
     FOLLOWS = "follows"
     BLOCKS = "blocks"
