@@ -39,6 +39,7 @@ urlpatterns = [
     path("lists", list_views.own_lists, name="lists"),
     path("lists/<int:list_id>/edit", list_views.edit_list, name="list-edit"),
     path("lists/<int:list_id>/delete", list_views.delete_list, name="list-delete"),
+    path("lists/<int:list_id>/add", list_views.add_member, name="list-add"),
     path("lists/<int:list_id>/remove", list_views.remove_member, name="list-remove"),
     re_path(f"^@(?P<username>[^/]+)/(?P<verb>{VERB})$", views.relate, name="relate"),
 ]

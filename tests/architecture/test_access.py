@@ -505,6 +505,7 @@ PAGES_WITHOUT = {
     "lists": "own lists",
     "list-edit": "an own list and people, or 404 (relations/test_list_views.py)",
     "list-delete": "an own list, or 404 (the same)",
+    "list-add": "the same",
     "list-remove": "the same",
     "list-news": "a number, or 404 (timeline/test_list_views.py)",
     "person-lists": "own lists, and a person",

@@ -418,6 +418,7 @@ PAGES: dict[str, list[Look]] = {
 WITHOUT = {
     "news": "a part of home",
     "list-news": "a part of the page of a list",
+    "list-add": "leads back",
     "list-remove": "leads back",
     "settings-filter-delete": "leads back",
     "pin": "leads back",
