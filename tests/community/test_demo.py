@@ -15,18 +15,12 @@ from django.utils import timezone
 
 from accounts import levels
 from accounts.models import User
-from community import demo_order
-from community.demo import READERS
-from items import filters, pins
-from items.kept import kept_page
 from items.models import CountChange, Item, ItemCounts, Like
 from notifications.feed import notifications_page
-from relations import lists
 from relations.models import Follow, FollowerCountChange
 from tests.support.workers import Workers
 from timeline.explain import explain_home
 from timeline.home import home_page
-from timeline.lists import list_page
 from timeline.models import Delivery
 
 pytestmark = pytest.mark.django_db
@@ -110,19 +104,6 @@ def test_people_were_told_what_others_did() -> None:
         moments = [entry.created_at for entry in page.items]
         assert moments == sorted(moments, reverse=True)
         assert max(moments) <= timezone.now()
-
-
-def test_readers_have_order_in_what_they_read() -> None:
-    demo()
-    for name in READERS:
-        reader = User.objects.get(username=name)
-        (own,) = lists.lists_of(reader)
-        assert own.members == demo_order.MEMBERS
-        assert list_page(reader, own.id).items
-        assert len(pins.pinned_items(reader, reader)) == 1
-        assert len(kept_page(reader, "bookmark").items) == demo_order.KEPT
-        (phrase,) = filters.filters_of(reader)
-        assert Item.objects.filter(content__text__icontains=phrase.phrase).exists()
 
 
 def test_the_logins_work_and_are_for_their_owner_only(data_dir: Path) -> None:
