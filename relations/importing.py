@@ -91,7 +91,8 @@ def _part(import_id: int) -> bool:
         return True
     user = User.objects.get(pk=row.user_id)
     lines = [msgspec.convert(line, Line) for line in row.lines[row.done : row.done + PART]] if user.is_active else []
-    for line in lines:
+    # In the order of names: two imports of the same people would wait for each other's notifications.
+    for line in sorted(lines, key=lambda line: line.name.lower()):
         _note(row, line, _do(user, Kind(row.kind), line))
     row.done += len(lines)
     row.attempts, row.tried_at = 0, Now()

@@ -2,6 +2,7 @@
 
 import csv
 import io
+from functools import partial
 from typing import Any
 from unittest.mock import patch
 
@@ -12,10 +13,12 @@ from django.db.models.functions import Now
 from django.test import Client
 
 from accounts.models import User
+from notifications.models import Notification
 from relations import actions, csv_files, csv_views, importing, tasks
 from relations import lists as own_lists
 from relations.csv_files import CsvError, Kind, Line, read
 from relations.models import Block, CsvImport, Follow, FollowRequest, List, ListMember, Mute
+from tests.support.at_once import at_once
 from tests.support.factories import UserFactory
 
 pytestmark = pytest.mark.django_db
@@ -145,7 +148,7 @@ def test_lists(reader: User, monkeypatch: pytest.MonkeyPatch) -> None:
     text = f"Close,ann@{HOST}\nClose,ann\n'=Sum,bob\nFar,far\nFar,nobody\n{'x' * 101},ann\n"
     found = done(reader, Kind.LISTS, text)
     assert (found.total, found.changed, found.requested) == (5, 2, 0)
-    assert found.refused == [["far", "unfollowed", "Far"], ["nobody", "unknown", "Far"], ["ann", "title", "x" * 101]]
+    assert found.refused == [["ann", "title", "x" * 101], ["far", "unfollowed", "Far"], ["nobody", "unknown", "Far"]]
     members = ListMember.objects.order_by("pk").values_list("list__title", "member__username")
     assert list(members) == [("Close", "ann"), ("=Sum", "bob")]
     assert ListMember.objects.earliest("pk").list_id == known.pk
@@ -208,6 +211,20 @@ def test_a_killed_worker_leaves_whole_parts(reader: User, monkeypatch: pytest.Mo
     assert importing.run(made.pk) is False
     row = CsvImport.objects.get()
     assert (row.done, row.changed, Follow.objects.count()) == (7, 7, 7)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_imports_of_the_same_people_do_not_deadlock() -> None:
+    """Whatever the order of their rows: all tell the same people."""
+    names = [UserFactory(username=f"user{number}").username for number in range(importing.PART)]
+    done(UserFactory(), Kind.FOLLOWS, "\n".join(names))
+    for _ in range(3):
+        Notification.objects.update(position=1)  # each act moves its entry, and so locks it
+        made = [
+            importing.begin(user=UserFactory(), kind=Kind.FOLLOWS, lines=lines("\n".join(order)))
+            for order in (names, names[::-1])
+        ]
+        assert at_once(*(partial(importing.run, one.pk) for one in made)) == [True, True]
 
 
 def test_a_long_list_takes_turns(reader: User, monkeypatch: pytest.MonkeyPatch) -> None:
