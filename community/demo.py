@@ -18,7 +18,7 @@ from django.contrib.auth.hashers import make_password
 from django.db import connection, transaction
 
 from accounts.models import Level, User
-from community import demo_notifications, demo_sessions
+from community import demo_notifications, demo_order, demo_sessions
 from discover import filling
 from items.indexing import copy_index
 from items.models import Item, ItemCounts, ItemType, Like, Visibility
@@ -305,6 +305,7 @@ def make(*, size: int = 60, has_pictures: bool = False) -> Demo:
             transaction.on_commit(partial(inbox.begin, user.pk))
     demo_notifications.tell(items, likes, follows)
     demo_sessions.plan(follows, now=now)
+    demo_order.arrange(users, items, follows, likes)
     filling.recommend()
     return Demo(logins, len(users), len(follows), len(items), len(likes))
 

@@ -18,6 +18,7 @@ See docs/decisions.md: The Discover page keeps its list for half an hour.
 
 import re
 import secrets
+from dataclasses import replace
 from urllib.parse import urlencode
 
 from django.conf import settings
@@ -37,9 +38,9 @@ from accounts.models import User
 from discover import feed
 from discover.feed import FeedPage
 from discover.issued_pages import KEPT
-from items.cards import cards
+from items.cards import Card, cards
 from items.models import Item
-from relations.models import Follow
+from relations.people import followable_among
 from relations.suggestions import suggestions
 from web import rates
 from web.pages import PageRequest, fetches_ahead, show, too_many, wants_part
@@ -182,20 +183,18 @@ def _fetched(request: PageRequest, reader: User, walk: str) -> HttpResponse:
 def _context(reader: User, page: FeedPage, walk: str, number: int) -> dict[str, object]:
     return {
         "page": page,
-        "cards": cards(page.items),
+        "cards": _cards(reader, page),
         "walk": walk,
         "number": number,
         "next_number": number + 1,
         "discovering": True,
-        "followable": _strangers(reader, page),
     } | _poll()
 
 
-def _strangers(reader: User, page: FeedPage) -> set[str]:
-    """The ids of those senders on the page whom the reader does not follow, as items name them."""
-    senders = {item.shown.sender.id for item in page.items}
-    followed = Follow.objects.filter(follower=reader, followee__in=[int(one) for one in senders])
-    return senders - {str(one) for one in followed.values_list("followee_id", flat=True)} if senders else senders
+def _cards(reader: User, page: FeedPage) -> list[Card]:
+    """The cards of a page; those offer to follow their senders whom the reader neither follows nor asks to."""
+    senders = followable_among(reader, {int(item.shown.sender.id) for item in page.items})
+    return [replace(card, followable=senders.get(int(card.item.shown.sender.id))) for card in cards(page.items)]
 
 
 def _poll() -> dict[str, object]:

@@ -67,7 +67,7 @@ def enter(browser: Browser, asked: argparse.Namespace, shape: str, colours: str,
     page.goto(f"{site}/login")
     page.locator("[name=username]").fill(asked.username)
     page.locator("[name=password]").fill(asked.password)
-    page.locator("main form button:not([type=button])").click()
+    page.locator("[name=password]").press("Enter")
     page.locator("#timeline").wait_for()
     return page
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
+from accounts.models import User
 from items.hydrate import ItemBody, Sender
 
 
@@ -22,6 +23,8 @@ class Card:
     """Whether the item reached an open page below its top, after the page was made."""
     is_pinned: bool | None = None
     """Whether the reader's own post is pinned on their profile, where the card offers to change that."""
+    followable: User | None = None
+    """The sender, where the card offers to follow them."""
 
 
 def cards(

@@ -1,6 +1,8 @@
 """Words in texts: found without regard to case, width and invisible characters, however many words there are.
 
-The search is that of Aho and Corasick (1975): one step a character, whatever the number of words.
+The search is that of Aho and Corasick (1975): one step a character, whatever the number of words, and one for each
+place of a word. A text has as many places as letters and words together, so `Matcher.found` looks no further for words
+that it has found often.
 
 See docs/decisions.md: Words are searched by Aho and Corasick, by pyahocorasick.
 """
@@ -8,7 +10,8 @@ See docs/decisions.md: Words are searched by Aho and Corasick, by pyahocorasick.
 import re
 import unicodedata
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import accumulate
 from typing import NamedTuple
 
 import ahocorasick
@@ -22,10 +25,17 @@ INVISIBLE = re.compile(
 )
 SPACES = re.compile(r"\s+")
 # Letters and digits of the scripts that put spaces between words: not of Thai, Lao, Burmese, Khmer, kana and Han.
-SPACED = re.compile(
+SPACED = (
     "[^\\W\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff"
     "\uf900-\ufaff\U0001b000-\U0001b16f\U00020000-\U0003ffff]"
 )
+CUT = re.compile(f"(?<!{SPACED})|(?!{SPACED})")
+"""A border at which a whole word may begin or end: not between two letters of spaced scripts."""
+BORDER = "\x00"
+"""Marks a border; no text and no word holds it."""
+AGAIN = 10
+"""Places of words that were found before, for each word that is looked for, after which those are looked for no more.
+Compiling the others takes as long as passing so many."""
 
 
 def fold(text: str) -> str:
@@ -55,39 +65,71 @@ class Word(NamedTuple):
     whole: bool
 
 
-class Matcher:
-    """Many words, compiled by pyahocorasick. Immutable: threads may share it."""
+class _Search:
+    """Texts that are looked for, each with the ids of its words. Immutable: threads may share it."""
 
-    def __init__(self, words: Iterable[Word]) -> None:
-        by_text: defaultdict[str, list[Word]] = defaultdict(list)
-        for word in words:
-            by_text[word.folded].append(word)
-        by_text.pop("", None)
+    def __init__(self, texts: Mapping[str, list[int]]) -> None:
+        self._texts = texts
+        self._longest = max(map(len, texts), default=0)
         self._automaton = ahocorasick.Automaton()
-        for text, same in by_text.items():
-            self._automaton.add_word(text, tuple(same))
+        for text in texts:
+            self._automaton.add_word(text, text)
         self._automaton.make_automaton()
 
-    def places(self, folded: str) -> Iterator[Place]:
+    def places(self, within: str) -> Iterator[Place]:
         """Every place of every word, by their ends; they may overlap."""
-        if not self._automaton:
-            return
-        for last, words in self._automaton.iter(folded):
-            for word in words:
-                start = last + 1 - len(word.folded)
-                if not word.whole or _is_whole(folded, start, last + 1):
-                    yield Place(start, last + 1, word.id)
+        for last, text in self._automaton.iter(within) if self._texts else ():
+            for word in self._texts[text]:
+                yield Place(last + 1 - len(text), last + 1, word)
+
+    def found(self, within: str) -> set[int]:
+        """The ids of the words that stand somewhere."""
+        left, begin, found = self, 0, set[str]()
+        while left._texts:
+            again = 0
+            for last, text in left._automaton.iter(within, begin):
+                again += text in found
+                found.add(text)
+                if again > AGAIN * len(left._texts):
+                    begin = max(0, last + 1 - left._longest)
+                    break
+            else:
+                break
+            left = _Search({text: words for text, words in left._texts.items() if text not in found})
+        return {word for text in found for word in self._texts[text]}
+
+
+class Matcher:
+    """Many words, compiled by pyahocorasick. Immutable: threads may share it.
+
+    Whole words are looked for between borders, in a text whose borders are marked.
+    """
+
+    def __init__(self, words: Iterable[Word]) -> None:
+        parts, whole = defaultdict[str, list[int]](list), defaultdict[str, list[int]](list)
+        for word in words:
+            if word.folded:
+                (whole[_bordered(word.folded)] if word.whole else parts[word.folded]).append(word.id)
+        self._parts, self._whole = _Search(parts), _Search(whole)
+        self._has_whole = bool(whole)
+
+    def places(self, folded: str) -> Iterator[Place]:
+        """Every place of every word; they may overlap."""
+        yield from self._parts.places(folded)
+        if self._has_whole:
+            bordered = _bordered(folded)
+            before = list(accumulate((letter != BORDER for letter in bordered), initial=0))  # letters of `folded`
+            for start, end, word in self._whole.places(bordered):
+                yield Place(before[start], before[end], word)
 
     def found(self, folded: str) -> set[int]:
         """The ids of the words in a folded text."""
-        return {place.word for place in self.places(folded)}
+        whole = self._whole.found(_bordered(folded)) if self._has_whole else set()
+        return self._parts.found(folded) | whole
 
 
-def _is_whole(text: str, start: int, end: int) -> bool:
-    def cut(left: str, right: str) -> bool:
-        return not (SPACED.match(left) and SPACED.match(right))
-
-    return (start == 0 or cut(text[start - 1], text[start])) and (end == len(text) or cut(text[end - 1], text[end]))
+def _bordered(text: str) -> str:
+    return CUT.sub(BORDER, text)
 
 
 def marked(text: str, matcher: Matcher) -> list[tuple[str, bool]]:

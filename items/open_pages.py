@@ -28,7 +28,7 @@ from django.core.cache import cache
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.templatetags.static import static
 from django.utils import timezone, translation
-from django.utils.cache import get_conditional_response, patch_vary_headers
+from django.utils.cache import get_conditional_response, patch_cache_control, patch_vary_headers
 
 from about import announcing
 from about.site import current
@@ -54,9 +54,12 @@ MESSAGES_COOKIE = "messages"
 
 STANDS = f"""
     SELECT (
-        SELECT count(*) FROM unnest(%(items)s::bigint[], %(versions)s::text[]) AS shown (id, version)
+        SELECT count(*) FROM unnest(%(items)s::bigint[], %(versions)s::text[], %(media)s::text[])
+            AS shown (id, version, media)
         JOIN items_item i ON i.id = shown.id JOIN accounts_user s ON s.id = i.sender_id
-        WHERE i.modified_at = shown.version::timestamptz AND {VISIBLE}
+        WHERE i.modified_at = shown.version::timestamptz AND {VISIBLE} AND shown.media = coalesce((
+            SELECT string_agg(facts->>'id' || md5(coalesce(facts->>'description', '')), ' ' ORDER BY place)
+            FROM jsonb_array_elements(i.media) WITH ORDINALITY AS medium (facts, place)), '')
     ), (
         SELECT count(*) FROM accounts_user u WHERE u.id = ANY(%(people)s::bigint[]) AND u.is_active
     )
@@ -76,8 +79,9 @@ class Kept(msgspec.Struct):
     """A page as it is kept: its bytes compressed and in base64, and what must stand for it to be shown. It is signed
     together with its key, so what another program writes to the cache server is not shown.
 
-    `versions` are the times of the last change of `items`. `nonce` is what the scripts in the page carry: its bytes
-    stay as they are, so nothing that came later can carry it.
+    `versions` are the times of the last change of `items`; `media` are their pictures and how these are described,
+    which moderators hide and senders describe anew without a change of the item. `nonce` is what the scripts in the
+    page carry: its bytes stay as they are, so nothing that came later can carry it.
     """
 
     body: str
@@ -86,12 +90,13 @@ class Kept(msgspec.Struct):
     etag: str
     items: list[int]
     versions: list[str]
+    media: list[str]
     people: list[int]
 
     def stands(self) -> bool:
         """Whether strangers are still shown all of it as it was."""
-        shown = {"items": id_array(self.items), "versions": self.versions, "people": id_array(self.people)}
-        (row,) = fetch(STANDS, shown | {"reader": 0})
+        items = {"items": id_array(self.items), "versions": self.versions, "media": self.media}
+        (row,) = fetch(STANDS, items | {"people": id_array(self.people), "reader": 0})
         return tuple(row) == (len(self.items), len(self.people))
 
 
@@ -101,7 +106,9 @@ def open_page(view: Callable[Concatenate[PageRequest, P], OpenPage]) -> View[P]:
     @wraps(view)
     def answer(request: PageRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponseBase:
         if not is_stranger(request):
-            return view(request, *args, **kwargs).response
+            response = view(request, *args, **kwargs).response
+            patch_cache_control(response, private=True, no_cache=True)
+            return response
         key = keys.page(_digest(request))
         found = cache.get(key)
         kept = _kept(key, found)
@@ -173,6 +180,7 @@ def _keep(key: str, request: HttpRequest, page: OpenPage) -> None:
         etag=_etag(page.response.content, nonce),
         items=list(shown),
         versions=[item.modified_at.isoformat() for item in shown.values()],
+        media=[_media(item) for item in shown.values()],
         people=sorted(set(page.people)),
     )
     cache.set(key, _signer(key).sign(msgspec.json.encode(kept).decode()), KEPT.total_seconds())
@@ -183,6 +191,13 @@ def _all(items: Iterable[ItemBody]) -> Iterable[ItemBody]:
         yield item
         if item.repost_of is not None:
             yield item.repost_of
+
+
+def _media(item: ItemBody) -> str:
+    """The media of an item as `STANDS` spells them."""
+    return " ".join(
+        medium.id + hashlib.md5(medium.description.encode(), usedforsecurity=False).hexdigest() for medium in item.media
+    )
 
 
 def _etag(body: bytes, nonce: str) -> str:

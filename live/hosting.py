@@ -9,8 +9,8 @@ from django.contrib.auth.models import AnonymousUser
 from accounts.models import User
 from live.hydrate import COLUMNS, SESSIONS, VISIBLE, SessionBody, bodies
 from live.models import Host
-from relations.models import Follow
-from relations.rules import READER, followees, is_wanted
+from relations.models import Follow, FollowRequest
+from relations.rules import READER, followees, is_wanted, mutes
 from relations.visibility import users_visible_to
 from storage.connections import fetch, id_array
 from storage.ids import MAX_ID
@@ -36,7 +36,7 @@ NOW = f"""
     SELECT {COLUMNS} FROM (
         SELECT * FROM live_livesession WHERE state = 'live' ORDER BY started_at DESC LIMIT {LOOKED_AT}
     ) l JOIN accounts_user h ON h.id = l.host_id
-    WHERE {VISIBLE} ORDER BY l.started_at DESC LIMIT %(count)s
+    WHERE {VISIBLE} AND NOT {mutes(READER, "l.host_id")} ORDER BY l.started_at DESC LIMIT %(count)s
 """  # noqa: S608
 VERSIONS = f"SELECT l.id, l.version FROM {SESSIONS} WHERE l.id = ANY(%(ids)s::bigint[]) AND {VISIBLE}"  # noqa: S608
 # Only hosts with something scheduled are looked at, by the index that has no others.
@@ -66,7 +66,9 @@ def scheduled_of(host: User, reader: User | AnonymousUser, *, limit: int) -> lis
 
 
 def live_now(reader: User | AnonymousUser, *, limit: int) -> list[SessionBody]:
-    """The sessions of all hosts that are live, as far as `reader` may see them, the newest start first."""
+    """The sessions of all hosts that are live, as far as `reader` may see them, the newest start first; not those of
+    hosts whom the reader mutes.
+    """
     return bodies(fetch(NOW, {"reader": reader.pk or 0, "count": limit}))
 
 
@@ -84,6 +86,7 @@ def hosts_to_follow(reader: User, *, count: int = 6) -> list[User]:
     """
     hosts = users_visible_to(reader).exclude(pk=reader.pk).filter(pk__in=Host.objects.filter(scheduled__gt=0))
     hosts = hosts.exclude(pk__in=Follow.objects.filter(follower=reader).values("followee"))
+    hosts = hosts.exclude(pk__in=FollowRequest.objects.filter(follower=reader).values("followee"))
     hosts = hosts.exclude(pk__in=reader.blocks.values("blocked")).exclude(pk__in=reader.mutes.values("muted"))
     return list(hosts.order_by("-follower_count", "pk")[:count])
 

@@ -9,7 +9,7 @@ from accounts.api import UserCard
 from accounts.models import User
 from items.hydrate import ItemBody, verified
 from notifications.feed import Entry
-from relations.models import Follow
+from relations.people import followable_among
 
 ANSWERABLE = ("reply", "mention")
 """The kinds of entries whose rows offer to like and to answer."""
@@ -21,9 +21,9 @@ class Notice(NamedTuple):
     entry: Entry
     quoted: ItemBody | None
     """The item that the entry's item answers, if the reader may see it."""
-    back: list[UserCard]
-    """The new followers whom the reader does not follow. An entry names the followers of its own day only, so no row
-    repeats those of another.
+    back: list[User]
+    """The new followers whom the reader neither follows nor asks to follow. An entry names the followers of its own
+    day only, so no row repeats those of another.
     """
 
     @property
@@ -42,13 +42,12 @@ def notices(entries: Sequence[Entry], reader: User) -> list[Notice]:
     answered = [entry.item.reply_to for entry in entries if entry.item and entry.kind in ANSWERABLE]
     parents = list(dict.fromkeys(int(parent) for parent in answered if parent))
     quoted = {item.id: item for item in verified(parents, reader)}
-    strangers = {int(card.id) for entry in entries if entry.kind == "follow" for card in entry.actors}
-    if strangers:
-        followed = Follow.objects.filter(follower=reader, followee__in=strangers)
-        strangers -= set(followed.values_list("followee_id", flat=True))
+    followers = {int(card.id) for entry in entries if entry.kind == "follow" for card in entry.actors}
+    strangers = followable_among(reader, followers)
     rows = []
     for entry in entries:
-        back = [card for card in entry.actors if entry.kind == "follow" and int(card.id) in strangers]
+        named = entry.actors if entry.kind == "follow" else []
+        back = [strangers[int(card.id)] for card in named if int(card.id) in strangers]
         parent = entry.item.reply_to if entry.item and entry.kind in ANSWERABLE else None
         rows.append(Notice(entry, quoted.get(parent or ""), back))
     return rows

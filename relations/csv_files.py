@@ -1,4 +1,5 @@
-"""Follows, blocks and mutes as CSV, in the columns of Mastodon: reading what a user uploads, and writing their own.
+"""Follows, blocks, mutes and lists as CSV, in the columns of Mastodon: reading what a user uploads, and writing their
+own.
 
 A file may hold anything: it is bounded before it is read, and what cannot be one of these lists is refused with a
 sentence for its user. Names are local: `name`, `@name` or `name@host` of this site.
@@ -6,14 +7,16 @@ sentence for its user. Names are local: `name`, `@name` or `name@host` of this s
 
 import csv
 import io
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
+from itertools import chain
 from typing import IO
 
 import msgspec
 from django.utils.translation import gettext as _
 
 from accounts.models import User
+from relations.models import TITLE_LENGTH
 from relations.visibility import is_username
 from storage.connections import stream
 from web.uploads import LIST_BYTES
@@ -25,23 +28,27 @@ NAME_LENGTH = 100
 """Of a name that is no user's here, so much is kept to be told."""
 FORMULAS = ("=", "+", "-", "@", "\t", "\r")
 """Beginnings of a cell that a spreadsheet takes for a formula."""
-ADDRESS = "Account address"
 
 
 class Kind(StrEnum):
-    """The lists that can be imported and exported."""
+    """The files that can be imported and exported."""
 
     FOLLOWS = "follows"
     BLOCKS = "blocks"
     MUTES = "mutes"
+    LISTS = "lists"
 
 
-HEADERS = {
-    Kind.FOLLOWS: [ADDRESS, "Show boosts", "Notify on new posts", "Languages"],
-    Kind.BLOCKS: [],
-    Kind.MUTES: [ADDRESS, "Hide notifications"],
+ADDRESS, TITLE, BOOSTS, SILENT = "Account address", "List name", "Show boosts", "Hide notifications"
+COLUMNS = {
+    Kind.FOLLOWS: [ADDRESS, BOOSTS, "Notify on new posts", "Languages"],
+    Kind.BLOCKS: [ADDRESS],
+    Kind.MUTES: [ADDRESS, SILENT],
+    Kind.LISTS: [TITLE, ADDRESS],
 }
-"""The columns by which Mastodon knows a list; its blocks have no header."""
+"""The columns by which Mastodon knows a file."""
+WITHOUT_HEADER = frozenset({Kind.BLOCKS, Kind.LISTS})
+"""The files that Mastodon writes without a header."""
 EXPORTS = {
     Kind.FOLLOWS: """
         SELECT u.username, f.reposts FROM relations_follow f JOIN accounts_user u ON u.id = f.followee_id
@@ -57,6 +64,13 @@ EXPORTS = {
         SELECT u.username, m.notifications FROM relations_mute m JOIN accounts_user u ON u.id = m.muted_id
         WHERE m.muter_id = %(user)s AND u.is_active ORDER BY m.id
     """,
+    Kind.LISTS: """
+        SELECT u.username, l.title FROM relations_list l JOIN relations_listmember m ON m.list_id = l.id
+        JOIN accounts_user u ON u.id = m.member_id
+        WHERE l.owner_id = %(user)s AND u.is_active
+            AND NOT EXISTS (SELECT FROM relations_block b WHERE b.blocker_id = u.id AND b.blocked_id = %(user)s)
+        ORDER BY l.id, m.id
+    """,
 }
 
 
@@ -65,37 +79,30 @@ class CsvError(ValueError):
 
 
 class Line(msgspec.Struct, array_like=True):
-    """A row of a list. `name` is a username, or what stands there where that is none of this site (`is_local` false).
-    `flag`: whether boosts are shown, or notifications hidden.
+    """A row of a file. `name` is a username, or what stands there where that is none of this site (`is_local` false).
+    `flag`: whether boosts are shown, or notifications hidden. `title` is a list's.
     """
 
     name: str
     is_local: bool
     flag: bool
+    title: str = ""
 
 
+# --- Reading ---------------------------------------------------------------------------------------------
 def read(file: IO[bytes], kind: Kind, host: str) -> list[Line]:
-    """The lines of an uploaded list, each name once. Raises CsvError."""
-    data = file.read(BYTES + 1)
-    if len(data) > BYTES:
-        raise CsvError(_("The file is larger than 1 MB."))
+    """The lines of an uploaded file, each once. Raises CsvError."""
+    lines: dict[tuple[str, str], Line] = {}
+    columns = _places(COLUMNS[kind])
     try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise CsvError(_("The file is not text in UTF-8.")) from None
-    if "\0" in text:
-        raise CsvError(_("The file is not text in UTF-8."))
-    lines: dict[str, Line] = {}
-    flag_at = 1
-    try:
-        for row in csv.reader(io.StringIO(text, newline=""), strict=True):
-            first = row[0].strip() if row else ""
-            if not first:
+        for row in csv.reader(io.StringIO(_text(file), newline=""), strict=True):
+            if not row or not row[0].strip():
                 continue
-            if first.removeprefix("#").casefold() == ADDRESS.casefold():
+            if row[0].strip().removeprefix("#").casefold() in (ADDRESS.casefold(), TITLE.casefold()):
+                columns = _places(row)
                 continue
-            line = _line(first, row[flag_at] if len(row) > flag_at else "", host)
-            lines.setdefault(line.name.lower(), line)
+            line = _line(_Row(row, columns), host)
+            lines.setdefault((line.title, line.name.lower()), line)
             if len(lines) > ROWS:
                 raise CsvError(_("The file has more than %(rows)d rows.") % {"rows": ROWS})
     except csv.Error:
@@ -105,34 +112,76 @@ def read(file: IO[bytes], kind: Kind, host: str) -> list[Line]:
     return list(lines.values())
 
 
-def _line(address: str, flag: str, host: str) -> Line:
-    said = address.removeprefix("'").removeprefix("@")
+def _text(file: IO[bytes]) -> str:
+    data = file.read(BYTES + 1)
+    if len(data) > BYTES:
+        raise CsvError(_("The file is larger than 1 MB."))
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise CsvError(_("The file is not text in UTF-8.")) from None
+    if "\0" in text:
+        raise CsvError(_("The file is not text in UTF-8."))
+    return text
+
+
+def _places(header: Iterable[str]) -> dict[str, int]:
+    """Where each column stands, by its name in lower case."""
+    return {name.strip().removeprefix("#").casefold(): place for place, name in enumerate(header)}
+
+
+class _Row:
+    """A row whose cells are asked for by the names of their columns."""
+
+    def __init__(self, cells: Sequence[str], places: dict[str, int]) -> None:
+        self._cells, self._places = cells, places
+
+    def cell(self, column: str) -> str:
+        """The cell, "" where the row has none."""
+        place = self._places.get(column.casefold(), len(self._cells))
+        return self._cells[place].strip() if place < len(self._cells) else ""
+
+
+def _line(row: _Row, host: str) -> Line:
+    said = row.cell(ADDRESS).removeprefix("'").removeprefix("@")
     name, _at, domain = said.partition("@")
     is_local = is_username(name) and domain.lower() in ("", host.lower())
-    return Line(name if is_local else said[:NAME_LENGTH], is_local, flag.strip().lower() != "false")
+    flag = "false" not in (row.cell(BOOSTS).lower(), row.cell(SILENT).lower())
+    title = " ".join(_uncelled(row.cell(TITLE)).split())
+    return Line(name if is_local else said[:NAME_LENGTH], is_local, flag, title[: TITLE_LENGTH + 1])
 
 
+# --- Writing ---------------------------------------------------------------------------------------------
 def write(user: User, kind: Kind, host: str, file: IO[bytes]) -> None:
     """Write one of the user's lists, as `read` and Mastodon read it."""
+    header = [] if kind in WITHOUT_HEADER else [COLUMNS[kind]]
+    write_rows(chain(header, _rows(user, kind, host)), file)
+
+
+def write_rows(rows: Iterable[Sequence[str]], file: IO[bytes]) -> None:
+    """Add these rows to a file."""
     text = io.TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)
-    writer = csv.writer(text)
-    if HEADERS[kind]:
-        writer.writerow(HEADERS[kind])
-    writer.writerows(_rows(user, kind, host))
+    csv.writer(text).writerows([_cell(cell) for cell in row] for row in rows)
     text.detach()
 
 
 def _rows(user: User, kind: Kind, host: str) -> Iterator[list[str]]:
-    for username, flag in stream(EXPORTS[kind], {"user": user.pk}):
-        address = _cell(f"{username}@{host}")
-        said = "true" if flag else "false"
+    for username, fact in stream(EXPORTS[kind], {"user": user.pk}):
+        address = f"{username}@{host}"
+        said = "true" if fact else "false"
         yield {
             Kind.FOLLOWS: [address, said, "false", ""],
             Kind.BLOCKS: [address],
             Kind.MUTES: [address, said],
+            Kind.LISTS: [fact, address],
         }[kind]
 
 
 def _cell(text: str) -> str:
     """A cell that no spreadsheet takes for a formula."""
     return f"'{text}" if text.startswith(FORMULAS) else text
+
+
+def _uncelled(text: str) -> str:
+    """The text of such a cell."""
+    return text[1:] if text.startswith("'") and text[1:].startswith(FORMULAS) else text

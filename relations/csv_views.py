@@ -1,6 +1,7 @@
-"""The page that imports and exports follows, blocks and mutes as CSV."""
+"""The page that imports and exports follows, blocks, mutes and lists as CSV."""
 
 import tempfile
+from collections.abc import Callable
 from typing import IO, cast
 from urllib.parse import urlsplit
 
@@ -15,9 +16,12 @@ from relations.csv_files import CsvError, Kind
 from relations.forms import ImportForm
 from relations.models import CsvImport
 from web.pages import INVALID, PageRequest, limited, show, wants_part
+from web.rest import MAX_POSITION
 
 LISTED = 5
 """Imports of which the page tells."""
+REFUSED_SHOWN = 100
+"""Rows of an import that were not done of which the page tells; a file has all."""
 SPOOLED = 1 << 20
 """Bytes of a file that are kept in memory."""
 
@@ -41,6 +45,7 @@ def lists(request: PageRequest, reader: User) -> HttpResponse:
         "imports": imports,
         "is_running": any(one.finished_at is None for one in imports),
         "kinds": list(form.fields["kind"].choices),  # type: ignore[attr-defined]
+        "shown": f":{REFUSED_SHOWN}",
     }
     if wants_part(request) and request.method == "GET":
         return show(request, "relations/_imports.html", context)
@@ -71,15 +76,33 @@ def export(request: PageRequest, reader: User, kind: str) -> HttpResponseBase:
     """
     if kind not in set(Kind):
         raise Http404
+    return _sent(f"{kind}.csv", lambda file: csv_files.write(reader, Kind(kind), _host(request), file))
+
+
+@require_safe
+@signed_in
+@limited("export")
+def refusals(request: PageRequest, reader: User, import_id: int) -> HttpResponseBase:
+    """The rows of an import that were not done, each with why, as a file that can be imported again."""
+    found = CsvImport.objects.filter(user=reader, pk=import_id).first() if import_id <= MAX_POSITION else None
+    if found is None:
+        raise Http404
+    is_of_lists = found.kind == Kind.LISTS
+    rows = ([*[one.title] * is_of_lists, one.name, one.why] for one in found.reasons)
+    return _sent("not-done.csv", lambda file: csv_files.write_rows(rows, file))
+
+
+def _sent(name: str, write: Callable[[IO[bytes]], None]) -> FileResponse:
+    """A file, written before its first byte is sent."""
     file = tempfile.SpooledTemporaryFile(max_size=SPOOLED)  # noqa: SIM115 (the response closes it)
     try:
-        csv_files.write(reader, Kind(kind), _host(request), cast("IO[bytes]", file))
+        write(cast("IO[bytes]", file))
     except BaseException:
         file.close()
         raise
     size = file.tell()
     file.seek(0)
-    response = FileResponse(file, as_attachment=True, filename=f"{kind}.csv", content_type="text/csv; charset=utf-8")
+    response = FileResponse(file, as_attachment=True, filename=name, content_type="text/csv; charset=utf-8")
     response["Content-Length"] = str(size)
     response["Cache-Control"] = "no-store"
     return response

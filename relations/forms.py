@@ -9,7 +9,7 @@ from django.utils.translation import gettext_lazy as _
 
 from relations.csv_files import Kind
 from relations.lists import Listed
-from relations.models import List
+from relations.models import TITLE_LENGTH
 
 LASTS = {
     "": _("Until I undo it"),
@@ -26,7 +26,7 @@ class ListForm(forms.Form):
 
     title = forms.CharField(
         label=_("Title"),
-        max_length=List._meta.get_field("title").max_length,
+        max_length=TITLE_LENGTH,
         widget=forms.TextInput(attrs={"autocomplete": "off", "dir": "auto"}),
     )
     exclusive = forms.BooleanField(
@@ -61,7 +61,7 @@ class MuteForm(forms.Form):
 
 
 class ImportForm(forms.Form):
-    """A list to import."""
+    """A file to import."""
 
     BUSY = _("Your last list is still being imported. Wait until it is done.")
     kind = forms.ChoiceField(
@@ -70,10 +70,14 @@ class ImportForm(forms.Form):
             (Kind.FOLLOWS.value, _("People you follow")),
             (Kind.MUTES.value, _("People you mute")),
             (Kind.BLOCKS.value, _("People you block")),
+            (Kind.LISTS.value, _("Your lists")),
         ],
     )
     file = forms.FileField(
         label=_("File"),
-        help_text=_("A CSV file in the columns of Mastodon, up to 1 MB and 5,000 rows, with names of this site."),
+        help_text=_(
+            "A CSV file in the columns of Mastodon, up to 1 MB and 5,000 rows, with names of this site. Import whom "
+            "you follow first: lists take nobody else."
+        ),
         widget=forms.FileInput(attrs={"accept": ".csv,text/csv"}),
     )

@@ -1,4 +1,4 @@
-"""Imports of follows, blocks and mutes: the row of `CsvImport` is the queue of record.
+"""Imports of follows, blocks, mutes and lists: the row of `CsvImport` is the queue of record.
 
 A worker does a part of the lines and notes how far it came in the transaction of that part, so that a killed worker has
 done a part wholly or not at all, and another goes on behind it. Every line is an act that changes nothing when it is
@@ -16,9 +16,9 @@ from django.db.models import Q
 from django.db.models.functions import Now
 
 from accounts.models import User
-from relations import actions
+from relations import actions, lists
 from relations.csv_files import Kind, Line
-from relations.models import Block, CsvImport, FollowRequest
+from relations.models import TITLE_LENGTH, Block, CsvImport, FollowRequest
 from relations.visibility import visible_user
 from storage.queue import enqueue
 
@@ -91,7 +91,8 @@ def _part(import_id: int) -> bool:
         return True
     user = User.objects.get(pk=row.user_id)
     lines = [msgspec.convert(line, Line) for line in row.lines[row.done : row.done + PART]] if user.is_active else []
-    for line in lines:
+    # In the order of names: two imports of the same people would wait for each other's notifications.
+    for line in sorted(lines, key=lambda line: line.name.lower()):
         _note(row, line, _do(user, Kind(row.kind), line))
     row.done += len(lines)
     row.attempts, row.tried_at = 0, Now()
@@ -110,7 +111,28 @@ def _note(row: CsvImport, line: Line, outcome: str) -> None:
     elif outcome == "requested":
         row.requested += 1
     elif outcome:
-        row.refused.append([line.name, outcome])
+        row.refused.append([line.name, outcome, *[line.title] * bool(line.title)])
+
+
+class BlockedError(Exception):
+    """The user blocks the one whom they are to follow."""
+
+
+class TitleError(Exception):
+    """The name of a list is none, or too long."""
+
+
+OUTCOMES: dict[type[Exception], str] = {
+    actions.SelfRelationError: "self",
+    actions.FollowCapError: "cap",
+    actions.RequestCapError: "requests",
+    BlockedError: "blocked",
+    TitleError: "title",
+    lists.NotFollowedError: "unfollowed",
+    lists.ListCapError: "lists",
+    lists.MemberCapError: "members",
+}
+"""Why a line is not done, by what refuses it."""
 
 
 def _do(user: User, kind: Kind, line: Line) -> str:
@@ -123,14 +145,8 @@ def _do(user: User, kind: Kind, line: Line) -> str:
     try:
         with transaction.atomic():
             has_changed = _act(user, other, kind, line)
-    except actions.SelfRelationError:
-        return "self"
-    except actions.FollowCapError:
-        return "cap"
-    except actions.RequestCapError:
-        return "requests"
-    except BlockedError:
-        return "blocked"
+    except tuple(OUTCOMES) as error:
+        return OUTCOMES[type(error)]
     if not has_changed:
         return ""
     is_request = kind == Kind.FOLLOWS and other.is_locked
@@ -139,18 +155,20 @@ def _do(user: User, kind: Kind, line: Line) -> str:
     return "done"
 
 
-class BlockedError(Exception):
-    """The user blocks the one whom they are to follow."""
-
-
 def _act(user: User, other: User, kind: Kind, line: Line) -> bool:
-    if kind == Kind.BLOCKS:
-        return actions.block(blocker=user, blocked=other)
-    if kind == Kind.MUTES:
-        return actions.mute(muter=user, muted=other, notifications=line.flag)
-    if Block.objects.filter(blocker=user, blocked=other).exists():
-        raise BlockedError
-    return actions.follow(follower=user, followee=other, reposts=line.flag)
+    match kind:
+        case Kind.BLOCKS:
+            return actions.block(blocker=user, blocked=other)
+        case Kind.MUTES:
+            return actions.mute(muter=user, muted=other, notifications=line.flag)
+        case Kind.LISTS:
+            if not 0 < len(line.title) <= TITLE_LENGTH:
+                raise TitleError
+            return lists.add_by_title(owner=user, title=line.title, member=other)
+        case Kind.FOLLOWS:
+            if Block.objects.filter(blocker=user, blocked=other).exists():
+                raise BlockedError
+            return actions.follow(follower=user, followee=other, reposts=line.flag)
 
 
 # --- Upkeep ----------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from accounts.models import User
 from relations import actions, lists
 from relations.api import UserPage, user_or_404
 from relations.lists import Listed
-from relations.models import List
+from relations.models import TITLE_LENGTH, List
 from relations.visibility import is_username, users_visible_to
 from web.openapi import PAGED
 from web.rest import (
@@ -31,8 +31,6 @@ from web.rest import (
     parse_id,
     position,
 )
-
-TITLE_LENGTH = 100
 
 
 class ListBody(msgspec.Struct):

@@ -1,5 +1,7 @@
 """The pages on which one makes, changes and deletes lists, and puts people into them."""
 
+from collections.abc import Callable
+
 from django.contrib import messages
 from django.http import Http404, HttpResponse
 from django.shortcuts import redirect
@@ -13,7 +15,7 @@ from relations.forms import ListForm, MembershipForm
 from relations.lists import Listed
 from relations.models import Follow, List
 from relations.views import user_or_404
-from relations.visibility import is_username
+from relations.visibility import is_username, visible_user
 from web.pages import INVALID, PageRequest, limited, position, show
 from web.rest import MAX_POSITION, PAGE
 
@@ -90,6 +92,22 @@ def delete_list(request: PageRequest, reader: User, list_id: int) -> HttpRespons
 @require_POST
 @signed_in
 @limited("write")
+def add_member(request: PageRequest, reader: User, list_id: int) -> HttpResponse:
+    """Put the followee whom the form names into a list."""
+    listed, username = list_or_404(list_id, reader), request.POST.get("username", "").strip().removeprefix("@")
+    member = visible_user(username, reader)
+    if member is None:
+        error = _("There is no user of this name.")
+    else:
+        error = _refusal(lambda: lists.add(owner=reader, list_id=listed.id, member=member))
+    if error:
+        messages.error(request, error)
+    return redirect("list-edit", listed.id)
+
+
+@require_POST
+@signed_in
+@limited("write")
 def remove_member(request: PageRequest, reader: User, list_id: int) -> HttpResponse:
     """Take the user whom the form names out of a list; they stay followed."""
     listed, username = list_or_404(list_id, reader), request.POST.get("username", "")
@@ -114,7 +132,8 @@ def lists_of_person(request: PageRequest, reader: User, username: str) -> HttpRe
     if form.is_valid():
         chosen = form.cleaned_data["lists"]
         into = [one.id for one in there if str(one.id) in chosen]
-        if error := _place(reader, person, into, [one.id for one in there if str(one.id) not in chosen]):
+        out_of = [one.id for one in there if str(one.id) not in chosen]
+        if error := _refusal(lambda: lists.place(owner=reader, member=person, into=into, out_of=out_of)):
             form.add_error(None, error)
         else:
             messages.success(request, _("Saved."))
@@ -123,10 +142,10 @@ def lists_of_person(request: PageRequest, reader: User, username: str) -> HttpRe
     return show(request, "relations/person_lists.html", context, status=INVALID if form.errors else 200)
 
 
-def _place(reader: User, person: User, into: list[int], out_of: list[int]) -> str:
-    """Put a person into some lists and out of others; what was refused, in words."""
+def _refusal(act: Callable[[], object]) -> str:
+    """Do what changes the members of lists; what refused it, in words."""
     try:
-        lists.place(owner=reader, member=person, into=into, out_of=out_of)
+        act()
     except actions.SelfRelationError:
         return _("That is you.")
     except lists.NotFollowedError:

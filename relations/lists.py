@@ -93,6 +93,16 @@ def add(*, owner: User, list_id: int, member: User) -> bool:
 
 
 @transaction.atomic
+def add_by_title(*, owner: User, title: str, member: User) -> bool:
+    """Put a followee into the owner's oldest list of this title, which is made where there is none; True if they were
+    not there. Raises what `create` and `add` raise.
+    """
+    _lock(owner)
+    found = List.objects.filter(owner=owner, title=title).order_by("pk").first() or create(owner=owner, title=title)
+    return add(owner=owner, list_id=found.pk, member=member)
+
+
+@transaction.atomic
 def remove(*, owner: User, list_id: int, member: User) -> bool:
     """Take a member out of a list; True if they were there. Raises List.DoesNotExist."""
     of = _own(owner, list_id)

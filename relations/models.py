@@ -1,5 +1,7 @@
 """Follows, blocks and mutes: unique pairs, indexed in both directions."""
 
+from typing import NamedTuple
+
 from django.conf import settings
 from django.db import models
 from django.db.models import F, Q
@@ -176,6 +178,9 @@ class FollowerCountChange(models.Model):
         return f"{self.user_id}: {self.change:+}"
 
 
+TITLE_LENGTH = 100
+
+
 class List(models.Model):
     """A timeline of some of the owner's followees. What members of an exclusive one say leaves the owner's home."""
 
@@ -186,7 +191,7 @@ class List(models.Model):
         db_index=False,
         verbose_name=_("owner"),
     )
-    title = models.CharField(_("title"), max_length=100)
+    title = models.CharField(_("title"), max_length=TITLE_LENGTH)
     is_exclusive = models.BooleanField(_("out of home"), default=False, db_default=False)
     created_at = models.DateTimeField(_("since"), db_default=Now())
 
@@ -232,14 +237,27 @@ REFUSALS = {
     "cap": _("you follow as many as one may"),
     "requests": _("too many of your requests are waiting"),
     "blocked": _("you block them"),
+    "unfollowed": _("you do not follow them"),
+    "title": _("the list has no name, or too long a one"),
+    "lists": _("you have as many lists as one may"),
+    "members": _("the list has as many members as one may"),
 }
 """Why a line of an import was not done."""
 
 
-class CsvImport(models.Model):
-    """An uploaded list of follows, blocks or mutes, and how far the workers came with it (relations.importing).
+class Refusal(NamedTuple):
+    """A row of an import that was not done."""
 
-    `lines` are `csv_files.Line`s, and empty once the import is finished; `refused` are names with a key of `REFUSALS`.
+    name: str
+    why: str
+    title: str = ""
+
+
+class CsvImport(models.Model):
+    """An uploaded file of follows, blocks, mutes or lists, and how far the workers came with it (relations.importing).
+
+    `lines` are `csv_files.Line`s, and empty once the import is finished; `refused` are names with a key of `REFUSALS`,
+    and the title of the list.
     `changed` and `requested` count lines; all others that are done were so before.
     """
 
@@ -270,6 +288,6 @@ class CsvImport(models.Model):
         return f"{self.kind} of {self.user_id}: {self.done} of {self.total}"
 
     @property
-    def reasons(self) -> list[tuple[str, object]]:
-        """The names that were refused, each with why in the reader's language."""
-        return [(name, REFUSALS.get(why, why)) for name, why in self.refused]
+    def reasons(self) -> list[Refusal]:
+        """The rows that were refused, each with why in the reader's language."""
+        return [Refusal(name, str(REFUSALS.get(why, why)), *title) for name, why, *title in self.refused]

@@ -1,16 +1,17 @@
 """Lists of the people on one side of many relations, newest relation first, with a bound of work."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, NamedTuple
 
 from django.contrib.auth.models import AnonymousUser
+from django.db.models import Exists, OuterRef
 
 from accounts.models import User
 from accounts.rows import user_columns, user_of
 from relations.followers import LAST_ID
-from relations.models import Mute
+from relations.models import Follow, FollowRequest, Mute
 from relations.rules import blocks
 from storage.connections import fetch
 
@@ -113,6 +114,16 @@ def people_page(
 def mutes_among(reader: User, people: Sequence[User]) -> dict[int, Mute]:
     """The reader's mutes of these people, by the ids of the muted."""
     return {mute.muted_id: mute for mute in Mute.objects.filter(muter=reader, muted__in=people)}
+
+
+def followable_among(reader: User, user_ids: Collection[int]) -> dict[int, User]:
+    """By their ids, the users among these whom the reader neither follows nor asks to follow."""
+    if not user_ids:
+        return {}
+    followed = Follow.objects.filter(follower=reader, followee=OuterRef("pk"))
+    asked = FollowRequest.objects.filter(follower=reader, followee=OuterRef("pk"))
+    others = User.objects.filter(~Exists(followed), ~Exists(asked), pk__in=user_ids).exclude(pk=reader.pk)
+    return {user.pk: user for user in others}
 
 
 def waiting_requests(user: User) -> int:

@@ -1,4 +1,4 @@
-"""Suggestions of users to follow, for readers who follow no user yet.
+"""Suggestions of users to follow, and why.
 
 See docs/decisions.md: Suggestions have an index.
 """
@@ -12,6 +12,7 @@ from django.core.cache import cache
 
 from accounts.models import User
 from accounts.rows import user_columns, user_of
+from relations.rules import READER, asks, follows, is_wanted
 from storage import keys
 from storage.connections import fetch, id_array
 from storage.replica import PRIMARY, lagging
@@ -22,30 +23,27 @@ MAX_ID = 2**63 - 1
 LOOKED_AT = 2_500
 """The most followed users among whom suggestions are looked for: more than one may follow (`FOLLOW_CAP`)."""
 
-MAY_BE = """
-    u.is_active AND u.id <> %(reader)s
-    AND NOT EXISTS (SELECT FROM relations_follow WHERE follower_id = %(reader)s AND followee_id = u.id OFFSET 0)
-    AND NOT EXISTS (SELECT FROM relations_block WHERE blocker_id = u.id AND blocked_id = %(reader)s OFFSET 0)
-    AND NOT EXISTS (SELECT FROM relations_block WHERE blocker_id = %(reader)s AND blocked_id = u.id OFFSET 0)
-    AND NOT EXISTS (SELECT FROM relations_mute WHERE muter_id = %(reader)s AND muted_id = u.id OFFSET 0)
+MAY_BE = f"""
+    u.is_active AND u.id <> {READER} AND NOT {follows(READER, "u.id")} AND NOT {asks(READER, "u.id")}
+    AND {is_wanted(READER, "u.id")}
     ORDER BY u.follower_count DESC, u.id
 """
 
 REASONS = 2
-FOLLOWED_BY = """
+FOLLOWED_BY = f"""
     SELECT proposed.id, between.username, between.display_name
     FROM unnest(%(ids)s::bigint[]) AS proposed (id) CROSS JOIN LATERAL (
         SELECT u.username, u.display_name FROM relations_follow mine JOIN accounts_user u ON u.id = mine.followee_id
-        WHERE mine.follower_id = %(reader)s AND u.is_active AND EXISTS (
-            SELECT FROM relations_follow theirs
-            WHERE theirs.follower_id = mine.followee_id AND theirs.followee_id = proposed.id OFFSET 0)
+        WHERE mine.follower_id = {READER} AND u.is_active AND {follows("mine.followee_id", "proposed.id")}
+            AND {is_wanted(READER, "mine.followee_id")}
         LIMIT %(reasons)s
     ) between
-"""
+"""  # noqa: S608 (constants)
 
 
 def suggestions(reader: User, *, count: int = 6) -> list[User]:
-    """The most followed users whom the reader neither follows nor has turned away from, of the `LOOKED_AT` on top.
+    """The most followed users whom the reader neither follows, nor asks to, nor has turned away from, of the
+    `LOOKED_AT` on top.
 
     They are read in the order of an index, past those who are followed or turned away from, and remembered by the cache
     for `KEPT`. Whether each may still be proposed is asked of PostgreSQL; where one may not, they are looked for anew.
@@ -77,7 +75,8 @@ def _are_ids(kept: Any) -> bool:
 
 def followed_by(reader: User, users: Sequence[User]) -> dict[int, list[str]]:
     """Why these users are proposed: by their ids, the names of at most `REASONS` whom `reader` follows and who follow
-    them. One statement, which looks at the reader's followees, bounded by the site's cap, until it has found enough.
+    them; none of a followee who blocks the reader, or whom the reader blocks or mutes. One statement, which looks at
+    the reader's followees, bounded by the site's cap, until it has found enough.
     """
     if not users:
         return {}

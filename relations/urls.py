@@ -30,6 +30,7 @@ urlpatterns = [
     path("settings/mutes", views.mutes, name="settings-mutes"),
     path("settings/import-export", csv_views.lists, name="settings-import-export"),
     path("settings/export/<str:kind>.csv", csv_views.export, name="settings-export"),
+    path("settings/import/<int:import_id>/not-done.csv", csv_views.refusals, name="settings-import-refused"),
     path("settings/blocks", views.blocks, name="settings-blocks"),
     path("@<str:username>/mute-for", views.mute_for, name="mute-for"),
     path("@<str:username>/followers", views.followers, name="followers"),
@@ -38,6 +39,7 @@ urlpatterns = [
     path("lists", list_views.own_lists, name="lists"),
     path("lists/<int:list_id>/edit", list_views.edit_list, name="list-edit"),
     path("lists/<int:list_id>/delete", list_views.delete_list, name="list-delete"),
+    path("lists/<int:list_id>/add", list_views.add_member, name="list-add"),
     path("lists/<int:list_id>/remove", list_views.remove_member, name="list-remove"),
     re_path(f"^@(?P<username>[^/]+)/(?P<verb>{VERB})$", views.relate, name="relate"),
 ]

@@ -39,8 +39,11 @@ DECIDED = {
     "accept": gettext_lazy("@%(name)s follows you now."),
     "reject": gettext_lazy("You declined the request of @%(name)s."),
     "remove": gettext_lazy("@%(name)s does not follow you any more."),
+    "unmute": gettext_lazy("@%(name)s is not muted any more."),
+    "unblock": gettext_lazy("@%(name)s is not blocked any more."),
 }
-"""The words for a reader who decided on a request or a follower."""
+"""The words for a reader who decided on one of a list: a request, a follower, or whom they turned away."""
+UNDOES = frozenset({"unmute", "unblock"})
 REQUEST_VERBS = frozenset({"accept", "reject"})
 OFFERS = {REQUESTS: "decide", BLOCKS: "unblock", MUTES: "unmute"}
 """The buttons for each person of one's own lists; those of others offer to follow."""
@@ -79,7 +82,7 @@ def relate(request: PageRequest, reader: User, username: str, verb: str) -> Http
         return HttpResponse() if wants_part(request) else go_on(request, "home")
     if request.POST.get("card") and not error and verb in TURNED_AWAY:
         return _turned_away(request, person, verb)
-    if verb in DECIDED:
+    if verb in DECIDED and (verb not in UNDOES or request.POST.get("listed")):
         return _decided(request, reader, person, verb, error)
     if not wants_part(request):
         if error:

@@ -8,7 +8,9 @@ from django.views.decorators.http import require_safe
 from accounts.access import signed_in
 from accounts.models import User
 from relations.list_views import list_or_404
+from timeline.late import arrivals, with_late
 from timeline.lists import list_new_count, list_page
+from timeline.position import place_of
 from timeline.views import cards_of
 from web.pages import PageRequest, position, show
 from web.rest import PAGE
@@ -18,14 +20,17 @@ from web.rest import PAGE
 @signed_in
 def show_list(request: PageRequest, reader: User, list_id: int) -> HttpResponse:
     """Items of the members of a list, newest first, a page at a time as those of home."""
-    listed, last_id = list_or_404(list_id, reader), position(request)
+    listed, last_id, late = list_or_404(list_id, reader), position(request), position(request, "late")
+    now = place_of(reader).now if last_id is None else ""
     page = list_page(reader, listed.id, last_id=last_id, limit=PAGE)
+    arrived = arrivals(reader.pk, page.items, since=late, list_id=listed.id) if last_id is None else []
     context = {
         "list": listed,
         "page": page,
-        "cards": cards_of(page, []),
+        "cards": cards_of(page, arrived),
         "is_first": last_id is None,
         "since_id": page.items[0].id if page.items else "",
+        "at": now,
     } | _asking(listed.id)
     part = "timeline/_list_beginning.html" if last_id is None else "items/_more.html"
     return show(request, "timeline/list.html", context, part=part)
@@ -35,11 +40,13 @@ def show_list(request: PageRequest, reader: User, list_id: int) -> HttpResponse:
 @signed_in
 def list_news(request: PageRequest, reader: User, list_id: int) -> HttpResponse:
     """How many posts came to a list since the top of an open page; 204 while it is as many as that page `shows`."""
-    listed, since_id = list_or_404(list_id, reader), position(request, "since_id")
-    count, capped = list_new_count(reader, listed.id, since_id=since_id or 0)
+    listed, since_id, at = list_or_404(list_id, reader), position(request, "since_id"), position(request, "at")
+    new = list_new_count(reader, listed.id, since_id=since_id or 0)
+    count, capped = with_late(new, reader.pk, since=at, top=since_id, list_id=listed.id)
     if request.GET.get("shows") == str(count):
         return HttpResponse(status=204)
-    context = {"list": listed, "count": count, "capped": capped, "since_id": since_id or ""} | _asking(listed.id)
+    told = {"count": count, "capped": capped, "since_id": since_id or "", "at": at or ""}
+    context = {"list": listed} | told | _asking(listed.id)
     return show(request, "timeline/_news.html", context)
 
 

@@ -19,8 +19,8 @@ from items.popular import popular_tags
 from items.text import canonical_tag
 from relations.suggestions import suggestions
 from timeline.forms import WelcomeForm
-from timeline.home import NEW_CAP, Page, home_page, new_count
-from timeline.late import late_ids
+from timeline.home import Page, home_page, new_count
+from timeline.late import arrivals, with_late
 from timeline.position import forget_place, note_position, offer_of, place_of
 from timeline.welcome import PEOPLE, people_for
 from web.pages import INVALID, PageRequest, limited, position, show, wants_part
@@ -43,7 +43,7 @@ def home(request: PageRequest, reader: User) -> HttpResponse:
     page = home_page(reader, last_id=last_id, limit=PAGE)
     first = last_id is None
     top = int(page.items[0].id) if page.items else None
-    arrived = late_ids(reader.pk, since=late, top=top) if late and first and top else []
+    arrived = arrivals(reader.pk, page.items, since=late) if first else []
     context = {
         "page": page,
         "cards": cards_of(page, arrived),
@@ -129,10 +129,8 @@ def news(request: PageRequest, reader: User) -> HttpResponse:
     many as that page `shows`.
     """
     since_id, at = position(request, "since_id"), position(request, "at")
-    count, capped = new_count(reader, since_id=since_id or 0)
-    if since_id and at and not capped:
-        count += len(late_ids(reader.pk, since=at, top=since_id))
-        count, capped = min(count, NEW_CAP), count > NEW_CAP
+    new = new_count(reader, since_id=since_id or 0)
+    count, capped = with_late(new, reader.pk, since=at, top=since_id)
     if request.GET.get("shows") == str(count):
         return HttpResponse(status=204)
     context = {

@@ -6,7 +6,7 @@ from functools import cache
 from accounts.models import User
 from accounts.rows import user_columns, user_of
 from items.visibility import public_post
-from relations.rules import READER, follows, is_wanted
+from relations.rules import READER, asks, follows, is_wanted
 from relations.suggestions import suggestions
 from storage.connections import fetch
 
@@ -37,6 +37,7 @@ def _using() -> str:
             ) newest JOIN items_item i ON i.id = newest.item_id WHERE {public_post("i")}
             GROUP BY i.sender_id
         ) used JOIN accounts_user u ON u.id = used.sender_id
-        WHERE u.is_active AND u.id <> {READER} AND NOT {follows(READER, "u.id")} AND {is_wanted(READER, "u.id")}
+        WHERE u.is_active AND u.id <> {READER} AND NOT {follows(READER, "u.id")} AND NOT {asks(READER, "u.id")}
+            AND {is_wanted(READER, "u.id")}
         ORDER BY used.uses DESC, u.follower_count DESC, u.id LIMIT {PEOPLE}
     """  # noqa: S608 (constants)

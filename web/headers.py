@@ -76,7 +76,9 @@ class Nonce:
 
 
 class HeadersMiddleware:
-    """The first of all, so that static files and errors have them too. Headers that a view has set stay."""
+    """The first of all, so that static files and errors have them too. Headers that a view has set stay, but for one:
+    an answer with a cookie, which may have been added to whatever a view says, is kept by no shared cache.
+    """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self.get_response = get_response
@@ -90,6 +92,8 @@ class HeadersMiddleware:
             response.headers.setdefault("Content-Security-Policy", policy(request, nonce) if is_page else NO_PAGE)
         for name, value in HEADERS.items():
             response.headers.setdefault(name, value)
+        if response.cookies and "public" in response.get("Cache-Control", ""):
+            response.headers["Cache-Control"] = "private, no-cache"
         return response
 
 

@@ -418,6 +418,7 @@ PAGES: dict[str, list[Look]] = {
 WITHOUT = {
     "news": "a part of home",
     "list-news": "a part of the page of a list",
+    "list-add": "leads back",
     "list-remove": "leads back",
     "settings-filter-delete": "leads back",
     "pin": "leads back",
@@ -461,6 +462,7 @@ WITHOUT = {
     "history-change": "leads back",
     "relate": "leads back",
     "settings-export": "a file",
+    "settings-import-refused": "a file",
     "bookmark": "leads back",
     "remove-bookmark": "leads back",
     "live-news": "a part of the pages of live sessions",

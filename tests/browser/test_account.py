@@ -13,9 +13,10 @@ from playwright.sync_api import expect
 
 from accounts import purge
 from accounts.models import Deletion, User
+from items import filters
 from items.actions import like, publish
 from items.models import Item, Status
-from relations.actions import follow
+from relations.actions import follow, mute
 from tests.support.browsers import Visit, Visitor
 from tests.support.factories import PASSWORD, UserFactory
 
@@ -284,8 +285,22 @@ def test_a_control_in_a_text_turns_no_link_round(visit: Visit, reader: Any, auth
 def test_no_page_of_the_settings_is_wider_than_the_screen(visit: Visit, reader: Any, locale: str, width: int) -> None:
     visitor = visit(viewport={"width": width, "height": 800}, locale=locale)
     visitor.goto("/login")
-    paths = ["/login", "/settings", "/settings/preferences", "/settings/password", "/settings/data", "/settings/delete"]
-    for path in paths:
+    names = [
+        "preferences",
+        "notifications",
+        "filters",
+        "mutes",
+        "blocks",
+        "password",
+        "email",
+        "devices",
+        "data",
+        "import-export",
+        "delete",
+    ]
+    mute(muter=reader, muted=UserFactory.create(username="w" * 30, display_name="W" * 50))
+    filters.create(owner=reader, phrase="w" * 50, whole_word=True)
+    for path in ("/login", "/settings", *(f"/settings/{name}" for name in names), "/lists", "/bookmarks"):
         visitor.goto(path)
         wide: int = visitor.page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
         assert wide <= 0, path

@@ -7,8 +7,10 @@ from playwright.sync_api import expect
 
 from items.actions import publish
 from items.models import Item, Pin
+from relations import lists
 from relations.models import List, ListMember
 from tests.support.browsers import Visit, is_live
+from tests.support.factories import UserFactory
 from tests.support.streams import StreamServer
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
@@ -77,3 +79,31 @@ def test_a_post_is_pinned_from_its_menu(visit: Visit, reader: Any) -> None:
     page.locator(".pinned article summary").last.click()
     visitor.go(page.locator(".pinned article").get_by_role("button", name="Unpin"))
     expect(page.locator(".pinned")).to_have_count(0)
+
+
+def test_people_are_put_into_a_list_by_name(visit: Visit, reader: Any, author: Any) -> None:
+    made = lists.create(owner=reader, title="Friends").pk
+    visitor = visit(viewport={"width": 390, "height": 844})
+    visitor.log_in(reader)
+    page = visitor.page
+    page.goto(f"{visitor.site}/lists/{made}/edit")
+    for name, said in (("nobody", "There is no user of this name."), ("@author", "Remove @author from the list")):
+        page.get_by_label("Somebody you follow").fill(name)
+        visitor.go(page.get_by_role("button", name="Add", exact=True))
+        expect(page.get_by_text(said).or_(page.get_by_role("button", name=said))).to_be_visible()
+    assert ListMember.objects.get().member == author
+
+
+def test_whom_one_follows_in_the_column_leaves_it_with_the_next_page(visit: Visit, reader: Any) -> None:
+    """Though the browser keeps the column for a minute."""
+    UserFactory.create(username="newcomer")
+    visitor = visit(viewport={"width": 1280, "height": 844})
+    visitor.log_in(reader)
+    page = visitor.page
+    page.goto(f"{visitor.site}/bookmarks")
+    page.locator("#beside").get_by_role("button", name="Follow @newcomer").click()
+    expect(page.locator("#beside").get_by_role("button", name="Unfollow @newcomer")).to_be_visible()
+    expect(page.locator(".standing.underway")).to_have_count(0)
+    with page.expect_response(f"{visitor.site}/beside") as answer:
+        page.goto(f"{visitor.site}/likes")
+    assert "newcomer" not in answer.value.text()

@@ -80,6 +80,7 @@ def test_a_mute_for_a_time_is_listed_and_undone(visitor: Visitor, reader: Any) -
     visitor.goto("/settings/mutes")
     visitor.page.locator("form[action$='/@ann/unmute'] button").click()
     visitor.page.locator("form[action$='/@ann/unmute']").wait_for(state="detached")
+    expect(visitor.page.locator("form[action$='/@ann/follow']")).to_have_count(0)
     assert not Mute.objects.exists()
 
 

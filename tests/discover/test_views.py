@@ -7,10 +7,13 @@ from typing import Any
 import pytest
 from django.test import Client
 
+from accounts.actions import edit_profile
+from accounts.models import User
 from discover.models import IssuedPage
 from discover.views import COMING, CURRENT, WALK
 from items.actions import delete, publish
 from items.models import Item
+from relations.actions import follow
 from storage.connections import feeds_breaker
 from tests.support import servers
 from tests.support.factories import UserFactory
@@ -324,3 +327,17 @@ def test_it_works_with_redis_dead(client: Client, reader: Any, posts: list[Item]
         second = client.post("/discover", following(response) or {"walk": "x" * 22, "page": "2"}, **PART)
         assert second.status_code == 200
         assert not set(shown(response)) & set(shown(second))
+
+
+def test_cards_offer_to_follow_whom_the_reader_does_not_follow(client: Client, reader: User) -> None:
+    """A locked account is asked, which the button says before it is pressed; one that was asked is not asked again."""
+    known, new, locked, asked = (UserFactory.create(username=name) for name in ("known", "new", "locked", "asked"))
+    for one in (locked, asked):
+        edit_profile(user=one, is_locked=True)
+    for one in (known, new, locked, asked):
+        say(one, f"words of {one.username}.")
+    for one in (known, asked):
+        follow(follower=reader, followee=User.objects.get(pk=one.pk))
+    page = client.get("/discover").content.decode()
+    buttons = re.findall(r'aria-label="([^"]*follow @\w+)"', page, re.IGNORECASE)
+    assert sorted(buttons) == ["Ask to follow @locked", "Follow @new"]

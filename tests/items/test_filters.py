@@ -232,5 +232,26 @@ def test_the_longest_text_is_read_in_a_moment(piece: str) -> None:
     assert min(took) < 0.02, took
 
 
+@pytest.mark.parametrize("whole", [True, False])
+@pytest.mark.parametrize("gap", ["", " "])
+def test_phrases_that_stand_everywhere_take_a_moment(gap: str, whole: bool) -> None:
+    """In 60 ms: each phrase is a part of the next, and the longest text holds all of them at every letter, and in its
+    second half words of one kind after the other.
+    """
+    phrases = [f"a{gap}" * length + "a" for length in range(PHRASE_LENGTH // 2)]
+    phrases += [chr(0x4E00 + number) for number in range(70)] + ["absent"]
+    most = Filters([_Rule(number, phrase, whole, True, None) for number, phrase in enumerate(phrases)])
+    half = ARTICLE_LENGTH // 2
+    text = (f"a{gap}" * half)[:half] + " " + "".join(phrase * (half // 70) for phrase in phrases[-71:-1])
+    expected = [phrase for phrase in phrases[:-1] if gap or not whole or (len(phrase) == 1 and phrase != "a")]
+    now, took = timezone.now(), []
+    for _ in range(5):
+        began = time.thread_time()
+        found = most.found([text], now)
+        took.append(time.thread_time() - began)
+    assert [rule.phrase for rule in found] == expected
+    assert min(took) < 0.06, took
+
+
 def test_nothing_is_filtered_of_no_items(reader: User) -> None:
     assert filtered([], reader) == []

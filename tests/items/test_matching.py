@@ -92,6 +92,24 @@ def test_every_place_is_found(words: list[str], text: str) -> None:
     assert set(places) == expected
 
 
+@given(st.lists(st.tuples(st.text("ab 票", min_size=1, max_size=4), st.booleans()), max_size=6), st.text("ab 票"))
+def test_found_words_stand_somewhere(words: list[tuple[str, bool]], text: str) -> None:
+    """Also with words that were found looked for no more; a whole word stands between no two letters of its kind."""
+
+    def borders(start: int, end: int) -> bool:
+        return not any(text[max(0, at - 1) : at + 1] in ("aa", "ab", "ba", "bb") for at in (start, end))
+
+    matcher = Matcher(Word(number, word, whole) for number, (word, whole) in enumerate(words))
+    expected = {
+        Place(start, start + len(word), number)
+        for number, (word, whole) in enumerate(words)
+        for start in range(len(text))
+        if text.startswith(word, start) and (not whole or borders(start, start + len(word)))
+    }
+    assert set(matcher.places(text)) == expected
+    assert matcher.found(f"{text} " * 20) >= matcher.found(text) == {place.word for place in expected}
+
+
 @pytest.mark.parametrize(
     ("text", "hits"),
     [

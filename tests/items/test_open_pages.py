@@ -3,6 +3,7 @@
 import gzip
 import re
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,10 +14,13 @@ from about import site
 from accounts import actions as accounts
 from accounts.deactivation import deactivate
 from accounts.models import User
-from items import actions, open_pages
+from items import actions, hiding, open_pages
 from items.models import Item, Visibility
+from media.actions import describe
+from media.models import MediaFile
 from storage import connections
 from tests.support.factories import UserFactory
+from tests.support.picture_posts import posted, sent
 from tests.support.servers import Valkey, dead, frozen, full
 
 pytestmark = pytest.mark.django_db
@@ -150,6 +154,29 @@ def test_a_change_shows_at_once(post: Item, path: str, change: str) -> None:
     assert b"zebra" not in Client().get(path).content
 
 
+PICTURED: dict[str, Any] = {
+    "hidden": lambda item, medium: hiding.hide_media(item=item),
+    "described anew": lambda item, medium: describe(medium=medium, description="okapi", focus=(0.0, 0.0)),
+}
+
+
+@pytest.mark.parametrize("change", PICTURED)
+@pytest.mark.parametrize("path", ["/@sender", "/items/{post}", "/@sender/media", "/@sender/feed.atom"])
+def test_what_becomes_of_a_picture_shows_at_once(sender: User, media_folder: Path, path: str, change: str) -> None:
+    """Also its description, though the post is not edited."""
+    medium = MediaFile.objects.get(pk=sent(sender, description="zebra"))
+    item = posted(sender, str(medium.pk), text="words")
+    path = path.format(post=item.pk)
+    before = warm(path).content
+    assert f"/media/{medium.name}".encode() in before
+    assert path.endswith("atom") or b"zebra" in before
+    medium.refresh_from_db()
+    PICTURED[change](item, medium)
+    after = Client().get(path).content
+    assert b"zebra" not in after
+    assert change != "hidden" or f"/media/{medium.name}".encode() not in after
+
+
 def test_new_replies_come_within_seconds(post: Item, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(open_pages, "KEPT", timedelta(seconds=1))
     path = f"/items/{post.pk}"
@@ -203,6 +230,18 @@ def test_a_session_that_has_ended_and_a_message_are_for_their_own_browser(post: 
     answer = client.get(f"/items/{post.pk}")
     assert "private" in answer["Cache-Control"]
     assert "ETag" not in answer
+    assert "private" in client.get("/@sender/feed.atom")["Cache-Control"]
+
+
+@pytest.mark.parametrize("path", ["/sitemap.xml", "/manifest.webmanifest"])
+def test_no_shared_cache_keeps_an_answer_with_a_cookie(path: str) -> None:
+    """A session that has ended is told so by a cookie, on whatever it asks for."""
+    assert "public" in Client().get(path)["Cache-Control"]
+    client = Client()
+    client.cookies["sessionid"] = "x" * 32
+    answer = client.get(path)
+    assert answer.cookies
+    assert answer["Cache-Control"] == "private, no-cache"
 
 
 @pytest.mark.parametrize("query", ["?x=1", "?last_id=", "?text=whole"])

@@ -2,6 +2,7 @@
 
 import pytest
 
+from accounts.actions import edit_profile
 from accounts.models import User
 from items import actions as items
 from items.models import Item
@@ -50,10 +51,16 @@ def test_followers_are_offered_until_they_are_followed(ann: User, bob: User) -> 
     for fan in (bob, other):
         relations.follow(follower=fan, followee=ann)
     (row,) = rows(ann)
-    assert {card.id for card in row.back} == {str(bob.pk), str(other.pk)}
+    assert {user.pk for user in row.back} == {bob.pk, other.pk}
     relations.follow(follower=ann, followee=bob)
     (row,) = rows(ann)
-    assert [card.id for card in row.back] == [str(other.pk)]
+    assert [user.pk for user in row.back] == [other.pk]
+    edit_profile(user=other, is_locked=True)
+    (row,) = rows(ann)
+    assert row.back[0].is_locked, "the button says at once that it asks"
+    relations.follow(follower=ann, followee=User.objects.get(pk=other.pk))
+    (row,) = rows(ann)
+    assert row.back == [], "a request waits"
 
 
 def test_entries_without_answers_or_followers_ask_nothing(ann: User, bob: User) -> None:

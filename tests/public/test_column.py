@@ -12,7 +12,7 @@ from accounts.actions import issue_token
 from accounts.models import User
 from items.actions import publish
 from live import actions as live
-from relations.actions import block, follow
+from relations.actions import block, follow, mute
 from relations.suggestions import followed_by
 from tests.support.factories import UserFactory
 
@@ -57,6 +57,27 @@ def test_two_active_followees_are_named_at_most(reader: User) -> None:
     assert sorted(followed_by(reader, [new])[new.pk]) == ["ben", "cat"]
 
 
+@pytest.mark.parametrize("turned", ["blocked by", "blocks", "mutes"])
+def test_no_followee_of_whom_the_reader_would_not_know_is_named(reader: User, turned: str) -> None:
+    ann, new = UserFactory.create(username="ann"), UserFactory.create(username="new")
+    follow(follower=reader, followee=ann)
+    follow(follower=ann, followee=new)
+    assert followed_by(reader, [new])[new.pk] == ["ann"]
+    {
+        "blocked by": lambda: block(blocker=ann, blocked=reader),
+        "blocks": lambda: block(blocker=reader, blocked=ann),
+        "mutes": lambda: mute(muter=reader, muted=ann),
+    }[turned]()
+    assert followed_by(reader, [new]) == {}
+
+
+def test_users_whom_the_reader_asks_to_follow_are_not_proposed(client: Client, reader: User) -> None:
+    locked: User = UserFactory.create(username="careful", is_locked=True)
+    assert "careful" in part(client)
+    follow(follower=reader, followee=locked)
+    assert "careful" not in part(client)
+
+
 def test_the_api_proposes_the_same(reader: User) -> None:
     ann, new = UserFactory.create(username="ann"), UserFactory.create(username="new")
     follow(follower=reader, followee=ann)
@@ -69,13 +90,16 @@ def test_the_api_proposes_the_same(reader: User) -> None:
 
 
 def test_live_sessions_of_all_hosts_are_shown_to_those_who_may_see_them(client: Client, reader: User) -> None:
-    host, other = UserFactory.create(), UserFactory.create()
+    host, other, muted = UserFactory.create(), UserFactory.create(), UserFactory.create()
     start(host, "Bread live")
     start(other, "Nails live")
+    start(muted, "Soup live")
     block(blocker=other, blocked=reader)
+    mute(muter=reader, muted=muted)
     page = part(client)
     assert "Bread live" in page
     assert "Nails live" not in page
+    assert "Soup live" not in page
 
 
 def test_strangers_are_proposed_no_people(client: Client) -> None:

@@ -2,6 +2,7 @@
 
 import csv
 import io
+from functools import partial
 from typing import Any
 from unittest.mock import patch
 
@@ -12,9 +13,12 @@ from django.db.models.functions import Now
 from django.test import Client
 
 from accounts.models import User
-from relations import actions, csv_files, importing, tasks
+from notifications.models import Notification
+from relations import actions, csv_files, csv_views, importing, tasks
+from relations import lists as own_lists
 from relations.csv_files import CsvError, Kind, Line, read
-from relations.models import Block, CsvImport, Follow, FollowRequest, Mute
+from relations.models import Block, CsvImport, Follow, FollowRequest, List, ListMember, Mute
+from tests.support.at_once import at_once
 from tests.support.factories import UserFactory
 
 pytestmark = pytest.mark.django_db
@@ -87,11 +91,11 @@ def test_hostile_files_are_refused_with_a_sentence(client: Client, data: bytes) 
 
 
 def test_odd_forms_are_refused(client: Client) -> None:
-    assert upload(client, b"ann\n", "lists").status_code == 422
+    assert upload(client, b"ann\n", "likes").status_code == 422
     assert client.post(PAGE, {"kind": "follows"}).status_code == 422
     assert client.post(PAGE, {"kind": "follows", "file": "text"}).status_code == 422
     assert Client().post(PAGE).headers["Location"].startswith("/login")
-    assert client.get("/settings/export/lists.csv").status_code == 404
+    assert client.get("/settings/export/likes.csv").status_code == 404
 
 
 # --- Importing -------------------------------------------------------------------------------------------
@@ -133,6 +137,55 @@ def test_blocks_and_mutes(reader: User) -> None:
     assert (again.changed, again.refused) == (0, [])
 
 
+def test_lists(reader: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Members go into the list of their row, which is made where there is none; whom one does not follow into none."""
+    for name in ("ann", "bob", "far"):
+        UserFactory(username=name)
+    for name in ("ann", "bob"):
+        actions.follow(follower=reader, followee=User.objects.get(username=name))
+    known = own_lists.create(owner=reader, title="Close")
+    own_lists.create(owner=reader, title="Close")
+    text = f"Close,ann@{HOST}\nClose,ann\n'=Sum,bob\nFar,far\nFar,nobody\n{'x' * 101},ann\n"
+    found = done(reader, Kind.LISTS, text)
+    assert (found.total, found.changed, found.requested) == (5, 2, 0)
+    assert found.refused == [["ann", "title", "x" * 101], ["far", "unfollowed", "Far"], ["nobody", "unknown", "Far"]]
+    members = ListMember.objects.order_by("pk").values_list("list__title", "member__username")
+    assert list(members) == [("Close", "ann"), ("=Sum", "bob")]
+    assert ListMember.objects.earliest("pk").list_id == known.pk
+    assert List.objects.count() == 3, "no list is made for members who are refused"
+    monkeypatch.setattr(own_lists, "LISTS", 3)
+    monkeypatch.setattr(own_lists, "MEMBERS", 1)
+    full = done(reader, Kind.LISTS, "List name,Account address\nNew,ann\nClose,bob\n")
+    assert full.refused == [["ann", "lists", "New"], ["bob", "members", "Close"]]
+
+
+def test_rows_of_the_version_before_are_read(reader: User) -> None:
+    """It knew no lists."""
+    UserFactory(username="ann")
+    made = importing.begin(user=reader, kind=Kind.BLOCKS, lines=lines("ann\nnobody\n"))
+    CsvImport.objects.update(lines=[line[:3] for line in CsvImport.objects.get().lines])
+    assert importing.run(made.pk)
+    row = CsvImport.objects.get()
+    row.refused = [one[:2] for one in row.refused]
+    assert [(one.name, one.title) for one in row.reasons] == [("nobody", "")]
+
+
+def test_all_that_was_not_done_is_a_file(client: Client, reader: User) -> None:
+    names = "\n".join(f"x{number},=nobody{number}" for number in range(csv_views.REFUSED_SHOWN + 1))
+    found = done(reader, Kind.LISTS, names)
+    page = client.get(PAGE).content.decode()
+    assert page.count("no such user") == csv_views.REFUSED_SHOWN
+    address = f"/settings/import/{found.pk}/not-done.csv"
+    assert address in page
+    written = b"".join(client.get(address).streaming_content)  # type: ignore[attr-defined]
+    assert written.splitlines()[100] == b"x100,'=nobody100,no such user"
+    assert len(read(io.BytesIO(written), Kind.LISTS, HOST)) == csv_views.REFUSED_SHOWN + 1
+    other = Client()
+    other.force_login(UserFactory())
+    for number in (found.pk, 0, 10**18, 10**30):
+        assert other.get(f"/settings/import/{number}/not-done.csv").status_code == 404
+
+
 def test_a_killed_worker_leaves_whole_parts(reader: User, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importing, "PART", 2)
     names = [UserFactory(username=f"user{number}").username for number in range(7)]
@@ -158,6 +211,20 @@ def test_a_killed_worker_leaves_whole_parts(reader: User, monkeypatch: pytest.Mo
     assert importing.run(made.pk) is False
     row = CsvImport.objects.get()
     assert (row.done, row.changed, Follow.objects.count()) == (7, 7, 7)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_imports_of_the_same_people_do_not_deadlock() -> None:
+    """Whatever the order of their rows: all tell the same people."""
+    names = [UserFactory(username=f"user{number}").username for number in range(importing.PART)]
+    done(UserFactory(), Kind.FOLLOWS, "\n".join(names))
+    for _ in range(3):
+        Notification.objects.update(position=1)  # each act moves its entry, and so locks it
+        made = [
+            importing.begin(user=UserFactory(), kind=Kind.FOLLOWS, lines=lines("\n".join(order)))
+            for order in (names, names[::-1])
+        ]
+        assert at_once(*(partial(importing.run, one.pk) for one in made)) == [True, True]
 
 
 def test_a_long_list_takes_turns(reader: User, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -212,6 +279,7 @@ def test_an_export_is_read_again(client: Client, reader: User) -> None:
     for one in people:
         actions.follow(follower=reader, followee=one, reposts=one.username != "ann")
         actions.mute(muter=reader, muted=one, notifications=one.username == "ann")
+        own_lists.add_by_title(owner=reader, title="@home" if one.username == "ann" else "Friends, old", member=one)
         actions.block(blocker=reader, blocked=one)
     for kind in Kind:
         answer = client.get(f"/settings/export/{kind}.csv")
@@ -225,5 +293,8 @@ def test_an_export_is_read_again(client: Client, reader: User) -> None:
             Kind.FOLLOWS: {"ann": False, "-bob": True, "lea": True},
             Kind.MUTES: {"ann": True, "-bob": False, "lea": False},
             Kind.BLOCKS: {"ann": True, "-bob": True, "lea": True},
+            Kind.LISTS: {"ann": True, "-bob": True, "lea": True},
         }
         assert found == expected[kind]
+    titles = [line.title for line in read(io.BytesIO(data), Kind.LISTS, HOST)]
+    assert titles == ["@home", "Friends, old", "Friends, old"]

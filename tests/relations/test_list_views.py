@@ -74,6 +74,25 @@ def test_people_are_put_into_lists_and_taken_out(client: Client, reader: User, f
     assert client.post(f"/lists/{two.pk}/remove", {"username": "nobody"}).status_code == 404
 
 
+def test_members_are_named_on_the_page_of_the_list(client: Client, reader: User, friend: User) -> None:
+    made = lists.create(owner=reader, title="Close").pk
+    UserFactory(username="far")
+    actions.block(blocker=UserFactory(username="hater"), blocked=reader)
+    for name, said in (
+        (" @Friend ", ""),
+        ("far", "Follow them first"),
+        ("reader", "That is you."),
+        ("hater", "There is no user of this name."),
+        ("n\0", "There is no user of this name."),
+        ("", "There is no user of this name."),
+    ):
+        page = client.post(f"/lists/{made}/add", {"username": name}, follow=True).content.decode()
+        assert said in page
+    assert [member.member for member in ListMember.objects.all()] == [friend]
+    client.force_login(friend)
+    assert client.post(f"/lists/{made}/add", {"username": "far"}).status_code == 404
+
+
 @pytest.mark.slow
 def test_people_who_are_refused(client: Client, reader: User, friend: User, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "You have no lists yet." in client.get("/@friend/lists").content.decode()

@@ -1,5 +1,6 @@
 """The pages of relations."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -30,6 +31,23 @@ def reader(client: Client) -> Any:
 @pytest.fixture
 def other() -> Any:
     return UserFactory.create(username="other")
+
+
+ACTS: dict[str, Callable[[User, User], bool]] = {
+    "unmute": lambda reader, other: mute(muter=reader, muted=other),
+    "unblock": lambda reader, other: block(blocker=reader, blocked=other),
+}
+
+
+@pytest.mark.parametrize("verb", ACTS)
+def test_undoing_in_a_list_says_so(client: Client, reader: User, other: User, verb: str) -> None:
+    """A button in its place would follow or unfollow at the second press."""
+    ACTS[verb](reader, other)
+    part = client.post(f"/@other/{verb}", {"listed": "1"}, **PART).content.decode()
+    assert "@other is not" in part
+    assert "<button" not in part
+    ACTS[verb](reader, other)
+    assert "<button" in client.post(f"/@other/{verb}", **PART).content.decode()
 
 
 @pytest.mark.parametrize(

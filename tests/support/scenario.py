@@ -36,7 +36,7 @@ from media.models import MediaFile
 from moderation import hashes
 from moderation.models import Case, PictureRule
 from relations.actions import follower_count
-from relations.models import List
+from relations.models import CsvImport, List
 from storage.events import (
     Edited,
     FiltersChanged,
@@ -79,6 +79,8 @@ PAGES = [
     "/lists/{list}",
     "/lists/{list}?last_id={middle}",
     "/lists/{list}/new?since_id={middle}",
+    "/lists/{list}?late=1",
+    "/lists/{list}/new?since_id={middle}&at=1",
     "/lists/{list}/edit",
     "/lists/{list}/delete",
     "/@star/lists",
@@ -139,6 +141,7 @@ PAGES = [
     "/settings/export/follows.csv",
     "/settings/export/mutes.csv",
     "/settings/export/blocks.csv",
+    "/settings/export/lists.csv",
     "/@user700/mute-for",
     "/signup",
     "/signup/waiting",
@@ -299,6 +302,7 @@ FORMS: list[tuple[str, dict[str, Any]]] = [
     ("/lists/{list}/edit", {"title": "changed"}),
     ("/@user1/lists", {"lists": ["{list}"]}),
     ("/lists/{list}/remove", {"username": "user1"}),
+    ("/lists/{list}/add", {"username": "user1"}),
     ("/lists/{spare}/delete", {}),
     ("/position", {"item_id": "{middle}"}),
     ("/position", {"forget": "1"}),
@@ -456,10 +460,13 @@ def used(scenario: Scenario, who: str, page: Client, api: APIClient, posts: Any,
     scenario.ask(page, who, "get", f"/live/{planned.pk}/edit")
     scenario.ask(page, who, "post", f"/live/{planned.pk}/cancel")
     pictures(scenario, who, api)
-    for kind in ("follows", "mutes", "blocks"):
-        listed = SimpleUploadedFile("list.csv", b"user710\nuser711\nnobody\n")
+    for kind in ("follows", "mutes", "blocks", "lists"):
+        rows = b"Close,user1\nNew,user2\nNew,nobody\n" if kind == "lists" else b"user710\nuser711\nnobody\n"
+        listed = SimpleUploadedFile("list.csv", rows)
         scenario.ask(page, who, "post", "/settings/import-export", {"kind": kind, "file": listed})
         scenario.work()
+    refused = CsvImport.objects.filter(user=user).latest("pk").pk
+    scenario.ask(page, who, "get", f"/settings/import/{refused}/not-done.csv")
     scenario.recorder.step = f"{who}: calls"
     follower_count(user)
     history.why(user, scenario.names["other"])

@@ -7,6 +7,7 @@ from django.test import Client
 
 from accounts.models import User
 from items import actions as items
+from items.models import Visibility
 from relations import actions as relations
 from relations import lists
 from tests.support.factories import UserFactory
@@ -52,10 +53,32 @@ def test_the_page_and_what_came_since(client: Client, friend: User, there: int) 
     say(friend, "giraffe")
     part = client.get(address).content.decode()
     assert "1 new post<" in part
-    assert f'hx-get="/lists/{there}"' in part
+    assert f'hx-get="/lists/{there}?late=' in part
     beginning = client.get(f"/lists/{there}", **PART).content.decode()
     assert "giraffe" in beginning
     assert 'hx-swap-oob="true"' in beginning
+
+
+def test_posts_that_arrive_late_count_as_new_and_are_marked(
+    client: Client, reader: User, friend: User, there: int
+) -> None:
+    """A post that is shown to more stands where its id puts it, below the top of the open page."""
+    narrow = items.publish(sender=friend, content={"text": "okapi"}, visibility=Visibility.SELF)
+    say(friend, "zebra")
+    page = client.get(f"/lists/{there}").content.decode()
+    asked = re.search(rf'hx-get="(/lists/{there}/new[^"]+)"', page)
+    assert asked
+    address = asked[1].replace("&amp;", "&")
+    assert client.get(address).status_code == 204
+    items.change_visibility(item=narrow, visibility=Visibility.PUBLIC)
+    part = client.get(address).content.decode()
+    assert "1 new post<" in part
+    link = re.search(rf'hx-get="(/lists/{there}\?late=\d+)"', part)
+    assert link
+    fresh = client.get(link[1], **PART)
+    assert [card.item.id for card in fresh.context["cards"] if card.is_late] == [str(narrow.pk)]
+    other = lists.create(owner=reader, title="Without them").pk
+    assert client.get(f"/lists/{other}/new?{address.partition('?')[2]}").status_code == 204
 
 
 def test_pages_go_on(client: Client, friend: User, there: int) -> None:

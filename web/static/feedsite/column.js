@@ -2,8 +2,17 @@
 // Discover has one. A page without JavaScript leads to it by a link.
 "use strict";
 
+// A browser keeps it for a minute, but for a reader who has followed, muted or blocked meanwhile.
+const RELATES = /\/@[^/]+\/(un)?(follow|mute|block)(-for)?$/;
+document.addEventListener("submit", ({ target }) => {
+  if (RELATES.test(target.getAttribute("action") || location.pathname)) sessionStorage.besideIsOld = "1";
+});
+
 addEventListener("load", () => {
   const wide = document.getElementById("beside");
   const place = matchMedia("(min-width: 1100px)").matches ? wide : document.getElementById("beside-narrow");
-  if (place) htmx.ajax("GET", wide.dataset.address, { source: wide, target: place, swap: "innerHTML" });
+  if (!place) return;
+  const headers = sessionStorage.besideIsOld ? { "Cache-Control": "no-cache" } : {};
+  delete sessionStorage.besideIsOld;
+  htmx.ajax("GET", wide.dataset.address, { source: wide, target: place, swap: "innerHTML", headers });
 });

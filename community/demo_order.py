@@ -1,0 +1,50 @@
+"""The order that the demo community's readers have made: lists, filters, pinned posts and bookmarks, by the verbs."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+from accounts.models import User
+from items import actions, filters, pins
+from items.models import FilterAction, Item, Like, Visibility
+from relations import lists
+from relations.models import Follow
+
+LISTS = {"mira": "Neighbours", "tomas": "Two wheels", "lin-wei": "江边的朋友"}
+"""The title of each reader's list."""
+FILTERS = {
+    "mira": ("herring", FilterAction.WARN),
+    "tomas": ("tuba", FilterAction.HIDE),
+    "lin-wei": ("电车地图", FilterAction.WARN),
+}
+MEMBERS = 5
+KEPT = 3
+"""The posts that each reader has bookmarked."""
+
+
+def arrange(users: Sequence[User], items: Sequence[Item], follows: Sequence[Follow], likes: Sequence[Like]) -> None:
+    """Make them, for the readers as whom people log in; their most liked post is pinned, as is that of big-Vs."""
+    liked = Counter(like.item_id for like in likes)
+    posts = [item for item in items if item.visibility == Visibility.PUBLIC and not (item.reply_to or item.repost_of)]
+    posts.sort(key=lambda item: (-liked[item.pk], item.pk))
+    for user in users:
+        if user.is_big_v or user.username in LISTS:
+            _pin(user, posts)
+        if user.username in LISTS:
+            _list(user, users, follows)
+            phrase, action = FILTERS[user.username]
+            filters.create(owner=user, phrase=phrase, whole_word=True, action=action)
+            for item in [item for item in posts if item.sender_id != user.pk][:KEPT]:
+                actions.bookmark(user=user, item=item)
+
+
+def _pin(user: User, posts: Sequence[Item]) -> None:
+    for item in [item for item in posts if item.sender_id == user.pk][:1]:
+        pins.pin(item=item)
+
+
+def _list(owner: User, users: Sequence[User], follows: Sequence[Follow]) -> None:
+    """Members that are no big-Vs: these fill a home by themselves."""
+    followed = {follow.followee_id for follow in follows if follow.follower_id == owner.pk}
+    made = lists.create(owner=owner, title=LISTS[owner.username])
+    for user in [user for user in users if user.pk in followed and not user.is_big_v][:MEMBERS]:
+        lists.add(owner=owner, list_id=made.pk, member=user)

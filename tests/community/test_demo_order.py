@@ -1,0 +1,31 @@
+"""The order that readers of the demo community find: lists, filters, pins and bookmarks that have something to show."""
+
+import pytest
+
+from accounts.models import User
+from community import demo, demo_order
+from items import filters, pins
+from items.kept import kept_page
+from items.models import Item
+from relations import lists
+from timeline.lists import list_page
+
+pytestmark = pytest.mark.django_db
+
+
+def test_readers_have_order_in_what_they_read() -> None:
+    demo.make()
+    for name in demo.READERS:
+        reader = User.objects.get(username=name)
+        (own,) = lists.lists_of(reader)
+        assert own.members == demo_order.MEMBERS
+        assert list_page(reader, own.id).items
+        assert len(pins.pinned_items(reader, reader)) == 1
+        assert len(kept_page(reader, "bookmark").items) == demo_order.KEPT
+        (phrase,) = filters.filters_of(reader)
+        assert Item.objects.filter(content__text__icontains=phrase.phrase).exists()
+
+
+def test_a_small_community_has_what_there_is() -> None:
+    demo.make(size=demo.SMALLEST)
+    assert lists.lists_of(User.objects.get(username="mira"))[0].members > 0
