@@ -120,6 +120,8 @@ export function put(form, pictures) {
     prepare(entry);
   });
   look(form);
+  const anew = shown.filter((entry) => entry && !known.has(idOf(entry)));
+  if (anew.length) check(form, anew);
 }
 
 function again(form, { id, kind, preview }) {
@@ -130,18 +132,27 @@ function again(form, { id, kind, preview }) {
     const picture = Object.assign(new Image(), { src: preview, alt: "" });
     entry.querySelector(".medium-focus").prepend(picture);
   }
-  check(form, entry);
   return entry;
 }
 
-// Asks the server for a picture of a draft: it removes those that no item used for a day.
-async function check(form, entry) {
-  const answer = await fetch(`${ADDRESS}/${encodeURIComponent(idOf(entry))}`, { headers: credentials() }).catch(() => null);
-  if (answer?.ok) showCaptions(entry, (await answer.json()).captions_url);
-  if (answer?.status !== 404 || !entry.isConnected) return;
-  entry.remove();
+// Asks the server which pictures of a draft can still be published: it removes those that no item used for a day.
+// Nothing is done once the form is sent, here or in another tab: the pictures that are not free any more are its own.
+async function check(form, asked) {
+  const free = await freeOf(form, asked.map(idOf)).catch(() => null);
+  const draft = readDraft(form.dataset.draft); // none: another tab published it, and this form is about to be emptied
+  if (!free || !draft || !form.isConnected || form.classList.contains("htmx-request")) return;
+  const there = asked.filter((entry) => entry.isConnected);
+  const lost = there.filter((entry) => !(idOf(entry) in free));
+  for (const entry of there) if (!lost.includes(entry)) showCaptions(entry, free[idOf(entry)]);
+  if (!lost.length) return;
+  lost.forEach((entry) => entry.remove());
   say(listOf(form).dataset.lost);
   changed(form);
+}
+
+async function freeOf(form, ids) {
+  const answer = await fetch(`${listOf(form).dataset.free}?ids=${ids}`, { headers: credentials() });
+  return answer.ok ? answer.json() : null;
 }
 
 // --- Sending
