@@ -155,6 +155,8 @@ def explained(reason: str) -> str:
             return _("words: %(words)s") % {"words": words}
         case "picture", _numbers:
             return _("a blocked picture: %(words)s") % {"words": words}
+        case "captions", _numbers:
+            return _("the captions could not be read")
         case "sender", _numbers:
             return _("the sender is on the black list")
         case "rate", [items, minutes]:

@@ -26,7 +26,7 @@ from media import sweeping
 from media.models import MediaFile, Use
 from media.store import store
 from moderation import hashes
-from moderation.models import Case, PictureAction, PictureRule
+from moderation.models import Case, PictureAction, PictureRule, WordRule
 from tests.support.api import API, client_of
 from tests.support.at_once import at_once, until_one_waits
 from tests.support.deletions import settle
@@ -152,6 +152,28 @@ def test_words_and_focus_of_a_cover(api: APIClient, host: User) -> None:
     assert (told["cover"]["description"], told["cover"]["meta"]["focus"]) == ("two chairs", {"x": 1.0, "y": 0.0})
     assert told["version"] == session.version + 1
     assert api.delete(medium).status_code == 404, "one that is used is not removed by itself"
+
+
+def test_words_of_a_cover_are_looked_at(api: APIClient, host: User) -> None:
+    WordRule.objects.create(text="spam")
+    assert plan(host, cover_id=int(sent(host, description="a tin of spam"))).review == "in_review"
+    session = covered(host, title="Another")
+    old = file_of(session.cover_id)
+    medium = f"{API}/me/media/{session.cover_id}"
+    for change in ({"focus": "1,0"}, {"description": "two chairs"}, {"description": "https://chairs.example"}):
+        assert api.patch(medium, change).status_code == 200
+        session.refresh_from_db()
+        assert session.hidden_at is None
+    assert api.patch(medium, {"description": "Spam on a chair"}).status_code == 200
+    session.refresh_from_db()
+    assert session.review == "in_review"
+    assert Case.objects.get(session_id=session.pk).reasons == ["words: spam"]
+    assert not exists(old)
+    assert [one.id for one in sessions_of(host, UserFactory()).items] == []
+    worded_at = session.worded_at
+    assert api.patch(medium, {"description": "a chair"}).status_code == 200
+    session.refresh_from_db()
+    assert session.worded_at > worded_at, "a moderator who looks at it is told"
 
 
 def test_covers_cost_no_statement(host: User) -> None:
