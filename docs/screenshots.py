@@ -9,6 +9,7 @@ docs/images/*.png.
 
 import argparse
 import shutil
+import time
 from pathlib import Path
 
 from playwright.sync_api import Browser, Page, sync_playwright
@@ -18,6 +19,12 @@ SHAPES = {"wide": ({"width": 1280, "height": 860}, 1), "narrow": ({"width": 390,
 ARGUMENTS = ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
 NEIGHBOUR = "tomas"
 """A member of the demo community with a banner and pictures."""
+LOADED = """
+    !document.querySelector("[aria-busy=true], .htmx-request")
+    && Array.from(document.images).every((one) => one.complete || !one.checkVisibility()
+        || one.getBoundingClientRect().top > innerHeight)
+"""
+PICTURED = "[role=feed] article:has(.pictures):not(:has(.veil))"
 # Name, shape, colours, language, and what is shown.
 PICTURES = [
     ("home", "wide", "light", "en-US", "home"),
@@ -47,7 +54,7 @@ def main() -> None:
         for name, shape, colours, language, what in PICTURES:
             page = enter(browser, asked, shape, colours, language)
             lead(page, asked.site.rstrip("/"), what)
-            page.wait_for_timeout(500)  # a page hears news for as long as it is open, so the network is never idle
+            settle(page)
             page.screenshot(path=IMAGES / f"{name}.png", animations="disabled")
             page.context.close()
         browser.close()
@@ -67,9 +74,19 @@ def enter(browser: Browser, asked: argparse.Namespace, shape: str, colours: str,
     page.goto(f"{site}/login")
     page.locator("[name=username]").fill(asked.username)
     page.locator("[name=password]").fill(asked.password)
-    page.locator("main form button:not([type=button])").click()
+    page.locator("[name=password]").press("Enter")
     page.locator("#timeline").wait_for()
     return page
+
+
+def settle(page: Page) -> None:
+    """Wait until everything that is in sight is loaded: a page hears news for as long as it is open, so its network is
+    never idle.
+    """
+    until = time.monotonic() + 20
+    while not page.evaluate(LOADED) and time.monotonic() < until:
+        page.wait_for_timeout(100)
+    page.wait_for_timeout(500)  # what is drawn after that
 
 
 def lead(page: Page, site: str, what: str) -> None:
@@ -78,7 +95,8 @@ def lead(page: Page, site: str, what: str) -> None:
         page.goto(f"{site}/notifications")
     elif what == "discover":
         page.goto(f"{site}/discover")
-        page.locator("[role=feed] article").first.wait_for()
+        seen = page.locator(PICTURED).first  # people and hashtags stand above it
+        seen.evaluate("(article) => scrollBy(0, article.getBoundingClientRect().top - 60)")
     elif what == "live":
         page.goto(f"{site}/live")
         page.locator("#live article").first.wait_for()
@@ -88,11 +106,11 @@ def lead(page: Page, site: str, what: str) -> None:
         page.goto(f"{site}/@{NEIGHBOUR}")
         page.locator("#standing").wait_for()
     elif what == "thread":
-        # The item with the most answers, of some pages of home.
+        # The item with pictures that has the most answers, of some pages of home.
         for _ in range(4):
             page.mouse.wheel(0, 20_000)
             page.wait_for_timeout(700)
-        articles = page.locator("[role=feed] article")
+        articles = page.locator(PICTURED)
         counts = [int(text or 0) for text in articles.locator("[data-act=replies]").all_inner_texts()]
         articles.nth(counts.index(max(counts))).locator(".byline .time").click()
         page.locator("#replies").wait_for()

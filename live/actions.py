@@ -191,6 +191,18 @@ def renew_cover(*, session: LiveSession, now: datetime) -> None:
         _tell_held(session, reasons)
 
 
+@transaction.atomic
+def uncover(*, session: LiveSession, medium_id: int, now: datetime) -> bool:
+    """Take the cover picture of this id away for good, as moderators do; True if the session showed it."""
+    session = _held(session)
+    if session.cover_id != medium_id:
+        return False
+    covers.remove(session)
+    _save(session, now, "cover")
+    _tell(session, before=session.state, was_hidden=session.hidden_at is not None, moves=False)
+    return True
+
+
 # --- Transitions -----------------------------------------------------------------------------------------
 @transaction.atomic
 def start(*, session: LiveSession, now: datetime, by_itself: bool = False) -> LiveSession:

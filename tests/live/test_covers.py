@@ -26,7 +26,8 @@ from media import sweeping
 from media.models import MediaFile, Use
 from media.store import store
 from moderation import hashes
-from moderation.models import Case, PictureAction, PictureRule, WordRule
+from moderation.models import Case, Decision, PictureAction, PictureRule, WordRule
+from notifications.feed import notifications_page
 from tests.support.api import API, client_of
 from tests.support.at_once import at_once, until_one_waits
 from tests.support.deletions import settle
@@ -358,6 +359,40 @@ def test_staff_sees_covers(host: User, client: Client) -> None:
         "/admin/moderation/case/",
     ):
         assert f"/staff/media/{session.cover_id}/preview" in client.get(path).content.decode(), path
+    assert "Remove for good" in client.get(f"/admin/moderation/case/{case.pk}/change/").content.decode()
     actions.cancel(session=session, now=NOW)
+    assert "Remove for good" not in client.get(f"/admin/moderation/case/{case.pk}/change/").content.decode()
     page = client.get(f"/admin/live/livesession/{session.pk}/change/").content.decode()
     assert f"/staff/media/{session.cover_id}/preview" in page, "a withdrawn one too"
+
+
+def test_moderators_remove_a_cover_alone(host: User, client: Client) -> None:
+    session = covered(host)
+    old, medium = file_of(session.cover_id), session.cover_id
+    case = Case.objects.create(session_id=session.pk, host=host, source="report", opened_at=NOW)
+    client.force_login(UserFactory(is_staff=True, is_superuser=True))
+
+    def press(verb: str) -> str:
+        fields = {
+            "verb": verb,
+            "note": "Not your stage.",
+            "state": "open",
+            "modified_at": session.worded_at.isoformat(),
+        }
+        return client.post(f"/admin/moderation/case/{case.pk}/change/", fields, follow=True).content.decode()
+
+    for other in (f"hide-{medium + 1}", f"show-{medium}", "hide-all", "show-all"):  # type: ignore[operator]
+        assert "The pictures were so already." in press(other)
+    assert "1 picture was hidden." in press(f"hide-{medium}")
+    assert not exists(old)
+    [shown] = sessions_of(host, UserFactory()).items
+    assert (shown.cover, shown.title) == (None, session.title)
+    [entry] = notifications_page(host).items
+    assert entry.kind == "warning"
+    assert session.title in entry.text
+    assert "Not your stage." in entry.text
+    line = Decision.objects.get()
+    assert (line.verb, line.session_id, line.after) == ("hide", session.pk, {"pictures": [str(medium)]})
+    assert "The pictures were so already." in press(f"hide-{medium}")
+    actions.edit(session=session, now=NOW, cover_id=int(sent(host)))
+    assert sessions_of(host, host).items[0].cover is not None, "another may be given"
