@@ -44,6 +44,7 @@ def main() -> None:
     parser.add_argument("site", help="the address of the running site")
     parser.add_argument("username")
     parser.add_argument("password")
+    parser.add_argument("names", nargs="*", help="the pictures to take; all without any")
     asked = parser.parse_args()
     chromium = shutil.which("chromium") or shutil.which("google-chrome")
     if not chromium:
@@ -52,6 +53,8 @@ def main() -> None:
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=ARGUMENTS)
         for name, shape, colours, language, what in PICTURES:
+            if asked.names and name not in asked.names:
+                continue
             page = enter(browser, asked, shape, colours, language)
             lead(page, asked.site.rstrip("/"), what)
             settle(page)
@@ -106,11 +109,11 @@ def lead(page: Page, site: str, what: str) -> None:
         page.goto(f"{site}/@{NEIGHBOUR}")
         page.locator("#standing").wait_for()
     elif what == "thread":
-        # The item with pictures that has the most answers, of some pages of home.
+        # The item with the most answers, of some pages of home.
         for _ in range(4):
             page.mouse.wheel(0, 20_000)
             page.wait_for_timeout(700)
-        articles = page.locator(PICTURED)
+        articles = page.locator("[role=feed] article:not(:has(.veil))")
         counts = [int(text or 0) for text in articles.locator("[data-act=replies]").all_inner_texts()]
         articles.nth(counts.index(max(counts))).locator(".byline .time").click()
         page.locator("#replies").wait_for()
