@@ -90,6 +90,10 @@ def _unknown(session_id: int, status: str) -> bool:
     return False
 
 
+def _bare(session_id: int, medium_id: int) -> bool:
+    return False
+
+
 def _over(session_id: int) -> bool:
     return False
 
@@ -99,14 +103,15 @@ class Sessions:
     """Live sessions, by the room that keeps them, which puts its functions in here when the site is ready.
 
     `find` tells of those sessions that there are, `seen` of one if the reader may see it. `lock` tells of one, which
-    stays as it is until the transaction ends. `judge` gives one another status, `end` puts an end to one; True if that
-    changed anything.
+    stays as it is until the transaction ends. `judge` gives one another status, `uncover` takes a cover from one,
+    `end` puts an end to one; True if that changed anything.
     """
 
     find: Callable[[Iterable[int]], Mapping[int, Subject]] = _none
     seen: Callable[[int, User], Subject | None] = _unseen
     lock: Callable[[int], Subject | None] = _nothing
     judge: Callable[[int, str], bool] = _unknown
+    uncover: Callable[[int, int], bool] = _bare
     end: Callable[[int], bool] = _over
 
 

@@ -8,7 +8,7 @@ The same people say the same things on every site; only the times (the days befo
 import random
 import secrets
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -237,9 +237,10 @@ class Voices:
             return lead
         return self._chance.choice((lead, f"{lead} {tail}", f"{lead}\n\n{tail}"))
 
-    def reply(self) -> str:
-        """The text of a reply."""
-        return self._replies.deal()
+    def reply(self, thread: Collection[str]) -> str:
+        """The text of a reply, which the thread has not heard as long as there is another."""
+        deals = (self._replies.deal() for _ in range(2 * len(REPLIES)))
+        return next((text for text in deals if text not in thread), "") or self._replies.deal()
 
 
 def _calls(text: str, user: User) -> bool:
@@ -396,6 +397,7 @@ def _items(chance: random.Random, users: list[User], now: datetime) -> list[Item
     said: list[Item] = []
     replies: list[Item] = []
     reposted: dict[int, set[int]] = {}
+    heard: dict[int, set[str]] = {}
     for age, sender in zip(ages, eager, strict=True):
         moment = now - timedelta(milliseconds=age)
         item = Item(id=ids.compose(moment, 0), sender=sender, modified_at=moment)
@@ -404,12 +406,14 @@ def _items(chance: random.Random, users: list[User], now: datetime) -> list[Item
             item.type, item.repost_of = ItemType.REPOST, original
         elif said and what > 1 - REPLY_SHARE:
             nested = replies and chance.random() < NESTED_SHARE
-            above = replies[-20:] if nested else said[-40:]
+            above = [one for one in (replies[-20:] if nested else said[-40:]) if one.sender != sender] or said[-40:]
             # Rather to those whom visitors sign in as, who then find themselves answered.
             weights = [5 if one.sender.username in READERS else 1 for one in above]
             item.reply_to = chance.choices(above, weights)[0]
             item.root = item.reply_to.root or item.reply_to
-            item.content = {"text": voices.reply()}
+            thread = heard.setdefault(item.root.pk, set())
+            item.content = {"text": voices.reply(thread)}
+            thread.add(item.text)
             replies.append(item)
         else:
             item.content = {"text": voices.post(sender)}

@@ -9,6 +9,7 @@ docs/images/*.png.
 
 import argparse
 import shutil
+import time
 from pathlib import Path
 
 from playwright.sync_api import Browser, Page, sync_playwright
@@ -18,6 +19,12 @@ SHAPES = {"wide": ({"width": 1280, "height": 860}, 1), "narrow": ({"width": 390,
 ARGUMENTS = ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
 NEIGHBOUR = "tomas"
 """A member of the demo community with a banner and pictures."""
+LOADED = """
+    !document.querySelector("[aria-busy=true], .htmx-request")
+    && Array.from(document.images).every((one) => one.complete || !one.checkVisibility()
+        || one.getBoundingClientRect().top > innerHeight)
+"""
+PICTURED = "[role=feed] article:has(.pictures):not(:has(.veil))"
 # Name, shape, colours, language, and what is shown.
 PICTURES = [
     ("home", "wide", "light", "en-US", "home"),
@@ -37,6 +44,7 @@ def main() -> None:
     parser.add_argument("site", help="the address of the running site")
     parser.add_argument("username")
     parser.add_argument("password")
+    parser.add_argument("names", nargs="*", help="the pictures to take; all without any")
     asked = parser.parse_args()
     chromium = shutil.which("chromium") or shutil.which("google-chrome")
     if not chromium:
@@ -45,9 +53,11 @@ def main() -> None:
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=ARGUMENTS)
         for name, shape, colours, language, what in PICTURES:
+            if asked.names and name not in asked.names:
+                continue
             page = enter(browser, asked, shape, colours, language)
             lead(page, asked.site.rstrip("/"), what)
-            page.wait_for_timeout(500)  # a page hears news for as long as it is open, so the network is never idle
+            settle(page)
             page.screenshot(path=IMAGES / f"{name}.png", animations="disabled")
             page.context.close()
         browser.close()
@@ -72,13 +82,24 @@ def enter(browser: Browser, asked: argparse.Namespace, shape: str, colours: str,
     return page
 
 
+def settle(page: Page) -> None:
+    """Wait until everything that is in sight is loaded: a page hears news for as long as it is open, so its network is
+    never idle.
+    """
+    until = time.monotonic() + 20
+    while not page.evaluate(LOADED) and time.monotonic() < until:
+        page.wait_for_timeout(100)
+    page.wait_for_timeout(500)  # what is drawn after that
+
+
 def lead(page: Page, site: str, what: str) -> None:
     """Bring the page to the state that a picture of this name shows."""
     if what == "notifications":
         page.goto(f"{site}/notifications")
     elif what == "discover":
         page.goto(f"{site}/discover")
-        page.locator("[role=feed] article").first.wait_for()
+        seen = page.locator(PICTURED).first  # people and hashtags stand above it
+        seen.evaluate("(article) => scrollBy(0, article.getBoundingClientRect().top - 60)")
     elif what == "live":
         page.goto(f"{site}/live")
         page.locator("#live article").first.wait_for()
@@ -92,7 +113,7 @@ def lead(page: Page, site: str, what: str) -> None:
         for _ in range(4):
             page.mouse.wheel(0, 20_000)
             page.wait_for_timeout(700)
-        articles = page.locator("[role=feed] article")
+        articles = page.locator("[role=feed] article:not(:has(.veil))")
         counts = [int(text or 0) for text in articles.locator("[data-act=replies]").all_inner_texts()]
         articles.nth(counts.index(max(counts))).locator(".byline .time").click()
         page.locator("#replies").wait_for()

@@ -229,6 +229,28 @@ def edit(
     return item
 
 
+@transaction.atomic
+def renew_media(*, item_id: int) -> None:
+    """Show the words of an item's media as they are now; they were changed by themselves. A published item that gives a
+    reason by them goes back into review; links are none, for descriptions lead nowhere.
+    """
+    rows = Item.objects.select_for_update(no_key=True, of=("self",)).select_related("sender")
+    item = rows.filter(pk=item_id).first()
+    if item is None:
+        return
+    attachments.renew(item)
+    reasons = _reasons(item) if item.status == Status.PUBLISHED else []
+    changes: dict[str, Any] = {"media": item.media}
+    if item.status != Status.PUBLISHED:
+        changes["modified_at"] = Now()  # a moderator who has not seen it so is told
+    Item.objects.filter(pk=item.pk).update(**changes)
+    if reasons and not review.only_links(reasons):
+        _withdraw(item, Status.IN_REVIEW)
+        item_held.send(sender=Item, item=item, reasons=reasons)
+    elif item.status == Status.PUBLISHED:
+        item_edited.send(sender=Item, item=item, visibility_before=item.visibility)
+
+
 class RepostError(ValueError):
     """A repost is published and deleted, and nothing else."""
 

@@ -68,7 +68,10 @@ def describe(item: Item, said: Mapping[str, tuple[str, tuple[float, float]]]) ->
     """Change the descriptions and focuses of an item's media, by their ids; others are passed over. Raises
     media.actions.MediaError.
     """
-    for row in attaching.of_item(item.pk) if said else []:
+    if not said:
+        return
+    Item.objects.select_for_update(no_key=True).get(pk=item.pk)  # before its media, as all verbs do
+    for row in attaching.of_item(item.pk):
         description, focus = said.get(str(row.pk), (row.description, (row.focus_x, row.focus_y)))
         if (description, *focus) != (row.description, row.focus_x, row.focus_y):
             media.describe(medium=row, description=description, focus=focus)
@@ -90,12 +93,10 @@ def restore(item: Item) -> None:
         show(item, attaching.bring_back(item.pk))
 
 
-def renew(item_id: int) -> Item | None:
-    """Write the facts of its media anew into an item; the item, locked."""
-    item = Item.objects.select_for_update(no_key=True, of=("self",)).select_related("sender").filter(pk=item_id).first()
-    if item is not None and item.media:
-        show(item, attaching.of_item(item.pk))
-    return item
+def renew(item: Item) -> None:
+    """Put the facts of its media as they are now into an item, which is not saved."""
+    if item.media:
+        item.media = kept(attaching.of_item(item.pk))
 
 
 def show(item: Item, rows: list[MediaFile]) -> None:

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from django.db import transaction
 from django.dispatch import receiver
 
 from about.models import SiteSettings
@@ -10,8 +9,8 @@ from about.signals import limits_asked
 from accounts.export import ExportFile
 from accounts.models import User
 from accounts.signals import account_purged, export_requested
-from items import attachments, export, pins, purge, text
-from items.models import Item, Status, Visibility
+from items import actions, export, pins, purge, text
+from items.models import Item, Visibility
 from items.signals import item_edited, item_withdrawn
 from media.models import MediaFile, Use
 from media.signals import medium_described
@@ -42,13 +41,9 @@ def export_items(sender: type[User], reader: User, **kwargs: Any) -> list[Export
 
 @receiver(medium_described)
 def show_described(sender: type[MediaFile], medium: MediaFile, **kwargs: Any) -> None:
-    """Write the new words of a medium into the item that uses it, and tell of it as of an edit."""
-    if medium.use != Use.ITEM or not medium.item_id:
-        return
-    with transaction.atomic():
-        item = attachments.renew(medium.item_id)
-        if item is not None and item.status == Status.PUBLISHED:
-            item_edited.send(sender=Item, item=item, visibility_before=item.visibility)
+    """After the words of a medium changed."""
+    if medium.use == Use.ITEM and medium.item_id:
+        actions.renew_media(item_id=medium.item_id)
 
 
 @receiver(item_withdrawn)

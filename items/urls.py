@@ -31,6 +31,7 @@ urlpatterns = [
     path("settings/filters/<int:filter_id>", filter_views.edit_filter, name="settings-filter"),
     path("settings/filters/<int:filter_id>/delete", filter_views.delete_filter, name="settings-filter-delete"),
     path("items/new", views.publish, name="publish"),
+    path("items/new/media", views.draft_media, name="draft-media"),
     path("items/<int:item_id>", views.show_item, name="item"),
     path("items/<int:item_id>/edit", views.edit, name="edit"),
     path("items/<int:item_id>/edits", views.edits, name="edits"),

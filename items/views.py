@@ -9,7 +9,7 @@ from django.contrib import messages
 from django.contrib.auth.models import AnonymousUser
 from django.core.exceptions import PermissionDenied
 from django.db import transaction
-from django.http import Http404, HttpResponse
+from django.http import Http404, HttpResponse, JsonResponse
 from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
@@ -31,11 +31,25 @@ from items.profile import above, answered_senders, answers_page, pictured_page, 
 from items.text import ContentError
 from items.versions import KEPT, Version, versions_of
 from items.viewing import tell_viewed
-from media.actions import MediaError
+from media.actions import PICTURES_AN_ITEM, MediaError
+from media.attaching import free
+from media.objects import media_object
 from relations.views import user_or_404
 from relations.visibility import standing
 from storage.ids import MAX_ID
-from web.pages import FORM_METHODS, INVALID, PageRequest, go_on, go_to, limited, next_page, position, show, wants_part
+from web.pages import (
+    FORM_METHODS,
+    INVALID,
+    PageRequest,
+    go_on,
+    go_to,
+    limited,
+    named_ids,
+    next_page,
+    position,
+    show,
+    wants_part,
+)
 
 
 def item_or_404(item_id: int, reader: User | AnonymousUser) -> Item:
@@ -222,6 +236,17 @@ def publish(request: PageRequest, reader: User) -> HttpResponse:
             return go_to(request, next_page(request) or _place_of(new, reader))
     context = {"form": form, "next": next_page(request), "spot": spot}
     return show(request, "items/publish.html", context, part="items/_composer.html", status=INVALID)
+
+
+@require_safe
+@signed_in
+def draft_media(request: PageRequest, reader: User) -> HttpResponse:
+    """Those pictures of a draft that can still be published, as JSON: by its id, the address of a video's captions or
+    null. The query names them, `ids=1,2`; one that was published, removed or swept is left out, and so is another's.
+    """
+    ids = named_ids(request, "ids", PICTURES_AN_ITEM)
+    captions = {one.id: one.captions_url for one in map(media_object, free(owner_id=reader.pk, ids=ids))}
+    return JsonResponse(captions, headers={"Cache-Control": "private, no-store"})
 
 
 def _spot(request: PageRequest, form: ItemForm) -> str:

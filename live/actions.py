@@ -109,12 +109,12 @@ def create(
     if LiveSession.objects.filter(host=host, state__in=SCHEDULED).count() >= settings.LIVE_SCHEDULED_CAP:
         raise TooManyError
     cover = covers.claimed(host.pk, cover_id) if cover_id is not None else None
+    covers.show(session, cover)
     if reasons := _reasons(session, now):
         session.hidden_at, session.review = now, Review.IN_REVIEW
     session.save(force_insert=True)
     if cover is not None:
         covers.give(session, cover)
-        session.save(update_fields=["cover"])
     _tell(session, before=None, was_hidden=bool(reasons), moves=not reasons)
     if reasons:
         _tell_held(session, reasons)
@@ -169,13 +169,38 @@ def _cover(session: LiveSession, medium_id: int | None) -> None:
 
 @transaction.atomic
 def renew_cover(*, session: LiveSession, now: datetime) -> None:
-    """Show the picture's words and focus as they are now; they were changed by themselves."""
+    """Show the picture's words and focus as they are now; they were changed by themselves. A session that gives
+    moderation a reason by them is held; links are none, for descriptions lead nowhere.
+    """
     session = _held(session)
-    before = session.cover
+    before, was_hidden = session.cover, session.hidden_at is not None
     covers.renew(session)
-    if session.cover != before:
-        _save(session, now, "cover")
-        _tell(session, before=session.state, was_hidden=session.hidden_at is not None, moves=False)
+    if session.cover == before:
+        return
+    is_reworded = before is not None and _described(session.cover) != _described(before)
+    reasons = _reasons(session, now) if is_reworded and not was_hidden else []
+    is_held = bool(reasons) and not review.only_links(reasons)
+    if is_reworded:
+        session.worded_at = now
+    if is_held:
+        session.hidden_at, session.review = now, Review.IN_REVIEW
+        covers.put_away(session)
+    _save(session, now, "cover", "worded_at", "hidden_at", "review")
+    _tell(session, before=session.state, was_hidden=was_hidden, moves=is_held and session.state in SCHEDULED)
+    if is_held:
+        _tell_held(session, reasons)
+
+
+@transaction.atomic
+def uncover(*, session: LiveSession, medium_id: int, now: datetime) -> bool:
+    """Take the cover picture of this id away for good, as moderators do; True if the session showed it."""
+    session = _held(session)
+    if session.cover_id != medium_id:
+        return False
+    covers.remove(session)
+    _save(session, now, "cover")
+    _tell(session, before=session.state, was_hidden=session.hidden_at is not None, moves=False)
+    return True
 
 
 # --- Transitions -----------------------------------------------------------------------------------------
@@ -361,7 +386,13 @@ def _reasons(session: LiveSession, now: datetime) -> list[str]:
 
 
 def _said(session: LiveSession) -> str:
-    return "\n".join(part for part in (session.title, session.url, session.cover_url) if part)
+    parts = (session.title, session.url, session.cover_url, _described(session.cover))
+    return "\n".join(part for part in parts if part)
+
+
+def _described(cover: dict[str, Any] | None) -> str:
+    """The words of a cover."""
+    return str(cover.get("description", "")) if cover else ""
 
 
 def _tell_held(session: LiveSession, reasons: list[str]) -> None:

@@ -20,4 +20,4 @@ class LiveConfig(AppConfig):
         sessions.shown, sessions.cards = shown("n.session_id"), cards
         reviewed.sessions.find, reviewed.sessions.seen = review.find, review.seen
         reviewed.sessions.lock, reviewed.sessions.judge = review.lock, review.judge
-        reviewed.sessions.end = review.end
+        reviewed.sessions.uncover, reviewed.sessions.end = review.uncover, review.end

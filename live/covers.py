@@ -34,7 +34,7 @@ def claimed(host_id: int, medium_id: int) -> MediaFile:
 def give(session: LiveSession, medium: MediaFile) -> None:
     """Show a claimed picture as the cover of a session, which has an id."""
     attaching.use_as_cover(medium, session_id=session.pk)
-    _show(session, medium)
+    show(session, medium)
 
 
 def remove(session: LiveSession) -> None:
@@ -47,14 +47,15 @@ def remove(session: LiveSession) -> None:
 def put_away(session: LiveSession) -> None:
     """Give the picture an address that none but the host and staff get, for the session is hidden."""
     if session.cover_id is not None:
-        _show(session, attaching.renamed_cover(session.cover_id))
+        show(session, attaching.renamed_cover(session.cover_id))
 
 
 def renew(session: LiveSession) -> None:
     """Show the words and the focus of the picture that its row has now."""
     if session.cover_id is not None:
-        _show(session, attaching.cover(session.cover_id))
+        show(session, attaching.cover(session.cover_id))
 
 
-def _show(session: LiveSession, medium: MediaFile | None) -> None:
+def show(session: LiveSession, medium: MediaFile | None) -> None:
+    """Put the facts of a picture into a session."""
     session.cover = msgspec.to_builtins(entry_of(medium)) if medium else None

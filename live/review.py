@@ -46,6 +46,11 @@ def judge(session_id: int, status: str) -> bool:
     return actions.hold(session=session, now=now)
 
 
+def uncover(session_id: int, medium_id: int) -> bool:
+    """Take the cover of this id from the session for good; True if it had it."""
+    return actions.uncover(session=LiveSession(pk=session_id), medium_id=medium_id, now=timezone.now())
+
+
 def end(session_id: int) -> bool:
     """End the session, as an admin does; True if that changed anything."""
     return actions.force_end(session=LiveSession(pk=session_id), now=timezone.now())

@@ -58,7 +58,7 @@ class MediaError(ValueError):
 
 
 class UnknownKindError(MediaError):
-    """The file is none that is taken here, by its bytes."""
+    """The bytes of the file are of no kind that is taken."""
 
 
 class TooLargeError(MediaError):
@@ -151,10 +151,7 @@ def _checked(file: IO[bytes], *, pictures_only: bool) -> Kind:
     kind = kind_of(file)
     if kind is None:
         raise UnknownKindError(
-            _(
-                "This file is none that is taken here. "
-                "Pictures: JPEG, PNG, WebP, AVIF, GIF, HEIC. Videos: MP4, MOV, WebM."
-            )
+            _("This kind of file is not taken. Pictures: JPEG, PNG, WebP, AVIF, GIF, HEIC. Videos: MP4, MOV, WebM.")
         )
     if pictures_only and kind != Kind.IMAGE:
         raise UnknownKindError(_("This must be a picture: JPEG, PNG, WebP, AVIF, GIF or HEIC."))

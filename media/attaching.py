@@ -4,6 +4,7 @@ transaction.
 
 from collections.abc import Iterable, Sequence
 
+from django.db.models import QuerySet
 from django.db.models.functions import Now
 from django.utils.translation import gettext as _
 
@@ -24,12 +25,16 @@ PLACE = """
 """
 
 
+def free(*, owner_id: int, ids: Iterable[int]) -> QuerySet[MediaFile]:
+    """Those of these media that their owner may use: no item, session or face uses them."""
+    return MediaFile.objects.filter(pk__in=list(ids), owner_id=owner_id, use=Use.NONE, withdrawn_at=None)
+
+
 def claim(*, owner_id: int, ids: Sequence[int]) -> list[MediaFile]:
     """The owner's media of these ids in this order, locked until the transaction ends: of two items that ask for one at
     the same time, one gets it. Raises UsedError.
     """
-    free = MediaFile.objects.select_for_update().filter(pk__in=ids, owner_id=owner_id, use=Use.NONE, withdrawn_at=None)
-    found = {row.pk: row for row in free.order_by("pk")}
+    found = {row.pk: row for row in free(owner_id=owner_id, ids=ids).select_for_update().order_by("pk")}
     if len(found) < len(set(ids)) or len(set(ids)) < len(ids):
         raise UsedError(_("One of these pictures is not yours, is used already, or is gone."))
     return [found[number] for number in ids]

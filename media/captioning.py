@@ -7,8 +7,9 @@ See docs/decisions.md: Captions are a file beside their video.
 import secrets
 import string
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from django.db import transaction
 from django.utils.translation import gettext as _
@@ -56,6 +57,17 @@ def remove_captions(*, owner_id: int, media_id: int) -> MediaFile | None:
         row.save(update_fields=["captions"])
     medium_described.send(sender=MediaFile, medium=row)
     return row
+
+
+def said(facts: Mapping[str, Any]) -> str:
+    """The words of a video's captions, from its facts; "" without any. Raises media.store.StoreError."""
+    if not facts.get("captions"):
+        return ""
+    try:
+        with store().open(f"{facts['name']}.{facts['captions']}") as file:
+            return webvtt.words(file.read().decode())
+    except FileNotFoundError:
+        return ""  # no reader finds them either
 
 
 def _video(owner_id: int, media_id: int) -> MediaFile | None:

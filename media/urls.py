@@ -12,5 +12,7 @@ api_patterns = [
 
 urlpatterns = [
     path("api/v1/", include(api_patterns)),
-    re_path(r"^staff/media/(?P<media_id>[0-9]{1,16})/(?P<size>whole|preview)$", views.staff_file, name="staff-file"),
+    re_path(
+        r"^staff/media/(?P<media_id>[0-9]{1,16})/(?P<size>whole|preview|captions)$", views.staff_file, name="staff-file"
+    ),
 ]

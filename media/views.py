@@ -24,7 +24,7 @@ _places = threading.BoundedSemaphore(PLACES)
 
 @require_safe
 def staff_file(request: HttpRequest, media_id: int, size: str) -> HttpResponseBase:
-    """The file of a medium, or its preview, in whatever state it is.
+    """The file of a medium, its preview, or a video's captions, in whatever state it is.
 
     Not found for all but staff with a permission of `MAY_SEE`, as for a medium that never was. No cache keeps it.
     Raises StoreError, which is answered 503.
@@ -37,7 +37,9 @@ def staff_file(request: HttpRequest, media_id: int, size: str) -> HttpResponseBa
     row = MediaFile.objects.filter(pk=media_id).first()
     if row is None:
         raise Http404
-    name = row.files[1 if size == "preview" and row.small_ext else 0]
+    if size == "captions" and not row.captions:
+        raise Http404
+    name = {"whole": row.files[0], "preview": row.files[bool(row.small_ext)], "captions": row.files[-1]}[size]
     response = _answer(request, name)
     response.headers["Cache-Control"] = "private, no-store"
     response.headers["Content-Security-Policy"] = serving.POLICY

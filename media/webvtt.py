@@ -42,6 +42,12 @@ def rewritten(data: bytes) -> str:
     return "WEBVTT\n\n" + "\n\n".join(map(_written, cues)) + "\n"
 
 
+def words(kept: str) -> str:
+    """The words of captions that `rewritten` wrote, without times."""
+    lines = kept.removeprefix("WEBVTT").split("\n")
+    return html.unescape("\n".join(line for line in lines if line and "-->" not in line))
+
+
 def parsed(data: bytes) -> list[Cue]:
     """The cues of a file, in its order. Raises CaptionsError."""
     if len(data) > BYTES:

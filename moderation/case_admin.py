@@ -29,7 +29,7 @@ from accounts import review
 from accounts.models import User
 from accounts.review import Subject
 from accounts.templatetags.people import full_name_of, handle_of
-from items.models import Item, Status
+from items.models import Status
 from items.templatetags.reading import excerpt
 from media import attaching
 from media.admin import ShotList, shots
@@ -325,8 +325,8 @@ class CaseAdmin(LogAdmin):
         verb, state, note = (request.POST.get(name, "").replace("\0", "") for name in ("verb", "state", "note"))
         seen = _moment(request.POST.get("modified_at", ""))
         again = redirect("admin:moderation_case_change", case.pk)
-        if (picture := PICTURE_VERB.fullmatch(verb)) and case.item:
-            self._take_pictures(request, case.item, *picture.groups(), note=note.strip()[:500])
+        if picture := PICTURE_VERB.fullmatch(verb):
+            self._take_pictures(request, case, *picture.groups(), note=note.strip()[:500])
             return again
         if verb not in ("approve", "reject", "ban", "unban") or seen is None:
             return again
@@ -367,17 +367,24 @@ class CaseAdmin(LogAdmin):
         self.message_user(request, f"{done} {gettext('This is the next.')}", messages.SUCCESS)
         return redirect("admin:moderation_case_change", following.pk)
 
-    def _take_pictures(self, request: HttpRequest, item: Item, verb: str, which: str, *, note: str) -> None:
-        """Hide or show pictures of the item, and tell how many."""
+    def _take_pictures(self, request: HttpRequest, case: Case, verb: str, which: str, *, note: str) -> None:
+        """Hide or show pictures of the item, or remove the cover of the session, and tell how many."""
+        by: User = request.user  # type: ignore[assignment]
         ids = None if which == "all" else [int(which)]
-        do = pictures.hide if verb == "hide" else pictures.show
-        if count := do(item=item, by=request.user, ids=ids, note=note):  # type: ignore[arg-type]
+        if case.item:
+            do = pictures.hide if verb == "hide" else pictures.show
+            count = do(item=case.item, by=by, ids=ids, note=note)
+        else:
+            session = {"session_id": case.session_id or 0, "medium_id": ids[0] if ids else 0}
+            count = int(verb == "hide" and pictures.uncover(**session, by=by, note=note))
+        if count:
             self.message_user(request, counted(by_hand.DONE_PICTURES[verb], count), messages.SUCCESS)
         else:
             self.message_user(request, gettext("The pictures were so already."), messages.WARNING)
 
     def _context(self, request: HttpRequest, case: Case) -> dict[str, Any]:
         item, sender, subject = case.item, case.sender, subjects.of(case)
+        media = attaching.all_of([item.pk]).get(item.pk, []) if item else subject.media if subject else ()
         hits = list(case.words.values_list("text", "whole"))
         earlier = Case.objects.filter(host=sender).exclude(pk=case.pk)
         return self.admin_site.each_context(request) | {
@@ -394,8 +401,10 @@ class CaseAdmin(LogAdmin):
             "earlier": dict(earlier.order_by().values_list("state").annotate(Count("pk"))),
             "item_title": rules.with_hits(subject.title if subject else "", hits),
             "item_text": rules.with_hits(subject.text if subject else "", hits),
-            "media": attaching.all_of([item.pk]).get(item.pk, []) if item else subject.media if subject else (),
-            "acts": self.has_decide_permission(request) and item is not None and item.status != Status.DELETED,
+            "media": media,
+            "has_hidden": any(one.hidden_at for one in media),
+            "has_shown": not all(one.hidden_at for one in media),
+            "acts": self.has_decide_permission(request) and (item is None or item.status != Status.DELETED),
             "may_block": request.user.has_perm("moderation.add_picturerule"),
             "is_veiled": item is not None and item.is_sensitive,
             "reports": case.reports.select_related("reporter", "rule").order_by("pk")[:SHOWN],

@@ -42,6 +42,11 @@ class PictureRuleForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic
         model = PictureRule
         fields = ("action", "distance", "note", "is_enabled")
 
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if not self.instance.pk:  # its page shows the picture
+            self.instance.medium_id = parse_id(str(self.initial.get("medium") or ""))
+
     def clean(self) -> dict[str, Any]:
         """The fields, and the hashes of what is to be blocked. Raises ValidationError without a file that is known."""
         fields: dict[str, Any] = self.cleaned_data
@@ -53,6 +58,7 @@ class PictureRuleForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic
                 raise forms.ValidationError(_("This picture is gone."))
             self.instance.sha256, self.instance.phash, self.instance.medium_id = row.sha256, row.phash, row.pk
         elif file := fields.get("file"):
+            self.instance.medium_id = None
             self._compare(file)
         else:
             raise forms.ValidationError({"file": _("Choose a picture or a video.")})
@@ -89,7 +95,7 @@ class PictureRuleAdmin(ActingAdmin):
         """The fields of a new rule, or of one that is there."""
         rule = ("action", "distance", "note", "is_enabled")
         if obj is None:
-            return [(None, {"fields": ("file", *rule, "medium")})]
+            return [(None, {"fields": ("shot" if request.GET.get("medium") else "file", *rule, "medium")})]
         return [
             (None, {"fields": ("shot", *rule, "compared", "sha256")}),
             (_("Attempts"), {"fields": ("tries",)}),

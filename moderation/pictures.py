@@ -1,4 +1,4 @@
-"""The verbs of moderators about single pictures of an item; the item itself stays.
+"""The verbs of moderators about single pictures of an item or a live session, which itself stays.
 
 See docs/decisions.md: A hidden picture keeps its row and loses its name.
 """
@@ -6,7 +6,10 @@ See docs/decisions.md: A hidden picture keeps its row and loses its name.
 from collections.abc import Sequence
 
 from django.db import transaction
+from django.utils import translation
+from django.utils.translation import gettext as _
 
+from accounts import review
 from accounts.models import User
 from items import hiding
 from items.models import Item
@@ -33,3 +36,18 @@ def show(*, item: Item, by: User, ids: Sequence[int] | None = None, note: str = 
     if shown:
         write(by, Verb.SHOW, item=item, note=note, after={"pictures": [str(number) for number in shown]})
     return len(shown)
+
+
+@transaction.atomic
+def uncover(*, session_id: int, medium_id: int, by: User, note: str = "") -> bool:
+    """Take this cover from a live session for good, and tell its host why; True if the session showed it."""
+    subject = review.sessions.lock(session_id)
+    if subject is None or not review.sessions.uncover(session_id, medium_id):
+        return False
+    host = subject.author
+    write(by, Verb.HIDE, session_id=session_id, user=host, note=note, after={"pictures": [str(medium_id)]})
+    if host.is_active:
+        with translation.override(host.language or translation.get_language()):
+            told = _("Moderators removed the cover of your live session “%(title)s”.") % {"title": subject.title}
+        notifications.warn(user=host, text=f"{told}\n{note}" if note else told)
+    return True

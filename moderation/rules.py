@@ -20,6 +20,8 @@ from accounts.review import Submission
 from items.matching import Matcher, Word, fold, marked
 from items.models import Item, Visibility
 from items.text import links
+from media import captioning
+from media.store import StoreError
 from moderation import hashes
 from moderation.models import SenderKind
 from storage.connections import fetch
@@ -60,7 +62,9 @@ CONTEXT = """
     WHERE u.id = %(sender)s
 """
 WORDS = "SELECT id, text, whole FROM moderation_wordrule WHERE is_enabled"
-BEFORE = "SELECT title, content FROM items_item WHERE id = %(item)s AND status = 'published' AND visibility <> 'self'"
+BEFORE = (
+    "SELECT title, content, media FROM items_item WHERE id = %(item)s AND status = 'published' AND visibility <> 'self'"
+)
 
 
 class Reason(NamedTuple):
@@ -104,9 +108,10 @@ def current_words() -> WordList:
 
 
 def said(item: Item) -> str:
-    """All that people read of an item."""
-    url = item.content.get("url", "")
-    return "\n".join(part for part in (item.title, item.text, url if isinstance(url, str) else "") if part)
+    """All that people read of an item, the descriptions of its pictures too, in whatever order they stand."""
+    warning, url = (item.content.get(name, "") for name in ("warning", "url"))
+    parts = [item.title, warning, item.text, url, *sorted(medium.get("description", "") for medium in item.media)]
+    return "\n".join(part for part in parts if isinstance(part, str) and part)
 
 
 def reasons(item: Item) -> list[Reason]:
@@ -119,11 +124,18 @@ def reasons(item: Item) -> list[Reason]:
     if item.visibility == Visibility.SELF:
         return []
     before = None if is_new else _before(item)
-    if before is not None and before == said(item):
+    if before is not None and (said(before), _captions(before)) == (said(item), _captions(item)):
         return []
     context = _context(item, is_new)
-    found = _reasons(said(item), context, is_new) if context else []
-    if before is None and context and not _is_exempt(context):  # its pictures stay what they are
+    if context is None or _is_exempt(context):
+        return []
+    text, unread = said(item), []
+    try:
+        text = "\n".join([text, *map(captioning.said, item.media)])
+    except StoreError:
+        unread = [Reason("captions", "the captions could not be read")]
+    found = _reasons(text, context, is_new) + unread
+    if before is None:  # its pictures stay what they are
         found += [Reason("picture", held.note or str(held.rule)) for held in hashes.holding(item)]
     return found
 
@@ -217,7 +229,12 @@ def _context(item: Item, is_new: bool) -> _Context | None:
     return _Context(*rows[0]) if rows else None
 
 
-def _before(item: Item) -> str | None:
-    """The words of an item that others see already; None where they do not."""
+def _before(item: Item) -> Item | None:
+    """What others see of an item already; None where they do not."""
     rows = fetch(BEFORE, {"item": item.pk})
-    return said(Item(title=rows[0][0], content=rows[0][1])) if rows else None
+    return Item(title=rows[0][0], content=rows[0][1], media=rows[0][2]) if rows else None
+
+
+def _captions(item: Item) -> list[str]:
+    """The ends of the names of its captions, which are others for other captions."""
+    return [medium.get("captions", "") for medium in item.media]

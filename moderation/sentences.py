@@ -146,17 +146,24 @@ def _subject(decision: Decision) -> SafeString:
 
 
 # --- Reasons ---------------------------------------------------------------------------------------------
+REASONS = {
+    "words": gettext_lazy("words: %(words)s"),
+    "picture": gettext_lazy("a blocked picture: %(words)s"),
+    "captions": gettext_lazy("the captions could not be read"),
+    "sender": gettext_lazy("the sender is on the black list"),
+    "resubmitted": gettext_lazy("rejected before, and edited since"),
+    "moderator": gettext_lazy("put here by %(words)s"),
+}
+"""The sentences of reasons that count nothing, by their codes."""
+
+
 def explained(reason: str) -> str:
     """One of a case's reasons (`code: words`, as rules.Reason writes them) in the reader's language."""
     code, _colon, words = reason.partition(": ")
+    if code in REASONS:
+        return str(REASONS[code]) % {"words": words}
     numbers = [int(number) for number in NUMBER.findall(words)]
     match code, numbers:
-        case "words", _numbers:
-            return _("words: %(words)s") % {"words": words}
-        case "picture", _numbers:
-            return _("a blocked picture: %(words)s") % {"words": words}
-        case "sender", _numbers:
-            return _("the sender is on the black list")
         case "rate", [items, minutes]:
             return _("more than %(items)d items in %(minutes)d minutes") % {"items": items, "minutes": minutes}
         case "same", [times]:
@@ -165,8 +172,4 @@ def explained(reason: str) -> str:
             return _("a link from an account younger than %(days)d days") % {"days": days}
         case "reports", [readers]:
             return _("reports from %(readers)d readers") % {"readers": readers}
-        case "resubmitted", _numbers:
-            return _("rejected before, and edited since")
-        case "moderator", _numbers:
-            return _("put here by %(words)s") % {"words": words}
     return reason

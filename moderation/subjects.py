@@ -4,6 +4,7 @@ See docs/decisions.md: Live and moderation meet in `accounts/review.py`.
 """
 
 from django.urls import reverse
+from django.utils.translation import gettext
 
 from accounts import review
 from accounts.review import Subject
@@ -40,13 +41,14 @@ def judge(case: Case, status: str) -> bool:
 
 def of_item(item: Item) -> Subject:
     """An item in the shape in which moderation sees it."""
-    url = item.content.get("url", "")
+    url, warning = item.content.get("url", ""), item.content.get("warning")
+    words = [gettext("Warning: %(words)s") % {"words": warning}] if warning else []
     return Subject(
         id=item.pk,
         author=item.sender,
         kind=f"{item.get_type_display()}, {item.get_visibility_display()}",
         title=item.title,
-        text=item.text,
+        text="\n".join([*words, item.text]),
         url=url if isinstance(url, str) else "",
         status=item.status,
         created_at=item.created_at,

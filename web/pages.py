@@ -70,6 +70,20 @@ def position(request: HttpRequest, name: str = "last_id") -> int | None:
     return number
 
 
+def named_ids(request: HttpRequest, name: str, most: int) -> list[int]:
+    """The ids, separated by commas, that the query names; none if it names none. Raises BadRequest, also for more than
+    `most`.
+    """
+    values = request.GET.getlist(name)
+    if len(values) > 1:
+        raise BadRequest(f"{name} is given twice")
+    named = values[0].split(",", most) if values and values[0] else []
+    ids = [number for number in map(parse_id, named) if number is not None]
+    if len(ids) < len(named) or len(ids) > most:
+        raise BadRequest(f"{name} are at most {most} ids, separated by commas")
+    return ids
+
+
 def next_page(request: HttpRequest) -> str:
     """The address on this site that the request names as `next`; "" if it names none, itself, or anything else.
 

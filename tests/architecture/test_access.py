@@ -435,6 +435,7 @@ PAGES_WITHOUT = {
     "welcome": "hashtags",
     "welcome-people": "people",
     "find-people": "people",
+    "draft-media": "the reader's own pictures (items/test_views.py)",
     "complete": "names, and hashtags of public posts (items/test_completing.py)",
     "unread": "a number",
     "notification-news": "a number",

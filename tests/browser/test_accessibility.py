@@ -431,6 +431,7 @@ WITHOUT = {
     "sitemap-people": "the same",
     "manifest": "the same",
     "complete": "a part of composers",
+    "draft-media": "a part of composers",
     "unread": "a part of every page",
     "notification-news": "a part of the notifications",
     "first-admin": "the form of sign-up, once in a site's life",

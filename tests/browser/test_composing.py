@@ -1,20 +1,23 @@
 """Pictures in composers: picked, dropped and pasted; what is said of them; and what a failure leaves."""
 
 import base64
+import hashlib
 import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Locator, expect
+from playwright.sync_api import Locator, Route, expect
 
 from accounts.models import User
 from items.models import Item
 from media.models import MediaFile
+from moderation.models import PictureAction, PictureRule
 from tests.support.browsers import UNREACHABLE, Held, Visit, Visitor
 from tests.support.picture_posts import posted, sent
 from tests.support.pictures import jpeg, mp4
+from tests.support.sites import until
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 
@@ -132,10 +135,49 @@ def test_a_failed_upload_keeps_the_text_and_is_sent_again(home: Visitor, tolerat
     kept(home, 1)
 
 
+def test_pictures_are_sent_one_after_another(home: Visitor) -> None:
+    held = Held(home.page, UPLOAD)
+    pick(home, *(file(f"{number}.jpg", 60 + number) for number in range(3)))
+    expect(entries(home)).to_have_count(3)
+    until(lambda: bool(home.page.title()) and bool(held.asked), 20)
+    entries(home).nth(1).get_by_role("button", name="Remove").click()
+    assert len(held.asked) == 1
+    held.let_go()
+    kept(home, 2)
+    assert len(held.asked) == MediaFile.objects.count() == 2
+
+
+def test_a_picture_waits_for_a_place_where_the_server_takes_it(home: Visitor, tolerated: Callable[..., None]) -> None:
+    tolerated("with a status of 503")
+    asked: list[str] = []
+
+    def answer(route: Route) -> None:
+        asked.append(route.request.url)
+        if len(asked) == 1:  # as a web process answers whose places are taken
+            route.fulfill(status=503, headers={"Retry-After": "1"}, json={"detail": "Service Unavailable."})
+        else:
+            route.continue_()
+
+    home.page.route(re.compile(UPLOAD), answer)
+    pick(home, file(), file("b.jpg", 90))
+    kept(home, 2)
+    assert len(asked) == 3
+
+
+def test_a_refusal_says_why(home: Visitor, reader: User, tolerated: Callable[..., None]) -> None:
+    tolerated("with a status of 400")
+    picture = jpeg(90, 60)
+    PictureRule.objects.create(sha256=hashlib.sha256(picture).hexdigest(), action=PictureAction.REJECT)
+    pick(home, {"name": "a.jpg", "mimeType": "image/jpeg", "buffer": picture})
+    expect(entries(home).locator(".medium-problem")).to_have_text(
+        "The rules of this site do not allow this picture or video."
+    )
+
+
 def test_a_file_that_is_no_picture(home: Visitor, tolerated: Callable[..., None]) -> None:
     tolerated("with a status of 415")
     pick(home, {"name": "a.jpg", "mimeType": "image/jpeg", "buffer": b"<svg onload=alert(1)>"})
-    expect(entries(home).locator(".medium-problem")).to_have_text(re.compile("not taken|cannot be read"))
+    expect(entries(home).locator(".medium-problem")).to_have_text(re.compile("kind of file is not taken"))
     expect(entries(home).get_by_role("button", name="Send again")).to_be_hidden()
 
 
@@ -242,7 +284,7 @@ def test_a_refused_file_keeps_words_and_other_files(plain: Visitor, tolerated: C
     page.get_by_label("File 1").set_input_files(file())
     page.get_by_label("File 2").set_input_files({"name": "b.jpg", "mimeType": "image/jpeg", "buffer": b"no picture"})
     plain.go(page.get_by_role("button", name="Publish"))
-    expect(page.locator("ul.errorlist")).to_contain_text("none that is taken here")
+    expect(page.locator("ul.errorlist")).to_contain_text("kind of file is not taken")
     expect(page.get_by_label("What is new?")).to_have_value("words that stay")
     expect(page.get_by_label("Keep it")).to_be_checked()
     assert not Item.objects.exists()
@@ -268,7 +310,7 @@ def test_a_video_gets_captions_in_its_composer_and_its_editor(
     kept(home, 1)
     expect(entries(home).locator(".medium-focus")).to_be_disabled()
     captions(home, WORDS.replace(b"<b>", b"<script>"))
-    expect(entries(home)).to_contain_text("These captions cannot be read")
+    expect(entries(home)).to_contain_text("hold tags that are no part of WebVTT")
     captions(home, WORDS)
     expect(entries(home)).to_contain_text("The video has captions.")
     home.page.reload()

@@ -1,6 +1,6 @@
 """Pictures in drafts: kept with the words of a composer, shown again, left out when they are gone, had again."""
 
-from collections.abc import Callable
+import re
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +9,7 @@ from playwright.sync_api import Locator, expect
 
 from accounts.models import User
 from items.models import Item
-from media.models import MediaFile
+from media.models import MediaFile, Use
 from tests.support.browsers import Held, Visit, Visitor
 from tests.support.picture_posts import posted, sent
 from tests.support.pictures import jpeg
@@ -19,6 +19,8 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 
 KEPT = '.medium[data-state="kept"]'
 COMPOSER = 'form[data-draft="post"]'
+FREE = re.compile(r"/items/new/media\?ids=[0-9,]+$")
+"""The address by which a composer asks which pictures of its draft can still be published."""
 
 
 def file(width: int) -> Any:
@@ -95,8 +97,7 @@ def test_pictures_wait_for_their_owner(begun: Visitor, reader: User, author: Use
     shows_both(begun)
 
 
-def test_a_picture_that_is_gone_is_left_out(begun: Visitor, tolerated: Callable[..., None]) -> None:
-    tolerated("with a status of 404", "404 (Not Found)")
+def test_a_picture_that_is_gone_is_left_out(begun: Visitor) -> None:
     MediaFile.objects.get(width=90).delete()
     begun.page.reload()
     expect(begun.page.locator("#toast")).to_contain_text("no longer there, and was left out")
@@ -132,11 +133,9 @@ def test_another_tab_shows_the_pictures_and_loses_them_when_they_are_published(
 ) -> None:
     other = Visitor(begun.page.context.new_page(), begun.site)
     other.find_media(media_folder)
-    asked: list[str] = []
-    other.page.on("requestfinished", lambda request: "/me/media/" in request.url and asked.append(request.url))
-    other.goto("/")
+    with other.page.expect_response(FREE):  # the server told this tab that both are there
+        other.goto("/")
     expect(entries(other)).to_have_count(2)
-    until(lambda: bool(other.page.title()) and len(asked) == 2, 20)  # the server told this tab that both are there
     other.page.evaluate("addEventListener('storage', (event) => (window.heard ??= []).push(event.newValue))")
     begun.page.bring_to_front()
     entries(begun).nth(1).get_by_label("Description").fill("Second")
@@ -145,6 +144,46 @@ def test_another_tab_shows_the_pictures_and_loses_them_when_they_are_published(
     begun.page.get_by_role("button", name="Publish").click()
     expect(begun.page.locator("#feed article .pictures img")).to_have_count(2)
     expect(entries(other)).to_have_count(0)
+
+
+def test_an_answer_that_comes_after_the_form_was_sent_changes_nothing(begun: Visitor) -> None:
+    """The server is asked for the pictures before they are published, and answers after that: they are gone."""
+    checks, sending = Held(begun.page, FREE.pattern), Held(begun.page, "/items/new$")
+    begun.page.reload()
+    shows_both(begun)
+    begun.page.evaluate(
+        "new MutationObserver(() => (window.toasts ??= []).push(toast.textContent)).observe(toast, { childList: true })"
+    )
+    begun.page.get_by_label("What is new?").fill("words")
+    until(lambda: bool(begun.page.title()) and len(checks.asked) == 1, 20)
+    begun.page.get_by_role("button", name="Publish").click()
+    expect(begun.page.get_by_label("What is new?")).not_to_be_editable()
+    MediaFile.objects.update(use=Use.AVATAR)  # as a post that is written uses them
+    with begun.page.expect_response(FREE):
+        checks.let_go()
+    expect(entries(begun)).to_have_count(2)
+    MediaFile.objects.update(use=Use.NONE)
+    sending.let_go()
+    expect(begun.page.locator("#feed article .pictures img")).to_have_count(2)
+    begun.holds("window.toasts?.length")
+    assert begun.page.evaluate("toasts") == ["Published."]
+    begun.holds("!Object.keys(localStorage).some((key) => key.startsWith('draft '))")
+
+
+def test_an_answer_brings_no_draft_back_that_another_tab_published(begun: Visitor, media_folder: Path) -> None:
+    other = Visitor(begun.page.context.new_page(), begun.site)
+    other.find_media(media_folder)
+    other.page.add_init_script("addEventListener('storage', (event) => event.stopImmediatePropagation())")  # it is late
+    checks = Held(other.page, FREE.pattern)
+    other.goto("/")
+    shows_both(other)
+    until(lambda: bool(other.page.title()) and len(checks.asked) == 1, 20)
+    begun.page.get_by_role("button", name="Publish").click()
+    expect(begun.page.locator("#feed article .pictures img")).to_have_count(2)
+    checks.let_go()
+    other.page.evaluate(f"fetch('{other.site}/items/new/media?ids=1').then((answer) => answer.text())")  # comes later
+    expect(entries(other)).to_have_count(2)
+    begun.holds("!Object.keys(localStorage).some((key) => key.startsWith('draft '))")
 
 
 def test_pictures_that_come_after_a_slow_script(begun: Visitor) -> None:

@@ -15,6 +15,7 @@ from django.utils import timezone
 
 from accounts import levels
 from accounts.models import User
+from community.demo import REPLIES
 from items.models import CountChange, Item, ItemCounts, Like
 from notifications.feed import notifications_page
 from relations.models import Follow, FollowerCountChange
@@ -66,6 +67,11 @@ def test_it_looks_like_a_community() -> None:
     assert 300 < Item.objects.count() < 600
     assert Item.objects.exclude(reply_to=None).count() > 50
     assert not Item.objects.filter(reply_to__created_at__gte=F("created_at")).exists()
+    assert not Item.objects.filter(reply_to__sender=F("sender")).exists(), "a member answers themselves"
+    threads: dict[int, list[str]] = {}
+    for reply in Item.objects.exclude(reply_to=None):
+        threads.setdefault(reply.root_id or 0, []).append(reply.text)
+    assert all(len(set(said)) == min(len(said), len(REPLIES)) for said in threads.values()), "one says the same twice"
     assert not Item.objects.filter(created_at__gt=timezone.now()).exists()
     assert any("。" in item.text for item in Item.objects.all())
     for user in User.objects.all():

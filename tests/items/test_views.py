@@ -1,5 +1,6 @@
 """The pages of items."""
 
+import io
 import json
 import re
 import uuid
@@ -16,11 +17,13 @@ from items.actions import delete, like, publish, repost, undo_repost
 from items.models import Item, Status
 from items.templatetags.reading import ago
 from items.text import TEXT_LENGTH
+from media.captioning import set_captions
+from media.models import NEVER, MediaFile
 from relations.actions import block, follow
 from tests.support.factories import UserFactory
 from tests.support.pages import PART, composed
 from tests.support.picture_posts import posted, sent
-from tests.support.pictures import jpeg, upload
+from tests.support.pictures import jpeg, mp4, upload
 from tests.support.statements import statements
 from tests.support.texts import PAYLOADS
 
@@ -533,6 +536,54 @@ def test_a_file_with_a_key_that_is_none_is_refused_with_the_form(
     sending = {"text": "x", "visibility": "public", "key": key, "file_1": upload(jpeg())}
     assert client.post("/items/new", sending).status_code == 422
     assert not Item.objects.exists()
+
+
+def test_a_draft_asks_which_of_its_pictures_can_still_be_published(
+    client: Client, reader: Any, media_folder: Path
+) -> None:
+    free, used, hidden, removed, video = (sent(reader, data) for data in (None, None, None, None, mp4()))
+    stranger = sent(UserFactory())
+    posted(reader, used)
+    MediaFile.objects.filter(pk=hidden).update(withdrawn_at=NEVER)
+    MediaFile.objects.filter(pk=removed).delete()
+    subtitles = b"WEBVTT\n\n00:01.000 --> 00:02.000\nHello\n"
+    captioned = set_captions(owner_id=reader.pk, media_id=int(video), file=io.BytesIO(subtitles))
+    assert captioned
+    for ids, answered in (
+        ([free, video], {free: None, video: f"/media/{captioned.files[-1]}"}),
+        ([used, hidden, removed, stranger], {}),
+        ([free, free, used], {free: None}),
+        ([], {}),
+    ):
+        answer = client.get("/items/new/media", {"ids": ",".join(ids)})
+        assert (answer.status_code, answer.json()) == (200, answered)
+        assert answer["Cache-Control"] == "private, no-store"
+    assert client.get("/items/new/media").json() == {}
+    assert Client().get(f"/items/new/media?ids={free}").status_code == 302
+    assert Client().get(f"/items/new/media?ids={free}", headers={"X-Reader": "1"}).status_code == 401
+    assert client.post(f"/items/new/media?ids={free}").status_code == 405
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "ids=1,2,3,4,5",
+        "ids=1,",
+        "ids=,",
+        "ids=0",
+        "ids=-1",
+        "ids=1.5",
+        "ids=1_0",
+        "ids=\uff11",
+        "ids=x",
+        "ids=%00",
+        f"ids={2**53 + 1}",
+        f"ids={'9' * 5000}",
+        "ids=1&ids=2",
+    ],
+)
+def test_a_draft_that_asks_for_no_ids_is_refused(client: Client, reader: Any, query: str) -> None:
+    assert client.get(f"/items/new/media?{query}").status_code == 400
 
 
 @pytest.mark.slow

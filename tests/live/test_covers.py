@@ -26,7 +26,8 @@ from media import sweeping
 from media.models import MediaFile, Use
 from media.store import store
 from moderation import hashes
-from moderation.models import Case, PictureAction, PictureRule
+from moderation.models import Case, Decision, PictureAction, PictureRule, WordRule
+from notifications.feed import notifications_page
 from tests.support.api import API, client_of
 from tests.support.at_once import at_once, until_one_waits
 from tests.support.deletions import settle
@@ -152,6 +153,28 @@ def test_words_and_focus_of_a_cover(api: APIClient, host: User) -> None:
     assert (told["cover"]["description"], told["cover"]["meta"]["focus"]) == ("two chairs", {"x": 1.0, "y": 0.0})
     assert told["version"] == session.version + 1
     assert api.delete(medium).status_code == 404, "one that is used is not removed by itself"
+
+
+def test_words_of_a_cover_are_looked_at(api: APIClient, host: User) -> None:
+    WordRule.objects.create(text="spam")
+    assert plan(host, cover_id=int(sent(host, description="a tin of spam"))).review == "in_review"
+    session = covered(host, title="Another")
+    old = file_of(session.cover_id)
+    medium = f"{API}/me/media/{session.cover_id}"
+    for change in ({"focus": "1,0"}, {"description": "two chairs"}, {"description": "https://chairs.example"}):
+        assert api.patch(medium, change).status_code == 200
+        session.refresh_from_db()
+        assert session.hidden_at is None
+    assert api.patch(medium, {"description": "Spam on a chair"}).status_code == 200
+    session.refresh_from_db()
+    assert session.review == "in_review"
+    assert Case.objects.get(session_id=session.pk).reasons == ["words: spam"]
+    assert not exists(old)
+    assert [one.id for one in sessions_of(host, UserFactory()).items] == []
+    worded_at = session.worded_at
+    assert api.patch(medium, {"description": "a chair"}).status_code == 200
+    session.refresh_from_db()
+    assert session.worded_at > worded_at, "a moderator who looks at it is told"
 
 
 def test_covers_cost_no_statement(host: User) -> None:
@@ -336,6 +359,40 @@ def test_staff_sees_covers(host: User, client: Client) -> None:
         "/admin/moderation/case/",
     ):
         assert f"/staff/media/{session.cover_id}/preview" in client.get(path).content.decode(), path
+    assert "Remove for good" in client.get(f"/admin/moderation/case/{case.pk}/change/").content.decode()
     actions.cancel(session=session, now=NOW)
+    assert "Remove for good" not in client.get(f"/admin/moderation/case/{case.pk}/change/").content.decode()
     page = client.get(f"/admin/live/livesession/{session.pk}/change/").content.decode()
     assert f"/staff/media/{session.cover_id}/preview" in page, "a withdrawn one too"
+
+
+def test_moderators_remove_a_cover_alone(host: User, client: Client) -> None:
+    session = covered(host)
+    old, medium = file_of(session.cover_id), session.cover_id
+    case = Case.objects.create(session_id=session.pk, host=host, source="report", opened_at=NOW)
+    client.force_login(UserFactory(is_staff=True, is_superuser=True))
+
+    def press(verb: str) -> str:
+        fields = {
+            "verb": verb,
+            "note": "Not your stage.",
+            "state": "open",
+            "modified_at": session.worded_at.isoformat(),
+        }
+        return client.post(f"/admin/moderation/case/{case.pk}/change/", fields, follow=True).content.decode()
+
+    for other in (f"hide-{medium + 1}", f"show-{medium}", "hide-all", "show-all"):  # type: ignore[operator]
+        assert "The pictures were so already." in press(other)
+    assert "1 picture was hidden." in press(f"hide-{medium}")
+    assert not exists(old)
+    [shown] = sessions_of(host, UserFactory()).items
+    assert (shown.cover, shown.title) == (None, session.title)
+    [entry] = notifications_page(host).items
+    assert entry.kind == "warning"
+    assert session.title in entry.text
+    assert "Not your stage." in entry.text
+    line = Decision.objects.get()
+    assert (line.verb, line.session_id, line.after) == ("hide", session.pk, {"pictures": [str(medium)]})
+    assert "The pictures were so already." in press(f"hide-{medium}")
+    actions.edit(session=session, now=NOW, cover_id=int(sent(host)))
+    assert sessions_of(host, host).items[0].cover is not None, "another may be given"

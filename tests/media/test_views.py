@@ -1,5 +1,6 @@
 """Files for staff: shown in every state, to them alone, and kept by no cache."""
 
+import io
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from django.test import Client
 from accounts.models import User
 from items import actions as items
 from media import views
+from media.captioning import set_captions
 from media.models import MediaFile
 from tests.support.factories import UserFactory
 from tests.support.picture_posts import posted, sent
@@ -77,6 +79,19 @@ def test_parts_of_a_video(ann: User) -> None:
     assert (head.status_code, head["Content-Length"], head.content) == (200, str(len(whole)), b"")
     assert client.post(address(medium)).status_code == 405
     assert asked(client, address(medium, "preview"))[1] == whole
+
+
+def test_captions_of_a_video(ann: User) -> None:
+    client, medium = of("view_item"), sent(ann, mp4())
+    assert client.get(address(medium, "captions")).status_code == 404
+    assert asked(client, address(medium, "preview"))[0]["Content-Type"] == "video/mp4"
+    subtitles = io.BytesIO(b"WEBVTT\n\n00:01.000 --> 00:02.000\nwords\n")
+    assert set_captions(owner_id=ann.pk, media_id=int(medium), file=subtitles)
+    items.delete(item=items.publish(sender=ann, type="video", content={"media": [medium]}))
+    answer, body = asked(client, address(medium, "captions"))
+    assert (answer.status_code, answer["Content-Type"]) == (200, "text/vtt; charset=utf-8")
+    assert b"words" in body
+    assert "sandbox" in answer["Content-Security-Policy"]
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from media.webvtt import BYTES, CUES, LETTERS, CaptionsError, rewritten
+from media.webvtt import BYTES, CUES, LETTERS, CaptionsError, rewritten, words
 
 WHOLE = """WEBVTT - Some title
 Kind: captions
@@ -84,6 +84,13 @@ def test_line_ends_and_a_byte_order_mark(ends: str) -> None:
 def test_bad_files(data: bytes, reason: str) -> None:
     with pytest.raises(CaptionsError, match=f"^{reason}$"):
         rewritten(data)
+
+
+def test_words_of_kept_captions() -> None:
+    kept = rewritten(
+        b"WEBVTT\n\n1\n00:01.000 --> 00:02.000\nfish &amp; <i>chips</i>\nWEBVTT\n\n00:03.000 --> 00:04.000\n--&gt;\n"
+    )
+    assert words(kept) == "fish & chips\nWEBVTT\n-->"
 
 
 def test_references_and_empty_lines_within_words() -> None:

@@ -272,7 +272,10 @@ def test_a_picture_is_blocked_from_its_case(desk: Client, sender: User, moderato
     case = actions.open_by_hand(by=moderator, item_id=item.pk)
     assert case is not None
     assert f"{RULES}add/?medium={medium}" in text(desk.get(f"/admin/moderation/case/{case.pk}/change/"))
-    assert f'value="{medium}"' in text(desk.get(f"{RULES}add/?medium={medium}"))
+    page = text(desk.get(f"{RULES}add/?medium={medium}"))
+    assert f'value="{medium}"' in page
+    assert f"/staff/media/{medium}/preview" in page, "the page shows what is to be blocked"
+    assert 'type="file"' not in page
     assert desk.post(f"{RULES}add/", FIELDS | {"medium": medium}).status_code == 302
     assert PictureRule.objects.get().medium_id == int(medium)
     with pytest.raises(media.BlockedError):

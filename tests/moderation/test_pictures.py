@@ -1,5 +1,6 @@
 """Hiding pictures of posts: from a case and by hand, with its log, its notification, and the way back."""
 
+import io
 import json
 from typing import Any
 
@@ -11,16 +12,20 @@ from accounts.models import User
 from items import actions as items
 from items import export
 from items.hydrate import hydrate
-from items.models import Item
+from items.models import Item, ItemType, Status
+from media.captioning import set_captions
+from media.store import StoreError, store
 from moderation import actions, pictures
-from moderation.models import Case, Decision
+from moderation.models import Case, Decision, WordRule
 from notifications import actions as notifications
 from notifications.feed import notifications_page, unread_count
 from notifications.models import CHOOSABLE
 from notifications.templatetags.notices import sentence
 from tests.support.admin import text
+from tests.support.cases import status
 from tests.support.factories import UserFactory
 from tests.support.picture_posts import posted, sent
+from tests.support.pictures import mp4
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("media_folder")]
 
@@ -64,6 +69,80 @@ def log() -> list[tuple[str, str, Any]]:
 def told(user: User) -> list[tuple[str, str]]:
     """The sentence and the words of each entry that tells of removed pictures."""
     return [(str(sentence(one)), one.text) for one in notifications_page(user).items if one.kind == "picture"]
+
+
+def test_a_description_that_moderators_have_to_see_first(desk: Client, sender: User, spam: WordRule) -> None:
+    held = posted(sender, sent(sender, description="a tin of spam"), sent(sender, description="a plate"))
+    assert held.status == Status.IN_REVIEW
+    case = Case.objects.get(item=held)
+    assert "words: spam" in case.reasons
+    assert items.approve(item=held)
+    first, second = ids(held)
+    items.edit(item=held, content={"media": [second, first]})
+    assert status(held) == Status.PUBLISHED, "the same words in another order were seen"
+
+
+@pytest.mark.parametrize("way", ["api", "editor"])
+def test_a_description_is_looked_at_when_it_changes(client: Client, sender: User, spam: WordRule, way: str) -> None:
+    item = posted(sender, sent(sender, description="a plate"), text="look")
+    (medium,) = ids(item)
+    client.force_login(sender)
+
+    def describe(words: str) -> int:
+        if way == "api":
+            change = {"data": {"description": words}, "content_type": "application/json"}
+            return client.patch(f"/api/v1/me/media/{medium}", **change).status_code
+        fields = {"media": [medium], "description": [words], "focus": ["0,0"], "text": "look", "visibility": "public"}
+        return client.post(f"/items/{item.pk}/edit", fields).status_code
+
+    assert describe("https://plates.example") < 400
+    assert status(item) == Status.PUBLISHED, "a description leads nowhere, so its links are no reason"
+    assert describe("Spam in a tin") < 400
+    assert status(item) == Status.IN_REVIEW
+    assert "words: spam" in Case.objects.get(item=item).reasons
+    item.refresh_from_db()
+    before = item.modified_at
+    assert describe("something else") < 400
+    item.refresh_from_db()
+    assert item.modified_at > before, "a moderator who looks at it is told"
+    assert item.media[0]["description"] == "something else"
+
+
+def captioned(sender: User, medium: str, words: str) -> None:
+    file = io.BytesIO(f"WEBVTT\n\n00:01.000 --> 00:02.000\n{words}\n".encode())
+    assert set_captions(owner_id=sender.pk, media_id=int(medium), file=file)
+
+
+def filmed(sender: User, words: str) -> Item:
+    medium = sent(sender, mp4())
+    captioned(sender, medium, words)
+    return items.publish(sender=sender, type=ItemType.VIDEO, content={"media": [medium]})
+
+
+def test_captions_are_looked_at(desk: Client, sender: User, spam: WordRule, monkeypatch: pytest.MonkeyPatch) -> None:
+    held = filmed(sender, "all about spam")
+    assert held.status == Status.IN_REVIEW
+    case = Case.objects.get(item=held)
+    assert case.reasons == ["words: spam"]
+    page = text(desk.get(f"/admin/moderation/case/{case.pk}/change/"))
+    assert f'src="/staff/media/{held.content["media"][0]}/captions"' in page
+    items.approve(item=held)
+    items.edit(item=held, content=held.content | {"text": ""})
+    assert status(held) == Status.PUBLISHED, "a moderator has seen them"
+
+    item = filmed(sender, "all about plates")
+    (medium,) = ids(item)
+    captioned(sender, medium, "all about forks")
+    assert status(item) == Status.PUBLISHED
+    captioned(sender, medium, "all about spam")
+    assert status(item) == Status.IN_REVIEW
+
+    def fail(name: str) -> None:
+        raise StoreError(name)
+
+    monkeypatch.setattr(store(), "open", fail)
+    unread = filmed(sender, "all about knives")
+    assert Case.objects.get(item=unread).reasons == ["captions: the captions could not be read"]
 
 
 @pytest.mark.slow

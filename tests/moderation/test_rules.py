@@ -35,6 +35,8 @@ def test_words_are_found_in_all_that_people_read(sender: User, spam: WordRule) -
     assert codes(draft(sender, "x", title="SPAM")) == ["words"]
     link = Item(sender=sender, type=ItemType.LINK, content={"url": "https://example.org/spam"})
     assert codes(link) == ["words"]
+    assert codes(Item(sender=sender, content={"text": "x", "warning": "Spam inside"})) == ["words"]
+    assert codes(draft(sender, "x", media=[{"id": "1", "description": "a spam tin"}, {"id": "2"}])) == ["words"]
     assert [str(reason) for reason in rules.reasons(draft(sender, "spam"))] == ["words: spam"]
 
 

@@ -103,6 +103,7 @@ PAGES = [
     "/notifications/unread",
     "/notifications/news?since_id=1",
     "/items/new",
+    "/items/new/media?ids={middle},1,2",
     "/items/{busy}",
     "/items/{busy}?last_id={middle}",
     "/items/{reply}",

@@ -6,6 +6,7 @@
 const ADDRESS = "/api/v1/me/media";
 const STEP = 0.1; // of the focus, by one press of a key
 const SIDE = 320; // pixels of what is drawn of a picture
+const TRIES = 10; // to send a picture, while the server has no place for it
 const waiting = new WeakMap(); // a form that was sent while its pictures were underway: what sends it
 const underway = new WeakMap(); // an entry: its file and request
 
@@ -21,8 +22,10 @@ function look(form) {
   remind(form);
   all.forEach((one, place) => {
     one.setAttribute("aria-label", nameOf(form, one, place, all.length));
-    one.querySelector('[data-medium-act="before"]').disabled = place === 0;
-    one.querySelector('[data-medium-act="after"]').disabled = place === all.length - 1;
+    const [before, after] = ["before", "after"].map((way) => one.querySelector(`[data-medium-act="${way}"]`));
+    before.disabled = place === 0;
+    after.disabled = place === all.length - 1;
+    before.hidden = after.hidden = all.length < 2;
   });
   go(form);
 }
@@ -93,6 +96,12 @@ export function add(form, files) {
   return look(form);
 }
 
+// The first frame of a video that is kept.
+function film(entry) {
+  const attributes = { src: `${entry.dataset.preview}#t=0.1`, muted: true, playsInline: true, preload: "metadata", tabIndex: -1 };
+  entry.querySelector(".medium-focus").prepend(Object.assign(document.createElement("video"), attributes));
+}
+
 async function draw(entry, file) {
   const picture = await createImageBitmap(file).catch(() => null);
   if (!picture) return;
@@ -120,6 +129,8 @@ export function put(form, pictures) {
     prepare(entry);
   });
   look(form);
+  const anew = shown.filter((entry) => entry && !known.has(idOf(entry)));
+  if (anew.length) check(form, anew);
 }
 
 function again(form, { id, kind, preview }) {
@@ -129,19 +140,28 @@ function again(form, { id, kind, preview }) {
   if (kind === "image") {
     const picture = Object.assign(new Image(), { src: preview, alt: "" });
     entry.querySelector(".medium-focus").prepend(picture);
-  }
-  check(form, entry);
+  } else film(entry);
   return entry;
 }
 
-// Asks the server for a picture of a draft: it removes those that no item used for a day.
-async function check(form, entry) {
-  const answer = await fetch(`${ADDRESS}/${encodeURIComponent(idOf(entry))}`, { headers: credentials() }).catch(() => null);
-  if (answer?.ok) showCaptions(entry, (await answer.json()).captions_url);
-  if (answer?.status !== 404 || !entry.isConnected) return;
-  entry.remove();
+// Asks the server which pictures of a draft can still be published: it removes those that no item used for a day.
+// Nothing is done once the form is sent, here or in another tab: the pictures that are not free any more are its own.
+async function check(form, asked) {
+  const free = await freeOf(form, asked.map(idOf)).catch(() => null);
+  const draft = readDraft(form.dataset.draft); // none: another tab published it, and this form is about to be emptied
+  if (!free || !draft || !form.isConnected || form.classList.contains("htmx-request")) return;
+  const there = asked.filter((entry) => entry.isConnected);
+  const lost = there.filter((entry) => !(idOf(entry) in free));
+  for (const entry of there) if (!lost.includes(entry)) showCaptions(entry, free[idOf(entry)]);
+  if (!lost.length) return;
+  lost.forEach((entry) => entry.remove());
   say(listOf(form).dataset.lost);
   changed(form);
+}
+
+async function freeOf(form, ids) {
+  const answer = await fetch(`${listOf(form).dataset.free}?ids=${ids}`, { headers: credentials() });
+  return answer.ok ? answer.json() : null;
 }
 
 // --- Sending
@@ -156,32 +176,58 @@ function state(form, entry, name, problem = "") {
   if (name === "kept") saidIn(form).textContent = filled(saidIn(form).dataset.sent, { name: entry.getAttribute("aria-label") });
 }
 
+// The pictures of a page are sent one after another: the server has few places in which it takes them.
 function send(form, entry, file) {
+  underway.set(entry, { file });
+  entry.querySelector("progress").value = 0;
+  entry.dataset.state = "sending";
+  inTurn("pictures", () => trySending(form, entry, file));
+}
+
+// Sends a picture, and again where the server has no place for it just now and says when to come back.
+async function trySending(form, entry, file) {
+  for (let tries = 1; form.isConnected && entry.isConnected; tries += 1) {
+    const request = await sent(entry, file);
+    const pause = request.status === 503 && tries < TRIES && Number(request.getResponseHeader("Retry-After"));
+    if (!pause) {
+      answered(form, entry, request);
+      return;
+    }
+    await new Promise((done) => setTimeout(done, pause * 1000));
+  }
+}
+
+// The request that has ended, however it did.
+function sent(entry, file) {
   const request = new XMLHttpRequest();
   const bar = entry.querySelector("progress");
-  const texts = listOf(form).dataset;
   underway.set(entry, { request, file });
   request.open("POST", ADDRESS);
   request.responseType = "json";
   for (const [name, value] of Object.entries(credentials())) request.setRequestHeader(name, value);
   request.setRequestHeader("Idempotency-Key", entry.dataset.key);
   request.upload.addEventListener("progress", (event) => (bar.value = (100 * event.loaded) / event.total));
-  request.addEventListener("load", () => {
-    if (request.status === 201) {
-      field(entry, "media").value = request.response.id;
-      entry.dataset.kind = request.response.type;
-      entry.dataset.preview = request.response.preview_url;
-      return state(form, entry, "kept");
-    }
-    const said = { 400: texts.broken, 413: texts.large, 415: texts.kind };
-    return state(form, entry, said[request.status] ? "refused" : "failed", said[request.status] || texts.failed);
-  });
-  request.addEventListener("error", () => state(form, entry, "failed", texts.failed));
   const body = new FormData();
   body.append("file", file);
-  bar.value = 0;
-  entry.dataset.state = "sending";
-  request.send(body);
+  return new Promise((done) => {
+    request.addEventListener("loadend", () => done(request));
+    request.send(body);
+  });
+}
+
+function answered(form, entry, request) {
+  const texts = listOf(form).dataset;
+  if (request.status === 201) {
+    field(entry, "media").value = request.response.id;
+    entry.dataset.kind = request.response.type;
+    entry.dataset.preview = request.response.preview_url;
+    if (request.response.type === "video") film(entry);
+    state(form, entry, "kept");
+    return;
+  }
+  const said = { 400: texts.broken, 413: texts.large, 415: texts.kind }[request.status];
+  if ([401, 403, 429].includes(request.status)) tellStatus(request.status);
+  state(form, entry, said ? "refused" : "failed", request.response?.file?.[0] || said || texts.failed);
 }
 
 // Sends a form as soon as all its pictures are kept.
@@ -232,7 +278,7 @@ document.addEventListener("click", (event) => {
 
 function remove(form, entry) {
   const next = entry.nextElementSibling || entry.previousElementSibling;
-  underway.get(entry)?.request.abort();
+  underway.get(entry)?.request?.abort();
   entry.remove();
   (next?.querySelector('[data-medium-act="remove"]') || form.elements.text).focus();
 }
@@ -308,14 +354,21 @@ document.addEventListener("change", ({ target }) => {
 
 // Gives a video these captions; without a file it has none.
 async function captioned(entry, file) {
-  const { refused, failed } = entry.querySelector(".medium-captions").dataset;
+  const place = entry.querySelector(".medium-captions");
   const body = new FormData();
   if (file) body.append("file", file);
   const asked = file ? { method: "PUT", body } : { method: "DELETE" };
   const address = `${ADDRESS}/${encodeURIComponent(idOf(entry))}/captions`;
   const answer = await fetch(address, { ...asked, headers: credentials() }).catch(() => null);
-  if (answer?.ok) showCaptions(entry, file ? "there" : "");
-  else entry.querySelector(".medium-captions output").textContent = [400, 413, 415].includes(answer?.status) ? refused : failed;
+  if (answer?.ok) {
+    showCaptions(entry, file ? "there" : "");
+    return;
+  }
+  const said = await answer?.json().catch(() => null);
+  const { refused, failed } = place.dataset;
+  const output = place.querySelector("output");
+  output.textContent = said?.file?.[0] || ([400, 413, 415].includes(answer?.status) ? refused : failed);
+  output.className = "errorlist";
 }
 
 function showCaptions(entry, url) {
@@ -324,7 +377,9 @@ function showCaptions(entry, url) {
   const remove = place.querySelector("button");
   if (document.activeElement === remove && !url) place.querySelector("input").focus();
   remove.hidden = !url;
-  place.querySelector("output").textContent = url ? place.dataset.there : "";
+  const output = place.querySelector("output");
+  output.textContent = url ? place.dataset.there : "";
+  output.className = "quiet";
 }
 
 // --- Descriptions, counted by code points as the server counts them

@@ -30,7 +30,7 @@ function picturesOf(form) {
     kind: entry.dataset.kind,
     description: field(entry, "description"),
     focus: field(entry, "focus"),
-    preview: entry.dataset.preview || entry.querySelector("img")?.getAttribute("src") || "",
+    preview: entry.dataset.preview,
   }));
 }
 
