@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 import zipfile
 from collections.abc import Callable
 from datetime import timedelta
@@ -12,7 +13,9 @@ from urllib.parse import quote
 import pytest
 import time_machine
 from django.core.exceptions import PermissionDenied, ValidationError
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from rest_framework.test import APIClient
 
@@ -76,6 +79,52 @@ def test_the_environment_closes_a_site_that_its_admin_opened(mode: Mode, setting
     mode(SignUp.OPEN)
     settings.SIGN_UP = "closed"
     assert post().status_code == 403
+
+
+# --- Addresses in use ------------------------------------------------------------------------------------
+def test_an_address_in_use_is_not_told_by_bytes_or_statements(mode: Mode) -> None:
+    """By the page, the API and the settings; the letter to the address tells, and its owner alone reads it."""
+    ann: User = UserFactory(username="ann")
+    addresses.add(user=ann, address="ann@example.org")
+    addresses.prove_by_code(user=ann, code=Letter.objects.latest("pk").context["code"])
+    for sign_up in (SignUp.OPEN, SignUp.APPROVAL):
+        mode(sign_up)
+        seen = {_trace(address) for address in ("free@example.org", "ann@example.org", "other@example.org")}
+        assert len(seen) == 1
+    used = Letter.objects.filter(address="ann@example.org", kind="address_taken")
+    assert used.count() == 4
+    assert (
+        not Letter.objects.filter(address="ann@example.org", context__has_key="code").exclude(user_id=ann.pk).exists()
+    )
+
+
+def _trace(address: str) -> tuple[Any, ...]:
+    """The answers to sign-ups with an address and to adding it, without what is of the moment, and the shapes of their
+    statements.
+    """
+    User.objects.filter(username__startswith="new").delete()
+    Application.objects.all().delete()
+    reason = {"reason": "to read", "email": address}
+    with CaptureQueriesContext(connection) as statements:
+        api, page = post("newone", **reason), send("newtwo", **reason)
+    user: User = UserFactory(username="newthree")
+    inside = Client()
+    inside.force_login(user)
+    with CaptureQueriesContext(connection) as more:
+        added = inside.post("/settings/email", {"email": address})
+    told = {name: value for name, value in api.json().items() if name in ("username", "state", "detail")}
+    shapes = tuple(
+        re.sub(r"'[^']*'|\d+", "?", each["sql"]) for each in statements.captured_queries + more.captured_queries
+    )
+    return (
+        api.status_code,
+        str(told),
+        page.status_code,
+        page["Location"],
+        added.status_code,
+        added["Location"],
+        shapes,
+    )
 
 
 # --- Invitations -----------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@
 
 addEventListener("load", () => {
   const wide = document.getElementById("beside");
+  if (!wide) return;
   const place = matchMedia("(min-width: 1100px)").matches ? wide : document.getElementById("beside-narrow");
   if (place) htmx.ajax("GET", wide.dataset.address, { source: wide, target: place, swap: "innerHTML" });
 });
