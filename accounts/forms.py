@@ -211,6 +211,14 @@ class InvitationForm(forms.Form):
         choices=SPANS,
     )
 
+    email = forms.EmailField(
+        label=_("Send it to"),
+        required=False,
+        max_length=254,
+        help_text=_("Optional: an e-mail address, to which a letter with the link goes."),
+        widget=forms.EmailInput(attrs={"autocomplete": "off", "dir": "ltr", "spellcheck": "false"}),
+    )
+
     def __init__(self, *args: Any, is_trusted: bool, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         days = self.fields["days"]

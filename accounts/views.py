@@ -309,11 +309,17 @@ def invite(request: PageRequest, reader: User) -> HttpResponse:
         raise Http404
     form = InvitationForm(request.POST or None, is_trusted=invitations.is_trusted(reader))
     if form.is_valid():
+        address: str = form.cleaned_data.pop("email")
+        wait = rates.hit("invite_mail", str(reader.pk)) if address else None
+        if wait is not None:
+            return too_many(request, wait)
         try:
-            invitations.make(user=reader, **form.cleaned_data)
+            invitations.make(user=reader, address=address, **form.cleaned_data)
         except ValidationError as error:
             form.add_error(None, error)
         else:
+            if address:
+                messages.success(request, _("A letter is on its way, unless many people invited this address today."))
             return redirect("settings-invitations")
     rows = [
         {"row": row, "address": request.build_absolute_uri(reverse("invite", args=[row.code]))}

@@ -98,6 +98,8 @@ def test_pages_of_errors_bear_the_name_and_ask_no_server(settings: Any, django_a
     assert "<title>Too often · Reading room</title>" in page
     assert "/about/theme-" in page
     assert "feedsite</span>" not in page
+    assert "Try again in 3 seconds." in page
+    assert "Try again in 15 minutes." in too_many(RequestFactory().get("/login"), 849).content.decode()
 
 
 def test_one_thread_reads_and_the_others_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
