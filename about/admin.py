@@ -23,7 +23,7 @@ from about.site import current
 from media.actions import MediaError
 from media.decoder import BusyError
 from media.store import StoreError
-from web.admin import QuickListAdmin, ask
+from web.admin import QuickListAdmin, ask, is_writing
 
 PREVIEW = "_preview"
 """The button that shows the page before it is saved."""
@@ -33,12 +33,12 @@ class SiteForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run
     """The form of the site's row, and a file for the logo."""
 
     new_logo = forms.FileField(
-        label=_("new logo"),
+        label=_("New logo"),
         required=False,
         help_text=_("A picture, which is cut to a square from its middle."),
         widget=forms.FileInput(attrs={"accept": "image/*"}),
     )
-    remove_logo = forms.BooleanField(label=_("remove the logo"), required=False)
+    remove_logo = forms.BooleanField(label=_("Remove the logo"), required=False)
 
     class Meta:
         widgets = {"announcement": forms.Textarea(attrs={"rows": 3})}
@@ -46,6 +46,10 @@ class SiteForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run
 
 class OwnersAdmin(QuickListAdmin):
     """Rows that superusers look at and change: all who read the site see them."""
+
+    def wants_proof(self, request: HttpRequest) -> bool:
+        """Whether the request changes what the site says, or opens a form that does."""
+        return is_writing(request)
 
     def _may(self, request: HttpRequest) -> bool:
         return bool(getattr(request.user, "is_superuser", False))
@@ -166,10 +170,10 @@ class SiteAdmin(OwnersAdmin):
 class RuleAdmin(OwnersAdmin):
     """The rules, in their order. One that is removed stays as a row, for reports that name it."""
 
-    list_display = ("number", "text", "withdrawn_at")
+    list_display = ("number", "text")
     list_display_links = ("text",)
     fields = ("number", "text")
-    ordering = ("withdrawn_at", "number", "id")
+    ordering = ("number", "id")
     actions = None
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Rule]:

@@ -132,6 +132,11 @@ class Kept:
         finally:
             self._lock.release()
 
+    @property
+    def last(self) -> Site:
+        """The site as it was read last; the defaults before the first time."""
+        return self._site or Site()
+
     def set(self, site: Site, seconds: float | None = None) -> None:
         """Keep this for `SECONDS`, or so many."""
         self._until = time.monotonic() + (SECONDS if seconds is None else seconds)
@@ -150,6 +155,11 @@ class Kept:
 
 
 kept = Kept()
+
+
+def known() -> Site:
+    """The site as this process read it last, however long ago: for pages that must wait for nothing."""
+    return kept.last
 
 
 def current() -> Site:

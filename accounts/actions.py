@@ -205,9 +205,8 @@ def delete_account(*, user: User) -> bool:
     if user.deleted_at is not None:
         return False
     now = timezone.now()
-    HeldName.objects.update_or_create(
-        digest=HeldName.digest_of(user.username), defaults={"until": now + HELD_NAME_LIFE}
-    )
+    for digest in HeldName.digests_of(user.username):
+        HeldName.objects.update_or_create(digest=digest, defaults={"until": now + HELD_NAME_LIFE})
     user.username = f"deleted-{secrets.token_hex(10)}"
     user.display_name = user.bio = user.email = user.language = user.time_zone = ""
     faces.forget_faces(user)

@@ -52,13 +52,13 @@ def waiting(user: User) -> str:
 
 
 def owner(address: str) -> User | None:
-    """The active user whose proven address this is."""
+    """The active user whose proven address this is. The same statements, whether there is one or none."""
     address = address.strip().lower()
     row = EmailAddress.objects.filter(email=address, verified=True, user__is_active=True).select_related("user").first()
+    found = list(User.objects.active().with_email(address)[:2])
     if row is not None:
         user: User = row.user
         return user
-    found = list(User.objects.active().with_email(address)[:2]) if address else []
     return found[0] if len(found) == 1 and _adopt(found[0]) == address else None
 
 

@@ -19,7 +19,7 @@ from accounts.actions import revoke_token
 from accounts.models import Deletion, Policy, User
 from accounts.oauth_models import ClientApp
 from accounts.user_admin import PermissionsField, is_super
-from web.admin import QuickListAdmin, ReadOnlyAdmin
+from web.admin import QuickListAdmin, ReadOnlyAdmin, is_writing
 
 __all__ = ["joining_admin"]  # registers its pages
 # Addresses are edited with their user; factors and sessions are their owners' (accounts/addresses.py, places.py).
@@ -86,6 +86,10 @@ class GroupAdmin(DjangoGroupAdmin):
     """Roles are made by superusers only: staff who could edit their own groups could do everything."""
 
     object_history_template = "admin/history.html"
+
+    def wants_proof(self, request: HttpRequest) -> bool:
+        """Whether the request changes roles, or opens a form that does."""
+        return is_writing(request)
 
     def formfield_for_manytomany(self, db_field: Any, request: HttpRequest | None = None, **kwargs: Any) -> Any:
         """The field; permissions are named in the reader's language."""

@@ -15,7 +15,7 @@ from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework import exceptions
 from rest_framework.request import Request
 
-from accounts import actions, addresses, faces, guard, joining, step_up
+from accounts import actions, addresses, faces, guard, joining, second_factors, step_up
 from accounts.avatars import avatar_url
 from accounts.export import ZIP_TYPE, archive_response
 from accounts.joining_models import CODE_LENGTH, REASON_LENGTH
@@ -148,6 +148,7 @@ class ProfileEdit(StrictSerializer):
     is_indexable = FlagField(required=False)
     email = TextField(max_length=254, required=False)
     current_password = TextField(max_length=4096, trim_whitespace=False, required=False)
+    code = TextField(max_length=second_factors.CODE_LENGTH, required=False, allow_blank=True)
     is_locked = FlagField(required=False)
 
 
@@ -156,12 +157,14 @@ class PasswordChange(StrictSerializer):
 
     current_password = TextField(max_length=4096, trim_whitespace=False)
     new_password = TextField(max_length=4096, trim_whitespace=False)
+    code = TextField(max_length=second_factors.CODE_LENGTH, required=False, allow_blank=True)
 
 
 class Farewell(StrictSerializer):
     """The password, asked again."""
 
     password = TextField(max_length=4096, trim_whitespace=False)
+    code = TextField(max_length=second_factors.CODE_LENGTH, required=False, allow_blank=True)
 
 
 class UsersView(ApiView):
@@ -212,19 +215,18 @@ class MeView(ApiView):
     @extend_schema(operation_id="edit_me", request=ProfileEdit, responses={200: Account})
     def patch(self, request: Request) -> HttpResponse:
         """Change display name, bio, whether the caller decides on each follower, or whether search engines may list
-        one's posts; what is not sent stays. Another
-        `email` wants the `current_password`, and holds when the letter to it has been answered.
+        one's posts; what is not sent stays. Another `email` wants the `current_password`, of accounts with a second
+        factor a `code` too, and holds when the letter to it has been answered.
         """
         fields, user = body(request, ProfileEdit), signed_in(request)
-        address, password = fields.pop("email", None), fields.pop("current_password", "")
+        address, password, code = (fields.pop(name, "") for name in ("email", "current_password", "code"))
         is_indexable = fields.pop("is_indexable", None)
         try:
-            if address is not None:
-                step_up.check(request, user, takes_password=True)
+            if address:
                 spend("password", str(user.pk))
+                step_up.check_password(request, user, password=password, field="current_password", code=code)
             with transaction.atomic():
-                if address is not None:
-                    actions.check_own_password(user=user, password=password, field="current_password")
+                if address:
                     addresses.add(user=user, address=address)
                 actions.edit_preferences(user=user, is_indexable=is_indexable)
                 actions.edit_profile(user=user, **fields)
@@ -291,13 +293,16 @@ class PasswordView(ApiView):
 
     @extend_schema(operation_id="change_password", request=PasswordChange, responses={204: None})
     def post(self, request: Request) -> HttpResponse:
-        """Set another password. Every other session and token of the caller ends."""
+        """Set another password. Every other session and token of the caller ends. Accounts with a second factor are
+        asked for a `code`: of the app, or a recovery code.
+        """
         fields, user = body(request, PasswordChange), signed_in(request)
-        step_up.check(request, user, takes_password=True)
+        current, code = fields["current_password"], fields.get("code", "")
         try:
+            step_up.check_password(request, user, password=current, field="current_password", code=code)
             user = actions.change_password(
                 user=user,
-                current=fields["current_password"],
+                current=current,
                 new=fields["new_password"],
                 keep_token=_token(request),
             )
@@ -328,11 +333,13 @@ class DeleteMeView(ApiView):
         responses={204: None, 409: OpenApiResponse(Problem, "The caller is the last who administrates the site.")},
     )
     def post(self, request: Request) -> HttpResponse:
-        """Delete the caller's account for good: it and its items are hidden from all from then on."""
+        """Delete the caller's account for good: it and its items are hidden from all from then on. Accounts with a
+        second factor are asked for a `code`: of the app, or a recovery code.
+        """
         fields, user = body(request, Farewell), signed_in(request)
-        step_up.check(request, user, takes_password=True)
+        password, code = fields["password"], fields.get("code", "")
         try:
-            actions.check_own_password(user=user, password=fields["password"], field="password")
+            step_up.check_password(request, user, password=password, field="password", code=code)
             actions.delete_account(user=user)
         except DjangoValidationError as error:
             raise invalid(error) from error
@@ -350,12 +357,13 @@ class ExportView(ApiView):
     def get(self, request: Request) -> FileResponse:
         """All that the site keeps of the caller, as a zip archive; its README.txt says what is what."""
         user = signed_in(request)
-        step_up.check(request, user, takes_password=False)
+        step_up.check(request)
         return archive_response(user)
 
     def head(self, request: Request) -> HttpResponse:
         """The headers of the archive, which is not made."""
-        step_up.check(request, signed_in(request), takes_password=False)
+        signed_in(request)
+        step_up.check(request)
         return HttpResponse(content_type=ZIP_TYPE)
 
 

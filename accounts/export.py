@@ -19,9 +19,11 @@ from django.db import connection, transaction
 from django.http import FileResponse
 from django.utils import timezone
 from django.utils.formats import date_format, number_format
+from django.utils.text import slugify
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
+from about.models import NAME
 from about.site import current
 from accounts import addresses, places, second_factors
 from accounts.joining_models import Invitation, Invited
@@ -151,7 +153,8 @@ def archive_response(user: User) -> FileResponse:
         raise
     size = archive.tell()
     archive.seek(0)
-    name = f"feedsite-{user.username}-{timezone.localdate():%Y-%m-%d}.zip"
+    site = slugify(current().name, allow_unicode=True) or NAME
+    name = f"{site}-{user.username}-{timezone.localdate():%Y-%m-%d}.zip"
     response = FileResponse(archive, as_attachment=True, filename=name, content_type=ZIP_TYPE)
     response["Content-Length"] = str(size)
     response["Cache-Control"] = "no-store"

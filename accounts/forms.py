@@ -68,6 +68,10 @@ class SignUpForm(forms.Form):
     password = password_field(_("Password"), "new-password", PASSWORD_RULES)
 
 
+EMAIL_NEEDED = _("A letter to it has to be answered. Nobody else sees the address.")
+EMAIL_OPTIONAL = _("Optional: without one you cannot set a forgotten password anew. Nobody else sees the address.")
+
+
 class JoinForm(SignUpForm):
     """The form of a new account under the site's mode: the reason is shown where an admin decides."""
 
@@ -89,7 +93,7 @@ class JoinForm(SignUpForm):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.fields["email"].required = settings.EMAIL_REQUIRED
-        self.fields["email"].help_text = "" if settings.EMAIL_REQUIRED else _("Optional.")
+        self.fields["email"].help_text = EMAIL_NEEDED if settings.EMAIL_REQUIRED else EMAIL_OPTIONAL
 
 
 WAITING = _("Your application waits for the people who run this site. You can log in once they have approved it.")
@@ -126,6 +130,7 @@ class CodeForm(forms.Form):
     code = code_field(
         _("Code"), _("The six digits that your app shows now, or one of your recovery codes; each counts once.")
     )
+    code.widget.attrs["autofocus"] = True
 
 
 class AddressCodeForm(forms.Form):
@@ -204,6 +209,14 @@ class InvitationForm(forms.Form):
         required=False,
         initial="7",
         choices=SPANS,
+    )
+
+    email = forms.EmailField(
+        label=_("Send it to"),
+        required=False,
+        max_length=254,
+        help_text=_("Optional: an e-mail address, to which a letter with the link goes."),
+        widget=forms.EmailInput(attrs={"autocomplete": "off", "dir": "ltr", "spellcheck": "false"}),
     )
 
     def __init__(self, *args: Any, is_trusted: bool, **kwargs: Any) -> None:

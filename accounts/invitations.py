@@ -6,15 +6,19 @@ import re
 import secrets
 from datetime import timedelta
 
+from django.conf import settings
 from django.core.exceptions import PermissionDenied, ValidationError
 from django.db import transaction
 from django.db.models import F
-from django.utils import timezone
+from django.urls import reverse
+from django.utils import timezone, translation
 from django.utils.translation import gettext as _
 
 from about.site import current
 from accounts.joining_models import Invitation, Invited
 from accounts.models import User
+from mail import actions as mail
+from web import rates
 
 CODE = re.compile(r"[A-Za-z0-9_-]+")
 MOST_USES = 1_000
@@ -36,8 +40,8 @@ def is_trusted(user: User) -> bool:
 
 
 @transaction.atomic
-def make(*, user: User, most_uses: int = 1, days: int | None = 7) -> Invitation:
-    """A new invitation for so many people, for so many days (None: without end).
+def make(*, user: User, most_uses: int = 1, days: int | None = 7, address: str = "") -> Invitation:
+    """A new invitation for so many people, for so many days (None: without end), of which a letter goes to `address`.
 
     Raises PermissionDenied, and ValidationError, a dict by field.
     """
@@ -57,8 +61,32 @@ def make(*, user: User, most_uses: int = 1, days: int | None = 7) -> Invitation:
             _("You have %(count)d invitations that are not used. Revoke one first.") % {"count": GOOD}
         )
     until = None if days is None else timezone.now() + timedelta(days=days)
-    return Invitation.objects.create(
-        code=secrets.token_urlsafe(16), made_by=user, most_uses=most_uses, expires_at=until
+    row = Invitation.objects.create(code=secrets.token_urlsafe(16), made_by=user, most_uses=most_uses, expires_at=until)
+    if address:
+        _send(row, address.strip().lower())
+    return row
+
+
+def _send(row: Invitation, address: str) -> None:
+    """Write the letter with the link, in the language of the member who invites. An address that got many of late gets
+    none. The member is told the same in any case, also where the address has an account.
+
+    No words of the member stand in it but the username. Raises ValidationError, a dict by field.
+    """
+    if not mail.is_address(address):
+        raise ValidationError({"email": ValidationError(_("This is no e-mail address."), code="invalid")})
+    if rates.hit("invite_address", address) is not None:
+        return
+    mail.send(
+        kind="invitation",
+        to=address,
+        language=row.made_by.language or translation.get_language() or "",
+        context={
+            "name": row.made_by.username,
+            "link": f"{settings.SITE_URL}{reverse('invite', args=[row.code])}",
+            "until": f"{row.expires_at:%Y-%m-%d}" if row.expires_at else "",
+        },
+        user_id=row.made_by_id,
     )
 
 

@@ -199,7 +199,7 @@ def _claim(username: str) -> None:
 def _check_name(username: str) -> None:
     if User.objects.named(username).exists() or Application.objects.named(username).exists():
         raise _name_taken()
-    if HeldName.objects.filter(digest=HeldName.digest_of(username), until__gt=timezone.now()).exists():
+    if HeldName.objects.filter(digest__in=HeldName.digests_of(username), until__gt=timezone.now()).exists():
         raise _name_taken()
     if User.objects.looking_like(username).exists():
         words = _("This username looks like one that is taken. Choose another.")

@@ -359,7 +359,8 @@ class Deletion(models.Model):
 
 
 class HeldName(models.Model):
-    """The name of a deleted account, which no user may take for a while, lest they be taken for its owner.
+    """The name of a deleted account, which no user may take for a while, nor one that looks like it, lest they be taken
+    for its owner.
 
     Only a keyed hash is kept: the name itself is personal.
     """
@@ -371,9 +372,12 @@ class HeldName(models.Model):
         return f"held until {self.until:%Y-%m-%d}"
 
     @staticmethod
-    def digest_of(username: str) -> str:
-        """The keyed hash of a username, without regard to case."""
-        return salted_hmac("accounts.HeldName", username.lower(), algorithm="sha256").hexdigest()
+    def digests_of(username: str) -> set[str]:
+        """The keyed hashes by which a username is held: of its letters without regard to case, and of what they look
+        like.
+        """
+        looks = {username.lower(), skeleton(username)}
+        return {salted_hmac("accounts.HeldName", text, algorithm="sha256").hexdigest() for text in looks}
 
 
 class Timeline(models.Func):

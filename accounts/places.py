@@ -75,12 +75,25 @@ class Place(NamedTuple):
 
 
 def device_name(agent: str) -> str:
-    """A browser and system, as people call them; the beginning of what else a program calls itself."""
+    """A browser and system, as people call them; the beginning of what else a program calls itself. For its owner's
+    list.
+    """
+    return _known_name(agent) or re.sub(r"[^ -~]", "", agent)[:40].strip() or _("Unknown device")
+
+
+def device_kind(agent: str) -> str:
+    """A browser and system of the lists above, and no word of the program's own: letters must not carry a stranger's
+    words.
+    """
+    return _known_name(agent) or _("Unknown device")
+
+
+def _known_name(agent: str) -> str:
     browser = next((name for word, name in BROWSERS if word in agent), "")
     system = next((name for word, name in SYSTEMS if word in agent), "")
     if browser and system:
         return _("%(browser)s on %(system)s") % {"browser": browser, "system": system}
-    return browser or system or re.sub(r"[^ -~]", "", agent)[:40].strip() or _("Unknown device")
+    return browser or system
 
 
 def note(request: HttpRequest) -> None:

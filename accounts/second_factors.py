@@ -3,11 +3,12 @@
 allauth.mfa keeps them (`mfa.Authenticator`) and does the arithmetic. Here are the verbs, and two things that allauth
 leaves to a cache: a code of an app counts once, and none of an earlier step counts after it, by the row and its lock;
 and attempts are counted by the guard (accounts/sign_in.py). Recovery codes come with the first factor and go with the
-last. Each change is told by a letter.
+last. Each change is told by a letter. Secrets are stored sealed (accounts/sealing.py).
 
 See docs/decisions.md: allauth keeps second factors, and the site decides.
 """
 
+import logging
 import struct
 from typing import Any
 
@@ -23,8 +24,10 @@ from django.db import transaction
 from django.utils import timezone
 
 import about.site
-from accounts import addresses
+from accounts import addresses, sealing
 from accounts.models import User
+
+logger = logging.getLogger(__name__)
 
 Type = Authenticator.Type
 FACTORS = [Type.TOTP, Type.WEBAUTHN]
@@ -37,14 +40,30 @@ RuntimeError) or names an unknown algorithm they have none of their own.
 """
 NAME_LENGTH = 50
 CODE_LENGTH = 20
+SECRETS = {Type.TOTP: "secret", Type.RECOVERY_CODES: "seed"}
+"""Where the rows of a type have their secret."""
+AT_ONCE = 500
+"""Rows that are sealed anew in one transaction."""
 
 
 class RefusedError(Exception):
     """A code or an answer of a passkey that does not count."""
 
 
+class FullError(Exception):
+    """Raised for one passkey more than `PASSKEYS`."""
+
+
 class Adapter(DefaultMFAAdapter):  # type: ignore[misc]  # allauth has no types
-    """allauth's, with the names that the site gives itself and its users."""
+    """allauth's, with the names that the site gives itself and its users, and with secrets that are sealed."""
+
+    def encrypt(self, text: str) -> str:
+        """A secret as it is stored."""
+        return sealing.seal(text)
+
+    def decrypt(self, encrypted_text: str) -> str:
+        """The secret that is stored so. Raises SealError."""
+        return sealing.unseal(encrypted_text)
 
     def get_totp_issuer(self) -> str:
         """The site, as authenticator apps list it."""
@@ -83,15 +102,24 @@ def use_code(*, user: User, code: str) -> None:
 
 
 def _counts(row: Authenticator, code: str) -> bool:
-    if row.type == Type.RECOVERY_CODES:
-        if not RecoveryCodes(row).validate_code(code):
-            return False
-        Authenticator.objects.filter(pk=row.pk).update(last_used_at=timezone.now())
-        return True
-    step = _step(decrypt(row.data["secret"]), code, after=row.data.get("last_step", 0))
-    if step is None:
+    """Take a code of this row, whose secret is sealed anew where another key sealed it."""
+    field = SECRETS[row.type]
+    try:
+        secret = decrypt(row.data[field])
+    except sealing.SealError as error:
+        logger.error("second factor %s of user %s: %s", row.pk, row.user_id, error)
         return False
-    row.data["last_step"] = step
+    if row.type == Type.RECOVERY_CODES:
+        codes = RecoveryCodes(row)
+        if not codes.validate_code(code):
+            return False
+        row = codes.instance  # read anew, and without the code
+    else:
+        step = _step(secret, code, after=row.data.get("last_step", 0))
+        if step is None:
+            return False
+        row.data["last_step"] = step
+    row.data[field] = sealing.anew(row.data[field])
     row.last_used_at = timezone.now()
     row.save(update_fields=["data", "last_used_at"])
     return True
@@ -117,7 +145,7 @@ def set_up_app(*, user: User, secret: str, code: str) -> None:
     row.data["last_step"] = step
     row.save(update_fields=["data"])
     RecoveryCodes.activate(user)
-    addresses.tell(user, "factor_added")
+    addresses.tell(user, "factor_added", factor="app")
 
 
 # --- Passkeys --------------------------------------------------------------------------------------------
@@ -129,10 +157,10 @@ def offer_passkey(user: User) -> dict[str, Any]:
 
 @transaction.atomic
 def add_passkey(*, user: User, name: str, credential: Any) -> None:
-    """Keep a passkey that the browser made. Raises RefusedError."""
+    """Keep a passkey that the browser made. Raises RefusedError, FullError."""
     User.objects.select_for_update().get(pk=user.pk)
     if Authenticator.objects.filter(user=user, type=Type.WEBAUTHN).count() >= PASSKEYS:
-        raise RefusedError
+        raise FullError
     try:
         webauthn.parse_registration_response(credential)
         webauthn.complete_registration(credential)
@@ -140,7 +168,7 @@ def add_passkey(*, user: User, name: str, credential: Any) -> None:
         raise RefusedError from error
     webauthn.WebAuthn.add(user, name[:NAME_LENGTH], credential)
     RecoveryCodes.activate(user)
-    addresses.tell(user, "factor_added")
+    addresses.tell(user, "factor_added", factor="passkey")
 
 
 def ask_passkey(user: User | None) -> dict[str, Any]:
@@ -178,9 +206,13 @@ def remove(*, user: User, row_id: int) -> bool:
 
 
 def recovery_codes(user: User) -> list[str]:
-    """The recovery codes that were not used; none without a factor."""
+    """The recovery codes that were not used; none without a factor, or where the secret key of the site was lost."""
     row = Authenticator.objects.filter(user=user, type=Type.RECOVERY_CODES).first()
-    return RecoveryCodes(row).get_unused_codes() if row is not None else []
+    try:
+        return RecoveryCodes(row).get_unused_codes() if row is not None else []
+    except sealing.SealError as error:
+        logger.error("recovery codes of user %s: %s", user.pk, error)
+        return []
 
 
 @transaction.atomic
@@ -201,3 +233,34 @@ def forget(*, user: User) -> bool:
     if gone:
         addresses.tell(user, "factor_removed")
     return bool(gone)
+
+
+# --- Another secret key ----------------------------------------------------------------------------------
+def seal_anew() -> tuple[int, int]:
+    """Seal all secrets by the secret key of today: how many were changed, and how many no key of the site opens."""
+    changed = lost = after = 0
+    while True:
+        with transaction.atomic():
+            rows = Authenticator.objects.select_for_update().filter(pk__gt=after, type__in=SECRETS).order_by("pk")
+            batch = list(rows[:AT_ONCE])
+            for row in batch:
+                sealed = _sealed_anew(row)
+                lost += sealed is None
+                changed += bool(sealed)
+        if not batch:
+            return changed, lost
+        after = batch[-1].pk
+
+
+def _sealed_anew(row: Authenticator) -> bool | None:
+    """Whether a row had to be sealed anew; None if no key of the site opens it."""
+    field = SECRETS[row.type]
+    try:
+        stored = sealing.anew(row.data[field])
+    except sealing.SealError:
+        return None
+    if stored == row.data[field]:
+        return False
+    row.data[field] = stored
+    row.save(update_fields=["data"])
+    return True

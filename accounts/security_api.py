@@ -6,11 +6,11 @@ from typing import Any
 import msgspec
 from django.http import HttpResponse
 from drf_spectacular.utils import extend_schema
-from rest_framework import exceptions, serializers
+from rest_framework import serializers
 from rest_framework.permissions import IsAuthenticated
 from rest_framework.request import Request
 
-from accounts import actions, guard, places, recovery, second_factors, sign_in
+from accounts import actions, guard, places, recovery, second_factors, sign_in, step_up
 from accounts.tokens import TokenAuthentication
 from web import rates
 from web.rest import ApiView, FeedResponse, StrictSerializer, TextField, body, spend
@@ -67,17 +67,12 @@ class TokenView(ApiView):
             user = sign_in.decide(
                 caller, name=fields["username"], password=fields["password"], code=fields.get("code", "")
             )
-        except sign_in.WaitError as error:
-            raise exceptions.Throttled(error.seconds) from error
         except sign_in.WrongError as error:
             is_waiting = isinstance(error, sign_in.WaitingError)
             words = "Your application waits for an admin." if is_waiting else "Wrong username or password."
             raise serializers.ValidationError({"non_field_errors": [words]}) from error
-        except sign_in.CodeNeededError as error:
-            said = "This account has a second factor: send a code of its app, or a recovery code."
-            raise serializers.ValidationError({"code": [said]}) from error
-        except sign_in.WrongCodeError as error:
-            raise serializers.ValidationError({"code": ["This code does not count."]}) from error
+        except sign_in.CODE_ERRORS as error:
+            raise step_up.code_refused(error) from error
         token = actions.issue_token(user=user, user_agent=places.agent_of(caller), ip=places.ip_of(caller))
         rates.mark(rates.token_credential(token), user.pk)
         if not guard.known_device(caller, user):

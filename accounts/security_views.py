@@ -214,8 +214,9 @@ def factor_app(request: PageRequest, reader: User) -> HttpResponse:
             messages.success(request, _("Your app is set up. Keep the recovery codes, too."))
             return redirect("settings-recovery-codes")
     adapter = Adapter()
-    picture = mark_safe(_without_header(adapter.build_totp_svg(adapter.build_totp_url(reader, secret))))  # noqa: S308 (drawn by us)
-    context = {"form": form, "secret": secret, "picture": picture}
+    address = adapter.build_totp_url(reader, secret)
+    picture = mark_safe(_without_header(adapter.build_totp_svg(address)))  # noqa: S308 (drawn by us)
+    context = {"form": form, "secret": secret, "picture": picture, "address": address}
     return show(request, "accounts/factor_app.html", context, status=INVALID if form.errors else 200)
 
 
@@ -237,6 +238,9 @@ def factor_passkey(request: PageRequest, reader: User) -> HttpResponse:
             second_factors.add_passkey(user=reader, name=form.cleaned_data["name"], credential=credential)
         except second_factors.RefusedError:
             form.add_error(None, _("The passkey was not taken. Try again."))
+        except second_factors.FullError:
+            words = _("You have %(count)d passkeys, the most that an account keeps. Remove one first.")
+            form.add_error(None, words % {"count": second_factors.PASSKEYS})
         else:
             messages.success(request, _("Your passkey is added. Keep the recovery codes, too."))
             return redirect("settings-factors")

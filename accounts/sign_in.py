@@ -57,6 +57,10 @@ class WrongCodeError(Exception):
     """The password is right, the code of the second factor is not."""
 
 
+CODE_ERRORS = (WaitError, CodeNeededError, WrongCodeError)
+"""The errors after the right password."""
+
+
 def decide(request: HttpRequest, *, name: str, password: str, code: str = "") -> User:
     """The user who may sign in. Raises WaitError, WrongError, CodeNeededError, WrongCodeError."""
     username = username_of(name)
@@ -137,7 +141,7 @@ def tell(request: HttpRequest, user: User) -> None:
     addresses.tell(
         user,
         "new_sign_in",
-        device=places.device_name(places.agent_of(request)),
+        device=places.device_kind(places.agent_of(request)),
         ip=places.ip_of(request),
         when=f"{timezone.now():%Y-%m-%d %H:%M} UTC",
     )

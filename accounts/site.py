@@ -1,8 +1,10 @@
 """The admin's own door, with the same lock as the site's."""
 
+from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
-from django.contrib import admin
+from django.contrib import admin, messages
 from django.contrib.admin.forms import AdminAuthenticationForm
 from django.core.exceptions import ValidationError
 from django.http import HttpRequest, HttpResponse
@@ -12,7 +14,8 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 from django.views.decorators.cache import never_cache
 
-from accounts import guard, second_factors, sign_in
+from about.site import current
+from accounts import guard, second_factors, sign_in, step_up
 from accounts.actions import end_streams
 from accounts.models import User
 from web.pages import too_many
@@ -44,9 +47,35 @@ class AdminLoginForm(AdminAuthenticationForm):
 
 
 class AdminSite(admin.AdminSite):
-    """Django's, where attempts to sign in are counted as everywhere, and what a session has open ends with it."""
+    """Django's, by the site's name, where attempts to sign in are counted as everywhere, what a session has open ends
+    with it, and what is dangerous takes a recent proof of who asks.
+
+    See docs/decisions.md: The admin asks once more before what is dangerous.
+    """
 
     login_form = AdminLoginForm
+
+    def each_context(self, request: HttpRequest) -> dict[str, Any]:
+        """The context of each page, with the site's name for Django's words."""
+        return super().each_context(request) | {"site_header": current().name, "site_title": current().name}
+
+    def admin_view(self, view: Callable[..., Any], cacheable: bool = False) -> Any:
+        """The view for staff alone; where its admin wants a proof (`QuickListAdmin.wants_proof`), after one."""
+        guarded: Any = super().admin_view(view, cacheable)
+        wants_proof = getattr(getattr(view, "__self__", None), "wants_proof", None)
+        if wants_proof is None:
+            return guarded
+
+        @wraps(guarded)
+        def proven(request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
+            seconds = step_up.OPEN_SECONDS if request.method == "POST" else step_up.SECONDS
+            if not self.has_permission(request) or not wants_proof(request) or step_up.is_proven(request, seconds):
+                return guarded(request, *args, **kwargs)
+            if request.method == "POST":
+                messages.error(request, _("Nothing was changed yet. Prove that it is you, then send it again."))
+            return step_up.ask(request.get_full_path())
+
+        return proven
 
     @method_decorator(never_cache)
     def login(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:

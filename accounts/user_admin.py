@@ -22,7 +22,7 @@ from accounts.big_v_admin import BigVAdmin
 from accounts.deactivation import deactivate, reactivate
 from accounts.models import User
 from accounts.templatetags.people import full_name_of, isolated
-from web.admin import counted, is_list
+from web.admin import counted, is_list, is_writing
 from web.rest import parse_id
 
 POWERS = ("is_staff", "is_superuser", "groups", "user_permissions")
@@ -189,6 +189,10 @@ class UserAdmin(BigVAdmin, DjangoUserAdmin):  # type: ignore[type-arg]  # not ge
         return found.order_by(first, *found.query.order_by), False
 
     # --- Permissions
+    def wants_proof(self, request: HttpRequest) -> bool:
+        """Whether the request changes users, or opens a form that does."""
+        return is_writing(request) and self.has_change_permission(request)
+
     def has_change_permission(self, request: HttpRequest, obj: User | None = None) -> bool:
         """Accounts with powers are changed by superusers only; else to edit users would be to have these powers."""
         if obj is not None and obj != request.user and not is_super(request) and _has_powers(obj):

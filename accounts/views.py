@@ -88,15 +88,22 @@ def sign_up(request: PageRequest, code: str = "") -> HttpResponse:
         else:
             if user is None:
                 return redirect("signup-waiting")
-            login(request, user)
-            response = go_on(request, "welcome")
-            guard.remember(response, user)
-            return response
+            return _welcome(request, user, candidate)
     elif request.method != "POST":
         wait = joining.count_code(rates.address(request), code)
         if wait is not None:
             return too_many(request, wait)
     return _gate(request, form, form["invite"].value() or "")
+
+
+def _welcome(request: PageRequest, user: User, candidate: joining.Candidate) -> HttpResponse:
+    """Begin the first session of a new user."""
+    login(request, user)
+    if candidate.email:
+        messages.success(request, _("A letter is on its way. Its link or code confirms the address."))
+    response = go_on(request, "welcome")
+    guard.remember(response, user)
+    return response
 
 
 def _gate(request: PageRequest, form: JoinForm, code: str) -> HttpResponse:
@@ -125,7 +132,7 @@ def signup_waiting(request: PageRequest) -> HttpResponse:
 @never_cache
 @require_http_methods(FORM_METHODS)
 def make_first_admin(request: PageRequest, token: str) -> HttpResponse:
-    """Create the first superuser, by the link of accounts/first_admin.py, and lead into the admin."""
+    """Create the first superuser, by the link of accounts/first_admin.py, and lead to the form of the site."""
     if not (first_admin.is_good(token) and first_admin.is_wanted()):
         return show(request, "accounts/first_admin.html", {"form": None}, status=GONE)
     form = SignUpForm(request.POST or None)
@@ -141,7 +148,10 @@ def make_first_admin(request: PageRequest, token: str) -> HttpResponse:
             return show(request, "accounts/first_admin.html", {"form": None}, status=GONE)
         else:
             login(request, user)
-            response = redirect("admin:index")
+            messages.success(
+                request, _("You are the administrator. Here is what the site says of itself, to begin with.")
+            )
+            response = redirect("admin:about_sitesettings_changelist")
             guard.remember(response, user)
             return response
     return show(request, "accounts/first_admin.html", {"form": form}, status=INVALID if form.errors else 200)
@@ -299,11 +309,17 @@ def invite(request: PageRequest, reader: User) -> HttpResponse:
         raise Http404
     form = InvitationForm(request.POST or None, is_trusted=invitations.is_trusted(reader))
     if form.is_valid():
+        address: str = form.cleaned_data.pop("email")
+        wait = rates.hit("invite_mail", str(reader.pk)) if address else None
+        if wait is not None:
+            return too_many(request, wait)
         try:
-            invitations.make(user=reader, **form.cleaned_data)
+            invitations.make(user=reader, address=address, **form.cleaned_data)
         except ValidationError as error:
             form.add_error(None, error)
         else:
+            if address:
+                messages.success(request, _("A letter is on its way, unless many people invited this address today."))
             return redirect("settings-invitations")
     rows = [
         {"row": row, "address": request.build_absolute_uri(reverse("invite", args=[row.code]))}

@@ -40,6 +40,7 @@ SERVERS = embedded.Servers(DATA_DIR, env.texts)
 
 DEBUG = env.switch("FEEDSITE_DEBUG")
 SECRET_KEY = env.text("FEEDSITE_SECRET_KEY") or embedded.secret_key(DATA_DIR)
+SECRET_KEY_FALLBACKS = env.words("FEEDSITE_SECRET_KEY_FALLBACKS")
 ALLOWED_HOSTS = env.words("FEEDSITE_ALLOWED_HOSTS")
 CSRF_TRUSTED_ORIGINS = env.words("FEEDSITE_CSRF_TRUSTED_ORIGINS")
 # Behind a proxy that terminates TLS; the default site speaks plain HTTP on loopback.

@@ -11,7 +11,6 @@ from rest_framework.permissions import AllowAny
 from web import openapi
 from web.rest import NotFoundView
 
-admin.site.site_header = admin.site.site_title = "feedsite"
 admin.site.index_title = gettext_lazy("Administration")
 
 handler400 = "web.outage.bad_request"

@@ -69,19 +69,23 @@ def send_due() -> int:
     if cache.get(keys.mail_pause()) or cache.add(keys.mail_turn(), 1, TURN) is False:
         return 0
     try:
-        return _send_all()
+        sent, may_wait = _send_all()
     finally:
         cache.delete(keys.mail_turn())
+    if may_wait:  # other tasks come first; the turn is given back, so that the worker who takes this one sends
+        enqueue("mail.send")
+    return sent
 
 
-def _send_all() -> int:
+def _send_all() -> tuple[int, bool]:
+    """Send what is due: how many were sent, and whether more may wait."""
     sent = 0
     connection: Any = None
     try:
         for _ in range(AT_ONCE):
             letter_id = _claim()
             if letter_id is None:
-                return sent
+                return sent, False
             connection = connection or mail.get_connection()
             try:
                 sent += _try(letter_id, connection)
@@ -91,15 +95,14 @@ def _send_all() -> int:
                 logger.warning("the mail server does not work; it is asked again in %s s: %s", PAUSE, _said(error))
                 if isinstance(error, SoftTimeLimitExceeded):
                     raise
-                return sent
+                return sent, False
             except Exception as error:  # of the site: the log has all of it, and the admin's list its last line
                 _note(letter_id, error)
                 raise
     finally:
         if connection is not None:
             _close(connection)
-    enqueue("mail.send")  # more may wait; other tasks come first
-    return sent
+    return sent, True
 
 
 def _claim() -> int | None:

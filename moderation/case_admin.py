@@ -130,6 +130,10 @@ class CaseAdmin(LogAdmin):
     actions = ("approve", "reject", "ban")
     action_form = SeenForm
 
+    def wants_proof(self, request: HttpRequest) -> bool:
+        """Whether the request bans users."""
+        return "ban" in (request.POST.get("verb"), request.POST.get("action"))
+
     # --- Columns
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
         """The list that reads sessions at once."""

@@ -29,6 +29,8 @@ COLUMN_SECONDS = 60
 POPULAR = 5
 """Popular posts on the front page."""
 XML = "application/xml"
+SHORTLY = "private, max-age=60"
+"""How long sitemap and manifest are kept: a site that is for members from now on is not told of by caches."""
 CLOSED = ("/admin/", "/api/", "/settings", "/search", "/login", "/signup", "/logout", "/notifications", "/history")
 """Where search engines have nothing to look for."""
 
@@ -125,7 +127,7 @@ def sitemap_people(request: HttpRequest, number: int) -> HttpResponse:
 def _xml(root: str, parts: Iterable[str]) -> HttpResponse:
     space = "http://www.sitemaps.org/schemas/sitemap/0.9"
     text = f'<?xml version="1.0" encoding="UTF-8"?>\n<{root} xmlns="{space}">{"".join(parts)}</{root}>\n'
-    return HttpResponse(text, content_type=XML, headers={"Cache-Control": "public, max-age=3600"})
+    return HttpResponse(text, content_type=XML, headers={"Cache-Control": SHORTLY})
 
 
 # --- For browsers ----------------------------------------------------------------------------------------
@@ -145,7 +147,7 @@ def manifest(request: HttpRequest) -> JsonResponse:
         "icons": [icon],
     }
     response = JsonResponse(told, content_type="application/manifest+json")
-    response.headers["Cache-Control"] = "public, max-age=3600"
+    response.headers["Cache-Control"] = SHORTLY
     return response
 
 

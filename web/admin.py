@@ -45,6 +45,16 @@ def is_list(request: HttpRequest) -> bool:
     return request.method == "GET" and match is not None and str(match.url_name).endswith("_changelist")
 
 
+FORMS = ("_add", "_change", "_delete", "_password_change")
+"""The ends of the names of pages with a form that writes."""
+
+
+def is_writing(request: HttpRequest) -> bool:
+    """Whether a request writes, or opens a form that does."""
+    match = request.resolver_match
+    return request.method == "POST" or (match is not None and str(match.url_name).endswith(FORMS))
+
+
 class QuickListAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # not generic at run time
     """Lists that cost the same whatever their tables hold."""
 
@@ -54,6 +64,10 @@ class QuickListAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # not generic
 
     class Media:
         css: ClassVar[dict[str, list[str]]] = {"all": ["feedsite/admin.css"]}
+
+    def wants_proof(self, request: HttpRequest) -> bool:
+        """Whether the request is so dangerous that the site asks once more who makes it (accounts.site.AdminSite)."""
+        return False
 
 
 class ReadOnlyAdmin(QuickListAdmin):

@@ -128,9 +128,14 @@ def show(
     return response
 
 
+PATIENCE = 120
+"""Seconds; a longer wait is told in minutes."""
+
+
 def too_many(request: HttpRequest, seconds: float) -> HttpResponse:
     """The page that asks for patience. It needs no query: no context processors."""
-    page = loader.get_template("429.html").render(nonce(request) | {"seconds": math.ceil(seconds)})
+    wait = {"seconds": math.ceil(seconds), "minutes": math.ceil(seconds / 60) if seconds > PATIENCE else 0}
+    page = loader.get_template("429.html").render(nonce(request) | wait)
     return HttpResponse(page, status=429, headers={"Retry-After": str(math.ceil(seconds))})
 
 

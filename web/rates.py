@@ -45,6 +45,8 @@ GUARDED = frozenset(
         "signup_day",
         "signup_network",
         "invite",
+        "invite_mail",
+        "invite_address",
         "reset",
         "reset_name",
         "email",

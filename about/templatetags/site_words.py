@@ -7,9 +7,15 @@ from django.utils.safestring import SafeString, mark_safe
 from django.utils.text import normalize_newlines
 
 from about.logo import logo_url
-from about.site import Site
+from about.site import Site, known
 
 register = template.Library()
+
+
+@register.simple_tag
+def known_site() -> Site:
+    """The site, for pages of errors, which are drawn without context processors and ask no server."""
+    return known()
 
 
 @register.filter

@@ -21,6 +21,17 @@ def _for_members() -> None:
     site.kept.set(site.Site(looking=Looking.MEMBERS))
 
 
+def test_strangers_find_no_search_and_no_column_that_would_lead_them_away(client: Client) -> None:
+    page = client.get("/login").content.decode()
+    assert "shown to members only" in page
+    assert 'id="side-q"' not in page
+    assert 'id="beside"' not in page
+    client.force_login(UserFactory())
+    page = client.get("/about").content.decode()
+    assert 'id="side-q"' in page
+    assert 'id="beside"' in page
+
+
 @pytest.mark.parametrize(
     "address", ["/@ann", "/items/{item}", "/search?q=word", "/tags/word", "/@ann/followers", "/@nobody"]
 )

@@ -8,11 +8,13 @@ from typing import Any
 import pytest
 from django.core.exceptions import ValidationError
 from django.db import OperationalError, connection, transaction
+from django.test import RequestFactory
 from django.utils import timezone
 
 from about import actions, site
 from about.models import Rule, SignUp, SiteSettings
 from storage.connections import count_asked
+from web.pages import too_many
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -86,6 +88,18 @@ def test_a_site_that_was_never_read_is_closed(monkeypatch: pytest.MonkeyPatch) -
     unread = site.Kept().get()
     assert unread.is_for_members
     assert unread.sign_up == SignUp.CLOSED
+
+
+def test_pages_of_errors_bear_the_name_and_ask_no_server(settings: Any, django_assert_num_queries: Any) -> None:
+    site.kept.set(site.Site(name="Reading room", accent="#0a6b3d"))
+    site.kept.forget()  # and its time is over
+    with django_assert_num_queries(0):
+        page = too_many(RequestFactory().get("/login"), 3).content.decode()
+    assert "<title>Too often · Reading room</title>" in page
+    assert "/about/theme-" in page
+    assert "feedsite</span>" not in page
+    assert "Try again in 3 seconds." in page
+    assert "Try again in 15 minutes." in too_many(RequestFactory().get("/login"), 849).content.decode()
 
 
 def test_one_thread_reads_and_the_others_go_on(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -87,6 +87,15 @@ def test_a_name_is_held_and_then_free(ann: User) -> None:
     assert HeldName.objects.count() == 1
 
 
+@pytest.mark.parametrize(("gone", "alike"), [("paul", "pau1"), ("pau1", "PAUL"), ("modern", "modem"), ("Ian", "lan")])
+def test_no_name_that_looks_like_a_held_one_is_taken(gone: str, alike: str) -> None:
+    user: User = UserFactory(username=gone)
+    actions.delete_account(user=user)
+    with pytest.raises(ValidationError, match="taken"):
+        joining.sign_up(username=alike, password=PASSWORD)
+    joining.sign_up(username="somebody", password=PASSWORD)
+
+
 def test_a_deleted_account_never_comes_back(ann: User) -> None:
     actions.delete_account(user=ann)
     assert reactivate(user=ann) is False

@@ -40,7 +40,7 @@ def test_the_link_makes_one_superuser_who_is_led_into_the_admin(client: Client) 
     assert "no-cache" in page.headers["Cache-Control"]
     assert not User.objects.exists(), "only who sends the form is made"
     response = client.post(path, FORM)
-    assert (response.status_code, response.headers["Location"]) == (302, "/admin/")
+    assert (response.status_code, response.headers["Location"]) == (302, "/admin/about/sitesettings/")
     keeper = User.objects.get()
     assert (keeper.username, keeper.is_superuser, keeper.is_staff) == ("keeper", True, True)
     assert client.get("/admin/").status_code == 200

@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 import zipfile
 from collections.abc import Callable
 from datetime import timedelta
@@ -11,8 +12,11 @@ from urllib.parse import quote
 
 import pytest
 import time_machine
+from django.contrib.messages import get_messages
 from django.core.exceptions import PermissionDenied, ValidationError
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from rest_framework.test import APIClient
 
@@ -76,6 +80,52 @@ def test_the_environment_closes_a_site_that_its_admin_opened(mode: Mode, setting
     mode(SignUp.OPEN)
     settings.SIGN_UP = "closed"
     assert post().status_code == 403
+
+
+# --- Addresses in use ------------------------------------------------------------------------------------
+def test_an_address_in_use_is_not_told_by_bytes_or_statements(mode: Mode) -> None:
+    """By the page, the API and the settings; the letter to the address tells, and its owner alone reads it."""
+    ann: User = UserFactory(username="ann")
+    addresses.add(user=ann, address="ann@example.org")
+    addresses.prove_by_code(user=ann, code=Letter.objects.latest("pk").context["code"])
+    for sign_up in (SignUp.OPEN, SignUp.APPROVAL):
+        mode(sign_up)
+        seen = {_trace(address) for address in ("free@example.org", "ann@example.org", "other@example.org")}
+        assert len(seen) == 1
+    used = Letter.objects.filter(address="ann@example.org", kind="address_taken")
+    assert used.count() == 4
+    assert (
+        not Letter.objects.filter(address="ann@example.org", context__has_key="code").exclude(user_id=ann.pk).exists()
+    )
+
+
+def _trace(address: str) -> tuple[Any, ...]:
+    """The answers to sign-ups with an address and to adding it, without what is of the moment, and the shapes of their
+    statements.
+    """
+    User.objects.filter(username__startswith="new").delete()
+    Application.objects.all().delete()
+    reason = {"reason": "to read", "email": address}
+    with CaptureQueriesContext(connection) as statements:
+        api, page = post("newone", **reason), send("newtwo", **reason)
+    user: User = UserFactory(username="newthree")
+    inside = Client()
+    inside.force_login(user)
+    with CaptureQueriesContext(connection) as more:
+        added = inside.post("/settings/email", {"email": address})
+    told = {name: value for name, value in api.json().items() if name in ("username", "state", "detail")}
+    shapes = tuple(
+        re.sub(r"'[^']*'|\d+", "?", each["sql"]) for each in statements.captured_queries + more.captured_queries
+    )
+    return (
+        api.status_code,
+        str(told),
+        page.status_code,
+        page["Location"],
+        added.status_code,
+        added["Location"],
+        shapes,
+    )
 
 
 # --- Invitations -----------------------------------------------------------------------------------------
@@ -163,6 +213,65 @@ def test_a_stranger_revokes_no_invitation_of_another(keeper: User) -> None:
     invitation = invitations.make(user=keeper)
     assert not invitations.revoke(invitation_id=invitation.pk, user=UserFactory())
     assert invitations.is_good(invitation.code)
+
+
+@pytest.fixture
+def inviting(mode: Mode) -> tuple[User, Client]:
+    mode(SignUp.INVITE, members_invite=True, name="Reading room")
+    ann: User = UserFactory(username="ann", display_name="Win a prize at evil.example")
+    client = Client()
+    client.force_login(ann)
+    return ann, client
+
+
+def invite(client: Client, address: str) -> Any:
+    return client.post("/settings/invitations", {"most_uses": "1", "days": "7", "email": address})
+
+
+def test_a_letter_brings_an_invitation(inviting: tuple[User, Client]) -> None:
+    ann, client = inviting
+    assert invite(client, "Friend@Example.org").status_code == 302
+    letter = Letter.objects.get()
+    assert (letter.kind, letter.address, letter.user_id) == ("invitation", "friend@example.org", ann.pk)
+    for language, said in (("en", "@ann invites you to Reading room"), ("zh-hans", "@ann 邀请你加入 Reading room")):
+        letter.language = language
+        message = compose(letter)
+        assert message.subject == said
+        assert "evil.example" not in message.message().as_string(), "no words of the member's own"
+    link = re.search(r"http\S+/invite/\S+", str(message.body))
+    assert link
+    assert send(invite=link[0].rsplit("/", 1)[1]).status_code == 302
+    assert Invited.objects.get().invitation.made_by_id == ann.pk
+
+
+def test_letters_with_invitations_are_limited_and_tell_of_no_account(
+    inviting: tuple[User, Client], settings: Any
+) -> None:
+    """By the member, and by the address whoever invites it."""
+    settings.RATES = settings.RATES | {"invite_mail": "4/day", "invite_address": "2/day"}
+    _ann, client = inviting
+    UserFactory(username="member", email="member@example.org")
+    seen = set()
+    for address in ("member@example.org", "free@example.org", "free@example.org", "free@example.org"):
+        answer = invite(client, address)
+        told = [str(each) for each in get_messages(answer.wsgi_request)]
+        seen.add((answer.status_code, answer["Location"], told[-1]))
+    assert len(seen) == 1
+    assert invite(client, "other@example.org").status_code == 429
+    sent = Letter.objects.order_by("pk").values_list("address", flat=True)
+    assert list(sent) == ["member@example.org", "free@example.org", "free@example.org"]
+    assert Invitation.objects.count() == 4
+
+
+@pytest.mark.parametrize(
+    "address", ["nobody", "a@b", "a@example.org\nBcc: all@example.org", "a@example.org, b@example.org"]
+)
+def test_no_letter_goes_to_what_is_no_address(inviting: tuple[User, Client], address: str) -> None:
+    assert invite(inviting[1], address).status_code == 422
+    with pytest.raises(ValidationError):
+        invitations.make(user=inviting[0], address=address)
+    assert not Letter.objects.exists()
+    assert not Invitation.objects.exists()
 
 
 @pytest.mark.django_db(transaction=True)

@@ -116,6 +116,14 @@ def test_names(agent: str, name: str) -> None:
     assert places.device_name(agent) == name
 
 
+@pytest.mark.parametrize("agent", ["Call +1 555 0100 about your account", "curl/8.5", "", "Firefox evil.example"])
+def test_the_letter_of_a_new_sign_in_has_no_word_of_the_strangers(ann: User, agent: str) -> None:
+    log_in(FIREFOX)
+    log_in(agent, "10.0.0.9")
+    device = Letter.objects.get(kind="new_sign_in").context["device"]
+    assert device == ("Firefox" if "Firefox" in agent else "Unknown device")
+
+
 def test_rows_of_what_is_long_over_go(ann: User) -> None:
     old, new = log_in(FIREFOX), log_in(PHONE)
     long_ago = timezone.now() - timedelta(seconds=settings.SESSION_COOKIE_AGE + 60)

@@ -5,6 +5,7 @@ import json
 import zipfile
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from django.db import OperationalError, connection
@@ -12,6 +13,7 @@ from django.test import Client
 from knox.models import AuthToken
 from rest_framework.test import APIClient
 
+from about import site
 from accounts import actions, export
 from accounts.avatars import small
 from accounts.models import User
@@ -372,6 +374,16 @@ def known(ann: User) -> dict[str, Any]:
     items.like(user=ann, item=hidden)
     items.change_visibility(item=hidden, visibility="self")
     return {"said": said, "made": [*made, held], "bob": bob, "cat": cat, "dan": dan}
+
+
+@pytest.mark.parametrize(
+    ("name", "said"), [("Reading room!", "reading-room"), ("读书会", "读书会"), ("☕", "feedsite")]
+)
+def test_the_archive_is_called_by_the_site(page: Client, name: str, said: str) -> None:
+    site.kept.set(site.Site(name=name))
+    response = page.post("/settings/data")
+    response.close()
+    assert response["Content-Disposition"].split("=", 1)[1].removeprefix("utf-8''").strip('"').startswith(quote(said))
 
 
 def test_the_archive_holds_everything(page: Client, api: APIClient, ann: User, known: dict[str, Any]) -> None:

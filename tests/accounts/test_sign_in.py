@@ -315,6 +315,43 @@ def test_the_api_takes_a_session_that_proved_itself_and_tokens(
     assert answer.status_code in (200, 204)
 
 
+@pytest.mark.parametrize(("method", "path", "fields"), [call for call in API_DANGERS if call[0] != "get"])
+@pytest.mark.parametrize("is_by_token", [True, False])
+def test_a_call_with_the_password_wants_a_code_of_those_with_a_factor(
+    guarded: User, method: str, path: str, fields: dict[str, str], is_by_token: bool
+) -> None:
+    """A token that leaked with the password ends neither the account nor its owner's way in."""
+    UserFactory(is_staff=True, is_superuser=True)  # not the last
+    client = APIClient()
+    if is_by_token:
+        client.credentials(HTTP_AUTHORIZATION=f"Token {token(code=code_at(time.time())).json()['token']}")
+    else:
+        client.force_login(guarded)
+    password = "password" if path == "/delete" else "current_password"
+    recovery = second_factors.recovery_codes(guarded)[0]
+
+    def call(**more: str) -> Any:
+        return getattr(client, method)(f"/api/v1/users/me{path}", fields | more)
+
+    with time_machine.travel(time.time() + 901, tick=False):
+        assert call().status_code == (400 if is_by_token else 403)
+        assert call(code="000000").json().keys() == {"code"}
+        assert call(code=recovery, **{password: "wrong"}).json().keys() == {password}  # and the code is not spent
+        guarded.refresh_from_db()
+        assert guarded.check_password(PASSWORD)
+        assert addresses.waiting(guarded) == ""
+        assert call(code=recovery).status_code in (200, 204)
+
+
+def test_guesses_at_a_code_by_a_token_are_counted(guarded: User, settings: Any) -> None:
+    settings.RATES = settings.RATES | {"login_code": "3/hour"}
+    client = APIClient()
+    client.credentials(HTTP_AUTHORIZATION=f"Token {token(code=code_at(time.time())).json()['token']}")
+    farewell = {"password": PASSWORD, "code": "000000"}
+    answers = [client.post("/api/v1/users/me/delete", farewell).status_code for _ in range(3)]
+    assert answers == [400, 400, 429]
+
+
 def test_without_a_factor_the_password_in_the_call_is_proof(ann: User) -> None:
     client = APIClient()
     client.force_login(ann)

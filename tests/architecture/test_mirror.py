@@ -73,7 +73,7 @@ HELD = {
     "accounts/security_api.py": "tests/accounts/test_recovery.py",
     "accounts/security_views.py": "tests/accounts/test_addresses.py",
     "accounts/sign_in_views.py": "tests/accounts/test_recovery.py",
-    "accounts/step_up.py": "tests/accounts/test_sign_in.py",
+    "accounts/management/commands/seal_factors.py": "tests/accounts/test_sealing.py",
     "accounts/site.py": "tests/accounts/test_admin.py",
     "accounts/tokens.py": "tests/accounts/test_api.py",
     "accounts/user_admin.py": "tests/accounts/test_admin.py",

@@ -192,6 +192,15 @@ def test_no_such_part(client: Client, path: str) -> None:
     assert client.get(path).status_code == 404
 
 
+def test_no_cache_tells_of_a_site_that_is_for_members_since(client: Client, sender: User) -> None:
+    say(sender, "words")
+    for path in ("/sitemap.xml", "/sitemap-people-0.xml", "/manifest.webmanifest"):
+        answer = client.get(path)
+        assert (answer.status_code, answer["Cache-Control"]) == (200, "private, max-age=60")
+    site.kept.set(site.Site(looking=Looking.MEMBERS))
+    assert client.get("/sitemap.xml")["Location"] == "/login?next=%2Fsitemap.xml"
+
+
 def test_the_manifest_names_the_site(client: Client) -> None:
     answer = client.get("/manifest.webmanifest")
     assert answer["Content-Type"] == "application/manifest+json"

@@ -560,7 +560,13 @@ def joining(scenario: Scenario) -> None:
     """People come by an invitation, and by an application on which an admin decides."""
     member, page, api = Client(), Client(), APIClient()
     member.force_login(scenario.site.reader)
-    scenario.ask(member, "reader", "post", "/settings/invitations", {"most_uses": "2", "days": "7"})
+    scenario.ask(
+        member,
+        "reader",
+        "post",
+        "/settings/invitations",
+        {"most_uses": "2", "days": "7", "email": "friend@example.org"},
+    )
     row = Invitation.objects.filter(made_by=scenario.site.reader).latest("pk")
     scenario.ask(page, "invited", "get", f"/invite/{row.code}")
     scenario.ask(page, "invited", "post", "/signup", {"username": "invited", "password": PASSWORD, "invite": row.code})

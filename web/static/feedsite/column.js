@@ -10,6 +10,7 @@ document.addEventListener("submit", ({ target }) => {
 
 addEventListener("load", () => {
   const wide = document.getElementById("beside");
+  if (!wide) return;
   const place = matchMedia("(min-width: 1100px)").matches ? wide : document.getElementById("beside-narrow");
   if (!place) return;
   const headers = sessionStorage.besideIsOld ? { "Cache-Control": "no-cache" } : {};
