@@ -49,7 +49,7 @@ def _thumbnails() -> dict[str, Any]:
 
 def _length(field: str) -> int:
     """The most characters of a field of users."""
-    return User._meta.get_field(field).max_length or 0
+    return getattr(User._meta.get_field(field), "max_length", 0)
 
 
 def _configuration() -> dict[str, Any]:

@@ -14,9 +14,9 @@ from clientapi.paging import MOST_PEOPLE, PEOPLE, answer, wanted
 from clientapi.params import Params
 from clientapi.people import accounts_of
 from relations import actions, lists
-from relations.list_api import TITLE_LENGTH, list_or_404
+from relations.list_api import list_or_404
 from relations.lists import Listed
-from relations.models import List
+from relations.models import TITLE_LENGTH, List
 from relations.visibility import users_visible_to
 from web.rest import FeedResponse, parse_id
 

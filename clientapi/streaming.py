@@ -92,7 +92,7 @@ def message(hearer: Hearer, stream: Stream, kind: str, payload: bytes | None) ->
 
 
 def silence(_position: Position | None) -> bytes:
-    """Nothing."""
+    """No bytes: nothing is said."""
     return b""
 
 
@@ -157,7 +157,9 @@ def _watched(hearers: Sequence[Hearer], events: Sequence[tuple[int, ItemEvent]])
 
 
 def _kinds(event: ItemEvent, now: set[T], before: set[T]) -> Iterator[tuple[T, str]]:
-    """Who is told what: those who see the item that it is there or says something else, the others that it is gone."""
+    """The kind of news for each: those who see the item hear that it is there or says something else, others that it is
+    gone.
+    """
     seen = UPDATE if isinstance(event, Published) else STATUS_UPDATE
     yield from ((one, seen) for one in now)
     if not isinstance(event, Published):
@@ -190,7 +192,7 @@ def _payloads(told: Sequence[Told]) -> dict[tuple[int, int], bytes]:
 
 
 def _marks(pairs: Collection[tuple[int, int]]) -> dict[tuple[int, int], Marks]:
-    """What readers did with items, where they did anything."""
+    """The marks of readers on items, where there are any."""
     rows = fetch(
         MARKS, {"items": id_array(item for item, _ in pairs), "readers": id_array(reader for _, reader in pairs)}
     )
@@ -219,7 +221,7 @@ def _filtered_payload(item: ItemBody, reader: User | None) -> bytes | None:
     return _encode(statuses([own], reader)[0]) if own.filtered else None
 
 
-# --- What concerns one user ---------------------------------------------------------------------------------
+# --- News of one user ---------------------------------------------------------------------------------
 def _personal(hearers: Sequence[Hearer], entries: Sequence[Entry]) -> Iterator[tuple[int, Hearer, bytes]]:
     """Notifications, and that filters are others."""
     by_reader: dict[int, list[Hearer]] = {}

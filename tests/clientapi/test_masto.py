@@ -114,7 +114,7 @@ def test_a_day_and_the_types_of_every_answer(
 
 
 def said(error: str, lines: list[str]) -> str:
-    """What the compiler says of a field, with the field."""
+    """The words of the compiler on a field, with the field."""
     match = re.match(r"answers\.ts\((\d+),(\d+)\): error (.*)", error)
     assert match is not None
     line, place = lines[int(match[1]) - 1], int(match[2])

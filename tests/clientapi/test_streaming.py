@@ -77,7 +77,7 @@ class TestStatuses:
         assert found[hearers[0]] == [("delete", item.pk)]
         assert found[hearers[1]] == []
 
-    def test_what_is_narrowed_is_deleted_for_those_who_see_it_no_more(self) -> None:
+    def test_a_narrowed_item_is_deleted_for_those_who_see_it_no_more(self) -> None:
         sender, follower = UserFactory.create_batch(2)
         relations.follow(follower=follower, followee=sender)
         item = say(sender)
@@ -95,7 +95,7 @@ class TestStatuses:
         assert found[home] == []
         assert [name for name, _ in found[listed]] == ["update"]
 
-    def test_everybody_hears_of_public_posts_but_those_who_are_blocked(self) -> None:
+    def test_public_posts_are_told_to_all_but_those_who_are_blocked(self) -> None:
         sender, stranger, blocked = UserFactory.create_batch(3)
         relations.block(blocker=sender, blocked=blocked)
         post, reply = say(sender), say(stranger)
@@ -274,7 +274,7 @@ class TestServer:
             ("user", "", 401),
         ],
     )
-    def test_what_is_refused(self, listen: Listen, path: str, scopes: str, status: int) -> None:
+    def test_refusals(self, listen: Listen, path: str, scopes: str, status: int) -> None:
         token = token_of(UserFactory(), scopes) if scopes else "x"
         with pytest.raises(RefusedError) as refusal:
             listen(path, token=token)
