@@ -18,6 +18,7 @@ from django.utils.translation import pgettext_lazy
 from django.utils.translation.trans_real import parse_accept_lang_header
 
 from about.site import current
+from accounts.access import READER
 from accounts.models import User
 
 ZONE_COOKIE = "time_zone"
@@ -126,18 +127,21 @@ def set_language_cookie(response: HttpResponseBase, language: str) -> None:
 
 
 class ReaderLocaleMiddleware:
-    """Shows every page in its reader's language and zone. It costs no query: pages look up their reader anyway."""
+    """Shows every page in its reader's language and zone. Scripts of a page show what the API says of a refusal, so it
+    answers them in that language too. It costs no query: pages look up their reader anyway.
+    """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         """Answer the request in the reader's language and time zone."""
-        if request.path_info.startswith(PLAIN):
+        is_plain = request.path_info.startswith(PLAIN)
+        if is_plain and READER not in request.headers:
             return self.get_response(request)
-        language = language_of(request)
+        language, zone = language_of(request), timezone.get_default_timezone() if is_plain else zone_of(request)
         # Both end with the request: threads serve one reader after another, and programs in between.
-        with translation.override(language), timezone.override(zone_of(request)):
+        with translation.override(language), timezone.override(zone):
             response = self.get_response(request)
         response.headers.setdefault("Content-Language", language)
         patch_vary_headers(response, ("Accept-Language", "Cookie"))

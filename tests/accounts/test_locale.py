@@ -1,6 +1,7 @@
 """The reader's language and time zone, on pages and nowhere else."""
 
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -19,6 +20,7 @@ from accounts.models import User
 from items.models import Item
 from items.templatetags.reading import ago, full_time
 from tests.support.factories import ItemFactory, UserFactory
+from tests.support.pictures import upload
 from tests.support.statements import statements
 
 pytestmark = pytest.mark.django_db
@@ -137,6 +139,18 @@ def test_the_api_speaks_english_and_utc(reader: User) -> None:
     refused = api.post("/api/v1/items", {"content": {"text": ""}}, **CHINESE)
     assert "must not be empty" in refused.content.decode()
     shown = api.get(f"/api/v1/items/{item.pk}", **CHINESE).json()
+    assert shown["created_at"].endswith("Z")
+
+
+def test_the_api_answers_scripts_of_a_page_in_its_language(client: Client, reader: User, media_folder: Path) -> None:
+    User.objects.update(language="zh-hans", time_zone="Asia/Shanghai")
+    client.force_login(reader)
+    sent = {"file": upload(b"no picture")}
+    refused = client.post("/api/v1/me/media", sent, headers={"X-Reader": str(reader.pk)})
+    assert refused.status_code == 415
+    assert "不支持这种文件" in refused.json()["file"][0]
+    item = ItemFactory(sender=reader)
+    shown = client.get(f"/api/v1/items/{item.pk}", headers={"X-Reader": str(reader.pk)}).json()
     assert shown["created_at"].endswith("Z")
 
 
