@@ -1,8 +1,8 @@
 """The text of a letter: one template a kind, of which both forms of the letter are made.
 
 `templates/mail/<kind>.txt` is plain text: the first line is the subject, paragraphs are separated by empty lines. A
-paragraph that is only an address becomes a button of the HTML form, one that is only a number a code. Each value
-that the template is given is of one line (`plain`), so no name and no device can begin a paragraph, a line or a header.
+paragraph that is only an address becomes a link of the HTML form, one that is only a number a code in large digits.
+Each value that the template is given is of one line (`plain`), so no name can begin a paragraph, a line or a header.
 """
 
 import re

@@ -74,6 +74,9 @@ def test_a_closed_site_refuses_also_those_with_an_invitation(mode: Mode, keeper:
     assert 'name="password"' not in page.content.decode()
     assert send(invite=code).status_code == 403
     assert User.objects.count() == 1
+    inside = Client()
+    inside.force_login(keeper)
+    assert "takes no new accounts" in inside.get("/settings/invitations").content.decode()
 
 
 def test_the_environment_closes_a_site_that_its_admin_opened(mode: Mode, settings: Any) -> None:

@@ -193,6 +193,8 @@ UNRUN_COMMANDS = {
     "restore": "writes all",
     "runserver": "",
     "program": "becomes another program, and asks nothing",
+    "seal_factors": "reads all second factors in parts, by hand",
+    "sendtestemail": "asks the mail server",
     "simulate": "reads the graph of follows, by hand",
     "spectacular": "",
     "up": "a server",

@@ -135,5 +135,5 @@ def test_a_user_has_so_many_passkeys(
     visitor.goto("/settings/factors/passkey")
     visitor.page.get_by_label("Name").fill("x")
     visitor.page.get_by_role("button", name="Add", exact=True).click()
-    expect(visitor.page.get_by_text("The passkey was not taken.")).to_be_visible()
+    expect(visitor.page.get_by_text("the most that an account keeps. Remove one first.")).to_be_visible()
     assert not Authenticator.objects.exists()

@@ -205,10 +205,11 @@ def test_an_empty_home_leads_on(visit: Visit, author: Any, javascript: bool) -> 
     say(author, "worth reading")
     visitor = visit(java_script_enabled=javascript)
     visitor.sign_up("newcomer")
-    visitor.page.get_by_role("button", name="Follow @author").click()
-    expect(visitor.page.get_by_text("worth reading")).to_be_visible()
+    main = visitor.page.locator("#main")  # the column beside it proposes the author too
+    main.get_by_role("button", name="Follow @author").click()
+    expect(main.get_by_text("worth reading")).to_be_visible()
     if javascript:
-        expect(visitor.page.get_by_role("button", name="Unfollow @author")).to_be_visible()
+        expect(main.get_by_role("button", name="Unfollow @author")).to_be_visible()
 
 
 def test_settings_and_log_out(visit: Visit, reader: Any, javascript: bool) -> None:
