@@ -4,17 +4,20 @@ They are made of what the rooms below read for the site's own API; no module her
 """
 
 from datetime import UTC, datetime
-from typing import Any, Literal
+from functools import lru_cache
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 from django.conf import settings
 from msgspec import UNSET, UnsetType
 
-from accounts.avatars import small
+from accounts.avatars import avatar_url, banner_url, small
 from accounts.models import User
 from clientapi import html
 from media.objects import MediaObject
 
+KEPT = 4_096
+"""Accounts that a process keeps as they are shown."""
 Visibility = Literal["public", "unlisted", "private", "direct"]
 SHOWN_AS: dict[str, Visibility] = {"public": "public", "followers": "private", "mutuals": "private", "self": "direct"}
 """How the visibilities of items are called in Mastodon. Two become one, which is the wider of no pair."""
@@ -22,7 +25,7 @@ SHOWN_AS: dict[str, Visibility] = {"public": "public", "followers": "private", "
 
 def moment(when: datetime) -> str:
     """A time as clients parse it: UTC, with milliseconds and Z."""
-    return f"{when.astimezone(UTC).replace(tzinfo=None).isoformat(timespec='milliseconds')}Z"
+    return f"{(when if when.tzinfo is UTC else when.astimezone(UTC)).isoformat(timespec='milliseconds')[:-6]}Z"
 
 
 def absolute(address: str) -> str:
@@ -66,36 +69,71 @@ class Account(msgspec.Struct):
     @classmethod
     def of(cls, user: User, statuses_count: int) -> "Account":
         """The account of this user."""
-        return cls(*_account(user, statuses_count))
+        return cls(*_account(Facts.of(user), statuses_count))
 
 
-def _account(user: User, statuses_count: int) -> tuple[Any, ...]:
-    address = html.profile_address(user.username)
-    avatar, header = absolute(small(user.avatar_url)), absolute(user.banner_url)
+class Facts(NamedTuple):
+    """What an account is made of. Pictures are the text of their facts, so that all of it can be a key."""
+
+    id: int
+    username: str
+    display_name: str
+    bio: str
+    is_locked: bool
+    is_indexable: bool
+    avatar: str | None
+    banner: str | None
+    date_joined: datetime
+    follower_count: int
+    following_count: int
+
+    @classmethod
+    def of(cls, user: User) -> "Facts":
+        """The facts of a user who was read."""
+        pictures = {
+            name: msgspec.json.encode(facts).decode() if facts else None
+            for name, facts in (("avatar", user.avatar), ("banner", user.banner))
+        }
+        return cls._make(pictures[name] if name in pictures else getattr(user, name) for name in cls._fields)
+
+
+@lru_cache(KEPT)
+def account_of(facts: tuple[Any, ...], statuses_count: int) -> Account:
+    """The account of these facts. It is the same object for all who ask, and nobody changes it."""
+    return Account(*_account(Facts._make(facts), statuses_count))
+
+
+def _account(facts: Facts, statuses_count: int) -> tuple[Any, ...]:
+    name = facts.display_name or facts.username
+    address = html.profile_address(facts.username)
+    avatar = avatar_url(facts.avatar, facts.username, name)
+    still = absolute(small(avatar))
+    banner = msgspec.json.decode(facts.banner) if facts.banner else None
+    header = absolute(banner_url(banner, facts.username))
     return (
-        str(user.pk),
-        user.username,
-        user.username,
-        user.name,
-        user.is_locked,
+        str(facts.id),
+        facts.username,
+        facts.username,
+        name,
+        facts.is_locked,
         False,
-        user.is_indexable,
-        user.is_indexable,
+        facts.is_indexable,
+        facts.is_indexable,
         False,
-        moment(user.date_joined),
-        html.simple(user.bio),
+        moment(facts.date_joined),
+        html.simple(facts.bio),
         address,
         address,
-        absolute(user.avatar_url) if user.avatar else avatar,
-        avatar,
+        absolute(avatar),
+        still,
         header,
         header,
-        user.follower_count,
-        user.following_count,
+        facts.follower_count,
+        facts.following_count,
         statuses_count,
         None,
         False,
-        not user.is_indexable,
+        not facts.is_indexable,
         [],
         [],
         [],
@@ -149,7 +187,7 @@ class CredentialAccount(Account, kw_only=True):
             indexable=user.is_indexable,
         )
         role = Role(id="-99", name="", color="", permissions="0", highlighted=False)
-        return cls(*_account(user, statuses_count), source=source, role=role)
+        return cls(*_account(Facts.of(user), statuses_count), source=source, role=role)
 
 
 class MutedAccount(Account, kw_only=True):

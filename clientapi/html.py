@@ -131,6 +131,7 @@ def profile_address(name: str) -> str:
     return f"{settings.SITE_URL}/@{name}"
 
 
+@lru_cache(KEPT)
 def tag_address(tag: str) -> str:
     """The address of a hashtag's page."""
     return f"{settings.SITE_URL}/tags/{quote(tag)}"

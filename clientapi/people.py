@@ -5,15 +5,13 @@ Counts of posts are kept by each process for some minutes: no page counts what s
 
 import threading
 import time
-from collections.abc import Collection, Iterable
-from functools import cache
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 from django.contrib.auth.models import AnonymousUser
 
 from accounts.models import User
-from accounts.rows import user_columns, user_of
-from clientapi.entities import Account
+from clientapi.entities import Account, Facts, account_of
 from relations.rules import blocks
 from relations.visibility import is_username
 from storage.connections import fetch, id_array
@@ -33,16 +31,20 @@ COUNTS = f"""
 """  # noqa: S608 (a constant)
 
 
-@cache
-def _people() -> str:
-    """Users by their ids, and users by their names as far as the reader may know of them."""
-    return f"""
-        SELECT {user_columns("u")} FROM accounts_user u WHERE u.id = ANY(%(ids)s::bigint[])
-        UNION ALL
-        SELECT {user_columns("u")} FROM accounts_user u
-        WHERE lower(u.username) = ANY(%(names)s::text[]) AND NOT u.id = ANY(%(ids)s::bigint[]) AND u.is_active
-            AND NOT {blocks("u.id", "%(reader)s")}
-    """  # noqa: S608 (columns of our own model)
+# In the order of `entities.Facts`.
+FACTS = """
+    u.id, u.username, u.display_name, u.bio, u.is_locked, u.is_indexable, u.avatar::text, u.banner::text, u.date_joined,
+    u.follower_count, u.following_count
+"""
+BY_ID = f"SELECT {FACTS} FROM accounts_user u WHERE u.id = ANY(%(ids)s::bigint[])"  # noqa: S608 (constants)
+# Users by their ids, and users by their names as far as the reader may know of them.
+BY_ID_AND_NAME = f"""
+    {BY_ID}
+    UNION ALL
+    SELECT {FACTS} FROM accounts_user u
+    WHERE lower(u.username) = ANY(%(names)s::text[]) AND NOT u.id = ANY(%(ids)s::bigint[]) AND u.is_active
+        AND NOT {blocks("u.id", "%(reader)s")}
+"""  # noqa: S608 (constants)
 
 
 class PostCounts:
@@ -84,25 +86,23 @@ post_counts = PostCounts()
 class People:
     """Accounts by id, and those that texts name by name in lower case."""
 
-    def __init__(self, users: Iterable[User]) -> None:
-        users = list(users)
-        counts = post_counts.of([user.pk for user in users])
-        self.by_id = {str(user.pk): Account.of(user, counts.get(user.pk, 0)) for user in users}
+    def __init__(self, facts: Sequence[tuple[Any, ...]]) -> None:
+        counts = post_counts.of([one[0] for one in facts])
+        self.by_id = {str(one[0]): account_of(one, counts.get(one[0], 0)) for one in facts}
         self.by_name = {account.username.lower(): account for account in self.by_id.values()}
 
 
 def people(ids: Iterable[str], names: Iterable[str], reader: User | AnonymousUser) -> People:
     """The accounts of these senders, whom the reader sees, and of these names as far as the reader may know of them."""
-    asked: dict[str, Any] = {
-        "ids": id_array(int(one) for one in ids),
-        "names": [name for name in names if is_username(name)],
-        "reader": reader.pk or 0,
-    }
-    return People(user_of(row) for row in fetch(_people(), asked))
+    asked: dict[str, Any] = {"ids": id_array(map(int, ids))}
+    known = [name for name in names if is_username(name)]
+    if not known:
+        return People(fetch(BY_ID, asked))
+    return People(fetch(BY_ID_AND_NAME, asked | {"names": known, "reader": reader.pk or 0}))
 
 
 def accounts_of(users: Iterable[User]) -> list[Account]:
     """The accounts of users who were read already, in their order."""
     users = list(users)
-    found = People(users).by_id
+    found = People([tuple(Facts.of(user)) for user in users]).by_id
     return [found[str(user.pk)] for user in users]

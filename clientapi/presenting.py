@@ -5,6 +5,8 @@ replies, and one for the reader's filters where one of them matches.
 """
 
 from collections.abc import Collection, Iterable, Sequence
+from functools import lru_cache
+from typing import NamedTuple
 
 from django.contrib.auth.models import AnonymousUser
 from msgspec import UNSET
@@ -35,13 +37,37 @@ NO_FILTERS: list[FilterResult] = []
 Reader = User | AnonymousUser
 
 
+class Words(NamedTuple):
+    """The words of an item, of which the content is read once."""
+
+    title: str
+    url: str
+    warning: str
+    is_veiled: bool
+    rendered: html.Rendered
+
+    @classmethod
+    def of(cls, item: ItemBody) -> "Words":
+        """The words of this item."""
+        fields = item.content_fields
+        text, warning = fields.get("text", ""), fields.get("warning", "")
+        warning = warning if isinstance(warning, str) else ""
+        return cls(
+            item.title,
+            item.url if "url" in fields else "",
+            warning,
+            bool(warning) or fields.get("sensitive") is True,
+            html.rendered(text if isinstance(text, str) else ""),
+        )
+
+
 class Presenter:
     """The common part of a page of items: accounts, answered senders and filters."""
 
     def __init__(self, items: Sequence[ItemBody], reader: Reader, pinned: Collection[str] | None = None) -> None:
         every = [one for item in items for one in (item, item.repost_of) if one is not None]
-        self.texts = {one.id: html.rendered(one.text) for one in every if one.repost_of is None}
-        names = {name for text in self.texts.values() for name in text.names}
+        self.said = {one.id: Words.of(one) for one in every if one.repost_of is None}
+        names = {name for said in self.said.values() for name in said.rendered.names}
         self.people: People = people({one.sender.id for one in every}, names, reader)
         self.answered = answered_senders(every, reader)
         self.filters = _filters(every, reader)
@@ -57,7 +83,8 @@ class Presenter:
 
     def _status(self, item: ItemBody, said: ItemBody, reblog: Status | None) -> Status:
         """The status of `item`, which says what `said` says."""
-        accounts, text = self.people, self.texts[said.id]
+        accounts, words = self.people, self.said[said.id]
+        text = words.rendered
         address = html.item_address(item.id)
         answered = self.answered.get(item.reply_to) if item.reply_to else None
         return Status(
@@ -65,8 +92,8 @@ class Presenter:
             created_at=moment(item.created_at),
             in_reply_to_id=item.reply_to,
             in_reply_to_account_id=answered.id if answered else None,
-            sensitive=said.is_veiled,
-            spoiler_text=said.warning,
+            sensitive=words.is_veiled,
+            spoiler_text=words.warning,
             visibility=SHOWN_AS[item.visibility],
             language=None,
             uri=address,
@@ -79,14 +106,14 @@ class Presenter:
             reblogged=item.reposted,
             muted=False,
             bookmarked=item.bookmarked,
-            content=html.content(said, text, accounts.by_name),
+            content=html.content(words, text, accounts.by_name),
             filtered=self._filtered(item) if item.filtered else NO_FILTERS,
             reblog=reblog,
             application=None,
             account=accounts.by_id[item.sender.id],
             media_attachments=[Attachment.of(medium) for medium in said.media],
             mentions=[_mention(accounts.by_name[name]) for name in text.names if name in accounts.by_name],
-            tags=[Tag(tag, tag, html.tag_address(tag)) for tag in text.tags],
+            tags=[_tag(tag) for tag in text.tags],
             emojis=[],
             card=None,
             poll=None,
@@ -98,8 +125,18 @@ class Presenter:
         return [FilterResult(filter_of(one), [one.phrase], None) for one in found]
 
 
+@lru_cache(html.KEPT)
+def _tag(tag: str) -> Tag:
+    return Tag(tag, tag, html.tag_address(tag))
+
+
+@lru_cache(html.KEPT)
+def _told(name: str, user_id: str, address: str) -> Mention:
+    return Mention(user_id, name, address, name)
+
+
 def _mention(account: Account) -> Mention:
-    return Mention(account.id, account.username, account.url, account.acct)
+    return _told(account.username, account.id, account.url)
 
 
 def filter_of(listed: Listed) -> Filter:

@@ -26,6 +26,7 @@ urlpatterns = [
     # items and moderation stand before the patterns of relations and live that would take them.
     path("", include("public.urls")),
     path("", include("timeline.urls")),
+    path("", include("clientapi.urls")),
     path("", include("accounts.urls")),
     path("", include("about.urls")),
     path("", include("media.urls")),
@@ -37,7 +38,7 @@ urlpatterns = [
     path("", include("live.urls")),
     path("", include("seen.urls")),
     path("", include("stream.urls")),
-    path("", include("clientapi.urls")),
+    path("", include("clientapi.other_urls")),
     path(settings.ADMIN_PATH, admin.site.urls),
     path("favicon.ico", RedirectView.as_view(url=f"/{settings.STATIC_URL.strip('/')}/feedsite/icon.svg")),
     path("api/schema", openapi.schema, name="schema"),

@@ -104,24 +104,20 @@ def test_a_filter_that_matches_is_told_with_its_id(reader: User) -> None:
     assert (result["filter"]["filter_action"], result["keyword_matches"]) == ("hide", ["words"])
 
 
-def processor_time(client: Any, path: str, **headers: str) -> float:
-    """Seconds of this process for a request, the best of some."""
-    best = 1e9
-    for _ in range(25):
-        began = time.process_time()
-        assert client.get(path, **headers).status_code == 200
-        best = min(best, time.process_time() - began)
-    return best
+def seconds_of(client: Any, path: str, **headers: str) -> float:
+    """Processor seconds of this process for a request."""
+    began = time.process_time()
+    assert client.get(path, **headers).status_code == 200
+    return time.process_time() - began
 
 
 def test_home_takes_little_more_than_the_own_apis_page(reader: User) -> None:
-    """The bound is 1.25; a busy machine measures coarsely, so a test asks for less."""
+    """The bound of the site is 1.25 on a quiet machine; others measure coarsely, so the test asks for less."""
     full_home(reader)
     post_counts.forget()
-    caller, own = Caller(reader), APIClient()
-    headers = caller.headers
-    ratio = processor_time(own, "/api/v1/timelines/home?limit=20", **headers) / processor_time(
-        own, "/api/v1/timeline/home?limit=20", **headers
-    )
-    print(f"home: {ratio:.2f} of the own API's")
-    assert ratio < 2.3
+    caller, client = Caller(reader), APIClient()
+    paths = ("/api/v1/timelines/home?limit=20", "/api/v1/timeline/home?limit=20")
+    rounds = [[seconds_of(client, path, **caller.headers) for path in paths] for _ in range(40)]
+    theirs, own = (min(column) for column in zip(*rounds, strict=True))
+    print(f"home: {theirs / own:.2f} of the own API's")
+    assert theirs / own < 1.75

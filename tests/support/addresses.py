@@ -18,7 +18,7 @@ def _patterns(resolver: URLResolver, prefix: str = "") -> list[tuple[str, URLPat
 
 
 def _is_of_clients(resolver: URLResolver) -> bool:
-    return getattr(resolver.urlconf_name, "__name__", "") == "clientapi.urls"
+    return str(getattr(resolver.urlconf_name, "__name__", "")).startswith("clientapi.")
 
 
 ROOMS = [each for each in urls.urlpatterns if isinstance(each, URLResolver) and not str(each.pattern)]

@@ -16,6 +16,7 @@ from django.contrib.sessions.models import Session
 from django.db import connection, models
 from django.utils import timezone
 from knox.models import AuthToken
+from oauth2_provider.models import AccessToken, Grant
 
 from about.models import Rule, SiteSettings
 from accounts.joining_models import Application, Invitation, Invited
@@ -40,6 +41,7 @@ from relations.models import (
 )
 from seen.models import MergeRun, Probe
 from storage.ids import SEQUENCE_BITS, compose
+from tests.support.clients import app_of, token_of
 from tests.support.factories import ItemFactory, UserFactory
 from timeline.models import Backfill, Delivery, DeliveryRange, Import, ImportedUser, ReadingPosition
 
@@ -388,6 +390,13 @@ class Grown:
         grow(token, MANY, digest="md5(g::text)", user_id=self.nth)
         origin = TokenOrigin.objects.create(token=token, user_agent="x", ip="10.0.0.1")
         grow(origin, MANY, token_id="md5(g::text)")
+        app = app_of()
+        grow(app, MANY, client_id="md5(g::text)")
+        token_of(self.ordinary, app=app)
+        held = AccessToken.objects.get()
+        grow(held, MANY, token_checksum="md5(g::text)", user_id=self.nth)
+        code = Grant.objects.create(user=self.ordinary, application=app, code="0", expires=now + timedelta(days=1))
+        grow(code, MANY, code="md5(g::text)", user_id=self.nth)
         self._safety(now)
         session = Session.objects.create(session_key="0", session_data="", expire_date=now)
         grow(session, MANY, session_key="md5(g::text)", expire_date="now() + interval '1 day'")

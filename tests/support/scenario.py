@@ -14,8 +14,9 @@ from django.core.management import call_command
 from django.db import connection
 from django.db.models import F
 from django.test import Client
-from django.urls import resolve
+from django.urls import resolve, reverse
 from django.utils import timezone
+from oauth2_provider.models import AccessToken
 from rest_framework.test import APIClient
 
 from about import actions as about_actions
@@ -26,6 +27,7 @@ from accounts import applications, big_v, places, recovery, second_factors
 from accounts.joining_models import Application, Invitation
 from accounts.models import User
 from clientapi import streaming
+from clientapi.actions import OUT_OF_BAND
 from clientapi.streams import Hearer, Stream
 from discover import history, indexing
 from feedsite import celery
@@ -57,6 +59,7 @@ from timeline import active_fans, outbox
 READERS, EVENTS = 400, 100
 """The connections of the stream, and what it tells in one question."""
 DRAIN = 500
+SCOPES = "read write follow push"
 
 # --- Pages, for which {busy} is an item with much of everything, {middle} an id among others ---------------------
 PAGES = [
@@ -334,6 +337,54 @@ FORMS: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
+# --- Mastodon's client API: {person} is a user, {star} the one with most of everything --------------------------
+CLIENT_READS = [
+    *(f"v1/{path}" for path in ("apps/verify_credentials", "accounts/verify_credentials", "instance", "instance/")),
+    *("v1/timelines/home", "v1/timelines/home?max_id={middle}", "v1/timelines/home?min_id={middle}"),
+    *("v1/timelines/public", "v1/timelines/public?min_id={middle}", "v1/timelines/tag/busy"),
+    *("v1/timelines/tag/busy?min_id={middle}", "v1/timelines/list/{list}", "v1/timelines/list/{list}?min_id={middle}"),
+    *("v1/statuses?id[]={busy}", "v1/statuses/{busy}", "v1/statuses/{busy}/context", "v1/statuses/{reply}/context"),
+    *("v1/statuses/{busy}/history", "v1/statuses/{busy}/favourited_by", "v1/statuses/{busy}/reblogged_by"),
+    *("v1/statuses/{own}/source", "v1/bookmarks", "v1/favourites", "v1/accounts?id[]={person}"),
+    *(
+        "v1/accounts/relationships?id[]={person}&id[]={star}",
+        "v1/accounts/lookup?acct=star",
+        "v1/accounts/search?q=user",
+    ),
+    *("v1/accounts/familiar_followers", "v1/accounts/{star}", "v1/accounts/{star}/statuses"),
+    *("v1/accounts/{star}/statuses?min_id={middle}", "v1/accounts/{star}/statuses?only_media=1&min_id={middle}"),
+    *("v1/accounts/{star}/statuses?exclude_replies=1&min_id={middle}", "v1/accounts/{star}/statuses?pinned=1"),
+    *("v1/accounts/{star}/statuses?tagged=busy", "v1/accounts/{star}/followers", "v1/accounts/{star}/following"),
+    *("v1/accounts/{person}/lists", "v1/accounts/{star}/featured_tags", "v1/accounts/{star}/endorsements"),
+    *("v1/accounts/{star}/identity_proofs", "v1/blocks", "v1/mutes", "v1/follow_requests", "v1/notifications?limit=80"),
+    *("v1/notifications?min_id=1", "v1/notifications/unread_count", "v1/markers?timeline[]=home", "v1/lists"),
+    *("v1/lists/{list}", "v1/lists/{list}/accounts", "v1/filters", "v1/filters/{filter}", "v1/preferences"),
+    *("v1/trends", "v1/trends/tags", "v1/trends/statuses", "v1/trends/links", "v1/suggestions", "v1/tags/busy"),
+    *("v1/announcements", "v1/custom_emojis", "v1/directory", "v1/conversations", "v1/conversations/"),
+    *("v1/domain_blocks", "v1/endorsements", "v1/featured_tags", "v1/featured_tags/suggestions", "v1/followed_tags"),
+    *("v1/scheduled_statuses", "v1/instance/rules", "v1/instance/extended_description", "v1/instance/peers"),
+    *("v1/instance/activity", "v1/instance/domain_blocks", "v1/instance/translation_languages"),
+    *("v2/instance", "v2/instance/", "v2/search?q=word3", "v2/search?q=%23busy", "v2/suggestions", "v2/filters"),
+    *("v2/filters/{filter}", "v2/filters/{filter}/keywords", "v2/filters/{filter}/statuses"),
+    *("v2/filters/keywords/{filter}",),
+]
+ACCOUNT_ACTS = ("follow", "unfollow", "mute", "unmute", "block", "unblock", "remove_from_followers")
+STATUS_ACTS = ("favourite", "unfavourite", "bookmark", "unbookmark", "reblog", "unreblog")
+CLIENT_WRITES: list[tuple[str, str, Any]] = [
+    *[("post", f"v1/accounts/{{person}}/{act}", {}) for act in ACCOUNT_ACTS],
+    *[("post", f"v1/statuses/{{other}}/{act}", {}) for act in STATUS_ACTS],
+    ("patch", "v1/accounts/update_credentials", {"display_name": "A name"}),
+    ("put", "v1/statuses/{own}", {"status": "changed words"}),
+    ("post", "v1/statuses/{own}/pin", {}),
+    ("post", "v1/statuses/{own}/unpin", {}),
+    ("post", "v1/markers", {"home": {"last_read_id": "{middle}"}, "notifications": {"last_read_id": "{middle}"}}),
+    ("put", "v1/lists/{list}", {"title": "Renamed"}),
+    ("put", "v1/filters/{filter}", {"phrase": "other"}),
+    ("put", "v2/filters/{filter}", {"filter_action": "warn"}),
+    ("put", "v2/filters/keywords/{filter}", {"keyword": "another"}),
+]
+
+
 class Scenario:
     """The statements asked in the course of it, and their callers."""
 
@@ -461,6 +512,7 @@ def used(scenario: Scenario, who: str, page: Client, api: APIClient, posts: Any,
     scenario.ask(page, who, "get", f"/live/{planned.pk}/edit")
     scenario.ask(page, who, "post", f"/live/{planned.pk}/cancel")
     pictures(scenario, who, api)
+    clients(scenario, who, page, user)
     for kind in ("follows", "mutes", "blocks", "lists"):
         rows = b"Close,user1\nNew,user2\nNew,nobody\n" if kind == "lists" else b"user710\nuser711\nnobody\n"
         listed = SimpleUploadedFile("list.csv", rows)
@@ -471,6 +523,32 @@ def used(scenario: Scenario, who: str, page: Client, api: APIClient, posts: Any,
     scenario.recorder.step = f"{who}: calls"
     follower_count(user)
     history.why(user, scenario.names["other"])
+    scenario.work()
+
+
+def clients(scenario: Scenario, who: str, page: Client, user: User) -> None:
+    """All that an app of Mastodon's world asks for: from its registration to the end of its token."""
+    asked = {"client_name": "An app", "redirect_uris": OUT_OF_BAND, "scopes": SCOPES}
+    app = scenario.ask(APIClient(), who, "post", "/api/v1/apps", asked).json()
+    query = {"client_id": app["client_id"], "redirect_uri": OUT_OF_BAND, "response_type": "code", "scope": SCOPES}
+    for name in ("oauth-authorize", "oauth-authorize-slash"):
+        scenario.ask(page, who, "get", reverse(name, query=query))
+    shown = scenario.ask(page, who, "post", reverse("oauth-authorize", query=query), {"answer": "allow"})
+    code = shown.content.decode().partition("<code>")[2].partition("</code>")[0]
+    proof = {"client_id": app["client_id"], "client_secret": app["client_secret"]}
+    wanted = proof | {"grant_type": "authorization_code", "code": code, "redirect_uri": OUT_OF_BAND}
+    token = scenario.ask(APIClient(), who, "post", "/oauth/token", wanted).json()["access_token"]
+    api = APIClient()
+    api.credentials(HTTP_AUTHORIZATION=f"Bearer {token}")
+    made = scenario.ask(api, who, "post", "/api/v1/statuses", {"status": "an app's words #busy @star"}).json()
+    scenario.names |= {"own": made["id"], "person": scenario.site.first + 711, "star": scenario.site.star.pk}
+    for path in CLIENT_READS:
+        scenario.ask(api, f"{who}'s app", "get", f"/api/{path}")
+    AccessToken.objects.update(updated=timezone.now() - timedelta(days=1))
+    for method, path, body in CLIENT_WRITES:
+        scenario.ask(api, f"{who}'s app", method, f"/api/{path}", body)
+    scenario.ask(page, who, "get", "/settings/devices")
+    scenario.ask(APIClient(), who, "post", "/oauth/revoke", proof | {"token": token})
     scenario.work()
 
 
