@@ -11,6 +11,7 @@ from items.text import canonical_tag
 from relations.list_api import list_or_404
 
 STATUSES, NOTIFICATIONS = "read:statuses", "read:notifications"
+NOTICES = "user:notification"
 MOST = 20
 """Streams that one connection may listen to."""
 
@@ -47,13 +48,17 @@ def stream_of(name: str, held: Collection[str], reader: User, *, tag: str = "", 
     """The stream of this name. `held`: the scopes of the token. Raises UnknownError and ScopeError; NotFound for a
     list that is not the reader's.
     """
-    is_about_notifications = name == "user:notification"
-    if not covers(held, NOTIFICATIONS if is_about_notifications else STATUSES):
+    stream = _named(name, held, reader, tag, list_id)
+    if not covers(held, STATUSES if stream.name != (NOTICES,) else NOTIFICATIONS):
         raise ScopeError
+    return stream
+
+
+def _named(name: str, held: Collection[str], reader: User, tag: str, list_id: str) -> Stream:
     match name:
         case "user":
             return Stream(("user",), has_home=True, has_notifications=covers(held, NOTIFICATIONS))
-        case "user:notification":
+        case _ if name == NOTICES:
             return Stream((name,), has_notifications=True)
         case "public" | "public:local" | "public:media" | "public:local:media":
             return Stream((name,), is_public=True, only_media=name.endswith(":media"))
