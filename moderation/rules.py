@@ -230,7 +230,7 @@ def _context(item: Item, is_new: bool) -> _Context | None:
 
 
 def _before(item: Item) -> Item | None:
-    """What others see of an item already; None where they do not."""
+    """The item as others see it already; None where they do not."""
     rows = fetch(BEFORE, {"item": item.pk})
     return Item(title=rows[0][0], content=rows[0][1], media=rows[0][2]) if rows else None
 
