@@ -89,7 +89,7 @@ def settle(page: Page) -> None:
     until = time.monotonic() + 20
     while not page.evaluate(LOADED) and time.monotonic() < until:
         page.wait_for_timeout(100)
-    page.wait_for_timeout(500)  # the rest is drawn after that
+    page.wait_for_timeout(500)  # the page draws a moment longer
 
 
 def lead(page: Page, site: str, what: str) -> None:
