@@ -25,7 +25,7 @@ from knox.models import AuthToken
 from oauth2_provider.models import AccessToken
 
 from accounts.actions import end_streams, revoke_app_token, revoke_token
-from accounts.models import Session, TokenOrigin, User
+from accounts.models import ClientApp, Session, TokenOrigin, User
 from accounts.sessions import SessionStore
 from storage.connections import fetch
 
@@ -160,15 +160,20 @@ def _of_token(row: Any) -> Place:
 
 def apps(user: User) -> list[Place]:
     """The apps that hold a token of a user, newest first, each with when it was used last, within the hour."""
-    rows = AccessToken.objects.filter(user=user, expires__gt=timezone.now()).select_related("application")
+    rows = AccessToken.objects.filter(user=user, expires__gt=timezone.now()).order_by("-id")[: settings.TOKEN_CAP]
+    names = dict(ClientApp.objects.filter(pk__in=[row.application_id for row in rows]).values_list("pk", "name"))
     return [
-        Place(_name(row.token_checksum), _app_name(row), "", row.created, row.updated, row.expires, False)
-        for row in rows.order_by("-id")[: settings.TOKEN_CAP]
+        Place(
+            _name(row.token_checksum),
+            names.get(row.application_id) or _("Unknown app"),
+            "",
+            row.created,
+            row.updated,
+            row.expires,
+            False,
+        )
+        for row in rows
     ]
-
-
-def _app_name(row: Any) -> str:
-    return (row.application.name if row.application is not None else "") or _("Unknown app")
 
 
 def end_app(*, user: User, key: str) -> bool:

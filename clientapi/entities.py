@@ -73,7 +73,7 @@ class Account(msgspec.Struct):
 
 
 class Facts(NamedTuple):
-    """What an account is made of. Pictures are the text of their facts, so that all of it can be a key."""
+    """The parts of an account. Pictures are the text of their facts, so that all of it can be a key."""
 
     id: int
     username: str

@@ -254,7 +254,7 @@ class RebloggedByView(OpenView):
     """Users who reposted a status, over HTTP."""
 
     def get(self, request: Request, status_id: str) -> HttpResponse:
-        """Users whose repost of it the caller may see, newest repost first."""
+        """Users whose repost of it the caller may see, those who joined last first."""
         reader = reader_of(request)
         item = body_or_404(status_id, reader).shown
         asked = wanted(Params(request), default=PEOPLE, most=MOST_PEOPLE)

@@ -13,7 +13,7 @@ from timeline.hydrate import verify_ids
 from timeline.lists import list_page
 from timeline.pull import around
 
-SCAN = 120
+SCAN = 60
 """Entries that a page looks through."""
 
 

@@ -72,6 +72,17 @@ class TokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-ca
         }
 
 
+class BearerScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
+    """Tokens of apps in the OpenAPI document."""
+
+    target_class = "clientapi.bearer.BearerAuthentication"
+    name = "bearer"
+
+    def get_security_definition(self, auto_schema: AutoSchema) -> dict[str, Any]:
+        """The scheme as OpenAPI describes it."""
+        return {"type": "http", "scheme": "bearer", "description": "An app's token, which opens what its scopes say."}
+
+
 class StructSchema(OpenApiSerializerExtension):  # type: ignore[no-untyped-call]
     """Structs describe themselves, so that the schema says what is sent."""
 

@@ -14,6 +14,7 @@ import pytest
 from allauth.mfa.totp.internal.auth import format_hotp_value, hotp_value
 from axe_playwright_python.base import AXE_SCRIPT
 from django.template.loader import render_to_string
+from django.urls import reverse
 from django.utils import timezone
 from playwright.sync_api import Page
 
@@ -39,6 +40,7 @@ from seen.played import Play
 from seen.played import record as record_plays
 from tests.support.addresses import page_names
 from tests.support.browsers import Visit, Visitor
+from tests.support.clients import OUT_OF_BAND, app_of
 from tests.support.effort import EVERYTHING
 from tests.support.factories import PASSWORD, UserFactory
 from tests.support.pictures import jpeg
@@ -189,6 +191,16 @@ def fixed(path: str) -> Callable[[World], str]:
     return lambda world: path
 
 
+def asks_for_an_app(world: World) -> str:
+    query = {"client_id": app_of().client_id, "redirect_uri": OUT_OF_BAND, "response_type": "code", "scope": "read"}
+    return reverse("oauth-authorize", query=query)
+
+
+def let_in(page: Page) -> None:
+    page.locator("button[value=allow]").click()
+    page.locator("code").wait_for()
+
+
 def begin_reply(page: Page) -> None:
     page.locator("[data-act=reply]").first.click()
     page.locator(".slot textarea").wait_for()
@@ -330,6 +342,11 @@ PAGES: dict[str, list[Look]] = {
         Look(fixed("/settings/confirm"), "friend"),
     ],
     "settings-email": [Look(fixed("/settings/email")), Look(fixed("/settings/email"), "friend")],
+    "oauth-authorize": [
+        Look(asks_for_an_app),
+        Look(asks_for_an_app, do=let_in),
+        Look(fixed("/oauth/authorize?client_id=nobody"), status=400),
+    ],
     "settings-devices": [Look(fixed("/settings/devices"))],
     "settings-factors": [Look(fixed("/settings/factors")), Look(fixed("/settings/factors"), "friend")],
     "settings-factor-app": [Look(fixed("/settings/factors/app"), "friend")],
@@ -450,6 +467,12 @@ WITHOUT = {
     "language": "leads back",
     "drawn-avatar": "a picture",
     "staff-file": "a picture",
+    "oauth-authorize-slash": "the same page as oauth-authorize",
+    "oauth-token": "a token",
+    "oauth-revoke": "an empty answer",
+    "oauth-metadata": "JSON",
+    "nodeinfo-links": "JSON",
+    "nodeinfo": "JSON",
     "drawn-banner": "a picture",
     "theme": "a stylesheet",
     "dismiss-announcement": "leads back",

@@ -84,7 +84,7 @@ def crowd(reader: User, chance: random.Random, said: int) -> list[User]:
 @pytest.mark.parametrize("seed", range(tries(4, 40)))
 def test_home_is_the_oracles_both_ways(seed: int, reader: User, monkeypatch: pytest.MonkeyPatch) -> None:
     chance = random.Random(seed)  # noqa: S311 (a made-up world)
-    monkeypatch.setattr(above, "SCAN", chance.choice([1, 3, 10, 120]))
+    monkeypatch.setattr(above, "SCAN", chance.choice([1, 3, 10, 60]))
     crowd(reader, chance, 60)
     caller, limit = Caller(reader), chance.choice([1, 3, 7, 40])
     every = home_ids(reader.pk)

@@ -32,5 +32,6 @@ api_patterns: list[URLPattern] = [each for prefix, each in ALL if prefix == API]
 api_routes: list[str] = [str(each.pattern) for each in api_patterns]
 """The routes of the API, without their prefix."""
 page_patterns: list[URLPattern] = [each for prefix, each in ALL if prefix != API]
+page_patterns += [each for _prefix, each in client_patterns if each.name]
 page_names: list[str] = [str(each.name) for each in page_patterns]
 """The names of the pages' addresses."""

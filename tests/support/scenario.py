@@ -542,14 +542,33 @@ def clients(scenario: Scenario, who: str, page: Client, user: User) -> None:
     api.credentials(HTTP_AUTHORIZATION=f"Bearer {token}")
     made = scenario.ask(api, who, "post", "/api/v1/statuses", {"status": "an app's words #busy @star"}).json()
     scenario.names |= {"own": made["id"], "person": scenario.site.first + 711, "star": scenario.site.star.pk}
+    scenario.names["filter"] = Filter.objects.filter(owner=user).latest("pk").pk
     for path in CLIENT_READS:
         scenario.ask(api, f"{who}'s app", "get", f"/api/{path}")
-    AccessToken.objects.update(updated=timezone.now() - timedelta(days=1))
+    for path in ("/.well-known/nodeinfo", "/nodeinfo/2.0"):
+        scenario.ask(APIClient(), who, "get", path)
+    client_media(scenario, who, api)
+    scenario.recorder.is_silent = True
+    AccessToken.objects.filter(user=user).update(updated=timezone.now() - timedelta(days=1))
+    scenario.recorder.is_silent = False
     for method, path, body in CLIENT_WRITES:
         scenario.ask(api, f"{who}'s app", method, f"/api/{path}", body)
     scenario.ask(page, who, "get", "/settings/devices")
     scenario.ask(APIClient(), who, "post", "/oauth/revoke", proof | {"token": token})
     scenario.work()
+
+
+def client_media(scenario: Scenario, who: str, api: APIClient) -> None:
+    """A picture is sent by an app, looked at and described; a post of another is reported."""
+    for version in ("v1", "v2"):
+        sent = {"file": upload(jpeg()), "description": "a picture"}
+        medium = scenario.ask(api, f"{who}'s app", "post", f"/api/{version}/media", sent, "multipart").json()["id"]
+        scenario.ask(api, f"{who}'s app", "get", f"/api/v1/media/{medium}")
+        scenario.ask(api, f"{who}'s app", "put", f"/api/v1/media/{medium}", {"description": "another"})
+    other = Item.objects.get(pk=scenario.names["other"])
+    report = {"account_id": str(other.sender_id), "status_ids": [str(other.pk)], "category": "spam"}
+    for path in ("reports", "reports/"):
+        scenario.ask(api, f"{who}'s app", "post", f"/api/v1/{path}", report)
 
 
 def pictures(scenario: Scenario, who: str, api: APIClient) -> None:
