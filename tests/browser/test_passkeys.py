@@ -45,6 +45,7 @@ def add_passkey(visitor: Visitor, name: str = "this laptop") -> None:
 
 
 def log_out(visitor: Visitor) -> None:
+    visitor.page.goto("about:blank")  # no request of the page is on its way then
     visitor.page.context.clear_cookies()
 
 
