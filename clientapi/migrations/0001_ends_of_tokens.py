@@ -2,15 +2,22 @@
 
 from django.db import migrations
 
-INDEXES = """
-CREATE INDEX IF NOT EXISTS app_token_end ON oauth2_provider_accesstoken (expires);
-CREATE INDEX IF NOT EXISTS app_code_end ON oauth2_provider_grant (expires);
-"""
-NONE = "DROP INDEX IF EXISTS app_token_end; DROP INDEX IF EXISTS app_code_end;"
+ENDS = {"app_token_end": "oauth2_provider_accesstoken", "app_code_end": "oauth2_provider_grant"}
 
 
 class Migration(migrations.Migration):
-    # The tables were made just now, and are empty.
+    # One that an interrupted build has left is dropped first.
+    atomic = False
+
     dependencies = [("oauth2_provider", "0022_refreshtoken_token_family_index")]
 
-    operations = [migrations.RunSQL(INDEXES, NONE)]
+    operations = [
+        migrations.RunSQL(
+            [
+                f"DROP INDEX CONCURRENTLY IF EXISTS {name}",
+                f"CREATE INDEX CONCURRENTLY {name} ON {table} (expires)",
+            ],
+            f"DROP INDEX CONCURRENTLY IF EXISTS {name}",
+        )
+        for name, table in ENDS.items()
+    ]
