@@ -4,7 +4,9 @@ A batch asks who hears of its items (stream.news for homes, stream.watching for 
 asks once what the hearers did with it and which of them have filters. Hearers for whom a status is the same get the
 same bytes.
 
-Nothing is told of what may have been lost: clients ask for it when they come back.
+Clients are not told of what may have been lost: they ask for it when they come back.
+
+See docs/decisions.md: Apps are told the same bytes where a status is the same for them.
 """
 
 from collections import OrderedDict

@@ -1,6 +1,8 @@
 """Dialects of the stream: the site's own events, or those of another protocol, as bytes for a kind of connection.
 
 The hub reads events and writes bytes; a dialect makes the bytes, for all connections of its kind at once.
+
+See docs/decisions.md: Apps are told the same bytes where a status is the same for them.
 """
 
 from collections.abc import Callable, Iterable, Sequence
