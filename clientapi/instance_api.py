@@ -109,7 +109,7 @@ class InstanceView(OpenView):
 
 
 def _urls() -> dict[str, str]:
-    """Where open connections are served."""
+    """Where open connections are served: nowhere yet, and so no address is told."""
     return {}
 
 
@@ -130,7 +130,7 @@ class SecondInstanceView(OpenView):
                 "thumbnail": {"url": _thumbnail(), "blurhash": None, "versions": {}},
                 "icon": [],
                 "languages": _languages(),
-                "configuration": {"urls": _urls(), "vapid": {"public_key": ""}, **_configuration()},
+                "configuration": {"urls": _urls(), **_configuration()},
                 "registrations": {
                     "enabled": here.sign_up != SignUp.CLOSED,
                     "approval_required": here.sign_up == SignUp.APPROVAL,
