@@ -153,11 +153,7 @@ class SecondInstanceView(OpenView):
                 "thumbnail": _thumbnails(),
                 "icon": [],
                 "languages": _languages(),
-                "configuration": {
-                    "urls": {"streaming": _urls()["streaming_api"]},
-                    "vapid": {"public_key": ""},
-                    **_configuration(),
-                },
+                "configuration": {"urls": {"streaming": _urls()["streaming_api"]}, **_configuration()},
                 "registrations": {
                     "enabled": here.sign_up != SignUp.CLOSED,
                     "approval_required": here.sign_up == SignUp.APPROVAL,

@@ -8,6 +8,7 @@ from django.utils.crypto import constant_time_compare
 from oauth2_provider.models import get_access_token_model
 from oauth2_provider.oauth2_validators import OAuth2Validator
 
+from accounts.actions import revoke_app_token
 from clientapi import scopes
 
 AccessToken = get_access_token_model()
@@ -38,8 +39,15 @@ class Validator(OAuth2Validator):  # type: ignore[misc]  # without types
         super()._save_bearer_token(token, request, *args, **kwargs)
         if request.user is not None:
             kept = AccessToken.objects.filter(user=request.user).order_by("-id").values("pk")
-            beyond = list(kept[settings.TOKEN_CAP : 2 * settings.TOKEN_CAP].values_list("pk", flat=True))
-            AccessToken.objects.filter(pk__in=beyond).delete()
+            for token_id in kept[settings.TOKEN_CAP : 2 * settings.TOKEN_CAP].values_list("pk", flat=True):
+                revoke_app_token(token_id=token_id)
+
+    def revoke_token(self, token: str, token_type_hint: str, request: Any, *args: Any, **kwargs: Any) -> None:
+        """Make a token of the app worthless, and end the streams that it holds open."""
+        digest = hashlib.sha256(token.encode(errors="surrogatepass")).hexdigest()
+        held = AccessToken.objects.filter(token_checksum=digest, application=request.client)
+        for token_id in held.values_list("pk", flat=True):
+            revoke_app_token(token_id=token_id)
 
 
 def _are_within(asked: Any, client: Any) -> bool:
