@@ -29,10 +29,10 @@ def change(**fields: Any) -> SiteSettings:
     return row
 
 
-def count(*, users: int, items: int) -> None:
-    """Keep about how many users and items there are, for pages that tell it."""
+def count(*, users: int, active: int, items: int) -> None:
+    """Keep about how many users, users who came within a month, and items there are, for pages that tell it."""
     SiteSettings.objects.bulk_create([SiteSettings()], ignore_conflicts=True)
-    SiteSettings.objects.filter(pk=1).update(user_count=users, item_count=items)
+    SiteSettings.objects.filter(pk=1).update(user_count=users, active_count=active, item_count=items)
 
 
 @transaction.atomic

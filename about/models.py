@@ -145,6 +145,8 @@ class SiteSettings(models.Model):
     )
     changed_at = models.DateTimeField(_("changed"), db_default=Now(), editable=False)
     user_count = models.BigIntegerField(default=0, db_default=0, editable=False)
+    active_count = models.BigIntegerField(default=0, db_default=0, editable=False)
+    """Users who came within a month."""
     item_count = models.BigIntegerField(default=0, db_default=0, editable=False)
 
     class Meta:

@@ -59,6 +59,7 @@ class Site(msgspec.Struct, frozen=True):
     announcement: str = ""
     announcement_until: datetime | None = None
     user_count: int = 0
+    active_count: int = 0
     item_count: int = 0
     rules: tuple[Rule, ...] = ()
 
@@ -101,6 +102,7 @@ COLUMNS = (
     "announcement",
     "announcement_until",
     "user_count",
+    "active_count",
     "item_count",
 )
 SITE = f"SELECT logo::text, sign_up, {', '.join(COLUMNS)} FROM about_sitesettings"  # noqa: S608 (constants)

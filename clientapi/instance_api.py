@@ -149,7 +149,7 @@ class SecondInstanceView(OpenView):
                 "version": VERSION,
                 "source_url": "",
                 "description": here.short_description,
-                "usage": {"users": {"active_month": here.user_count}},
+                "usage": {"users": {"active_month": here.active_count}},
                 "thumbnail": _thumbnails(),
                 "icon": [],
                 "languages": _languages(),
@@ -180,7 +180,7 @@ def nodeinfo_links(request: HttpRequest) -> HttpResponse:
 def nodeinfo(request: HttpRequest) -> HttpResponse:
     """The server's software, by which clients tell what it is. No protocol of federation is spoken."""
     here = site.current()
-    counts = {"users": {"total": here.user_count}, "localPosts": here.item_count}
+    counts = {"users": {"total": here.user_count, "activeMonth": here.active_count}, "localPosts": here.item_count}
     return FeedResponse(
         {
             "version": "2.0",

@@ -10,6 +10,7 @@ from oauth2_provider.oauth2_validators import OAuth2Validator
 
 from accounts.actions import revoke_app_token
 from clientapi import scopes
+from clientapi.bearer import digest_of
 
 AccessToken = get_access_token_model()
 
@@ -44,8 +45,7 @@ class Validator(OAuth2Validator):  # type: ignore[misc]  # without types
 
     def revoke_token(self, token: str, token_type_hint: str, request: Any, *args: Any, **kwargs: Any) -> None:
         """Make a token of the app worthless, and end the streams that it holds open."""
-        digest = hashlib.sha256(token.encode(errors="surrogatepass")).hexdigest()
-        held = AccessToken.objects.filter(token_checksum=digest, application=request.client)
+        held = AccessToken.objects.filter(token_checksum=digest_of(token), application=request.client)
         for token_id in held.values_list("pk", flat=True):
             revoke_app_token(token_id=token_id)
 

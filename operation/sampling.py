@@ -59,7 +59,8 @@ def census() -> None:
         metrics.users.labels(str(level)).set(found.get(level, (0, 0))[0])
     metrics.big_vs.set(sum(big_vs for _, big_vs in found.values()))
     ((items,),) = fetch(ITEMS)
-    about.count(users=sum(users for users, _ in found.values()), items=items)
+    users = sum(users for users, _ in found.values())
+    about.count(users=users, active=users - found.get(Level.DORMANT, (0, 0))[0], items=items)
 
 
 def queue_lengths() -> dict[str, int]:

@@ -176,8 +176,8 @@ def test_wrong_values_are_refused(field: str, value: str) -> None:
 
 
 def test_counts_are_kept_in_the_row() -> None:
-    actions.count(users=3, items=4)
+    actions.count(users=3, active=2, items=4)
     assert (site.read().user_count, site.read().item_count) == (3, 4), "a row is made for them"
     actions.change(name="Reading room")
-    actions.count(users=5, items=6)
+    actions.count(users=5, active=3, items=6)
     assert (site.read().name, site.read().user_count, site.read().item_count) == ("Reading room", 5, 6)

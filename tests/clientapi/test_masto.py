@@ -38,7 +38,8 @@ OTHERWISE = re.compile(
     re.VERBOSE,
 )
 """Fields that Mastodon documents otherwise than masto.js types them: those that may be null, the version of the API (a
-number), and the role of an account, whose id is a text and which is no part of its source. The site has no key for push.
+number), and the role of an account, whose id is a text and which is no part of its source. The site pushes nothing, so
+it has no key for that.
 """
 
 

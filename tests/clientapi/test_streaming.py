@@ -9,11 +9,13 @@ from typing import Any
 
 import pytest
 import websocket
+from django.test import Client as Browser
 from oauth2_provider.models import AccessToken
 
 from accounts import actions as accounts
 from accounts.models import User
 from clientapi import streaming
+from clientapi.actions import OUT_OF_BAND, register
 from clientapi.streaming import news_for
 from clientapi.streams import Hearer, Stream, UnknownError, heard, stream_of
 from items import actions as items
@@ -249,7 +251,8 @@ class TestServer:
     def test_a_stream(self, listen: Listen) -> None:
         sender, reader = UserFactory.create_batch(2)
         relations.follow(follower=reader, followee=sender)
-        token = token_of(reader, "read")
+        registered = register(name="An app", addresses=[OUT_OF_BAND], asked="read")
+        token = token_of(reader, "read", app=registered.app)
         named = listen("user", token=token)
         public = listen("public/local", f"?access_token={token}")
         item = say(sender, "hello")
@@ -259,7 +262,8 @@ class TestServer:
         items.delete(item=item)
         named.waits_for(lambda one: len(one.heard) == 2)
         assert (named.heard[1].name, named.heard[1].data) == ("delete", item.pk)
-        accounts.revoke_app_token(token_id=AccessToken.objects.get().pk)
+        fields = {"client_id": registered.app.client_id, "client_secret": registered.secret, "token": token}
+        assert Browser().post("/oauth/revoke", fields).status_code == 200
         assert wait_for(lambda: named.has_ended and public.has_ended, 5)
 
     @pytest.mark.parametrize(

@@ -680,7 +680,7 @@ def joining(scenario: Scenario) -> None:
     scenario.recorder.step = "site"
     about.read()
     about_actions.change(name="Reading room")
-    about_actions.count(users=1, items=1)
+    about_actions.count(users=1, active=1, items=1)
     about_actions.withdraw_rule(rule_id=about_actions.save_rule(rule=Rule(number=1, text="Be kind.")).pk)
     scenario.work()
 
