@@ -108,6 +108,9 @@ ALLOWED = (
             "reader: GET /settings/export/",
         )
     ),
+    # The stream: a row for each connection that is told of a post, at 400 connections and 100 posts.
+    Allowed("stream", "AS one (reader, tag, list, place)", 250_000, "who of the watchers sees each post"),
+    Allowed("stream", "SELECT met.* FROM unnest(", 200_000, "what each of those who are told did with it"),
     # Workers: batches.
     Allowed("task", "follower_id > $2 AND f.follower_id <= $3", 30_000, "a part of 5,000 followers"),
     Allowed("task", "UPDATE timeline_delivery d SET attempts", 12_000, "the first 2,000 followers with the claim"),
@@ -201,6 +204,10 @@ UNRUN_COMMANDS = {
 }
 UNASKED = {
     "api/v1/stream": "served by the stream's process; `told` of the scenario asks its question",
+    "api/v1/streaming": "the same, `told` asks as apps do",
+    "api/v1/streaming/": "the same",
+    "api/v1/streaming/health": "no statement",
+    "api/v1/streaming/<path:path>": "the same as of api/v1/streaming",
     "^api/": "what is not there",
     ".well-known/oauth-authorization-server": "over https alone; no statement",
     "api/v1/statuses/<str:status_id>/mute": "422, of a status that is seen, as other acts ask for it",

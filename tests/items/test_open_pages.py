@@ -236,12 +236,12 @@ def test_a_session_that_has_ended_and_a_message_are_for_their_own_browser(post: 
 @pytest.mark.parametrize("path", ["/sitemap.xml", "/manifest.webmanifest"])
 def test_no_shared_cache_keeps_an_answer_with_a_cookie(path: str) -> None:
     """A session that has ended is told so by a cookie, on whatever it asks for."""
-    assert "public" in Client().get(path)["Cache-Control"]
+    assert not Client().get(path).cookies
     client = Client()
     client.cookies["sessionid"] = "x" * 32
     answer = client.get(path)
     assert answer.cookies
-    assert answer["Cache-Control"] == "private, no-cache"
+    assert answer["Cache-Control"].startswith("private")
 
 
 @pytest.mark.parametrize("query", ["?x=1", "?last_id=", "?text=whole"])

@@ -85,7 +85,7 @@ def png_of(width: int, height: int, *, rows: int | None = None) -> bytes:
     ],
 )
 def test_other_files(client: APIClient, data: bytes) -> None:
-    assert "none that is taken" in refused(client, data, 415)
+    assert "This kind of file is not taken." in refused(client, data, 415)
 
 
 @pytest.mark.parametrize("head", [b"\xff\xd8\xff\xe0", b"\x89PNG\r\n\x1a\n", b"GIF89a", b"RIFF\x10\0\0\0WEBP"])
