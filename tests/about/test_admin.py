@@ -45,6 +45,7 @@ def _at_once(django_capture_on_commit_callbacks: Any) -> Any:
         yield
 
 
+@pytest.mark.slow
 def test_the_form_changes_the_site(page: Client) -> None:
     assert page.get("/admin/about/sitesettings/").headers["Location"] == ADDRESS
     assert page.get(ADDRESS).status_code == 200
@@ -55,6 +56,7 @@ def test_the_form_changes_the_site(page: Client) -> None:
     assert here.news == "Closed on Monday."
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("field", "value", "words"),
     [
@@ -72,6 +74,7 @@ def test_wrong_fields_are_told_where_they_stand(page: Client, field: str, value:
     assert site.read().name == "feedsite"
 
 
+@pytest.mark.slow
 def test_a_preview_saves_nothing(page: Client) -> None:
     preview = page.post(ADDRESS, FORM | {"_preview": "Preview"})
     assert preview.status_code == 200
@@ -103,6 +106,7 @@ def test_a_logo_comes_and_goes(page: Client, media_folder: Path) -> None:
     assert refused.status_code == 200
 
 
+@pytest.mark.slow
 def test_rules_are_written_and_withdrawn(page: Client) -> None:
     assert page.post("/admin/about/rule/add/", {"number": "1", "text": "Be kind."}).status_code == 302
     rule = Rule.objects.get()

@@ -38,6 +38,7 @@ def test_texts_that_are_no_colour_are_refused(accent: str) -> None:
         colours.check(accent)
 
 
+@pytest.mark.slow
 @given(st.integers(0, 0xFFFFFF))
 def test_whatever_is_let_in_can_be_read_in_both_themes(number: int) -> None:
     accent = f"#{number:06x}"

@@ -51,6 +51,7 @@ def test_some_pages_are_open_on_every_site(client: Client, address: str) -> None
     assert client.get(address).status_code == 200
 
 
+@pytest.mark.slow
 def test_no_address_of_the_api_answers_a_stranger() -> None:
     ItemFactory(sender=UserFactory(username="ann"))
     names = {"username": "ann", "item_id": "1", "tag": "word", "session_id": "1", "media_id": "1"}

@@ -39,6 +39,7 @@ def proven(name: str, address: str) -> User:
     return User.objects.get(pk=user.pk)
 
 
+@pytest.mark.slow
 def test_the_link_proves_in_any_browser_once_and_by_a_press() -> None:
     user: User = UserFactory(username="ann")
     addresses.add(user=user, address=" Ann@Example.ORG ")
@@ -79,6 +80,7 @@ def test_another_letter_makes_the_one_before_worthless() -> None:
     addresses.prove_by_code(user=user, code=last().context["code"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ends", ["another password", "a forgotten password", "everywhere", "by an admin"])
 def test_what_ends_the_sessions_ends_the_letter(ends: str) -> None:
     """Another has added an address of theirs in a session that the owner then ends."""
@@ -131,6 +133,7 @@ def test_a_code_is_of_its_own_user() -> None:
         addresses.prove_by_code(user=bob, code=code if code != last().context["code"] else "x")
 
 
+@pytest.mark.slow
 def test_a_change_is_told_to_the_old_address() -> None:
     user = proven("ann", "old@example.org")
     addresses.add(user=user, address="new@example.org")
@@ -141,6 +144,7 @@ def test_a_change_is_told_to_the_old_address() -> None:
     assert addresses.owner("old@example.org") is None
 
 
+@pytest.mark.slow
 def test_an_address_that_another_has_gets_a_letter_that_says_so_and_nothing_else_shows_it() -> None:
     ann = proven("ann", "ann@example.org")
     answers, counts = set(), set()
@@ -221,6 +225,7 @@ def test_a_deleted_account_leaves_no_address() -> None:
     assert addresses.owner("ann@example.org") is None
 
 
+@pytest.mark.slow
 def test_a_deletion_by_the_version_before_leaves_no_address_either() -> None:
     user = proven("ann", "ann@example.org")
     row = EmailAddress.objects.get()
@@ -243,6 +248,7 @@ def test_by_the_api_with_the_password() -> None:
     assert last().address == "ann@example.org"
 
 
+@pytest.mark.slow
 def test_the_pages() -> None:
     user: User = UserFactory()
     client = Client()
@@ -258,6 +264,7 @@ def test_the_pages() -> None:
     assert addresses.proven(user) == ""
 
 
+@pytest.mark.slow
 def test_signing_up_with_an_address_proves_nothing(settings: Any) -> None:
     ann = proven("ann", "ann@example.org")
     for name, address in (("thief", "ann@example.org"), ("bob", "bob@example.org")):

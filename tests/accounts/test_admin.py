@@ -28,6 +28,7 @@ pytestmark = pytest.mark.django_db
 USERS = "/admin/accounts/user/"
 
 
+@pytest.mark.slow
 def test_the_list_counts_followers_exactly_in_one_query(admin_client: Client, django_assert_num_queries: Any) -> None:
     """Also those that are staged and not yet folded."""
     star = UserFactory.create(username="star", follower_count=40)
@@ -47,6 +48,7 @@ def column(admin_client: Client, name: str) -> int:
     return [getattr(one, "__name__", one) for one in shown].index(name)
 
 
+@pytest.mark.slow
 def test_the_list_sorts_by_followers(admin_client: Client) -> None:
     few, many, most = (UserFactory.create(follower_count=count) for count in (3, 40, 500))
     place = column(admin_client, "followers")
@@ -74,6 +76,7 @@ def test_sorting_by_followers_reads_an_index(admin_client: Client, sign: str) ->
     assert "Seq Scan on accounts_user" not in plan
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("query", "shown"),
     [
@@ -99,6 +102,7 @@ def found(admin_client: Client, term: str, **query: str) -> list[str]:
     return [user.username for user in response.context["cl"].result_list]
 
 
+@pytest.mark.slow
 def test_users_are_found_by_id_e_mail_and_name_the_exact_first(admin_client: Client) -> None:
     """Also where many have the name in theirs, and whatever the case."""
     ann = UserFactory.create(username="ann", email="Ann@Example.org")
@@ -116,6 +120,7 @@ def test_users_are_found_by_id_e_mail_and_name_the_exact_first(admin_client: Cli
     assert f">{ann.pk}<" in text(admin_client.get(USERS, {"q": "ann"}))
 
 
+@pytest.mark.slow
 def test_a_name_of_too_many_is_told(admin_client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("accounts.user_admin.FOUND", 2)
     UserFactory.create_batch(4, display_name="Common Name")
@@ -128,6 +133,7 @@ def test_a_name_of_too_many_is_told(admin_client: Client, monkeypatch: pytest.Mo
     assert after.count("More than 2 users have such a name") == 1
 
 
+@pytest.mark.slow
 def test_finding_users_looks_through_no_table(admin_client: Client) -> None:
     UserFactory.create_batch(50, email="x@example.org")
     UserFactory.create(username="needle", email="needle@example.org")
@@ -143,6 +149,7 @@ def test_finding_users_looks_through_no_table(admin_client: Client) -> None:
                     assert "Seq Scan on accounts_user" not in str(cursor.fetchall()), query["sql"]
 
 
+@pytest.mark.slow
 def test_a_users_page_leads_to_all_that_is_theirs(admin_client: Client) -> None:
     user = UserFactory.create(username="user")
     page = text(admin_client.get(f"{USERS}{user.pk}/change/"))
@@ -158,6 +165,7 @@ def test_a_users_page_leads_to_all_that_is_theirs(admin_client: Client) -> None:
     assert "/admin/items/item/?" not in text(client.get(f"{USERS}{user.pk}/change/"))
 
 
+@pytest.mark.slow
 def test_make_big_v(admin_client: Client) -> None:
     one, two, other = UserFactory.create_batch(3)
     page = text(act(admin_client, USERS, "make_big_v", one, two))
@@ -168,6 +176,7 @@ def test_make_big_v(admin_client: Client) -> None:
     assert "Made big-V." in text(admin_client.get(f"{USERS}{one.pk}/history/"))
 
 
+@pytest.mark.slow
 def test_demotion_asks_first_and_names_the_followers(admin_client: Client) -> None:
     star = UserFactory.create(username="star", is_big_v=True, follower_count=1_200)
     plain = UserFactory.create(username="plain")
@@ -185,6 +194,7 @@ def test_demotion_asks_first_and_names_the_followers(admin_client: Client) -> No
     assert User.objects.get(pk=star.pk).is_big_v
 
 
+@pytest.mark.slow
 def test_making_big_v_again_cancels_the_demotion(admin_client: Client) -> None:
     star = UserFactory.create(is_big_v=True)
     act(admin_client, USERS, "demote", star, confirmed="yes")
@@ -197,6 +207,7 @@ def verb(client: Client, user: User, name: str, **data: str) -> str:
     return text(client.post(f"{USERS}{user.pk}/big-v/{name}/", data, follow=True))
 
 
+@pytest.mark.slow
 def test_one_click_makes_a_big_v_and_a_second_does_no_harm(admin_client: Client) -> None:
     user = UserFactory.create(username="user")
     page = text(admin_client.get(f"{USERS}{user.pk}/change/"))
@@ -211,6 +222,7 @@ def test_one_click_makes_a_big_v_and_a_second_does_no_harm(admin_client: Client)
     assert text(admin_client.get(f"{USERS}{user.pk}/history/")).count("Made big-V.") == 1
 
 
+@pytest.mark.slow
 def test_one_demotion_asks_first_shows_its_progress_and_is_taken_back(admin_client: Client) -> None:
     star = UserFactory.create(username="star", is_big_v=True, follower_count=1_200)
     asked = text(admin_client.get(f"{USERS}{star.pk}/big-v/demote/"))
@@ -230,6 +242,7 @@ def test_one_demotion_asks_first_shows_its_progress_and_is_taken_back(admin_clie
     assert [change.kind for change in star.big_v_changes.order_by("pk")] == ["demotion", "taken_back"]
 
 
+@pytest.mark.slow
 def test_the_page_says_that_automatic_tagging_is_off_and_allows_it(admin_client: Client) -> None:
     star = UserFactory.create(username="star", is_auto_big_v=False)
     assert "automatic tagging is off" in text(admin_client.get(USERS))
@@ -241,6 +254,7 @@ def test_the_page_says_that_automatic_tagging_is_off_and_allows_it(admin_client:
     assert "automatic tagging is off" not in text(admin_client.get(USERS))
 
 
+@pytest.mark.slow
 def test_the_page_says_whom_the_policy_pushes_to(admin_client: Client) -> None:
     star = UserFactory.create(username="star", is_big_v=True)
     assert "are pushed to followers of level 3 and above;" in text(admin_client.get(f"{USERS}{star.pk}/change/"))
@@ -248,6 +262,7 @@ def test_the_page_says_whom_the_policy_pushes_to(admin_client: Client) -> None:
     assert "are pushed to no followers" in text(admin_client.get(f"{USERS}{star.pk}/change/"))
 
 
+@pytest.mark.slow
 def test_the_name_of_a_button_begins_with_its_words(admin_client: Client) -> None:
     """So that it is found by what is to be read on it, by voice too."""
     UserFactory.create(username="star", is_big_v=True)
@@ -264,6 +279,7 @@ def test_the_name_of_a_button_begins_with_its_words(admin_client: Client) -> Non
         assert all(name.startswith(shown) for name, shown in cells), cells
 
 
+@pytest.mark.slow
 def test_a_deactivated_user_is_refused_with_a_sentence(admin_client: Client) -> None:
     gone = UserFactory.create(username="gone", is_active=False)
     page = text(admin_client.get(f"{USERS}{gone.pk}/change/"))
@@ -276,6 +292,7 @@ def test_a_deactivated_user_is_refused_with_a_sentence(admin_client: Client) -> 
     assert not User.objects.get(pk=gone.pk).is_big_v
 
 
+@pytest.mark.slow
 def test_the_buttons_of_the_list_come_back_to_it(admin_client: Client) -> None:
     user = UserFactory.create(username="user")
     here = f"{USERS}?q=user&p=1"
@@ -289,6 +306,7 @@ def test_the_buttons_of_the_list_come_back_to_it(admin_client: Client) -> None:
     assert answer["Location"] == f"{USERS}{user.pk}/change/"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["make", "demote", "allow"])
 def test_the_verbs_are_for_those_who_may(admin_client: Client, name: str) -> None:
     """Neither by a link, nor from another site, nor for readers, onlookers, and those whom superusers change."""
@@ -343,6 +361,7 @@ def test_demoting_without_users_says_so(admin_client: Client) -> None:
     assert "confirmed" not in page
 
 
+@pytest.mark.slow
 def test_deactivate_and_reactivate_but_never_oneself(admin_client: Client, admin_user: User) -> None:
     user = UserFactory.create()
     asked = text(act(admin_client, USERS, "deactivate", user, admin_user))
@@ -374,6 +393,7 @@ def written(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     return fields
 
 
+@pytest.mark.slow
 def test_an_edit_writes_what_was_edited_and_nothing_else(admin_client: Client, written: list[Any]) -> None:
     """Counts, epoch, level and big-V change between the form's reading and its writing."""
     user = UserFactory.create(username="user")
@@ -399,6 +419,7 @@ def test_a_new_password_is_all_that_its_form_writes(admin_client: Client, writte
     assert written == [["password"]]
 
 
+@pytest.mark.slow
 def test_users_are_created_by_the_rules_of_names(admin_client: Client) -> None:
     data = {"username": "newcomer", "usable_password": "true"}
     data |= {"password1": "a long and new passphrase", "password2": "a long and new passphrase"}
@@ -427,6 +448,7 @@ def clerk() -> User:
     return clerk
 
 
+@pytest.mark.slow
 def test_permissions_do_not_lead_to_more_of_them(clerk: User, admin_user: User) -> None:
     """Neither by editing oneself, others or groups, nor by a password or a token of somebody who may more."""
     colleague, reader = UserFactory.create(username="colleague", is_staff=True), UserFactory.create(username="reader")
@@ -450,6 +472,7 @@ def test_permissions_do_not_lead_to_more_of_them(clerk: User, admin_user: User) 
     assert not AuthToken.objects.exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["permission", "group"])
 @pytest.mark.parametrize("is_active", [True, False])
 def test_a_service_is_changed_by_superusers_only(clerk: User, admin_client: Client, how: str, is_active: bool) -> None:
@@ -475,6 +498,7 @@ def test_a_service_is_changed_by_superusers_only(clerk: User, admin_client: Clie
     assert admin_client.post(f"{USERS}{service.pk}/password/", word).status_code == 302
 
 
+@pytest.mark.slow
 def test_a_new_password_ends_what_the_old_one_opened(admin_client: Client, admin_user: User) -> None:
     user = UserFactory.create()
     session, token = Client(), issue_token(user=user)

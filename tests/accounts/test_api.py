@@ -55,6 +55,7 @@ def test_sign_up_and_log_in() -> None:
     assert client.get(f"{API}/users/me").json() == response.json()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("username", "password", "field"),
     [
@@ -161,6 +162,7 @@ def test_editing_oneself(api: APIClient, ann: User) -> None:
     assert (ann.display_name, ann.bio) == ("Änn 安", "")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("field", "value"), [("display_name", "x" * 51), ("bio", "x" * 501), ("bio", None), ("bio", 1), ("bio", ["a"])]
 )

@@ -145,6 +145,7 @@ def test_a_step_that_fails_leaves_the_account_whole(ann: User, monkeypatch: pyte
     assert not Deletion.objects.exists()
 
 
+@pytest.mark.slow
 def test_relations_go_and_the_counts_of_others_stay_exact(ann: User, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(purge, "BATCH", 3)
     others = [UserFactory() for _ in range(8)]
@@ -168,6 +169,7 @@ def test_relations_go_and_the_counts_of_others_stay_exact(ann: User, monkeypatch
     assert not Deletion.objects.exists()
 
 
+@pytest.mark.slow
 def test_a_large_account_takes_turns(ann: User, monkeypatch: pytest.MonkeyPatch) -> None:
     sent: list[Any] = []
     monkeypatch.setattr(celery.app, "send_task", lambda name, args: sent.append((name, *args)))

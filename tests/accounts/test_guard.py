@@ -95,6 +95,7 @@ def test_many_addresses_at_one_name_do_not_keep_its_owner_out(way: Way, ann: Use
     assert [by_api(thief, "bob", "wrong", f"10.0.4.{number}").status_code for number in range(2)] == [400, 429]
 
 
+@pytest.mark.slow
 def test_refusals_do_not_tell_which_names_exist(
     ann: User, limits: dict[str, str], settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -203,6 +204,7 @@ def test_a_password_set_by_an_admin_ends_devices(ann: User, limits: dict[str, st
     assert guess(by_api, old, "10.0.1.2", "another long password") == 429
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", WAYS)
 def test_many_devices_guess_no_more_than_one(way: Way, ann: User, limits: dict[str, str]) -> None:
     """From any number of addresses; the owner comes in without a cookie meanwhile, and others are not counted."""

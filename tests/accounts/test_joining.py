@@ -86,6 +86,7 @@ def test_the_environment_closes_a_site_that_its_admin_opened(mode: Mode, setting
 
 
 # --- Addresses in use ------------------------------------------------------------------------------------
+@pytest.mark.slow
 def test_an_address_in_use_is_not_told_by_bytes_or_statements(mode: Mode) -> None:
     """By the page, the API and the settings; the letter to the address tells, and its owner alone reads it."""
     ann: User = UserFactory(username="ann")
@@ -488,6 +489,7 @@ def test_sign_up_tells_nothing_of_an_email_that_exists(mode: Mode) -> None:
         assert answers[0].json().keys() == answers[1].json().keys()
 
 
+@pytest.mark.slow
 def test_a_thousand_sign_ups_from_one_network_are_refused(mode: Mode, settings: Any) -> None:
     mode(SignUp.OPEN)
     settings.RATES = settings.RATES | {"signup_network": "5/day"}

@@ -69,6 +69,7 @@ def test_a_name_that_people_have_is_kept(name: str) -> None:
     assert User.objects.get(pk=user.pk).display_name == name
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", REFUSED.values(), ids=REFUSED)
 def test_api_page_and_verb_refuse_it(client: Client, name: str) -> None:
     user: Any = UserFactory.create(display_name="Ann")

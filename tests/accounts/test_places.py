@@ -37,6 +37,7 @@ def ann() -> User:
     return user
 
 
+@pytest.mark.slow
 def test_the_list_and_ending_one(ann: User) -> None:
     here, there = log_in(FIREFOX), log_in(PHONE, "2001:db8::7")
     page = here.get("/settings/devices").content.decode()

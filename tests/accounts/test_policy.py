@@ -102,6 +102,7 @@ def test_a_setting_of_another_value_is_refused_by_name(name: str, value: str) ->
     assert "a whole number from" in line
 
 
+@pytest.mark.slow
 def test_the_admin_shows_and_changes_the_one_row(client: Client, push_level: Callable[[int], None]) -> None:
     boss = User.objects.create_superuser("boss", "pw")
     client.force_login(boss)

@@ -68,6 +68,7 @@ def test_the_link_sets_another_password_once_in_any_browser(asked: str) -> None:
     assert Client().post(path, {"new": NEW + "!"}).status_code == 410
 
 
+@pytest.mark.slow
 @pytest.mark.django_db
 @pytest.mark.parametrize("ends", ["time", "sign in", "everywhere", "address", "deactivated", "forged", "other"])
 def test_a_link_ends(ends: str) -> None:
@@ -148,6 +149,7 @@ def test_the_answer_tells_nothing_of_the_account() -> None:
     assert not ResetRequest.objects.exists()
 
 
+@pytest.mark.slow
 @pytest.mark.django_db
 def test_letters_of_an_account_and_calls_of_a_network_are_limited(settings: Any) -> None:
     settings.RATES = settings.RATES | {"reset_name": "2/hour", "reset": "7/hour"}

@@ -107,6 +107,7 @@ def test_unknown_languages_and_zones(page: Client, ann: User, fields: dict[str, 
     assert (ann.language, ann.time_zone) == ("", "")
 
 
+@pytest.mark.slow
 def test_a_zone_that_is_not_listed_stays(page: Client) -> None:
     User.objects.update(time_zone="Etc/GMT+5")
     assert '<option value="Etc/GMT+5" selected>' in page.get("/settings/preferences").content.decode()
@@ -386,6 +387,7 @@ def test_the_archive_is_called_by_the_site(page: Client, name: str, said: str) -
     assert response["Content-Disposition"].split("=", 1)[1].removeprefix("utf-8''").strip('"').startswith(quote(said))
 
 
+@pytest.mark.slow
 def test_the_archive_holds_everything(page: Client, api: APIClient, ann: User, known: dict[str, Any]) -> None:
     response = page.post("/settings/data")
     assert response["Content-Type"] == "application/zip"
@@ -454,6 +456,7 @@ def test_the_archive_holds_everything(page: Client, api: APIClient, ann: User, k
     assert opened(b"".join(again.streaming_content))[1] == rows
 
 
+@pytest.mark.slow
 def test_the_archive_explains_itself_in_the_readers_language(page: Client, known: dict[str, Any]) -> None:
     User.objects.filter(username="Ann").update(language="zh-hans", time_zone="Asia/Shanghai")
     response: Any = page.post("/settings/data")
@@ -463,6 +466,7 @@ def test_the_archive_explains_itself_in_the_readers_language(page: Client, known
     assert "+0800" in read_me
 
 
+@pytest.mark.slow
 def test_the_archive_tells_nothing_of_who_left_or_hides(ann: User, page: Client, known: dict[str, Any]) -> None:
     relations.follow(follower=ann, followee=known["dan"])
     actions.delete_account(user=known["bob"])
@@ -538,6 +542,7 @@ def test_the_archive_holds_pictures(page: Client, ann: User) -> None:
     assert archive.read(told["file"])[:3] == b"\xff\xd8\xff"
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("media_folder")
 def test_a_picture_and_a_banner_are_set_and_removed(client: Client) -> None:
     ann = UserFactory.create(username="ann")

@@ -164,6 +164,7 @@ def test_recovery_codes_count_once_and_new_ones_end_the_old(guarded: User) -> No
     assert token(code=second_factors.recovery_codes(guarded)[0]).status_code == 200
 
 
+@pytest.mark.slow
 def test_codes_are_counted_and_a_known_browser_apart(guarded: User, settings: Any) -> None:
     settings.RATES = settings.RATES | {"login_code": "3/hour"}
     settings.RATE_SCALE = 1
@@ -244,6 +245,7 @@ DANGEROUS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", DANGEROUS)
 def test_dangerous_pages_ask_again_after_a_while(guarded: User, path: str) -> None:
     client = Client()
@@ -300,6 +302,7 @@ def test_the_api_wants_the_same_proof_of_a_session(
     assert addresses.waiting(guarded) == ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("method", "path", "fields"), API_DANGERS)
 def test_the_api_takes_a_session_that_proved_itself_and_tokens(
     guarded: User, method: str, path: str, fields: dict[str, str]
@@ -315,6 +318,7 @@ def test_the_api_takes_a_session_that_proved_itself_and_tokens(
     assert answer.status_code in (200, 204)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("method", "path", "fields"), [call for call in API_DANGERS if call[0] != "get"])
 @pytest.mark.parametrize("is_by_token", [True, False])
 def test_a_call_with_the_password_wants_a_code_of_those_with_a_factor(

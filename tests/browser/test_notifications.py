@@ -17,6 +17,7 @@ from tests.support.factories import UserFactory
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
+@pytest.mark.slow
 def test_a_user_is_told_and_reads_it(visit: Visit, javascript: bool) -> None:
     ann: Any = UserFactory(username="ann")
     post = items.publish(sender=ann, content={"text": "my first words"})
@@ -46,6 +47,7 @@ def test_a_user_is_told_and_reads_it(visit: Visit, javascript: bool) -> None:
     expect(page).to_have_url(f"{visitor.site}/items/{post.pk}")
 
 
+@pytest.mark.slow
 def test_the_badge_grows_on_an_open_page(visit: Visit) -> None:
     ann: Any = UserFactory(username="ann")
     visitor = visit()
@@ -61,6 +63,7 @@ def test_the_badge_grows_on_an_open_page(visit: Visit) -> None:
     expect(visitor.page.locator("#unread")).to_have_count(1)
 
 
+@pytest.mark.slow
 def test_an_open_page_tells_of_new_entries(visit: Visit, screen: dict[str, Any]) -> None:
     ann: Any = UserFactory(username="ann")
     items.publish(sender=UserFactory(), content={"text": "hello @ann, first"})
@@ -88,6 +91,7 @@ def test_an_open_page_tells_of_new_entries(visit: Visit, screen: dict[str, Any])
     expect(page.locator(".pill")).to_have_count(0)
 
 
+@pytest.mark.slow
 def test_the_first_notification_is_told_to_an_empty_page(visit: Visit, screen: dict[str, Any]) -> None:
     ann: Any = UserFactory(username="ann")
     visitor = visit(**screen)
@@ -101,6 +105,7 @@ def test_the_first_notification_is_told_to_an_empty_page(visit: Visit, screen: d
     expect(visitor.page.get_by_role("link", name="1 new", exact=True)).to_be_visible()
 
 
+@pytest.mark.slow
 def test_a_row_quotes_what_was_answered_and_answers(visit: Visit, screen: dict[str, Any], javascript: bool) -> None:
     ann, bob = (UserFactory.create(username=name) for name in ("ann", "bob"))
     post = items.publish(sender=ann, content={"text": "what does it cost?"})
@@ -123,6 +128,7 @@ def test_a_row_quotes_what_was_answered_and_answers(visit: Visit, screen: dict[s
     assert Item.objects.get(sender=ann, reply_to=answer).text == "thank you"
 
 
+@pytest.mark.slow
 def test_a_row_follows_back(visit: Visit, screen: dict[str, Any], javascript: bool) -> None:
     ann, bob, known = (UserFactory.create(username=name) for name in ("ann", "bob", "known"))
     follow(follower=ann, followee=known)
@@ -143,6 +149,7 @@ def test_a_row_follows_back(visit: Visit, screen: dict[str, Any], javascript: bo
     assert wait_for(Follow.objects.filter(follower=ann, followee=bob).exists, 30)
 
 
+@pytest.mark.slow
 def test_kinds_are_chosen_in_the_settings(visit: Visit, screen: dict[str, Any], javascript: bool) -> None:
     ann, bob = (UserFactory.create(username=name) for name in ("ann", "bob"))
     items.like(user=bob, item=items.publish(sender=ann, content={"text": "my words"}))

@@ -59,6 +59,7 @@ def test_large_limits_are_cut(caller: Caller, user: User) -> None:
     assert len(caller.get("v1/timelines/home?limit=1000")) == 40
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("value", IDS)
 def test_ids_that_are_none_are_not_found(caller: Caller, value: str) -> None:
     for prefix, pattern in client_patterns:
@@ -103,6 +104,7 @@ def test_bodies_that_are_too_long_or_of_no_kind(caller: Caller) -> None:
         refused(caller.client.post("/api/v1/statuses", "status=x", content_type=kind, **caller.headers), 415)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "fields",
     [

@@ -101,6 +101,7 @@ def checked(text: str) -> str:
     return parser.text
 
 
+@pytest.mark.slow
 @given(TEXTS, st.sets(st.sampled_from(["ann", "eve"])))
 def test_whatever_was_typed_no_other_tags_come_out(text: str, known: set[str]) -> None:
     found = html.rendered(text).html(known)

@@ -144,6 +144,7 @@ def test_a_code_is_its_apps_and_its_addresses(user: User) -> None:
     assert not AccessToken.objects.exists()
 
 
+@pytest.mark.slow
 def test_a_challenge_is_held_to_and_plain_ones_are_refused(user: User) -> None:
     app = registered()
     grant = {"grant_type": "authorization_code"}
@@ -155,6 +156,7 @@ def test_a_challenge_is_held_to_and_plain_ones_are_refused(user: User) -> None:
     assert code_of(app, user, code_challenge=VERIFIER) == ""
 
 
+@pytest.mark.slow
 def test_no_app_gets_more_scopes_than_it_registered_with(user: User) -> None:
     app = registered(scopes="read write:statuses")
     for scope in ("write", "write:media", "read push", "admin:read", "nonsense", "follow"):
@@ -255,6 +257,7 @@ def test_the_use_of_a_token_is_noted_and_prolongs_it(user: User) -> None:
     assert noted.expires > fresh.expires
 
 
+@pytest.mark.slow
 def test_a_user_holds_so_many_tokens_and_the_oldest_goes(user: User, settings: Any) -> None:
     settings.TOKEN_CAP = 2
     app = registered()

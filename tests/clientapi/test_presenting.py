@@ -47,6 +47,7 @@ def asked(client: Any, path: str, **headers: str) -> int:
     return max(len(queries.captured_queries), fetched.statements if hasattr(fetched, "statements") else 0)
 
 
+@pytest.mark.slow
 def test_a_page_of_many_senders_asks_no_more_than_one_of_few(reader: User) -> None:
     full_home(reader)
     caller = Caller(reader)
@@ -111,6 +112,7 @@ def seconds_of(client: Any, path: str, **headers: str) -> float:
     return time.process_time() - began
 
 
+@pytest.mark.slow
 def test_home_takes_little_more_than_the_own_apis_page(reader: User) -> None:
     """The bound of the site is 1.25 on a quiet machine; others measure coarsely, so the test asks for less."""
     full_home(reader)

@@ -105,6 +105,7 @@ def wrongly(route: str, method: str, tokens: dict[str, str]) -> str:
     return f"{scope} is answered {found}" if is_refused else ""
 
 
+@pytest.mark.slow
 def test_a_token_opens_an_address_by_its_scope(user: User) -> None:
     app = app_of()
     tokens = {scope: token_of(user, scope, app=app) for scope in WORDS} | {

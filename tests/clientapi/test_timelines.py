@@ -81,6 +81,7 @@ def crowd(reader: User, chance: random.Random, said: int) -> list[User]:
     return people
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(tries(4, 40)))
 def test_home_is_the_oracles_both_ways(seed: int, reader: User, monkeypatch: pytest.MonkeyPatch) -> None:
     chance = random.Random(seed)  # noqa: S311 (a made-up world)
@@ -107,6 +108,7 @@ def test_a_page_upward_is_the_one_directly_above(reader: User) -> None:
     assert [int(one["id"]) for one in both] == said[4:7][::-1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(tries(2, 20)))
 def test_a_list_is_the_oracles_both_ways(seed: int, reader: User) -> None:
     chance = random.Random(seed)  # noqa: S311 (a made-up world)
@@ -132,6 +134,7 @@ OTHERS: dict[str, Callable[[User], str]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", OTHERS)
 def test_other_timelines_are_the_same_both_ways(name: str, reader: User) -> None:
     chance = random.Random(name)  # noqa: S311 (a made-up world)

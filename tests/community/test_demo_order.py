@@ -13,6 +13,7 @@ from timeline.lists import list_page
 pytestmark = pytest.mark.django_db
 
 
+@pytest.mark.slow
 def test_readers_have_order_in_what_they_read() -> None:
     demo.make()
     for name in demo.READERS:
@@ -26,6 +27,7 @@ def test_readers_have_order_in_what_they_read() -> None:
         assert Item.objects.filter(content__text__icontains=phrase.phrase).exists()
 
 
+@pytest.mark.slow
 def test_a_small_community_has_what_there_is() -> None:
     demo.make(size=demo.SMALLEST)
     assert lists.lists_of(User.objects.get(username="mira"))[0].members > 0

@@ -135,6 +135,7 @@ def test_a_wrong_medium(load: Load, folder: Path, media_folder: Path, wrong: str
     refused(load, f"posts.jsonl.gz line 2: .*{message}", media_folder)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wrong", ["absolute", "upwards", "a link out", "missing", "no picture"])
 def test_a_wrong_avatar(load: Load, folder: Path, media_folder: Path, wrong: str) -> None:
     path, message = WRONG_PATHS[wrong]

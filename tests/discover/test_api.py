@@ -106,6 +106,7 @@ def test_bad_fields(api: APIClient, publish: Publish, body: dict[str, Any], fiel
     assert not IssuedPage.objects.exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "body",
     [

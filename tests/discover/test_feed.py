@@ -281,6 +281,7 @@ def test_a_call_that_fails_issues_nothing(reader: User, publish: Publish) -> Non
 
 
 # --- Without Redis ---------------------------------------------------------------------------------------
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", [servers.dead, servers.frozen])
 def test_without_redis_pages_come_from_recall(
     reader: User, publish: Publish, feeds_server: servers.Valkey, fault: Any

@@ -205,6 +205,7 @@ def test_a_server_that_is_down_when_it_is_first_needed(kind: str, server: Valkey
     assert impressions._chosen._found == kind
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_new", [False, True])
 def test_a_frozen_server_costs_a_page_one_short_wait(kind: str, server: Valkey, *, is_new: bool) -> None:
     """Also in a process that knows nothing of the server yet."""

@@ -190,6 +190,7 @@ def test_an_item_that_it_cannot_take_now_is_written_later(opensearch: OpenSearch
     assert set(opensearch.documents) == {first.pk, second.pk}
 
 
+@pytest.mark.slow
 def test_an_outage_does_not_hold_the_workers(opensearch: OpenSearch, monkeypatch: pytest.MonkeyPatch) -> None:
     work()
     actions.publish(sender=UserFactory.create(), content={"text": "words"})
@@ -291,6 +292,7 @@ def test_whatever_happens_in_between(opensearch: OpenSearch, seed: int) -> None:
         assert set(found["words"]) == {word for word in texts[item_id].split() if word.isalpha()}
 
 
+@pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 def test_writers_take_turns(opensearch: OpenSearch) -> None:
     work()
@@ -334,6 +336,7 @@ def test_what_changes_while_it_is_loaded(opensearch: OpenSearch) -> None:
     assert {oldest.pk, newest.pk}.isdisjoint(opensearch.documents)
 
 
+@pytest.mark.slow
 def test_bodies_are_bounded(opensearch: OpenSearch, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(indexing, "BODY_BYTES", 2_000)
     many(100)

@@ -245,6 +245,7 @@ def test_one_sender_does_not_fill_the_candidates(reader: User) -> None:
     assert found == newest[:20] + sorted(others, reverse=True)
 
 
+@pytest.mark.slow
 def test_at_most_count_and_deeper_calls_begin_alike(reader: User) -> None:
     for days in range(1, 61):
         post(age=timedelta(days=days))

@@ -167,6 +167,7 @@ def test_without_the_server_nothing_is_recorded_and_nothing_known(feeds: redis.R
             recent.clear(7)
 
 
+@pytest.mark.slow
 def test_a_frozen_server_costs_its_patience_once(feeds: redis.Redis, feeds_server: Valkey) -> None:
     recent.record(7, items=[1], now=NOW)
     with frozen(feeds_server), waits_once_a_second():

@@ -67,6 +67,7 @@ def test_strangers_are_led_to_the_login(client: Client) -> None:
     assert client.post("/discover", **PART).status_code == 401
 
 
+@pytest.mark.slow
 def test_a_page_says_what_is_shown_and_why(client: Client, reader: Any, posts: list[Item]) -> None:
     response = client.get("/discover")
     text = response.content.decode()
@@ -80,6 +81,7 @@ def test_a_page_says_what_is_shown_and_why(client: Client, reader: Any, posts: l
     assert "private" in response["Cache-Control"]
 
 
+@pytest.mark.slow
 def test_it_is_walked_without_repetition(client: Client, reader: Any, posts: list[Item]) -> None:
     response = client.get("/discover")
     seen = shown(response)
@@ -156,6 +158,7 @@ def test_items_deleted_since_are_not_shown_again(client: Client, reader: Any, po
     assert len(shown(client.get("/discover"))) == 20
 
 
+@pytest.mark.slow
 def test_a_refresh_begins_a_new_walk(client: Client, reader: Any, posts: list[Item]) -> None:
     first = client.get("/discover")
     response = client.post("/discover", fresh(first), **PART)
@@ -166,6 +169,7 @@ def test_a_refresh_begins_a_new_walk(client: Client, reader: Any, posts: list[It
     assert following(response)["walk"] == fresh(first)["walk"]
 
 
+@pytest.mark.slow
 def test_nothing_new_changes_nothing(client: Client, reader: Any) -> None:
     say(UserFactory.create())
     first = client.get("/discover")
@@ -197,6 +201,7 @@ def test_pages_fetched_in_the_background_wait(client: Client, reader: Any, posts
     assert 'class="pill"' not in client.get("/discover").content.decode()
 
 
+@pytest.mark.slow
 def test_what_waits_begins_the_next_visit(client: Client, reader: Any, posts: list[Item]) -> None:
     first = client.get("/discover")
     client.post("/discover", fresh(first) | {"quiet": "1"}, **PART)
@@ -219,6 +224,7 @@ def test_nothing_in_the_background_is_no_news(client: Client, reader: Any) -> No
     assert "More posts" in client.post("/discover", fresh(quiet) | {"quiet": "1"}, **PART).content.decode()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("purpose", ["prefetch", "prefetch;prerender"])
 def test_what_nobody_looks_at_is_not_issued(client: Client, reader: Any, posts: list[Item], purpose: str) -> None:
     ahead = client.get("/discover", HTTP_SEC_PURPOSE=purpose)
@@ -227,6 +233,7 @@ def test_what_nobody_looks_at_is_not_issued(client: Client, reader: Any, posts: 
     assert not IssuedPage.objects.exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "query",
     ["walk=short", "walk=" + "x" * 23, "walk=" + "ü" * 22, f"walk={'x' * 22}&walk={'x' * 22}"]
@@ -304,6 +311,7 @@ def test_it_speaks_chinese(client: Client, reader: Any, posts: list[Item]) -> No
     assert json.loads(refreshed["HX-Trigger-After-Settle"])["refreshed"]["said"] == "再来 20 条帖子"
 
 
+@pytest.mark.slow
 def test_it_costs_the_same_for_few_and_many(client: Client, reader: Any) -> None:
     client.get("/settings")  # copies the session
     counts = []

@@ -43,6 +43,7 @@ def issued(reader: User) -> list[int]:
     return [item_id for page in pages for item_id in page]
 
 
+@pytest.mark.slow
 def test_nothing_comes_twice_whatever_happens_to_redis(readers: list[User], feeds_server: Valkey) -> None:
     """Several devices a reader, a server that is emptied all the time and killed now and then."""
     got: dict[int, Counter[str]] = {reader.pk: Counter() for reader in readers}
@@ -82,6 +83,7 @@ def test_nothing_comes_twice_whatever_happens_to_redis(readers: list[User], feed
         assert {int(item_id) for item_id in got[reader.pk]} <= counts.keys()
 
 
+@pytest.mark.slow
 def test_recorders_killed_amid_their_work_lose_nothing(readers: list[User], worker: Worker) -> None:
     reader = readers[0]
     for _ in range(2):

@@ -39,6 +39,7 @@ def delivered(sender: User, item: Item) -> int:
     return sum(reply is not None for reply in replies)
 
 
+@pytest.mark.slow
 def test_workers_killed_amid_fan_outs_lose_nothing(star: User, worker: Worker) -> None:
     worker.start()
     first = say(star)
@@ -60,6 +61,7 @@ def test_workers_killed_amid_fan_outs_lose_nothing(star: User, worker: Worker) -
     assert list(differences([fan.pk for fan in fans()])) == []
 
 
+@pytest.mark.slow
 def test_publishing_with_the_broker_dead(star: User, worker: Worker, broker_server: Valkey) -> None:
     with dead(broker_server):
         start = time.monotonic()
@@ -71,6 +73,7 @@ def test_publishing_with_the_broker_dead(star: User, worker: Worker, broker_serv
     assert delivered(star, item) == FOLLOWERS
 
 
+@pytest.mark.slow
 def test_publishing_with_the_broker_frozen(star: User, broker_server: Valkey) -> None:
     with frozen(broker_server):
         start = time.monotonic()
@@ -81,6 +84,7 @@ def test_publishing_with_the_broker_frozen(star: User, broker_server: Valkey) ->
         assert time.monotonic() - start < SHORT
 
 
+@pytest.mark.slow
 def test_the_broker_killed_while_workers_run(star: User, worker: Worker, broker_server: Valkey) -> None:
     worker.start()
     say(star)
@@ -91,6 +95,7 @@ def test_the_broker_killed_while_workers_run(star: User, worker: Worker, broker_
     assert delivered(star, item) == FOLLOWERS
 
 
+@pytest.mark.slow
 def test_reading_and_publishing_with_the_feeds_frozen(star: User, feeds_server: Valkey) -> None:
     first = say(star)
     fan = fans()[7]
@@ -110,12 +115,14 @@ def test_reading_and_publishing_with_the_feeds_frozen(star: User, feeds_server: 
     assert read(fan) == [second.pk, first.pk]
 
 
+@pytest.mark.slow
 def test_an_outage_costs_one_wait_not_one_a_request(star: User, feeds_server: Valkey) -> None:
     with frozen(feeds_server), waits_once_a_second():
         for _ in range(20):
             home_page(star)
 
 
+@pytest.mark.slow
 def test_feeds_that_come_back_empty(star: User, worker: Worker, feeds_server: Valkey) -> None:
     published = [say(star).pk for _ in range(30)][::-1]
     worker.start()
@@ -129,6 +136,7 @@ def test_feeds_that_come_back_empty(star: User, worker: Worker, feeds_server: Va
     assert read(fan) == published[:20]
 
 
+@pytest.mark.slow
 def test_the_feeds_killed_amid_fan_outs(star: User, worker: Worker, feeds_server: Valkey) -> None:
     worker.start()
     say(star)

@@ -47,6 +47,7 @@ def readers(transactional_db: None) -> list[User]:
     return readers
 
 
+@pytest.mark.slow
 def test_every_walk_is_whole_or_says_that_it_is_over(  # noqa: C901 (one crowd)
     readers: list[User], feeds_server: Valkey, worker: Worker
 ) -> None:
@@ -130,6 +131,7 @@ def test_every_walk_is_whole_or_says_that_it_is_over(  # noqa: C901 (one crowd)
         assert [int(item.id) for item in page.items] == [session_id for session_id, _ in feed(reader.pk)][:100]
 
 
+@pytest.mark.slow
 def test_an_end_is_seen_at_once_and_delivered_by_whichever_worker_lives(readers: list[User], worker: Worker) -> None:
     live = list(LiveSession.objects.filter(state=State.LIVE).select_related("host"))
     worker.start()
@@ -143,6 +145,7 @@ def test_an_end_is_seen_at_once_and_delivered_by_whichever_worker_lives(readers:
     until(lambda: worker.keep() and not ReplayDelivery.objects.exists(), 90)
 
 
+@pytest.mark.slow
 def test_without_postgresql_there_is_an_honest_503(readers: list[User], monkeypatch: pytest.MonkeyPatch) -> None:
     client = APIClient()
     client.credentials(HTTP_AUTHORIZATION=f"Token {issue_token(user=readers[0])}")

@@ -29,6 +29,7 @@ BACKLOG = 40
 PEOPLE = 12
 
 
+@pytest.mark.slow
 def test_nothing_is_lost_between_people_workers_and_losses(worker: Worker) -> None:  # noqa: C901 (one crowd)
     people = [UserFactory(last_seen_at=timezone.now()) for _ in range(PEOPLE)]
     stars, readers = people[:3], people[3:]

@@ -46,6 +46,7 @@ def test_items_are_found_by_id_and_sender(admin_client: Client, items: list[Item
     assert shown(admin_client, visibility__exact="followers") == [other]
 
 
+@pytest.mark.slow
 def test_items_are_found_by_their_words_whatever_their_status(admin_client: Client) -> None:
     sender = UserFactory.create(username="sender")
     post = actions.publish(sender=sender, content={"text": "buy cheap watches #sale"})
@@ -93,6 +94,7 @@ def test_the_list_of_items_names_senders_without_asking_for_each(
     assert "first words" in page
 
 
+@pytest.mark.slow
 def test_items_are_hidden_and_brought_back(admin_client: Client, items: list[Item]) -> None:
     first, deleted, _ = items
     asked = text(act(admin_client, ITEMS, "delete", first, deleted))

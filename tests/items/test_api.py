@@ -241,6 +241,7 @@ def test_a_profile_is_walked_whole(api: APIClient, anonymous: APIClient, ann: Us
     assert walk(client_of(bob), "/users/bob/items", limit) == own
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("limit", [1, 2, 3, 100])
 def test_replies_are_walked_whole_oldest_first(api: APIClient, ann: User, bob: User, limit: int) -> None:
     item = ItemFactory(sender=ann)
@@ -389,6 +390,7 @@ def test_prepared_reads_see_what_the_queryset_sees(visibility: str, status: str)
 
 
 # --- Likes and reposts -----------------------------------------------------------------------------------
+@pytest.mark.slow
 def test_a_like_over_http(api: APIClient, anonymous: APIClient, ann: User, bob: User) -> None:
     item = ItemFactory(sender=bob)
     for method, liked in [("put", True), ("put", True), ("delete", False), ("delete", False)]:

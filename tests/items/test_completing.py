@@ -61,6 +61,7 @@ def test_hashtags_of_any_script(reader: Any) -> None:
     assert texts("#小", reader) == ["#小事", "#小提琴"]
 
 
+@pytest.mark.slow
 def test_many_hashtags(reader: Any) -> None:
     for number in range(40):
         say(reader, f"#tag{number:02}")
@@ -78,6 +79,7 @@ def test_one_sender_crowds_no_hashtag_out(reader: Any) -> None:
     assert len(texts("#tr0", reader)) == 6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", [frozen, dead, full])
 def test_without_the_cache_nothing_is_counted_with_each_letter(reader: Any, feeds_server: Valkey, fault: Any) -> None:
     for _ in range(2):

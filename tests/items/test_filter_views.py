@@ -54,6 +54,7 @@ def test_a_filter_is_made_changed_and_deleted(client: Client, reader: User) -> N
     assert not Filter.objects.exists()
 
 
+@pytest.mark.slow
 def test_bad_forms_and_the_limit_are_told(client: Client, reader: User, monkeypatch: pytest.MonkeyPatch) -> None:
     good = {"phrase": "zebra", "action": "warn", "lasts": "0"}
     for bad in ({"phrase": ""}, {"phrase": "\u200b"}, {"phrase": "x" * 51}, {"action": "x"}, {"lasts": "9"}):

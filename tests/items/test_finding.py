@@ -116,6 +116,7 @@ SEES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("standing", READERS)
 def test_readers_find_what_they_may_see(ann: User, standing: str) -> None:
     reader = UserFactory.create()
@@ -207,6 +208,7 @@ def test_nothing_gets_out_of_the_pages(client: Client, ann: User, payload: str) 
         assert 'href="javascript:' not in text
 
 
+@pytest.mark.slow
 def test_statements_do_not_grow_with_what_is_found(client: Client, ann: User) -> None:
     counts = []
     for _ in range(2):

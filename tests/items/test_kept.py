@@ -117,6 +117,7 @@ def test_hidden_items_leave_and_come_back(reader: User, name: Kept, monkeypatch:
     assert walked(reader, name, 2) == newest
 
 
+@pytest.mark.slow
 def test_pages_of_what_is_kept(reader: User) -> None:
     client = Client()
     client.force_login(reader)

@@ -77,6 +77,7 @@ def test_every_visibility_of_a_profile_in_one_order() -> None:
     assert seen == list(Item.objects.filter(sender=sender).order_by("-pk").values_list("pk", flat=True))
 
 
+@pytest.mark.slow
 def test_threads_and_answers_end_short_too() -> None:
     writer = UserFactory()
     root = ItemFactory(sender=writer)
@@ -97,6 +98,7 @@ def test_threads_and_answers_end_short_too() -> None:
         assert len(pages) > 3
 
 
+@pytest.mark.slow
 def test_pictures_are_found_however_little_of_a_profile_has_any(media_folder: Path) -> None:
     writer: User = UserFactory.create(username="writer")
 

@@ -117,6 +117,7 @@ def test_a_kept_page_is_sent_compressed(post: Item) -> None:
     assert b"zebra" in gzip.decompress(answer.content)
 
 
+@pytest.mark.slow
 def test_a_browser_that_has_the_page_is_told_so(post: Item) -> None:
     answer = warm(f"/items/{post.pk}")
     client = Client(headers={"If-None-Match": answer["ETag"]})
@@ -139,6 +140,7 @@ CHANGES: dict[str, Any] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change", CHANGES)
 @pytest.mark.parametrize("path", ["/", "/@sender", "/items/{post}", "/@sharer", "/items/{repost}", "/items/{other}"])
 def test_a_change_shows_at_once(post: Item, path: str, change: str) -> None:
@@ -160,6 +162,7 @@ PICTURED: dict[str, Any] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change", PICTURED)
 @pytest.mark.parametrize("path", ["/@sender", "/items/{post}", "/@sender/media", "/@sender/feed.atom"])
 def test_what_becomes_of_a_picture_shows_at_once(sender: User, media_folder: Path, path: str, change: str) -> None:
@@ -177,6 +180,7 @@ def test_what_becomes_of_a_picture_shows_at_once(sender: User, media_folder: Pat
     assert change != "hidden" or f"/media/{medium.name}".encode() not in after
 
 
+@pytest.mark.slow
 def test_new_replies_come_within_seconds(post: Item, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(open_pages, "KEPT", timedelta(seconds=1))
     path = f"/items/{post.pk}"
@@ -188,6 +192,7 @@ def test_new_replies_come_within_seconds(post: Item, monkeypatch: pytest.MonkeyP
     assert b"okapi" in Client().get(path).content
 
 
+@pytest.mark.slow
 def test_a_user_who_has_left_is_gone_at_once_without_posts_too(sender: User) -> None:
     assert b"Sender" in warm("/@sender").content
     accounts.delete_account(user=sender)
@@ -202,6 +207,7 @@ def test_a_page_that_is_too_large_is_made_each_time(post: Item, monkeypatch: pyt
 
 
 # --- Private bytes ---------------------------------------------------------------------------------------
+@pytest.mark.slow
 @pytest.mark.parametrize("visibility", Visibility)
 def test_no_member_is_shown_a_shared_page_and_no_stranger_a_members(sender: User, visibility: Visibility) -> None:
     post = actions.publish(sender=sender, content={"text": "zebra"}, visibility=visibility)
@@ -222,6 +228,7 @@ def test_no_member_is_shown_a_shared_page_and_no_stranger_a_members(sender: User
             assert "public" not in others.get("Cache-Control", "")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cookie", ["sessionid", "messages"])
 def test_a_session_that_has_ended_and_a_message_are_for_their_own_browser(post: Item, cookie: str) -> None:
     warm(f"/items/{post.pk}")
@@ -251,6 +258,7 @@ def test_odd_queries_fill_nothing(post: Item, query: str) -> None:
     assert not list(cache.iter_keys("*"))
 
 
+@pytest.mark.slow
 def test_languages_themes_and_hosts_have_pages_of_their_own(post: Item) -> None:
     path = f"/items/{post.pk}"
     warm(path)
@@ -262,6 +270,7 @@ def test_languages_themes_and_hosts_have_pages_of_their_own(post: Item) -> None:
     assert b"http://localhost/items" in Client().get(path, headers={"host": "localhost"}).content
 
 
+@pytest.mark.slow
 def test_an_announcement_and_its_dismissal_have_pages_of_their_own(post: Item) -> None:
     path = f"/items/{post.pk}"
     warm(path)
@@ -280,6 +289,7 @@ def test_once_is_not_worth_keeping(post: Item) -> None:
     assert cache.get(key) == open_pages.ASKED
 
 
+@pytest.mark.slow
 def test_values_of_another_program_are_not_shown(post: Item, sender: User) -> None:
     other = actions.publish(sender=sender, content={"text": "okapi"})
     warm(f"/items/{post.pk}")
@@ -292,6 +302,7 @@ def test_values_of_another_program_are_not_shown(post: Item, sender: User) -> No
         assert b"okapi" in Client().get(f"/items/{other.pk}").content
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", [frozen, dead, full])
 def test_without_the_cache_server_pages_are_made(post: Item, feeds_server: Valkey, fault: Any) -> None:
     path = f"/items/{post.pk}"

@@ -119,6 +119,7 @@ def test_what_the_cache_says_of_items_is_not_believed(reader: User, feeds: redis
     assert popular_tags(reader) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", [frozen, dead, full])
 def test_without_the_cache(reader: User, feeds_server: Valkey, fault: Any) -> None:
     use("here", 2)

@@ -51,6 +51,7 @@ def test_no_words_are_left() -> None:
     assert purge.purge(user_id=ann.pk, limit=2) == 0
 
 
+@pytest.mark.slow
 def test_items_go_and_the_counts_of_others_are_exact(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(purge, "BATCHES", 2)
     ann, bob = UserFactory(), UserFactory()

@@ -148,6 +148,7 @@ def test_number_of_statements_does_not_depend_on_what_is_found(monkeypatch: pyte
     assert len(sent) == 5  # where the stretches end, three stretches, hydration
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("query", ["word", "#tag", "word #tag", "from:mallory", "word from:mallory", "#tag #other"])
 def test_what_the_reader_may_not_see_is_looked_through_up_to_a_bound(
     monkeypatch: pytest.MonkeyPatch, query: str
@@ -209,6 +210,7 @@ def test_hits(text: str, query: str, marked: list[str]) -> None:
     assert [text[start:end] for start, end in hits(text, parse(query))] == marked
 
 
+@pytest.mark.slow
 @given(
     st.text(alphabet="ab 的天。", max_size=30), st.lists(st.text(alphabet="ab的天", min_size=1, max_size=3), max_size=4)
 )

@@ -55,6 +55,7 @@ def page_of(user: User) -> Client:
     return client
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("hiding", HIDINGS)
 def test_over_the_api(reader: User, stranger: User, item: Item, hiding: str) -> None:
     actions.like(user=reader, item=item)
@@ -110,6 +111,7 @@ def test_visible_items_of_others_are_refused_as_before(reader: User, item: Item)
     assert Item.objects.get(pk=item.pk).status == Status.PUBLISHED
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["follow", "block", "mute"])
 @pytest.mark.parametrize("hiding", ["blocked", "suspended"])
 @pytest.mark.parametrize("surface", ["api", "page", "part"])

@@ -96,6 +96,7 @@ def test_links(text: str, found: list[str]) -> None:
     assert links(text) == found
 
 
+@pytest.mark.slow
 @given(TEXTS)
 def test_spans_are_the_text(text: str) -> None:
     found = list(spans(text))

@@ -61,6 +61,7 @@ def test_an_edit_keeps_what_was_said_before(ann: Any, bob: Any, client: Client) 
     assert shown.index("third words") < shown.index("second words") < shown.index("first words")
 
 
+@pytest.mark.slow
 def test_the_newest_are_kept(ann: Any) -> None:
     item, other = say(ann, "text 0"), say(ann, "other 0")
     edit(other, "other 1")
@@ -81,6 +82,7 @@ def test_a_version_stands_under_the_warning_it_had(ann: Any, client: Client) -> 
     assert shown.index("no end at all") < shown.index("spoilers")
 
 
+@pytest.mark.slow
 def test_edits_at_once_keep_no_more(ann: Any) -> None:
     item = say(ann)
     for number in range(versions.KEPT):
@@ -135,6 +137,7 @@ def test_moderators_hide_versions(verb: str, ann: Any, bob: Any) -> None:
     assert seen_by(item, ann) == ["second", "first"]
 
 
+@pytest.mark.slow
 def test_the_page_is_there_for_those_who_see_the_item(ann: Any, bob: Any, client: Client) -> None:
     item = say(ann, "first words", visibility="followers")
     edit(item, "second words")

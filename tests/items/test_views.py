@@ -129,6 +129,7 @@ def test_a_reply_is_found_where_it_stands(client: Client, reader: Any, other: An
     assert "From the first reply" in page.content.decode()
 
 
+@pytest.mark.slow
 def test_replies_are_listed_oldest_first(client: Client, reader: Any, other: Any) -> None:
     root = say(other, "root")
     for number in range(25):
@@ -146,6 +147,7 @@ def test_items_that_are_not_seen_cannot_be_replied_to(client: Client, reader: An
     assert Item.objects.count() == 1
 
 
+@pytest.mark.slow
 def test_a_reply_to_a_reply_is_found_in_the_thread_of_its_root(client: Client, reader: Any, other: Any) -> None:
     root = say(other, "root")
     answered = say(other, "first", reply_to=root)
@@ -157,6 +159,7 @@ def test_a_reply_to_a_reply_is_found_in_the_thread_of_its_root(client: Client, r
     assert f'href="/items/{answered.pk}">replying to @other' in page
 
 
+@pytest.mark.slow
 def test_a_reply_stands_under_what_it_is_about(client: Client, reader: Any, other: Any) -> None:
     root = say(other, "the root")
     first = say(reader, "the first", reply_to=root)
@@ -173,6 +176,7 @@ def test_a_reply_stands_under_what_it_is_about(client: Client, reader: Any, othe
     assert "Replies in between" not in client.get(f"/items/{second.pk}").content.decode()
 
 
+@pytest.mark.slow
 def test_what_a_reply_answers_is_hidden_where_the_reader_may_not_see_it(
     client: Client, reader: Any, other: Any
 ) -> None:
@@ -188,6 +192,7 @@ def test_what_a_reply_answers_is_hidden_where_the_reader_may_not_see_it(
         assert "the hidden" not in page
 
 
+@pytest.mark.slow
 def test_the_composer_of_a_reply_begins_with_what_it_answers(client: Client, reader: Any, other: Any) -> None:
     follow(follower=reader, followee=other)
     follow(follower=other, followee=reader)
@@ -210,6 +215,7 @@ def test_the_composer_of_a_reply_begins_with_what_it_answers(client: Client, rea
     assert "original" in client.get("/items/new", {"reply_to": reposted.pk}).content.decode()
 
 
+@pytest.mark.slow
 def test_the_one_who_is_answered_sees_the_reply(client: Client, reader: Any, other: Any) -> None:
     """Users who do not follow back are not among those whom "Followers" of the reply means."""
     follow(follower=reader, followee=other)
@@ -235,6 +241,7 @@ def test_an_edit_that_is_refused_changes_nothing(client: Client, reader: Any, se
     assert (own.text, own.visibility, own.status) == ("words", "public", "published")
 
 
+@pytest.mark.slow
 def test_replying_in_place_gives_the_reply_and_the_counts(client: Client, reader: Any, other: Any) -> None:
     root = say(other, "root")
     answered = say(other, "first", reply_to=root)
@@ -252,6 +259,7 @@ def test_replying_in_place_gives_the_reply_and_the_counts(client: Client, reader
     assert f'name="reply_to" value="{answered.pk}"' in refused.content.decode()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("garbage", ["abc", "%s", "<script>", "1" * 400])
 def test_a_broken_reply_is_refused(client: Client, reader: Any, garbage: str) -> None:
     for headers in ({}, PART):
@@ -538,6 +546,7 @@ def test_a_file_with_a_key_that_is_none_is_refused_with_the_form(
     assert not Item.objects.exists()
 
 
+@pytest.mark.slow
 def test_a_draft_asks_which_of_its_pictures_can_still_be_published(
     client: Client, reader: Any, media_folder: Path
 ) -> None:
@@ -564,6 +573,7 @@ def test_a_draft_asks_which_of_its_pictures_can_still_be_published(
     assert client.post(f"/items/new/media?ids={free}").status_code == 405
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "query",
     [

@@ -54,6 +54,7 @@ def archive(user: User) -> dict[str, list[dict[str, object]]]:
         }
 
 
+@pytest.mark.slow
 def test_own_data_hold_sessions_and_reminders() -> None:
     host, fan = UserFactory(username="host"), UserFactory()
     planned = actions.create(host=host, title="演出", url="https://watch.example/", starts_at=NOW, now=NOW)

@@ -70,6 +70,7 @@ def test_they_are_ended_hidden_and_shown_again_and_it_is_logged(
     assert LogEntry.objects.count() == 5
 
 
+@pytest.mark.slow
 def test_sessions_are_neither_edited_nor_removed(admin_client: Client, sessions: list[LiveSession]) -> None:
     page = text(admin_client.get(f"{SESSIONS}{sessions[0].pk}/change/"))
     assert 'name="title"' not in page

@@ -127,6 +127,7 @@ def test_only_the_host_changes_it(host: User, fan: User) -> None:
     assert (session.state, session.version) == ("upcoming", 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("why", ["hidden", "blocks", "blocked", "inactive", "deleted account"])
 def test_readers_who_may_not_see_it_find_nothing(host: User, fan: User, why: str) -> None:
     session = plan(host)
@@ -152,6 +153,7 @@ def test_readers_who_may_not_see_it_find_nothing(host: User, fan: User, why: str
         assert client_of(host).get(f"{LIVE}/{session.pk}").json()["hidden"] is True
 
 
+@pytest.mark.slow
 def test_a_host_s_sessions_are_paged(api: APIClient, host: User, fan: User) -> None:
     sessions = [plan(host, title=f"{number}") for number in range(5)]
     actions.cancel(session=sessions[3], now=datetime.now(UTC))

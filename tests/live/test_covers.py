@@ -85,6 +85,7 @@ def form(**fields: Any) -> dict[str, Any]:
 
 
 # --- Over HTTP -------------------------------------------------------------------------------------------
+@pytest.mark.slow
 def test_a_cover_over_http(api: APIClient, host: User) -> None:
     first, second = sent(host, description="a stage"), sent(host)
     made = api.post(LIVE, {"title": "Show", "starts_at": (NOW + timedelta(hours=1)).isoformat(), "cover": first})
@@ -349,6 +350,7 @@ def test_a_cover_of_another_is_refused_by_the_form(browser: Client) -> None:
 
 
 # --- Staff -----------------------------------------------------------------------------------------------
+@pytest.mark.slow
 def test_staff_sees_covers(host: User, client: Client) -> None:
     session = covered(host)
     case = Case.objects.create(session_id=session.pk, host=host, source="report", opened_at=NOW)
@@ -366,6 +368,7 @@ def test_staff_sees_covers(host: User, client: Client) -> None:
     assert f"/staff/media/{session.cover_id}/preview" in page, "a withdrawn one too"
 
 
+@pytest.mark.slow
 def test_moderators_remove_a_cover_alone(host: User, client: Client) -> None:
     session = covered(host)
     old, medium = file_of(session.cover_id), session.cover_id

@@ -80,6 +80,7 @@ def round_trips(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
         yield made
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [2, 9])
 def test_a_page_costs_the_same_whatever_the_reader_follows(
     count: int, reader: User, workers: Workers, monkeypatch: pytest.MonkeyPatch, feeds: redis.Redis
@@ -176,6 +177,7 @@ def test_what_ends_between_the_two_queries_has_its_place_in_the_walk(
     assert shown(page(reader)) == [(live.pk, State.REPLAY)]
 
 
+@pytest.mark.slow
 def test_a_page_is_filled_up_whatever_is_gone(reader: User, workers: Workers) -> None:
     gone, there = hosts_of(reader, 2)
     for _ in range(40):
@@ -290,6 +292,7 @@ def test_reading_keeps_a_snapshot_alive(reader: User, workers: Workers, feeds: r
     assert 100 < feeds.ttl(key) <= life
 
 
+@pytest.mark.slow
 def test_walks_need_no_redis(reader: User, workers: Workers, feeds_server: Valkey) -> None:
     hosts = hosts_of(reader, 4)
     live = [session(host, State.LIVE).pk for host in hosts][::-1]
@@ -359,6 +362,7 @@ def test_walks_that_begin_in_the_same_order_share_a_snapshot(
     assert [shown(page(reader, other)) for other in others] == [shown(page(reader, one))] * 20
 
 
+@pytest.mark.slow
 def test_a_reader_has_so_many_snapshots_and_the_longest_unused_gives_way(
     reader: User, orders: Iterator[Page], feeds: redis.Redis
 ) -> None:
@@ -386,6 +390,7 @@ def test_an_index_that_is_lost_is_made_anew(reader: User, orders: Iterator[Page]
     assert all(0 < feeds.ttl(key) <= 1800 for key in feeds.keys("live:snapshot*"))
 
 
+@pytest.mark.slow
 def test_rows_of_a_reader_are_as_few_without_redis(reader: User, orders: Iterator[Page], feeds_server: Valkey) -> None:
     with dead(feeds_server):
         walks = [next(orders) for _ in range(7)]

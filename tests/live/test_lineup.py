@@ -114,6 +114,7 @@ def test_the_version_is_below_every_entry(feeds: redis.Redis) -> None:
     assert datetime(2100, 1, 1, tzinfo=UTC).timestamp() * 1000 < 2**42
 
 
+@pytest.mark.slow
 def test_lineups_that_are_behind_are_measured() -> None:
     host = UserFactory()
     actions.create(host=host, title="t", starts_at=NOW, now=NOW)

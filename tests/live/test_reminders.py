@@ -141,6 +141,7 @@ def test_many_are_told_in_batches_and_once_though_a_worker_dies(
     assert reminders.sweep() == 0
 
 
+@pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 def test_two_workers_share_the_work(session: LiveSession, workers: Workers) -> None:
     fans = crowd(session, 300)

@@ -270,6 +270,7 @@ def test_a_form_that_is_refused_says_why_and_keeps_what_was_typed(host: Any, fie
     assert not LiveSession.objects.exists()
 
 
+@pytest.mark.slow
 def test_a_form_that_is_sent_twice_plans_once(host: Any) -> None:
     sent = plan_of()
     places = {of(host).post("/live/new", sent)["Location"] for _ in range(2)}
@@ -323,6 +324,7 @@ def test_steps_without_javascript_ask_first_and_say_what_is(host: Any) -> None:
     assert Client().get(f"/live/{one.pk}").status_code == 404
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("minutes", "fields", "is_shown"), [(0, {}, False), (0, {"replay": "1"}, True), (2, {}, True)])
 def test_a_session_under_a_minute_is_a_replay_where_its_host_wants_one(
     host: Any, minutes: int, fields: dict[str, str], is_shown: bool

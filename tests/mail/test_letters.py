@@ -74,6 +74,7 @@ def test_a_folder_keeps_files(tmp_path: Path, settings: Any) -> None:
     assert b"ann asked for this letter." in file.read_bytes()
 
 
+@pytest.mark.slow
 def test_the_admin_lists_letters_without_what_they_say_and_tries_again(client: Client) -> None:
     letter = write()
     Letter.objects.update(state=State.FAILED, error="SMTPDataError: spam", context={"name": "s3cret-link"})

@@ -31,6 +31,7 @@ def client() -> Client:
     return Client()
 
 
+@pytest.mark.slow
 def test_the_list_and_the_page_of_a_medium(desk: Client, ann: User) -> None:
     medium, unused = sent(ann, description='a <b>dog</b> & "friend"'), sent(ann)
     item = posted(ann, medium)
@@ -47,6 +48,7 @@ def test_the_list_and_the_page_of_a_medium(desk: Client, ann: User) -> None:
         assert "/staff/media/" not in text(desk.get(MEDIA, {"q": nothing}))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("content", [{}, {"sensitive": True}, {"warning": "spiders"}])
 def test_an_item_shows_its_pictures_in_every_state(desk: Client, ann: User, content: dict[str, Any]) -> None:
     media = [sent(ann, description="a red square"), sent(ann)]

@@ -83,6 +83,7 @@ def test_the_queue_is_what_waits_oldest_first(desk: Client, moderator: User, spa
     assert listed(desk) == [first, second, of_other]
 
 
+@pytest.mark.slow
 def test_the_list_asks_the_same_however_long_it_is(desk: Client, say: Say, spam: WordRule) -> None:
     def asked() -> int:
         with statements() as seen:
@@ -97,6 +98,7 @@ def test_the_list_asks_the_same_however_long_it_is(desk: Client, say: Say, spam:
     assert asked() == few
 
 
+@pytest.mark.slow
 def test_the_page_of_a_case_shows_what_a_decision_needs(
     desk: Client, moderator: User, sender: User, say: Say, spam: WordRule, reader: User
 ) -> None:
@@ -121,6 +123,7 @@ def test_the_page_of_a_case_shows_what_a_decision_needs(
     assert "Leave it published" in page
 
 
+@pytest.mark.slow
 def test_the_page_asks_the_same_however_much_there_is(desk: Client, held: Case) -> None:
     def asked() -> int:
         with statements() as seen:
@@ -133,12 +136,14 @@ def test_the_page_asks_the_same_however_much_there_is(desk: Client, held: Case) 
     assert asked() == few
 
 
+@pytest.mark.slow
 def test_a_case_that_never_was(desk: Client) -> None:
     for number in ("7", "abc", "9" * 30):
         assert "Perhaps it was deleted?" in text(desk.get(f"{CASES}{number}/change/", follow=True))
 
 
 # --- One decision ----------------------------------------------------------------------------------------
+@pytest.mark.slow
 def test_approve_and_go_on_to_the_next(desk: Client, moderator: User, held: Case, say: Say) -> None:
     following = Case.objects.get(item=say("more spam"))
     page = decide(desk, held, "approve", note="fine")
@@ -151,6 +156,7 @@ def test_approve_and_go_on_to_the_next(desk: Client, moderator: User, held: Case
     assert Item.objects.get(pk=following.item_id).status == Status.REJECTED
 
 
+@pytest.mark.slow
 def test_a_rejection_can_be_undone_and_an_approval_too(desk: Client, held: Case) -> None:
     decide(desk, held, "reject")
     assert "Publish after all" in text(desk.get(page_of(held)))
@@ -161,6 +167,7 @@ def test_a_rejection_can_be_undone_and_an_approval_too(desk: Client, held: Case)
     assert Item.objects.get(pk=held.item_id).status == Status.REJECTED
 
 
+@pytest.mark.slow
 def test_a_ban_asks_first_and_can_be_undone(desk: Client, held: Case, sender: User) -> None:
     asked = decide(desk, held, "ban", note="enough")
     assert "and 1 sender banned: they are signed out" in asked
@@ -178,6 +185,7 @@ def test_a_ban_asks_first_and_can_be_undone(desk: Client, held: Case, sender: Us
     assert Item.objects.get(pk=held.item_id).status == Status.REJECTED
 
 
+@pytest.mark.slow
 def test_the_second_of_two_is_told(desk: Client, held: Case) -> None:
     seen = fields(desk, held)
     other = UserFactory.create(username="colleague")
@@ -187,6 +195,7 @@ def test_the_second_of_two_is_told(desk: Client, held: Case) -> None:
     assert Item.objects.get(pk=held.item_id).status == Status.REJECTED
 
 
+@pytest.mark.slow
 def test_what_was_edited_meanwhile_is_looked_at_again(desk: Client, held: Case) -> None:
     seen = fields(desk, held)
     items.edit(item=held.item, content={"text": "worse spam"})
@@ -196,6 +205,7 @@ def test_what_was_edited_meanwhile_is_looked_at_again(desk: Client, held: Case) 
     assert Item.objects.get(pk=held.item_id).status == Status.IN_REVIEW
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "sent",
     [
@@ -219,6 +229,7 @@ def test_a_note_is_kept_without_characters_that_cannot_be_stored(desk: Client, h
 
 
 # --- Many at once ----------------------------------------------------------------------------------------
+@pytest.mark.slow
 def test_many_at_once(desk: Client, spam: WordRule, say: Say) -> None:
     cases = [Case.objects.get(item=say(f"spam {number}")) for number in range(4)]
     page = text(act(desk, CASES, "approve", *cases[:2], seen=now()))
@@ -228,6 +239,7 @@ def test_many_at_once(desk: Client, spam: WordRule, say: Say) -> None:
     assert statuses == [Status.PUBLISHED, Status.PUBLISHED, Status.REJECTED, Status.IN_REVIEW]
 
 
+@pytest.mark.slow
 def test_of_many_what_was_edited_or_decided_meanwhile_is_left(desk: Client, spam: WordRule, say: Say) -> None:
     one, two, three = [Case.objects.get(item=say(f"spam {number}")) for number in range(3)]
     seen = now()
@@ -349,6 +361,7 @@ def test_many_words(desk: Client, spam: WordRule) -> None:
     assert WordRule.objects.count() == 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text_", ["SPAM", "\uff33\uff30\uff21\uff2d", "s\u200bpam"])
 def test_one_word_has_one_rule(desk: Client, spam: WordRule, text_: str) -> None:
     """Whatever its case, its width and what is invisible in it, as it is compared."""
@@ -376,6 +389,7 @@ def test_the_log_reads_as_sentences(desk: Client, moderator: User, sender: User,
     assert "{" not in re.sub(r"<(script|style|svg).*?</\1>", "", page, flags=re.DOTALL)
 
 
+@pytest.mark.slow
 def test_senders_are_listed_and_unlisted(desk: Client, moderator: User, sender: User, say: Say) -> None:
     text(desk.post(f"{SENDERS}add/", {"user": sender.pk, "kind": "black", "reason": "r"}, follow=True))
     rule = SenderRule.objects.get()
@@ -396,6 +410,7 @@ def test_bans_are_undone_from_the_list(desk: Client, moderator: User, sender: Us
     assert sender.is_active
 
 
+@pytest.mark.slow
 def test_reports_and_the_log_are_found(desk: Client, say: Say, moderator: User) -> None:
     item, other = say("one"), say("two")
     for one in (item, other):

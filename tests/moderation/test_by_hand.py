@@ -103,6 +103,7 @@ def test_missing_targets(desk: Client, address: str) -> None:
 
 
 # --- Items and sessions ----------------------------------------------------------------------------------
+@pytest.mark.slow
 def test_items_are_rejected(desk: Client, moderator: User, say: Say) -> None:
     first, second = say("rude"), say("ruder")
     page = do(desk, "reject", "insults", items=f"{first.pk},{second.pk}")
@@ -168,6 +169,7 @@ def test_a_page_that_is_refused_says_so(desk: Client) -> None:
     assert "needs a permission that your account does not have" in refused.content.decode()
 
 
+@pytest.mark.slow
 def test_cases_are_opened(desk: Client, say: Say, session: LiveSession) -> None:
     item = say("odd")
     assert "1 case was opened." in do(desk, "open", "look, please", items=str(item.pk))
@@ -182,6 +184,7 @@ def test_cases_are_opened(desk: Client, say: Say, session: LiveSession) -> None:
     assert "put here by @moderator: look, please" in page
 
 
+@pytest.mark.slow
 def test_sessions_are_ended_and_rejected(desk: Client, sender: User, session: LiveSession) -> None:
     now = timezone.now()
     running = live.create(host=sender, title="On air", starts_at=now + timedelta(minutes=1), now=now)
@@ -225,6 +228,7 @@ def test_a_ban_from_an_item(desk: Client, sender: User, moderator: User, say: Sa
     assert verbs() == ["ban", "reject", "reject"]
 
 
+@pytest.mark.slow
 def test_a_ban_is_lifted_where_the_user_is(desk: Client, sender: User, moderator: User) -> None:
     assert "1 user was banned." in do(desk, "ban", "enough", users=str(sender.pk))
     assert "1 user was banned already." in do(desk, "ban", users=str(sender.pk))
@@ -299,6 +303,7 @@ def test_moderators_see_no_password_and_no_powers(desk: Client, admin_client: Cl
     assert "field-password" in text(admin_client.get(f"{USERS}{sender.pk}/change/"))
 
 
+@pytest.mark.slow
 def test_a_case_shows_every_decision(desk: Client, moderator: User, held: Case, sender: User, say: Say) -> None:
     """Also those about its sender: bans and their end, warnings, lists."""
     actions.reject_and_ban(case=held, by=moderator, note="enough")
@@ -323,6 +328,7 @@ def test_a_case_shows_every_decision(desk: Client, moderator: User, held: Case, 
     assert "of another item" not in page
 
 
+@pytest.mark.slow
 def test_the_queue_asks_the_same_however_many_sessions_wait(desk: Client, sender: User, spam: WordRule) -> None:
     def asked() -> int:
         with statements() as seen:

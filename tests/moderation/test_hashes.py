@@ -64,6 +64,7 @@ def tried(rule: PictureRule) -> list[tuple[str, int | None]]:
     return list(rows.values_list("user__username", "item_id"))
 
 
+@pytest.mark.slow
 def test_a_blocked_picture_is_refused(sender: User, moderator: User, media_folder: Any) -> None:
     rule = blocked(moderator)
     assert rule.phash is not None
@@ -246,6 +247,7 @@ def desk(client: Client, moderator: User) -> Client:
 FIELDS = {"action": "reject", "distance": "6", "note": "a known one", "is_enabled": "on"}
 
 
+@pytest.mark.slow
 def test_a_picture_is_blocked_by_its_file(desk: Client, sender: User, media_folder: Any) -> None:
     mine = sent(sender, CHANGED["PNG"])
     answer = desk.post(f"{RULES}add/", FIELDS | {"file": upload(PHOTO)})

@@ -199,6 +199,7 @@ def test_another_removal_tells_anew(item: Item, moderator: User, sender: User) -
         notifications.silence(user=sender, kinds=["picture"])
 
 
+@pytest.mark.slow
 def test_the_log_in_words(desk: Client, case: Case, item: Item) -> None:
     press(desk, case, "hide-all")
     press(desk, case, "show-all")
@@ -207,6 +208,7 @@ def test_the_log_in_words(desk: Client, case: Case, item: Item) -> None:
     assert "showed pictures of" in page
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("verb", ["hide-", "hide-x", "hide--1", "drop-all", f"hide-{'9' * 16}", "hide-0", "hide-all "])
 def test_verbs_that_no_button_has(desk: Client, case: Case, item: Item, verb: str) -> None:
     press(desk, case, verb)
@@ -214,6 +216,7 @@ def test_verbs_that_no_button_has(desk: Client, case: Case, item: Item, verb: st
     assert log() == []
 
 
+@pytest.mark.slow
 def test_pictures_of_other_items_are_left(desk: Client, case: Case, sender: User) -> None:
     other = posted(sender, sent(sender))
     press(desk, case, f"hide-{ids(other)[0]}")
@@ -270,6 +273,7 @@ def test_the_archive_counts_them(item: Item, moderator: User, sender: User) -> N
     assert json.loads(bytes(rows[0].content))["media"]
 
 
+@pytest.mark.slow
 def test_users_who_left_are_not_told(item: Item, moderator: User, sender: User) -> None:
     sender.is_active = False
     sender.save(update_fields=["is_active"])

@@ -19,6 +19,7 @@ from tests.support.factories import UserFactory
 pytestmark = pytest.mark.django_db
 
 
+@pytest.mark.slow
 def test_a_ban_and_its_end(held: Case, sender: User, moderator: User) -> None:
     issue_token(user=sender)
     actions.reject_and_ban(case=held, by=moderator, note="enough")

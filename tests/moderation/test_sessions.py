@@ -302,6 +302,7 @@ def test_a_session_that_many_report_is_hidden_until_a_moderator_has_looked(
     assert sees(reader, session)  # a moderator has approved these words
 
 
+@pytest.mark.slow
 def test_a_moderator_does_not_approve_unseen_words(moderator: User, plan: Plan, spam: WordRule) -> None:
     session, seen = plan("spam"), timezone.now()
     edit(session, title="worse spam")
@@ -311,6 +312,7 @@ def test_a_moderator_does_not_approve_unseen_words(moderator: User, plan: Plan, 
     actions.approve(case=Case.objects.get(), by=moderator, modified_at=timezone.now())
 
 
+@pytest.mark.slow
 def test_the_host_of_a_rejected_session_is_banned(reader: User, sender: User, moderator: User, plan: Plan) -> None:
     session = plan()
     reports.report_session(session_id=session.pk, reporter=reader, reason="spam")

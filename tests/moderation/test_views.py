@@ -33,6 +33,7 @@ def address(item: Item) -> str:
 
 
 # --- Reporting -------------------------------------------------------------------------------------------
+@pytest.mark.slow
 def test_others_items_can_be_reported_and_ones_own_not(page: Client, reader: User, say: Say) -> None:
     item, own = say(), say(by=reader)
     home = text(page.get("/"))
@@ -43,6 +44,7 @@ def test_others_items_can_be_reported_and_ones_own_not(page: Client, reader: Use
     assert "/report" not in text(Client().get(f"/items/{item.pk}"))
 
 
+@pytest.mark.slow
 def test_the_way_of_a_report(page: Client, reader: User, say: Say) -> None:
     item = say("bad <b>words</b>")
     asked = text(page.get(address(item), {"next": "/@sender"}))

@@ -146,6 +146,7 @@ def test_what_waits_for_a_moderator_is_told_when_it_is_approved(ann: User, bob: 
 
 
 # --- Undoing and redoing ---------------------------------------------------------------------------------
+@pytest.mark.slow
 def test_undone_acts_are_gone_and_redone_acts_are_told_once(ann: User, bob: User) -> None:
     post = say(ann)
     reply = say(bob, "hm", reply_to=post)
@@ -308,6 +309,7 @@ def test_old_entries_are_dropped_in_batches(
     assert len(told(ann)) == 2
 
 
+@pytest.mark.slow
 def test_a_deleted_user_leaves_nothing(ann: User, bob: User, cid: User) -> None:
     post, other = say(ann), say(bob)
     for one in (bob, cid):

@@ -66,6 +66,7 @@ def test_an_entry_says_who_did_what(api: APIClient, ann: User, bob: User) -> Non
     assert (follow["kind"], follow["actors"], follow["count"], follow["item"]) == ("follow", [card], 1, None)
 
 
+@pytest.mark.slow
 def test_the_list_is_walked_whole(api: APIClient, ann: User, bob: User) -> None:
     texts = [f"@ann {number}" for number in range(7)]
     for text in texts:
@@ -85,6 +86,7 @@ def test_the_list_is_walked_whole(api: APIClient, ann: User, bob: User) -> None:
     assert len(api.get(f"{API}?last_id={ids.MAX_ID}").json()["items"]) == 7
 
 
+@pytest.mark.slow
 def test_seen_entries_are_read_and_no_others(api: APIClient, ann: User, bob: User) -> None:
     say(bob, "@ann one")
     say(bob, "@ann two")
@@ -130,6 +132,7 @@ def test_counts_are_capped(api: APIClient, ann: User, bob: User) -> None:
     assert (first["count"], first["capped"]) == (100, True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("hide", ["block", "is blocked", "mute", "leaves"])
 def test_hidden_actors_are_neither_shown_nor_counted(api: APIClient, ann: User, bob: User, hide: str) -> None:
     post = say(ann)
@@ -160,6 +163,7 @@ def test_hidden_actors_are_neither_shown_nor_counted(api: APIClient, ann: User, 
     assert api.get(API).json() == before
 
 
+@pytest.mark.slow
 def test_what_may_not_be_seen_any_more_is_gone(api: APIClient, ann: User, bob: User) -> None:
     item = say(bob, "@ann, a secret")
     for change in (
@@ -175,6 +179,7 @@ def test_what_may_not_be_seen_any_more_is_gone(api: APIClient, ann: User, bob: U
         items.change_visibility(item=item, visibility="public")
 
 
+@pytest.mark.slow
 def test_the_list_costs_the_same_for_few_and_many(api: APIClient, ann: User, bob: User) -> None:
     costs = []
     for count in (1, 15):

@@ -72,6 +72,7 @@ def test_nothing_yet(client: Client, reader: User) -> None:
     assert not ReadMark.objects.exists()
 
 
+@pytest.mark.slow
 def test_opening_the_page_marks_what_it_shows_as_read(
     client: Client, reader: User, other: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -111,6 +112,7 @@ def test_nothing_else_marks_as_read(client: Client, reader: User, other: User, a
     assert unread_count(reader).unread == 1
 
 
+@pytest.mark.slow
 def test_the_badge(client: Client, reader: User, other: User) -> None:
     assert 'hx-trigger="notification from:body' in page(client, "/")
     assert "unread notification" not in page(client, "/")
@@ -159,6 +161,7 @@ def test_replies_and_mentions_have_a_page_of_their_own(client: Client, reader: U
     assert f'href="{PAGE}/mentions" aria-current="page"' in shown
 
 
+@pytest.mark.slow
 def test_it_goes_on(client: Client, reader: User, other: User) -> None:
     for number in range(45):
         say(other, f"@reader number{number}.")
@@ -182,6 +185,7 @@ def test_bad_positions(client: Client, reader: User) -> None:
     assert client.post(PAGE).status_code == 405
 
 
+@pytest.mark.slow
 def test_it_costs_the_same_for_few_and_many(client: Client, reader: User, other: User) -> None:
     client.get("/settings")  # copies the session
     costs = []
@@ -197,6 +201,7 @@ def test_it_costs_the_same_for_few_and_many(client: Client, reader: User, other:
     assert costs[0] == costs[1] <= 7, seen  # user, list, bodies, mark, and counts for the stream and the badge
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("count", "capped", "words"),
     [
@@ -218,6 +223,7 @@ def test_how_many_are_named(reader: User, other: User, count: int, capped: bool,
     assert said == words
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("language", ["en", "zh-hans"])
 def test_every_kind_is_said(reader: User, other: User, language: str) -> None:
     post = say(reader)
@@ -235,6 +241,7 @@ def test_every_kind_is_said(reader: User, other: User, language: str) -> None:
     assert all("/@other" in one for one in said)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("count", "words"),
     [(1, "Bob 赞了你的帖子"), (2, "Bob 和 Bob 赞了你的帖子"), (30, "Bob、Bob 和另外 28 人赞了你的帖子")],
@@ -247,6 +254,7 @@ def test_chinese_has_spaces_beside_names_only(reader: User, other: User, count: 
         assert strip_tags(sentence(entry)) == words
 
 
+@pytest.mark.slow
 def test_the_settings_keep_the_kinds_that_are_wanted(client: Client, reader: User, other: User) -> None:
     address = "/settings/notifications"
     assert page(client, address).count(" checked") == len(CHOOSABLE)
@@ -268,6 +276,7 @@ def test_the_settings_keep_the_kinds_that_are_wanted(client: Client, reader: Use
 
 
 # --- Pictures --------------------------------------------------------------------------------------------
+@pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 def test_entries_show_a_small_picture(client: Client, reader: User, other: User, media_folder: object) -> None:
     def page() -> str:

@@ -43,6 +43,7 @@ def figures(step: int) -> dict[str, Any]:
     }
 
 
+@pytest.mark.slow
 def test_samples_are_shown(admin_client: Client) -> None:
     for step in range(4):
         sample(3 - step, **figures(step))
@@ -57,6 +58,7 @@ def test_samples_are_shown(admin_client: Client) -> None:
     assert 'aria-current="true">6 hours<' in text(admin_client.get(PAGE, {"hours": "7"}))
 
 
+@pytest.mark.slow
 def test_nothing_and_one_sample_are_pages_too(admin_client: Client) -> None:
     assert "Nothing was sampled in this time" in text(admin_client.get(PAGE))
     sample(10)
@@ -79,6 +81,7 @@ def test_in_chinese(admin_client: Client) -> None:
         assert words in shown, words
 
 
+@pytest.mark.slow
 def test_only_staff_who_may_view_it(client: Client) -> None:
     staff = UserFactory(is_staff=True)
     client.force_login(staff)
@@ -91,6 +94,7 @@ def test_only_staff_who_may_view_it(client: Client) -> None:
 
 
 # --- A reader's home -------------------------------------------------------------------------------------
+@pytest.mark.slow
 def test_a_home_is_explained_from_the_page_of_the_user(admin_client: Client) -> None:
     """Why an item is not shown, what would serve the next page, and every window."""
     reader, friend = UserFactory.create(username="reader"), UserFactory.create(username="friend")
@@ -113,6 +117,7 @@ def test_a_home_is_explained_from_the_page_of_the_user(admin_client: Client) -> 
         assert "<b>" not in shown
 
 
+@pytest.mark.slow
 def test_the_home_of_a_deactivated_reader_says_so(admin_client: Client) -> None:
     gone, here = UserFactory.create(is_active=False), UserFactory.create()
     told = "The account is deactivated: it can open no page."
@@ -120,6 +125,7 @@ def test_the_home_of_a_deactivated_reader_says_so(admin_client: Client) -> None:
     assert told not in text(admin_client.get(f"/admin/accounts/user/{here.pk}/home/"))
 
 
+@pytest.mark.slow
 def test_a_home_is_explained_to_those_who_may_see_the_user(client: Client) -> None:
     reader, staff = UserFactory.create(), UserFactory.create(is_staff=True)
     address = f"/admin/accounts/user/{reader.pk}/home/"

@@ -169,6 +169,7 @@ def test_clocks_apart() -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("values", "name", "state"),
     [
@@ -190,6 +191,7 @@ def test_wrong_configuration(settings: Any, values: dict[str, Any], name: str, s
     assert finding.todo
 
 
+@pytest.mark.slow
 def test_a_public_site_as_the_documents_have_it(settings: Any) -> None:
     """HSTS for names below and for the list of browsers is asked for apart: a site without it is sound."""
     settings.ALLOWED_HOSTS, settings.HTTPS, settings.PROXY = ["feeds.example.org"], True, True

@@ -87,6 +87,7 @@ def test_what_waits_is_seen_and_what_was_counted_is_kept(queue: Any) -> None:
     assert sample.at not in Sample.objects.values_list("at", flat=True), "two days are kept"
 
 
+@pytest.mark.slow
 def test_the_sample_of_the_oracle_counts_what_differs(feeds: Any, caplog: pytest.LogCaptureFixture) -> None:
     """A window that lost an entry: only a comparison with PostgreSQL finds it."""
     sender, follower = UserFactory(), UserFactory(last_seen_at=timezone.now())
@@ -150,6 +151,7 @@ def test_why_a_page_did_not_come_from_windows(
     assert grown(lambda: home_page(reader)) == {"dormant": 1}
 
 
+@pytest.mark.slow
 def test_no_readers_are_compared_where_none_are_asked_for(settings: Any) -> None:
     settings.CHECK_READERS = 0
     before = value("feedsite_oracle_readers_total")

@@ -135,6 +135,7 @@ def test_a_page_without_an_answer_says_no_none(desk: Client, rows: None) -> None
         assert "None" not in words(page), name
 
 
+@pytest.mark.slow
 def test_the_search_has_a_name_and_tells_no_estimate(desk: Client, rows: None) -> None:
     page = desk.get("/admin/accounts/user/").content.decode()
     assert 'alt="搜索"' in page
@@ -142,6 +143,7 @@ def test_the_search_has_a_name_and_tells_no_estimate(desk: Client, rows: None) -
     assert "显示全部" in desk.get("/admin/accounts/user/?q=li").content.decode()
 
 
+@pytest.mark.slow
 def test_words_of_the_site_do_not_replace_those_of_the_admin(desk: Client, rows: None) -> None:
     """The site's history is of what was opened; the admin's of what was done."""
     li = User.objects.get(username="li")

@@ -27,6 +27,7 @@ said = st.tuples(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(900)
 @pytest.mark.django_db
 @settings(max_examples=tries(12, 60), deadline=None, suppress_health_check=list(HealthCheck))

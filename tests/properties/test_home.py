@@ -10,6 +10,7 @@ from timeline import home
 from timeline.inbox import Tail
 
 
+@pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.timeout(1800)
 @pytest.mark.usefixtures("tiny_homes")
@@ -23,6 +24,7 @@ class ShortPages(Home):
     may_be_short = True
 
 
+@pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.timeout(1800)
 @pytest.mark.usefixtures("tiny_homes")

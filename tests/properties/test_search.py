@@ -88,6 +88,7 @@ def fits(item: Item, query: list[tuple[str, Any]]) -> bool:
     return True
 
 
+@pytest.mark.slow
 @settings(
     max_examples=tries(25, 120),
     deadline=None,

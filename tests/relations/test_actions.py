@@ -220,6 +220,7 @@ def test_the_same_call_many_times_at_once_counts_once(pair: tuple[User, User]) -
     assert sorted(at_once(*[lambda: unmute(muter=one, muted=two)] * 8)) == [False] * 7 + [True]
 
 
+@pytest.mark.slow
 @committed
 def test_following_and_unfollowing_at_once_keep_the_counts_exact(pair: tuple[User, User]) -> None:
     one, two = pair
@@ -264,6 +265,7 @@ def test_folds_at_once_count_every_follower_once() -> None:
     assert set(User.objects.filter(pk__in=[star.pk for star in stars]).values_list("follower_count", flat=True)) == {12}
 
 
+@pytest.mark.slow
 @committed
 def test_the_count_is_exact_while_it_is_folded() -> None:
     """The folded count and the staged changes are read in one snapshot."""
@@ -318,6 +320,7 @@ def fold_many(users: Sequence[User]) -> None:
         fold_follower_counts()
 
 
+@pytest.mark.slow
 @committed
 def test_no_two_verbs_wait_for_each_other() -> None:
     """Mutual follows, mutual unblocks and folds of the same few users."""

@@ -15,6 +15,7 @@ pytestmark = pytest.mark.django_db
 PAIRS = {"follow": ("follower", "followee"), "block": ("blocker", "blocked"), "mute": ("muter", "muted")}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["follow", "block", "mute"])
 def test_relations_are_to_look_at(admin_client: Client, name: str, django_assert_num_queries: Any) -> None:
     one, two, three = UserFactory.create_batch(3)

@@ -123,6 +123,7 @@ def walk(api: APIClient, path: str, limit: int) -> list[str]:
         query = f"&last_id={body['last_id']}"
 
 
+@pytest.mark.slow
 def test_lists_are_walked_whole(api: APIClient, bob: User) -> None:
     fans = UserFactory.create_batch(7)
     for fan in fans:

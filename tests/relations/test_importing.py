@@ -67,6 +67,7 @@ def test_the_columns_of_mastodon() -> None:
     assert lines("﻿'-ann\n") == [Line("-ann", True, True)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "data",
     [
@@ -90,6 +91,7 @@ def test_hostile_files_are_refused_with_a_sentence(client: Client, data: bytes) 
     assert (answer.status_code, CsvImport.objects.count()) == (422, 0)
 
 
+@pytest.mark.slow
 def test_odd_forms_are_refused(client: Client) -> None:
     assert upload(client, b"ann\n", "likes").status_code == 422
     assert client.post(PAGE, {"kind": "follows"}).status_code == 422
@@ -99,6 +101,7 @@ def test_odd_forms_are_refused(client: Client) -> None:
 
 
 # --- Importing -------------------------------------------------------------------------------------------
+@pytest.mark.slow
 def test_every_line_has_its_outcome(reader: User, settings: LazySettings) -> None:
     settings.FOLLOW_CAP = 3
     for name in ("ann", "bob", "full", "old"):
@@ -137,6 +140,7 @@ def test_blocks_and_mutes(reader: User) -> None:
     assert (again.changed, again.refused) == (0, [])
 
 
+@pytest.mark.slow
 def test_lists(reader: User, monkeypatch: pytest.MonkeyPatch) -> None:
     """Members go into the list of their row, which is made where there is none; whom one does not follow into none."""
     for name in ("ann", "bob", "far"):
@@ -170,6 +174,7 @@ def test_rows_of_the_version_before_are_read(reader: User) -> None:
     assert [(one.name, one.title) for one in row.reasons] == [("nobody", "")]
 
 
+@pytest.mark.slow
 def test_all_that_was_not_done_is_a_file(client: Client, reader: User) -> None:
     names = "\n".join(f"x{number},=nobody{number}" for number in range(csv_views.REFUSED_SHOWN + 1))
     found = done(reader, Kind.LISTS, names)
@@ -186,6 +191,7 @@ def test_all_that_was_not_done_is_a_file(client: Client, reader: User) -> None:
         assert other.get(f"/settings/import/{number}/not-done.csv").status_code == 404
 
 
+@pytest.mark.slow
 def test_a_killed_worker_leaves_whole_parts(reader: User, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importing, "PART", 2)
     names = [UserFactory(username=f"user{number}").username for number in range(7)]
@@ -213,6 +219,7 @@ def test_a_killed_worker_leaves_whole_parts(reader: User, monkeypatch: pytest.Mo
     assert (row.done, row.changed, Follow.objects.count()) == (7, 7, 7)
 
 
+@pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 def test_imports_of_the_same_people_do_not_deadlock() -> None:
     """Whatever the order of their rows: all tell the same people."""
@@ -227,6 +234,7 @@ def test_imports_of_the_same_people_do_not_deadlock() -> None:
         assert at_once(*(partial(importing.run, one.pk) for one in made)) == [True, True]
 
 
+@pytest.mark.slow
 def test_a_long_list_takes_turns(reader: User, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importing, "PART", 1)
     monkeypatch.setattr(importing, "PARTS", 2)
@@ -236,6 +244,7 @@ def test_a_long_list_takes_turns(reader: User, monkeypatch: pytest.MonkeyPatch) 
     assert Block.objects.count() == 5
 
 
+@pytest.mark.slow
 def test_one_import_at_a_time_and_the_page_tells_of_it(client: Client, reader: User) -> None:
     UserFactory(username="ann")
     assert upload(client, b"ann\n=cmd|' /C calc'!A0\n<script>\n").status_code == 302
@@ -274,6 +283,7 @@ def test_old_reports_are_forgotten(reader: User) -> None:
 
 
 # --- Exporting -------------------------------------------------------------------------------------------
+@pytest.mark.slow
 def test_an_export_is_read_again(client: Client, reader: User) -> None:
     people = [UserFactory(username=name) for name in ("ann", "-bob", "lea")]
     for one in people:

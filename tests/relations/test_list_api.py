@@ -37,6 +37,7 @@ def make(api: APIClient, **fields: Any) -> str:
     return str(made.json()["id"])
 
 
+@pytest.mark.slow
 def test_a_list_from_its_making_to_its_end(api: APIClient, friend: User) -> None:
     made = make(api, exclusive=True)
     address = f"/api/v1/me/lists/{made}"
@@ -127,6 +128,7 @@ def test_members_that_are_refused(api: APIClient, friend: User, monkeypatch: pyt
     assert api.post("/api/v1/me/lists", {"title": "More"}, format="json").status_code == 409
 
 
+@pytest.mark.slow
 def test_a_member_who_blocks_the_owner_can_be_taken_out(api: APIClient, owner: User, friend: User) -> None:
     made = make(api)
     api.put(f"/api/v1/me/lists/{made}/members/friend")
@@ -136,6 +138,7 @@ def test_a_member_who_blocks_the_owner_can_be_taken_out(api: APIClient, owner: U
     assert api.delete(f"/api/v1/me/lists/{made}/members/friend").status_code == 404
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "body",
     [

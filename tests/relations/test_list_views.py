@@ -29,6 +29,7 @@ def make(owner: User, title: str = "Friends", **fields: bool) -> List:
     return lists.create(owner=owner, title=title, **fields)
 
 
+@pytest.mark.slow
 def test_a_list_is_made_changed_and_deleted(client: Client, reader: User) -> None:
     assert "Make a first one." in client.get("/lists").content.decode()
     made = client.post("/lists", {"title": " Friends ", "exclusive": "on"})
@@ -48,6 +49,7 @@ def test_a_list_is_made_changed_and_deleted(client: Client, reader: User) -> Non
     assert not List.objects.exists()
 
 
+@pytest.mark.slow
 def test_bad_titles_and_the_limit_are_told(client: Client, reader: User, monkeypatch: pytest.MonkeyPatch) -> None:
     for title in ("", "  ", "x" * 101, "a\x00b"):
         assert client.post("/lists", {"title": title}).status_code == 422
@@ -59,6 +61,7 @@ def test_bad_titles_and_the_limit_are_told(client: Client, reader: User, monkeyp
     assert "the limit of lists" in refused.content.decode()
 
 
+@pytest.mark.slow
 def test_people_are_put_into_lists_and_taken_out(client: Client, reader: User, friend: User) -> None:
     one, two = make(reader, "One"), make(reader, "Two")
     assert f'href="/@{friend.username}/lists"' in client.get("/@friend").content.decode()
@@ -74,6 +77,7 @@ def test_people_are_put_into_lists_and_taken_out(client: Client, reader: User, f
     assert client.post(f"/lists/{two.pk}/remove", {"username": "nobody"}).status_code == 404
 
 
+@pytest.mark.slow
 def test_members_are_named_on_the_page_of_the_list(client: Client, reader: User, friend: User) -> None:
     made = lists.create(owner=reader, title="Close").pk
     UserFactory(username="far")
@@ -110,6 +114,7 @@ def test_people_who_are_refused(client: Client, reader: User, friend: User, monk
     assert "/@stranger/lists" not in client.get("/@stranger").content.decode()
 
 
+@pytest.mark.slow
 def test_others_and_strangers_meet_no_list(client: Client, reader: User, friend: User) -> None:
     there = make(friend, "Secret")
     lists_pages = [f"/lists/{number}{page}" for number in (there.pk, 2**62, 10**30) for page in ("/edit", "/delete")]

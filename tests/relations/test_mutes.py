@@ -104,6 +104,7 @@ def test_a_mute_takes_notifications_in_or_not(ann: User, bob: User, notification
 
 
 # --- Over HTTP -------------------------------------------------------------------------------------------
+@pytest.mark.slow
 def test_options_over_the_api(api: APIClient, ann: User, bob: User) -> None:
     path = f"{API}/users/bob/mute"
     assert api.put(path, {"expires_in": 3600, "notifications": False}, format="json").status_code == 204

@@ -223,6 +223,7 @@ def test_the_list_is_paged_and_names_nobody_who_hides(lea: User) -> None:
 
 
 # --- Pages -----------------------------------------------------------------------------------------------
+@pytest.mark.slow
 def test_pages_decide_on_requests(ann: User, lea: User) -> None:
     eve = UserFactory(username="eve")
     page, owner = Client(), Client()

@@ -50,6 +50,7 @@ def test_undoing_in_a_list_says_so(client: Client, reader: User, other: User, ve
     assert "<button" in client.post(f"/@other/{verb}", **PART).content.decode()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("begin", "end", "model"), [("follow", "unfollow", Follow), ("block", "unblock", Block), ("mute", "unmute", Mute)]
 )
@@ -182,6 +183,7 @@ def test_rubbish_in_the_cache_is_no_suggestion(reader: Any, feeds: redis.Redis, 
     assert suggestions(reader, count=2) == [users[4], users[3]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", [servers.frozen, servers.dead, servers.full])
 def test_suggestions_without_the_cache(reader: Any, feeds_server: servers.Valkey, fault: Any) -> None:
     users = [UserFactory.create(follower_count=count) for count in range(5)]

@@ -121,6 +121,7 @@ def test_a_traceback_is_one_field_and_what_is_no_word_is_left_out() -> None:
     assert "request" not in fields
 
 
+@pytest.mark.slow
 def test_json_is_what_the_environment_says() -> None:
     """In a program of its own, as Django sets logging up."""
     code = (

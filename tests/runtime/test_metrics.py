@@ -82,6 +82,7 @@ def test_children_count_for_themselves(tmp_path: Path) -> None:
         assert counted(tmp_path)["feedsite_discover_excluded_total seen"] == 3
 
 
+@pytest.mark.slow
 def test_a_child_does_not_keep_the_slot_of_its_parent(tmp_path: Path) -> None:
     fork = "import os\nif not os.fork():\n    sys.stdin.readline()\n    os._exit(0)\n"
     with process(tmp_path, fork) as parent:
@@ -131,6 +132,7 @@ def test_without_a_folder_a_process_counts_for_itself() -> None:
     assert f'feedsite_discover_excluded_total{{reason="seen"}} {before + 1}' in shown
 
 
+@pytest.mark.slow
 def test_a_folder_that_cannot_be_is_no_reason_to_be_down(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     code = f"{PREPARE}{COUNT}sys.stdout.buffer.write(metrics.exposition())"
@@ -152,6 +154,7 @@ def nothing_here(client: Client, **extra: str) -> tuple[int, bytes]:
     return response.status_code, response.content
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("peer", ["127.0.0.1", "127.8.8.8", "::1", "::ffff:127.0.0.1"])
 def test_this_machine_reads_them(client: Client, peer: str) -> None:
     response = client.get("/metrics", REMOTE_ADDR=peer)
@@ -217,6 +220,7 @@ def test_this_machine_reads_them_by_its_address(client: Client, settings, host: 
     assert client.get("/metrics", REMOTE_ADDR="127.0.0.1", HTTP_HOST=host).status_code == 200
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example", "192.0.2.1"])
 def test_another_host_is_refused(client: Client, settings, host: str) -> None:
     """A page of another site, open in a browser on this machine, may lead its own name here."""
@@ -236,6 +240,7 @@ def shown():
 """
 
 
+@pytest.mark.slow
 def test_a_disk_that_fills_up_kills_no_process(tmp_path: Path) -> None:
     code = (
         f"{PREPARE}{COUNT_MANY}count('early'); fill(FOLDER); count('late'); count('early')\n"
@@ -250,6 +255,7 @@ def test_a_disk_that_fills_up_kills_no_process(tmp_path: Path) -> None:
     assert done.stderr.count("counts are kept in memory") == 1
 
 
+@pytest.mark.slow
 def test_a_process_starts_in_a_full_folder(tmp_path: Path) -> None:
     code = (
         f"fill(FOLDER)\n{PREPARE}{COUNT_MANY}count('full')\nshown()\nmake_room(FOLDER); count('full')\nprint(shown())"
@@ -259,6 +265,7 @@ def test_a_process_starts_in_a_full_folder(tmp_path: Path) -> None:
     assert 'feedsite_home_pages_total{sources="full499"} 2.0' in done.stdout
 
 
+@pytest.mark.slow
 def test_a_child_of_a_process_counts_though_it_gets_no_slot(tmp_path: Path) -> None:
     """As where no file can be opened any more; its parent's slot stays its parent's."""
     code = (

@@ -18,6 +18,7 @@ from tests.support.factories import PASSWORD, UserFactory
 pytestmark = pytest.mark.django_db
 
 
+@pytest.mark.slow
 def test_a_whole_session_leaves_no_secret_in_the_log(caplog: pytest.LogCaptureFixture, settings: Any) -> None:
     """Signing up and in, wrongly and rightly, changing the password, failing on the way: at every level of detail."""
     caplog.set_level(logging.DEBUG)

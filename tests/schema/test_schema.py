@@ -75,6 +75,7 @@ def test_errors_are_described(schema: dict[str, Any]) -> None:
         assert ("401" in statuses) == ("security" in operation), (path, method)
 
 
+@pytest.mark.slow
 def test_the_page(settings: Any) -> None:
     page = Client().get("/api/docs")
     assert page.status_code == 200

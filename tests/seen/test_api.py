@@ -257,6 +257,7 @@ def test_strangers(ann: User, plays: redis.Redis) -> None:
     assert not kept(plays)
 
 
+@pytest.mark.slow
 def test_deleted_users_are_as_unknown_ones(service: APIClient, ann: User, plays: redis.Redis) -> None:
     gone, hidden = UserFactory.create(), UserFactory.create()
     delete_account(user=gone)

@@ -310,6 +310,7 @@ def test_a_user_who_is_gone_is_not_found(seen: SeenStub, service: User, plays: r
     assert not kept(plays)
 
 
+@pytest.mark.slow
 def test_ids_out_of_range(seen: SeenStub, service: User, ann: User, plays: redis.Redis) -> None:
     who = token(service)
     for call, request in calls(seen):
@@ -372,6 +373,7 @@ def test_what_nobody_expected_tells_nothing(
 
 
 # --- Outages and deadlines -------------------------------------------------------------------------------
+@pytest.mark.slow
 @pytest.mark.parametrize("trouble", [dead, frozen])
 def test_without_the_server_of_the_plays(seen: SeenStub, ann: User, plays_server: Valkey, trouble: Any) -> None:
     who = token(ann)
@@ -473,6 +475,7 @@ def becomes(channel: grpc.Channel, status: int) -> bool:
     return wait_for(lambda: health_of(channel) == health_of(channel, "") == status, 60)
 
 
+@pytest.mark.slow
 def test_health_goes_down_and_up_with_redis(channel: grpc.Channel, plays_server: Valkey) -> None:
     watched = health_pb2_grpc.HealthStub(channel).Watch(health_pb2.HealthCheckRequest(service=SERVICE), timeout=240)
 

@@ -215,6 +215,7 @@ def test_a_store_that_is_almost_full_is_told_of(monkeypatch: pytest.MonkeyPatch)
     assert names(status.collect(now=NOW)) == {"full"}
 
 
+@pytest.mark.slow
 def test_a_migration_is_told_of(tmp_path: Path, admin_client: Client, capsys: pytest.CaptureFixture[str]) -> None:
     assert status.collect(now=NOW).migration is None
     history = tmp_path / "old"
@@ -291,6 +292,7 @@ def test_filters_that_claim_too_much_are_an_alarm() -> None:
     assert names(status.collect(now=NOW)) == {"error"}
 
 
+@pytest.mark.slow
 def test_every_draw_is_as_likely_to_be_kept(plays: redis.Redis, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sample, "PLACES", 50)
     monkeypatch.setattr(sample, "random", random.Random(1))  # noqa: S311 (a sample)

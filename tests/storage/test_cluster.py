@@ -103,6 +103,7 @@ def test_redis_pys_own_methods(client: Cluster) -> None:
     assert all(reply is None for reply in pipelined(client, [("GET", key) for key in names(50)]))
 
 
+@pytest.mark.slow
 def test_nodes_are_asked_at_once(client: Cluster) -> None:
     keys = {client._owner(key_slot(key.encode())): key for key in names(100)}
     seconds = []
@@ -144,6 +145,7 @@ def test_a_slot_that_is_moving_is_served_by_both(cluster: ValkeyCluster, client:
     cluster.move(SLOT, target, source)
 
 
+@pytest.mark.slow
 def test_deliveries_follow_a_window_that_moves(cluster: ValkeyCluster, client: Cluster) -> None:
     windows = [WINDOW.key, *names(PIPELINE_LENGTH + 300)[2:]]
     for first in range(0, len(windows), 100):
@@ -204,6 +206,7 @@ def test_a_slot_that_nobody_serves(cluster: ValkeyCluster, client: Cluster) -> N
     assert read(client).entries == (5,)
 
 
+@pytest.mark.slow
 def test_a_frozen_node_costs_one_wait_and_only_those_who_need_it(cluster: ValkeyCluster) -> None:
     client = connections.feeds()
     assert isinstance(client, Cluster)
@@ -236,6 +239,7 @@ def test_no_node_answers(cluster: ValkeyCluster) -> None:
     assert feeds_breaker.is_open
 
 
+@pytest.mark.slow
 def test_a_cluster_is_well_while_a_node_answers(cluster: ValkeyCluster) -> None:
     *others, _ = cluster.nodes
     with frozen(*others):

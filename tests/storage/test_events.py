@@ -59,6 +59,7 @@ def test_a_key_of_another_type_fails_nobody(feeds: redis.Redis, caplog: pytest.L
     assert "refused an event" in caplog.text
 
 
+@pytest.mark.slow
 def test_a_server_that_does_not_answer_is_not_waited_for(feeds_server: Valkey) -> None:
     with frozen(feeds_server), waits_once_a_second():
         for _ in range(10):

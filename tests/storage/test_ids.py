@@ -38,6 +38,7 @@ def test_ids_sort_by_time_and_then_by_sequence(one: datetime, first: int, two: d
     assert (ids.compose(one, first) < ids.compose(two, second)) == ((one, first) < (two, second))
 
 
+@pytest.mark.slow
 def test_the_limits() -> None:
     assert ids.compose(FIRST, 1) == 1
     assert ids.compose(LAST, 4095) == ids.MAX_ID == 2**53 - 1

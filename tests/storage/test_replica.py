@@ -194,6 +194,7 @@ def test_what_was_written_before_the_notes_were_lost_is_found(server: Replica, a
 
 
 # --- Deletions -------------------------------------------------------------------------------------------
+@pytest.mark.slow
 def test_deleted_rows_are_gone_at_once(server: Replica, ann: User) -> None:
     reader, bob = UserFactory.create(username="reader"), UserFactory.create(username="bobby")
     gone = [publish("words #tag", UserFactory.create()) for _ in range(5)]
@@ -325,6 +326,7 @@ def test_a_read_that_its_replay_cancels_runs_on_the_primary(server: Replica) -> 
         server.run_sql("SELECT pg_reload_conf()")
 
 
+@pytest.mark.slow
 def test_servers_that_are_no_replica_are_not_read(server: Replica) -> None:
     wrapper = connections[replica.REPLICA]
     wrapper.close()
@@ -340,6 +342,7 @@ def found_state(name: str) -> str:
     return next(finding.state for finding in doctor.replicas() if finding.name == name)
 
 
+@pytest.mark.slow
 def test_what_doctor_says(server: Replica, settings: Any) -> None:
     assert {finding.state for finding in doctor.replicas()} == {doctor.OK}
     with server.paused():

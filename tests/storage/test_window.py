@@ -226,6 +226,7 @@ def test_merging_all_of_a_sender(feeds: redis.Redis) -> None:
     assert read().floor == 50
 
 
+@pytest.mark.slow
 def test_merging_a_part_of_a_sender_raises_the_floor(feeds: redis.Redis) -> None:
     build(100, 200, floor=50)
     run(WINDOW.merge([Entry(150, 8)], 120))

@@ -150,6 +150,7 @@ def test_a_large_page_goes_on_behind_hidden_reposts(reader: User) -> None:
     assert page.has_more
 
 
+@pytest.mark.slow
 def test_a_follow_back_and_the_end_of_a_suspension_show_again_what_no_window_heard_of(
     reader: User, workers: Workers, settings: Any
 ) -> None:

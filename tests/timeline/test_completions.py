@@ -392,6 +392,7 @@ def test_windows_read_again_show_nothing_that_postgresql_did_not_know_yet(
     assert len(home_ids(reader.pk)) == 4
 
 
+@pytest.mark.slow
 def test_windows_read_again_are_no_reason_to_forget_what_is_visible_again(
     follow: Any, say: Say, workers: Workers, feeds: redis.Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -119,6 +119,7 @@ def test_every_reason_is_named_as_the_oracle_has_it(reader: User, friend: User, 
     assert CONDITIONS.keys() < REASONS.keys()
 
 
+@pytest.mark.slow
 def test_a_folded_repost_names_the_one_that_stands_for_it(reader: User, friend: User, say: Say) -> None:
     other = seen()
     relations.follow(follower=reader, followee=other)
@@ -150,6 +151,7 @@ def test_a_repost_close_above_its_original_names_the_original(reader: User, frie
     assert explained(reader, original).item.is_shown  # type: ignore[union-attr]
 
 
+@pytest.mark.slow
 def test_it_says_where_pages_find_an_item(
     reader: User, friend: User, say: Say, workers: Workers, settings: Any
 ) -> None:
@@ -196,6 +198,7 @@ def test_a_delivery_that_was_given_up_is_told(reader: User, friend: User, say: S
 
 
 # --- The windows, and the next page ----------------------------------------------------------------------
+@pytest.mark.slow
 def test_every_state_of_an_inbox_and_what_serves_the_page(
     reader: User, friend: User, say: Say, workers: Workers
 ) -> None:

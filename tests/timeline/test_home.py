@@ -592,6 +592,7 @@ def test_a_new_inbox_drops_the_tail_before_it_is_in_use(
     assert not feeds.exists(keys.tail(reader.pk)), "the new inbox begins below its top"
 
 
+@pytest.mark.slow
 def test_a_tail_of_another_run_of_the_server_is_not_used(
     reader: User, follow: Any, say: Say, workers: Workers, settings: Any, feeds: redis.Redis, feeds_server: Valkey
 ) -> None:

@@ -54,6 +54,7 @@ def is_exact(reader: User) -> bool:
     return read(reader, limit=50) == home_ids(reader.pk)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("levels", [(2,), (1,), (4,), (2, 3), (2, 3, 2), (4, 2)])
 def test_a_change_of_the_push_level_loses_nothing(
     weekly: User, say: Say, workers: Workers, push_level: Level, levels: tuple[int, ...]
@@ -199,6 +200,7 @@ def has_window(user: User, feeds: redis.Redis) -> bool:
     return bool(feeds.exists(keys.inbox(user.pk)))
 
 
+@pytest.mark.slow
 def test_fan_out_and_builders_pass_readers_without_an_inbox(
     pair: tuple[User, User], say: Say, workers: Workers, feeds: redis.Redis, inbox_from: InboxFrom
 ) -> None:
@@ -257,6 +259,7 @@ def test_remains_of_an_inbox_are_no_difference_and_not_kept_alive(
     assert list(differences([many.pk])) == []
 
 
+@pytest.mark.slow
 def test_followees_come_and_go_amid_a_walk(
     pair: tuple[User, User], say: Say, workers: Workers, inbox_from: InboxFrom
 ) -> None:
@@ -286,6 +289,7 @@ def test_followees_come_and_go_amid_a_walk(
     assert is_exact(few)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("values", [(0, 2), (2, 0), (2, 0, 2), (0, 2, 0)])
 @pytest.mark.parametrize("is_big_v", [True, False])
 def test_a_fan_out_claimed_before_a_change_and_served_after_it(

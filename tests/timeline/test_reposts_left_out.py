@@ -41,6 +41,7 @@ def exact(reader: User) -> list[int]:
     return shown
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("from_windows", [True, False])
 def test_reposts_go_and_come_back(reader: User, say: Say, workers: Workers, from_windows: bool) -> None:
     friend, stranger = seen(), seen()

@@ -83,6 +83,7 @@ def exact(user: User) -> None:
     assert list(differences([user.pk])) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("level", [1, 2])
 def test_a_returning_reader_reads_what_was_kept(
     level: int, reader: User, star: User, friend: User, say: Say, workers: Workers, feeds: redis.Redis
@@ -153,6 +154,7 @@ def delivered(workers: Workers) -> None:
     assert not Delivery.objects.exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("of", ["star", "friend"])
 def test_items_restored_below_the_floor_amid_a_deepening_are_not_lost(
     of: str,

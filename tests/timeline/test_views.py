@@ -82,6 +82,7 @@ def test_news_are_counted_above_the_top_of_the_page(client: Client, reader: Any,
     assert 'hx-swap-oob="true"' in beginning
 
 
+@pytest.mark.slow
 def test_an_empty_home_suggests_whom_to_follow(client: Client) -> None:
     newcomer = UserFactory.create()
     UserFactory.create(username="famous", follower_count=9, display_name="Famous")

@@ -41,6 +41,7 @@ def test_ready_when_all_servers_answer(client: Client) -> None:
     assert servers == {"postgresql": "ok", "feeds": "ok", "plays": "ok", "broker": "ok"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("trouble", [frozen, dead])
 @pytest.mark.parametrize("name", ["feeds", "plays", "broker"])
 def test_not_ready_without_a_redis(client: Client, name: str, trouble, request: pytest.FixtureRequest) -> None:
@@ -64,6 +65,7 @@ def test_probes_are_answered_by_address(client: Client, settings, path: str, hos
     assert client.get("/", HTTP_HOST=host).status_code == 400
 
 
+@pytest.mark.slow
 def test_probes_are_counted_by_their_names(client: Client) -> None:
     labels = {"route": "healthz", "method": "GET", "status": "200"}
     name = "feedsite_http_seconds_count"

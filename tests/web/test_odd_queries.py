@@ -124,6 +124,7 @@ def test_odd_queries_are_no_failure(
     assert failed == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["\x00", "\u202e", "a\nb", "9" * 400, "%", "\\", "..", "x" * 300])
 def test_odd_paths_are_no_failure(client: Client, reader: Any, addresses: list[str], name: str) -> None:
     client.raise_request_exception = False

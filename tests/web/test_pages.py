@@ -180,6 +180,7 @@ def test_a_post_of_a_session_that_ended_leads_back(client: Client) -> None:
     assert client.post("/items/1/like", {"next": "/@reader"})["Location"] == "/login?next=%2F%40reader"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", NOWHERE)
 def test_only_an_address_of_this_site_is_gone_on_to(client: Client, target: str) -> None:
     account = {"username": "newcomer", "password": PASSWORD, "next": target}

@@ -152,6 +152,7 @@ def test_a_session_that_ended_does_not_keep_its_user_out_beside_a_stranger_who_g
     assert stale.get("/").status_code == 200, "the new session is marked"
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("few")
 def test_attempts_that_prove_good_are_taken_back(ann: User) -> None:
     """However many users come for the first time from one address."""

@@ -166,6 +166,7 @@ def test_bad_bodies(api: APIClient, body: bytes) -> None:
     assert not Item.objects.exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("method", "path"),
     [("POST", "/users"), ("POST", "/auth/token"), ("PATCH", "/users/me"), ("PATCH", "/items/{item}")],
@@ -568,6 +569,7 @@ def test_malformed_rates(rate: str) -> None:
         parse_rate(rate)
 
 
+@pytest.mark.slow
 def test_without_the_cache_server_calls_pass(api: APIClient, feeds_server: servers.Valkey) -> None:
     """And one call a second waits for it, not every call."""
     with servers.frozen(feeds_server), waits_once_a_second("cache"):
