@@ -68,8 +68,10 @@ class SignUpForm(forms.Form):
     password = password_field(_("Password"), "new-password", PASSWORD_RULES)
 
 
-EMAIL_NEEDED = _("A letter to it has to be answered. Nobody else sees the address.")
-EMAIL_OPTIONAL = _("Optional: without one you cannot set a forgotten password anew. Nobody else sees the address.")
+EMAIL_NEEDED = _("A letter to it has to be answered. The address is shown to no other member.")
+EMAIL_OPTIONAL = _(
+    "Optional: without one you cannot set a forgotten password anew. The address is shown to no other member."
+)
 
 
 class JoinForm(SignUpForm):

@@ -99,7 +99,7 @@ class Facts(NamedTuple):
 
 @lru_cache(KEPT)
 def account_of(facts: tuple[Any, ...], statuses_count: int) -> Account:
-    """The account of these facts. It is the same object for all who ask, and nobody changes it."""
+    """The account of these facts: one object for all who ask, never changed."""
     return Account(*_account(Facts._make(facts), statuses_count))
 
 

@@ -185,7 +185,7 @@ def tag_or_404(text: str) -> TagEntity:
 
 # --- Reports ---------------------------------------------------------------------------------------------
 class ReportBody(msgspec.Struct):
-    """A report, as the one who made it sees it. Of what came of it nobody is told."""
+    """A report, as its maker sees it. Its outcome is not told."""
 
     id: str
     action_taken: bool

@@ -64,7 +64,7 @@ def _visibility(params: Params, text: str, reader: User) -> Visibility:
     if asked not in WRITTEN_AS:
         raise InvalidError(f"Validation failed: Visibility {asked} {NOT_OFFERED}")
     if asked == "direct" and _names_others(text, reader):
-        raise InvalidError("Validation failed: Direct messages are not offered: nobody but you would see this")
+        raise InvalidError("Validation failed: Direct messages are not offered: only you would see this")
     return WRITTEN_AS[asked]
 
 

@@ -77,7 +77,7 @@ class ImportForm(forms.Form):
         label=_("File"),
         help_text=_(
             "A CSV file in the columns of Mastodon, up to 1 MB and 5,000 rows, with names of this site. Import whom "
-            "you follow first: lists take nobody else."
+            "you follow first: lists hold only people whom you follow."
         ),
         widget=forms.FileInput(attrs={"accept": ".csv,text/csv"}),
     )
