@@ -3,6 +3,7 @@
 import secrets
 from datetime import timedelta
 from functools import partial
+from typing import Any
 
 from allauth.account.models import EmailAddress
 from allauth.mfa.models import Authenticator
@@ -11,7 +12,7 @@ from django.conf import settings
 from django.contrib.auth.password_validation import validate_password
 from django.core.exceptions import ValidationError
 from django.db import transaction
-from django.db.models import F
+from django.db.models import F, QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext_lazy
@@ -261,12 +262,7 @@ def issue_token(*, user: User, user_agent: str = "", ip: str = "") -> str:
 
 def revoke_token(*, digest: str) -> bool:
     """Make a token worthless; True if it was not already."""
-    token = AuthToken.objects.filter(pk=digest)
-    user_id = token.values_list("user_id", flat=True).first()
-    gone, _ = token.delete()
-    if user_id is not None:
-        end_streams(user_id=user_id)
-    return bool(gone)
+    return _revoke(AuthToken.objects.filter(pk=digest))
 
 
 def end_tokens(*, user: User, keep_token: str = "") -> None:
@@ -280,7 +276,10 @@ def end_tokens(*, user: User, keep_token: str = "") -> None:
 
 def revoke_app_token(*, token_id: int) -> bool:
     """Make an app's token worthless; True if it was not already."""
-    token = AccessToken.objects.filter(pk=token_id)
+    return _revoke(AccessToken.objects.filter(pk=token_id))
+
+
+def _revoke(token: QuerySet[Any]) -> bool:
     user_id = token.values_list("user_id", flat=True).first()
     gone, _ = token.delete()
     if user_id is not None:

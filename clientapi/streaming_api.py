@@ -85,7 +85,7 @@ def _answer(held: frozenset[str], hearer: Hearer, text: str) -> tuple[Hearer, by
     """The answer to what the client of a socket says: nothing, or why not."""
     try:
         return heard(hearer, msgspec.json.decode(text), held), b""
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         return hearer, _refusal("The message is no JSON", 400)
     except UnknownError as error:
         return hearer, _refusal(str(error), 400)

@@ -292,8 +292,9 @@ class TestServer:
         first = connect(f"?stream=user&access_token={token}")
         second = connect("", subprotocols=[token])
         second.send(json.dumps({"type": "subscribe", "stream": "hashtag", "tag": "cats"}))
-        second.send("nonsense")
-        assert json.loads(second.recv())["status"] == 400
+        for wrong in ("nonsense", "[" * 1_990):
+            second.send(wrong)
+            assert json.loads(second.recv())["status"] == 400
         item = say(sender, "see #cats")
         for one, name in ((first, ["user"]), (second, ["hashtag", "cats"])):
             message = json.loads(one.recv())
