@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Collection, Mapping, Sequence
+from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import Any, ClassVar
 
@@ -14,6 +15,7 @@ from rest_framework.response import Response
 
 from accounts.models import User
 from clientapi.bearer import BearerAuthentication
+from clientapi.entities import moment
 from web.rest import FILES_TYPE, ApiView, FilesParser, exception_handler
 from web.strict_json import JSON_TYPE, StrictJSONParser
 
@@ -111,8 +113,13 @@ class ClientView(ApiView):
             raise exceptions.Throttled(wait)
 
     def finalize_response(self, request: Request, response: Any, *args: Any, **kwargs: Any) -> Any:
-        """The answer. Nothing of it is one for browsers that are signed in."""
+        """The answer, with what the caller has left of the scarcest rate that counted it."""
         response = super().finalize_response(request, response, *args, **kwargs)
+        slot = self._call.scarcest
+        if slot is not None:
+            response.headers["X-RateLimit-Limit"] = str(slot.limit)
+            response.headers["X-RateLimit-Remaining"] = str(slot.remaining)
+            response.headers["X-RateLimit-Reset"] = moment(datetime.fromtimestamp(slot.ends, UTC))
         wait = response.headers.get("Retry-After")
         if response.status_code == HTTPStatus.TOO_MANY_REQUESTS and wait:
             response.headers["Retry-After"] = str(math.ceil(float(wait)))
@@ -130,8 +137,8 @@ class MissingView(OpenView):
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         """Count the call, then raise NotFound or Throttled."""
-        wait = self._counted(request, request.method or "").wait
-        raise exceptions.NotFound if wait is None else exceptions.Throttled(wait)
+        self._call = self._counted(request, request.method or "")
+        raise exceptions.NotFound if self._call.wait is None else exceptions.Throttled(self._call.wait)
 
 
 def caller_of(request: Request) -> User:

@@ -21,7 +21,7 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from functools import cache, lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import redis
 from django.conf import settings
@@ -61,7 +61,8 @@ ATTEMPT = "attempt"
 MARK_SECONDS = 7 * 86_400
 """How long a credential is remembered after its last call."""
 
-# Milliseconds to wait, 0 if the call may pass. A counter without a life (PTTL < 0) is given one, whatever made it.
+# Milliseconds to wait (0: the call may pass), calls of the slot, milliseconds that it has left. A counter without a
+# life (PTTL < 0) is given one, whatever made it.
 _COUNT = """
 local function count(key, most, period, cost)
     local calls = redis.call('INCRBY', key, cost)
@@ -70,9 +71,9 @@ local function count(key, most, period, cost)
         redis.call('PEXPIRE', key, period)
         left = tonumber(period)
     end
-    if calls <= tonumber(most) then return 0 end
+    if calls <= tonumber(most) then return {0, calls, left} end
     if tonumber(cost) > 1 then redis.call('DECRBY', key, cost) end
-    return math.max(left, 1)
+    return {math.max(left, 1), calls, left}
 end
 """
 COUNT = script(f"{_COUNT} return count(KEYS[1], ARGV[1], ARGV[2], ARGV[3])")
@@ -85,8 +86,8 @@ return counted > 0 and redis.call('DECRBY', KEYS[1], math.min(counted, tonumber(
 # (KEYS[2]).
 COUNT_CREDENTIAL = script(f"""{_COUNT}
 local user = redis.call('GETEX', KEYS[1], 'PX', ARGV[1])
-if user then return {{count(ARGV[2] .. user, ARGV[3], ARGV[4], 1), user}} end
-return {{count(KEYS[2], ARGV[5], ARGV[6], 1), ''}}
+if user then return {{user, count(ARGV[2] .. user, ARGV[3], ARGV[4], 1)}} end
+return {{'', count(KEYS[2], ARGV[5], ARGV[6], 1)}}
 """)
 # The credential is good: its mark (KEYS[1]) names the user, the attempt (KEYS[2]) is taken back, the call is the
 # user's (KEYS[3]).
@@ -131,6 +132,30 @@ class OwnSlots:
 own = OwnSlots()
 
 
+class Slot(NamedTuple):
+    """The calls that one caller has left of a rate."""
+
+    limit: int
+    remaining: int
+    ends: float
+    """When counting begins anew, in seconds since 1970."""
+
+
+class Counted(NamedTuple):
+    """A call that was counted. Without the cache server it has no slot."""
+
+    wait: float | None = None
+    """Seconds to wait; None if the call may pass."""
+    slot: Slot | None = None
+
+    @classmethod
+    def of(cls, scope: str, answer: Sequence[Any]) -> "Counted":
+        """The count that the scripts answer."""
+        wait, calls, left = map(int, answer)
+        most, _seconds = limit(scope)
+        return cls(wait / 1000 if wait else None, Slot(most, max(0, most - calls), time.time() + left / 1000))
+
+
 @cache
 def _client() -> redis.Redis:
     return client_of(settings.CACHE_URL, settings.REDIS_TIMEOUT_SECONDS)
@@ -154,11 +179,17 @@ def hit(scope: str, who: str, cost: int = 1) -> float | None:
 
 def hit_each(scope: str, costs: Mapping[str, int]) -> dict[str, float]:
     """As `hit` for each caller with their cost, in one round trip. Returns the seconds to wait of those refused."""
-    calls, seconds = limit(scope)
-    counting = [("EVALSHA", COUNT, 1, _counter(scope, who), calls, seconds * 1000, cost) for who, cost in costs.items()]
-    waits = _ask_all(counting)
-    found = map(_seconds, waits) if waits is not None else (_hit_own(scope, who) for who in costs)
-    return {who: wait for who, wait in zip(costs, found, strict=True) if wait is not None}
+    found = zip(costs, _count_each(scope, costs), strict=True)
+    return {who: counted.wait for who, counted in found if counted.wait is not None}
+
+
+def _count_each(scope: str, costs: Mapping[str, int]) -> list[Counted]:
+    calls, period = _limit_ms(scope)
+    counting = [("EVALSHA", COUNT, 1, _counter(scope, who), calls, period, cost) for who, cost in costs.items()]
+    answers = _ask_all(counting)
+    if answers is None:
+        return [Counted(_hit_own(scope, who)) for who in costs]
+    return [Counted.of(scope, answer) for answer in answers]
 
 
 def give_back_each(scope: str, costs: Mapping[str, int]) -> None:
@@ -179,24 +210,21 @@ class Call:
     """
 
     def __init__(self, scope: str, address: str, *, credential: str = "", user: int | None = None) -> None:
-        self.wait: float | None = None
+        self.slots: list[Slot] = []
+        """Of each rate that counts the request, the rest; empty while the cache server does not answer."""
         self._scope = scope
         self._address = address
         self._credential = credential if user is None else ""
         self._marked: int | None = None
         self._is_counted = True
-        if not self._credential:
-            self.wait = hit(scope, address if user is None else str(user))
-            return
-        calls, period = _limit_ms(scope)
-        names = _mark(credential), _counter(ATTEMPT, address)
-        rest = MARK_SECONDS * 1000, keys.rate(scope, ""), calls, period, *_limit_ms(ATTEMPT)
-        counted = _ask("EVALSHA", COUNT_CREDENTIAL, len(names), *names, *rest)
-        if counted is None:
-            self._is_counted = False
-            return
-        self.wait = _seconds(counted[0])
-        self._marked = int(counted[1]) if counted[1] else None
+        self.wait = (
+            self._count_credential() if self._credential else self._count(scope, address if user is None else str(user))
+        )
+
+    @property
+    def scarcest(self) -> Slot | None:
+        """Of the rates that count the request, the one with the fewest calls left."""
+        return min(self.slots, key=lambda slot: (slot.remaining, -slot.ends), default=None)
 
     def prove(self, user: int | None) -> float | None:
         """Note the user whom PostgreSQL knows by the credential, None where there is none.
@@ -211,19 +239,40 @@ class Call:
         marked, self._marked = self._marked, user
         if user == marked:
             return None
+        self.slots.clear()  # they are of another caller
         if user is None:  # the token or session has ended since it was marked
             _ask("DEL", _mark(self._credential))
-            return hit(ATTEMPT, self._address)
+            return self._count(ATTEMPT, self._address)
         names = _mark(self._credential), _counter(ATTEMPT, self._address), _counter(self._scope, str(user))
         rest = MARK_SECONDS * 1000, user, *_limit_ms(self._scope), int(marked is None)
-        return _seconds(_ask("EVALSHA", VOUCH, len(names), *names, *rest) or 0)
+        answer = _ask("EVALSHA", VOUCH, len(names), *names, *rest)
+        return self._noted(Counted.of(self._scope, answer)) if answer is not None else None
 
     def as_stranger(self) -> float | None:
         """Count a call whose credential proved to be nobody's and which is answered all the same, as its address's.
 
         Returns None if the call may go on, else the seconds to wait.
         """
-        return hit(self._scope, self._address) if self._credential and self._is_counted else None
+        return self._count(self._scope, self._address) if self._credential and self._is_counted else None
+
+    def _count_credential(self) -> float | None:
+        names = _mark(self._credential), _counter(ATTEMPT, self._address)
+        rest = MARK_SECONDS * 1000, keys.rate(self._scope, ""), *_limit_ms(self._scope), *_limit_ms(ATTEMPT)
+        found = _ask("EVALSHA", COUNT_CREDENTIAL, len(names), *names, *rest)
+        if found is None:
+            self._is_counted = False
+            return None
+        user, answer = found
+        self._marked = int(user) if user else None
+        return self._noted(Counted.of(self._scope if user else ATTEMPT, answer))
+
+    def _count(self, scope: str, who: str) -> float | None:
+        return self._noted(_count_each(scope, {who: 1})[0])
+
+    def _noted(self, counted: Counted) -> float | None:
+        if counted.slot is not None:
+            self.slots.append(counted.slot)
+        return counted.wait
 
 
 class Claimed:
@@ -280,10 +329,6 @@ def _ask_all(commands: Sequence[tuple[Any, ...]]) -> list[Any] | None:
         return None
     except (redis.RedisError, OSError):
         return None
-
-
-def _seconds(wait: int) -> float | None:
-    return int(wait) / 1000 if wait else None
 
 
 def _counter(scope: str, who: str) -> str:

@@ -1,10 +1,15 @@
 """Bad input by Mastodon's addresses: always JSON in Mastodon's shape, never a 5xx, nothing changed."""
 
 import json
+import re
+import time
+from datetime import datetime
 from typing import Any
 
 import pytest
+from django.conf import LazySettings
 from django.test import Client
+from oauth2_provider.models import AccessToken
 
 from about import site
 from accounts.models import User
@@ -12,6 +17,8 @@ from items import actions as items
 from items.models import Item, Visibility
 from media.models import Kind, MediaFile
 from relations import actions as relations
+from storage.connections import count_asked
+from tests.support import servers
 from tests.support.addresses import client_patterns
 from tests.support.clients import Caller, token_of
 from tests.support.factories import ItemFactory, UserFactory
@@ -231,3 +238,83 @@ def test_strangers_of_a_site_for_members_see_the_instance_alone(monkeypatch: pyt
     token = token_of(UserFactory())
     site.kept.set(site.Site(looking="members"))
     assert Client().get("/api/v1/timelines/public", HTTP_AUTHORIZATION=f"Bearer {token}").status_code == 200
+
+
+# --- Rates -----------------------------------------------------------------------------------------------
+def left_of(response: Any) -> tuple[int, int, float]:
+    """The limit, what remains, and the seconds until it begins anew, as the headers say."""
+    ends = response["X-RateLimit-Reset"]
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", ends)
+    seconds = datetime.fromisoformat(ends).timestamp() - time.time()
+    return int(response["X-RateLimit-Limit"]), int(response["X-RateLimit-Remaining"]), seconds
+
+
+def test_answers_say_what_is_left_of_the_rate(caller: Caller, settings: LazySettings) -> None:
+    settings.RATES = settings.RATES | {"read": "3/hour", "publish": "2/minute"}
+    for remaining in (2, 1, 0):
+        caller.get("v1/timelines/home")
+        most, left, seconds = left_of(caller.response)
+        assert (most, left) == (3, remaining)
+        assert 3_590 < seconds < 3_601
+    refusal = caller.client.get("/api/v1/statuses/1", **caller.headers)
+    refused(refusal, 429)
+    assert left_of(refusal)[:2] == (3, 0)
+    assert abs(left_of(refusal)[2] - int(refusal["Retry-After"])) < 5
+    caller.post("v1/statuses", {"status": "x"})
+    assert left_of(caller.response)[:2] == (2, 1)
+    wrong = caller.client.post("/api/v1/statuses", {"status": ""}, **caller.headers)
+    refused(wrong, 422)
+    assert left_of(wrong)[:2] == (2, 0)
+
+
+def test_refusals_of_strangers_say_what_is_left_too(settings: LazySettings) -> None:
+    settings.RATES = settings.RATES | {"read": "9/hour", "attempt": "5/hour"}
+    assert left_of(Client().get("/api/v1/timelines/home"))[:2] == (9, 8)
+    assert left_of(Client().get("/api/v1/statuses/1/nowhere"))[:2] == (9, 7)
+    assert left_of(Client().get("/api/v2/search"))[1] > 0
+    bad = {"HTTP_AUTHORIZATION": "Bearer nothing"}
+    refusal = Client().get("/api/v1/timelines/home", **bad)
+    refused(refusal, 401)
+    assert left_of(refusal)[:2] == (5, 4)
+
+
+def test_of_several_rates_the_scarcest_is_told(settings: LazySettings) -> None:
+    """A token in no user's name counts as an attempt of its address, and as a stranger's call."""
+    token = {"HTTP_AUTHORIZATION": f"Bearer {token_of(None)}"}
+    settings.RATES = settings.RATES | {"read": "9/hour", "attempt": "5/hour"}
+    assert left_of(Client().get("/api/v1/timelines/public", **token))[:2] == (5, 4)
+    settings.RATES = settings.RATES | {"read": "4/hour"}
+    assert left_of(Client().get("/api/v1/timelines/public", **token))[:2] == (4, 2)
+
+
+def test_a_token_that_is_new_here_tells_its_users_rate(user: User, settings: LazySettings) -> None:
+    """Its first call counts as an attempt until PostgreSQL knows it, and a token that ended tells no user's rate."""
+    settings.RATES = settings.RATES | {"read": "9/hour", "attempt": "2/hour"}
+    caller, other = Caller(user), Caller(user)
+    for remaining, one in zip((8, 7, 6, 5), (caller, other, caller, other), strict=True):
+        one.get("v1/timelines/home")
+        assert left_of(one.response)[:2] == (9, remaining)
+    AccessToken.objects.all().delete()
+    assert left_of(caller.client.get("/api/v1/timelines/home", **caller.headers))[:2] == (2, 1)
+
+
+def test_browsers_may_read_the_rates(caller: Caller) -> None:
+    caller.get("v1/timelines/home", HTTP_ORIGIN="https://app.example")
+    exposed = caller.response["Access-Control-Expose-Headers"]
+    assert {"X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset", "Link"} <= set(exposed.split(", "))
+
+
+def test_the_rest_of_a_rate_costs_no_round_trip(caller: Caller) -> None:
+    for expected in (2, 1, 1):  # the first call marks its token
+        with count_asked() as asked:
+            caller.get("v1/preferences")
+        assert (asked.round_trips, "X-RateLimit-Reset" in caller.response) == (expected, True)
+
+
+@pytest.mark.slow
+def test_without_the_cache_server_no_rate_is_told(caller: Caller, feeds_server: servers.Valkey) -> None:
+    with servers.dead(feeds_server):
+        for path in ("v1/timelines/home", "v1/timelines/public", "v1/instance"):
+            caller.get(path)
+            assert "X-RateLimit-Limit" not in caller.response
+            assert Client().get(f"/api/{path}").headers.get("X-RateLimit-Reset") is None

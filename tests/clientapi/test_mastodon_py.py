@@ -1,5 +1,6 @@
 """Mastodon.py as it is, against the site as it runs: everything that a user does on the first day."""
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -52,6 +53,8 @@ def test_the_first_day(site: ClientSite, tmp_path: Path) -> None:
     assert api.instance_v1().uri == site.address.removeprefix("http://")
     assert api.app_verify_credentials().name == "An app"
     assert api.instance_nodeinfo().software.name == "feedsite"
+    assert 0 < api.ratelimit_remaining < api.ratelimit_limit
+    assert api.ratelimit_reset > time.time()
 
     # People
     account = api.account_lookup("bob")
